@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import shutil
+import sqlite3
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 import books
 import metricdp as mdp
 from books import DAY, Clock
-from metricdp.declarations import Declaration, Text
+from metricdp.declarations import Declaration, Number, Text
 from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.ledger import Ledger, Policy
 from metricdp.ledger.amounts import MICRO, accounts_for, in_words
@@ -129,7 +131,7 @@ def test_a_class_that_inherits_from_a_metric_is_not_taken_for_it() -> None:
 def declared():
     """Declare metrics for one test."""
     before = dict(METRICS._entries)
-    yield lambda thing, name: METRICS.declare(Declaration(thing, name, "a distance", {"unit": Text()}))
+    yield lambda thing, name, **more: METRICS.declare(Declaration(thing, name, "a distance", {"unit": Text()} | more))
     METRICS._entries.clear()
     METRICS._entries.update(before)
 
@@ -402,6 +404,26 @@ def test_what_was_spent_under_a_class_counts_in_every_new_account_of_the_class(t
             mine = 10_000_000 - gone - (4_000_000 - before if one == person else 0)
             assert ledger.budget(one, metric=metric).left == mine
             assert ledger.granted({one: 99}, epsilon=0.5, partial=True, **how) == {one: mine // 500_000}
+        assert ledger.verify().holds
+
+
+def test_what_a_class_spent_before_it_was_declared_counts_in_its_new_account(tmp_path, declared) -> None:
+    """Version 0.1.0 charged any class by its name; a command line that opens the ledger first knows none of them."""
+    place = tmp_path / "budget.db"
+    with Ledger.open(place, policy="10 ever") as ledger:
+        release(ledger, "anna", "1", "mine", 8.0)
+    with closing(sqlite3.connect(place)) as books:
+        books.execute("ALTER TABLE books DROP COLUMN replaced")
+        books.execute("UPDATE books SET version = 2")
+        books.commit()
+    Ledger.open(place).close()
+    metric = type("Mine", (), {"unit": "", "scale": 1.0})()
+    declared(type(metric), "Mine", scale=Number())
+    with Ledger.open(place) as ledger:
+        ledger.change_policy(f"10 ever, 10 ever in {names(metric)[0]}")
+        assert ledger.granted({"anna": 9}, metric=metric, epsilon=1.0, partial=True) == {"anna": 2}
+        with pytest.raises(BudgetExceeded, match="was charged as mine by an earlier version"):
+            release(ledger, "anna", "2", metric, 2.5)
         assert ledger.verify().holds
 
 

@@ -25,6 +25,7 @@ from metricdp.metrics import (
     counted,
     has_fingerprint,
     is_replaced,
+    is_unknown,
     p_of,
     terms_of,
 )
@@ -179,6 +180,14 @@ def is_replaced_name(name: str) -> bool:
         unit = unit.removesuffix(SQUARED)
         return is_replaced(plain if unit in ("", NO_UNIT) else f"{plain}/{unit}")
     return is_replaced(name)
+
+
+def may_be_replaced(name: str) -> bool:
+    """Tell whether nothing is charged any more under the name of an account, or may not be once its class is declared.
+
+    Earlier versions charged classes that are not declared by their names. The command line knows none of them.
+    """
+    return is_replaced_name(name) or is_unknown(name.removeprefix(CONCENTRATED).partition("/")[0])
 
 
 def charge_of(value: float, name: str, weight: Fraction = Fraction(1)) -> int:

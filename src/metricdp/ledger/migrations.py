@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from metricdp.ledger.amounts import is_replaced_name
+from metricdp.ledger.amounts import may_be_replaced
 from metricdp.ledger.schema import ACCOUNTS, BOOKS, VERSION
 
 
@@ -35,7 +35,7 @@ def _copies(connection: sa.Connection) -> None:
 def _names(connection: sa.Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE books ADD COLUMN replaced TEXT")
     names = connection.execute(sa.select(ACCOUNTS.c.metric).distinct().order_by(ACCOUNTS.c.metric)).scalars()
-    replaced = "\n".join(name for name in names if is_replaced_name(name))
+    replaced = "\n".join(name for name in names if may_be_replaced(name))
     connection.execute(BOOKS.update().values(replaced=replaced))
 
 

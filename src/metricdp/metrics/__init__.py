@@ -1,6 +1,15 @@
 """Metrics: how far two secrets are apart, and so how hard they must be to tell apart."""
 
-from metricdp.metrics.accounts import Term, account_metric, counted, has_fingerprint, is_replaced, p_of, terms_of
+from metricdp.metrics.accounts import (
+    Term,
+    account_metric,
+    counted,
+    has_fingerprint,
+    is_replaced,
+    is_unknown,
+    p_of,
+    terms_of,
+)
 from metricdp.metrics.bags import Bags
 from metricdp.metrics.base import Metric, is_proven, measurable, pairwise, precision_note
 from metricdp.metrics.composed import Temporal, Weighted
@@ -56,6 +65,7 @@ __all__ = [
     "has_fingerprint",
     "is_proven",
     "is_replaced",
+    "is_unknown",
     "look_exchanged",
     "measurable",
     "measuring",

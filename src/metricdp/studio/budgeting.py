@@ -66,8 +66,8 @@ class BudgetRoom:
             {
                 "person": str(row["person"])[:SHORT],
                 "metric": row["metric"],
-                "spent": in_words(row["ever"], str(row["metric"]).rpartition("/")[2]),
-                "today": in_words(row["day"], str(row["metric"]).rpartition("/")[2]),
+                "spent": in_words(row["ever"], str(row["metric"]).partition("/")[2]),
+                "today": in_words(row["day"], str(row["metric"]).partition("/")[2]),
                 "last": shown(row["time"]),
             }
             for row in islice(rows, MOST_SHOWN)

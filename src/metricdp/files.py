@@ -155,13 +155,17 @@ def beside(place: Path, what: str) -> Path:
 
 @contextmanager
 def replacing(
-    target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, overwrite: bool = True
+    target: str | os.PathLike[str],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    overwrite: bool = True,
+    private: bool = False,
 ) -> Iterator[Path]:
     """Yield a new empty file beside the target that takes its place when the block ends well.
 
     On any error or interruption the new file is removed and the target stays as it was. A target that was there keeps
-    its permissions; until then the new file is readable by its owner only. Without `overwrite` a target that is there,
-    or that somebody else makes meanwhile, is an error.
+    its permissions; until then the new file is readable by its owner only, and a `private` one stays so. Without
+    `overwrite` a target that is there, or that somebody else makes meanwhile, is an error.
     """
     place = _checked_target(target, source, overwrite=overwrite)
     try:
@@ -171,6 +175,7 @@ def replacing(
     try:
         yield partial
         mode = _permissions(partial, place, mode)
+        mode = stat.S_IRUSR | stat.S_IWUSR if private else mode
         whole = os.open(partial, os.O_RDONLY)
         try:
             os.fsync(whole)

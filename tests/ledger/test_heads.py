@@ -125,6 +125,20 @@ def test_an_older_database_is_refused_until_the_loss_is_accepted(place, capsys, 
         assert ask(ledger, "anna", "3").charged
 
 
+def test_a_ledger_killed_before_its_key_is_on_the_disk_begins_again(tmp_path):
+    child = fork()
+    if child == 0:
+        os.fsync = lambda handle: os._exit(0)  # the key is written first
+        Ledger.open(tmp_path / "budget.db", policy=POLICY)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    with Ledger.open(tmp_path / "budget.db", policy=POLICY) as ledger:
+        assert ask(ledger, "anna", "1").charged
+    files = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert (files["budget.db.key"], files["budget.db.head"]) == (0o600, 0o600)
+    assert not [name for name in files if "partial" in name]  # what the killed one left is gone
+
+
 @pytest.mark.parametrize("how", ["gone", "garbage", "of another ledger", "emptied"])
 def test_a_head_file_that_is_not_its_own_is_refused(place, tmp_path, how):
     head = place.with_name("budget.db.head")

@@ -75,9 +75,8 @@ class HeadFile:
     def create(self, head: Head, *, new: bool = False) -> None:
         """Write a file; one that is there is replaced, or refused where it is to be new."""
         slot = self._slot(head)
-        with replacing(self.path, overwrite=not new) as partial:
+        with replacing(self.path, overwrite=not new, private=True) as partial:
             partial.write_bytes(slot + slot)
-        self.path.chmod(0o600)
 
     def ends(self) -> Mapping[int, End]:
         """Return the ends that the file holds now, whichever process wrote them."""

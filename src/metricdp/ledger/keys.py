@@ -21,7 +21,7 @@ from pathlib import Path
 from uuid import UUID
 
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import existing_file, flush, in_its_folder, refuse_link
+from metricdp.files import existing_file, replacing
 from metricdp.names import compose
 
 TAG_BYTES = 16  # of persons and requests: two of a billion are alike with probability 1e-21
@@ -138,23 +138,10 @@ def create_key(path: Path) -> Key:
 
 def write_key(path: Path, data: bytes) -> None:
     """Write a new key file, whole or not at all."""
-    place = in_its_folder(path)
-    refuse_link(path)
-    try:
-        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)  # the mode from the start
-    except FileExistsError as error:
-        raise OutputProblem(f"{str(path)!r} exists already: keys are never overwritten.") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        place.unlink(missing_ok=True)
-        raise OutputProblem(
-            f"cannot write the key {str(path)!r}: {error.strerror or error}. Nothing was written."
-        ) from None
-    flush(place.parent)
+    if path.exists():
+        raise OutputProblem(f"{str(path)!r} exists already: keys are never overwritten.")
+    with replacing(path, overwrite=False, private=True) as partial:
+        partial.write_bytes(data)
 
 
 def read_key(path: Path) -> Key:

@@ -19,10 +19,9 @@ from metricdp.errors import InvalidInput
 from metricdp.ledger.accounts import COUNTS, LANES_MOST, account_seal
 from metricdp.ledger.amounts import is_replaced_name
 from metricdp.ledger.chain import START, Entry, link, mark_of, record
-from metricdp.ledger.erasing import EMPTY
 from metricdp.ledger.keys import Key
 from metricdp.ledger.periods import PERIODS, SECOND, Period, begin
-from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, ENTRIES, LANES, TOMBSTONES
+from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, EMPTY, ENTRIES, LANES, TOMBSTONES
 from metricdp.ledger.shares import shares_of
 
 MOST_FAULTS = 20

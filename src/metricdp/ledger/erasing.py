@@ -14,11 +14,9 @@ import sqlalchemy as sa
 from metricdp.arrays import Integers
 from metricdp.ledger.chain import Entry, append, locked
 from metricdp.ledger.keys import Key
-from metricdp.ledger.schema import ACCOUNTS, ENTRIES, TOMBSTONES
+from metricdp.ledger.schema import ACCOUNTS, EMPTY, ENTRIES, TOMBSTONES
 from metricdp.ledger.settling import state_of
 from metricdp.ledger.shares import shares_of
-
-EMPTY = ("account", "time", "amount", "slack", "purpose", "request", "note", "shares", "report", "mark", "salt")
 
 
 def erased(connection: sa.Connection, key: Key, person: bytes, *, clock: int, lane: int) -> bool:

@@ -80,8 +80,8 @@ class Ledger:
                 behind it are refused (`Ledger.recover`). Beside a file it is `budget.db.head`, made with the books or
                 at the first opening. For a server it is kept where it is named, on this machine; without one nobody
                 notices that an old dump was restored.
-            read_only: Change nothing, the head file neither. Books that are behind their head file are opened, with a
-                warning.
+            read_only: Change nothing, the head file neither; books of an earlier version are brought up to this one.
+                Books that are behind their head file are opened, with a warning.
             clock: Seconds since 1970, for tests.
         """
         store = Store(place)

@@ -76,6 +76,9 @@ ENTRIES = sa.Table(
     sa.Column("seal", sa.LargeBinary, nullable=False),
 )
 
+# what is taken out of the entries of an erased person
+EMPTY = ("account", "time", "amount", "slack", "purpose", "request", "note", "shares", "report", "mark", "salt")
+
 ACCOUNTS = sa.Table(
     "accounts",
     METADATA,

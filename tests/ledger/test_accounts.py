@@ -240,6 +240,18 @@ def test_a_table_under_l1_is_charged_by_its_columns(tmp_path, caplog) -> None:
         assert [(one.metric, one.amount) for one in ledger.history("a")] == [("l2", 2 * 1_414_214)]
 
 
+def test_a_budget_of_a_product_begins_a_ledger_with_a_limit_for_every_account(tmp_path) -> None:
+    import pandas as pd
+
+    table = pd.DataFrame({"id": ["a"], "lat": [41.0], "lon": [-8.0], "x": [0.0], "y": [1.0]})
+    both = mdp.product(mdp.laplace(mdp.Haversine(), 10.0), mdp.laplace(mdp.Lp(2, unit="km"), 2.0, dimension=2))
+    names = ["lat", "lon", "x", "y"]
+    mdp.perturb(table, both, columns=names, id="id", budget=12.0, ledger=str(tmp_path / "budget.db"))
+    with Ledger.open(tmp_path / "budget.db") as ledger:
+        assert str(ledger.policy()) == "10/km ever in haversine/km, 2/km ever in l2/km"
+        assert spent(ledger, "a") == {"haversine/km": 10 * MICRO, "l2/km": 2 * MICRO}
+
+
 def test_every_part_of_a_product_is_charged_in_its_own_account_at_once(tmp_path) -> None:
     trip = mdp.product(*(mdp.laplace(mdp.Haversine(unit), rate) for unit, rate in (("km", 10.0), ("m", 0.0078125))))
     both = mdp.product(*trip.parts, mdp.laplace(mdp.Lp(1, unit="min"), 0.5, dimension=1))

@@ -143,7 +143,8 @@ class Ledger:
             key: Who asks, such as the name of an API key: request ids of different keys are different.
             metric: The metric of the promise, or the name of its account such as "haversine/km". A sum of metrics
                 (`Weighted`, the metric of a product) is charged part by part, each in its own account. A metric with
-                parameters (Mahalanobis and so on) has an account that the policy has to name.
+                parameters (Mahalanobis and so on) has an account that the policy has to name. All roads in units of
+                length share one: their lengths are taken as they were declared.
             epsilon: The promise per unit of that metric, rounded up to the next millionth (per kilometre for lengths).
             rho: Instead of an epsilon, that of a concentrated promise (Gaussian noise), per squared unit. It is charged
                 to an account of its own, `rho-haversine/km2`, in which rho adds up; limits are `rho 0.5/km2 per day`.

@@ -99,11 +99,11 @@ def first_policy(budget: float, promise: AnyGuarantee, dimension: int | None = N
 
     concentrated = isinstance(promise, ConcentratedGuarantee)
     accounts = accounts_for(promise.metric, dimension=dimension, concentrated=concentrated)
-    limits = []
+    limits, units = [], [one.unit for one in accounts]
     for one in accounts:
         amount = Fraction(repr(budget)) * MICRO * one.weight
         rounded = floor(amount) if one.weight.denominator == 1 else ceil(amount)  # a stretch was rounded up already
-        name = one.name if is_opened_by_name(one.name) else ""
+        name = one.name if is_opened_by_name(one.name) or units.count(one.unit) > 1 else ""
         limits.append(str(Limit(rounded, one.unit, "ever", account=name)))
     return ", ".join(limits)
 

@@ -83,6 +83,25 @@ def test_units_of_length_are_told_apart_in_a_fingerprint() -> None:
     assert accounts_for(metres)[0].charge(1.0) == 1000 * accounts_for(kilometres)[0].charge(1.0)
 
 
+class Scaled:
+    """What one name may stand for, many times as far."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def __call__(self, a, b):
+        return self.factor * abs(a[0] - b[0])
+
+    steps = __call__
+
+
+def scaled(factor: float):
+    def steps(a, b):
+        return factor * abs(a[0] - b[0])
+
+    return steps
+
+
 def test_a_plain_function_needs_a_name_and_a_unit() -> None:
     def steps(a, b):
         return abs(a[0] - b[0])
@@ -91,6 +110,7 @@ def test_a_plain_function_needs_a_name_and_a_unit() -> None:
         mdp.metric(lambda a, b: abs(a[0] - b[0])),
         mdp.metric(lambda a, b: abs(a[0] - b[0]), unit="steps"),
         mdp.metric(steps),
+        *(mdp.metric(one, unit="steps") for one in (scaled(1e-6), Scaled(1e-6), Scaled(1e-6).steps)),
     ):
         with pytest.raises(InvalidInput, match=r"mdp\.metric\(its_name, unit='steps'\)"):
             accounts_for(bad)

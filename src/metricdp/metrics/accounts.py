@@ -15,6 +15,7 @@ a person whose terms of an account all move by at most r is told apart by at mos
 from __future__ import annotations
 
 import hashlib
+import inspect
 import re
 import struct
 from collections.abc import Iterator
@@ -84,11 +85,13 @@ def account_metric(term: Term) -> tuple[str, str, Fraction]:
         return f"policy.{graph.fingerprint}", unit, Fraction(1)
     name = type(metric).__name__.lower()
     if isinstance(metric, FunctionMetric):
-        if metric.name == NAMELESS or not unit:
+        lacks = "no name" if metric.name == NAMELESS else "" if unit else "no unit"
+        lacks = lacks or ("values of its own, which its name does not say" if _holds_values(metric.function) else "")
+        if lacks:
             raise InvalidInput(
                 "a ledger charges a metric of your own by its name and its unit, which say what a distance of 1 is, "
-                f"and this one has {'no name' if metric.name == NAMELESS else 'no unit'}: write a function with `def` "
-                "and mdp.metric(its_name, unit='steps')."
+                f"and this one has {lacks}: write a function with `def`, outside of any other, and "
+                "mdp.metric(its_name, unit='steps')."
             )
         return f"{name}.{_digest(name, metric.name, unit)}", unit, Fraction(1)
     declared = METRICS.of(metric)
@@ -106,6 +109,12 @@ def account_metric(term: Term) -> tuple[str, str, Fraction]:
     if has_scale and not _is_taken(name, type(metric)):
         return name, unit, Fraction(1)
     return f"{name}.{fingerprint(metric)}", unit, Fraction(1)
+
+
+def _holds_values(function: Any) -> bool:
+    """Tell whether something that is called may be another function under the same name, by values that it holds."""
+    bound = not hasattr(function, "__name__") or inspect.ismethod(function)
+    return bound or bool(getattr(function, "__closure__", None))
 
 
 def _is_taken(name: str, its: type) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy import event, exc
 
-from metricdp.errors import InvalidInput, LedgerUnavailable, MetricdpError, import_extra
+from metricdp.errors import InvalidInput, LedgerUnavailable, MetricdpError, OutputProblem, import_extra
 from metricdp.files import holding, in_its_folder, is_server, refuse_link
 from metricdp.ledger.head import ENDS, End, HeadFile
 from metricdp.ledger.losses import is_behind
@@ -147,7 +147,12 @@ class Store:
         self._refuse_forks()
         if self.path is not None:
             stack = ExitStack()
-            stack.enter_context(holding(f"{self.path}.{hashlib.sha256(name.encode()).hexdigest()[:12]}.stream"))
+            try:
+                stack.enter_context(holding(f"{self.path}.{hashlib.sha256(name.encode()).hexdigest()[:12]}.stream"))
+            except OutputProblem as error:
+                raise InvalidInput(
+                    f"the stream {name!r} of the books {self.place!r} cannot go on here: {error}"
+                ) from None
             return Hold(stack, None)
         said = f"metricdp stream\0{ledger}\0{name}".encode()
         number = int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), signed=True)

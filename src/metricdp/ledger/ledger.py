@@ -80,8 +80,7 @@ class Ledger:
                 behind it are refused (`Ledger.recover`). Beside a file it is `budget.db.head`, made with the books or
                 at the first opening. For a server it is kept where it is named, on this machine; without one nobody
                 notices that an old dump was restored.
-            read_only: Change nothing, the head file neither; books of an earlier version are brought up to this one.
-                Books that are behind their head file are opened, with a warning.
+            read_only: Change nothing but the version of earlier books; one behind its head file gives a warning.
             clock: Seconds since 1970, for tests.
         """
         store = Store(place)
@@ -143,8 +142,7 @@ class Ledger:
             key: Who asks, such as the name of an API key: request ids of different keys are different.
             metric: The metric of the promise, or the name of its account such as "haversine/km". A sum of metrics
                 (`Weighted`, the metric of a product) is charged part by part, each in its own account. A metric with
-                parameters (Mahalanobis and so on) has an account that the policy has to name. All roads in units of
-                length share one: their lengths are taken as they were declared.
+                parameters has an account that the policy has to name. Roads in units of length share one account.
             epsilon: The promise per unit of that metric, rounded up to the next millionth (per kilometre for lengths).
             rho: Instead of an epsilon, that of a concentrated promise (Gaussian noise), per squared unit. It is charged
                 to an account of its own, `rho-haversine/km2`, in which rho adds up; limits are `rho 0.5/km2 per day`.
@@ -303,8 +301,8 @@ class Ledger:
         Reports, amounts, times and request ids go. A tombstone stays, covered by the chain, that refuses every further
         release: erasing must not give a budget back.
         """
-        clock, tag = _milliseconds(self._clock), self._key.person(person)
-        done = self._store.run(lambda connection: erased(connection, self._key, tag, clock=clock, lane=self._lane))
+        clock, tag, lane = _milliseconds(self._clock), self._key.person(person), self._lane
+        done = self._store.run(lambda connection: erased(connection, self._key, tag, clock=clock, lane=lane))
         self._store.forget_log()
         return done
 
@@ -315,10 +313,8 @@ class Ledger:
         dropped report is refused from then on.
         """
         before = None if reports_before is None else int(reports_before * 1000)
-        clock = _milliseconds(self._clock)
-        done = self._store.run(
-            lambda connection: rotate(connection, self._key, clock=clock, lane=self._lane, before=before)
-        )
+        clock, lane = _milliseconds(self._clock), self._lane
+        done = self._store.run(lambda connection: rotate(connection, self._key, clock=clock, lane=lane, before=before))
         self._store.forget_log()
         return done
 
@@ -382,7 +378,7 @@ class Ledger:
         return whose is owner
 
     def turn(self, name: str) -> threading.Lock:
-        """Return the lock that threads of this process step a stream under, one after the other."""
+        """Return the lock under which threads of this process step a stream."""
         return self._turns.setdefault(name, threading.Lock())
 
     def close(self) -> None:

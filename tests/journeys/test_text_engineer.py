@@ -223,6 +223,16 @@ def test_a_wrong_column_is_said_before_a_mechanism_is_built(desk: Desk, monkeypa
     assert "no.csv" in desk.refused("no.csv", "--column", "Text", *words)
 
 
+@pytest.mark.parametrize("options", [("--column", "text"), ("--column", "Meie"), ("--from", "csv", "--drop", "name")])
+def test_no_piped_text_is_shown_however_short_it_is(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Meier,has gout\nBob,is fine\n")))
+    said = desk.refused("-", "--vectors", "bundled", "--words", "300", "--epsilon", "2", "-o", "-", *options)
+    assert "Meier" not in said
+    assert "gout" not in said
+
+
 def test_a_piped_sentence_is_a_document_and_is_never_shown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = "Anna Meier, the cleaner, had no time for us"
     words = ["-", "--vectors", "bundled", "--words", "300", "--epsilon", "2", "-o", "-"]

@@ -290,25 +290,29 @@ def _one_of(names: Sequence[str], wanted: Sequence[str], what: str) -> str:
     return found[0]
 
 
-def check_present(names: Sequence[str], chosen: Sequence[str]) -> None:
+def check_present(names: Sequence[str], chosen: Sequence[str], *, shown: bool = True) -> None:
     """Refuse columns that are not there, with those that are."""
     for name in chosen:
         if name not in names:
-            close = difflib.get_close_matches(str(name), [] if any(map(_is_value, names)) else names, n=1)
+            hidden = not shown or any(map(_is_value, names))
+            close = [] if hidden else difflib.get_close_matches(str(name), names, n=1)
             raise InvalidInput(
-                f"no column {name!r}. {there_are(names)}" + (f" Did you mean {close[0]!r}?" if close else "")
+                f"no column {name!r}. {there_are(names, shown=shown)}"
+                + (f" Did you mean {close[0]!r}?" if close else "")
             )
 
 
-def there_are(names: Sequence[str]) -> str:
+def there_are(names: Sequence[str], *, shown: bool = True) -> str:
     """Say which columns a table has; names that look like a row of values are not shown."""
+    if not shown:
+        return "The names of the columns are not shown: they may be the first line of a text."
     if any(_is_value(name) for name in names):
         return (
             f"There are {len(names)} columns, and some of their names are numbers or sentences, as if the table had no "
             "header and its first row stood there: they are not shown."
         )
-    shown = ", ".join(repr(name) for name in list(names)[:30])
-    return f"The columns are {shown}{' and more' if len(names) > 30 else ''}." if names else "There are no columns."
+    first = ", ".join(repr(name) for name in list(names)[:30])
+    return f"The columns are {first}{' and more' if len(names) > 30 else ''}." if names else "There are no columns."
 
 
 def _is_value(name: str) -> bool:

@@ -247,16 +247,16 @@ def look_beside(first: pa.Table, task: TextTask) -> tuple[Finding, ...]:
     """Return what the first rows of a table show of its texts in other columns; refuse it where it is to be strict."""
     table = without_views(first)
     sample = task.care.trim.applied(table.take(pa.array(sample_rows(table.num_rows))))
-    _refuse_wordless(table, task.columns)
+    _refuse_wordless(table, task)
     found = look_at_texts(sample, task.columns, kept=task.care.keep)
     if found and task.care.strict:
         raise NotPrivate(wording.refused_columns(found))
     return found
 
 
-def _refuse_wordless(table: pa.Table, columns: Sequence[str]) -> None:
+def _refuse_wordless(table: pa.Table, task: TextTask) -> None:
     """Refuse a column without a single word in its first rows: it is hardly the one that is meant."""
-    for name in columns:
+    for name in task.columns:
         texts = table.column(name)
         texts = texts.cast(text_type(texts.type))
         filled = pc.sum(pc.greater(pc.binary_length(texts), 0)).as_py() or 0
@@ -264,5 +264,5 @@ def _refuse_wordless(table: pa.Table, columns: Sequence[str]) -> None:
         if filled and not worded:
             raise InvalidInput(
                 f"the column {name!r} holds no words in its first {table.num_rows:,} rows: is it the one meant? "
-                f"{there_are(table.schema.names)}"
+                f"{there_are(table.schema.names, shown=task.shown)}"
             )

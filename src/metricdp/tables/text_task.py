@@ -23,6 +23,7 @@ class TextTask:
     mechanism: TextMechanism
     columns: tuple[str, ...]
     care: Care = CAREFREE
+    shown: bool = True
 
     @property
     def reports(self) -> tuple[str, ...]:
@@ -32,35 +33,42 @@ class TextTask:
 
 @dataclass(frozen=True)
 class TextRequest:
-    """What a caller asks to be done to the texts of a table, before its columns are known."""
+    """What a caller asks to be done to the texts of a table, before its columns are known.
+
+    Errors name the columns only where `shown`: the first line of standard input may be a text.
+    """
 
     mechanism: TextMechanism
     columns: Sequence[str] | str | None = None
     care: Care = CAREFREE
+    shown: bool = True
 
     def task(self, schema: pa.Schema, stored: Sequence[str] | None = None) -> TextTask:
         """Check what was asked for against the columns there are; `stored` are those of the file, where it has others.
 
         Columns that were named are flat ones: `review.text` is a column of that name.
         """
-        chosen = names_of(self.columns) or only_column(schema)
-        check_columns(schema, chosen, self.care, stored)
-        return TextTask(self.mechanism, chosen, self.care)
+        chosen = names_of(self.columns) or only_column(schema, shown=self.shown)
+        check_columns(schema, chosen, self.care, stored, shown=self.shown)
+        return TextTask(self.mechanism, chosen, self.care, self.shown)
 
 
-def only_column(schema: pa.Schema) -> tuple[str, ...]:
+def only_column(schema: pa.Schema, *, shown: bool = True) -> tuple[str, ...]:
     """Return the column that is meant where none was named: the only one of text, or the one that is called so."""
     texts = [field.name for field in schema if holds_text(field.type)]
     named = [name for name in texts if name.strip().lower() in TRIED]
     chosen = tuple(texts if len(texts) == 1 else named)
     if len(chosen) != 1:
-        raise InvalidInput(f"say which column holds the texts, such as --column text. {there_are(schema.names)}")
+        there = there_are(schema.names, shown=shown)
+        raise InvalidInput(f"say which column holds the texts, such as --column text. {there}")
     return chosen
 
 
-def check_columns(schema: pa.Schema, chosen: Sequence[str], care: Care, stored: Sequence[str] | None = None) -> None:
+def check_columns(
+    schema: pa.Schema, chosen: Sequence[str], care: Care, stored: Sequence[str] | None = None, *, shown: bool = True
+) -> None:
     """Refuse a table whose columns are not there, not texts, or wanted for two things at once."""
-    check_present(schema.names, chosen)
+    check_present(schema.names, chosen, shown=shown)
     there = schema.names if stored is None else stored
     lists = [name for name in chosen if name not in there and name.endswith("]")]
     if lists:
@@ -81,7 +89,7 @@ def check_columns(schema: pa.Schema, chosen: Sequence[str], care: Care, stored: 
         if name in chosen:
             raise InvalidInput(f"{name!r} is protected: it is neither dropped, coarsened nor kept as it is.")
         if not any(name == other or name.startswith((f"{other}.", f"{other}[")) for other in schema.names):
-            check_present(schema.names, [name])
+            check_present(schema.names, [name], shown=shown)
 
 
 def holds_text(kind: pa.DataType) -> bool:

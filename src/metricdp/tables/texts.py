@@ -129,7 +129,7 @@ def protect_texts(
             delivered(goal, origin, overwrite=overwrite) as made,
             open_table(origin, wanted or None, reading, geographic=False, checked=checked) as table,
         ):
-            task = task_of(table, TextRequest(mechanism, wanted, care))
+            task = task_of(table, TextRequest(mechanism, wanted, care, shown=str(source) != STANDARD))
             tally = pump_texts(table, outlet_like(table, made, goal), task, rng, tell=share_told(table, progress))
             if not tally.rows:
                 raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")

@@ -221,6 +221,10 @@ def test_a_wrong_column_is_said_before_a_mechanism_is_built(desk: Desk, monkeypa
     words = ["--vectors", "bundled", "--epsilon", "2", "-o", "out.csv"]
     assert "txet" in desk.refused("reviews May.csv", "--column", "txet", *words)
     assert "no.csv" in desk.refused("no.csv", "--column", "Text", *words)
+    Path("days").mkdir()
+    for day in ("1", "2"):
+        Path("days", f"{day}.csv").write_text("text\nTimes of year\n")
+    assert "txet" in desk.refused("days/*.csv", "--column", "txet", *words)
 
 
 @pytest.mark.parametrize("options", [("--column", "text"), ("--column", "Meie"), ("--from", "csv", "--drop", "name")])

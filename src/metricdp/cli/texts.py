@@ -166,8 +166,8 @@ def text(
             "name the table and where the protected one goes: metricdp text reviews.csv --column text --vectors "
             "glove.npz --epsilon 1.5 -o out.csv. To choose an epsilon: metricdp text --vectors glove.npz --choose."
         )
-    if source != tables.STANDARD and not many.asked(source):  # these are checked when they are read
-        _check_first(source, output, table, leaving, overwrite=overwrite)
+    if source != tables.STANDARD:  # which is checked when it is read
+        _check_first(source, output, table, leaving, many=many.asked(source), overwrite=overwrite)
     mechanism = _mechanism(source, words, speech)
     options: dict[str, Any] = {
         "columns": table.names or None, **leaving.options(), "rng": choices.seeded(seed),
@@ -185,15 +185,21 @@ def text(
     return 0
 
 
-def _check_first(source: str, output: str, table: TextSource, leaving: Leaving, *, overwrite: bool) -> None:
+def _check_first(source: str, output: str, table: TextSource, leaving: Leaving, *, many: bool, overwrite: bool) -> None:
     """Refuse a table or an output that does not fit before a mechanism is built, which takes minutes for many words."""
     from metricdp.tables.care import Care
+    from metricdp.tables.formats import located
+    from metricdp.tables.text_files import check_text_files
     from metricdp.tables.texts import check_texts
 
+    care, reading = Care.of(**leaving.options()), _reading(source, output, table)
+    if many:
+        check_text_files(source, columns=table.names or None, care=care, reading=reading)
+        return
     if output != tables.STANDARD and Path(output).exists() and Path(output).is_file():
         check_target(output, source=source, overwrite=overwrite)
-    care = Care.of(**leaving.options())
-    check_texts(source, columns=table.names or None, care=care, reading=_reading(source, output, table))
+    origin = located(source, reading.source_format)
+    check_texts(origin, columns=table.names or None, care=care, reading=reading)
 
 
 def _mechanism(source: str, words: Words, speech: Speech) -> TextMechanism:

@@ -19,7 +19,7 @@ from metricdp.randomness import Randomness, source_of
 from metricdp.tables.care import Care
 from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import runner
-from metricdp.tables.formats import AS_IT_IS, Reading, located
+from metricdp.tables.formats import AS_IT_IS, Location, Reading, located
 from metricdp.tables.jobs.folder import Record, begun, checked_target, order_key_of, records_of
 from metricdp.tables.jobs.keys import folder_keys, key_values, other_names
 from metricdp.tables.jobs.parcel import parcel_of
@@ -30,7 +30,7 @@ from metricdp.tables.sources import open_table
 from metricdp.tables.task import names_of
 from metricdp.tables.text_pump import TextTally
 from metricdp.tables.text_task import TextRequest
-from metricdp.tables.texts import LONGEST_ROW, Progress, TextSummary, kept_beside, task_of
+from metricdp.tables.texts import LONGEST_ROW, Progress, TextSummary, check_texts, kept_beside, task_of
 from metricdp.text import TextMechanism
 
 
@@ -84,8 +84,7 @@ def protect_text_files(
     care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict)
     reading = replace(reading, block_bytes=LONGEST_ROW)
     wanted = names_of(columns)
-    keys = folder_keys(paths)
-    first = replace(located(paths[0], reading.source_format), keys=key_values(paths[0], keys))
+    first, keys = _first(paths, reading)
     with open_table(first, wanted or None, reading, geographic=False) as table:
         task = task_of(table, TextRequest(mechanism, wanted, care))
         kept, notes = kept_beside(table, task), table.layout.notes
@@ -134,3 +133,17 @@ def _tally(records: Sequence[Record]) -> TextTally:
         tuple(dict.fromkeys(finding for one in records for finding in one.findings)),
         tuple(dict.fromkeys(name for one in records for name in one.dropped)),
     )
+
+
+def check_text_files(
+    sources: Files, *, columns: Sequence[str] | str | None, care: Care, reading: Reading = AS_IT_IS
+) -> None:
+    """Refuse files of which the first has no fitting columns, before a mechanism is built for them."""
+    first, _ = _first(sources_of(sources), reading)
+    check_texts(first, columns=columns, care=care, reading=reading)
+
+
+def _first(paths: Sequence[Path], reading: Reading) -> tuple[Location, tuple[str, ...]]:
+    """Return the first of many files with what its folders say, and the names of that."""
+    keys = folder_keys(paths)
+    return replace(located(paths[0], reading.source_format), keys=key_values(paths[0], keys)), keys

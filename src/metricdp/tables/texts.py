@@ -143,11 +143,11 @@ def protect_texts(
 
 
 def check_texts(
-    source: str | os.PathLike[str], *, columns: Sequence[str] | str | None, care: Care, reading: Reading = AS_IT_IS
+    origin: Location, *, columns: Sequence[str] | str | None, care: Care, reading: Reading = AS_IT_IS
 ) -> None:
     """Refuse a table whose columns do not fit, before a mechanism is built for it, which may take minutes."""
     wanted = names_of(columns)
-    with open_table(located(source, reading.source_format), wanted or None, reading, geographic=False) as table:
+    with open_table(origin, wanted or None, reading, geographic=False) as table:
         chosen = table.columns or wanted or only_column(table.schema)
         check_columns(table.schema, chosen, care, table.reader.schema.names)
 

@@ -39,10 +39,10 @@ function checkSum(entries, parts, file, promise) {
   let slack = 0;
   parts.forEach((part, k) => {
     const [metric, columns, weight] = parameters.parts[k];
-    const { epsilon, slack: own } = entries[k].guarantee;
+    const { epsilon, slack: own, radius } = entries[k].guarantee;
     const width = part.inputs.points?.width ?? part.inputs.dimension ?? 2;
     const fits = file.same(metric, entries[k].guarantee.metric) && weight === epsilon && columns.length === width;
-    refuse(!fits || columns.some((found, at) => found !== column + at), "its promise is not that of its parts");
+    refuse(!fits || radius !== null || columns.some((found, at) => found !== column + at), "its promise is not that of its parts");
     column += width;
     slack += own;
   });

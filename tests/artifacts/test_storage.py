@@ -458,6 +458,7 @@ def test_products_come_back(path: Path) -> None:
     [
         (lambda m, t: m["guarantee"].update(epsilon=0.5), "violated"),
         (lambda m, t: m["guarantee"].update(radius=1.0), "not the sum"),
+        (lambda m, t: m["body"]["parts"][1]["guarantee"].update(radius=1.0), "close ones alone"),
         (lambda m, t: m["body"]["parts"][1]["guarantee"].update(epsilon=0.1), "part 1"),
         (lambda m, t: m["body"]["parts"][1]["guarantee"].update(epsilon=0.9), "not the sum"),
         (lambda m, t: m["body"]["parts"][0]["body"].update(epsilon=20.0), "part 0"),

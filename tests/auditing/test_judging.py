@@ -99,6 +99,18 @@ def test_a_product_promises_the_sum_of_its_parts_or_nothing():
     assert "not the sum" in report.reason
 
 
+def test_a_product_of_a_part_that_protects_close_pairs_alone_does_not_hold_for_all():
+    apart = mdp.FiniteSpace([[0.0], [1.0], [9.0]], mdp.Lp(2))
+    matrix = [[0.6, 0.4, 0.0], [0.4, 0.6, 0.0], [0.0, 0.0, 1.0]]  # the third place is told with certainty
+    close = mdp.from_matrix(apart, matrix, epsilon=1.0, radius=1.0)
+    assert mdp.audit(close).verdict == "holds"
+    made = mdp.product(replace(close, guarantee=replace(close.guarantee, radius=None)), mdp.laplace(mdp.Lp(2), 1.0))
+    assert mdp.audit(made).verdict != "holds"
+    report = mdp.audit(replace(made, parts=(close, *made.parts[1:])))
+    assert report.verdict == "cannot judge"
+    assert "close ones alone" in report.reason
+
+
 def test_a_new_kind_brings_its_own_judgement():
     class Constant:
         inputs = outputs = LINE

@@ -146,6 +146,7 @@ ATTACKS: dict[str, tuple[str, Change]] = {
     "a product of less noise": ("product", lambda m, t: m["body"]["parts"][0]["body"].update(epsilon=100.0)),
     "a product that promises too much": ("product", promise(epsilon=0.5)),
     "a part that promises more": ("product", lambda m, t: m["body"]["parts"][1]["guarantee"].update(epsilon=0.01)),
+    "a part for close pairs": ("product", lambda m, t: m["body"]["parts"][1]["guarantee"].update(radius=2.0)),
     "one street": ("streets", lambda m, t: t.update({"metric.edges": t["metric.edges"][:1]})),
     "a street to itself": ("streets", tensor("metric.edges", 1)),
     "more nodes than there are": ("streets", metric(nodes=2**52)),

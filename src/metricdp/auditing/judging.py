@@ -174,6 +174,8 @@ def _not_the_sum(product: ProductMechanism, claim: Claim, slack: float) -> str:
     )
     if not same or claim.radius is not None or claim.slack < slack:
         return "The promise is not the sum of the promises of its parts."
+    if any(part.guarantee.radius is not None for part in product.parts):
+        return "The promise is about all pairs of secrets, and that of a part is about close ones alone."
     return ""
 
 

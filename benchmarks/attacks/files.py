@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,6 @@ from attacks.forgery import forged
 from metricdp.artifacts import loads
 from metricdp.mechanisms import ConcentratedGuarantee, LocalMechanism, MatrixMechanism
 from metricdp.mechanisms.declared import MECHANISMS
-
-KNOWN = {
-    ("Lp", 1.0): "l1",
-    ("Lp", 2.0): "l2",
-    ("Lp", np.inf): "linf",
-    ("Haversine", None): "haversine",
-    ("Angular", None): "angular",
-}
 
 
 def attack(number: int) -> tuple[str, str]:
@@ -50,7 +43,8 @@ def _faults(made: Any, number: int) -> str:
     if isinstance(made, MatrixMechanism | LocalMechanism):
         return _matrix_faults(made)
     if hasattr(made, "parts"):
-        return next((wrong for part in made.parts if (wrong := _faults(part, number))), "")
+        wrong = next((wrong for part in made.parts if (wrong := _faults(part, number))), "")
+        return wrong or _sum_faults(made)
     return _pair_faults(made, number)
 
 
@@ -58,11 +52,7 @@ def _matrix_faults(made: Any) -> str:
     space, promise = made.inputs, made.guarantee
     if type(promise.metric) is not type(space.metric) or promise.unit != space.unit:
         return "the promise is in another metric than the secrets"
-    name = KNOWN.get((type(space.metric).__name__, getattr(space.metric, "p", None)))
-    scale = getattr(space.metric, "unit", "km")
-    if name == "haversine" and scale != "km":
-        name = None
-    apart = exact.given(space.distances) if name is None else exact.measured(name, space.points)
+    apart = _apart(space)
     if promise.radius is not None:
         near = space.distances <= promise.radius
         apart = [[cell if near[i, j] else None for j, cell in enumerate(row)] for i, row in enumerate(apart)]
@@ -70,6 +60,35 @@ def _matrix_faults(made: Any) -> str:
     if truth is None or not bool(truth <= exact.ball(promise.epsilon)):
         return f"leaks {truth} where {promise.epsilon!r} is promised"
     return ""
+
+
+def _sum_faults(made: Any) -> str:
+    """Compare what a product promises with the sum of what its parts do: epsilons by group of columns, and slacks."""
+    promise, first, slack = made.guarantee, 0, Fraction(0)
+    for part, (metric, columns, weight) in zip(made.parts, promise.metric.parts, strict=True):
+        own, last = part.guarantee, first + part.inputs.dimension
+        if isinstance(own, ConcentratedGuarantee) or own.basis == "none":
+            return f"holds a part that promises {own}"
+        if (
+            list(columns) != list(range(first, last))
+            or repr(metric) != repr(own.metric)
+            or own.radius != promise.radius
+        ):
+            return (
+                f"promises {metric!r} of columns {list(columns)} where a part promises {own} of {first} to {last - 1}"
+            )
+        if Fraction(promise.epsilon) * Fraction(weight) < Fraction(own.epsilon) * (1 - Fraction(judges.ROOM)):
+            return f"promises {promise.epsilon!r} x {weight!r} where a part leaks {own.epsilon!r}"
+        first, slack = last, slack + Fraction(own.slack)
+    return f"a slack of {promise.slack!r}, not {slack}" if promise.slack < slack * (1 - Fraction(judges.ROOM)) else ""
+
+
+def _apart(space: Any) -> Any:
+    """Return distances by a formula, or those of the library where the judges have none: networks, words, transport."""
+    try:
+        return [[judges.distance(space.metric, a, b) for b in space.points] for a in space.points]
+    except LookupError:
+        return exact.given(space.distances)
 
 
 def _stored(made: Any) -> Any:

@@ -24,9 +24,9 @@ ZEROS = "0" * 64
 
 
 def originals() -> tuple[tuple[str, bytes], ...]:
-    """Return honest files: at least one of every kind that is declared, and those of older versions.
+    """Return honest files: at least one of every kind and metric that is declared, and those of older versions.
 
-    A kind that none of them holds is an error: give `tests/data` or `tests/instances.py` a file of it.
+    A kind or a metric that none of them holds is an error: give `tests/data` or `tests/instances.py` a file of it.
     """
     return tuple((name, data) for name, data in _made()[0] if data)
 
@@ -71,6 +71,10 @@ def _made() -> tuple[list[tuple[str, bytes]], dict[str, str]]:
 
     if unknown := {declaration.name for declaration in MECHANISMS} - {kind_of(data) for _, data in files if data}:
         raise LookupError(f"no file of the kinds {', '.join(sorted(unknown))} is forged")
+    from metricdp.metrics.declared import METRICS
+
+    if unknown := {declaration.name for declaration in METRICS} - set().union(*(_names(data) for _, data in files)):
+        raise LookupError(f"no file with the metrics {', '.join(sorted(unknown))} is forged")
     return files, missing
 
 
@@ -105,8 +109,25 @@ def _more() -> dict[str, Any]:
 
 def kind_of(data: bytes) -> str:
     """Return the kind that an honest file names."""
+    return str(_manifest(data)["kind"])
+
+
+def _manifest(data: bytes) -> Any:
     size = int.from_bytes(data[:8], "little")
-    return str(json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["metricdp"])["kind"])
+    return json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["metricdp"])
+
+
+def _names(data: bytes) -> set[str]:
+    """Return every name in a file, those of its metrics among them."""
+    manifest = _manifest(data) if data else {}
+    found = []
+    for path in _places(manifest):
+        value = manifest
+        for key in path:
+            value = value[key]
+        if path[-1] == "name" and isinstance(value, str):
+            found.append(value)
+    return set(found)
 
 
 def forged(number: int) -> tuple[str, bytes]:

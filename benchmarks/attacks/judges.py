@@ -21,6 +21,7 @@ from attacks import exact
 ROOM = 1e-12  # relative, and in logarithms: what the lattice and the secrets as doubles may add
 
 
+FORMULAS = ("Lp", "Haversine", "Angular", "Hyperbolic", "Mahalanobis", "Bags", "Frechet")
 METRES = {"km": 1_000, "m": 1, "mi": Fraction(1_609_344, 1_000), "ft": Fraction(3_048, 10_000)}
 ABSENT = -1_000_000  # the logarithm that a geometric mean takes for a probability of 0
 DRAWS, ALARM = 4_000, 1e-9  # draws of a secret by brute force, and how often they may accuse what is right
@@ -29,8 +30,10 @@ DRAWS, ALARM = 4_000, 1e-9  # draws of a secret by brute force, and how often th
 def distance(metric: Any, a: Any, b: Any) -> Any:
     """Return the true distance of two rows of doubles as an interval."""
     flint.ctx.prec = exact.BITS
-    one, two = ([exact.ball(float(value)) for value in row] for row in (a, b))
     name = type(metric).__name__
+    if name not in FORMULAS:
+        raise LookupError(f"no formula for the metric {name}, {metric!r}")
+    one, two = ([exact.ball(float(value)) for value in row] for row in (a, b))
     if name == "Lp" and metric.p in (1.0, 2.0, math.inf):
         return exact.METRICS[{1.0: "l1", 2.0: "l2"}.get(metric.p, "linf")](one, two)
     if name == "Lp":
@@ -55,10 +58,8 @@ def distance(metric: Any, a: Any, b: Any) -> Any:
         covariance = flint.arb_mat([[exact.ball(float(x)) for x in row] for row in np.asarray(metric.covariance)])
         solved = covariance.solve(flint.arb_mat([[gap] for gap in gaps]))
         return sum((gap * solved[k, 0] for k, gap in enumerate(gaps)), flint.arb(0)).nonnegative_part().sqrt()
-    if name in ("Bags", "Frechet"):
-        between = [[distance(metric.ground, x, y) for y in _cut(b, metric)] for x in _cut(a, metric)]
-        return _paired(between) if name == "Bags" else _leash(between)
-    raise LookupError(f"no formula for the metric {name}, {metric!r}")
+    between = [[distance(metric.ground, x, y) for y in _cut(b, metric)] for x in _cut(a, metric)]
+    return _paired(between) if name == "Bags" else _leash(between)
 
 
 def _cut(row: Any, metric: Any) -> Any:

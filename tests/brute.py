@@ -45,10 +45,11 @@ def softmax_rows(exponents):
     return kernel / kernel.sum(axis=1, keepdims=True)
 
 
-def least_loss(loss, prior, exponents, objective="expected"):
+def least_loss(loss, prior, exponents, objective="expected", units=None):
     """Return the least loss of any matrix with z_i <= exp(w_ij) z_j, by scipy's HiGHS on the program as written.
 
     Pairs at an infinite exponent are not constrained; "worst" minimises the largest row loss instead of the mean.
+    `units` are what probabilities are multiples of in the program, for those far below what a solver takes for zero.
     """
     from scipy import sparse
     from scipy.optimize import linprog
@@ -57,20 +58,21 @@ def least_loss(loss, prior, exponents, objective="expected"):
     worst = int(objective == "worst")
     pairs = [(i, j) for i, j in itertools.permutations(range(n), 2) if math.isfinite(exponents[i, j])]
     rows, columns, values = [], [], []
+    units = np.ones((n, m)) if units is None else units
     for at, (i, j) in enumerate(pairs):
         for k in range(m):  # exp(-w) z_ik - z_jk <= 0: no coefficient is huge
             rows += [at * m + k] * 2
             columns += [i * m + k, j * m + k]
-            values += [math.exp(-exponents[i, j]), -1.0]
+            values += [math.exp(-exponents[i, j]) * units[i, k] / units[j, k], -1.0]
     size = len(pairs) * m
     for i in range(n * worst):  # sum_k loss_ik z_ik <= t
         rows += [size + i] * (m + 1)
         columns += [*range(i * m, (i + 1) * m), n * m]
-        values += [*loss[i].tolist(), -1.0]
+        values += [*(loss[i] * units[i]).tolist(), -1.0]
     size += n * worst
     above = sparse.csr_array((values, (rows, columns)), shape=(size, n * m + worst)) if size else None
-    sums = sparse.csr_array((np.ones(n * m), (np.repeat(np.arange(n), m), np.arange(n * m))), shape=(n, n * m + worst))
-    cost = np.append(np.zeros(n * m), 1.0) if worst else (np.asarray(prior)[:, None] * loss).ravel()
+    sums = sparse.csr_array((units.ravel(), (np.repeat(np.arange(n), m), np.arange(n * m))), shape=(n, n * m + worst))
+    cost = np.append(np.zeros(n * m), 1.0) if worst else (np.asarray(prior)[:, None] * loss * units).ravel()
     found = linprog(
         cost,
         A_ub=above,

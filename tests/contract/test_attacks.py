@@ -241,6 +241,29 @@ def test_words_that_are_drawn_by_another_noise_are_found():
         assert "brute force" in judges.JUDGES["nearest"](both, secrets, others)
 
 
+def test_a_bound_above_a_least_loss_that_a_solver_takes_for_zero_is_found():
+    problem = mdp.Problem(mdp.grid((2, 2)), 25.0)
+    best = mdp.optimal(problem, gap=1e-4)
+    assert 0 < best.certificate.loss < 1e-9
+    assert builds._faults(best, problem, "l2") == ""
+    made = mdp.exponential(problem.inputs, 24.0)  # it keeps more than is asked, and loses more
+    certificate = dataclasses.replace(made.certificate, lower_bound=1.001 * best.certificate.loss)
+    assert "none is below" in builds._faults(dataclasses.replace(made, certificate=certificate), problem, "l2")
+    certificate = dataclasses.replace(made.certificate, loss=0.999 * made.certificate.loss)
+    assert "says loss" in builds._faults(dataclasses.replace(made, certificate=certificate), problem, "l2")
+
+
+def test_a_product_is_held_to_the_sum_of_its_parts():
+    made = loads(dict(forgery.originals())["product"])
+    assert files._faults(made, 1) == ""
+    assert "where a part leaks" in files._faults(
+        dataclasses.replace(made, guarantee=dataclasses.replace(made.guarantee, epsilon=0.99)), 1
+    )
+    close = dataclasses.replace(made.parts[1], guarantee=dataclasses.replace(made.parts[1].guarantee, radius=3.0))
+    less = dataclasses.replace(made, parts=(made.parts[0], close, made.parts[2]))
+    assert "within 3" in files._faults(less, 1)
+
+
 def test_a_metric_without_a_formula_is_an_error_and_no_verdict():
     three = judges.distance(mdp.Lp(3), [1.0, 2.0, 7.0], [2.0, 2.0, 5.0])
     assert float(three.mid()) == pytest.approx(9 ** (1 / 3), rel=1e-14)

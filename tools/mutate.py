@@ -29,7 +29,7 @@ DIRECTED, BOOKS = "tests/solvers/test_directed_rounding.py", "tests/ledger/test_
 BY_TABLE, PROPOSED = "tests/tables/test_charged_tables.py", "tests/mechanisms/test_kernel_proposals.py"
 NOISE = "tests/mechanisms/test_noise.py"
 RELEASES, OLD_NAMES = "tests/ledger/test_releases.py", "tests/ledger/test_accounts.py"
-HEADS = "tests/ledger/test_heads.py"
+HEADS, STREAMS = "tests/ledger/test_heads.py", "tests/tables/test_streams.py"
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,10 @@ class Mistake:
     old: str
     new: str
     tests: tuple[str, ...]
+
+    def __str__(self) -> str:
+        text = self.new or f"without {self.old.strip()}"
+        return f"{self.file}: {text.splitlines()[0]}"
 
 
 def _mistakes() -> list[Mistake]:
@@ -132,7 +136,48 @@ def _mistakes() -> list[Mistake]:
     losses, checking = "src/metricdp/ledger/losses.py", "src/metricdp/ledger/checking.py"
     plant(losses, "        if then != before.link:\n            return True\n", "", HEADS, "-k", "under")
     plant(checking, "if entry.account is None or (entry", "if entry.account is not None and (entry", BOOKS)
-    plant("src/metricdp/metrics/accounts.py", "if type(metric) is Lp:", "if isinstance(metric, Lp):", OLD_NAMES)
+    named = "src/metricdp/metrics/accounts.py"
+    plant(named, "if type(metric) is Lp:", "if isinstance(metric, Lp):", OLD_NAMES)
+    plant(named, "<< 2 * FINE) - 1) + 1, 1 << FINE)", "<< 2 * FINE) - 1), 1 << FINE)", OLD_NAMES)
+    plant(
+        named, "if found is not None and found[1] == old:\n        return 1", "if False:\n        return 1", OLD_NAMES
+    )
+    plant("src/metricdp/ledger/amounts.py", "math.ceil(Fraction(number)", "math.floor(Fraction(number)", OLD_NAMES)
+
+    head = "src/metricdp/ledger/head.py"
+    plant(head, "self._known.get(lane, -1) >= end.blocks", "self._known.get(lane, -1) >= end.blocks - 1", HEADS)
+    plant(head, 'if self._seal(outer["head"]) != outer["seal"]:', "if False:", HEADS)
+    plant(head, "return max(found, key=", "return min(found, key=", HEADS)
+    plant(losses, "if end.blocks < noted.blocks:", "if end.blocks < noted.blocks - 1:", HEADS)
+    plant(losses, "return (number, first, last) == (end.blocks, end.entries, end.link)", "return True", HEADS)
+
+    windows, streams = "src/metricdp/mobility/streams.py", "tests/mobility/test_streams.py"
+    plant(windows, "recent = _noises(run, self.window - 1)", "recent = _noises(run, self.window - 2)", streams)
+    plant(windows, "if run.resting < taken:", "if run.resting < taken - 1:", streams)
+    plant(windows, "len(rates) + 1) if len(rates)", "len(rates)) if len(rates)", streams)
+    memory = "src/metricdp/tables/streams.py"
+    plant(memory, "len(run) - self.budget.window + 1)", "len(run) - self.budget.window + 2)", STREAMS)
+
+    positions, snapped = auditing + "positions.py", "tests/auditing/test_positions.py"
+    plant(positions, "promise.with_slack(promise.epsilon * moved)", "promise.with_slack(0.5 * promise.epsilon * moved)",
+          snapped)  # fmt: skip
+    plant(positions, "promise.radius - moved", "promise.radius", snapped)
+    plant(positions, "promise.radius is not None and reached", "False and reached", snapped)
+    plant(auditing + "judging.py", "if any(part.guarantee.radius is not None for", "if any(False for",
+          "tests/auditing/test_judging.py")  # fmt: skip
+
+    rendering, escaped = "src/metricdp/rendering.py", ("tests/cli/test_forged_text.py", "tests/cli/test_credentials.py")
+    plant(rendering, r"\u2028-\u202e", "", *escaped)
+    plant(rendering, r"\x7f-\x9f", "", *escaped)
+    plant(rendering, "text = _PASSWORD.sub(HIDDEN, text)", "pass", *escaped)
+    plant(rendering, 'rest.rfind("@")', 'rest.find("@")', *escaped)
+
+    compacted, buffers = "src/metricdp/tables/compact.py", "tests/tables/test_compact.py"
+    plant(compacted, "made[gone] = 0", "pass", buffers)
+    plant(compacted, "if gone is not None and lengths[gone].any():", "if False:", buffers)
+    plant(compacted, "_compact(array.field(number), gone,", "_compact(array.field(number), hidden,", buffers)
+    plant(compacted, "places = np.where(hidden, len(words), places)", "pass", buffers)
+    plant(compacted, "unseen = other if hidden is None else other | hidden", "unseen = np.zeros_like(other)", buffers)
     return made
 
 
@@ -181,7 +226,7 @@ def main() -> int:
     mistakes = [one for one in _mistakes() if chosen.only in f"{one.file} {one.new} {one.tests}"]
     if chosen.list:
         for one in mistakes:
-            print(f"{one.file}: {one.new.splitlines()[0]}")
+            print(one)
         return 0
     lost = 0
     with tempfile.TemporaryDirectory(prefix="mutate") as root:
@@ -208,7 +253,7 @@ def main() -> int:
                     print(f"{said} without a mistake: {' '.join(tests)}", flush=True)
             for one, said in zip(mistakes, pool.map(work, mistakes), strict=True):
                 lost += said != "found"
-                print(f"{said}: {one.file}: {one.new.splitlines()[0]}", flush=True)
+                print(f"{said}: {one}", flush=True)
     print(f"{len(mistakes)} mistakes, {lost} not found")
     return 1 if lost else 0
 

@@ -232,6 +232,13 @@ def test_a_policy_with_accounts_is_read_as_it_is_written() -> None:
 # What it costs
 
 
+def test_a_charge_is_never_below_what_was_promised() -> None:
+    (account,) = accounts_for("l2")
+    for epsilon in (1e-9, 0.1, 1 / 3, 0.7, math.nextafter(2.0, 3.0)):
+        assert Fraction(account.charge(epsilon), MICRO) >= Fraction(epsilon)
+    assert account.charge(0.5) == 500_000
+
+
 def test_l1_l2_and_linf_are_one_account(tmp_path) -> None:
     with Ledger.open(tmp_path / "budget.db", policy="10 ever", clock=Clock()) as ledger:
         assert release(ledger, "anna", "1", mdp.Lp(1), 2.0, dimension=4).charged == 4 * MICRO

@@ -156,6 +156,19 @@ def test_a_head_file_that_is_not_its_own_is_refused(place, tmp_path, how):
     assert head_of(place) == in_the_books(place)
 
 
+def test_a_head_file_that_somebody_without_the_key_wrote_is_refused(place):
+    path = place.with_name("budget.db.head")
+    data = path.read_bytes()
+    forged = b""
+    for start in (0, SLOT):
+        slot = json.loads(data[start : start + SLOT])
+        head = json.loads(slot["head"]) | {"lanes": [], "entries": 0}  # nothing was charged, it says
+        forged += json.dumps(slot | {"head": json.dumps(head)}).encode().ljust(SLOT - 1) + b"\n"
+    path.write_bytes(forged)
+    with pytest.raises(InvalidInput, match="is damaged, or belongs to another"):
+        Ledger.open(place)
+
+
 def test_a_ledger_of_an_older_version_gets_its_head_at_its_first_opening_and_says_so_once(tmp_path, caplog):
     place = tmp_path / "budget.db"
     for name in ("budget.db", "budget.db.key"):
@@ -186,6 +199,21 @@ def test_a_ledger_ahead_of_its_head_goes_on_and_a_chain_that_does_not_follow_is_
     assert head_of(place) == in_the_books(place)
     head.write_bytes(behind)
     altered(place, "UPDATE entries SET seal = zeroblob(32) WHERE number = 3")
+    with pytest.raises(InvalidInput, match="does not go on from where its head file says"):
+        Ledger.open(place)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["DELETE FROM blocks WHERE number = (SELECT max(number) FROM blocks)", "UPDATE lanes SET entries = entries + 1"],
+)
+def test_a_chain_beyond_the_head_that_ends_elsewhere_than_its_lane_is_refused(place, change):
+    head = place.with_name("budget.db.head")
+    before = head.read_bytes()
+    with Ledger.open(place) as ledger:
+        ask(ledger, "anna", "beyond")
+    head.write_bytes(before)
+    altered(place, change)
     with pytest.raises(InvalidInput, match="does not go on from where its head file says"):
         Ledger.open(place)
 

@@ -172,6 +172,18 @@ def test_unions_and_extensions_keep_their_values_and_nothing_else() -> None:
     assert not [mark for mark in gone if mark in buffers_of(made)]
 
 
+def test_members_of_a_sparse_union_hold_nothing_in_rows_of_the_other_member() -> None:
+    codes = pa.array(np.array([0, 1, 0, 1], np.int8))
+    members = [
+        pa.array(["one", "canary-01", "two", "canary-03"]),
+        pa.array(["canary-00", "three", "canary-02", "four"]),
+    ]
+    made = compact(pa.UnionArray.from_sparse(codes, members, ["a", "b"]))
+    assert made.to_pylist() == ["one", "three", "two", "four"]
+    assert not CANARY.search(buffers_of(made))
+    assert b"three" in buffers_of(made)
+
+
 def test_empty_columns_of_every_kind_stay_empty() -> None:
     for name, array in nested():
         made = compact(array.slice(4, 0))

@@ -102,6 +102,42 @@ def test_a_view_does_not_tell_paths_of_this_machine(tmp_path: Path, told: str) -
     assert perturb_file(f"{path}::plain", tmp_path / "out.csv", NOISE).rows == 1
 
 
+TOLD = "current_setting('secret_directory')"
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        [f'CREATE MACRO "a""b"() AS {TOLD}', '"a""b"()'],
+        ["CREATE SCHEMA other", f"CREATE MACRO m() AS {TOLD}", "CREATE MACRO other.m() AS 1", "m()"],
+        ["CREATE SCHEMA other", "CREATE MACRO m() AS 1", f"CREATE MACRO other.m() AS {TOLD}", "other.m()"],
+        [f"CREATE MACRO m(a) AS {TOLD}, (a, b) AS 7", "m(1)"],
+        [f"CREATE MACRO m(a := {TOLD}) AS a", "m()"],
+        [f"CREATE VIEW told AS SELECT {TOLD} AS x", "(SELECT max(bin) FROM histogram_values('to' || 'ld', x))"],
+        ["CREATE SCHEMA other", f"CREATE VIEW other.told AS SELECT {TOLD} AS x", "CREATE VIEW told AS SELECT 1 AS x",
+         "(SELECT x FROM other.told)"],
+    ],
+)  # fmt: skip
+def test_a_view_does_not_tell_paths_by_what_is_behind_it(tmp_path: Path, made: list[str]) -> None:
+    path = tmp_path / "theirs.duckdb"
+    *before, called = made
+    with duckdb.connect(str(path)) as base:
+        for statement in before:
+            base.execute(statement)
+        base.execute(f"CREATE VIEW peeks AS SELECT 41.1::DOUBLE lat, -8.6::DOUBLE lon, {called} AS note")
+    with pytest.raises(InvalidInput, match="tell about this machine"):
+        perturb_file(f"{path}::peeks", tmp_path / "out.csv", NOISE)
+
+
+def test_a_view_beside_one_that_tells_goes_on_working(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.duckdb"
+    with duckdb.connect(str(path)) as base:
+        base.execute(f"CREATE MACRO a() AS {TOLD}")  # a letter that is in every text
+        base.execute("CREATE TABLE plain AS SELECT 41.1::DOUBLE lat, -8.6::DOUBLE lon")
+        base.execute("CREATE VIEW harmless AS FROM plain")
+    assert perturb_file(f"{path}::harmless", tmp_path / "out.csv", NOISE).rows == 1
+
+
 def test_a_view_does_not_read_variables_of_this_program(tmp_path: Path) -> None:
     path = tmp_path / "theirs.duckdb"
     with duckdb.connect(str(path)) as base:

@@ -31,8 +31,18 @@ CLOSED = {
     "lock_configuration": True,
 }
 
-# Functions that tell settings, such as paths of this machine, and those that run a text as a query.
-TELLING = re.compile(r"\bcurrent_setting\b|\bjson_execute_serialized_sql\b|\bquery(_table)?\"?\s*\(", re.IGNORECASE)
+# Functions that tell settings, such as paths of this machine, and those that run a text as a query or take a text for
+# the name of a table.
+TELLING = re.compile(
+    r"\b(current_setting|json_execute_serialized_sql)\b|\b(query|query_table|histogram|histogram_values)\"?\s*\(",
+    re.IGNORECASE,
+)
+TEXTS = """
+    SELECT table_name, sql, false FROM duckdb_tables() WHERE NOT internal AND sql IS NOT NULL
+    UNION ALL SELECT view_name, sql, false FROM duckdb_views() WHERE NOT internal AND sql IS NOT NULL
+    UNION ALL SELECT function_name, macro_definition, len(parameters) > 0 FROM duckdb_functions()
+    WHERE NOT internal AND macro_definition IS NOT NULL
+"""  # a name may come several times: in several schemas, and with several forms of a macro
 
 
 class DuckdbReader:
@@ -132,22 +142,26 @@ def _refuse_machine(base: Any, table: str) -> None:
 
     plans = [json.loads(plan) for _, plan in rows(f"EXPLAIN (FORMAT JSON) FROM {quoted(table)}")]
     reads = [name.strip() for plan in plans for node in plan for name in operators(node)]
-    texts = {
-        name.lower(): text for name, text in rows("SELECT table_name, sql FROM duckdb_tables() WHERE NOT internal")
-    }
-    texts |= {name.lower(): text for name, text in rows("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal")}
-    macros = "SELECT function_name, macro_definition FROM duckdb_functions() WHERE macro_definition IS NOT NULL"
-    texts |= {name.lower(): text for name, text in rows(f"{macros} AND NOT internal")}
-    found, waiting = [], [texts.pop(table.lower(), "")]
+    texts = rows(TEXTS)
+    found, waiting, hidden = [], [quoted(table)], False
     while waiting:
         found.append(waiting.pop())
-        named = [name for name in texts if name in found[-1].lower()]
-        waiting += [texts.pop(name) for name in named]
-    if any(name.startswith(("DUCKDB_", "PRAGMA_")) for name in reads) or any(map(TELLING.search, found)):
+        named = [one for one in texts if _is_named(one[0], found[-1])]
+        texts = [one for one in texts if one not in named]
+        waiting += [text for _, text, _ in named]
+        hidden |= any(has_parameters for *_, has_parameters in named)  # defaults are expressions nobody can look at
+    if hidden or any(name.startswith(("DUCKDB_", "PRAGMA_")) for name in reads) or any(map(TELLING.search, found)):
         raise InvalidInput(
-            "a view of this DuckDB file reads settings or the catalogue, which tell about this machine, or runs texts "
-            f"as queries. Make a table of what {table!r} shows (CREATE TABLE ... AS FROM ...) and name the table."
+            "a view of this DuckDB file reads settings or the catalogue, which tell about this machine, runs texts as "
+            "queries, or calls a macro with parameters, whose defaults nobody can look at. Make a table of what "
+            f"{table!r} shows (CREATE TABLE ... AS FROM ...) and name the table."
         )
+
+
+def _is_named(name: str, text: str) -> bool:
+    """Tell whether a text may name a table, view or macro, in any schema and any spelling."""
+    written = text.replace('""', '"').casefold()  # a quote in a name is written twice
+    return re.search(rf"(?<!\w){re.escape(name.casefold())}(?!\w)", written) is not None
 
 
 def insert(new: Path, path: Path, table: str) -> None:

@@ -69,10 +69,12 @@ def check_target(
 ) -> Path:
     """Return where the output will be put, or raise before any work is done."""
     refuse_ledger(target)
-    return _checked_target(target, source, overwrite=overwrite)
+    return _checked_target(target, source=source, overwrite=overwrite)
 
 
-def _checked_target(target: str | os.PathLike[str], source: str | os.PathLike[str] | None, *, overwrite: bool) -> Path:
+def _checked_target(
+    target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, overwrite: bool = True
+) -> Path:
     if os.fspath(target) == "-":
         raise OutputProblem("this cannot go to standard output: name a file (one that is called - is named ./-).")
     place = in_its_folder(target)
@@ -159,15 +161,17 @@ def replacing(
     *,
     source: str | os.PathLike[str] | None = None,
     overwrite: bool = True,
-    private: bool = False,
+    of_ledger: bool = False,
 ) -> Iterator[Path]:
     """Yield a new empty file beside the target that takes its place when the block ends well.
 
     On any error or interruption the new file is removed and the target stays as it was. A target that was there keeps
-    its permissions; until then the new file is readable by its owner only, and a `private` one stays so. Without
-    `overwrite` a target that is there, or that somebody else makes meanwhile, is an error.
+    its permissions; until then the new file is readable by its owner only. Without `overwrite` a target that is there,
+    or that somebody else makes meanwhile, is an error. A ledger and its parts are replaced by the ledger only, which
+    says so (`of_ledger`): they stay readable by their owner only.
     """
-    place = _checked_target(target, source, overwrite=overwrite)
+    check = _checked_target if of_ledger else check_target
+    place = check(target, source=source, overwrite=overwrite)
     try:
         partial, handle, mode = _new_partial(place)
     except OSError as error:
@@ -175,7 +179,7 @@ def replacing(
     try:
         yield partial
         mode = _permissions(partial, place, mode)
-        mode = stat.S_IRUSR | stat.S_IWUSR if private else mode
+        mode = stat.S_IRUSR | stat.S_IWUSR if of_ledger else mode
         whole = os.open(partial, os.O_RDONLY)
         try:
             os.fsync(whole)

@@ -173,10 +173,11 @@ def _lines(
         raise InvalidInput(f"--separator must be one character, such as ';' or '\\t', got {table.separator!r}.")
     dropped = 0
     with ExitStack() as held:
+        read = None if source == tables.STANDARD else source
         if output == tables.STANDARD:
             sink: Lines = Lines(sys.stdout, columns, begun=resume, done={})
         else:
-            sink = held.enter_context(appended(output, columns, resume=resume, overwrite=overwrite))
+            sink = held.enter_context(appended(output, columns, source=read, resume=resume, overwrite=overwrite))
         show = held.enter_context(terminal.steps_bar("Stream")) if output != tables.STANDARD else None
         if source == tables.STANDARD and isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")  # what is no text is no row

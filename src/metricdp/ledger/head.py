@@ -75,7 +75,7 @@ class HeadFile:
     def create(self, head: Head, *, new: bool = False) -> None:
         """Write a file; one that is there is replaced, or refused where it is to be new."""
         slot = self._slot(head)
-        with replacing(self.path, overwrite=not new, private=True) as partial:
+        with replacing(self.path, overwrite=not new, of_ledger=True) as partial:
             partial.write_bytes(slot + slot)
 
     def ends(self) -> Mapping[int, End]:

@@ -140,7 +140,7 @@ def write_key(path: Path, data: bytes) -> None:
     """Write a new key file, whole or not at all."""
     if path.exists():
         raise OutputProblem(f"{str(path)!r} exists already: keys are never overwritten.")
-    with replacing(path, overwrite=False, private=True) as partial:
+    with replacing(path, overwrite=False, of_ledger=True) as partial:
         partial.write_bytes(data)
 
 

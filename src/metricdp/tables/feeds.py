@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import existing_file, holding
+from metricdp.files import check_target, existing_file, holding
 
 COLUMNS = ("person", "t", "lat", "lon")
 LONGEST = 1 << 16  # letters of one line
@@ -141,7 +141,12 @@ class Lines:
 
 @contextmanager
 def appended(
-    target: str | os.PathLike[str], columns: Sequence[str], *, resume: bool, overwrite: bool
+    target: str | os.PathLike[str],
+    columns: Sequence[str],
+    *,
+    source: str | os.PathLike[str] | None,
+    resume: bool,
+    overwrite: bool,
 ) -> Iterator[Lines]:
     """Yield where reports go in a CSV file that grows; with `resume` it goes on behind its last whole line.
 
@@ -153,6 +158,7 @@ def appended(
             f"cannot write {str(target)!r}: it is there already. Go on behind its last line with --resume, choose "
             "another name, or replace it with --overwrite."
         )
+    check_target(path, source=source)
     with holding(path):
         done = _so_far(path, columns) if resume and path.exists() else None
         with path.open("a" if done is not None else "w", encoding="utf-8", newline="") as file:

@@ -274,6 +274,28 @@ def test_an_output_never_takes_the_place_of_a_ledger_or_of_what_belongs_to_it(tm
         assert ledger.verify().holds
 
 
+def test_a_page_never_takes_the_place_of_the_ledger_that_its_command_begins(tmp_path: Path) -> None:
+    books, source = tmp_path / "page.html", tmp_path / "points.csv"
+    source.write_text("who,lat,lon\nanna,41.1,-8.6\n")
+    asked = ["perturb", str(source), "--epsilon", "1/km", "-o", str(tmp_path / "out.csv"), "--report", str(books)]
+    assert main([*asked, "--id", "who", "--budget", "40/km", "--ledger", str(books)]) == 2
+    with Ledger.open(books) as ledger:
+        assert ledger.verify().holds
+
+
+@pytest.mark.parametrize("name", ["budget.db", "budget.db.key", "budget.db.head", "fixes.csv", "hard.csv", "soft.csv"])
+def test_lines_of_a_stream_never_take_the_place_of_its_source_or_ledger(tmp_path: Path, name: str) -> None:
+    books, source = tmp_path / "budget.db", tmp_path / "fixes.csv"
+    source.write_text("person,t,lat,lon\nanna,1,41.1,-8.6\n")
+    (tmp_path / "hard.csv").hardlink_to(source)
+    (tmp_path / "soft.csv").symlink_to(source)
+    Ledger.open(books, policy="960/km per day").close()
+    before = (tmp_path / name).read_bytes()
+    asked = ["stream", str(source), "--window", "2", "--total", "20/km", "--ledger", str(books), "--follow"]
+    assert main([*asked, "-o", str(tmp_path / name), "--overwrite"]) == 2
+    assert (tmp_path / name).read_bytes() == before
+
+
 def test_no_table_is_put_into_a_database_with_several_names(tmp_path: Path) -> None:
     path = base_of(tmp_path, "db")
     (tmp_path / "other.db").hardlink_to(path)

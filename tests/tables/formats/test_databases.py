@@ -171,6 +171,18 @@ def test_a_virtual_table_of_sqlite_is_refused_also_under_a_view(tmp_path: Path) 
     assert perturb_file(f"{path}::harmless", f"{path}::protected", NOISE).rows == 1
 
 
+def test_a_virtual_table_is_refused_whatever_its_schema_says(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("CREATE VIRTUAL TABLE made USING fts4(lat, lon)")
+        base.execute("INSERT INTO made VALUES (41.1, -8.6)")
+        base.execute("PRAGMA writable_schema = ON")
+        base.execute("UPDATE sqlite_master SET rootpage = 2 WHERE name = 'made'")
+        base.commit()
+    with pytest.raises(InvalidInput, match="virtual table"):
+        perturb_file(f"{path}::made", tmp_path / "out.csv", NOISE)
+
+
 def base_of(folder: Path, kind: str, name: str = "Fixes") -> Path:
     path = folder / f"t.{kind}"
     if kind == "db":

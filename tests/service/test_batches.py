@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import struct
 import uuid
 
 import numpy as np
@@ -192,6 +193,24 @@ def test_streams_that_are_no_batch_are_refused_in_a_sentence(running, name, body
     assert answer.status_code in (413, 422), (name, answer.text)
     assert answer.json()["message"].endswith(".")
     assert "97.31" not in answer.text
+
+
+@pytest.mark.parametrize("codec", ["zstd", "LZ4"])
+def test_buffers_compressed_as_early_versions_did_are_refused_before_they_are_read(codec):
+    rows = 1_000_000
+    packed = pa.compress(bytes(8 * rows), codec=codec.lower(), asbytes=True)
+    packed = struct.pack("<q", 8 * rows) + packed + bytes(-len(packed) % 8)
+    fewer = len(packed) // 8  # as many as the buffer holds as it travels
+    column = pa.Array.from_buffers(pa.float64(), fewer, [None, pa.py_buffer(packed)])
+    batch, sink = pa.record_batch({"lat": column}), pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V4)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch, custom_metadata={"ARROW:experimental_compression": codec})
+    head, found, rest = sink.getvalue().to_pybytes().partition(packed)
+    body = head.replace(struct.pack("<q", fewer), struct.pack("<q", rows)) + found + rest
+    with pytest.raises(Refused) as raised:
+        read_stream(body, 10 * rows)
+    assert "compressed" in raised.value.sentence
 
 
 def test_a_long_name_in_a_dictionary_is_refused_before_it_is_written_out(running):

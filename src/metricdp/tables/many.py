@@ -190,7 +190,9 @@ def _look_across(paths: Sequence[Path], parcel: Parcel, task: Task, person: str 
         if strict:
             found += findings_in(rows, replace(task, care=care), person=person)
         whose = [person] if person in rows.schema.names and person not in (*task.columns, *parcel.keys) else []
-        part = sample_of(rows.select([*task.columns, *parcel.keys, *whose]), most).slice(0, most)
+        part = sample_of(rows.select([*task.columns, *whose]), most).slice(0, most)
+        for name, value in key_values(path, parcel.keys):  # of the folders, also where the file has such a column
+            part = part.append_column(name, pa.repeat(pa.scalar(value, pa.string()), part.num_rows))
         called += [others[path] + ("",) * (deepest - len(others[path]))] * part.num_rows
         parts.append(part.append_column("", pa.array(np.arange(part.num_rows))))
     if parts and parcel.keys:

@@ -80,7 +80,7 @@ def _pandas(value: bytes, names: list[str]) -> tuple[bytes | None, bool]:
             "columns": columns,
             "pandas_version": str(notes["pandas_version"])[:20],
         }
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None, False
     return json.dumps(kept).encode(), not notes.get("attributes")
 

@@ -230,6 +230,25 @@ def test_keys_that_only_some_lines_have_and_nested_values_come_back(tmp_path: Pa
     assert json.loads(csv_rows((tmp_path / "out.csv").read_bytes())[1]["who"]) == rows[1]["who"]
 
 
+@pytest.mark.parametrize("levels", [65, 5_000, 60_000])
+@pytest.mark.parametrize("ending", ["jsonl", "geojson"])
+def test_values_that_are_nested_too_deeply_get_a_sentence(tmp_path: Path, ending: str, levels: int) -> None:
+    deep = "[" * (levels - 1) + "]" * (levels - 1)
+    line = f'{{"lat": 41.1, "lon": -8.6, "]": "]\\"", "note": {deep}}}'
+    if ending == "geojson":
+        point = '{"type": "Point", "coordinates": [-8.6, 41.1]}'
+        line = f'{{"type": "FeatureCollection", "features": [{{"geometry": {point}, "properties": {line}}}]}}'
+    (tmp_path / f"deep.{ending}").write_text(line + "\n")
+    with pytest.raises(InvalidInput, match="nested"):
+        perturb_file(tmp_path / f"deep.{ending}", tmp_path / "out.csv", mdp.laplace(mdp.Haversine(), 10.0))
+
+
+def test_brackets_in_texts_are_no_levels(tmp_path: Path) -> None:
+    (tmp_path / "flat.jsonl").write_text(json.dumps({"lat": 41.1, "lon": -8.6, "note": '[{"\\' * 100}) + "\n")
+    perturb_file(tmp_path / "flat.jsonl", tmp_path / "out.jsonl", mdp.laplace(mdp.Haversine(), 10.0))
+    assert json.loads((tmp_path / "out.jsonl").read_text())["note"] == '[{"\\' * 100
+
+
 @pytest.mark.parametrize("suffix", [".csv.gz", ".feather", ".jsonl"])
 def test_a_job_over_many_files_takes_other_formats_and_gives_the_same_reports_again(
     tmp_path: Path, suffix: str

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
@@ -18,6 +19,8 @@ from metricdp.tables.formats.plain import jsonable
 from metricdp.tables.formats.reading import harmless_reason
 
 BLOCK_BYTES = 8 << 20
+MOST_NESTED = 64  # levels; Arrow reads every level inside the one before, and thousands end the process
+UNNESTED = bytes(set(range(256)) - set(b'"[]{}'))
 COLLECTION = b'"FeatureCollection"'  # of GeoJSON, which is one object
 
 
@@ -66,6 +69,8 @@ def _read(block: bytes, name: str, first_row: int) -> pa.Table:
     """Read a block of lines; what is wrong with one is said with its number, not with what is in it."""
     from pyarrow import json as arrow_json
 
+    if _depth(block) > MOST_NESTED:
+        raise InvalidInput(f"{name!r} cannot be read: its values are nested more than {MOST_NESTED} levels deep.")
     try:
         return arrow_json.read_json(io.BytesIO(block), read_options=_options(block))
     except pa.ArrowInvalid as error:
@@ -74,6 +79,17 @@ def _read(block: bytes, name: str, first_row: int) -> pa.Table:
     where = f" in row {first_row + int(found[2])} (the first is row 0)" if found else ""
     column = f"the values of {found[1]!r} " if found and found[1] else ""
     raise InvalidInput(f"{name!r} cannot be read: {column}{reason}{where}. Is every line one whole object?")
+
+
+def _depth(block: bytes) -> int:
+    """Return how many objects and lists lie in one another at most; brackets in texts are none."""
+    unescaped = block.replace(rb"\\", b"").replace(rb"\"", b"")
+    letters = np.frombuffer(unescaped.translate(None, UNNESTED), np.uint8)
+    quotes = np.add.accumulate(letters == ord('"'), dtype=np.uint8)  # a number that overflows stays odd or even
+    outside = quotes & 1 == 0
+    folded = letters | 32  # [ becomes {, and ] becomes }
+    steps = (outside & (folded == ord("{"))).astype(np.int32) - (outside & (folded == ord("}")))
+    return int(np.add.accumulate(steps).max(initial=0))
 
 
 def rows_of(block: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -32,7 +32,7 @@ def reading(name: str, call: Callable[[], T], where: Callable[[str], str] | None
         return call()
     except InvalidInput:
         raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, RecursionError) as error:
         reason = harmless_reason(error)
     more = "" if where is None else where(reason)
     raise InvalidInput(f"{name!r} cannot be read: {reason}{more}. Is it a whole, valid file?")
@@ -49,6 +49,8 @@ def harmless_reason(error: Exception) -> str:
     """Return the part of a reader's complaint that is known to show no data."""
     if isinstance(error, UnicodeDecodeError):
         return "the names of its columns are not UTF-8 (in a CSV file only values may be); save it as UTF-8"
+    if isinstance(error, RecursionError):
+        return "its values are nested too deeply"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     found = re.search(HARMLESS, str(error))

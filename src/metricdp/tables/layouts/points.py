@@ -90,7 +90,7 @@ def geometry_in(schema: pa.Schema) -> Geometry | None:
         undefined = "crs" in entry and crs is None
         boxes = (entry.get("covering") or {}).get("bbox") or {}
         covering = tuple(dict.fromkeys(str(path[0]) for path in boxes.values()))
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         return None
     if column not in schema.names:
         return None

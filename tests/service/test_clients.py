@@ -98,6 +98,25 @@ def test_a_date_or_nonsense_in_retry_after_is_no_error(header, monkeypatch):
     assert 0.0 <= waited[0] <= 5.0
 
 
+@pytest.mark.parametrize("status", [200, 502])
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+@pytest.mark.parametrize("body", [b"<html>", b"", b"[1]", b"5", b"null", b"[" * 100_000, b"\xff", b'{"accuracy": [5]}',
+                                  b'{"accuracy": 5}', b"event: done\nid: 1\ndata: {\n\n"])  # fmt: skip
+def test_an_answer_of_something_else_is_an_error_of_ours(status, coding, body):
+    headers = {"content-type": "application/json", "content-encoding": coding}
+    transport = httpx.MockTransport(lambda request: httpx.Response(status, content=body, headers=headers))
+    table = pa.table({"person": ["anna"], "lat": [41.0], "lon": [12.0]})
+    with Client("http://service", "token", tries=1, transport=transport) as client:
+        for ask in (
+            lambda: client.release("anna", [41.0, 12.0]),
+            lambda: client.release_batch([("anna", [41.0, 12.0])]),
+            lambda: client.release_table(table),
+            lambda: list(client.events("job")),
+        ):
+            with pytest.raises(ServiceError, match=r"\.( |$)"):
+                ask()
+
+
 def test_a_design_is_watched_and_fetched(client, tmp_path):
     job = client.design(POINTS, 1.0, builder="exponential")
     kinds = [kind for kind, _ in client.events(job.job)]

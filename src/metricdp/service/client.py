@@ -240,7 +240,10 @@ class Client:
         headers = {"content-type": ARROW, "idempotency-key": request or uuid.uuid4().hex}
         content = sink.getvalue().to_pybytes()
         answer = self._send("POST", "/v1/release/batch", content=content, headers=headers, params=query)
-        return pa.ipc.open_stream(answer.content).read_all()
+        try:
+            return pa.ipc.open_stream(answer.content).read_all()
+        except (pa.ArrowException, OSError):
+            raise _unreadable(answer.status_code) from None
 
     def budget(self, person: str, *, mechanism: str | None = None, purpose: str | None = None) -> Budget:
         """Return what is left to a person."""
@@ -249,7 +252,7 @@ class Client:
 
     def mechanisms(self) -> list[dict[str, Any]]:
         """Return what is served, with promises and certificates."""
-        return cast(list[dict[str, Any]], self._send("GET", "/v1/mechanisms").json())
+        return cast(list[dict[str, Any]], _json(self._send("GET", "/v1/mechanisms"), list))
 
     def audit(self, **request: Any) -> dict[str, Any]:
         """Return what an audit finds: `kind="matrix"` with matrix and points, or `kind="samples"`."""
@@ -262,7 +265,7 @@ class Client:
 
     def job(self, job: str) -> Job:
         """Return how a design stands."""
-        return _made(Job, self._send("GET", f"/v1/design/{job}").json())
+        return _made(Job, _json(self._send("GET", f"/v1/design/{job}")))
 
     def events(self, job: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield what happens to a design until it ends, by kind; a line that breaks is taken up where it broke."""
@@ -270,15 +273,17 @@ class Client:
         while tries < self._tries:
             tries += 1
             headers = {"last-event-id": last}
-            with suppress(self._httpx.TransportError), self._stream(f"/v1/design/{job}/events", headers) as answer:
+            broken = (self._httpx.RequestError, ValueError, KeyError, RecursionError)
+            with suppress(*broken), self._stream(f"/v1/design/{job}/events", headers) as answer:
                 found: dict[str, str] = {}
                 for line in answer.iter_lines():
                     name, _, value = line.partition(": ")
                     if line:
                         found[name] = value
                     elif "data" in found:
+                        event = found["event"], json.loads(found["data"])
                         last, tries = found["id"], 0
-                        yield found["event"], json.loads(found["data"])
+                        yield event
                         if found["event"] in ("done", "failed", "cancelled"):
                             return
                         found = {}
@@ -293,7 +298,7 @@ class Client:
 
     def cancel(self, job: str) -> Job:
         """End a design that runs, or forget one that has ended."""
-        return _made(Job, self._send("DELETE", f"/v1/design/{job}").json())
+        return _made(Job, _json(self._send("DELETE", f"/v1/design/{job}")))
 
     def close(self) -> None:
         """Let the connections go."""
@@ -311,7 +316,8 @@ class Client:
     def _post(self, path: str, body: Mapping[str, Any], *, repeat: bool = True) -> dict[str, Any]:
         content = json.dumps(body, allow_nan=False).encode()
         headers = {"content-type": "application/json"}
-        return cast(dict[str, Any], self._send("POST", path, content=content, headers=headers, repeat=repeat).json())
+        answer = self._send("POST", path, content=content, headers=headers, repeat=repeat)
+        return cast(dict[str, Any], _json(answer))
 
     def _send(
         self,
@@ -328,7 +334,7 @@ class Client:
         for attempt in range(1, last + 1):
             try:
                 answer = self._client.request(method, path, content=content, headers=headers, params=params)
-            except self._httpx.TransportError as error:
+            except self._httpx.RequestError as error:
                 if attempt == last:
                     raise ServiceError(
                         f"the service does not answer ({type(error).__name__}). Asking again with the same request id "
@@ -359,10 +365,32 @@ def _seconds(retry_after: str) -> float:
 def _refusal(answer: httpx.Response) -> ServiceError:
     try:
         found = dict(answer.json())
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):
         found = {}
     sentence = str(found.pop("message", f"the service answered {answer.status_code}."))
     return ServiceError(sentence, status=answer.status_code, error=str(found.pop("error", "")), details=found)
+
+
+def _json(answer: httpx.Response, kind: type[Any] = dict) -> Any:
+    """Return the JSON of an answer; something else may come from what stands between, such as a page to log in."""
+    try:
+        found = answer.json()
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, kind):
+        raise _unreadable(answer.status_code)
+    return found
+
+
+def _unreadable(status: int) -> ServiceError:
+    sentence = "what answers there is no service of metricdp, or its answer came broken: check the address."
+    return ServiceError(sentence, status=status, error="unreadable")
+
+
+def _listed(value: Any) -> list[Any]:
+    if value is not None and not isinstance(value, list):
+        raise _unreadable(200)
+    return value or []
 
 
 def _given(**values: str | None) -> dict[str, str]:
@@ -382,11 +410,13 @@ PARTS: dict[str, tuple[type[Any], bool]] = {  # fields that are records of ours,
 def _made(kind: type[T], values: Mapping[str, Any]) -> T:
     """Return a record of an answer; what a newer service adds is left away."""
     found: dict[str, Any] = {}
+    if not isinstance(values, Mapping):
+        raise _unreadable(200)
     for field in fields(cast(Any, kind)):
         value = values.get(field.name)
         part, many = PARTS.get(field.name, (None, False))
         if kind is Job or part is None:
             found[field.name] = tuple(value) if isinstance(value, list) else value
         else:
-            found[field.name] = tuple(_made(part, one) for one in value or ()) if many else _made(part, value or {})
+            found[field.name] = tuple(_made(part, one) for one in _listed(value)) if many else _made(part, value or {})
     return kind(**found)

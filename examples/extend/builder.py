@@ -5,8 +5,7 @@ import time
 import numpy as np
 
 import metricdp as mdp
-from metricdp.design.builders import BUILDERS, Builder
-from metricdp.design.certify import certify
+from metricdp.design import BUILDERS, Builder, certify
 
 
 def mixed(problem: mdp.Problem, *, strength: float = 0.5) -> mdp.MatrixMechanism:

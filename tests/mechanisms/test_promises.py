@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.design.certify import bound_below, certify
+from metricdp.design._certify import bound_below, certify
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, Mechanism, Witness
 

@@ -2,10 +2,17 @@
 
 from metricdp.auditing.accuracy import accuracy_radius
 from metricdp.auditing.betting import PROBED, audit_sampler, audit_samples
+from metricdp.auditing.bounds import representative_lower_bound, trivial_lower_bound, universal_lower_bound
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.concentrated import ConcentratedReport, audit_concentrated, concentrated, delta_at
 from metricdp.auditing.context import CurrentPlace, bottleneck_distance, current_place
-from metricdp.auditing.densities import continuous_violations, law_violations
+from metricdp.auditing.densities import (
+    COUNT_TOLERANCE,
+    Approximate,
+    continuous_violations,
+    law_violations,
+    log_ratios,
+)
 from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.judging import audit, judge
 from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_leakage, violation_ratio
@@ -19,7 +26,9 @@ from metricdp.auditing.traces import bounded_range, trace_leakage
 from metricdp.mechanisms import Witness
 
 __all__ = [
+    "COUNT_TOLERANCE",
     "PROBED",
+    "Approximate",
     "AuditReport",
     "Claim",
     "ConcentratedReport",
@@ -46,13 +55,17 @@ __all__ = [
     "expected_loss",
     "judge",
     "law_violations",
+    "log_ratios",
     "packing_lower_bound",
     "position_factor",
     "posterior_leakage",
     "quantile_loss",
+    "representative_lower_bound",
     "shuffled_delta",
     "shuffled_epsilon",
     "trace_leakage",
+    "trivial_lower_bound",
+    "universal_lower_bound",
     "violation_ratio",
     "worst_loss",
 ]

@@ -1,4 +1,64 @@
 """Design: how a mechanism is made. The only room where privacy meets solvers.
 
-Every builder lives in the module of its idea, named in `builders`, and is loaded when first used.
+Every builder lives in the module of its idea, named in `builders`, and is loaded when first used. So is what stands
+here beside them: what studies, comparisons and plugins are made of.
 """
+
+from typing import TYPE_CHECKING, Any
+
+from metricdp.catalogue import loaded
+
+if TYPE_CHECKING:
+    from metricdp.design._certify import certify
+    from metricdp.design.builders import BUILDERS, Builder
+    from metricdp.design.comparison.noises import no_noise, noise_of
+    from metricdp.design.comparison.rivals import Question
+    from metricdp.design.constopt import PUBLISHED_PENALTIES
+    from metricdp.design.contextual import near_stretch
+    from metricdp.design.decomposed import Neighbours
+    from metricdp.design.interpolation.anchors import grid_edges
+    from metricdp.design.optimal import exact_edges, plain_columns
+    from metricdp.design.parts import falls_apart, part_by_part
+    from metricdp.design.timely import in_time
+
+__all__ = [
+    "BUILDERS",
+    "PUBLISHED_PENALTIES",
+    "Builder",
+    "Neighbours",
+    "Question",
+    "certify",
+    "exact_edges",
+    "falls_apart",
+    "grid_edges",
+    "in_time",
+    "near_stretch",
+    "no_noise",
+    "noise_of",
+    "part_by_part",
+    "plain_columns",
+]
+
+_HOMES = {
+    "BUILDERS": "builders",
+    "PUBLISHED_PENALTIES": "constopt",
+    "Builder": "builders",
+    "Neighbours": "decomposed",
+    "Question": "comparison.rivals",
+    "certify": "_certify",
+    "exact_edges": "optimal",
+    "falls_apart": "parts",
+    "grid_edges": "interpolation.anchors",
+    "in_time": "timely",
+    "near_stretch": "contextual",
+    "no_noise": "comparison.noises",
+    "noise_of": "comparison.noises",
+    "part_by_part": "parts",
+    "plain_columns": "optimal",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return loaded(f"{__name__}.{_HOMES[name]}:{name}")

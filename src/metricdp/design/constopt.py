@@ -13,7 +13,7 @@ from metricdp import deadlines
 from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
-from metricdp.design.certify import certify, safe_epsilon
+from metricdp.design._certify import certify, safe_epsilon
 from metricdp.design.exponential import Budget
 from metricdp.design.parts import Share, falls_apart, part_by_part
 from metricdp.design.timely import in_time

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers, as_codes
 from metricdp.auditing.exact import audit_matrix
-from metricdp.design.certify import bound_below, certify, losses_of
+from metricdp.design._certify import bound_below, certify, losses_of
 from metricdp.design.timely import in_time
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism

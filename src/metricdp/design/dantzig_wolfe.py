@@ -8,7 +8,7 @@ import numpy as np
 
 from metricdp import deadlines
 from metricdp.deadlines import least_left
-from metricdp.design.certify import certify
+from metricdp.design._certify import certify
 from metricdp.design.optimal import exact_edges, plain_columns
 from metricdp.design.parts import Share, falls_apart, part_by_part
 from metricdp.design.timely import in_time

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 from metricdp import deadlines
 from metricdp.arrays import Booleans, Floats, Integers, as_positive
 from metricdp.checkpoints import Checkpoint, opened
-from metricdp.design.certify import certify
+from metricdp.design._certify import certify
 from metricdp.design.optimal import exact_edges
 from metricdp.design.timely import in_time
 from metricdp.errors import InvalidInput

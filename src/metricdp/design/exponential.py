@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_floats
 from metricdp.auditing.exact import float_leakage
-from metricdp.design.certify import certify, safe_epsilon
+from metricdp.design._certify import certify, safe_epsilon
 from metricdp.design.kernels import KernelOrder, kernel, wants_kernel
 from metricdp.design.parts import Share, falls_apart, part_by_part
 from metricdp.errors import InvalidInput

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_stochastic
-from metricdp.design.certify import certify
+from metricdp.design._certify import certify
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem

@@ -10,7 +10,7 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.exact import float_leakage
-from metricdp.design.certify import certify, safe_epsilon
+from metricdp.design._certify import certify, safe_epsilon
 from metricdp.design.parts import falls_apart, part_by_part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism

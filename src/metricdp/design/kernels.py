@@ -32,7 +32,7 @@ from metricdp.auditing.kernels import (
     worst_pairs,
 )
 from metricdp.auditing.proving import PROOF_BITS, round_up
-from metricdp.design.certify import MARGIN
+from metricdp.design._certify import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, KernelMechanism, Stakes
 from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT, WIDEST_WEIGHTS, KernelLaw, refuse_metric

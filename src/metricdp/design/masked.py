@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_floats
-from metricdp.design.certify import certify
+from metricdp.design._certify import certify
 from metricdp.design.exponential import Budget, normalised
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism

@@ -9,8 +9,8 @@ import numpy as np
 from metricdp import deadlines
 from metricdp.arrays import Floats
 from metricdp.deadlines import least_left
+from metricdp.design._certify import certify
 from metricdp.design.balanced import kernels_part, optimal_kernel
-from metricdp.design.certify import certify
 from metricdp.design.local import FEW, optimal_local
 from metricdp.design.parts import Share, falls_apart, part_by_part
 from metricdp.design.timely import TooShort, in_time

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Integers
-from metricdp.design.certify import certify
+from metricdp.design._certify import certify
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective

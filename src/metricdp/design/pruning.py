@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import shortest_path
 
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_matrix, as_probabilities
-from metricdp.design.certify import certify
+from metricdp.design._certify import certify
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.problems import Problem

@@ -25,7 +25,7 @@ from metricdp.auditing import audit
 from metricdp.auditing.exact import float_leakage, within
 from metricdp.auditing.lipschitz import prove
 from metricdp.auditing.loss import expected_loss, worst_loss
-from metricdp.design.certify import MARGIN, bound_below, losses_of
+from metricdp.design._certify import MARGIN, bound_below, losses_of
 from metricdp.errors import Infeasible, InvalidInput, NotPrivate
 from metricdp.mechanisms import InterpolatedMechanism, LocalMechanism, MatrixMechanism, StreetMechanism
 from metricdp.problems import Problem

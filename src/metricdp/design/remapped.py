@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_matrix, as_probabilities
 from metricdp.auditing.leakage import refuse_endless
-from metricdp.design.certify import certify
+from metricdp.design._certify import certify
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace

@@ -7,7 +7,7 @@ import time
 from metricdp import deadlines
 from metricdp.arrays import as_positive
 from metricdp.auditing.exact import within
-from metricdp.design.certify import certify
+from metricdp.design._certify import certify
 from metricdp.design.parts import Share, falls_apart, part_by_part
 from metricdp.design.timely import in_time
 from metricdp.errors import InvalidInput

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.auditing.exact import float_leakage
-from metricdp.design.certify import certify, safe_epsilon
+from metricdp.design._certify import certify, safe_epsilon
 from metricdp.design.parts import falls_apart, part_by_part
 from metricdp.errors import Infeasible
 from metricdp.mechanisms import MatrixMechanism

@@ -10,7 +10,7 @@ import numpy as np
 from metricdp import deadlines
 from metricdp.arrays import as_positive
 from metricdp.auditing.exact import audit_matrix
-from metricdp.design.certify import bound_below, certify
+from metricdp.design._certify import bound_below, certify
 from metricdp.errors import InvalidInput, SolverFailure, TimeUp
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mechanisms.base import Objective

@@ -7,7 +7,7 @@ from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.directions import DirectionNoise
 from metricdp.mechanisms.gaussian import GaussianNoise, SphericalGaussian
 from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
-from metricdp.mechanisms.interpolated import InterpolatedMechanism
+from metricdp.mechanisms.interpolated import ROUNDING_RULES, InterpolatedMechanism, Rule, corner_weights
 from metricdp.mechanisms.kernel import KernelMechanism
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.local import LocalMechanism
@@ -32,6 +32,7 @@ FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between 
 
 __all__ = [
     "MECHANISMS",
+    "ROUNDING_RULES",
     "AnyGuarantee",
     "BagLaplace",
     "Certificate",
@@ -53,11 +54,13 @@ __all__ = [
     "OutlineLaplace",
     "ProductMechanism",
     "ProjectedLaplace",
+    "Rule",
     "SphericalGaussian",
     "SphericalLaplace",
     "Stakes",
     "StreetMechanism",
     "VectorLaplace",
     "Witness",
+    "corner_weights",
     "pure",
 ]

@@ -26,6 +26,7 @@ from metricdp.mobility.prediction import (
     Scores,
     evaluate,
     examples_of,
+    expanded,
     load_predictor,
     train_predictor,
 )
@@ -36,6 +37,7 @@ from metricdp.mobility.smoothing import augmented_steps, smooth
 from metricdp.mobility.stays import StayPoints, home_of, stay_points
 from metricdp.mobility.streams import Absorption, Distribution, windows_spent
 from metricdp.mobility.traces import (
+    KMH_PER_MPH,
     Traces,
     Walks,
     clean,
@@ -50,6 +52,7 @@ from metricdp.mobility.traces import (
 from metricdp.mobility.zones import Visit, Zones, zones
 
 __all__ = [
+    "KMH_PER_MPH",
     "PREDICTIONS",
     "Absorption",
     "AnalyticTest",
@@ -97,6 +100,7 @@ __all__ = [
     "estimate",
     "evaluate",
     "examples_of",
+    "expanded",
     "features_of",
     "found_centre",
     "histories_of",

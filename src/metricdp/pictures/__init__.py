@@ -1,5 +1,6 @@
 """Pictures, maps and the report, from finished results."""
 
+from metricdp.pictures import palette
 from metricdp.pictures.comparing import comparison_plot, write_comparison
 from metricdp.pictures.figures import accuracy_plot, certificate_card, loss_bars, map_plot, overview
 from metricdp.pictures.loss import loss_plot
@@ -20,6 +21,7 @@ __all__ = [
     "loss_plot",
     "map_plot",
     "overview",
+    "palette",
     "progress",
     "write_comparison",
     "write_picture",

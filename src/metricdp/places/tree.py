@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes, as_floats, frozen
-from metricdp.design.certify import certify
+from metricdp.design import certify
 from metricdp.design.pruning import Rule, coarsened, prunable, pruned
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism

@@ -1,16 +1,23 @@
 """Structured linear programs: how they are stated, solved, repaired and bounded. Knows nothing of privacy.
 
 A solver is a frozen record of options with one method, `solve(program)`; `mdp.optimal(problem, solver=...)` takes any
-of these or one of your own. `auto` is the choice that is made where none is given.
+of these or one of your own. `auto` is the choice that is made where none is given. The parts of a Benders
+decomposition are loaded when they are first used.
 """
 
-from metricdp.solvers.answer import RatioSolution
+from typing import TYPE_CHECKING, Any
+
+from metricdp.catalogue import loaded
+from metricdp.solvers.answer import RatioSolution, shortfall
 from metricdp.solvers.backends.clarabel import Clarabel
 from metricdp.solvers.backends.first_order import FirstOrder
 from metricdp.solvers.backends.gpu import Gpu
 from metricdp.solvers.backends.highs import Highs
 from metricdp.solvers.backends.interior import Interior
+from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima
 from metricdp.solvers.choice import auto, named
+from metricdp.solvers.edges import non_redundant
+from metricdp.solvers.edges import spanner as greedy_spanner
 from metricdp.solvers.program import (
     Edges,
     LinearProgram,
@@ -20,26 +27,77 @@ from metricdp.solvers.program import (
     Solver,
     Status,
     Warm,
+    unit_of,
 )
+from metricdp.solvers.repair.recombine import recombine, safe_log_ratios
 from metricdp.solvers.solve import solve_parts, solve_ratio
 
+if TYPE_CHECKING:
+    from metricdp.solvers.benders.block import Block, Subproblem
+    from metricdp.solvers.benders.cuts import Cut, natural_scale
+    from metricdp.solvers.benders.master import Master, MasterPoint
+    from metricdp.solvers.benders.partition import PARTITIONS, PartitionName, balance, boundary_of, clustered
+    from metricdp.solvers.benders.workers import LocalWorkers
+
 __all__ = [
+    "PARTITIONS",
+    "Block",
     "Clarabel",
+    "Cut",
     "Edges",
     "FirstOrder",
     "Gpu",
     "Highs",
     "Interior",
     "LinearProgram",
+    "LocalWorkers",
+    "Master",
+    "MasterPoint",
+    "PartitionName",
     "Progress",
     "RatioProgram",
     "RatioSolution",
     "Solution",
     "Solver",
     "Status",
+    "Subproblem",
     "Warm",
     "auto",
+    "balance",
+    "boundary_of",
+    "clustered",
+    "greedy_spanner",
+    "lower_bound",
     "named",
+    "natural_scale",
+    "non_redundant",
+    "recombine",
+    "relative_gap",
+    "row_minima",
+    "safe_log_ratios",
+    "shortfall",
     "solve_parts",
     "solve_ratio",
+    "unit_of",
 ]
+
+_HOMES = {
+    "Block": "benders.block",
+    "Cut": "benders.cuts",
+    "Master": "benders.master",
+    "MasterPoint": "benders.master",
+    "PARTITIONS": "benders.partition",
+    "Subproblem": "benders.block",
+    "natural_scale": "benders.cuts",
+    "LocalWorkers": "benders.workers",
+    "PartitionName": "benders.partition",
+    "balance": "benders.partition",
+    "boundary_of": "benders.partition",
+    "clustered": "benders.partition",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return loaded(f"{__name__}.{_HOMES[name]}:{name}")

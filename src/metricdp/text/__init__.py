@@ -1,5 +1,6 @@
 """Text: vocabularies from files, texts cut into words, words replaced by reports."""
 
+from metricdp.text.bundled import bundled_vectors
 from metricdp.text.mechanism import TextMechanism
 from metricdp.text.numbers import Numeric
 from metricdp.text.rules import Rules
@@ -7,4 +8,15 @@ from metricdp.text.tokens import Cutting, Token, tokenise
 from metricdp.text.vectors import Vectors, read_vectors
 from metricdp.text.vocabularies import vocabulary
 
-__all__ = ["Cutting", "Numeric", "Rules", "TextMechanism", "Token", "Vectors", "read_vectors", "tokenise", "vocabulary"]
+__all__ = [
+    "Cutting",
+    "Numeric",
+    "Rules",
+    "TextMechanism",
+    "Token",
+    "Vectors",
+    "bundled_vectors",
+    "read_vectors",
+    "tokenise",
+    "vocabulary",
+]

@@ -20,9 +20,9 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.auditing.kernels import blocks_of
 from metricdp.deadlines import least_left
+from metricdp.design._certify import MARGIN, bound_below
 from metricdp.design.balanced.bound import star_bound
 from metricdp.design.balanced.products import Products
-from metricdp.design.certify import MARGIN, bound_below
 from metricdp.design.kernels import KernelOrder, kernel
 from metricdp.design.timely import refuse_too_short
 from metricdp.mechanisms import KernelMechanism

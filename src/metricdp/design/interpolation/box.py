@@ -14,7 +14,7 @@ from metricdp import deadlines
 from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.auditing.bounds import trivial_lower_bound
 from metricdp.auditing.lipschitz import Proof, prove
-from metricdp.design.certify import bound_below
+from metricdp.design._certify import bound_below
 from metricdp.design.interpolation.anchors import (
     MARGIN,
     Budget,

@@ -10,7 +10,7 @@ import numpy as np
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.bounds import trivial_lower_bound
 from metricdp.auditing.lipschitz import prove
-from metricdp.design.certify import bound_below
+from metricdp.design._certify import bound_below
 from metricdp.design.interpolation.anchors import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee

@@ -16,7 +16,7 @@ from metricdp.auditing.claim import Claim
 from metricdp.auditing.local import audit_local, streets_of
 from metricdp.auditing.report import AuditReport
 from metricdp.auditing.sparse import SparseLaw
-from metricdp.design.certify import bound_below
+from metricdp.design._certify import bound_below
 from metricdp.design.local.budget import ADVICE, refuse_too_large, spaced
 from metricdp.design.local.edges import spanner_of
 from metricdp.design.local.order import Order, spatial_order

@@ -19,7 +19,7 @@ from metricdp.auditing.claim import Claim
 from metricdp.auditing.local import audit_local
 from metricdp.auditing.report import AuditReport
 from metricdp.auditing.sparse import SparseLaw
-from metricdp.design.certify import bound_below
+from metricdp.design._certify import bound_below
 from metricdp.design.local.build import edges_of, stored_loss
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import LocalMechanism

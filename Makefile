@@ -21,6 +21,7 @@ test: $(VENV)/dev.stamp
 	$(BIN)/pytest -n 3 --dist worksteal
 
 docs: $(VENV)/dev.stamp
+	$(BIN)/python tools/site.py
 	$(BIN)/zensical build --clean
 
 format: $(VENV)/dev.stamp
@@ -28,17 +29,17 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf demo site
+	rm -rf demo site build
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "metricdp needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 
-# Every package is pinned and checked against its hash; the project itself is installed in place.
-$(VENV)/run.stamp: constraints.txt pyproject.toml | $(VENV)/bin/python
+# Every package is pinned and checked against its hash; the library and the studies of papers are installed in place.
+$(VENV)/run.stamp: constraints.txt pyproject.toml papers/pyproject.toml | $(VENV)/bin/python
 	@echo "Installing what metricdp needs into $(VENV), once ..."
 	$(PIP) install --require-hashes --no-deps --requirement constraints.txt
-	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(PIP) install --no-deps --no-build-isolation --editable . --editable papers
 	@touch $@
 
 $(VENV)/dev.stamp: constraints-dev.txt $(VENV)/run.stamp

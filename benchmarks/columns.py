@@ -22,6 +22,7 @@ import metricdp as mdp
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.solvers.backends.first_order import FirstOrder
 from metricdp.solvers.backends.interior import Interior
+from metricdp_papers.columns import dantzig_wolfe
 
 EPSILON, GAP = 10.0, 0.01
 SIZES = (100, 200, 300, 400)
@@ -29,7 +30,7 @@ WAYS: dict[str, Callable[[mdp.Problem], MatrixMechanism]] = {
     "whole program, interior point": lambda p: mdp.optimal(p, gap=GAP, solver=Interior()),
     "whole program, first order": lambda p: mdp.optimal(p, gap=GAP, solver=FirstOrder()),
     "Benders": lambda p: mdp.decomposed(p, blocks=3, gap=GAP),
-    "Dantzig-Wolfe": lambda p: mdp.dantzig_wolfe(p, gap=GAP),
+    "Dantzig-Wolfe": lambda p: dantzig_wolfe(p, gap=GAP),
 }
 
 

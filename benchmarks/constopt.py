@@ -13,7 +13,7 @@ from record import arguments, recorder
 
 import metricdp as mdp
 from metricdp.design.constopt import PUBLISHED_PENALTIES
-from metricdp.experiments.constopt.vocabularies import words
+from metricdp_papers.constopt.vocabularies import words
 
 
 def main() -> None:

@@ -17,8 +17,8 @@ from record import Recorder, arguments, recorder
 
 import metricdp as mdp
 from metricdp.auditing import bounded_range
-from metricdp.design.contextual import published
 from metricdp.mobility import account, allocate, train_predictor, trajectory_epsilon
+from metricdp_papers.contextual.per_group import one_program_per_group
 
 LINE = mdp.FiniteSpace(np.arange(4.0)[:, None], mdp.Lp(2))
 CUBE = np.array(list(itertools.product(range(4), repeat=3)))
@@ -30,7 +30,7 @@ def toy(keep: Recorder) -> None:
     loss = np.abs((2.0 * CUBE[:, 0] - CUBE[:, 1])[:, None] - np.arange(4.0))
     space = mdp.Augmented(LINE, CUBE, [0.5, 0.25]).space
     problem = mdp.Problem(space, 1.0, outputs=LINE, loss=loss, prior=prior / prior.sum())
-    broken = published(problem, groups=FAST.astype(int), blankets={0: CUBE[:, :2], 1: CUBE})
+    broken = one_program_per_group(problem, groups=FAST.astype(int), blankets={0: CUBE[:, :2], 1: CUBE})
     share, _ = mdp.violation_ratio(broken, 1.0)
     report = mdp.audit(broken, epsilon=1.0)
     print(

@@ -22,6 +22,7 @@ import numpy as np
 from record import arguments, recorder
 
 import metricdp as mdp
+from metricdp_papers.columns import dantzig_wolfe
 
 Build = Callable[..., Any]
 
@@ -104,7 +105,7 @@ CASES = (
     Case("spanner, 400 places", 8, partial(in_town, mdp.spanner), 400, 30),
     Case("constopt, 300 places", 8, partial(in_town, mdp.constopt), 300, 30),
     Case("decomposed, 300 places", 8, partial(in_town, mdp.decomposed), 300, 30),
-    Case("dantzig_wolfe, 300 places", 8, partial(in_town, mdp.dantzig_wolfe), 300, 30),
+    Case("dantzig_wolfe, 300 places", 8, partial(in_town, dantzig_wolfe), 300, 30),
     Case("windows, 10,000 cells", 10, on_cells, 100, 20),
     Case("windows, 10,000 cells", 2, on_cells, 100, 20),
     Case("kernel, 5,000 words", 10, of_words, 5000, 4200),

@@ -54,7 +54,7 @@ BEFORE = {
     "the audited law to a bound for all mechanisms that report its places. The rest is in [whole cities](cities.md).",
     "noise": "`benchmarks/noise.py`: spherical Laplace noise of 10 per km unless said; plain doubles are what was "
     "drawn before. Why it is exact is in [noise that is exact](noise.md).",
-    "interpolated": "The rest is in [secrets anywhere](aipo.md).",
+    "interpolated": "The rest is in [secrets anywhere](../papers/docs/aipo.md).",
     "kernels": "`benchmarks/kernels.py`; what is proven is in [kernels](kernels.md). Random vocabularies are judged by "
     "their whole table in brute force.",
     "traces": "`benchmarks/traces.py`; the tables are on the page about [traces](families/traces.md).",
@@ -78,11 +78,11 @@ BEFORE = {
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000; "
     "`benchmarks/noise_devices.py`, every law of noise in JavaScript beside Python.",
     "contextual": "`benchmarks/contextual.py` and `benchmarks/independence.py`; the rest is in "
-    "[context](contextual.md).",
+    "[context](../papers/docs/contextual.md).",
     "decoding": "`benchmarks/decoding.py`: 95 % intervals over 1,000 tables, secrets and noise drawn anew, a third of "
     "the cells empty and a third small; what they cover is in [decoding](families/decoding.md). Lines of flows and of "
     "New York from before 2026-11-18 are of intervals that were made otherwise.",
-    "decomposed": "`benchmarks/rounds.py`; the rest is in [decomposition](benders.md).",
+    "decomposed": "`benchmarks/rounds.py`; the rest is in [decomposition](../papers/docs/benders.md).",
     "betting": "`benchmarks/betting.py`. Noise is rounded to a public lattice. Defects are re-implementations from "
     "descriptions, not the code of the package. The same samplers are put to the test that was used before, and to a "
     "classifier whose best event is counted (the scheme of DP-Sniper, written again: of the public testers StatDP and "

@@ -18,7 +18,7 @@ from record import Recorder, arguments, recorder
 import metricdp as mdp
 from metricdp.auditing.bounds import block_lower_bound
 from metricdp.auditing.densities import continuous_violations
-from metricdp.experiments.aipo.cases import LOSS, Size, compared
+from metricdp_papers.aipo.cases import LOSS, Size, compared
 
 RULES = ("log", "exact", "direction")
 

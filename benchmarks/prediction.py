@@ -179,8 +179,8 @@ def picture() -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    from metricdp.experiments.common.rows import read_csv
     from metricdp.pictures.palette import STYLE, write_picture
+    from metricdp_papers.common.rows import read_csv
 
     _, rows = read_csv(PROJECT / "docs" / "results" / "traces_paper.csv")
     cabs = [row for row in rows if row["jump"] != "as recorded"]

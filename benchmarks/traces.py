@@ -322,8 +322,8 @@ def picture() -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    from metricdp.experiments.common.rows import read_csv
     from metricdp.pictures.palette import STYLE, write_picture
+    from metricdp_papers.common.rows import read_csv
 
     _, rows = read_csv(PROJECT / "docs" / "results" / "traces_savings.csv")
     cities = list(dict.fromkeys(row["data"] for row in rows))

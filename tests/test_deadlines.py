@@ -104,7 +104,7 @@ def test_a_certified_answer_comes_back_when_time_is_up_before_the_search_begins(
 def test_what_cannot_be_audited_in_the_time_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("metricdp.design.timely.pace", lambda: 1e-3)  # a slow machine
     monkeypatch.setattr("metricdp.design.timely.kernel_mixture", None)  # nothing is begun
-    for build in (mdp.optimal, mdp.spanner, mdp.constopt, mdp.dantzig_wolfe, mdp.decomposed):
+    for build in (mdp.optimal, mdp.spanner, mdp.constopt, mdp.decomposed):
         with pytest.raises(mdp.MetricdpError, match=r"seconds are not enough: .* takes about [\d,]+ s"):
             build(town(), seconds=20.0)
 
@@ -185,15 +185,6 @@ def test_blocks_are_told_how_long_they_may_take_and_the_best_so_far_stands_when_
         workers.solve({0: np.ones((1, 1))}, keep_states=False)
     workers.close()
     assert 0.0 < asked[-1] <= 1e6
-
-
-def test_columns_have_a_bound_even_where_no_round_of_prices_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metricdp.design.timely.pace", lambda: 0.0)
-    monkeypatch.setattr("metricdp.deadlines.LARGE", 0)
-    monkeypatch.setattr("metricdp.solvers.columns._Pricing.best", lambda self, reduced: None)
-    monkeypatch.setattr(deadlines, "clock", Clock(0.0))
-    made = mdp.dantzig_wolfe(town(20), seconds=100.0)
-    assert 0.0 < made.certificate.lower_bound <= made.certificate.loss
 
 
 def test_what_a_repair_takes_is_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,7 +272,6 @@ SMALL = [
     mdp.spanner,
     mdp.constopt,
     mdp.decomposed,
-    mdp.dantzig_wolfe,
     mdp.contextual,
     partial(mdp.optimal, objective="worst"),
     partial(mdp.spanner, objective="worst"),

@@ -11,13 +11,17 @@ from pathlib import Path
 import pytest
 
 import browsers
-from metricdp.experiments import STUDIES
 from scripts import command, script
 
 PROJECT = Path(__file__).parents[1]
 EXAMPLES = [*sorted((PROJECT / "examples").glob("*.py")), *sorted((PROJECT / "examples" / "extend").glob("*.py"))]
 APART = {"decomposed", "study"}  # they start processes, which import the file
-PAGES = [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]
+PLACES = {PROJECT / "docs": "", PROJECT / "papers" / "docs": "papers/"}  # of pages, and where the site has them
+PAGES = [
+    PROJECT / "README.md",
+    PROJECT / "papers" / "README.md",
+    *(page for one in PLACES for page in sorted(one.rglob("*.md"))),
+]
 
 
 def run_python(*arguments, folder):
@@ -114,26 +118,6 @@ def test_readme_python_runs(tmp_path):
     assert "holds" in script(blocks[0], tmp_path)
 
 
-def test_the_python_of_the_trajectory_page_runs(tmp_path):
-    (block,) = re.findall(
-        r"```python\n(.*?)```", (PROJECT / "docs" / "contextual.md").read_text(encoding="utf-8"), re.DOTALL
-    )
-    before = """
-import pyarrow.parquet, numpy
-from metricdp.experiments.contextual.cities import Layout, simulated_city
-from metricdp.places import bundled_trips
-pyarrow.parquet.write_table(bundled_trips(trips=40), "points.parquet")
-city = simulated_city(Layout(5, 0.35, 30.0), trips=40)
-places, allowed, detours = city.places, city.allowed, city.detours
-from metricdp.mobility import histories_of
-domain = histories_of(allowed, 2)
-sizes = 1 + domain[:, 0] % 2
-now, before, earlier = domain[3]
-"""
-    after = "print(mdp.audit(mechanism), len(report))"
-    assert script(before + block + after, tmp_path).startswith("holds")
-
-
 def test_the_python_of_the_page_about_metrics_runs(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (PROJECT / "docs" / "metric.md").read_text(encoding="utf-8"), re.DOTALL)
     assert "holds" in script("\n".join(blocks), tmp_path)
@@ -150,20 +134,23 @@ def test_links_lead_somewhere(page):
 
 def test_every_page_is_in_the_navigation():
     config = (PROJECT / "zensical.toml").read_text(encoding="utf-8")
-    for page in (PROJECT / "docs").rglob("*.md"):
-        assert f'"{page.relative_to(PROJECT / "docs").as_posix()}"' in config
+    for place, prefix in PLACES.items():
+        for page in place.rglob("*.md"):
+            assert f'"{prefix}{page.relative_to(place).as_posix()}"' in config
 
 
 def test_pictures_are_small():
-    for picture in (PROJECT / "docs" / "images").iterdir():
-        assert picture.stat().st_size < 300_000, picture.name
+    for place in PLACES:
+        for picture in (place / "images").iterdir():
+            assert picture.stat().st_size < 300_000, picture.name
 
 
 def test_the_site_builds(tmp_path):
     pytest.importorskip("zensical", reason="zensical is not installed: it comes with the tools of the check")
-    for name in ("docs", "examples", "src"):
-        shutil.copytree(PROJECT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("docs", "examples", "papers", "src", "tools"):
+        shutil.copytree(PROJECT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
     shutil.copy(PROJECT / "zensical.toml", tmp_path)
+    assert run_python(str(tmp_path / "tools" / "site.py"), folder=tmp_path).returncode == 0
     done = run_python("-W", "default", "-m", "zensical", "build", "--clean", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No issues found" in done.stdout + done.stderr
@@ -171,23 +158,3 @@ def test_the_site_builds(tmp_path):
     assert "Two commands" in start
     assert "epsilon_for" in start  # the example is in the page
     assert "road_network" in (tmp_path / "site" / "api" / "index.html").read_text(encoding="utf-8")
-
-
-def test_studies_are_called_as_they_can_be():
-    """Every line with `metricdp reproduce` names a study, options that all of them take, and tables it has."""
-    known = {"--table", "--full", "--folder", "--jobs", "--minutes", "--help", "--plugin"}
-    found = 0
-    for page in (*PAGES, PROJECT / "CHANGELOG.md"):
-        for line in re.findall(r"metricdp reproduce ([^`#\n]*)", page.read_text(encoding="utf-8")):
-            if "OPTIONS" in line:
-                continue  # the usage line of the command's own help
-            words = shlex.split(line.replace("[", " ").replace("]", " "))
-            if not words or words[0].startswith("-") or words[0] in ("NAME", "grids"):
-                continue
-            found += 1
-            study = STUDIES.named(words[0].rstrip(".,:;)|"))
-            options = [word.rstrip(".,:;)") for word in words[1:] if word.startswith("--")]
-            assert set(options) <= known, f"{page.name}: {line}"
-            tables = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--table"]
-            assert study.whole().chosen([table for table in tables if table != "N"])
-    assert found > 20

@@ -2,7 +2,7 @@
 
 Parts of the pages stand between `<!-- name: written by tools/pages.py -->` and `<!-- end -->`; the rest is by hand.
 Tables of studies are `<!-- results aipo_table_2 city=rome: written by tools/pages.py -->`, and single numbers within a
-sentence `<!-- number aipo_table_2 city=rome -->1.23<!-- end -->`: see metricdp/experiments/common/markdown.py. A whole
+sentence `<!-- number aipo_table_2 city=rome -->1.23<!-- end -->`: see metricdp_papers/common/markdown.py. A whole
 file is `<!-- example examples/phone.py: written by tools/pages.py -->`: pages show their code wherever they are read.
 `js/fields.json` says what the fields of a mechanism file may be; `node build.js` in `js/` puts it into JavaScript.
 """
@@ -22,19 +22,20 @@ from metricdp.cli import advice, app
 from metricdp.declarations import Field, plain_field
 from metricdp.design.builders import BUILDERS
 from metricdp.design.local.build import FEW
-from metricdp.experiments import STUDIES
-from metricdp.experiments.common import markdown
-from metricdp.experiments.common.rows import read_csv
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
 from metricdp.solvers import choice
 from metricdp.spaces import SPACES
 from metricdp.tables.formats import FORMATS
+from metricdp_papers import STUDIES
+from metricdp_papers.common import markdown
+from metricdp_papers.common.rows import read_csv
 
 PROJECT = Path(__file__).resolve().parents[1]
 PART = re.compile(r"(<!-- (\w+)([^:>]*): written by tools/pages\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 NUMBER = re.compile(r"(<!-- number ([^>]*?) -->).*?(<!-- end -->)")
-RESULTS = PROJECT / "docs" / "results"
+PAGES = (PROJECT / "docs", PROJECT / "papers" / "docs")
+RESULTS = PROJECT / "papers" / "docs" / "results"  # of studies; what benchmarks recorded is in docs/results
 
 
 def builders_api() -> str:
@@ -133,7 +134,7 @@ def scales_families() -> str:
     """What the wider families of places lose over a thousand random spaces, as a share above the proven bound."""
     names = {
         "hierarchical": "steps down a tree, `mdp.hierarchical`",
-        "dantzig_wolfe": "columns, `mdp.dantzig_wolfe`, gap 1 %",
+        "dantzig_wolfe": "columns, `metricdp_papers.columns`, gap 1 %",
         "condensed": 'condensed, `mdp.exponential(..., budget="half")`',
         "masked": "masks (rings), `mdp.masked`",
         "protection_sets": "protection sets, `mdp.exponential` on them",
@@ -452,8 +453,14 @@ def fields() -> str:
 
 def written(page: str) -> str:
     """Return a page with its parts as the declarations and the recorded results have them now."""
-    page = NUMBER.sub(lambda found: f"{found[1]}{markdown.value(RESULTS, found[2])}{found[3]}", page)
+    page = NUMBER.sub(lambda found: f"{found[1]}{markdown.value(_results(found[2]), found[2])}{found[3]}", page)
     return PART.sub(lambda found: f"{found[1]}{_part(found[2], found[3])}{found[4]}", page)
+
+
+def _results(words: str) -> Path:
+    """Return the folder that holds a recorded table: one of a study, or one of a benchmark."""
+    name = f"{words.split()[0]}.csv"
+    return next((one for one in (RESULTS, PROJECT / "docs" / "results") if (one / name).is_file()), RESULTS)
 
 
 def figures_table(words: str) -> str:
@@ -472,12 +479,13 @@ def _part(name: str, words: str) -> str:
         path = PROJECT / words.strip()
         language = {".py": "python", ".mjs": "js"}[path.suffix]
         return f"\n```{language}\n{path.read_text(encoding='utf-8').rstrip()}\n```\n\n"
-    return f"\n{markdown.table(RESULTS, words)}\n" if name == "results" else PARTS[name]()
+    return f"\n{markdown.table(_results(words), words)}\n" if name == "results" else PARTS[name]()
 
 
 def main() -> int:
     """Write everything that has changed."""
-    wanted = {path: written(path.read_text(encoding="utf-8")) for path in sorted((PROJECT / "docs").rglob("*.md"))}
+    paths = [path for pages in PAGES for path in sorted(pages.rglob("*.md"))]
+    wanted = {path: written(path.read_text(encoding="utf-8")) for path in paths}
     wanted[PROJECT / "js" / "fields.json"] = fields()
     for path, after in wanted.items():
         if not path.exists() or path.read_text(encoding="utf-8") != after:

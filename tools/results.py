@@ -1,8 +1,8 @@
-"""Put the tables of a finished folder into docs/results: python tools/results.py FOLDER [FOLDER ...]
+"""Put the tables of a finished folder into papers/docs/results: python tools/results.py FOLDER [FOLDER ...]
 
-A folder is what `metricdp reproduce NAME --folder FOLDER` left behind. Its tables become docs/results/NAME_table_2.csv,
-with the command, the version, the machines and their load, and what did not run, in lines before the rows. Pages take
-their tables and numbers from these files: run `python tools/pages.py` afterwards.
+A folder is what `metricdp reproduce NAME --folder FOLDER` left behind. Its tables become NAME_table_2.csv there, with
+the command, the version, the machines and their load, and what did not run, in lines before the rows. Pages take their
+tables and numbers from these files: run `python tools/pages.py` afterwards.
 
 python tools/results.py --full runs/aipo runs/benders     # makes the tables anew from the pieces first
 """
@@ -14,12 +14,11 @@ import shutil
 import sys
 from pathlib import Path
 
-from metricdp.experiments import STUDIES
-from metricdp.experiments.common import Request, reproduce
-from metricdp.experiments.common.rows import read_csv
+from metricdp_papers import STUDIES, Request, reproduce
+from metricdp_papers.common.rows import read_csv
 
 PROJECT = Path(__file__).resolve().parents[1]
-RESULTS = PROJECT / "docs" / "results"
+RESULTS = PROJECT / "papers" / "docs" / "results"
 
 
 def record(folder: Path, results: Path = RESULTS) -> list[Path]:

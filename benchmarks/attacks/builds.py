@@ -11,6 +11,7 @@ import metricdp as mdp
 from attacks import exact
 from brute import least_loss
 from metricdp.artifacts import dumps, loads
+from metricdp_papers.columns import dantzig_wolfe
 
 
 def attack(number: int) -> tuple[str, str]:
@@ -156,7 +157,7 @@ BUILDERS: dict[str, Callable[[Any, np.random.Generator], Any]] = {
     "dictionary": _solved("dictionary"),
     "contextual": _solved("contextual"),
     "quantised": lambda problem, rng: mdp.quantised(mdp.optimal(problem, gap=1e-2), bits=int(rng.integers(12, 53))),
-    "dantzig_wolfe": lambda problem, rng: mdp.dantzig_wolfe(problem, gap=1e-2),
+    "dantzig_wolfe": lambda problem, rng: dantzig_wolfe(problem, gap=1e-2),
     "hierarchical": lambda problem, rng: mdp.hierarchical(problem, branching=int(rng.integers(2, 5))),
     "exponential": _closed("exponential"),
     "weighted_exponential": _closed(

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import metricdp as mdp
-from metricdp.experiments import STUDIES, Piece, Study, Table
-from metricdp.experiments.common import Request, reproduce
+from metricdp_papers import STUDIES, Piece, Request, Study, Table, reproduce
 
 
 def losses(side: int, epsilon: float) -> list[dict[str, object]]:

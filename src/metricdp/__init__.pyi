@@ -30,9 +30,9 @@ from metricdp.auditing import posterior_leakage as posterior_leakage
 from metricdp.auditing import quantile_loss as quantile_loss
 from metricdp.auditing import shuffled_delta as shuffled_delta
 from metricdp.auditing import shuffled_epsilon as shuffled_epsilon
+from metricdp.auditing import universal_lower_bound as universal_lower_bound
 from metricdp.auditing import violation_ratio as violation_ratio
 from metricdp.auditing import worst_loss as worst_loss
-from metricdp.auditing.bounds import universal_lower_bound as universal_lower_bound
 from metricdp.decoding import DensityEstimate as DensityEstimate
 from metricdp.decoding import FlowEstimate as FlowEstimate
 from metricdp.decoding import estimate_density as estimate_density
@@ -41,7 +41,6 @@ from metricdp.design.comparison import Measure as Measure
 from metricdp.design.comparison import compare as compare
 from metricdp.design.constopt import constopt as constopt
 from metricdp.design.contextual import contextual as contextual
-from metricdp.design.dantzig_wolfe import dantzig_wolfe as dantzig_wolfe
 from metricdp.design.decomposed import decomposed as decomposed
 from metricdp.design.directions import von_mises_fisher as von_mises_fisher
 from metricdp.design.exponential import exponential as exponential

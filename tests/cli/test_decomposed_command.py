@@ -184,7 +184,7 @@ def test_every_matrix_builder_has_a_command(here: Path, words: str) -> None:
 
 
 def test_the_commands_of_the_page_run_in_order(here: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "benders.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "papers" / "docs" / "benders.md").read_text(encoding="utf-8")
     found = re.search(r"```sh\n(.*?)```", page, re.DOTALL)
     assert found is not None
     Path("strip.csv").rename("cells.csv")

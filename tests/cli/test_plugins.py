@@ -110,19 +110,8 @@ def test_an_engine_from_outside_runs_a_job_over_files(here: Path, run: Run) -> N
     assert "threads of one process" in run("engines --plugin ./engine.py").out
 
 
-def test_a_study_from_outside_runs(here: Path, run: Run) -> None:
-    assert "what privacy costs on grids that grow" in run("reproduce --plugin ./study.py").out
-    done = run("reproduce grids --folder out --plugin ./study.py")
-    assert done.code == 0, done.err
-    rows = (here / "out" / "table_1.csv").read_text().splitlines()
-    assert rows[0] == "# command: metricdp reproduce grids --table 1"
-    assert len([row for row in rows if row.startswith(("2,", "3,"))]) == 4
-    assert "Loss on growing grids" in (here / "out" / "index.html").read_text()
-
-
 def test_nothing_is_known_that_was_not_named(run: Run) -> None:
     assert "unknown builder 'mixed'" in run("design --points cells.csv --epsilon 1 --builder mixed -o x.mdp").err
-    assert "unknown study" in run("reproduce grids").err
 
 
 def test_an_entry_point_is_used_by_its_name_and_only_then(

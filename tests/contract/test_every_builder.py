@@ -38,13 +38,12 @@ BUILDERS = {
     "constopt": lambda p: mdp.constopt(p, nearest=3),
     "constopt, expected": lambda p: mdp.constopt(p, nearest=3, objective="expected"),
     "decomposed": lambda p: mdp.decomposed(p, blocks=2, gap=GAP),
-    "dantzig_wolfe": lambda p: mdp.dantzig_wolfe(p, gap=GAP),
     "contextual": lambda p: mdp.contextual(p, gap=GAP),
     "contextual, classes": lambda p: mdp.contextual(p, classes=np.arange(len(p.inputs)) // 2, gap=GAP),
     "quantised": lambda p: mdp.quantised(mdp.optimal(p, gap=GAP), problem=p, bits=24),
     "from_matrix": lambda p: mdp.from_matrix(p.inputs, mdp.exponential(p.inputs, p.epsilon).matrix, epsilon=p.epsilon),
 }
-WITHIN_GAP = ("optimal", "optimal, worst", "decomposed", "dantzig_wolfe", "contextual")
+WITHIN_GAP = ("optimal", "optimal, worst", "decomposed", "contextual")
 
 
 def drawn(kind, seed, *, radius=False):
@@ -128,7 +127,7 @@ def test_a_radius_limits_the_promise_and_the_bound_alike(builder):
         judged(BUILDERS[builder](problem), problem)
 
 
-@pytest.mark.parametrize("builder", ["dantzig_wolfe", "dictionary", "hierarchical", "optimal, worst", "spanner, worst"])
+@pytest.mark.parametrize("builder", ["dictionary", "hierarchical", "optimal, worst", "spanner, worst"])
 def test_builders_that_protect_all_pairs_say_so_when_a_radius_is_asked_for(builder):
     with pytest.raises(mdp.MetricdpError, match="protects all pairs"):
         BUILDERS[builder](drawn("l2", 0, radius=True))

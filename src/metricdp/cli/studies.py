@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import importlib
+from importlib.util import find_spec
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from metricdp.cli import terminal
+from metricdp.errors import MissingExtra
 
-if TYPE_CHECKING:
-    from metricdp.experiments import Study
+PAPERS = "metricdp_papers"  # the only package that this one imports by its name alone
 
 
 def demo(folder: str = "demo", /, *, city: str | None = None, nodes: int | None = None) -> int:
@@ -54,17 +56,14 @@ def reproduce(
         jobs: How many pieces run at a time, each in a process of its own.
         minutes: Begin no piece after that many minutes; 0 makes the tables and the page of what is there.
     """
-    from metricdp.experiments import STUDIES
-    from metricdp.experiments.common import Request
-    from metricdp.experiments.common import reproduce as run
-
+    papers = _papers()
     if name is None:
-        terminal.say(
-            *terminal.table_lines(["name", "about"], [{"name": one.name, "about": one.about} for one in STUDIES])
-        )
+        rows = [{"name": one.name, "about": one.about} for one in papers.STUDIES]
+        terminal.say(*terminal.table_lines(["name", "about"], rows))
         return 0
-    study = STUDIES.named(name)
-    outcome = run(study.whole(), Request(tuple(table or ()), full, folder or study.name, jobs, minutes))
+    study = papers.STUDIES.named(name)
+    request = papers.Request(tuple(table or ()), full, folder or study.name, jobs, minutes)
+    outcome = papers.reproduce(study.whole(), request)
     return 0 if any(outcome.rows.values()) else 1
 
 
@@ -78,11 +77,9 @@ def with_study_help(words: list[str]) -> list[str]:
 
 def study_help(name: str) -> str:
     """Return what a study is: its tables, what the paper reports there, what differs here, the data it needs."""
-    from metricdp.experiments import STUDIES
-
-    entry = STUDIES.named(name)
+    entry = _papers().STUDIES.named(name)
     lines = [f"Usage: metricdp reproduce {entry.name} [OPTIONS]", "", f"{entry.about[:1].upper()}{entry.about[1:]}."]
-    study: Study = entry.whole()
+    study = entry.whole()
     short, full = (len(study.work(size, study.tables)) for size in (False, True))
     lines += ["", f"Tables ({short} pieces in the short version, {full} with --full):"]
     for table in study.tables:
@@ -93,6 +90,16 @@ def study_help(name: str) -> str:
     lines += ["", "Data for --full: " + (", ".join(study.needs) or "none beyond what comes with the package") + "."]
     lines += ["", *study.notes] if study.notes else []
     return "\n".join(lines)
+
+
+def _papers() -> Any:
+    """Import the studies of papers, a distribution of their own."""
+    if find_spec(PAPERS) is None:
+        raise MissingExtra(
+            "the studies of papers are a distribution of their own: install it with `pip install metricdp-papers`, or "
+            "from a checkout with `pip install ./papers`."
+        )
+    return importlib.import_module(PAPERS)
 
 
 def _sides(reports: str, differs: str) -> tuple[tuple[str, str], tuple[str, str]]:

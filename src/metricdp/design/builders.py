@@ -119,8 +119,6 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
             "threads, processes or on Ray, with checkpoints", "problem",
             (*SEARCH, "blocks", "partition", "neighbours", "start", "executor", "checkpoint", "resume"),
             dense=True, progress=True),
-    Builder("dantzig_wolfe", "metricdp.design.dantzig_wolfe:dantzig_wolfe", "the optimum by columns: a master that "
-            "mixes them and a pricing problem for every report", "problem", SEARCH, dense=True, progress=True),
     Builder("interpolated", "metricdp.design.interpolation.box:interpolated", "private at every point of a box, from "
             "tables at the corners of a grid", "box", (*SEARCH, "anchors", "rule", "split", "budget", "box"),
             progress=True),

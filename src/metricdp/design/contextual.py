@@ -7,14 +7,12 @@ on classes of secrets. It is epsilon-private for the augmented metric exactly if
 
 so one program over the classes gives the best such mechanism, whatever the classes depend on. Solving one program per
 group of secrets instead, where the group is read off the secret, constrains no pair across groups and breaks the
-promise; `published` builds that variant for comparison and says so.
+promise.
 """
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,12 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import deadlines
-from metricdp.arrays import Floats, Integers, as_codes
-from metricdp.auditing.exact import audit_matrix
-from metricdp.design._certify import bound_below, certify, losses_of
+from metricdp.arrays import Floats, Integers
+from metricdp.design._certify import certify
 from metricdp.design.timely import in_time
 from metricdp.errors import InvalidInput, SolverFailure
-from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism
+from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.solvers import Solver, solve_ratio
 from metricdp.solvers.bounds import block_bound
@@ -254,57 +251,3 @@ def _mixing_share(found: Floats, start: Floats, log_ratios: Floats) -> float:
             needed = np.where(broken > 0, broken / (broken + np.maximum(room, 0.0)), 0.0)
         share = max(share, float(needed.max()))
     return min(1.0, 2.0 * share)
-
-
-def published(
-    problem: Problem,
-    *,
-    groups: ArrayLike,
-    blankets: Mapping[int, ArrayLike],
-    gap: float = 1e-3,
-    seconds: float | None = None,
-) -> MatrixMechanism:
-    """Build the variant with one program per group of secrets, for comparison: it does NOT keep the promise.
-
-    Every group g solves its own reduced program (classes `blankets[g]`, prior restricted to the group) and a secret
-    uses the row of the group it falls into. Where the group is read off the secret, rows of different groups were
-    never compared. The guarantee has basis "none" and the certificate holds the epsilon that the audit found over ALL
-    pairs, those beyond `problem.radius` included.
-    """
-    started = time.perf_counter()
-    chosen = as_codes(groups, int(np.max(np.asarray(groups))) + 1, "groups")
-    matrix = np.zeros(problem.cost.shape)
-    ends = math.inf if seconds is None else deadlines.clock() + SEARCHES * seconds  # of all groups together
-    groups_left = len(np.unique(chosen))
-    for group in np.unique(chosen):
-        members = chosen == group
-        weight = np.where(members, problem.prior, 0.0)
-        weight = weight if weight.any() else members.astype(np.float64)  # secrets that never occur count alike
-        part = Problem(
-            problem.inputs,
-            problem.epsilon,
-            outputs=problem.outputs,
-            loss=problem.loss,
-            prior=weight / weight.sum(),
-            radius=problem.radius,
-        )
-        reduced = quotient_of(part, blankets[int(group)])
-        share = None if seconds is None else max((ends - deadlines.clock()) / groups_left, 0.01)
-        groups_left -= 1
-        with deadlines.within(share):
-            solution = _solved(reduced.cost, reduced.log_ratios, gap=gap, seconds=share)
-        matrix[members] = solution.matrix[reduced.labels][members]
-    report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon)
-    promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="none")
-    loss, trivial, scale = losses_of(problem, matrix, "expected")
-    certificate = Certificate(
-        loss=loss,
-        lower_bound=bound_below(trivial, loss, scale=scale),
-        witness=None if report.witness is None else report.witness.located(problem.inputs, problem.outputs),
-        pairs=report.pairs,
-        method="contextual, one program per group of secrets (as published)",
-        seconds=time.perf_counter() - started,
-        epsilon=report.epsilon,
-        note="groups are read off the secret: pairs across groups are not protected",
-    )
-    return MatrixMechanism(problem.inputs, problem.outputs, matrix, promise, certificate)

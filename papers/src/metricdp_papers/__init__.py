@@ -1,0 +1,30 @@
+"""Studies of papers that run by name, each declared once, and the published variants that they measure.
+
+They are made with the public names of `metricdp` alone: `metricdp reproduce` runs them where this package is installed.
+A study from outside is declared the same way: `STUDIES.declare(Study(...))`, see docs/extend.md.
+"""
+
+from __future__ import annotations
+
+from metricdp.catalogue import Catalogue
+from metricdp_papers.common import Deferred, Outcome, Piece, Request, Row, Study, Table, averaged, reproduce
+
+__all__ = ["STUDIES", "Deferred", "Outcome", "Piece", "Request", "Row", "Study", "Table", "averaged", "reproduce"]
+
+STUDIES: Catalogue[Study | Deferred] = Catalogue("study", [
+    Deferred("aipo", "interpolated mechanisms: violations, loss and time on the maps of three cities",
+             "metricdp_papers.aipo.study:STUDY"),
+    Deferred("benders", "decomposed mechanisms: the published decomposition as printed, put right, and beside other "
+             "solvers", "metricdp_papers.benders.study:STUDY"),
+    Deferred("constopt", "ConstOPT beside the exponential mechanism, a spanner and the optimum on words and cells",
+             "metricdp_papers.constopt.study:STUDY"),
+    Deferred("contextual", "trips: mechanisms that know the past, blankets and what they assume",
+             "metricdp_papers.contextual.study:STUDY"),
+    Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here, and all families at "
+             "equal promise",
+             "metricdp_papers.survey.study:STUDY"),
+    Deferred("text", "words of reviews protected one by one: accuracy, what an attacker recovers, and what is truly "
+             "promised", "metricdp_papers.text.study:STUDY"),
+    Deferred("leaks", "the leak board: samplers of others and our own, judged by the same auditor",
+             "metricdp_papers.leaks.study:STUDY"),
+])  # fmt: skip

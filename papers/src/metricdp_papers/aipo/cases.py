@@ -1,0 +1,266 @@
+"""One city, metric, budget and repetition: every method of Tables 1 to 3, as published and corrected, in flat rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from metricdp import interpolated, universal_lower_bound
+from metricdp.arrays import Floats
+from metricdp.auditing import representative_lower_bound
+from metricdp.errors import MetricdpError
+from metricdp.mechanisms import ROUNDING_RULES, InterpolatedMechanism, Rule, corner_weights
+from metricdp_papers.aipo.cities import Setting, city, setting
+from metricdp_papers.aipo.claims import claims
+from metricdp_papers.aipo.measures import Leaks, leaks
+from metricdp_papers.aipo.published import SURROGATE_GAP, printed
+from metricdp_papers.aipo.rivals import (
+    Rival,
+    constopt_on_cells,
+    em,
+    laplace_remapped,
+    lp_on_cells,
+    planar_laplace,
+    remapped,
+    tem,
+)
+from metricdp_papers.common import Row
+
+SLOW_LAWS = ("Laplace", "RMP")  # laws by quadrature: fewer pairs of them
+TIMED = ("COPT", "LP", "AIPO", "AIPO even split", "AIPO-R", "direction")
+Budget = Literal["half", "certified"]
+LOSS = "loss (km)"
+MEASURES = {
+    "pairs": "violating pairs (%)",
+    "triples": "violating triples (%)",
+    "beyond": "violating triples beyond 0.01 (%)",
+    "worst": "worst ratio (epsilon)",
+    "random": "violating random triples (%)",
+    "hard": "worst adversarial ratio (epsilon)",
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a case is: reports, destinations of Eq. (43), cells of the grid, places all of whose pairs count."""
+
+    reports: int = 20
+    destinations: int = 40
+    grid: tuple[int, int] = (15, 20)
+    places: int = 1000
+    gap: float = 1e-3
+    representatives: int = 196
+
+
+@dataclass(frozen=True)
+class Case:
+    """A setting with its budget and grid, ready for every method."""
+
+    setting: Setting
+    epsilon: float
+    size: Size
+    repetition: int
+
+    @property
+    def axes(self) -> tuple[Floats, ...]:
+        """The grid's lines along each axis."""
+        box, cells = self.setting.box, self.size.grid
+        return tuple(np.linspace(box.lower[at], box.upper[at], count + 1) for at, count in enumerate(cells))
+
+    @property
+    def sample(self) -> Floats:
+        """The places whose pairs are all compared, drawn anew in every repetition."""
+        rng = np.random.default_rng(1000 + self.repetition)
+        count = min(self.size.places, len(self.setting.points))
+        return self.setting.points[rng.choice(len(self.setting.points), count, replace=False)]
+
+    @property
+    def about(self) -> Row:
+        """What the rows are about."""
+        return {
+            "city": self.setting.city.name,
+            "norm": f"l{self.setting.p:g}",
+            "epsilon": self.epsilon,
+        }
+
+    def design(
+        self, rule: Rule, split: Any, *, budget: Budget | None = None, grid: tuple[int, int] | None = None
+    ) -> InterpolatedMechanism:
+        """Design an interpolated mechanism on the grid."""
+        here = self.setting
+        found = interpolated(
+            here.box,
+            here.outputs,
+            self.epsilon,
+            loss=(here.points, here.losses),
+            anchors=grid or self.size.grid,
+            rule=rule,
+            split=split,
+            budget=budget,
+            gap=self.size.gap,
+            bound=False,
+        )
+        assert isinstance(found, InterpolatedMechanism)
+        return found
+
+    def lower_bound(self) -> float:
+        """Return what any private mechanism must lose."""
+        here = self.setting
+        count = self.size.representatives
+        return representative_lower_bound(
+            here.points, here.losses, here.box.metric, self.epsilon, representatives=count, gap=3e-3
+        )
+
+
+def opened(name: str, p: float, epsilon: float, repetition: int, size: Size) -> Case:
+    """Return a case; the reports, destinations and places follow from the repetition."""
+    here = setting(city(name), p=p, reports=size.reports, destinations=size.destinations, seed=repetition)
+    return Case(here, epsilon, size, repetition)
+
+
+def compared(name: str, p: float, epsilon: float, repetition: int, size: Size) -> list[Row]:
+    """Return the rows of Tables 1 to 3, of the claims and of the surrogate's gap, without the direction rule."""
+    case = opened(name, p, epsilon, repetition, size)
+    bound = case.lower_bound()
+    rows = _lower_bounds(case, bound)
+    rows += _method(case, "EM", bound, lambda: _closed(em, case))
+    rows += _method(case, "Laplace", bound, lambda: _closed(planar_laplace, case))
+    rows += _method(case, "TEM", bound, lambda: _closed(tem, case))
+    rows += _method(case, "RMP", bound, lambda: _closed(remapped, case), lambda: _closed(laplace_remapped, case))
+    rows += _method(case, "COPT", bound, lambda: constopt_on_cells(case.setting, epsilon, size.grid))
+    rows += _method(case, "LP", bound, lambda: lp_on_cells(case.setting, epsilon, size.grid))
+    rows += _method(case, "AIPO-R", bound, lambda: interpolation(case, "relaxed", "even"))
+    rows += _method(
+        case,
+        "AIPO even split",
+        bound,
+        lambda: interpolation(case, "log", "even"),
+        lambda: interpolation(case, "exact", "even"),
+    )
+    rows += _method(
+        case, "AIPO", bound, lambda: interpolation(case, "log", "grid"), lambda: interpolation(case, "exact", None)
+    )
+    return rows + claims(rows, LOSS)
+
+
+def directed(name: str, p: float, epsilon: float, repetition: int, size: Size) -> list[Row]:
+    """Return the rows of the direction rule, which splits no budget and takes longest."""
+    case = opened(name, p, epsilon, repetition, size)
+    bound = case.lower_bound()
+    return _method(case, "direction", bound, None, lambda: interpolation(case, "direction", None))
+
+
+@dataclass(frozen=True)
+class Interpolated(Rival):
+    """An interpolated mechanism beside the others, with the value of the program that was solved for it."""
+
+    surrogate: float = float("nan")
+    proven: float = float("nan")
+
+
+def interpolation(
+    case: Case, rule: Rule, split: Any, *, budget: Budget | None = None, grid: tuple[int, int] | None = None
+) -> Interpolated:
+    """Design by a rule and return what is compared."""
+    started = time.perf_counter()
+    made = case.design(rule, split, budget=budget, grid=grid)
+    spent = time.perf_counter() - started
+    here = case.setting
+    shares = corner_weights(made.axes, made.ratios if rule in ROUNDING_RULES else None, here.points)
+    value = float(np.sum((shares.T @ here.losses) * made.matrix)) / len(here.points)
+    proven = made.certificate.epsilon / case.epsilon
+    return Interpolated(made.certificate.loss, made.probabilities, spent, value, proven)
+
+
+def _closed(method: Callable[[Setting, float, int], Rival], case: Case) -> Rival:
+    return method(case.setting, case.epsilon, case.repetition)
+
+
+def _tried(build: Callable[[], Rival] | None) -> tuple[Rival | None, str]:
+    if build is None:
+        return None, ""
+    try:
+        return build(), ""
+    except MetricdpError as error:
+        return None, f"failed: {error}"
+
+
+def _leaks(case: Case, method: str, rival: Rival) -> Leaks:
+    points = case.setting.points
+    every = case.size.places * (case.size.places - 1) // 2
+    count = min(every, 4_000 if method in SLOW_LAWS else 100_000)
+    return leaks(rival.law, case.setting.box, case.epsilon, points, sample=case.sample, axes=case.axes, count=count)
+
+
+def _method(
+    case: Case,
+    method: str,
+    bound: float,
+    published: Callable[[], Rival] | None,
+    corrected: Callable[[], Rival] | None = None,
+) -> list[Row]:
+    """Return the rows of a method: as published, and what stands beside it with the promise kept."""
+    plain, trouble = _tried(published)
+    better, more = _tried(corrected)
+    note = "; ".join(text for text in (trouble, more) if text)
+    start = {**case.about, "method": method, "repetition": case.repetition}
+    values: dict[Literal["as_published", "corrected"], Rival | None] = {"as_published": plain, "corrected": better}
+    found = {name: _leaks(case, method, rival) for name, rival in values.items() if rival is not None}
+    l2 = case.setting.p == 2.0
+    name = case.setting.city.name
+    rows: list[Row] = []
+    for field, measure in MEASURES.items():
+        row: Row = {"table": "1", **start, "measure": measure, "note": note}
+        counted = field in ("pairs", "triples", "beyond") and l2
+        row["published"] = printed("1", name, method, case.epsilon)[0] if counted else None
+        row.update({column: getattr(leak, field) for column, leak in found.items()})
+        rows.append(row)
+    spent = next((rival.seconds for rival in (plain, better) if rival is not None), None)
+    row = {"table": "2", **start, "measure": LOSS, "bound": bound, "seconds": spent, **_paper("2", case, method, note)}
+    rows.append({**row, **{column: rival.loss for column, rival in values.items() if rival is not None}})
+    if method in TIMED:
+        row = {"table": "3", **start, "measure": "design (s)", **_paper("3", case, method, note)}
+        rows.append({**row, **{column: rival.seconds for column, rival in values.items() if rival is not None}})
+    if method == "AIPO" and isinstance(plain, Interpolated):
+        row = {"table": "gap", **start, "measure": "surrogate gap"}
+        row["as_published"] = (plain.loss - plain.surrogate) / plain.loss
+        if isinstance(better, Interpolated):
+            row["corrected"] = (better.loss - better.surrogate) / better.loss
+        if l2:
+            row |= {"published": SURROGATE_GAP, "note": "published: one mean over cities and budgets"}
+        rows.append(row)
+    return rows
+
+
+def _paper(table: str, case: Case, method: str, note: str = "") -> Row:
+    """Return the printed mean and, in the note, its 1.96 standard deviations."""
+    if case.setting.p != 2.0:
+        return {"published": None, "note": note}
+    mean, spread = printed(table, case.setting.city.name, method, case.epsilon)
+    said = f"published ± {spread:g}" if spread is not None else ""
+    return {"published": mean, "note": "; ".join(part for part in (note, said) if part)}
+
+
+def _lower_bounds(case: Case, bound: float) -> list[Row]:
+    """Return the row LB: Proposition 5 as published, and the representative bound."""
+    here = case.setting
+    universal = universal_lower_bound(
+        here.box, case.epsilon, loss=(here.points, here.losses), cells=case.size.grid, gap=1e-2
+    )
+    return [
+        {
+            "table": "2",
+            **case.about,
+            "method": "LB",
+            "repetition": case.repetition,
+            "measure": LOSS,
+            "as_published": universal,
+            "corrected": bound,
+            "bound": bound,
+            **_paper("2", case, "LB"),
+        }
+    ]

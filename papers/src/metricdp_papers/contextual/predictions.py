@@ -1,0 +1,210 @@
+"""Table 2 and Figures 8 and 9: the network that predicts blankets, scored as published and on trips it has not seen.
+
+As published, the hypotheses of all groups are split at random, 60 % to train, 20 % to stop, 20 % to score. Hypotheses
+beyond the blanket are "fail to reject" by definition, so that neighbours of the same group tell each other's answer.
+On "other trips" the network is trained on the groups of one half of the trips and scored on those of the other half;
+beside it stands how often the tests of the one half, group by group, agree with those of the other: tests differ by
+chance, and a network that smooths over groups can agree more often.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.mobility import BlanketPredictor, Scores, evaluate, train_predictor
+from metricdp_papers.common import Row
+from metricdp_papers.contextual import published
+from metricdp_papers.contextual.groups import GROUPED_BY, QUESTIONS, GroupTests, groups_of_runs
+from metricdp_papers.contextual.network import train_as_published
+from metricdp_papers.contextual.records import PLACES, Runs, runs_of
+
+CALLS = 2000
+MEMORY = "accuracy of the other half's own tests"
+MEASURES = {
+    "BCE loss": "cross_entropy",
+    "accuracy": "accuracy",
+    "precision": "precision",
+    "recall": "recall",
+    "F1": "f1",
+    "negative precision": "negative_precision",
+    "negative recall": "negative_recall",
+    "negative F1": "negative_f1",
+}
+Examples = tuple[Floats, Booleans]
+
+
+@dataclass(frozen=True, eq=False)
+class _Both:
+    """The two networks of a split, what they were scored with, and what is to be said about it."""
+
+    split: str
+    published_network: BlanketPredictor
+    ours: BlanketPredictor
+    scored: Examples
+    note: str
+    training_seconds: float
+    ceiling: float | None = None
+
+
+def predictions(
+    city: str, step_seconds: float | None, most_epochs: int, least: int = published.LEAST_SAMPLES
+) -> list[Row]:
+    """Return the rows of Table 2 and Figures 8 and 9 of one city.
+
+    Groups hold `least` runs or more, half as many in half of the trips.
+    """
+    runs = runs_of(city, step_seconds=step_seconds)
+    records = "as recorded" if step_seconds is None else f"every {step_seconds:g} s"
+    rows: list[Row] = []
+    for both in (_random_split(runs, most_epochs, least), _other_trips(runs, most_epochs, least // 2)):
+        if both is None:
+            continue
+        base: Row = {"city": city, "records": records, "split": both.split}
+        told = both.split == "random examples"
+        rows += [{"table": "2", **base, **row} for row in _scores(city, both, told)]
+        rows += [{"table": "figure 8", **base, **row} for row in _times(city, both, told)]
+        rows += [{"table": "figure 9", **base, **row} for row in _sizes(city, runs, both, told)]
+    return rows
+
+
+def _random_split(runs: Runs, most_epochs: int, least: int) -> _Both | None:
+    """Train and score on hypotheses of the same groups, as published."""
+    tests = groups_of_runs(runs, joint=False, least=least)
+    inputs, labels = tests.examples()
+    if len(labels) < 20:
+        return None
+    order = np.random.default_rng(0).permutation(len(labels))
+    train, check, score = np.split(order, [int(0.6 * len(order)), int(0.8 * len(order))])
+    parts = [(inputs[part], labels[part]) for part in (train, check, score)]
+    return _trained("random examples", parts, most_epochs, f"{len(tests)} groups of {least} runs or more")
+
+
+def _other_trips(runs: Runs, most_epochs: int, least: int) -> _Both | None:
+    """Train on the groups of half of the trips, score on those of the others."""
+    owners = np.random.default_rng(0).permutation(np.unique(runs.owner))
+    first = np.isin(runs.owner, owners[: len(owners) // 2])
+    halves = [groups_of_runs(runs.select(np.flatnonzero(part)), joint=True, least=least) for part in (first, ~first)]
+    if min(len(half) for half in halves) < 2:
+        return None
+    inputs, labels = halves[0].examples()
+    groups = np.random.default_rng(1).permutation(len(halves[0]))  # whole groups validate: a fifth of them
+    held = np.repeat(np.isin(np.arange(len(groups)), groups[: max(1, len(groups) // 5)]), len(QUESTIONS))
+    parts = [(inputs[~held], labels[~held]), (inputs[held], labels[held]), halves[1].examples()]
+    note = f"{len(halves[0])} groups of {least} runs or more of half of the trips, {len(halves[1])} of the others"
+    return _trained("other trips", parts, most_epochs, note, _memory(*halves))
+
+
+def _trained(split: str, parts: list[Examples], most_epochs: int, note: str, ceiling: float | None = None) -> _Both:
+    started = time.perf_counter()
+    network = train_as_published(parts[0], parts[1], most_epochs=most_epochs)
+    seconds = time.perf_counter() - started
+    whole = tuple(np.concatenate([a, b]) for a, b in zip(parts[0], parts[1], strict=True))
+    ours = train_predictor(whole[0], whole[1], most_lag=published.MOST_M)
+    how = "stopped by its patience" if network.stopped_early else "ended by the limit of epochs"
+    return _Both(
+        split,
+        network.predictor,
+        ours,
+        parts[2],
+        f"{note}; {len(parts[2][1])} examples scored; Adam {how} after {network.epochs} epochs",
+        seconds,
+        ceiling,
+    )
+
+
+def _memory(train: GroupTests, test: GroupTests) -> float:
+    """The share of the test groups' answers that the nearest training group's own tests gave as well."""
+    gaps = np.abs(test.groups[:, None, :2] - train.groups[None, :, :2]).sum(axis=-1)
+    gaps = gaps + 2 * (test.groups[:, None, 2] != train.groups[None, :, 2])
+    return float((train.suffices[gaps.argmin(axis=1)] == test.suffices).mean())
+
+
+def _scores(city: str, both: _Both, told: bool) -> list[Row]:
+    scores = [evaluate(network, *both.scored) for network in (both.published_network, both.ours)]
+    known = published.PREDICTION.get(city, {}) if told else {}
+    note = f"{both.note}; {PLACES[city].differs}"
+    rows: list[Row] = [
+        {
+            "measure": name,
+            "published": known.get(name),
+            "as_published": _score(scores[0], field),
+            "corrected": _score(scores[1], field),
+            "note": note,
+        }
+        for name, field in MEASURES.items()
+    ]
+    commoner = scores[0].majority
+    rows.append({"measure": "accuracy of always the commoner answer", "as_published": commoner, "corrected": commoner})
+    if both.ceiling is not None:
+        rows.append({"measure": MEMORY, "as_published": both.ceiling, "corrected": both.ceiling})
+    seconds = published.TRAINING_SECONDS.get(city) if told else None
+    rows.append({"measure": "seconds to train", "published": seconds, "as_published": both.training_seconds})
+    return rows
+
+
+def _score(scores: Scores, field: str) -> float:
+    return float(getattr(scores, field))
+
+
+def _times(city: str, both: _Both, told: bool) -> list[Row]:
+    """Return what one call takes; as published and ours are two networks of different widths."""
+    times = [_milliseconds(network) for network in (both.published_network, both.ours)]
+    mean = published.PREDICTION_MS.get(city) if told else None
+    quick = published.PREDICTION_WITHIN_2_MS if mean is not None else None
+    means = [float(part.mean()) for part in times]
+    shares = [100.0 * float((part < 2.0).mean()) for part in times]
+    told_rows = (("mean ms of one prediction", mean, means), ("% of predictions within 2 ms", quick, shares))
+    rows: list[Row] = [
+        {"measure": name, "published": number, "as_published": first, "corrected": second}
+        for name, number, (first, second) in told_rows
+    ]
+    for percent in (50, 90, 99):
+        first, second = (float(np.percentile(part, percent)) for part in times)
+        rows.append({"measure": f"ms of one prediction at percentile {percent}", "as_published": first,
+                     "corrected": second})  # fmt: skip
+    return rows
+
+
+def _milliseconds(network: BlanketPredictor) -> Floats:
+    one = np.array([[12.0, 10.0, 0.0, 0.0, 1.0]])
+    network.probability(one)
+    times = np.empty(CALLS)
+    for call in range(CALLS):
+        started = time.perf_counter()
+        network.probability(one)
+        times[call] = 1000.0 * (time.perf_counter() - started)
+    return times
+
+
+def _sizes(city: str, runs: Runs, both: _Both, told: bool) -> list[Row]:
+    """Return the shares of predicted blankets over all runs: of 1, ..., 5 places and of more, and of at most two."""
+    found = [
+        predicted_sizes(network, runs, known=known)
+        for network, known in ((both.published_network, False), (both.ours, True))
+    ]
+    rows: list[Row] = []
+    for size in (*QUESTIONS, published.MOST_M + 1):
+        first, second = (100.0 * float((part == size).mean()) for part in found)
+        more = " or more" if size > published.MOST_M else ""
+        rows.append({"measure": f"% of blankets of {size}{more} places", "as_published": first, "corrected": second})
+    first, second = (100.0 * float((part <= 2).mean()) for part in found)
+    known = published.AT_MOST_TWO.get(city) if told else None
+    rows.append({"measure": "% of blankets of at most 2 places", "published": known, "as_published": first,
+                 "corrected": second, "note": PLACES[city].differs})  # fmt: skip
+    return rows
+
+
+def predicted_sizes(network: BlanketPredictor, runs: Runs, *, known: bool) -> Integers:
+    """Return the blanket that Algorithm 2 predicts for every run: the first m = 1, 2, ... that is not rejected."""
+    groups = runs.groups(GROUPED_BY, known=known)
+    names, inverse = np.unique(groups, axis=0, return_inverse=True)
+    columns = GroupTests(names, np.empty((len(names), 0)), runs.regions).columns()
+    suffices = np.column_stack(
+        [network.probability(np.column_stack([columns, np.full(len(columns), float(m))])) >= 0.5 for m in QUESTIONS]
+    )
+    sizes = np.where(suffices.any(axis=1), suffices.argmax(axis=1) + 1, published.MOST_M + 1)
+    return np.asarray(sizes[inverse.ravel()], dtype=np.int64)

@@ -1,0 +1,282 @@
+"""The families of the comparison: every builder that fits, and what else the survey names, all at one promise.
+
+A family with a metric of its own (a policy graph, elastic levels, zones, protection sets, areas of a tree) promises
+something else at the same epsilon. It is brought to the promise of the comparison: with c the largest ratio of its
+distance to that of the domain, its optimum at epsilon / c keeps epsilon times the distance of the domain. What comes
+out is audited there. Two rows keep a promise of their own, are marked, and have no bound beside them: the policy graph
+at the same epsilon a step, and Gaussian noise, whose promise is approximate.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from metricdp import (
+    elastic,
+    exponential,
+    gaussian,
+    laplace,
+    masked,
+    optimal,
+    policies,
+    policy,
+    quantised,
+    rho_for,
+    weighted_exponential,
+)
+from metricdp.arrays import Booleans, Floats
+from metricdp.design import BUILDERS, Builder, no_noise, noise_of
+from metricdp.errors import MetricdpError
+from metricdp.mechanisms import InterpolatedMechanism
+from metricdp.metrics import Haversine, Lp, Mahalanobis
+from metricdp.mobility import zones
+from metricdp.places import location_tree, protection_sets, scaled
+from metricdp.problems import Problem
+from metricdp.spaces import FiniteSpace
+from metricdp_papers.columns import BUILDER as DANTZIG_WOLFE
+from metricdp_papers.survey import traces
+from metricdp_papers.survey.asked import GAP, SECONDS, Asked, Build, Built, Drawn, Law
+
+DELTA = 1e-6  # of Gaussian noise, at the mean distance
+PROJECTED = 8  # numbers that vectors are projected to
+SHOWN_OTHERWISE = ("masked", "weighted_exponential", "quantised", "product", "contextual", "from_matrix")
+NOT_HERE = {
+    "contextual": "its secrets are places together with the way there, see `metricdp reproduce contextual`",
+    "from_matrix": "a matrix of one's own: no family",
+    "shuffling": "what a crowd adds is approximate and belongs to many reports, see mdp.shuffled_epsilon",
+    "cloaked times": "its secrets are places with times; each part is compared in its own domain",
+    "stay points": "it thins traces before the noise and hides nothing by itself",
+    "windows": "what optimal does above 4,096 places",
+}
+
+
+def families(asked: Asked) -> tuple[dict[str, Build], dict[str, str]]:
+    """Return the families that fit a domain, by name, and why others do not."""
+    listed: dict[str, Build] = {
+        "condensed (exponential, half the budget)": lambda: asked.kept(_half(asked)),
+        "weighted exponential (by the prior)": lambda: _weighted(asked),
+        "masked (disk)": lambda: _masked(asked, 0.0),
+        "masked (ring)": lambda: _masked(asked, 0.5),
+        "optimal, quantised to 24 bits": lambda: _quantised(asked),
+        "elastic metric, optimal": lambda: asked.best_on(
+            elastic(asked.space, mass=_blend(asked), requirement=lambda level: level)
+        ),
+        "local scale, optimal": lambda: asked.best_on(scaled(asked.space, np.where(_around_home(asked), 0.5, 1.0))),
+        "protection sets, optimal": lambda: _protected(asked),
+        "policy graph, optimal": lambda: asked.best_on(policy(asked.space, _edges(asked))),
+        "policy graph, its own promise": lambda: _policy(asked),
+    }
+    missing = dict(NOT_HERE)
+    listed |= _on_maps(asked, missing) | _noises(asked, missing)
+    for builder in {one.name: one for one in (*BUILDERS, DANTZIG_WOLFE)}.values():
+        if builder.start == "metric" or builder.name in SHOWN_OTHERWISE:
+            continue
+        name = "madlib (noise, nearest word)" if builder.name == "madlib" else builder.name.replace("_", " ")
+        if why := asked.question.unfit(builder):
+            missing.setdefault(name, why)
+        else:
+            listed[name] = partial(_built, asked, builder)
+    if asked.domain == "traces":
+        listed |= traces.families(asked)
+        for name in ("condensed (exponential, half the budget)", "exponential", "optimal"):
+            listed[f"{name}, of whole traces"] = listed.pop(name)
+    else:
+        for name in ("predictive", "budgets of a stream", "steps apart"):
+            missing[name] = "it releases a trace step by step: see the domain traces"
+    return {name: build for name, build in listed.items() if name not in missing}, missing
+
+
+def _built(asked: Asked, builder: Builder) -> Built:
+    made = asked.question.made(builder, asked.epsilon, asked.measure)
+    if builder.name == "madlib":
+        return Drawn(lambda secrets, generator: made.sample(secrets, rng=generator))
+    promise = made.guarantee
+    if promise.radius is not None or promise.slack > 0 or promise.epsilon > asked.epsilon or promise.basis == "none":
+        raise MetricdpError(f"it keeps another promise: {promise}.")
+    if isinstance(made, InterpolatedMechanism):
+        return Law(made.probabilities(asked.space.points), asked.loss, note=made.certificate.note)
+    table: Any = made
+    law = table.matrix / table.matrix.sum(axis=1, keepdims=True)
+    speaks = asked.question.speaks(made, builder, asked.epsilon, asked.measure)
+    return Law(law, asked.loss, made.certificate.lower_bound if speaks else None, note=made.certificate.note)
+
+
+def _half(asked: Asked) -> Floats:
+    return exponential(asked.space, asked.epsilon, budget="half", form="matrix").matrix
+
+
+def _weighted(asked: Asked) -> Law:
+    made = weighted_exponential(asked.space, asked.epsilon, weights=_blend(asked), form="matrix")
+    return asked.kept(made.matrix)
+
+
+def _blend(asked: Asked) -> Floats:
+    """Return the prior, mixed with what is even, so that nothing is worth nothing."""
+    return np.asarray((asked.prior + 1.0 / len(asked.prior)) / 2.0)
+
+
+def _around_home(asked: Asked) -> Booleans:
+    """Tell which half of the secrets lies nearest to the likeliest one: where less may be told."""
+    away = asked.space.distances[int(asked.prior.argmax())]
+    return np.asarray(away <= np.median(away))
+
+
+def _masked(asked: Asked, share: float) -> Law:
+    reach = 1.0 / asked.epsilon
+    return asked.kept(masked(asked.space, asked.epsilon, inner=share * reach, outer=reach).matrix)
+
+
+def _quantised(asked: Asked) -> Law:
+    problem = Problem(asked.space, asked.epsilon, loss=asked.loss, prior=asked.prior)
+    made = quantised(optimal(problem, gap=GAP, seconds=SECONDS), problem=problem, bits=24)
+    return asked.kept(made.matrix)
+
+
+def _protected(asked: Asked) -> Law:
+    """Return the optimum on protection sets whose best guess errs by a fourth of the blind one, at epsilon one."""
+    error = 0.25 * float((asked.prior @ asked.space.distances).min()) / math.e
+    sets = protection_sets(asked.space, 1.0, error=error, prior=asked.prior)
+    return asked.best_on(sets.space, note=f", {len(sets)} sets")
+
+
+def _edges(asked: Asked) -> Any:
+    """Return who must be hidden from whom: neighbours on a grid or along streets, else the four nearest."""
+    if asked.domain == "grid":
+        return np.argwhere(np.triu(asked.space.distances <= 1.0 + 1e-9, 1))
+    found = policies.nearest(asked.space, min(4, len(asked.space) - 1))
+    added = policies.repairs(asked.space, found, isolated="join", parts="join")
+    return np.concatenate([found, added]) if len(added) else found
+
+
+def _policy(asked: Asked) -> Law:
+    """Return the optimum where neighbours must be hidden, at epsilon a step: another promise."""
+    hops = policy(asked.space, _edges(asked))
+    made = optimal(Problem(hops, asked.epsilon, loss=asked.loss, prior=asked.prior), gap=GAP, seconds=SECONDS)
+    law = made.matrix / made.matrix.sum(axis=1, keepdims=True)
+    return Law(law, asked.loss, own="epsilon a step between neighbours")
+
+
+def _on_maps(asked: Asked, missing: dict[str, str]) -> dict[str, Build]:
+    """Return what needs places on a map: zones, location trees, and rows with columns."""
+    names = ("zones, optimal", "location tree, areas", "location tree, pruned by a map", "location tree, prunable")
+    if asked.domain not in ("roads", "grid"):
+        missing |= dict.fromkeys(names, "it is for places on a map")
+    else:
+        home = int(asked.prior.argmax())
+        radius = float(np.median(asked.space.distances[home])) / 2
+        listed: dict[str, Build] = {
+            "zones, optimal": lambda: asked.best_on(zones(asked.space, [home], radius=radius, scale=0.3).space),
+            "location tree, areas": lambda: _areas(asked),
+            "location tree, pruned by a map": lambda: _pruned(asked),
+            "location tree, prunable": lambda: asked.kept(
+                location_tree(asked.space, 2).prunable(asked.epsilon, 2, prior=asked.prior).matrix
+            ),
+        }
+        if asked.domain == "grid":
+            listed["product of rows and columns"] = lambda: _product(asked)
+        return listed
+    missing["product of rows and columns"] = "it is for secrets of several parts"
+    return {}
+
+
+def _areas(asked: Asked) -> Law:
+    """Return the optimum on the areas of a tree, for the places in them."""
+    tree = location_tree(asked.space, 2)
+    labels, areas = tree.labels[1], tree.at_level(1)
+    share = np.zeros((len(areas), len(asked.space)))
+    share[labels, np.arange(len(asked.space))] = asked.prior
+    middles = tree.for_places(exponential(areas, asked.epsilon), 1).outputs
+    codes = asked.space.nearest(middles.coordinates)[0]
+    loss = share @ asked.loss[:, codes] / share.sum(axis=1, keepdims=True)
+    problem = Problem(areas, asked.epsilon, loss=loss, prior=share.sum(axis=1))
+    made = tree.for_places(optimal(problem, gap=GAP, seconds=SECONDS), 1)
+    return asked.kept(made.matrix, asked.loss[:, codes], note=f"{len(areas)} areas")
+
+
+def _pruned(asked: Asked) -> Law:
+    """Return the optimum with a fourth of the map never reported."""
+    tree = location_tree(asked.space, 2)
+    problem = Problem(asked.space, asked.epsilon, loss=asked.loss, prior=asked.prior)
+    made = tree.prune(optimal(problem, gap=GAP, seconds=SECONDS), [0], level=1, prior=asked.prior, loss=asked.loss)
+    codes = asked.space.nearest(made.outputs.coordinates)[0]
+    used = int(made.matrix.any(axis=0).sum())
+    return asked.kept(made.matrix, asked.loss[:, codes], note=f"{used} of {len(asked.space)} places reported")
+
+
+def _product(asked: Asked) -> Law:
+    """Return rows and columns drawn apart, each with epsilon / sqrt(2): l_1 is at most sqrt(2) times l_2."""
+    lines = [FiniteSpace(np.unique(asked.space.points[:, axis])[:, None], Lp(1)) for axis in (0, 1)]
+    both = asked.prior.reshape(len(lines[0]), len(lines[1]))
+    parts = [
+        optimal(Problem(line, asked.epsilon / math.sqrt(2.0) * (1 - 1e-9), prior=both.sum(axis=1 - axis)), gap=GAP)
+        for axis, line in enumerate(lines)
+    ]
+    return asked.kept(np.asarray(np.kron(parts[0].matrix, parts[1].matrix), dtype=np.float64))
+
+
+def _noises(asked: Asked, missing: dict[str, str]) -> dict[str, Build]:
+    """Return noise that keeps the promise in the metric, each followed by the nearest secret."""
+    space = asked.space
+    listed: dict[str, Build] = {}
+    for builder in BUILDERS:
+        if builder.start != "metric":
+            continue
+        name = builder.name.replace("_", " ")
+        if builder.promise == "concentrated":
+            continue
+        if why := no_noise(builder, space):
+            missing[name] = why
+        else:
+            listed[name] = partial(_noise, asked, builder)
+    flat = isinstance(space.metric, Lp) and space.metric.p == 2.0 and not space.is_text
+    if flat or isinstance(space.ground, Haversine):
+        listed["gaussian, its own promise"] = lambda: _gaussian(asked)
+    else:
+        missing["gaussian, its own promise"] = "it is for vectors under l2 and for places on the Earth"
+    if flat and space.dimension == 2:
+        listed["laplace in ellipses of 2 : 1"] = lambda: _ellipse(asked)
+    else:
+        missing["laplace in ellipses of 2 : 1"] = "it is for the plane"
+    if flat and space.dimension > PROJECTED:
+        listed[f"laplace after a projection to {PROJECTED}"] = lambda: _projected(asked)
+    else:
+        missing[f"laplace after a projection to {PROJECTED}"] = "it is for long vectors under l2"
+    return listed
+
+
+def _noise(asked: Asked, builder: Builder) -> Drawn:
+    draw, ratio = noise_of(builder, asked.space, asked.epsilon)
+    under = "" if ratio == 1.0 else f"epsilon {asked.epsilon / ratio:.4g} along the ground; "
+    said = "private in l_2, which is never above the angle; " if builder.name == "von_mises_fisher" else under
+    return Drawn(draw, note=said)
+
+
+def _gaussian(asked: Asked) -> Drawn:
+    """Return Gaussian noise that is (epsilon d, delta) at the mean distance d of two secrets, and not pure anywhere."""
+    space = asked.space
+    middle = float(asked.prior @ space.distances @ asked.prior)
+    rho = rho_for(math.exp(asked.epsilon * middle), middle, DELTA)
+    noise = gaussian(space.ground, rho, dimension=None if isinstance(space.ground, Haversine) else space.width)
+    own = f"approximate, not pure: epsilon d with a delta of {DELTA:g} at the mean distance {middle:.3g} only"
+    return Drawn(
+        lambda secrets, generator: space.nearest(noise.sample(space.decode(secrets), rng=generator))[0], own=own
+    )
+
+
+def _ellipse(asked: Asked) -> Drawn:
+    """Return noise twice as long one way: its distance is never above l_2, so that the promise is kept."""
+    noise, space = laplace(Mahalanobis(np.diag([4.0, 1.0])), asked.epsilon), asked.space
+    return Drawn(lambda secrets, generator: space.nearest(noise.sample(space.points[secrets], rng=generator))[0])
+
+
+def _projected(asked: Asked) -> Drawn:
+    """Return noise after a public projection that was drawn once, and the nearest projected secret."""
+    space = asked.space
+    matrix = np.linalg.qr(np.random.default_rng(3).normal(size=(space.dimension, PROJECTED)))[0].T
+    noise = laplace(Lp(2), asked.epsilon, projection=matrix)
+    seen = FiniteSpace(space.points @ matrix.T, Lp(2))
+    return Drawn(lambda secrets, generator: seen.nearest(noise.sample(space.points[secrets], rng=generator))[0])

@@ -1,0 +1,206 @@
+"""The pieces of the text study: a text, a mechanism, its epsilons; rows say what was measured and what is promised.
+
+`as_published` is measured with mechanisms of others as they are published, `corrected` with those of this package.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from metricdp import exponential, optimal
+from metricdp.arrays import Integers
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import KernelMechanism, Mechanism
+from metricdp.problems import Problem
+from metricdp_papers.common import Row
+from metricdp_papers.text import noise, rivals
+from metricdp_papers.text.classifier import accuracy
+from metricdp_papers.text.corpora import Corpus, corpus
+from metricdp_papers.text.kernels import GUESSES, Found, Kernel, Reports, attacked, evaluated, leaks
+
+BETA = 0.001  # of the truncated mechanism: how likely a report lies beyond its limit, at most
+TRUE = "true epsilon"
+
+
+def yardsticks(name: str) -> list[Row]:
+    """The text as it is, and what is known without any report."""
+    text = corpus(name)
+    share = float(np.mean(text.labels[text.test] == 1))
+    clean = _Rows(text, "clean text", math.inf, "corrected")
+    guess = _Rows(text, "no report at all", 0.0, "corrected")
+    return [
+        clean.row("accuracy", accuracy(text, text.codes)),
+        clean.row("unchanged", 1.0),
+        clean.row("top-1", 1.0),
+        guess.row("accuracy", max(share, 1.0 - share), note="the more frequent class"),
+        guess.row("top-1", float(text.prior[0]), note=f"always {text.words[text.used[0]]!r}"),
+        guess.row(f"top-{GUESSES}", float(text.prior[:GUESSES].sum())),
+        guess.row("median rank", float(1 + np.searchsorted(text.prior.cumsum(), 0.5))),
+    ]
+
+
+def half(name: str, epsilons: Sequence[float], repetitions: int) -> list[Row]:
+    """The exponential mechanism with half the budget inside."""
+    return _kernels(name, "half-budget exponential", [Kernel(one, one / 2) for one in epsilons], repetitions)
+
+
+def certified(names: Sequence[str], epsilon: float, repetitions: int) -> list[Row]:
+    """The exponential mechanism with as much inside as the exact audit of all pairs allows; texts of one vocabulary."""
+    return _built(
+        names, "certified exponential", exponential(corpus(names[0]).space, epsilon, form="kernel"), repetitions
+    )
+
+
+def best(names: Sequence[str], epsilon: float, repetitions: int) -> list[Row]:
+    """The least expected distance under equally likely words: a kernel with weights, and a bound for all others."""
+    mechanism = optimal(Problem(corpus(names[0]).space, epsilon))
+    return _built(names, "optimal", mechanism, repetitions)
+
+
+def _built(names: Sequence[str], said: str, mechanism: Mechanism, repetitions: int) -> list[Row]:
+    if not isinstance(mechanism, KernelMechanism):
+        raise InvalidInput(f"the study looks at kernels, got a {type(mechanism).__name__}.")
+    epsilon, logs = mechanism.guarantee.epsilon, mechanism.log_weights
+    weights = None if logs is None else np.exp(logs)
+    kernel = Kernel(epsilon, mechanism.inner, mechanism.cap, weights)
+    rows: list[Row] = []
+    for name in names:
+        text = corpus(name)
+        rng = np.random.default_rng([20, round(1000 * epsilon)])
+        drawn = mechanism.sample(np.tile(text.codes, (repetitions, 1)), rng=rng)
+        one = Found(np.exp(mechanism.log_normalisers[text.used]), drawn)
+        own = 1.0 if weights is None else weights[text.used]
+        one.unchanged = float(text.prior @ (own / one.normalisers))
+        attacked(text, [kernel], Reports.all(text), [one])
+        made = _Rows(text, said, epsilon, "corrected")
+        rows += made.measured(one)
+        proven = mechanism.certificate
+        rows += [
+            made.row("inner budget", mechanism.inner / epsilon, note="as a share of epsilon"),
+            made.row(TRUE, float(proven.epsilon or epsilon), note="proven at all pairs"),
+            made.row("expected distance", proven.loss, note="all words equally likely"),
+        ]
+        if proven.lower_bound > 0:
+            rows[-1]["bound"] = proven.lower_bound
+    return rows
+
+
+def truncated(name: str, epsilons: Sequence[float], repetitions: int) -> list[Row]:
+    """TEM: distances beyond a limit count as the limit (Carvalho et al. 2021)."""
+    size = len(corpus(name).words) - 1
+    kernels = [Kernel(one, one / 2, 2.0 / one * math.log((1.0 - BETA) * size / BETA)) for one in epsilons]
+    return _kernels(name, "truncated (TEM)", kernels, repetitions)
+
+
+def santext(name: str, epsilons: Sequence[float], repetitions: int) -> list[Row]:
+    """SanText: the exponential mechanism over the words of the text itself."""
+    reports = rivals.santext(corpus(name))
+    note = "its list of words is taken from the text, which no promise covers"
+    return _kernels(name, "SanText", [Kernel(one, one / 2) for one in epsilons], repetitions, (reports, note))
+
+
+def santext_plus(name: str, epsilons: Sequence[float], repetitions: int) -> list[Row]:
+    """SanText+: most words that are not rare are kept."""
+    text = corpus(name)
+    reports = rivals.santext_plus(text)
+    kernels = [Kernel(one, one / 2) for one in epsilons]
+    found = evaluated(text, kernels, reports, repetitions=repetitions)
+    among = leaks(text.vectors[reports.codes], kernels)
+    rows: list[Row] = []
+    for kernel, one, least in zip(kernels, found, among, strict=True):
+        made = _Rows(text, "SanText+", kernel.epsilon, "as_published")
+        note = f"a word that was kept shows itself; among the sensitive words it is {least:.4g}"
+        rows += [*made.measured(one), made.row(TRUE, math.inf, note=note)]
+    return rows
+
+
+def custext(name: str, epsilons: Sequence[float], repetitions: int) -> list[Row]:
+    """CusText: sets of words, and plain epsilon-differential privacy within each."""
+    text = corpus(name)
+    found, within = rivals.custext(text, epsilons, repetitions=repetitions)
+    rows: list[Row] = []
+    for epsilon, one, least in zip(epsilons, found, within, strict=True):
+        made = _Rows(text, "CusText", epsilon, "as_published")
+        note = f"a report shows the set of its word; within a set it is {least:.4g}, or plain epsilon whatever the "
+        rows += [*made.measured(one), made.row(TRUE, math.inf, note=f"{note}distance")]
+    return rows
+
+
+def noisy(name: str, epsilon: float, repetition: int) -> list[Row]:
+    """Noise and the nearest word (Madlib), and Vickrey's choice between the two nearest, from the same noise."""
+    text = corpus(name)
+    drawn = noise.noisy(text, epsilon, None, repetition=repetition)
+    second = noise.second_choice(drawn, repetition=repetition)
+    rows: list[Row] = []
+    for mechanism, codes in (("noise + nearest", drawn.nearest[:, 0]), ("Vickrey", second)):
+        made = _Rows(text, mechanism, epsilon, "as_published")
+        rows += made.drawn(codes, repetition)
+        if repetition == 0:
+            rows += made.recovered(noise.recovered(text, drawn, codes, epsilon, None))
+            rows.append(made.row(TRUE, epsilon, note="by theorem; choosing a word near by adds nothing"))
+    return rows
+
+
+def shaped(name: str, epsilon: float, repetition: int) -> list[Row]:
+    """Noise with the shape of the words (Mahalanobis) and the nearest word."""
+    text = corpus(name)
+    matrix = noise.shape(text)
+    root, inverse = noise.roots(matrix)
+    drawn = noise.noisy(text, epsilon, root, repetition=repetition)
+    made = _Rows(text, "Mahalanobis noise", epsilon, "as_published")
+    rows = made.drawn(drawn.nearest[:, 0], repetition)
+    if repetition == 0:
+        rows += made.recovered(noise.recovered(text, drawn, drawn.nearest[:, 0], epsilon, inverse))
+        note = "by theorem, in Euclidean distance: the promise is epsilon in its own metric"
+        rows.append(made.row(TRUE, epsilon * noise.stretched(matrix), note=note))
+    return rows
+
+
+def _kernels(
+    name: str, mechanism: str, kernels: Sequence[Kernel], repetitions: int, over: tuple[Reports, str] | None = None
+) -> list[Row]:
+    text = corpus(name)
+    reports, note = over or (Reports.all(text), "")
+    found = evaluated(text, kernels, reports, repetitions=repetitions)
+    exact = leaks(text.vectors[reports.codes], kernels)
+    rows: list[Row] = []
+    for kernel, one, epsilon in zip(kernels, found, exact, strict=True):
+        made = _Rows(text, mechanism, kernel.epsilon, "as_published")
+        rows += [*made.measured(one), made.row(TRUE, epsilon, note=note)]
+    return rows
+
+
+class _Rows:
+    """Rows about one text, mechanism and epsilon."""
+
+    def __init__(self, text: Corpus, mechanism: str, epsilon: float, value: str) -> None:
+        self.text, self.value = text, value
+        self.about: Row = {"text": text.name, "mechanism": mechanism, "epsilon": epsilon}
+
+    def row(self, measure: str, value: float, *, note: str = "") -> Row:
+        return {**self.about, "measure": measure, self.value: value, "note": note}
+
+    def measured(self, found: Found) -> Iterable[Row]:
+        """Yield what a law gave: accuracy by repetition, the rest exactly from the law."""
+        for repetition, codes in enumerate(found.texts):
+            yield {**self.row("accuracy", accuracy(self.text, codes)), "repetition": repetition}
+        yield self.row("unchanged", found.unchanged)
+        for guesses, share in found.top.items():
+            yield self.row(f"top-{guesses}", share)
+        yield self.row("median rank", float(np.median(found.ranks)))
+
+    def drawn(self, codes: Integers, repetition: int) -> list[Row]:
+        same = float(np.mean(codes == self.text.codes))
+        found = [self.row("accuracy", accuracy(self.text, codes)), self.row("unchanged", same)]
+        return [{**row, "repetition": repetition} for row in found]
+
+    def recovered(self, found: noise.Recovery) -> list[Row]:
+        """Return the estimate with its interval, and what the best attacker recovers at most."""
+        rows = [{**self.row(f"top-{guesses}", share, note="simulated"), "spread": found.width[guesses]}
+                for guesses, share in found.fresh.items()]  # fmt: skip
+        rows += [self.row(f"top-{guesses}, at most", share, note="simulated")
+                 for guesses, share in found.most.items()]  # fmt: skip
+        return [*rows, self.row("median rank", found.median_rank, note="simulated")]

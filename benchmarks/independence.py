@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from record import arguments, recorder
 
-from metricdp.mobility import analytic_independence, conditional_independence, discover, kernel_independence
+from metricdp.mobility import conditional_independence, discover
+from metricdp_papers.independence import analytic_independence, kernel_independence
 
 Sample = tuple[Any, Any, Any]
 Figure = tuple[str, str]

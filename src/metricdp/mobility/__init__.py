@@ -1,6 +1,5 @@
 """Mobility: how traces become contexts, priors and blankets, and what releasing them over time costs."""
 
-from metricdp.mobility.analytic_kernel import AnalyticTest, analytic_independence
 from metricdp.mobility.blankets import (
     Discovery,
     Features,
@@ -12,13 +11,12 @@ from metricdp.mobility.blankets import (
     features_of,
 )
 from metricdp.mobility.budgets import Care, FixedRate, FixedUtility
-from metricdp.mobility.classifier import ClassifierTest, classifier_independence
 from metricdp.mobility.cloaking import Cloaked, cloaked
 from metricdp.mobility.composition import TraceAccount, account, allocate, trajectory_epsilon
 from metricdp.mobility.cutting import cut_out, found_centre, trip_ends
 from metricdp.mobility.exhaustive import audit_runs
 from metricdp.mobility.hidden import HiddenWalk, TrajectoryRisk, release_adversary, trajectory_adversary
-from metricdp.mobility.independence import IndependenceTest, conditional_independence, kernel_independence
+from metricdp.mobility.independence import IndependenceTest, conditional_independence
 from metricdp.mobility.journey import Trajectories, public_model, spacing_km, trajectory_problem
 from metricdp.mobility.models import Mobility, Spent, estimate, histories_of, reachable
 from metricdp.mobility.prediction import (
@@ -55,10 +53,8 @@ __all__ = [
     "KMH_PER_MPH",
     "PREDICTIONS",
     "Absorption",
-    "AnalyticTest",
     "BlanketPredictor",
     "Care",
-    "ClassifierTest",
     "Cloaked",
     "Discovery",
     "Distribution",
@@ -86,11 +82,9 @@ __all__ = [
     "account",
     "adjusted",
     "allocate",
-    "analytic_independence",
     "audit_runs",
     "augmented_steps",
     "blanket_classes",
-    "classifier_independence",
     "clean",
     "cloaked",
     "conditional_independence",
@@ -105,7 +99,6 @@ __all__ = [
     "found_centre",
     "histories_of",
     "home_of",
-    "kernel_independence",
     "linear",
     "load_predictor",
     "load_traces",

@@ -7,14 +7,13 @@ chi-square limit is useless here (most cells hold zero or one sample) while its 
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, as_floats
-from metricdp.errors import InvalidInput, import_extra
+from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.errors import InvalidInput
 
 
 @dataclass(frozen=True)
@@ -61,26 +60,6 @@ def conditional_independence(
     least = ranks.min(axis=0)
     p_value = float((least <= least[0]).sum()) / least.size
     return IndependenceTest(p_value, float(values[:, 0].max()), informative)
-
-
-def kernel_independence(x: ArrayLike, y: ArrayLike, given: ArrayLike | None = None, *, method: str = "rcit") -> float:
-    """Return the p-value of a kernel test on coordinates ("kci" or "rcit" of causal-learn, the extra `audit`).
-
-    "kci" takes about a second for 500 samples and grows with their cube; "rcit" works with random features and is
-    random itself: two calls differ a little. Both are asymptotic; see `analytic_independence` for one of our own.
-    """
-    if method not in ("kci", "rcit"):
-        raise InvalidInput(f"`method` must be 'kci' or 'rcit', got {method!r}.")
-    parts = [as_floats(part, name) for part, name in ((x, "x"), (y, "y"), (given, "given")) if part is not None]
-    if len({len(part) for part in parts}) != 1 or len(parts[0]) < 20:
-        lengths = ", ".join(str(len(part)) for part in parts)
-        raise InvalidInput(f"`x`, `y` and `given` must be of one length, at least 20, got {lengths}.")
-    cit = import_extra("causallearn.utils.cit", "audit")
-    columns = [part.reshape(len(part), -1) for part in parts]
-    edges = np.cumsum([0] + [part.shape[1] for part in columns]).tolist()
-    groups = [list(range(a, b)) for a, b in itertools.pairwise(edges)]
-    test = cit.CIT(np.column_stack(columns), method)
-    return float(test(groups[0], groups[1], groups[2] if given is not None else None))
 
 
 def _labels(values: ArrayLike) -> Integers:

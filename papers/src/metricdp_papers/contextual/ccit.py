@@ -15,12 +15,12 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import MissingExtra
-from metricdp.mobility import classifier_independence
 from metricdp_papers.common import Row
 from metricdp_papers.contextual import published
 from metricdp_papers.contextual.correlations import pooled
 from metricdp_papers.contextual.groups import groups_of_runs
 from metricdp_papers.contextual.records import PLACES, runs_of
+from metricdp_papers.independence import classifier_independence
 
 Sample = tuple[Floats, Floats, Floats | None]
 LEAST_P = 1e-300  # whose logarithm is taken

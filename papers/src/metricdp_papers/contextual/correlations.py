@@ -8,11 +8,12 @@ from collections.abc import Callable
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.mobility import classifier_independence, conditional_independence
+from metricdp.mobility import conditional_independence
 from metricdp_papers.common import Row
 from metricdp_papers.contextual import published
 from metricdp_papers.contextual.groups import QUESTIONS, GroupTests, groups_of_runs
 from metricdp_papers.contextual.records import PLACES, runs_of
+from metricdp_papers.independence import classifier_independence
 
 CLASSES = 5  # of p-values, for the permutation test
 COEFFICIENTS = ("Pearson", "Spearman", "Kendall")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from metricdp.mobility import analytic_independence, classifier_independence
 from metricdp_papers.common import Row
 from metricdp_papers.contextual import published
+from metricdp_papers.independence import analytic_independence, classifier_independence
 
 SAMPLES = 120
 

@@ -13,10 +13,10 @@ import time
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.mobility import analytic_independence
 from metricdp_papers.common import Row
 from metricdp_papers.contextual import published
 from metricdp_papers.contextual.records import PLACES, runs_of
+from metricdp_papers.independence import analytic_independence
 
 FIGURES = {
     "region": {"rome": "figure 3", "porto": "figure 4"},

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom, chi2, kstest, multivariate_normal, norm
 
 from metricdp.errors import InvalidInput, MissingExtra
-from metricdp.mobility import analytic_independence, classifier_independence, kernel_independence
-from metricdp.mobility import analytic_kernel as module
+from metricdp_papers.independence import analytic_independence, classifier_independence, kernel_independence
+from metricdp_papers.independence import analytic_kernel as module
 
 
 def confounded(rng, count, *, strength=0.0, columns=2):
@@ -156,7 +156,9 @@ def test_unequal_lengths_are_refused():
 
 @pytest.mark.parametrize(("method", "count", "seeds"), [("rcit", 200, 20), ("kci", 100, 12)])
 def test_kernel_tests_hold_their_level_and_see_dependence(method, count, seeds):
-    pytest.importorskip("causallearn", reason="causal-learn is not installed: it comes with the extra `audit`")
+    pytest.importorskip(
+        "causallearn", reason="causal-learn is not installed: it comes with the extra `audit` of metricdp-papers"
+    )
     null, dependent = [], []
     for seed in range(seeds):
         np.random.seed(seed)  # noqa: NPY002 - the library draws its random features from here
@@ -170,7 +172,9 @@ def test_kernel_tests_hold_their_level_and_see_dependence(method, count, seeds):
 
 
 def test_kernel_tests_without_a_condition():
-    pytest.importorskip("causallearn", reason="causal-learn is not installed: it comes with the extra `audit`")
+    pytest.importorskip(
+        "causallearn", reason="causal-learn is not installed: it comes with the extra `audit` of metricdp-papers"
+    )
     rng = np.random.default_rng(0)
     x = rng.normal(size=(100, 2))
     assert kernel_independence(x, x[:, 0] + rng.normal(size=100), method="kci") < 0.01
@@ -185,7 +189,7 @@ def test_a_missing_extra_and_wrong_input_are_said_clearly(monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == "causallearn"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "causallearn", None)
-    with pytest.raises(MissingExtra, match=r"metricdp\[audit\]"):
+    with pytest.raises(MissingExtra, match=r"metricdp-papers\[audit\]"):
         kernel_independence(np.zeros(30), np.zeros(30), np.zeros(30))
 
 

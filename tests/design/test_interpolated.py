@@ -89,7 +89,7 @@ def test_order_of_the_rules_and_bounds(epsilon):
     box, outputs, loss, prior = small(2.0, 2)
     made = {
         rule: mdp.interpolated(box, outputs, epsilon, loss=loss, prior=prior, anchors=(6, 5), rule=rule)
-        for rule in ("exact", "direction", "log", "relaxed")
+        for rule in ("exact", "direction", "log")
     }
     certified = mdp.interpolated(
         box, outputs, epsilon, loss=loss, prior=prior, anchors=(6, 5), rule="log", budget="certified"
@@ -102,10 +102,6 @@ def test_order_of_the_rules_and_bounds(epsilon):
     published = mdp.universal_lower_bound(box, epsilon, loss=loss, prior=prior, cells=(6, 5))
     assert published <= block <= cost["direction"]
     assert single <= cost["direction"]
-    relaxed = made["relaxed"]
-    assert relaxed.guarantee.basis == "none"
-    assert "NOT private" in relaxed.certificate.note
-    assert worst_ratio(relaxed, epsilon, np.random.default_rng(0), 5_000) > epsilon * 1.05
 
 
 def test_loss_equals_the_program_and_no_feasible_laws_are_better():
@@ -318,5 +314,3 @@ def test_violation_ratio_judges_continuous_mechanisms_too():
     share, worst = mdp.violation_ratio(private)
     assert share == 0.0
     assert worst <= 1.0
-    relaxed = mdp.interpolated(box, reports, 1.0, loss=(points, losses), anchors=(3, 3), rule="relaxed")
-    assert mdp.violation_ratio(relaxed)[1] > 1.0

@@ -54,7 +54,7 @@ class Options:
         dimension: How many coordinates noise is added to; for laplace on l1, l2, linf, angular and hyperbolic.
         anchors: Cells along each axis, such as 7,7, or refine, which adds some until the gap is reached; on roads
             pieces of every street, or their longest length such as 200m; for interpolated, like the next four.
-        rule: exact, direction, log (as published) or relaxed (keeps no promise between anchors).
+        rule: exact, direction or log (as published).
         split: How axes share the budget: even, grid, or one number per axis; searched unless given.
         budget: half (as published) or certified; for --rule log.
         box: The corners of the box, such as 0,0,10,10; the one around all points unless given.

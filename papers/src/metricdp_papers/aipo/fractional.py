@@ -14,7 +14,6 @@ bound as its Section 5.3 words it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 import scipy.sparse as sparse
@@ -26,6 +25,7 @@ from metricdp.errors import SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, InterpolatedMechanism
 from metricdp.solvers import Edges, Highs, LinearProgram
 from metricdp_papers.aipo.cities import Setting
+from metricdp_papers.aipo.relaxed import corner_rows
 
 MARGIN = 1e-6  # of the promise that the program keeps free, so that rounding cannot carry close points above it
 
@@ -41,7 +41,7 @@ class Fractional:
 def charnes_cooper(case: Setting, epsilon: float, axes: tuple[Floats, ...], budgets: Floats) -> Fractional:
     """Minimise the upper bound at the budgets of the axes (half of epsilon together, as published)."""
     shape = tuple(len(axis) for axis in axes)
-    corners = _corners(shape)
+    corners, _ = corner_rows(shape)
     inner = budgets * (1.0 - MARGIN)
     edges = grid_edges(axes, tuple(rate * np.diff(axis) for rate, axis in zip(inner, axes, strict=True)))
     cost = _cell_costs(case, axes, len(corners))
@@ -57,13 +57,6 @@ def charnes_cooper(case: Setting, epsilon: float, axes: tuple[Floats, ...], budg
     if audit(made).epsilon > epsilon:
         raise SolverFailure("the laws of the fractional program break the promise beyond what half a budget forgives.")
     return Fractional(made, answer.objective)
-
-
-def _corners(shape: tuple[int, ...]) -> Integers:
-    """Return the numbers of the anchors at the corners of every cell."""
-    cells = np.stack([part.ravel() for part in np.indices([side - 1 for side in shape])], axis=-1)
-    far = np.array(list(product((0, 1), repeat=len(shape))))
-    return np.asarray(np.ravel_multi_index(tuple((cells[:, None] + far[None]).transpose(2, 0, 1)), shape))
 
 
 def _cell_costs(case: Setting, axes: tuple[Floats, ...], count: int) -> Floats:

@@ -52,8 +52,8 @@ class Task:
                 f"a box of {box.dimension} coordinates needs too many anchors; at most {MOST_AXES} are supported."
             )
         given(outputs, FiniteSpace, "outputs")
-        if rule not in ("exact", "direction", "log", "relaxed"):
-            raise InvalidInput(f"`rule` must be 'exact', 'direction', 'log' or 'relaxed', got {rule!r}.")
+        if rule not in ("exact", "direction", "log"):
+            raise InvalidInput(f"`rule` must be 'exact', 'direction' or 'log', got {rule!r}.")
         if rule == "direction" and box.dimension > MOST_DIRECTION_AXES:
             raise InvalidInput(
                 f"rule='direction' binds 3^n points of a cell and is for at most {MOST_DIRECTION_AXES} coordinates, "
@@ -133,12 +133,9 @@ def axis_budgets(task: Task, axes: tuple[Floats, ...], weights: Floats) -> Float
     """Return epsilon_l proportional to `weights` such that the rule keeps the promise.
 
     Exact: ||(epsilon_l)||_q = epsilon. Log: ||(epsilon_l)||_q = epsilon / 2, or the largest for which the slopes with
-    the normaliser's share, ||(epsilon_l (1 + share_l))||_q, reach epsilon in the widest cell. Relaxed: epsilon each,
-    which is what the distance between neighbours along an axis allows.
+    the normaliser's share, ||(epsilon_l (1 + share_l))||_q, reach epsilon in the widest cell.
     """
     inner = task.epsilon * (1.0 - MARGIN)
-    if task.rule == "relaxed":
-        return np.full(len(axes), task.epsilon)
     unit = weights / dual_norm(weights[:, None], dual_exponent(task.p))[0]
     if task.p == 1.0:
         unit = np.ones(len(axes))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from metricdp.design.interpolation.anchors import (
     grid_splits,
 )
 from metricdp.design.interpolation.direction import COARSE, direction_ratios, solve_direction
-from metricdp.design.interpolation.relaxed import anchor_log_ratios, reached_slope
 from metricdp.design.interpolation.samples import Sampled, bound_of, samples_of
 from metricdp.design.interpolation.streets import along_streets
 from metricdp.errors import InvalidInput, NotPrivate
@@ -78,7 +77,6 @@ def interpolated(
         rule: "exact" rounds at random to a corner with the best possible curve, so that no normalisation is needed and
             the program is exactly the loss. "direction" does the same without a split of the budget across axes.
             "log" is AIPO as published: geometric interpolation, normalised, and the linear surrogate for the loss.
-            "relaxed" is AIPO-R: epsilon times the distance between all pairs of anchors, not private between them.
         budget: for "log" only: "half" (as published) or "certified" (the exact constant of the normaliser).
         split: how axes share the budget: None searches, "even", "grid" is the published search (epsilon_1 on a grid,
             the rest from the constraint, the least true loss wins), or one positive number per axis.
@@ -86,10 +84,9 @@ def interpolated(
         seconds: about how long all programs may take together.
         bound: whether to compute the lower bound for all with these reports (otherwise the trivial one is stated).
 
-    Guarantee: the constant is proven cell by cell for the stored laws; otherwise `NotPrivate` is raised. "relaxed"
-        keeps no promise between anchors, and its basis is "none".
+    Guarantee: the constant is proven cell by cell for the stored laws; otherwise `NotPrivate` is raised.
 
-    References: the AIPO paper (anchors, log-convex interpolation, Approx-APO, Proposition 5) for "log" and "relaxed".
+    References: the AIPO paper (anchors, log-convex interpolation, Approx-APO, Proposition 5) for "log".
     """
     if getattr(box, "network", None) is not None:
         if rule not in ("exact", "direction") or budget is not None or split is not None:
@@ -157,11 +154,7 @@ def _solve(
     if cost.shape[1] == 1:
         matrix, reached, method = np.ones(cost.shape), 0.0, "one report"
     else:
-        if task.rule == "relaxed":
-            pairs = anchor_log_ratios(task, axes)
-            solution = solve_ratio(cost, pairs, gap=gap, seconds=seconds, progress=progress)
-        else:
-            solution = solve_ratio(cost, edges=grid_edges(axes, ratios), gap=gap, seconds=seconds, progress=progress)
+        solution = solve_ratio(cost, edges=grid_edges(axes, ratios), gap=gap, seconds=seconds, progress=progress)
         matrix, reached, method = solution.matrix, solution.gap, solution.method
         ended = solution.status is Status.INTERRUPTED
     shown = "/".join(f"{rate / task.epsilon:.3f}" for rate in budgets)
@@ -195,8 +188,7 @@ def _direction(
 def _mechanism(
     task: Task, axes: tuple[Floats, ...], matrix: Floats, ratios: tuple[Floats, ...]
 ) -> InterpolatedMechanism:
-    basis: Literal["certificate", "none"] = "none" if task.rule == "relaxed" else "certificate"
-    promise = Guarantee(task.epsilon, task.box.metric, basis=basis)
+    promise = Guarantee(task.epsilon, task.box.metric, basis="certificate")
     empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=task.epsilon)
     return InterpolatedMechanism(task.box, task.outputs, axes, matrix, ratios, task.rule, promise, empty)
 
@@ -254,7 +246,7 @@ def _best(
         best = min(_direction(task, axes, samples, gap, left(1), used), even, key=lambda candidate: candidate.loss)
     elif isinstance(task.split, tuple):
         best = _solve(task, axes, samples, np.array(task.split), gap, left(1), progress)
-    elif task.split == "even" or n == 1 or task.p == 1.0 or task.rule == "relaxed" or len(task.outputs) == 1:
+    elif task.split == "even" or n == 1 or task.p == 1.0 or len(task.outputs) == 1:
         best = _solve(task, axes, samples, np.ones(n), gap, left(1), progress)
     elif task.split == "grid":
         splits = grid_splits(n, task.p)
@@ -279,7 +271,7 @@ def _stretched(
     progress: Progress | None,
 ) -> _Candidate:
     """Use what the proof leaves over: no cell may need all axes at once, so budgets grow and are proven again."""
-    if task.rule == "relaxed" or best.weights is None or len(task.outputs) == 1:
+    if best.weights is None or len(task.outputs) == 1:
         return best
     scale = 1.0
     for _ in range(STRETCHES):
@@ -327,16 +319,10 @@ def _searched(
 
 
 def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float, note: str) -> InterpolatedMechanism:
-    """Prove the constant of the stored laws, or raise; a relaxed mechanism says what it really leaks."""
+    """Prove the constant of the stored laws, or raise."""
     proof = best.proof
     notes = [text for text in (samples.note, note) if text]
-    if task.rule == "relaxed":
-        notes.append(
-            f"NOT private at epsilon {task.epsilon:g}: its constant is between {reached_slope(best.mechanism):.6g} "
-            f"(reached) and {proof.epsilon:.6g} (proven); no private one with these reports loses less than {lower:.6g}"
-        )
-        lower = trivial_lower_bound(samples.losses, samples.weights)  # all that binds a mechanism without a promise
-    elif not proof.epsilon <= task.epsilon:
+    if not proof.epsilon <= task.epsilon:
         raise NotPrivate(
             f"the interpolated laws reach {proof.epsilon:.12g} in cell {proof.cell}, above the promised "
             f"{task.epsilon:.12g}. Nothing was returned."

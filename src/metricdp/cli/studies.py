@@ -47,6 +47,7 @@ def reproduce(
 
     What ran is kept in the folder piece by piece: a run that was stopped, or that lacks pieces another machine made,
     continues when the same command is given again. `metricdp reproduce NAME --help` shows the tables of a study.
+    Studies come with the distribution metricdp-papers.
 
     Args:
         name: The study.

@@ -7,7 +7,7 @@ or study is one file and one declaration, in this package or in another (see doc
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from metricdp.errors import InvalidInput
@@ -71,3 +71,15 @@ def loaded(target: str | Callable[..., Any]) -> Callable[..., Any]:
     module, _, name = target.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return found
+
+
+def named_later(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a package: names of its modules, which are imported when they are first used."""
+    homes = {name: module for module, names in modules.items() for name in names}
+
+    def __getattr__(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return loaded(f"{package}.{homes[name]}:{name}")
+
+    return __getattr__

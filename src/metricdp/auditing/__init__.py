@@ -1,8 +1,9 @@
-"""Auditing: what a mechanism really leaks and really costs."""
+"""Auditing: what a mechanism really leaks and really costs. Bounds, which need a solver, are loaded when first used."""
+
+from typing import TYPE_CHECKING
 
 from metricdp.auditing.accuracy import accuracy_radius
 from metricdp.auditing.betting import PROBED, audit_sampler, audit_samples
-from metricdp.auditing.bounds import representative_lower_bound, trivial_lower_bound, universal_lower_bound
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.concentrated import ConcentratedReport, audit_concentrated, concentrated, delta_at
 from metricdp.auditing.context import CurrentPlace, bottleneck_distance, current_place
@@ -23,7 +24,11 @@ from metricdp.auditing.report import AuditReport, Finding
 from metricdp.auditing.shuffling import shuffled_delta, shuffled_epsilon
 from metricdp.auditing.sparse import SparseLaw
 from metricdp.auditing.traces import bounded_range, trace_leakage
+from metricdp.catalogue import named_later
 from metricdp.mechanisms import Witness
+
+if TYPE_CHECKING:
+    from metricdp.auditing.bounds import representative_lower_bound, trivial_lower_bound, universal_lower_bound
 
 __all__ = [
     "COUNT_TOLERANCE",
@@ -69,3 +74,10 @@ __all__ = [
     "violation_ratio",
     "worst_loss",
 ]
+
+__getattr__ = named_later(
+    __name__,
+    {
+        "bounds": ["representative_lower_bound", "trivial_lower_bound", "universal_lower_bound"],
+    },
+)

@@ -4,9 +4,9 @@ Every builder lives in the module of its idea, named in `builders`, and is loade
 here beside them: what studies, comparisons and plugins are made of.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from metricdp.catalogue import loaded
+from metricdp.catalogue import named_later
 
 if TYPE_CHECKING:
     from metricdp.design._certify import certify
@@ -39,26 +39,19 @@ __all__ = [
     "plain_columns",
 ]
 
-_HOMES = {
-    "BUILDERS": "builders",
-    "PUBLISHED_PENALTIES": "constopt",
-    "Builder": "builders",
-    "Neighbours": "decomposed",
-    "Question": "comparison.rivals",
-    "certify": "_certify",
-    "exact_edges": "optimal",
-    "falls_apart": "parts",
-    "grid_edges": "interpolation.anchors",
-    "in_time": "timely",
-    "near_stretch": "contextual",
-    "no_noise": "comparison.noises",
-    "noise_of": "comparison.noises",
-    "part_by_part": "parts",
-    "plain_columns": "optimal",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return loaded(f"{__name__}.{_HOMES[name]}:{name}")
+__getattr__ = named_later(
+    __name__,
+    {
+        "_certify": ["certify"],
+        "builders": ["BUILDERS", "Builder"],
+        "comparison.noises": ["no_noise", "noise_of"],
+        "comparison.rivals": ["Question"],
+        "constopt": ["PUBLISHED_PENALTIES"],
+        "contextual": ["near_stretch"],
+        "decomposed": ["Neighbours"],
+        "interpolation.anchors": ["grid_edges"],
+        "optimal": ["exact_edges", "plain_columns"],
+        "parts": ["falls_apart", "part_by_part"],
+        "timely": ["in_time"],
+    },
+)

@@ -5,9 +5,9 @@ of these or one of your own. `auto` is the choice that is made where none is giv
 decomposition are loaded when they are first used.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from metricdp.catalogue import loaded
+from metricdp.catalogue import named_later
 from metricdp.solvers.answer import RatioSolution, shortfall
 from metricdp.solvers.backends.clarabel import Clarabel
 from metricdp.solvers.backends.first_order import FirstOrder
@@ -81,23 +81,13 @@ __all__ = [
     "unit_of",
 ]
 
-_HOMES = {
-    "Block": "benders.block",
-    "Cut": "benders.cuts",
-    "Master": "benders.master",
-    "MasterPoint": "benders.master",
-    "PARTITIONS": "benders.partition",
-    "Subproblem": "benders.block",
-    "natural_scale": "benders.cuts",
-    "LocalWorkers": "benders.workers",
-    "PartitionName": "benders.partition",
-    "balance": "benders.partition",
-    "boundary_of": "benders.partition",
-    "clustered": "benders.partition",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return loaded(f"{__name__}.{_HOMES[name]}:{name}")
+__getattr__ = named_later(
+    __name__,
+    {
+        "benders.block": ["Block", "Subproblem"],
+        "benders.cuts": ["Cut", "natural_scale"],
+        "benders.master": ["Master", "MasterPoint"],
+        "benders.partition": ["PARTITIONS", "PartitionName", "balance", "boundary_of", "clustered"],
+        "benders.workers": ["LocalWorkers"],
+    },
+)

@@ -1,12 +1,17 @@
 """Text: vocabularies from files, texts cut into words, words replaced by reports."""
 
-from metricdp.text.bundled import bundled_vectors
+from typing import TYPE_CHECKING
+
+from metricdp.catalogue import named_later
 from metricdp.text.mechanism import TextMechanism
 from metricdp.text.numbers import Numeric
 from metricdp.text.rules import Rules
 from metricdp.text.tokens import Cutting, Token, tokenise
 from metricdp.text.vectors import Vectors, read_vectors
 from metricdp.text.vocabularies import vocabulary
+
+if TYPE_CHECKING:
+    from metricdp.text.bundled import bundled_vectors
 
 __all__ = [
     "Cutting",
@@ -20,3 +25,10 @@ __all__ = [
     "tokenise",
     "vocabulary",
 ]
+
+__getattr__ = named_later(
+    __name__,
+    {
+        "bundled": ["bundled_vectors"],
+    },
+)

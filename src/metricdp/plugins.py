@@ -3,7 +3,7 @@
 A plugin is a module that declares metrics, builders, engines or studies when it is imported. It is named as a module
 (`my_company.noise`), as a file (`./noise.py`), or as an entry point of the group `metricdp` that an installed package
 offers. Nothing is ever looked for or imported on its own: a mechanism file, a table or an installed package cannot make
-a command run code that was not asked for.
+a command run code that was not asked for. The studies of `metricdp-papers` are asked for by `metricdp reproduce`.
 """
 
 from __future__ import annotations

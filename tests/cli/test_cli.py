@@ -422,3 +422,23 @@ def test_a_mile_is_a_mile(here: Path) -> None:
     assert first.guarantee.epsilon == pytest.approx(1.0)
     assert second.guarantee.epsilon == pytest.approx(1.609344)
     assert first.matrix == pytest.approx(second.matrix, rel=1e-5)
+
+
+@pytest.mark.parametrize(("words", "most"), [("--version", 40), ("perturb --help", 150)])
+def test_a_command_loads_what_it_needs_and_no_other_command(words, most):
+    """376 modules of ours were loaded to say the version."""
+    program = f"""if True:
+        import sys
+        from metricdp.__main__ import main
+        sys.argv = ["metricdp", *{words.split()!r}]
+        main()
+        print(sum(name.partition(".")[0] == "metricdp" for name in sys.modules), file=sys.stderr)
+    """
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(found.stderr.split()[-1]) <= most
+
+
+def test_the_help_of_the_program_says_what_every_command_is_for(capsys):
+    assert cli.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(re.search(rf"│ {name} +[A-Z]", shown) for name in cli.COMMANDS)

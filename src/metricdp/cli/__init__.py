@@ -12,25 +12,36 @@ from cyclopts import App, CycloptsError
 
 import metricdp
 from metricdp import plugins
-from metricdp.cli import files, terminal, watching
-from metricdp.cli.budgeting import budget
-from metricdp.cli.choosing import choose
-from metricdp.cli.comparing import compare
-from metricdp.cli.designing import builders, design, metrics
-from metricdp.cli.estimating import estimate
-from metricdp.cli.judging import audit
-from metricdp.cli.opening import studio
-from metricdp.cli.protecting import engines, perturb
-from metricdp.cli.pruning import prune
-from metricdp.cli.serving import serving
-from metricdp.cli.shuffling import shuffle
-from metricdp.cli.streaming import stream
-from metricdp.cli.studies import demo, reproduce, with_study_help
-from metricdp.cli.tables import formats
-from metricdp.cli.texts import text
-from metricdp.cli.trajectories import trajectories
-from metricdp.cli.trees import tree
+from metricdp.cli import terminal, watching
 from metricdp.errors import MetricdpError
+
+# Each is imported when it is called, so that a command loads only what it needs.
+COMMANDS = {
+    "perturb": "protecting:perturb",
+    "engines": "protecting:engines",
+    "formats": "tables:formats",
+    "choose": "choosing:choose",
+    "design": "designing:design",
+    "builders": "designing:builders",
+    "metrics": "designing:metrics",
+    "audit": "judging:audit",
+    "compare": "comparing:compare",
+    "trajectories": "trajectories:trajectories",
+    "stream": "streaming:stream",
+    "text": "texts:text",
+    "estimate": "estimating:estimate",
+    "shuffle": "shuffling:shuffle",
+    "tree": "trees:tree",
+    "prune": "pruning:prune",
+    "inspect": "files:inspect",
+    "export": "files:export",
+    "keys": "files:keys",
+    "demo": "studies:demo",
+    "reproduce": "studies:reproduce",
+    "studio": "opening:studio",
+    "serve": "serving:serving",
+    "budget": "budgeting:budget",
+}
 
 app = App(
     name="metricdp",
@@ -43,13 +54,8 @@ app = App(
 )
 
 
-for _command in (
-    *(perturb, engines, formats, choose, design, builders, metrics, audit, compare, trajectories, stream, text),
-    *(estimate, shuffle, tree, prune, files.inspect, files.export, files.keys, demo, reproduce, studio),
-):  # fmt: skip
-    app.command(_command)
-app.command(serving)
-app.command(budget)
+for _name, _place in COMMANDS.items():
+    app.command(f"{__name__}.{_place}", name=_name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,8 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note  # put back at the end
+            words = _with_study_help(_with_plugins(sys.argv[1:] if arguments is None else list(arguments)))
+            if not words or words[0] in app.help_flags:  # what every command is for
+                for name in COMMANDS:
+                    app[name]
             code = app(
-                with_study_help(_with_plugins(sys.argv[1:] if arguments is None else list(arguments))),
+                words,
                 exit_on_error=False,
                 print_error=False,
                 result_action="return_value",
@@ -108,6 +118,16 @@ def _with_plugins(words: Sequence[str]) -> list[str]:
         name = next(waiting, "") if word == "--plugin" else word.partition("=")[2]
         plugins.load(name)
     return left
+
+
+def _with_study_help(words: list[str]) -> list[str]:
+    """Print what a study is where its help is asked for; the help of the command, with the options, comes after."""
+    if words[:1] != ["reproduce"] or not {"--help", "-h"} & set(words) or len(words) < 2 or words[1].startswith("-"):
+        return words
+    from metricdp.cli.studies import study_help
+
+    terminal.say(*study_help(words[1]).split("\n"), "")
+    return ["reproduce", "--help"]
 
 
 def _complain(message: str) -> int:

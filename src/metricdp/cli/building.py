@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from metricdp.arrays import Floats
-from metricdp.cli import choices, starts, terminal
+from metricdp.cli import choices, guarantees, starts
 from metricdp.cli.choices import ConcentratedLevel, Level, Places, Where
 from metricdp.cli.options import NOTHING_ASKED, Options
 from metricdp.cli.stakes import BY_DISTANCE, Cost, hidden_in_sets, loss_from, numbers_for, prior_from, scaled_by
@@ -104,7 +104,7 @@ class Order:
         places, options = self.places, self.options
         if places is None or self.builder.start == "box":
             return 0.0
-        if options.error is not None or options.sensitivity is not None or not terminal.snaps(places.space):
+        if options.error is not None or options.sensitivity is not None or not guarantees.snaps(places.space):
             return 0.0
         return choices.cell_radius(places.where, places.space)
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from metricdp import wording
 from metricdp.auditing import between_positions
-from metricdp.cli import building, choices, tables, terminal, watching
+from metricdp.cli import building, choices, guarantees, tables, terminal, watching
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.cli.options import NOTHING_ASKED, Options
 from metricdp.cli.shaping import SHAPES
@@ -84,7 +84,7 @@ def design(
         )
     terminal.say(f"{output}: {builder} {order.words}.")
     in_distance = order.cost.is_distance and made.certificate.pairs > 0 and order.builder.start != "mechanisms"
-    terminal.say(*terminal.promise_lines(made, in_distance=in_distance, snap=order.snap), *kept)
+    terminal.say(*guarantees.promise_lines(made, in_distance=in_distance, snap=order.snap), *kept)
     if not order.cost.is_distance:
         terminal.say(f"The loss is {order.cost.about}{f', in {order.cost.unit}' if order.cost.unit else ''}.")
     terminal.say(*_next(order, made, output))
@@ -98,8 +98,8 @@ def _values(order: building.Order, made: Mechanism, output: str) -> dict[str, An
         "builder": order.builder.name,
         "on": order.words,
         "loss": {"is": order.cost.about, "unit": order.cost.unit},
-        "positions": terminal.positions_of(made, order.snap),
-        **terminal.mechanism_values(made, snap=order.snap),
+        "positions": guarantees.positions_of(made, order.snap),
+        **guarantees.mechanism_values(made, snap=order.snap),
     }
 
 

@@ -12,7 +12,6 @@ from metricdp.cli.policies import Ground
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput
 from metricdp.spaces import FiniteSpace
-from metricdp.tables.task import there_are
 
 COLUMN = "column"
 SHAPE = "such as --requirement 200,4000: 200 within level 1, growing with the square of the level, up to 4000"
@@ -107,6 +106,7 @@ NOT_ELASTIC = Elastic()
 def _column_of(ground: Ground, column: str) -> Floats:
     """Return the numbers in a column of the points; rows of one place add up."""
     from metricdp.cli.reading import numbers_of
+    from metricdp.tables.task import there_are
 
     if ground.points is None:
         raise InvalidInput("--elastic column:NAME names a column of the points: it belongs to --points.")

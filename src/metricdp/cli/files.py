@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from metricdp.cli import terminal
+from metricdp.cli import guarantees, terminal
 from metricdp.cli.choices import Output, distance_in
 from metricdp.cli.tables import Overwrite
 from metricdp.declarations import Many, Table
@@ -34,11 +34,11 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> in
         terminal.say_json(_values(found), sort_keys=True)
         return 0
     mechanism = found.mechanism
-    snap = terminal.used_snap(mechanism)
+    snap = guarantees.used_snap(mechanism)
     terminal.say(f"{source}: {MECHANISMS.named(found.kind).about} ({found.kind}), unaltered.")
     terminal.say(f"From {mechanism.inputs} to {mechanism.outputs}.")
-    terminal.say(*terminal.promise_lines(mechanism, snap=snap))
-    terminal.say(f"In short: {terminal.in_short(mechanism, snap=snap)}")
+    terminal.say(*guarantees.promise_lines(mechanism, snap=snap))
+    terminal.say(f"In short: {guarantees.in_short(mechanism, snap=snap)}")
     if (graph := graph_of(mechanism.inputs.metric)) is not None and mechanism.guarantee.unit == HOP:
         terminal.say(
             f"Policy: {graph.fingerprint}, a graph of {graph.nodes:,} places and {len(graph.edges):,} edges. A promise "
@@ -108,7 +108,7 @@ def export(
     save(made, output, storage=chosen, licence=terms, key=key, vectors=vectors)
     after = open_file(output, vectors=vectors)
     terminal.say(f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}.")
-    terminal.say(*terminal.promise_lines(after.mechanism, snap=terminal.used_snap(after.mechanism)))
+    terminal.say(*guarantees.promise_lines(after.mechanism, snap=guarantees.used_snap(after.mechanism)))
     if before.signed_by and not after.signed_by:
         terminal.say("The file read was signed; the new one is not: name your own key with --key to sign it.")
     terminal.say(_signature(after, None))
@@ -143,7 +143,7 @@ def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
         place = [float(part) for part in around.split(",")]
     except ValueError as error:
         raise InvalidInput(f"--around must be numbers such as 41.9,12.48, got {around!r}.") from error
-    unit = terminal.ground_unit(mechanism)
+    unit = guarantees.ground_unit(mechanism)
     return mechanism.around(place, distance_in(radius, unit, "radius"))
 
 
@@ -191,6 +191,6 @@ def _values(found: Inspection) -> dict[str, object]:
         "licence": found.licence,
         "signed_by": found.signed_by or None,
         "trusted": found.trusted,
-        "positions": terminal.positions_of(found.mechanism, terminal.used_snap(found.mechanism)),
-        **terminal.mechanism_values(found.mechanism, snap=terminal.used_snap(found.mechanism)),
+        "positions": guarantees.positions_of(found.mechanism, guarantees.used_snap(found.mechanism)),
+        **guarantees.mechanism_values(found.mechanism, snap=guarantees.used_snap(found.mechanism)),
     }

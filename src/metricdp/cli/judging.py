@@ -10,7 +10,7 @@ from cyclopts import Parameter
 import metricdp
 from metricdp import wording
 from metricdp.auditing import AuditReport, ConcentratedReport
-from metricdp.cli import choices, sampling, tables, terminal
+from metricdp.cli import choices, guarantees, sampling, tables, terminal
 from metricdp.cli.matrices import is_matrix_file, read_distances, read_matrix
 from metricdp.cli.sampling import Foreign, Promise, Recorded
 from metricdp.errors import InvalidInput
@@ -67,7 +67,7 @@ def audit(
     """
     report, unit = _judged(source, points, promise, recorded, foreign, key, again=again, how=table)
     if json:
-        terminal.say_json(terminal.report_values(report, unit), sort_keys=True)
+        terminal.say_json(guarantees.report_values(report, unit), sort_keys=True)
     elif report.claimed is None and isinstance(report, AuditReport):
         smallest = wording.number(report.epsilon, 12, "up")
         terminal.say(f"the smallest epsilon is {smallest}; name the promise with --epsilon to have it judged.")

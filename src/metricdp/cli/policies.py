@@ -12,9 +12,7 @@ import metricdp
 from metricdp.arrays import Floats, Integers
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput
-from metricdp.places.tables import FIRST, SECOND
 from metricdp.spaces import FiniteSpace
-from metricdp.tables.task import there_are
 from metricdp.units import parse_distance
 
 if TYPE_CHECKING:
@@ -146,6 +144,8 @@ class Policy:
 
     def _pairs(self, ground: Ground, names: list[str]) -> Any:
         """Return the pairs of areas that are neighbours, by a distance or by a table; None where there are none."""
+        from metricdp.places.tables import FIRST, SECOND
+
         path = str(self.bordering)
         if not Path(path).suffix.lower().strip(".").isalpha() and not Path(path).exists():
             radius = _distance(path, ground.space, f"--bordering {path}", "")
@@ -193,6 +193,8 @@ class Ground:
 
 def area_names(ground: Ground, column: str) -> list[str]:
     """Return the area of every place, by a column of the file of points; rows of one place must agree."""
+    from metricdp.tables.task import there_are
+
     path, table = str(ground.points), ground.table()
     if column not in table.schema.names:
         raise InvalidInput(f"{path!r}: no column {column!r}. {there_are(table.schema.names)}")
@@ -225,6 +227,7 @@ def _distance(text: str, space: FiniteSpace, said: str, word: str) -> float:
 def _read(path: str, ground: Ground) -> tuple[Integers, Floats | None]:
     """Return the edges of a table, and their lengths where it has some."""
     from metricdp.cli.reading import numbers_of, read_table
+    from metricdp.places.tables import FIRST, SECOND
 
     if not Path(path).exists() and not Path(path).suffix:
         raise InvalidInput(f"--policy must be {USUAL}; got {path!r}.")
@@ -245,6 +248,9 @@ def _read(path: str, ground: Ground) -> tuple[Integers, Floats | None]:
 
 
 def _column(table: pa.Table, names: tuple[str, ...], path: str) -> list[Any]:
+    from metricdp.places.tables import FIRST, SECOND
+    from metricdp.tables.task import there_are
+
     found = next((name for name in names if name in table.schema.names), None)
     if found is None:
         raise InvalidInput(

@@ -77,6 +77,7 @@ def perturb(
         target_format: The format of the output, where its name does not say it.
         overwrite: Replace an output that is there.
     """
+    from metricdp.cli import guarantees
     from metricdp.tables import perturb_file, perturb_files
 
     names, reading = table.names, table.reading(target_format)
@@ -94,7 +95,7 @@ def perturb(
         from metricdp.tables.telling import PAGE
 
         pure(chosen.guarantee, *PAGE)  # before anything is read or charged
-    snapping = 0.0 if snap is None else parse_distance(snap, terminal.ground_unit(chosen))
+    snapping = 0.0 if snap is None else parse_distance(snap, guarantees.ground_unit(chosen))
     with (
         charged.opened(sharing.budget, chosen) as charging,
         terminal.progress_bar(f"Protecting {Path(source).name}") as progress,
@@ -117,9 +118,9 @@ def perturb(
     told = telling.tell(summary, chosen, sight)  # before anything is printed: whoever reads may go away
     with tables.beside_output(output):
         terminal.say(*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee)))
-        terminal.say(*terminal.meaning_lines(chosen, summary.guarantee, spending=spread))
+        terminal.say(*guarantees.meaning_lines(chosen, summary.guarantee, spending=spread))
         if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
-            terminal.say(wording.snapped_loss(snapping, terminal.ground_unit(chosen)))
+            terminal.say(wording.snapped_loss(snapping, guarantees.ground_unit(chosen)))
         for line in told:
             terminal.say(line)
     return 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.cli import choices, tables, terminal
+from metricdp.cli import choices, guarantees, tables, terminal
 from metricdp.cli.choices import Output, Places
 from metricdp.cli.stakes import Cost, loss_from, prior_from
 from metricdp.cli.trees import in_words, listed, table_of
@@ -96,7 +96,7 @@ def prune(
         ) from error
     save(after, output, licence=opened.licence or None, key=key)
     if json:
-        terminal.say_json({"path": output, "pruned": codes.tolist(), **terminal.mechanism_values(after)})
+        terminal.say_json({"path": output, "pruned": codes.tolist(), **guarantees.mechanism_values(after)})
         return 0
     same = pruned_loss(before, likely, costs)
     terminal.say(f"{output}: {len(codes):,} of {len(before.outputs):,} reports are never given ({rule}).")

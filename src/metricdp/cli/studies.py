@@ -68,14 +68,6 @@ def reproduce(
     return 0 if any(outcome.rows.values()) else 1
 
 
-def with_study_help(words: list[str]) -> list[str]:
-    """Print what a study is where its help is asked for; the help of the command, with the options, comes after."""
-    if words[:1] != ["reproduce"] or not {"--help", "-h"} & set(words) or len(words) < 2 or words[1].startswith("-"):
-        return words
-    terminal.say(*study_help(words[1]).split("\n"), "")
-    return ["reproduce", "--help"]
-
-
 def study_help(name: str) -> str:
     """Return what a study is: its tables, what the paper reports there, what differs here, the data it needs."""
     entry = _papers().STUDIES.named(name)

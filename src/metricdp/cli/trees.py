@@ -15,7 +15,7 @@ import metricdp
 from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.auditing import between_positions
-from metricdp.cli import building, choices, tables, terminal, watching
+from metricdp.cli import building, choices, guarantees, tables, terminal, watching
 from metricdp.cli.choices import Epsilon, Output, Places
 from metricdp.cli.options import NOTHING_ASKED, Options
 from metricdp.cli.policies import IDS, Ground, area_names
@@ -123,7 +123,7 @@ def tree(
     ]
     terminal.say(*terminal.table_lines(list(rows[0]), rows))
     terminal.say(f"The loss is {order.cost.about}, to the place that stands for the area.")
-    terminal.say(*terminal.factor_lines(finest, promise, order.snap), *kept)
+    terminal.say(*guarantees.factor_lines(finest, promise, order.snap), *kept)
     first = next((one for one in written.levels[1:] if one.areas), written.levels[0])
     area = (first.areas or ("0",))[0]
     area = f'"{area}"' if "," in area else area
@@ -243,7 +243,8 @@ def _values(written: TreeFile, laws: list[MatrixMechanism]) -> dict[str, Any]:
         "folder": str(written.folder),
         "places": written.places,
         "levels": [
-            {"name": one.name, "file": str(Path(one.file)), "areas": len(one.middles), **terminal.mechanism_values(law)}
+            {"name": one.name, "file": str(Path(one.file)), "areas": len(one.middles)}
+            | guarantees.mechanism_values(law)
             for one, law in zip(written.levels, laws, strict=True)
         ],
     }

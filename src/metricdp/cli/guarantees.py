@@ -1,0 +1,214 @@
+"""Guarantees, certificates and audits as the command prints them: as lines, and as plain values."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from metricdp import wording
+from metricdp.arrays import Floats
+from metricdp.auditing import AuditReport, ConcentratedReport, between_positions
+from metricdp.auditing.loss import counts_distance
+from metricdp.auditing.positions import mean_in_cell
+from metricdp.mechanisms import (
+    AnyGuarantee,
+    ConcentratedGuarantee,
+    Guarantee,
+    MatrixMechanism,
+    Mechanism,
+    ProductMechanism,
+    pure,
+)
+from metricdp.metrics import Haversine, Lp, PolicyGraph
+from metricdp.spaces import FiniteSpace, given
+
+
+def promise_lines(mechanism: Mechanism, *, in_distance: bool = False, snap: float | None = None) -> list[str]:
+    """Return what a mechanism promises, what was verified and what epsilon means, one sentence a line.
+
+    `in_distance` says that its loss is known to be the distance between truth and report; otherwise it is found out.
+    `snap` is how far positions will be put on places before anything is drawn: factors and losses count it.
+    """
+    promise, lines = mechanism.guarantee, [f"Promise: {wording.promised_in_parts(mechanism.guarantee)}."]
+    certificate = mechanism.certificate
+    known = in_distance or counts_distance(mechanism)
+    lines.append(wording.certified(certificate, promise.unit, is_distance=known))
+    if certificate.note:
+        lines.append(f"Note: {certificate.note}")
+    usual = meaning_lines(mechanism, promise, in_distance=known)
+    if not isinstance(promise, Guarantee):
+        return [*lines, *usual]
+    rest = usual[len(wording.meaning_lines(promise)) :]  # what is said about the loss
+    lines += [*factor_lines(mechanism, promise, snap), *rest]
+    places = snapped_places(mechanism)
+    if snap and places is not None and known:
+        mean = mean_in_cell(places) if certificate.objective == "expected" else None
+        lines.append(wording.position_loss(snap, None if mean is None else certificate.loss + mean, promise.unit))
+    return lines
+
+
+def factor_lines(mechanism: Mechanism, promise: Guarantee, snap: float | None) -> list[str]:
+    """Return the table of factors: between positions that are put on places, or between the places as they are listed.
+
+    The promise is that of the mechanism, without snapping.
+    """
+    places = snapped_places(mechanism)
+    if places is None:
+        other = _on_other_ground(mechanism) and not promise.parts
+        return wording.ground_lines(promise) if other else wording.meaning_lines(promise)
+    nearest = places.nearest_pair
+    if not snap:
+        return [*wording.listed_lines(promise, nearest), wording.unlisted(promise)]
+    wider = between_positions(promise, places, snap=snap)
+    lines = [*wording.position_lines(wider, snap, wider.slack), wording.between_places(promise, nearest)]
+    kept = _kept(mechanism) if isinstance(mechanism, MatrixMechanism) else None
+    return lines if kept is None else [*lines, wording.place_kept(kept)]
+
+
+def snaps(places: FiniteSpace) -> bool:
+    """Tell whether positions can be put on the nearest of these places by the distances of the promise itself."""
+    return not places.is_text and len(places) > 1 and isinstance(places.metric, Haversine | Lp) and places.same_ground
+
+
+def snapped_places(mechanism: Mechanism) -> FiniteSpace | None:
+    """Return the places on which positions can be put by the distances of the promise; None where there are none."""
+    finite = mechanism.inputs.finite
+    places = None if finite is None else given(finite, FiniteSpace, "places")
+    return places if places is not None and snaps(places) else None
+
+
+def _on_other_ground(mechanism: Mechanism) -> bool:
+    """Tell whether positions are put on listed places by other distances than those of the promise: roads, hops."""
+    finite = mechanism.inputs.finite
+    return finite is not None and not finite.is_text and not finite.same_ground
+
+
+def _kept(mechanism: MatrixMechanism) -> float | None:
+    """Return how often a place is reported itself, on average over them; None where some place is no report."""
+    reports = {tuple(point): code for code, point in enumerate(mechanism.outputs.points.tolist())}
+    own = [reports.get(tuple(point), -1) for point in mechanism.inputs.points.tolist()]
+    if -1 in own:
+        return None
+    rows = mechanism.matrix
+    return float((rows[np.arange(len(rows)), own] / rows.sum(axis=1)).mean())
+
+
+def positions_of(mechanism: Mechanism, snap: float | None) -> dict[str, Any] | None:
+    """Return as plain values what snapping adds between positions; None where nothing is snapped."""
+    promise, places = mechanism.guarantee, snapped_places(mechanism)
+    if not snap or not isinstance(promise, Guarantee) or places is None:
+        return None
+    wider = between_positions(promise, places, snap=snap)
+    return {"snap": snap, "slack": wider.slack, "unit": promise.unit}
+
+
+def used_snap(mechanism: Mechanism) -> float | None:
+    """Return how far positions are put on the places of a file: half the diagonal of its cells, where it has any."""
+    places = snapped_places(mechanism)
+    return None if places is None else places.cell_radius
+
+
+def meaning_lines(
+    mechanism: Mechanism, promise: AnyGuarantee, *, in_distance: bool = False, spending: wording.Spent | None = None
+) -> list[str]:
+    """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth.
+
+    `spending` says what rows cost that share a budget: their reports lie farther away.
+    """
+    certificate = mechanism.certificate
+    if spending is not None and counts_distance(mechanism):
+        return [*wording.meaning_lines(promise), wording.spread_loss(spending, promise.unit)]
+    lines = wording.meaning_lines(promise)
+    known = in_distance or counts_distance(mechanism)
+    lines.append(
+        wording.loss(
+            certificate.loss, promise.unit, certificate.objective, is_distance=known, at_most=certificate.at_most
+        )
+        + wording.unverified(certificate, "loss")
+    )
+    if not known and isinstance(mechanism, MatrixMechanism) and (away := _distances(mechanism)) is not None:
+        lines.append(wording.average_distance(float(away.mean()), promise.unit))
+    return lines
+
+
+def _distances(mechanism: MatrixMechanism) -> Floats | None:
+    """Return how far the reports of every secret lie from it, on average; None where no way leads to some of them."""
+    apart, metric = mechanism.inputs.distances_to(mechanism.outputs), mechanism.inputs.metric
+    if isinstance(metric, PolicyGraph) and np.any(mechanism.matrix[apart >= metric.apart] > 0):
+        return None
+    return np.asarray((mechanism.matrix * apart).sum(axis=1) / mechanism.matrix.sum(axis=1))
+
+
+def ground_unit(mechanism: Mechanism) -> str:
+    """Return the unit in which table values are put on the nearest secret."""
+    return mechanism.inputs.ground.unit
+
+
+def in_short(mechanism: Mechanism, *, snap: float | None = None) -> str:
+    """Return the promise as one sentence without Greek, for positions where they are put on places first."""
+    promise, places = mechanism.guarantee, snapped_places(mechanism)
+    if snap and isinstance(promise, Guarantee) and places is not None:
+        return wording.short(between_positions(promise, places, snap=snap))
+    if isinstance(mechanism, ProductMechanism):
+        return wording.short_of_parts([pure(part.guarantee, "a product") for part in mechanism.parts])
+    return wording.short(mechanism.guarantee)
+
+
+def mechanism_values(mechanism: Mechanism, *, snap: float | None = None) -> dict[str, Any]:
+    """Return what a mechanism is, promises and proves as plain values."""
+    promise, certificate = mechanism.guarantee, mechanism.certificate
+    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "gap", "epsilon", "pairs")}
+    return {
+        "inputs": str(mechanism.inputs),
+        "outputs": str(mechanism.outputs),
+        "promise": promise_values(promise),
+        "certificate": {
+            **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
+            "at_most": certificate.at_most,
+            "objective": certificate.objective,
+            "method": certificate.method,
+            "note": certificate.note,
+            "interrupted": certificate.interrupted,
+            "stated_not_verified": list(certificate.stated),
+        },
+        "in_short": in_short(mechanism, snap=snap),
+    }
+
+
+def promise_values(promise: AnyGuarantee) -> dict[str, Any]:
+    """Return a promise as plain values: an epsilon and its slack, or the rho of one that is only approximate."""
+    shared = {
+        "unit": promise.unit,
+        "radius": promise.radius,
+        "basis": promise.basis,
+        "metric": type(promise.metric).__name__,
+    }
+    if not isinstance(promise, ConcentratedGuarantee):
+        return {"epsilon": promise.epsilon, "slack": promise.slack} | shared
+    near, delta = wording.twice_as_likely(promise), wording.usual_delta()
+    kept = {"factor": 2.0, "distance": near, "delta": delta}
+    return {"kind": "concentrated, not pure", "rho": promise.rho, "form": promise.form, "example": kept} | shared
+
+
+def report_values(report: AuditReport | ConcentratedReport, unit: str) -> dict[str, Any]:
+    """Return an audit report as plain values; numbers that are not finite become text."""
+    values = dataclasses.asdict(report) | {"verdict": report.verdict, "reason": report.reason, "unit": unit}
+    if isinstance(report, AuditReport):
+        values |= {"margin": report.margin, "epsilon_is": "lower bound" if report.is_lower_bound else "upper bound"}
+    else:
+        values["promise"] = "concentrated, not pure"
+    found: dict[str, Any] = _finite(values)
+    return found
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value

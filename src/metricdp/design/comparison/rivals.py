@@ -27,7 +27,7 @@ from metricdp.mechanisms import (
 )
 from metricdp.metrics import Lp, covered
 from metricdp.problems import Problem
-from metricdp.spaces import Box, FiniteSpace
+from metricdp.spaces import Box, FiniteSpace, given
 
 MOST_ANCHORS = 3  # cells along an axis of an interpolated mechanism: a comparison is no place for a long search
 NEAREST = 10  # free reports of constopt, where there are as many
@@ -163,8 +163,9 @@ class Question:
 
     def _holds(self, mechanism: Mechanism) -> bool:
         """Tell whether a mechanism takes and reports the places that are compared; one on a box takes all of it."""
-        sides = [mechanism.outputs] if isinstance(mechanism.inputs, Box) else [mechanism.inputs, mechanism.outputs]
-        return all(isinstance(side.finite, FiniteSpace) and _are_same(side.finite, self.space) for side in sides)
+        sides = [mechanism.outputs] if mechanism.inputs.limits is not None else [mechanism.inputs, mechanism.outputs]
+        places = [given(side.finite, FiniteSpace, "places") for side in sides if side.finite is not None]
+        return len(places) == len(sides) and all(_are_same(one, self.space) for one in places)
 
     @cached_property
     def covered(self) -> float | None:

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 import metricdp as mdp
-from metricdp.auditing.bounds import anywhere_lower_bound
+from metricdp.auditing import anywhere_lower_bound
 
 
 def least_loss(apart: np.ndarray, costs: np.ndarray, prior: np.ndarray, epsilon: float) -> float:

@@ -28,7 +28,12 @@ from metricdp.catalogue import named_later
 from metricdp.mechanisms import Witness
 
 if TYPE_CHECKING:
-    from metricdp.auditing.bounds import representative_lower_bound, trivial_lower_bound, universal_lower_bound
+    from metricdp.auditing.bounds import (
+        anywhere_lower_bound,
+        representative_lower_bound,
+        trivial_lower_bound,
+        universal_lower_bound,
+    )
 
 __all__ = [
     "COUNT_TOLERANCE",
@@ -43,6 +48,7 @@ __all__ = [
     "Witness",
     "accuracy_radius",
     "adversary_error",
+    "anywhere_lower_bound",
     "audit",
     "audit_concentrated",
     "audit_local",
@@ -78,6 +84,11 @@ __all__ = [
 __getattr__ = named_later(
     __name__,
     {
-        "bounds": ["representative_lower_bound", "trivial_lower_bound", "universal_lower_bound"],
+        "bounds": [
+            "anywhere_lower_bound",
+            "representative_lower_bound",
+            "trivial_lower_bound",
+            "universal_lower_bound",
+        ],
     },
 )

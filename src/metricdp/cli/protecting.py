@@ -162,7 +162,8 @@ def _protection(
     try:
         level = choices.level_from(epsilon, protect, chosen.unit)
     except InvalidInput:
-        tables.check_places(source, table, chosen)  # km mean nothing to a table without places
+        if epsilon is not None or protect is not None:
+            tables.check_places(source, table, chosen)  # km mean nothing to a table without places
         raise
     noise = choices.noise_for(level, chosen, tables.dimension_in(source, table, chosen), vectors)
     level.kept(noise.guarantee)  # raises before anything is read

@@ -96,16 +96,17 @@ def refuse_vectors(source: str, table: Source, metric: Metric) -> None:
 
 
 def check_places(source: str, table: Source, metric: Metric) -> None:
-    """Refuse a table without columns of places, where they are to be found by their names."""
+    """Refuse a table without any column of places, where they are to be found by their names."""
     if not isinstance(metric, Haversine) or table.names is not None or not Path(source).is_file():
         return
     from metricdp.spaces import Unbounded
     from metricdp.tables.formats import located
     from metricdp.tables.sources import open_table
-    from metricdp.tables.task import default_columns
+    from metricdp.tables.task import LATITUDES, LONGITUDES, default_columns
 
     with open_table(located(source, table.source_format), None, table.reading()) as opened:
-        if opened.columns is None:
+        names = {name.partition("#")[0].strip().lower() for name in opened.schema.names}
+        if opened.columns is None and not names & {*LATITUDES, *LONGITUDES}:
             default_columns(opened.schema.names, Unbounded(metric, 2))
 
 

@@ -12,8 +12,7 @@ import metricdp as mdp
 from attacks import exact, judges
 from attacks.forgery import forged
 from metricdp.artifacts import loads
-from metricdp.mechanisms import ConcentratedGuarantee, LocalMechanism, MatrixMechanism
-from metricdp.mechanisms.declared import MECHANISMS
+from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, LocalMechanism, MatrixMechanism
 
 
 def attack(number: int) -> tuple[str, str]:

@@ -68,7 +68,7 @@ def _made() -> tuple[list[tuple[str, bytes]], dict[str, str]]:
     made |= _more()
     files = [(name, b"" if mechanism is None else dumps(mechanism)) for name, mechanism in made.items()]
     files += [(path.name, path.read_bytes()) for path in sorted(DATA.glob("**/*.mdp"))]
-    from metricdp.mechanisms.declared import MECHANISMS
+    from metricdp.mechanisms import MECHANISMS
 
     if unknown := {declaration.name for declaration in MECHANISMS} - {kind_of(data) for _, data in files if data}:
         raise LookupError(f"no file of the kinds {', '.join(sorted(unknown))} is forged")

@@ -407,7 +407,7 @@ EXACT = ("matrix", "local", "product")  # by `exact.leakage`; a product part by 
 
 def kinds() -> dict[str, str]:
     """Return how every declared kind is judged; one that nobody judges is an error."""
-    from metricdp.mechanisms.declared import MECHANISMS
+    from metricdp.mechanisms import MECHANISMS
 
     how = dict.fromkeys(EXACT, "exact") | dict.fromkeys((*JUDGES, *CONCENTRATED), "formula")
     if missing := {entry.name for entry in MECHANISMS} ^ set(how):
@@ -417,7 +417,7 @@ def kinds() -> dict[str, str]:
 
 def judged(made: Any, secrets: Any, others: Any) -> str:
     """Return what is wrong about a mechanism without a table; nothing where all is right."""
-    from metricdp.mechanisms.declared import MECHANISMS
+    from metricdp.mechanisms import MECHANISMS
 
     entry = MECHANISMS.of(made)
     if entry is None:

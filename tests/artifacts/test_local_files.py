@@ -17,7 +17,7 @@ from metricdp.artifacts import dumps, inspect, load, loads, save
 from metricdp.artifacts.limits import Budget, Limits
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
 from metricdp.mechanisms import MECHANISMS, Certificate, Guarantee, LocalMechanism
-from metricdp.mechanisms.packing import packed
+from metricdp.mechanisms.local import packed
 
 
 @pytest.fixture

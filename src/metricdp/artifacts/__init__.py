@@ -14,7 +14,7 @@ sorted, no spaces, UTF-8; numbers that are not finite as {"float": "inf"}). The 
     sha256    of the whole file with these 64 digits written as zeros
 
 Probabilities are stored dense, sparse or as whole numbers (see `storage`), those of whole cities as near reports
-and a background (see `mechanisms.packing`). The format is described byte by byte in
+and a background (see `mechanisms.local`). The format is described byte by byte in
 docs/format.md. Loading refuses a file that is truncated, altered in any byte, foreign or newer, and judges the
 mechanism again: a matrix by the exact audit, noise by its theorem. An audit that took long is done once for a file on
 one machine (see `remembered`).

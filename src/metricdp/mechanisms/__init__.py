@@ -3,12 +3,12 @@
 from metricdp.mechanisms.bags import BagLaplace
 from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, Limited, Mechanism, Stakes, Witness, pure
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.mechanisms.declared import MECHANISMS
 from metricdp.mechanisms.directions import DirectionNoise
 from metricdp.mechanisms.gaussian import GaussianNoise, SphericalGaussian
 from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.interpolated import ROUNDING_RULES, InterpolatedMechanism, Rule, corner_weights
 from metricdp.mechanisms.kernel import KernelMechanism
+from metricdp.mechanisms.kind import MECHANISMS
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace
 from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.matrix import MatrixMechanism

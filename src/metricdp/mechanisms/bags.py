@@ -18,7 +18,8 @@ from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Limited, mechanism_card
 from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
-from metricdp.mechanisms.laplace import Lattice, VectorLaplace
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
+from metricdp.mechanisms.laplace import Lattice, VectorLaplace, noise_fields, on_lattice
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.metrics import Bags, Haversine, Hyperbolic, Lp, Mahalanobis
 from metricdp.randomness import Randomness
@@ -119,3 +120,16 @@ class BagLaplace:
             ways = [best[taken & ~(1 << j)] + logs[:, row, j] for j in range(n) if taken >> j & 1]
             best[taken] = np.logaddexp.reduce(ways)
         return np.asarray(best[-1])
+
+
+MECHANISMS.declare(
+    Kind(
+        BagLaplace,
+        "bag-laplace",
+        "noise for every vector of a bag, without their order",
+        NOISE,
+        since=2,
+        read=noise_fields,
+        make=on_lattice(BagLaplace),
+    )
+)

@@ -21,9 +21,11 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats, as_positive
+from metricdp.declarations import Part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.laplace import Lattice, refuse_fine_lattice
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
+from metricdp.mechanisms.laplace import Lattice, noise_fields, on_lattice, refuse_fine_lattice
 from metricdp.mechanisms.noise.hats import Profile
 from metricdp.mechanisms.noise.laws import DirectionLaw, drawn
 from metricdp.metrics import Angular, Lp
@@ -186,3 +188,16 @@ def _faded(profile: Profile, peak: float, end: float, top: float) -> float:
         middle = 0.5 * (near + far)
         near, far = (middle, far) if float(profile.log(np.array([middle]))[0]) > top - 80.0 else (near, middle)
     return far
+
+
+MECHANISMS.declare(
+    Kind(
+        DirectionNoise,
+        "direction-noise",
+        "noise for any unit vector, on the sphere",
+        NOISE | {"inputs": Part("space", ("sphere",))},
+        since=2,
+        read=noise_fields,
+        make=on_lattice(DirectionNoise),
+    )
+)

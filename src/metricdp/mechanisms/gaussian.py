@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, as_positive
+from metricdp.declarations import Field, Part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, mechanism_card
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.mechanisms.laplace import Lattice, cell_nodes, refuse_fine_lattice
+from metricdp.mechanisms.kind import MECHANISMS, RATE, Kind
+from metricdp.mechanisms.laplace import Lattice, cell_nodes, on_lattice, refuse_fine_lattice
 from metricdp.mechanisms.noise.laws import SphereGaussianLaw, VectorLaw, drawn
 from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Mahalanobis
 from metricdp.randomness import Randomness, row_words, source_of
@@ -293,3 +295,36 @@ def _log_interval(at: Floats, half: float) -> Floats:
     high, low = log_ndtr(far + half), log_ndtr(far - half)
     with np.errstate(divide="ignore"):
         return np.asarray(high + np.log1p(-np.exp(low - high)))
+
+
+NORMAL: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "sigma": RATE, "pitch": RATE}
+
+
+def _fields(mechanism: GaussianNoise | SphericalGaussian) -> dict[str, Any]:
+    return {"inputs": mechanism.inputs, "sigma": mechanism.sigma, "pitch": mechanism.lattice.pitch}
+
+
+MECHANISMS.declare(
+    Kind(
+        GaussianNoise,
+        "gaussian-noise",
+        "normal noise for any point of a plane or space; its promise is concentrated, not pure",
+        NORMAL,
+        since=2,
+        read=_fields,
+        make=on_lattice(GaussianNoise),
+        promise="concentrated",
+    )
+)
+MECHANISMS.declare(
+    Kind(
+        SphericalGaussian,
+        "spherical-gaussian",
+        "normal noise for any place on Earth; its promise is concentrated, not pure",
+        NORMAL,
+        since=2,
+        read=_fields,
+        make=on_lattice(SphericalGaussian),
+        promise="concentrated",
+    )
+)

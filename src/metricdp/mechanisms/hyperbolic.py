@@ -18,7 +18,8 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card, refuse_rows
-from metricdp.mechanisms.laplace import Lattice, refuse_fine_lattice
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
+from metricdp.mechanisms.laplace import Lattice, noise_fields, on_lattice, refuse_fine_lattice
 from metricdp.mechanisms.noise.hyperbolic import HyperbolicLaw, rooms
 from metricdp.mechanisms.noise.laws import drawn
 from metricdp.metrics import Hyperbolic
@@ -176,3 +177,16 @@ def distance_at(dimension: int, epsilon: float, level: Floats) -> Floats:
     from scipy.special import betaincinv
 
     return np.asarray(-0.5 * np.log(betaincinv(0.5 * (epsilon - dimension + 1), dimension, 1.0 - level)))
+
+
+MECHANISMS.declare(
+    Kind(
+        HyperbolicLaplace,
+        "hyperbolic-laplace",
+        "noise for any point of the Poincaré ball",
+        NOISE,
+        since=2,
+        read=noise_fields,
+        make=on_lattice(HyperbolicLaplace),
+    )
+)

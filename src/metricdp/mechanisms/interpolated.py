@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,9 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen
+from metricdp.declarations import Array, Effort, Many, Part, Table, Text
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.curves import TINIEST, cell_of, checked_ratios, flips, near_share
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind
 from metricdp.mechanisms.noise.deciding import ball, below, exact, settled
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import Lp
@@ -280,3 +283,32 @@ def _exact_position(axis: Floats, cell: int, x: float, upper: bool) -> Any:
     low, high, here = Fraction(float(axis[cell])), Fraction(float(axis[cell + 1])), Fraction(x)
     value = (high - here if upper else here - low) / (high - low)
     return flint.fmpq(value.numerator, value.denominator)
+
+
+def _every_cell(mechanism: InterpolatedMechanism) -> Effort:
+    rows, reports = (float(side) for side in mechanism.matrix.shape)
+    axes = len(mechanism.axes)
+    cells = float(math.prod(len(axis) - 1 for axis in mechanism.axes))
+    corners, vertices = 2.0**axes, 3.0**axes if mechanism.rule in ROUNDING_RULES else 1.0
+    return Effort(
+        8.0 * rows * reports + 4.0 * cells * corners + 2_000_000.0 * (axes + 3.0),
+        10.0 * cells * vertices * corners * (axes + 1.0) * reports,
+    )
+
+
+MECHANISMS.declare(
+    Kind(
+        InterpolatedMechanism,
+        "interpolated",
+        "tables at the corners of a grid, for any point of a box",
+        {
+            "inputs": Part("space", ("box",)),
+            "outputs": FINITE,
+            "axes": Many(Array(sides=1), least=1, most=MOST_AXES),
+            "ratios": Many(RATIOS, least=1, most=MOST_AXES),
+            "matrix": Table(),
+            "rule": Text(RULES),
+        },
+        effort=_every_cell,
+    )
+)

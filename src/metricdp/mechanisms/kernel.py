@@ -6,16 +6,21 @@ import math
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metricdp import shared
 from metricdp.arrays import Floats, Integers, as_codes, as_floats, as_positive, frozen
+from metricdp.declarations import Array, Effort, Maybe, Number
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card
 from metricdp.mechanisms.kernel_law import KernelLaw, refuse_metric, refuse_weights
 from metricdp.mechanisms.kernel_rows import KernelSampler
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Kind
 from metricdp.mechanisms.local import MOST_DENSE
+from metricdp.metrics import measuring, width_of
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
 
@@ -126,3 +131,49 @@ class KernelMechanism:
         logs = self.log_density([secret, other], report)
         ratio = min(math.exp(min(float(logs[0] - logs[1]), 709.0)), sys.float_info.max)
         return Witness(int(secret), int(other), int(report), ratio).located(self.space, self.space)
+
+
+def _every_distance(stored: Any) -> Effort:
+    """All distances twice, block by block, and an exponential and a quotient each; the worst pairs in intervals."""
+    points = stored.space.points
+    n = float(len(points))
+    apart = measuring(stored.space.metric, len(points), len(points), width_of(points))
+    return Effort(16.0 * n + 4e7, 2.0 * apart.steps + 60.0 * n * n + 6e10)
+
+
+def _kernel(**fields: Any) -> KernelMechanism:
+    cap = fields.pop("cap")
+    return KernelMechanism(**fields, cap=math.inf if cap is None else cap, stakes=Stakes(known=False))
+
+
+def _read_kernel(mechanism: KernelMechanism) -> dict[str, Any]:
+    cap = None if math.isinf(mechanism.cap) else mechanism.cap
+    return {
+        "space": mechanism.space,
+        "inner": mechanism.inner,
+        "cap": cap,
+        "log_weights": mechanism.log_weights,
+        "log_normalisers": mechanism.log_normalisers,
+        "nearest": mechanism.nearest,
+    }
+
+
+MECHANISMS.declare(
+    Kind(
+        KernelMechanism,
+        "kernel",
+        "one law for a whole vocabulary: the farther a word, the less likely it is reported",
+        {
+            "space": FINITE,
+            "inner": RATE,
+            "cap": Maybe(Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_COORDINATE)),
+            "log_weights": Maybe(Array(sides=1, least=-shared.LARGEST_RATIO, most=shared.LARGEST_RATIO)),
+            "log_normalisers": Array(sides=1, least=-shared.LARGEST_RATIO, most=shared.LARGEST_RATIO),
+            "nearest": Maybe(Array(sides=1, least=0, most=shared.LARGEST_COORDINATE)),
+        },
+        since=2,
+        read=_read_kernel,
+        make=_kernel,
+        effort=_every_distance,
+    )
+)

@@ -9,6 +9,7 @@ post-processing, and removes the low bits through which sums of doubles give a s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,6 +22,7 @@ from metricdp import shared
 from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card, refuse_rows
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
 from metricdp.mechanisms.noise.laws import VectorLaw, drawn
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.randomness import Randomness, row_words, source_of
@@ -78,6 +80,16 @@ class Lattice:
     def _per_unit(self) -> float:
         inverse = np.rint(1.0 / self.pitch)
         return float(inverse) if inverse >= 1 and 1.0 / inverse == self.pitch else 0.0
+
+
+def noise_fields(mechanism: Any) -> dict[str, Any]:
+    """Return what a file holds of noise of one rate on a lattice."""
+    return {"inputs": mechanism.inputs, "epsilon": mechanism.epsilon, "pitch": mechanism.lattice.pitch}
+
+
+def on_lattice(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what makes noise from the fields of a file, which holds the pitch of its lattice."""
+    return lambda *, pitch, **rest: make(lattice=Lattice(pitch), **rest)
 
 
 def tidy_pitch(limit: float) -> float:
@@ -233,3 +245,15 @@ def cell_nodes(dimension: int, pitch: float) -> tuple[Floats, Floats]:
     mass = np.concatenate([weights, weights]) / 4.0
     offsets = np.array(list(product(half, repeat=dimension)))
     return offsets, np.array([np.prod(w) for w in product(mass, repeat=dimension)])
+
+
+MECHANISMS.declare(
+    Kind(
+        VectorLaplace,
+        "vector-laplace",
+        "noise for any point of a plane or space",
+        NOISE,
+        read=noise_fields,
+        make=on_lattice(VectorLaplace),
+    )
+)

@@ -1,10 +1,16 @@
-"""Mechanisms of whole cities: a sparse row of near reports for every secret, and one background law for all."""
+"""Mechanisms of whole cities: a sparse row of near reports for every secret, and one background law for all.
+
+In files a report of a sparse row takes two bytes: reports are cut into blocks of 65,536, a row stores the numbers of
+its reports within their blocks, in order, and `lengths` says how many it has of every block: one number a row up to
+65,536 reports.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from metricdp.arrays import Floats, Integers, as_codes, frozen
+from metricdp.declarations import Array, Effort
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
-from metricdp.mechanisms.local_rows import LocalSampler, row_totals, stored_at
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, WEIGHTS, Kind
+from metricdp.mechanisms.local_rows import LocalSampler, row_chunks, row_totals, stored_at
+from metricdp.metrics import ShortestPath, measuring, width_of
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
 
+BLOCK = 1 << 16  # reports that two bytes of a file number
 MOST_DENSE = 1 << 24  # cells that `matrix` writes out
 
 
@@ -145,3 +155,94 @@ class LocalMechanism:
         of_secret, of_other = (float(total) for total in self.totals[pair])
         ratio = min(first / second * (of_other / of_secret), sys.float_info.max) if second else math.inf
         return Witness(int(secret), int(other), int(report), ratio).located(self.inputs, self.outputs)
+
+
+def packed(mechanism: LocalMechanism) -> Mapping[str, Any]:
+    """Return the fields of a mechanism as a file holds them."""
+    starts, columns = mechanism.starts, mechanism.columns
+    blocks = _blocks(len(mechanism.outputs))
+    lengths = np.empty((len(starts) - 1, blocks), dtype=np.int64)
+    for first, last in row_chunks(starts):
+        rows = np.repeat(np.arange(last - first), np.diff(starts[first : last + 1]))
+        cells = rows * blocks + columns[starts[first] : starts[last]] // BLOCK
+        lengths[first:last] = np.bincount(cells, minlength=(last - first) * blocks).reshape(-1, blocks)
+    return {
+        "inputs": mechanism.inputs,
+        "outputs": mechanism.outputs,
+        "lengths": lengths,
+        "columns": columns.astype(np.uint16),  # the number within its block: what is above is cut off
+        "values": mechanism.values,
+        "background": mechanism.background,
+    }
+
+
+def unpacked(
+    *,
+    inputs: FiniteSpace,
+    outputs: FiniteSpace,
+    lengths: Integers,
+    columns: NDArray[Any],
+    certificate: Certificate,
+    **rest: Any,
+) -> LocalMechanism:
+    """Undo `packed`; a file holds neither loss nor prior, and what the background costs is only bounded."""
+    n, blocks = len(inputs), _blocks(len(outputs))
+    if lengths.shape != (n, blocks) or lengths.max() > BLOCK:
+        raise InvalidInput(f"`lengths` must be {n} x {blocks} numbers up to {BLOCK}, of reports in every block.")
+    starts = np.append(0, np.cumsum(lengths.sum(axis=1, dtype=np.int64)))
+    if starts[-1] != len(columns):
+        raise InvalidInput(f"`lengths` must sum to the {len(columns)} reports that are stored, got {starts[-1]}.")
+    whole = columns.astype(np.int32)
+    if blocks > 1:
+        for first, last in row_chunks(starts):
+            numbers = np.tile(np.arange(blocks, dtype=np.int32) * BLOCK, last - first)
+            whole[starts[first] : starts[last]] += np.repeat(numbers, lengths[first:last].ravel().astype(np.int64))
+    whole.flags.writeable = False
+    return LocalMechanism(
+        inputs=inputs,
+        outputs=outputs,
+        starts=starts,
+        columns=whole,
+        certificate=replace(certificate, at_most=True),
+        stakes=Stakes(known=False),
+        **rest,
+    )
+
+
+def _blocks(reports: int) -> int:
+    return -(-reports // BLOCK)
+
+
+def _every_near_pair(stored: Any) -> Effort:
+    """All streets, where they imply all pairs; elsewhere all pairs, two rows each: more only says what is near.
+
+    Nothing is held but what is stored: a file is bounded by its own size.
+    """
+    metric, points = stored.inputs.metric, stored.inputs.points
+    n, entries = len(points), float(stored.columns.size)
+    held, row = Effort(16.0 * (entries + n + stored.background.size)), entries / n
+    if isinstance(metric, ShortestPath) and metric.one_way == "open" and n == metric.nodes:
+        return held + Effort(steps=40.0 * len(metric.lengths) * (row + 50.0))
+    apart = measuring(metric, n, n, width_of(points))
+    return held + Effort(steps=apart.steps + float(n) * n * (row + 50.0))
+
+
+MECHANISMS.declare(
+    Kind(
+        LocalMechanism,
+        "local",
+        "a row of weights for the near reports of every secret, and one background law for all others",
+        {
+            "inputs": FINITE,
+            "outputs": FINITE,
+            "lengths": Array("narrow", sides=2, most=BLOCK),
+            "columns": Array("narrow", sides=1, most=BLOCK - 1),
+            "values": replace(WEIGHTS, coded=True),
+            "background": WEIGHTS,
+        },
+        since=2,
+        read=packed,
+        make=unpacked,
+        effort=_every_near_pair,
+    )
+)

@@ -6,14 +6,18 @@ import math
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen
+from metricdp.declarations import Effort, Table
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, Kind
 from metricdp.mechanisms.rows import RowSampler
+from metricdp.metrics import measuring, width_of
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
 
@@ -89,3 +93,26 @@ def witness_of(matrix: Floats, secret: int, other: int, report: int) -> Witness:
         return Witness(secret, other, report, math.inf)
     ratio = first / second * (math.fsum(matrix[other].tolist()) / math.fsum(matrix[secret].tolist()))
     return Witness(secret, other, report, min(ratio, sys.float_info.max))
+
+
+def _every_pair(mechanism: MatrixMechanism) -> Effort:
+    n, m = (float(side) for side in mechanism.matrix.shape)
+    points = mechanism.inputs.points
+    apart = measuring(mechanism.inputs.metric, len(points), len(points), width_of(points))
+    return apart + Effort(6.0 * n * n + 4.0 * n * m, n * n * (m + 50.0))
+
+
+def _matrix(**fields: Any) -> MatrixMechanism:
+    return MatrixMechanism(**fields, stakes=Stakes(known=False))  # files hold neither loss nor prior
+
+
+MECHANISMS.declare(
+    Kind(
+        MatrixMechanism,
+        "matrix",
+        "a table with one row of probabilities for every secret",
+        {"inputs": FINITE, "outputs": FINITE, "matrix": Table()},
+        make=_matrix,
+        effort=_every_pair,
+    )
+)

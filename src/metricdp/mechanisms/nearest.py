@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
@@ -18,6 +18,7 @@ from metricdp.mechanisms.hyperbolic import (
     in_the_ball_within,
     refuse_border,
 )
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Kind
 from metricdp.mechanisms.laplace import Lattice, tidy_pitch, vector_law
 from metricdp.metrics import Hyperbolic, Lp, Mahalanobis, pairwise
 from metricdp.randomness import Randomness, row_words, source_of
@@ -161,3 +162,22 @@ def _nearest_loss_in_the_ball(space: FiniteSpace, epsilon: float) -> float:
         apart = np.sort(space.distances, axis=1)
         losses = (np.diff(apart, axis=1, prepend=0.0) * beyond(apart)).sum(axis=1)
     return float(losses.mean() * (1.0 + 1e-9))
+
+
+def _nearest(*, inputs: FiniteSpace, epsilon: float, certificate: Certificate, **rest: Any) -> NearestMechanism:
+    # The first files stated the mean length of the noise, which bounds nothing: the bound is computed again.
+    if isinstance(inputs.metric, Lp | Mahalanobis | Hyperbolic):
+        loss = nearest_loss(inputs, epsilon)
+        certificate = replace(certificate, loss=loss, lower_bound=min(0.0, loss), at_most=True)
+    return NearestMechanism(inputs=inputs, epsilon=epsilon, certificate=certificate, **rest)
+
+
+MECHANISMS.declare(
+    Kind(
+        NearestMechanism,
+        "nearest",
+        "noise in an embedding, then the nearest word",
+        {"inputs": FINITE, "outputs": FINITE, "epsilon": RATE},
+        make=_nearest,
+    )
+)

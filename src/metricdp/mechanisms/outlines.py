@@ -18,7 +18,8 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.laplace import Lattice, VectorLaplace
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
+from metricdp.mechanisms.laplace import Lattice, VectorLaplace, noise_fields, on_lattice
 from metricdp.metrics import Frechet, Lp
 from metricdp.randomness import Randomness
 from metricdp.spaces import Unbounded, given
@@ -101,3 +102,16 @@ class OutlineLaplace:
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report."""
         return self.part.log_density(self.outline(secrets), reports)
+
+
+MECHANISMS.declare(
+    Kind(
+        OutlineLaplace,
+        "outline-laplace",
+        "noise for the outline of any curve: its start, its end and the box it lies in",
+        NOISE,
+        since=2,
+        read=noise_fields,
+        make=on_lattice(OutlineLaplace),
+    )
+)

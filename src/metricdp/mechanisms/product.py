@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from metricdp import shared
 from metricdp.arrays import Floats
+from metricdp.declarations import Many, Part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, mechanism_card
+from metricdp.mechanisms.kind import MECHANISMS, Kind
 from metricdp.metrics import Weighted
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import ProductSpace
@@ -82,3 +85,22 @@ def product_metric(parts: Sequence[Mechanism]) -> Weighted:
         groups.append((part.guarantee.metric, range(start, end), part.guarantee.epsilon))
         start = end
     return Weighted(groups)
+
+
+def _product(*, parts: tuple[Mechanism, ...], certificate: Certificate, **rest: Any) -> ProductMechanism:
+    if any(part.certificate.at_most for part in parts):
+        loss = sum(part.guarantee.epsilon * part.certificate.loss for part in parts)
+        certificate = replace(certificate, loss=loss, at_most=True)
+    return ProductMechanism(parts=parts, certificate=certificate, **rest)
+
+
+MECHANISMS.declare(
+    Kind(
+        ProductMechanism,
+        "product",
+        "several mechanisms side by side, one for each part of the secret",
+        {"parts": Many(Part("mechanism"), least=2, most=shared.LARGEST_PARTS)},
+        since=2,
+        make=_product,
+    )
+)

@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from metricdp import shared
 from metricdp.arrays import Booleans, Floats, as_matrix, as_positive, frozen
+from metricdp.declarations import Array
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.laplace import Lattice, log_normaliser, refuse_fine_lattice
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
+from metricdp.mechanisms.laplace import Lattice, log_normaliser, noise_fields, on_lattice, refuse_fine_lattice
 from metricdp.mechanisms.noise.laws import VectorLaw, drawn
 from metricdp.metrics import Lp
 from metricdp.randomness import Randomness, row_words, source_of
@@ -121,3 +124,16 @@ def norm_above(matrix: Floats) -> float:
     largest = float(np.diag(turned).max()) + float(np.linalg.norm(rest)) * (1.0 + k * k * UNIT) + of_turned
     skew = float(np.linalg.norm(vectors.T @ vectors - np.eye(k))) + (k + 4) * UNIT * size**2
     return float(scale * (np.sqrt(largest / (1.0 - skew) + of_gram) + 2.0 * UNIT * length) * (1.0 + 16 * UNIT))
+
+
+MECHANISMS.declare(
+    Kind(
+        ProjectedLaplace,
+        "projected-laplace",
+        "noise for any vector, after a public projection to fewer dimensions",
+        NOISE | {"matrix": Array(sides=2, least=-shared.LARGEST_COORDINATE, most=shared.LARGEST_COORDINATE)},
+        since=2,
+        read=lambda one: noise_fields(one) | {"matrix": one.matrix},
+        make=on_lattice(ProjectedLaplace),
+    )
+)

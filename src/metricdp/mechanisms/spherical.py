@@ -12,7 +12,8 @@ import numpy as np
 from metricdp.arrays import Floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.laplace import Lattice, cell_nodes, refuse_fine_lattice
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
+from metricdp.mechanisms.laplace import Lattice, cell_nodes, noise_fields, on_lattice, refuse_fine_lattice
 from metricdp.mechanisms.noise.laws import SphereLaw, drawn
 from metricdp.metrics import EARTH_RADIUS_KM, Haversine
 from metricdp.randomness import Randomness, row_words, source_of
@@ -129,3 +130,15 @@ def spherical_mean(rate: float) -> float:
     tail = np.exp(-np.pi * rate)
     # E[t] = -d/da ln I(a) for I(a) = (1 + exp(-pi a)) / (1 + a^2)
     return float(2.0 * rate / (1.0 + rate * rate) + np.pi * tail / (1.0 + tail))
+
+
+MECHANISMS.declare(
+    Kind(
+        SphericalLaplace,
+        "spherical-laplace",
+        "noise for any place on Earth",
+        NOISE,
+        read=noise_fields,
+        make=on_lattice(SphericalLaplace),
+    )
+)

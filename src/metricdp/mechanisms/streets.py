@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from metricdp import shared
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_stochastic, frozen
+from metricdp.declarations import Array, Effort, Part, Table
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.curves import TINIEST, checked_ratios, flips, near_share
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace, Streets, given
@@ -190,3 +193,26 @@ def street_weights(pieces: Pieces, ratios: Floats, places: Floats) -> Any:
         (np.concatenate([1.0 - share, share]), (np.concatenate([rows, rows]), np.concatenate([near, far]))),
         shape=(len(places), pieces.anchors),
     )
+
+
+def _every_piece(mechanism: StreetMechanism) -> Effort:
+    pieces, reports = float(mechanism.counts.sum()), float(mechanism.matrix.shape[1])
+    return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
+
+
+MECHANISMS.declare(
+    Kind(
+        StreetMechanism,
+        "streets",
+        "tables at crossings, for any place along the streets",
+        {
+            "inputs": Part("space", ("streets",)),
+            "outputs": FINITE,
+            "counts": Array("whole", sides=1, least=1, most=shared.LARGEST_MATRIX),
+            "ratios": RATIOS,
+            "matrix": Table(),
+        },
+        since=2,
+        effort=_every_piece,
+    )
+)

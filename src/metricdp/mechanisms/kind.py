@@ -1,0 +1,151 @@
+"""One record of a mechanism kind: all that the rest of the package asks of it, declared in the kind's own file.
+
+A facet is a function of a mechanism. What is asked for a facet looks it up here (`MECHANISMS.facet`), so nobody else
+tells one kind from another; what a kind cannot do is refused with a sentence. A facet that needs an upper package is
+registered from there, as auditing does it for what follows from its proofs:
+
+    MECHANISMS.declare(Kind(Staircase, "staircase", "noise in steps, for a number", FIELDS, accuracy=..., bins=...))
+    MECHANISMS.register(Staircase, audit=audit_staircase)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from metricdp import shared
+from metricdp.arrays import Floats
+from metricdp.declarations import Array, Declaration, Effort, Field, Number, Part, Registry
+from metricdp.errors import InvalidInput
+from metricdp.metrics import Metric
+
+FINITE = Part("space", ("finite",))
+RATE = Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE)
+NOISE: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "epsilon": RATE, "pitch": RATE}
+RATIOS = Array(sides=1, least=0, most=shared.LARGEST_RATIO)
+WEIGHTS = Array("single", sides=1, least=0, most=float(np.finfo(np.float32).max))
+
+Facet = Callable[..., Any]
+Spend = Callable[[Effort, str], None]
+REFUSALS = {
+    "audit": "{kind} has no proof that could be checked: its densities can only refute.",
+    "audit_concentrated": "the divergences of a {kind} are not computed: mdp.concentrated(mechanism) says what its "
+    "pure promise is worth.",
+    "accuracy": "how far reports lie from the truth is not known for {kind}.",
+    "distribution": "the law of {kind} has no description.",
+    "rescale": "this mechanism was designed for one epsilon, and an even spread needs one for every number of rows: "
+    "keep so many rows of every person with --at-most, or use Laplace noise or the exponential mechanism.",
+    "loss": "what a {kind} costs follows from no formula: its certificate states it.",
+    "bins": "reports of {kind} are decoded on the line, in the plane and on the Earth only; put them on a finite space "
+    "first (mdp.madlib, mdp.exponential).",
+    "effort": "what judging a {kind} takes was not declared: it is taken as little.",
+}
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far reports lie from the truth, in a metric: one distance for every level that was asked for.
+
+    `tight` says that no smaller distance holds for every secret, up to the lattice.
+    """
+
+    values: Floats
+    metric: Metric
+    tight: bool
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A distribution as plain values: its formula with its constants, and the lattice of its reports, if any."""
+
+    density: Mapping[str, Any]
+    lattice: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The mean distance of reports from secrets, and what no mechanism with these reports goes below.
+
+    `formula`: it follows from the parameters alone, so that a file that states another loss is broken.
+    """
+
+    loss: float
+    lower_bound: float = 0.0
+    formula: bool = True
+
+
+@dataclass(frozen=True)
+class Heights:
+    """Noise as it is counted in bins of its reports: its density, its width, where it ends.
+
+    Attributes:
+        density: f(y | x) per volume of coordinates, places x points.
+        rate: How many units of noise a unit of distance is.
+        smooth: Whether the density has no kink at the secret itself.
+        ends: The largest size of each coordinate of a report, where there is one.
+    """
+
+    density: Callable[[Floats, Floats], Floats]
+    rate: float
+    smooth: bool = False
+    ends: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kind(Declaration):
+    """What the package knows about one kind of mechanism; None: it does not do that.
+
+    Attributes:
+        audit: (mechanism, claim) -> AuditReport, from the numbers that are sampled.
+        audit_concentrated: (mechanism, claimed rho or None) -> ConcentratedReport.
+        accuracy: (mechanism, levels) -> Reach.
+        distribution: (mechanism) -> Distribution.
+        rescale: (mechanism) -> a function from epsilon (rho) to the same mechanism at it; draws are never scaled.
+        loss: (mechanism, spend) -> Figures, or None where measuring takes too long or no metric does it.
+        bins: (mechanism) -> Heights.
+        effort: (fields) -> Effort of the audit, as for every declaration.
+    """
+
+    audit: Facet | None = None
+    audit_concentrated: Facet | None = None
+    accuracy: Facet | None = None
+    distribution: Facet | None = None
+    rescale: Facet | None = None
+    loss: Facet | None = None
+    bins: Facet | None = None
+
+
+class Kinds(Registry):
+    """All kinds of mechanism, by name and by class."""
+
+    def kind(self, mechanism: object) -> Declaration | None:
+        """Return the kind of a mechanism: that of its class, or of the nearest class that it extends."""
+        known = {entry.thing: entry for entry in self}
+        return next((known[one] for one in type(mechanism).__mro__ if one in known), None)
+
+    def register(self, type: type, /, **facets: Facet) -> None:
+        """Add facets to a kind; a facet that it has already is not replaced."""
+        entry = next((one for one in self if one.thing is type), None)
+        if not isinstance(entry, Kind):
+            raise InvalidInput(f"{type.__name__} is no declared kind of mechanism: declare it as a `Kind` first.")
+        taken = [name for name in facets if getattr(entry, name) is not None]
+        if taken:
+            raise InvalidInput(f"the {self.sort} {entry.name!r} has its {taken[0]} already.")
+        self._entries[entry.name] = replace(entry, **facets)  # type: ignore[arg-type]
+
+    def has(self, name: str, mechanism: object) -> bool:
+        """Tell whether the kind of a mechanism has a facet."""
+        return getattr(self.kind(mechanism), name, None) is not None
+
+    def facet(self, name: str, mechanism: object) -> Facet:
+        """Return a facet of the kind of a mechanism, or say that the kind has none."""
+        found: Facet | None = getattr(self.kind(mechanism), name, None)
+        if found is None:
+            raise InvalidInput(REFUSALS[name].format(kind=type(mechanism).__name__))
+        return found
+
+
+MECHANISMS = Kinds("mechanism")

@@ -12,37 +12,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
 from itertools import product
 
 import numpy as np
 
 from metricdp.arrays import Floats, Integers, Points
-from metricdp.auditing.sphere import sphere_quantile
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
-    BagLaplace,
-    DirectionNoise,
-    GaussianNoise,
-    HyperbolicLaplace,
+    MECHANISMS,
     InterpolatedMechanism,
     KernelMechanism,
     LocalMechanism,
     MatrixMechanism,
     Mechanism,
-    NearestMechanism,
-    OutlineLaplace,
-    ProductMechanism,
-    ProjectedLaplace,
-    SphericalGaussian,
-    SphericalLaplace,
     StreetMechanism,
-    VectorLaplace,
 )
-from metricdp.mechanisms.directions import spread_of
-from metricdp.mechanisms.hyperbolic import distance_at, in_the_ball_within
-from metricdp.mechanisms.laplace import cell_reach, tidy_pitch
-from metricdp.metrics import Angular, Hyperbolic, Metric, ShortestPath, Weighted, pairwise
+from metricdp.mechanisms.kind import Reach
+from metricdp.metrics import Metric, ShortestPath, Weighted, pairwise
 from metricdp.spaces import FiniteSpace
 
 ROUNDED_UP = 1.0 + 1e-9  # above all rounding of a distance
@@ -83,96 +69,20 @@ def radii_of(mechanism: Mechanism, levels: Sequence[float]) -> list[Radius]:
         if not (isinstance(level, float) and 0.0 < level < 1.0):
             raise InvalidInput(f"`level` must lie between 0 and 1, such as 0.95, got {level!r}.")
     wanted = np.asarray(levels, dtype=np.float64)
-    found = _radii(mechanism, wanted)
+    found: Reach = MECHANISMS.facet("accuracy", mechanism)(mechanism, wanted)
     return [
         Radius(float(value) * ROUNDED_UP, found.metric, level, found.tight)
         for value, level in zip(found.values, levels, strict=True)
     ]
 
 
-@dataclass(frozen=True)
-class _Found:
-    values: Floats
-    metric: Metric
-    tight: bool
-
-
-@singledispatch
-def _radii(mechanism: object, levels: Floats) -> _Found:
-    raise InvalidInput(f"how far reports lie from the truth is not known for {type(mechanism).__name__}.")
-
-
-@_radii.register
-def _(mechanism: SphericalLaplace, levels: Floats) -> _Found:
-    metric, rate = mechanism.inputs.metric, float(mechanism.law.rate)
-    away = np.array([sphere_quantile(rate, float(level)) for level in levels]) * rate / mechanism.epsilon
-    return _Found(away + cell_reach(metric, 2, mechanism.lattice.pitch), metric, True)
-
-
-@_radii.register
-def _(mechanism: VectorLaplace, levels: Floats) -> _Found:
-    from scipy.special import gammaincinv
-
-    size, metric = mechanism.inputs.dimension, mechanism.inputs.metric
-    away = gammaincinv(size, levels) / mechanism.epsilon  # R ~ Gamma(size, 1 / epsilon)
-    return _Found(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
-
-
-@_radii.register
-def _(mechanism: GaussianNoise | SphericalGaussian, levels: Floats) -> _Found:
-    metric, size = mechanism.inputs.metric, mechanism.inputs.dimension
-    return _Found(mechanism.radii(levels) + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
-
-
-@_radii.register
-def _(mechanism: ProjectedLaplace, levels: Floats) -> _Found:
-    """How far a report lies from the projected truth, A x."""
-    from scipy.special import gammaincinv
-
-    size, metric = len(mechanism.matrix), mechanism.inputs.metric
-    away = gammaincinv(size, levels) / mechanism.epsilon
-    return _Found(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
-
-
-@_radii.register
-def _(mechanism: DirectionNoise, levels: Floats) -> _Found:
-    law, metric = spread_of(mechanism.profile), mechanism.inputs.metric
-    # The border of the panel above: the chance of a smaller distance is at least the level, to ten digits.
-    away = law.values[np.minimum(np.searchsorted(law.below, levels * (1.0 + 1e-10)), len(law.values) - 1)]
-    scale = mechanism.profile.rate / mechanism.epsilon if isinstance(metric, Angular) else 1.0
-    distance = away * scale if isinstance(metric, Angular) else np.sqrt(2.0 * away)
-    return _Found(distance + mechanism.reach, metric, True)
-
-
-@_radii.register
-def _(mechanism: HyperbolicLaplace, levels: Floats) -> _Found:
-    away = distance_at(mechanism.inputs.dimension, mechanism.epsilon, levels)
-    more = in_the_ball_within(mechanism.inputs.dimension, mechanism.lattice.pitch)
-    return _Found(away + more(away), mechanism.inputs.metric, True)
-
-
-@_radii.register
-def _(mechanism: OutlineLaplace, levels: Floats) -> _Found:
-    """How far a report lies from the outline, in its largest gap."""
-    return _radii(mechanism.part, levels)
-
-
-@_radii.register
-def _(mechanism: BagLaplace, levels: Floats) -> _Found:
-    """All vectors stay within the radius of one with a chance that is lower by theirs together."""
-    one = _radii(mechanism.part, 1.0 - (1.0 - levels) / mechanism.count)
-    return _Found(mechanism.count * one.values, mechanism.inputs.metric, mechanism.count == 1)
-
-
-@_radii.register
-def _(mechanism: MatrixMechanism, levels: Floats) -> _Found:
+def _of_table(mechanism: MatrixMechanism, levels: Floats) -> Reach:
     ground, order = _ground(mechanism.inputs, mechanism.outputs), _shuffled(np.arange(len(mechanism.inputs)))
     worst = _largest(order, lambda rows: (mechanism.matrix[rows], ground.between(rows)), levels)
-    return _Found(worst, ground.metric, True)
+    return Reach(worst, ground.metric, True)
 
 
-@_radii.register
-def _(mechanism: KernelMechanism, levels: Floats) -> _Found:
+def _of_kernel(mechanism: KernelMechanism, levels: Floats) -> Reach:
     """Secrets that are reported themselves with such a chance need no row: their radius is 0."""
     ground, space, law = _ground(mechanism.inputs, mechanism.outputs), mechanism.space, mechanism.law
     own = np.zeros(len(space)) if law.log_weights is None else law.log_weights
@@ -187,11 +97,10 @@ def _(mechanism: KernelMechanism, levels: Floats) -> _Found:
         return terms if law.weights is None else terms * law.weights, away
 
     worst = _largest(_shuffled(np.flatnonzero(~sure)), rows, levels)
-    return _Found(worst, ground.metric, True)
+    return Reach(worst, ground.metric, True)
 
 
-@_radii.register
-def _(mechanism: LocalMechanism, levels: Floats) -> _Found:
+def _of_near_reports(mechanism: LocalMechanism, levels: Floats) -> Reach:
     """Reports that are not stored count as farther than any, unless a level cannot be reached without them."""
     ground, worst, tight = _ground(mechanism.inputs, mechanism.outputs), np.zeros(len(levels)), True
     for row in range(len(mechanism.inputs)):
@@ -208,27 +117,10 @@ def _(mechanism: LocalMechanism, levels: Floats) -> _Found:
             weights = mechanism.background.astype(np.float64)
             weights[columns] = near
         worst = np.maximum(worst, _quantiles(weights[None], away[None], levels)[0])
-    return _Found(worst, ground.metric, tight)
+    return Reach(worst, ground.metric, tight)
 
 
-@_radii.register
-def _(mechanism: NearestMechanism, levels: Floats) -> _Found:
-    """The noise moves a vector by R, and what is found lies at most as far from there as the vector did: within 2 R."""
-    from scipy.special import gammaincinv
-
-    metric, vectors = mechanism.inputs.metric, mechanism.inputs.points
-    if isinstance(metric, Hyperbolic):
-        away = distance_at(vectors.shape[1], mechanism.epsilon, levels)
-        noise = 2.0 * (away + in_the_ball_within(vectors.shape[1], tidy_pitch(0.01 / mechanism.epsilon))(away))
-        return _Found(noise, metric, False)
-    noise = 2.0 * gammaincinv(vectors.shape[1], levels) / mechanism.epsilon
-    middle = vectors.mean(axis=0)[None]
-    widest = float(metric(vectors, middle).max() + metric(mechanism.outputs.points, middle).max())
-    return _Found(np.minimum(noise, widest), metric, False)
-
-
-@_radii.register
-def _(mechanism: InterpolatedMechanism, levels: Floats) -> _Found:
+def _in_box(mechanism: InterpolatedMechanism, levels: Floats) -> Reach:
     """Cells are cut finely: inside a piece the law is a mixture (or a geometric mean) of those at its corners."""
     metric, reports = mechanism.inputs.metric, np.asarray(mechanism.outputs.points, dtype=np.float64)
     cuts = max(1, int((FINE / np.prod([len(axis) - 1 for axis in mechanism.axes])) ** (1.0 / len(mechanism.axes))))
@@ -241,11 +133,10 @@ def _(mechanism: InterpolatedMechanism, levels: Floats) -> _Found:
         away = np.max([pairwise(metric, some, reports) for some in places], axis=0)  # a norm is largest at a corner
         laws = np.stack([mechanism.probabilities(some) for some in places])
         worst = np.maximum(worst, _between(laws, away, levels, mixed=mechanism.rule in ("exact", "direction")))
-    return _Found(worst, metric, False)
+    return Reach(worst, metric, False)
 
 
-@_radii.register
-def _(mechanism: StreetMechanism, levels: Floats) -> _Found:
+def _along_streets(mechanism: StreetMechanism, levels: Floats) -> Reach:
     """Along a piece from a to b of length w a place lies at most (d(a, y) + d(b, y) + w) / 2 from a report y."""
     streets, outputs = mechanism.inputs, mechanism.outputs
     if not isinstance(outputs.metric, ShortestPath):
@@ -266,12 +157,7 @@ def _(mechanism: StreetMechanism, levels: Floats) -> _Found:
         laws = np.stack([mechanism.probabilities(some) for some in places])
         farthest = (away.sum(axis=0) + size[:, None]) / 2.0
         worst = np.maximum(worst, _between(laws, farthest, levels, mixed=True))
-    return _Found(worst, streets.metric, False)
-
-
-@_radii.register
-def _(mechanism: ProductMechanism, levels: Floats) -> _Found:
-    raise InvalidInput("a product has one radius for every part: ask for those of `mechanism.parts`.")
+    return Reach(worst, streets.metric, False)
 
 
 def _shuffled(rows: Integers) -> Integers:
@@ -381,3 +267,10 @@ def _finer(axis: Floats, cuts: int) -> Floats:
 def _parts(count: int, size: int) -> Iterator[Integers]:
     for start in range(0, count, size):
         yield np.arange(start, min(start + size, count))
+
+
+MECHANISMS.register(MatrixMechanism, accuracy=_of_table)
+MECHANISMS.register(LocalMechanism, accuracy=_of_near_reports)
+MECHANISMS.register(KernelMechanism, accuracy=_of_kernel)
+MECHANISMS.register(InterpolatedMechanism, accuracy=_in_box)
+MECHANISMS.register(StreetMechanism, accuracy=_along_streets)

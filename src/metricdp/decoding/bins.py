@@ -13,25 +13,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from metricdp.arrays import Floats, Integers, frozen
 from metricdp.auditing import accuracy_radius
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import GaussianNoise, Mechanism, SphericalGaussian, SphericalLaplace, VectorLaplace
-from metricdp.mechanisms.gaussian import log_seen
-from metricdp.mechanisms.laplace import log_normaliser, stretch
-from metricdp.mechanisms.spherical import spherical_mass
-from metricdp.metrics import Haversine, Mahalanobis
+from metricdp.mechanisms import MECHANISMS, Mechanism
+from metricdp.mechanisms.kind import Heights
+from metricdp.mechanisms.laplace import Lattice, stretch
+from metricdp.metrics import Haversine
 from metricdp.spaces import FiniteSpace, Space
 
 INSIDE = 3  # points along each axis of a cell in which secrets may lie
 MOST_BINS = 4_096
-Noise = VectorLaplace | SphericalLaplace | GaussianNoise | SphericalGaussian
 NEAR = 14.0  # units of noise around a place beyond which hardly a report lies
 CHUNK = 1 << 21  # densities that are held at once
 FAR = 0.999  # the share of noise that stays within the margin around the cells
+
+
+class Noise(Mechanism, Protocol):
+    """A mechanism whose kind says how high its density is, with reports on a lattice."""
+
+    @property
+    def lattice(self) -> Lattice: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,16 +106,20 @@ def binned(
 
 def noise_for(mechanism: Mechanism, cells: FiniteSpace) -> Noise:
     """Return the mechanism if it is noise that is decoded on such cells."""
-    if not isinstance(mechanism, Noise) or mechanism.inputs.dimension > 2:
-        raise InvalidInput(
-            f"reports of {type(mechanism).__name__} are decoded on the line, in the plane and on the Earth only; put "
-            "them on a finite space first (mdp.madlib, mdp.exponential)."
-        )
+    if mechanism.inputs.dimension > 2 or not MECHANISMS.has("bins", mechanism):
+        raise MECHANISMS.refusal("bins", mechanism)
     if cells.coordinates.shape[1] != mechanism.inputs.dimension:
         raise InvalidInput(
             f"`cells` must have {mechanism.inputs.dimension} coordinates like the secrets, got {cells.width}."
         )
-    return mechanism
+    noise: Any = mechanism
+    return cast(Noise, noise)
+
+
+def heights_of(mechanism: Mechanism) -> Heights:
+    """Return how high the density of noise is, how wide it is, and where it ends."""
+    found: Heights = MECHANISMS.facet("bins", mechanism)(mechanism)
+    return found
 
 
 def law_of(mechanism: Noise, cells: FiniteSpace, bins: Bins, *, within: str, nodes: Floats | None = None) -> Floats:
@@ -130,15 +140,12 @@ def law_of(mechanism: Noise, cells: FiniteSpace, bins: Bins, *, within: str, nod
 def rates_of(mechanism: Mechanism, places: Floats) -> Floats:
     """Return how many units of noise one unit of every coordinate is worth: distances that noise hides."""
     metric = mechanism.inputs.metric
-    level = 1.0 / mechanism.sigma if isinstance(mechanism, GaussianNoise | SphericalGaussian) else _level(mechanism)
+    noisy = MECHANISMS.has("bins", mechanism)  # elsewhere laws are interpolated, and change at their epsilon
+    level = heights_of(mechanism).rate if noisy else float(mechanism.guarantee.epsilon)
     if isinstance(metric, Haversine):
         across = math.cos(math.radians(float(np.abs(places[:, 0]).min())))
         return level * metric.degree * np.array([1.0, max(across, 0.01)])
     return np.full(places.shape[1], level * stretch(metric))
-
-
-def _level(mechanism: Mechanism) -> float:
-    return float(mechanism.guarantee.epsilon)
 
 
 def units_of(mechanism: Noise, edges: tuple[Floats, ...]) -> Floats:
@@ -210,8 +217,14 @@ def fine_bins(mechanism: Noise, cells: FiniteSpace, around: float, apart: float,
     for begin, end, step in zip(start, stop, width, strict=True):
         first, count = math.floor(begin / pitch), math.ceil((end - begin) / (step * pitch)) + 1
         edges.append((first + step * np.arange(count + 1) - 0.5) * pitch)
-    if isinstance(mechanism, SphericalLaplace | SphericalGaussian):
-        edges = [axis[np.abs(axis) <= most] for axis, most in zip(edges, (90.0, 180.0), strict=True)]
+    return _ended(mechanism, edges)
+
+
+def _ended(mechanism: Noise, edges: list[Floats]) -> Bins:
+    """Return bins between edges: no report lies beyond a pole, nor across the border of longitudes."""
+    ends = heights_of(mechanism).ends
+    if ends:
+        edges = [axis[np.abs(axis) <= most] for axis, most in zip(edges, ends, strict=True)]
     return Bins(tuple(edges))
 
 
@@ -237,11 +250,7 @@ def _bins_for(mechanism: Noise, cells: FiniteSpace, *, finely: bool = False) -> 
     for begin, end, step in zip(start, stop, width, strict=True):
         raw = np.arange(math.ceil((end - begin) / step) + 1) * step + begin
         edges.append(np.unique((np.floor(raw / pitch) + 0.5) * pitch))
-    if isinstance(
-        mechanism, SphericalLaplace | SphericalGaussian
-    ):  # no report lies beyond a pole, nor across the border of longitudes
-        edges = [axis[np.abs(axis) <= most] for axis, most in zip(edges, (90.0, 180.0), strict=True)]
-    return Bins(tuple(edges))
+    return _ended(mechanism, edges)
 
 
 def _masses(mechanism: Noise, places: Floats, bins: Bins) -> Floats:
@@ -257,7 +266,7 @@ def _masses(mechanism: Noise, places: Floats, bins: Bins) -> Floats:
         part = places[first : first + size]
         heights = density(mechanism, part, points) * shares
         result[first : first + len(part)] = _summed(heights, bins.shape, count)
-    if isinstance(mechanism, GaussianNoise | SphericalGaussian):
+    if heights_of(mechanism).smooth:
         return result
     own = bins.codes(places)
     for row in np.flatnonzero(own < bins.size - 1).tolist():  # the density has its kink in the bin of the place itself
@@ -293,21 +302,7 @@ def _own_mass(mechanism: Noise, place: Floats, bins: Bins, code: int) -> float:
 
 def density(mechanism: Noise, places: Floats, points: Floats) -> Floats:
     """Return f(y | x) per volume of coordinates, places x points."""
-    metric = mechanism.inputs.metric
-    apart = metric(places[:, None, :], points[None, :, :])
-    if isinstance(mechanism, GaussianNoise):
-        n = mechanism.inputs.dimension
-        spread = float(np.linalg.det(metric.covariance)) ** 0.5 if isinstance(metric, Mahalanobis) else 1.0
-        volume = (mechanism.sigma * math.sqrt(2.0 * math.pi)) ** n * spread
-        return np.asarray(np.exp(-0.5 * (apart / mechanism.sigma) ** 2) / volume)
-    if isinstance(mechanism, VectorLaplace):
-        normaliser = math.exp(log_normaliser(mechanism.inputs, mechanism.epsilon))
-        return np.asarray(np.exp(-mechanism.epsilon * apart) * normaliser)
-    per_degree = np.cos(np.radians(points[:, 0])) * np.radians(1.0) ** 2
-    if isinstance(mechanism, SphericalLaplace):
-        return np.asarray(np.exp(-mechanism.epsilon * apart) * per_degree / spherical_mass(float(mechanism.law.rate)))
-    radius = metric.radius if isinstance(metric, Haversine) else 1.0
-    return np.asarray(np.exp(log_seen(apart / radius, radius / mechanism.sigma)) * per_degree)
+    return heights_of(mechanism).density(places, points)
 
 
 def _nodes(edges: Floats, count: int) -> tuple[Floats, Floats]:

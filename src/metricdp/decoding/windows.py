@@ -33,8 +33,7 @@ from functools import cached_property
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats
-from metricdp.decoding.bins import Bins, Noise, density, units_of
-from metricdp.mechanisms import GaussianNoise, SphericalGaussian
+from metricdp.decoding.bins import Bins, Noise, density, heights_of, units_of
 from metricdp.metrics import Haversine
 
 FINE = 0.25  # of a unit of noise: places and bins
@@ -170,7 +169,7 @@ class Windows:
 
     def _kernel(self, rows: Floats, factor: int) -> Floats:
         """Return the masses of the bins around a place: of every row of places, or one for all (rows x bins x bins)."""
-        normal = isinstance(self.mechanism, GaussianNoise | SphericalGaussian)
+        normal = heights_of(self.mechanism).smooth
         flat = self.shape[0] == 1
         axes = []
         for axis in (0, 1):

@@ -7,8 +7,9 @@ import math
 from metricdp.arrays import as_positive, as_whole
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, ConcentratedGuarantee, GaussianNoise, Lattice, SphericalGaussian
-from metricdp.mechanisms.gaussian import normal_mean, rho_above, seen_mean, sigma_below
+from metricdp.mechanisms.gaussian import normal_mean, rho_above, sigma_below
 from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
+from metricdp.mechanisms.spherical_gaussian import seen_mean
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.spaces import Unbounded
 

@@ -4,7 +4,7 @@ from metricdp.mechanisms.bags import BagLaplace
 from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, Limited, Mechanism, Stakes, Witness, pure
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
 from metricdp.mechanisms.directions import DirectionNoise
-from metricdp.mechanisms.gaussian import GaussianNoise, SphericalGaussian
+from metricdp.mechanisms.gaussian import GaussianNoise
 from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.interpolated import ROUNDING_RULES, InterpolatedMechanism, Rule, corner_weights
 from metricdp.mechanisms.kernel import KernelMechanism
@@ -17,6 +17,7 @@ from metricdp.mechanisms.outlines import OutlineLaplace
 from metricdp.mechanisms.product import ProductMechanism
 from metricdp.mechanisms.projected import ProjectedLaplace
 from metricdp.mechanisms.spherical import SphericalLaplace
+from metricdp.mechanisms.spherical_gaussian import SphericalGaussian
 from metricdp.mechanisms.streets import StreetMechanism
 
 LaplaceNoise = (  # what `laplace` makes, by metric

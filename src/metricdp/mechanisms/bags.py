@@ -18,7 +18,7 @@ from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Limited, mechanism_card
 from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Kind, Reach
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace, noise_fields, on_lattice
 from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.metrics import Bags, Haversine, Hyperbolic, Lp, Mahalanobis
@@ -122,6 +122,22 @@ class BagLaplace:
         return np.asarray(best[-1])
 
 
+def _accuracy(mechanism: BagLaplace, levels: Floats) -> Reach:
+    """All vectors stay within the radius of one with a chance that is lower by theirs together."""
+    one = MECHANISMS.facet("accuracy", mechanism.part)(mechanism.part, 1.0 - (1.0 - levels) / mechanism.count)
+    return Reach(mechanism.count * one.values, mechanism.inputs.metric, mechanism.count == 1)
+
+
+def _distribution(mechanism: BagLaplace) -> Distribution:
+    one = MECHANISMS.facet("distribution", mechanism.part)(mechanism.part).density
+    formula = f"every one of {mechanism.count} vectors: {one['formula']}; the reports in lexicographic order"
+    return Distribution({**one, "formula": formula})
+
+
+def _loss(mechanism: BagLaplace, spend: Any) -> Figures:
+    return Figures(mechanism.count * MECHANISMS.facet("loss", mechanism.part)(mechanism.part, spend).loss)
+
+
 MECHANISMS.declare(
     Kind(
         BagLaplace,
@@ -131,5 +147,8 @@ MECHANISMS.declare(
         since=2,
         read=noise_fields,
         make=on_lattice(BagLaplace),
+        accuracy=_accuracy,
+        distribution=_distribution,
+        loss=_loss,
     )
 )

@@ -24,8 +24,8 @@ from metricdp.arrays import Floats, as_positive
 from metricdp.declarations import Part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
-from metricdp.mechanisms.laplace import Lattice, noise_fields, on_lattice, refuse_fine_lattice
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Kind, Reach
+from metricdp.mechanisms.laplace import Lattice, lattice_words, noise_fields, on_lattice, refuse_fine_lattice
 from metricdp.mechanisms.noise.hats import Profile
 from metricdp.mechanisms.noise.laws import DirectionLaw, drawn
 from metricdp.metrics import Angular, Lp
@@ -190,6 +190,36 @@ def _faded(profile: Profile, peak: float, end: float, top: float) -> float:
     return far
 
 
+def _accuracy(mechanism: DirectionNoise, levels: Floats) -> Reach:
+    law, metric = spread_of(mechanism.profile), mechanism.inputs.metric
+    # The border of the panel above: the chance of a smaller distance is at least the level, to ten digits.
+    away = law.values[np.minimum(np.searchsorted(law.below, levels * (1.0 + 1e-10)), len(law.values) - 1)]
+    scale = mechanism.profile.rate / mechanism.epsilon if isinstance(metric, Angular) else 1.0
+    distance = away * scale if isinstance(metric, Angular) else np.sqrt(2.0 * away)
+    return Reach(distance + mechanism.reach, metric, True)
+
+
+def _distribution(mechanism: DirectionNoise) -> Distribution:
+    angular, power = isinstance(mechanism.inputs.metric, Angular), mechanism.profile.power
+    fall = "-epsilon * angle(x, y)" if angular else "epsilon * (<x, y> - 1)"
+    density = {
+        "formula": f"f(y | x) = constant * exp({fall}), x the direction of the secret, put on the nearest point of the "
+        "lattice",
+        "log_constant": -mechanism.log_mass,
+        "per": f"area of the unit sphere of {mechanism.inputs.dimension} coordinates",
+        "distance": f"the angle t has a density proportional to exp(-epsilon t) sin(t)^{power:g}"
+        if angular
+        else f"v = d^2 / 2 has a density proportional to exp(-epsilon v) (v (2 - v))^{power:g}",
+    }
+    return Distribution(density, lattice_words(mechanism, mechanism.reach, ""))
+
+
+def _loss(mechanism: DirectionNoise, _: Any) -> Figures:
+    law, profile = spread_of(mechanism.profile), mechanism.profile
+    angular = isinstance(mechanism.inputs.metric, Angular)
+    return Figures(law.mean * (profile.rate / mechanism.epsilon) if angular else law.mean_chord)
+
+
 MECHANISMS.declare(
     Kind(
         DirectionNoise,
@@ -199,5 +229,8 @@ MECHANISMS.declare(
         since=2,
         read=noise_fields,
         make=on_lattice(DirectionNoise),
+        accuracy=_accuracy,
+        distribution=_distribution,
+        loss=_loss,
     )
 )

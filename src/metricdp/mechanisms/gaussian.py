@@ -21,13 +21,20 @@ from metricdp.declarations import Field, Part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, mechanism_card
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.mechanisms.kind import MECHANISMS, RATE, Kind
-from metricdp.mechanisms.laplace import Lattice, cell_nodes, on_lattice, refuse_fine_lattice
-from metricdp.mechanisms.noise.laws import SphereGaussianLaw, VectorLaw, drawn
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Mahalanobis
+from metricdp.mechanisms.kind import MECHANISMS, RATE, Distribution, Figures, Heights, Kind, Reach
+from metricdp.mechanisms.laplace import (
+    Lattice,
+    cell_nodes,
+    cell_reach,
+    lattice_words,
+    on_lattice,
+    refuse_fine_lattice,
+    volume_words,
+)
+from metricdp.mechanisms.noise.laws import VectorLaw, drawn
+from metricdp.metrics import Lp, Mahalanobis
 from metricdp.randomness import Randomness, row_words, source_of
 from metricdp.spaces import Unbounded, given
-from metricdp.units import METRES
 
 DISPLACED = 40.0  # times 2^-52 of sigma: the mean error of a normal number in doubles, with room (docs/noise.md)
 
@@ -49,7 +56,7 @@ class GaussianNoise:
 
     def __post_init__(self) -> None:
         metric = given(self.inputs, Unbounded, "inputs", under=(Lp, Mahalanobis)).metric
-        _check(self)
+        check_gaussian(self)
         if isinstance(metric, Lp) and metric.p != 2.0 and self.inputs.dimension != 1:
             raise InvalidInput("normal noise belongs to the l_2 distance: give mdp.Lp(2) or mdp.Mahalanobis.")
         if isinstance(metric, Mahalanobis) and len(metric.covariance) != self.inputs.dimension:
@@ -121,145 +128,9 @@ class GaussianNoise:
         return np.asarray(np.log(mean) - least + volume - n * (np.log(self.sigma) + 0.5 * np.log(2.0 * np.pi)))
 
 
-@dataclass(frozen=True, eq=False)
-class SphericalGaussian:
-    """Normal noise for places on the Earth: added in space, then seen from the centre of the Earth.
-
-    The place is a point of the sphere in three dimensions, the noise N(0, sigma^2) in each of them, and the report the
-    latitude and longitude of where that lies, on a lattice of degrees: post-processing. The straight line between two
-    places is no longer than the great circle, so the promise is in great-circle distances, on the whole Earth, poles
-    included, with no projection. Along the ground the noise is the Gaussian of the plane.
-
-    Guarantee: concentrated with rho = 1 / (2 sigma^2) per squared unit, of Gaussian form; approximate, not pure.
-    """
-
-    inputs: Unbounded
-    sigma: float
-    lattice: Lattice  # in degrees, both coordinates
-    guarantee: ConcentratedGuarantee
-    certificate: Certificate
-
-    def __post_init__(self) -> None:
-        given(self.inputs, Unbounded, "inputs", under=(Haversine,))
-        _check(self)
-        pitch = self.lattice.pitch
-        if self.inputs.dimension != 2 or pitch > 90.0 or abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
-            raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {pitch:g}.")
-        refuse_fine_lattice(self.undecided, pitch)
-
-    def __repr__(self) -> str:
-        return f"SphericalGaussian(pitch {self.lattice.pitch:g} degrees, {self.guarantee})"
-
-    @property
-    def undecided(self) -> float:
-        """A bound of the share of draws at the equator that doubles leave to arbitrary precision."""
-        noise = 4.0 * DISPLACED * self.sigma / self._metric.degree
-        return float(4.4 * 2.0 * (noise + 8 * 180.0) * 2.0**-52 / self.lattice.pitch)
-
-    @cached_property
-    def law(self) -> SphereGaussianLaw:
-        """The exact law of the noise, in whole numbers of cells: those of a lattice of 90 degrees / `quarter`."""
-        radius = Fraction(str(EARTH_RADIUS_KM)) * Fraction(METRES["km"]) / Fraction(METRES[self._metric.unit])
-        return SphereGaussianLaw(Fraction(self.sigma) / radius, int(np.rint(90.0 / self.lattice.pitch)))
-
-    @property
-    def _metric(self) -> Haversine:
-        return self.inputs.metric if isinstance(self.inputs.metric, Haversine) else Haversine()
-
-    @property
-    def outputs(self) -> Unbounded:
-        return self.inputs
-
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
-
-    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
-        """Return one (latitude, longitude) on the lattice for every secret."""
-        rows, law = self.inputs.encode(secrets), self.law
-        return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
-
-    def radii(self, levels: Floats) -> Floats:
-        """Return how far noise goes with these chances, before the lattice."""
-        reach = float(self.law.reach)
-        return np.array([seen_quantile(reach, float(level)) for level in levels]) * self.sigma / reach
-
-    def log_density(self, secrets: Any, reports: Any, /) -> Floats:
-        """Return the log of the mass of the lattice cell of each report, by quadrature over the cell."""
-        start, goal = self.inputs.encode(secrets), self.inputs.encode(reports)
-        metric, pitch = self._metric, self.lattice.pitch
-        offsets, weights = cell_nodes(2, pitch)
-        pole = np.abs(goal[:, 0]) >= 90.0
-        logs = []
-        for offset, weight in zip(offsets, weights, strict=True):
-            node = goal + np.where(pole[:, None], offset * [1.0, 360.0 / pitch], offset)  # a pole's cell is a cap
-            inside = np.abs(node[:, 0]) <= 90.0
-            node = np.clip(node, [-90.0, -720.0], [90.0, 720.0])
-            angle = metric(start, node) / metric.radius
-            width = np.cos(np.radians(node[:, 0]))
-            with np.errstate(divide="ignore"):
-                logs.append(
-                    np.where(inside, np.log(weight * width) + log_seen(angle, metric.radius / self.sigma), -np.inf)
-                )
-        area = 2.0 * np.log(np.radians(pitch)) + np.where(pole, np.log(360.0 / pitch), 0.0)
-        return np.asarray(np.logaddexp.reduce(np.array(logs), axis=0) + area)
-
-
-def log_seen(angle: Floats, scale: float) -> Floats:
-    """Return ln of the density, per solid angle, of where N((0, 0, scale), 1) is seen at this angle from its centre.
-
-    1 / (2 pi) exp(-(scale sin t)^2 / 2) ((1 + c^2) Phi(c) + c phi(c)) with c = scale cos t.
-    """
-    from scipy.special import log_ndtr
-
-    c = scale * np.cos(angle)
-    log_phi = -0.5 * c * c - 0.5 * math.log(2.0 * math.pi)
-    ahead = np.log1p(c * c) + log_ndtr(c)
-    # behind the centre the two nearly cancel: (1 + c^2) Phi(c) + c phi(c) is about 2 phi(c) / |c|^3 there
-    behind = log_phi + math.log(2.0) - 3.0 * np.log(np.maximum(np.abs(c), 1.0))
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        whole = ahead + np.log1p(c * np.exp(np.minimum(log_phi - ahead, 700.0)))
-    return np.asarray(
-        -0.5 * np.square(scale * np.sin(angle)) - math.log(2.0 * math.pi) + np.where(c > -20.0, whole, behind)
-    )
-
-
 def normal_mean(dimension: int) -> float:
     """Return the mean length of a standard normal vector: sqrt(2) Gamma((n + 1) / 2) / Gamma(n / 2)."""
     return math.sqrt(2.0) * math.exp(math.lgamma((dimension + 1) / 2) - math.lgamma(dimension / 2))
-
-
-def seen_mean(reach: float) -> float:
-    """Return the mean angle in radians at which normal noise of standard deviation `reach` (in radii) is seen."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(120)
-    places, shares = np.polynomial.legendre.leggauss(200)
-    size = 7.0 * (places + 1.0)  # a normal pair is longer than 14 with a chance of e^-98
-    mass = 7.0 * shares * size * np.exp(-0.5 * size * size)
-    aside, up = reach * size[:, None], 1.0 + reach * nodes[None, :]
-    return float((np.arctan2(aside, up) * mass[:, None] * weights[None, :]).sum() / math.sqrt(2.0 * math.pi))
-
-
-def seen_quantile(reach: float, level: float) -> float:
-    """Return an angle in radians that noise of standard deviation `reach` (in radii) keeps with a chance of `level`.
-
-    By the height above the centre, c = 1 + reach h with h normal: seen at less than t where the part along the ground
-    is shorter than c tan(t), which has the chance 1 - exp(-(c tan(t) / reach)^2 / 2); beyond 90 degrees below zero.
-    """
-    nodes, weights = np.polynomial.hermite_e.hermegauss(180)
-    up, mass = 1.0 + reach * nodes, weights / math.sqrt(2.0 * math.pi)
-
-    def within(angle: float) -> float:
-        half = up * math.tan(angle) / reach if angle != math.pi / 2 else np.where(up > 0, np.inf, 0.0)
-        if angle <= math.pi / 2:
-            chance = np.where(up > 0, -np.expm1(-0.5 * half * half), 0.0)
-        else:
-            chance = np.where(up > 0, 1.0, np.exp(-0.5 * half * half))
-        return float((chance * mass).sum())
-
-    low, high = 0.0, math.pi
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if within(middle) >= level else (middle, high)
-    return high * (1.0 + 1e-9) if reach < 0.05 else min(math.pi, high * 1.01)  # quadrature across a step is coarser
 
 
 def sigma_below(rho: float) -> float:
@@ -278,7 +149,8 @@ def rho_above(sigma: float) -> float:
     return as_positive(rho, "rho")
 
 
-def _check(mechanism: GaussianNoise | SphericalGaussian) -> None:
+def check_gaussian(mechanism: Any) -> None:
+    """Refuse a standard deviation that is none, and a promise that normal noise does not keep."""
     object.__setattr__(mechanism, "sigma", as_positive(mechanism.sigma, "sigma"))
     if not isinstance(mechanism.guarantee, ConcentratedGuarantee):
         raise InvalidInput(
@@ -300,8 +172,39 @@ def _log_interval(at: Floats, half: float) -> Floats:
 NORMAL: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "sigma": RATE, "pitch": RATE}
 
 
-def _fields(mechanism: GaussianNoise | SphericalGaussian) -> dict[str, Any]:
+def gaussian_fields(mechanism: Any) -> dict[str, Any]:
+    """Return what a file holds of normal noise."""
     return {"inputs": mechanism.inputs, "sigma": mechanism.sigma, "pitch": mechanism.lattice.pitch}
+
+
+def gaussian_accuracy(mechanism: Any, levels: Floats) -> Reach:
+    """Return how far normal noise and its lattice take a report."""
+    metric, size = mechanism.inputs.metric, mechanism.inputs.dimension
+    return Reach(mechanism.radii(levels) + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
+
+
+def _distribution(mechanism: GaussianNoise) -> Distribution:
+    size, promise = mechanism.inputs.dimension, mechanism.guarantee
+    density = {
+        "formula": "f(y | x) = constant * exp(-d(x, y)^2 / (2 sigma^2)), put on the nearest point of the lattice",
+        "sigma": mechanism.sigma,
+        "per": volume_words(size),
+        "distance": f"(d / sigma)^2 has the law chi-squared with {size} degrees of freedom",
+    }
+    reach = cell_reach(promise.metric, size, mechanism.lattice.pitch)
+    return Distribution(density, lattice_words(mechanism, reach, promise.unit))
+
+
+def _bins(mechanism: GaussianNoise) -> Heights:
+    metric, n = mechanism.inputs.metric, mechanism.inputs.dimension
+    spread = float(np.linalg.det(metric.covariance)) ** 0.5 if isinstance(metric, Mahalanobis) else 1.0
+    volume = (mechanism.sigma * math.sqrt(2.0 * math.pi)) ** n * spread
+
+    def density(places: Floats, points: Floats) -> Floats:
+        apart = metric(places[:, None, :], points[None, :, :])
+        return np.asarray(np.exp(-0.5 * (apart / mechanism.sigma) ** 2) / volume)
+
+    return Heights(density, 1.0 / mechanism.sigma, smooth=True)
 
 
 MECHANISMS.declare(
@@ -311,20 +214,12 @@ MECHANISMS.declare(
         "normal noise for any point of a plane or space; its promise is concentrated, not pure",
         NORMAL,
         since=2,
-        read=_fields,
+        read=gaussian_fields,
         make=on_lattice(GaussianNoise),
         promise="concentrated",
-    )
-)
-MECHANISMS.declare(
-    Kind(
-        SphericalGaussian,
-        "spherical-gaussian",
-        "normal noise for any place on Earth; its promise is concentrated, not pure",
-        NORMAL,
-        since=2,
-        read=_fields,
-        make=on_lattice(SphericalGaussian),
-        promise="concentrated",
+        accuracy=gaussian_accuracy,
+        distribution=_distribution,
+        loss=lambda one, spend: Figures(one.sigma * normal_mean(one.inputs.dimension)),
+        bins=_bins,
     )
 )

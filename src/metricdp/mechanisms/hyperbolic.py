@@ -18,8 +18,8 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card, refuse_rows
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
-from metricdp.mechanisms.laplace import Lattice, noise_fields, on_lattice, refuse_fine_lattice
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Kind, Reach
+from metricdp.mechanisms.laplace import Lattice, lattice_words, noise_fields, on_lattice, refuse_fine_lattice
 from metricdp.mechanisms.noise.hyperbolic import HyperbolicLaw, rooms
 from metricdp.mechanisms.noise.laws import drawn
 from metricdp.metrics import Hyperbolic
@@ -179,6 +179,24 @@ def distance_at(dimension: int, epsilon: float, level: Floats) -> Floats:
     return np.asarray(-0.5 * np.log(betaincinv(0.5 * (epsilon - dimension + 1), dimension, 1.0 - level)))
 
 
+def _accuracy(mechanism: HyperbolicLaplace, levels: Floats) -> Reach:
+    away = distance_at(mechanism.inputs.dimension, mechanism.epsilon, levels)
+    more = in_the_ball_within(mechanism.inputs.dimension, mechanism.lattice.pitch)
+    return Reach(away + more(away), mechanism.inputs.metric, True)
+
+
+def _distribution(mechanism: HyperbolicLaplace) -> Distribution:
+    size = mechanism.inputs.dimension
+    density = {
+        "formula": "f(y | x) = constant * exp(-epsilon * d(x, y)), put on the nearest point of a lattice of the "
+        "hyperboloid's first coordinates, v = 2 y / (1 - |y|^2)",
+        "log_constant": -mechanism.log_mass,
+        "per": f"hyperbolic volume in {size} dimension{'s' if size > 1 else ''}",
+        "distance": f"exp(-2 d) has the law Beta({(mechanism.epsilon - size + 1) / 2:g}, {size})",
+    }
+    return Distribution(density, lattice_words(mechanism, mechanism.reach, ""))
+
+
 MECHANISMS.declare(
     Kind(
         HyperbolicLaplace,
@@ -188,5 +206,8 @@ MECHANISMS.declare(
         since=2,
         read=noise_fields,
         make=on_lattice(HyperbolicLaplace),
+        accuracy=_accuracy,
+        distribution=_distribution,
+        loss=lambda one, spend: Figures(one.mean),
     )
 )

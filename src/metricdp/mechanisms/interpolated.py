@@ -17,7 +17,7 @@ from metricdp.declarations import Array, Effort, Many, Part, Table, Text
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.curves import TINIEST, cell_of, checked_ratios, flips, near_share
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, stored
 from metricdp.mechanisms.noise.deciding import ball, below, exact, settled
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import Lp
@@ -296,6 +296,10 @@ def _every_cell(mechanism: InterpolatedMechanism) -> Effort:
     )
 
 
+LINEAR = "Pr[report k | x] = sum over corners c of the cell of x of weight_c(x) matrix[c, k]"
+GEOMETRIC = "Pr[report k | x] is proportional to the product over corners c of matrix[c, k]^weight_c(x)"
+
+
 MECHANISMS.declare(
     Kind(
         InterpolatedMechanism,
@@ -310,5 +314,6 @@ MECHANISMS.declare(
             "rule": Text(RULES),
         },
         effort=_every_cell,
+        distribution=lambda one: stored(LINEAR if one.rule in ROUNDING_RULES else GEOMETRIC),
     )
 )

@@ -18,7 +18,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card
 from metricdp.mechanisms.kernel_law import KernelLaw, refuse_metric, refuse_weights
 from metricdp.mechanisms.kernel_rows import KernelSampler
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Kind
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Kind, stored
 from metricdp.mechanisms.local import MOST_DENSE
 from metricdp.metrics import measuring, width_of
 from metricdp.randomness import Randomness, source_of
@@ -158,6 +158,9 @@ def _read_kernel(mechanism: KernelMechanism) -> dict[str, Any]:
     }
 
 
+FORMULA = "Pr[report k | secret i] = w[k] exp(-a min(d(i, k), cap)) / N[i], in real numbers of the stored points"
+
+
 MECHANISMS.declare(
     Kind(
         KernelMechanism,
@@ -175,5 +178,6 @@ MECHANISMS.declare(
         read=_read_kernel,
         make=_kernel,
         effort=_every_distance,
+        distribution=lambda one: stored(FORMULA),
     )
 )

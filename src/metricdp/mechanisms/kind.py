@@ -65,6 +65,11 @@ class Distribution:
     lattice: Mapping[str, Any] | None = None
 
 
+def stored(formula: str) -> Distribution:
+    """Return the description of a law whose numbers are those of a file."""
+    return Distribution({"formula": formula, "numbers": "in the mechanism file: metricdp.load(file)"})
+
+
 @dataclass(frozen=True)
 class Figures:
     """The mean distance of reports from secrets, and what no mechanism with these reports goes below.
@@ -144,8 +149,12 @@ class Kinds(Registry):
         """Return a facet of the kind of a mechanism, or say that the kind has none."""
         found: Facet | None = getattr(self.kind(mechanism), name, None)
         if found is None:
-            raise InvalidInput(REFUSALS[name].format(kind=type(mechanism).__name__))
+            raise self.refusal(name, mechanism)
         return found
+
+    def refusal(self, name: str, mechanism: object) -> InvalidInput:
+        """Return the error that says what a kind cannot do."""
+        return InvalidInput(REFUSALS[name].format(kind=type(mechanism).__name__))
 
 
 MECHANISMS = Kinds("mechanism")

@@ -22,7 +22,7 @@ from metricdp import shared
 from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card, refuse_rows
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Heights, Kind, Reach
 from metricdp.mechanisms.noise.laws import VectorLaw, drawn
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.randomness import Randomness, row_words, source_of
@@ -247,6 +247,47 @@ def cell_nodes(dimension: int, pitch: float) -> tuple[Floats, Floats]:
     return offsets, np.array([np.prod(w) for w in product(mass, repeat=dimension)])
 
 
+def lattice_words(mechanism: Any, moves: float, unit: str) -> dict[str, Any]:
+    """Return the lattice of the reports as plain values."""
+    return {"pitch": mechanism.lattice.pitch, "unit": unit, "moves_at_most": moves}
+
+
+def volume_words(dimension: int) -> str:
+    """Return what a density of so many coordinates is per."""
+    return f"volume of {dimension} coordinate{'s' if dimension > 1 else ''}"
+
+
+def _accuracy(mechanism: VectorLaplace, levels: Floats) -> Reach:
+    from scipy.special import gammaincinv
+
+    size, metric = mechanism.inputs.dimension, mechanism.inputs.metric
+    away = gammaincinv(size, levels) / mechanism.epsilon  # R ~ Gamma(size, 1 / epsilon)
+    return Reach(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
+
+
+def _distribution(mechanism: VectorLaplace) -> Distribution:
+    size, promise = mechanism.inputs.dimension, mechanism.guarantee
+    height = log_normaliser(mechanism.inputs, promise.epsilon)
+    density = {
+        "formula": "f(y | x) = constant * exp(-epsilon * d(x, y)), put on the nearest point of the lattice",
+        "constant": float(np.exp(min(700.0, max(-700.0, height)))),
+        "log_constant": height,
+        "per": volume_words(size),
+        "distance": f"epsilon * d has the law Gamma({size}, 1)",
+    }
+    reach = cell_reach(promise.metric, size, mechanism.lattice.pitch)
+    return Distribution(density, lattice_words(mechanism, reach, promise.unit))
+
+
+def _bins(mechanism: VectorLaplace) -> Heights:
+    metric, height = mechanism.inputs.metric, float(np.exp(log_normaliser(mechanism.inputs, mechanism.epsilon)))
+
+    def density(places: Floats, points: Floats) -> Floats:
+        return np.asarray(np.exp(-mechanism.epsilon * metric(places[:, None, :], points[None, :, :])) * height)
+
+    return Heights(density, mechanism.guarantee.epsilon)
+
+
 MECHANISMS.declare(
     Kind(
         VectorLaplace,
@@ -255,5 +296,9 @@ MECHANISMS.declare(
         NOISE,
         read=noise_fields,
         make=on_lattice(VectorLaplace),
+        accuracy=_accuracy,
+        distribution=_distribution,
+        loss=lambda one, spend: Figures(one.inputs.dimension / one.epsilon),
+        bins=_bins,
     )
 )

@@ -21,7 +21,7 @@ from metricdp.arrays import Floats, Integers, as_codes, frozen
 from metricdp.declarations import Array, Effort
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, WEIGHTS, Kind
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, WEIGHTS, Kind, stored
 from metricdp.mechanisms.local_rows import LocalSampler, row_chunks, row_totals, stored_at
 from metricdp.metrics import ShortestPath, measuring, width_of
 from metricdp.randomness import Randomness, source_of
@@ -227,6 +227,9 @@ def _every_near_pair(stored: Any) -> Effort:
     return held + Effort(steps=apart.steps + float(n) * n * (row + 50.0))
 
 
+FORMULA = "Pr[report k | secret i] = w[i, k] / sum_k w[i, k]; w[i, k] = the stored value, else background[k]"
+
+
 MECHANISMS.declare(
     Kind(
         LocalMechanism,
@@ -244,5 +247,6 @@ MECHANISMS.declare(
         read=packed,
         make=unpacked,
         effort=_every_near_pair,
+        distribution=lambda one: stored(FORMULA),
     )
 )

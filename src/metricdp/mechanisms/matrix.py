@@ -15,7 +15,7 @@ from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen
 from metricdp.declarations import Effort, Table
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, Kind
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, Kind, stored
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import measuring, width_of
 from metricdp.randomness import Randomness, source_of
@@ -106,6 +106,9 @@ def _matrix(**fields: Any) -> MatrixMechanism:
     return MatrixMechanism(**fields, stakes=Stakes(known=False))  # files hold neither loss nor prior
 
 
+FORMULA = "Pr[report k | secret i] = matrix[i, k] / sum_k matrix[i, k]"
+
+
 MECHANISMS.declare(
     Kind(
         MatrixMechanism,
@@ -114,5 +117,6 @@ MECHANISMS.declare(
         {"inputs": FINITE, "outputs": FINITE, "matrix": Table()},
         make=_matrix,
         effort=_every_pair,
+        distribution=lambda one: stored(FORMULA),
     )
 )

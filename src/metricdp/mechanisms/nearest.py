@@ -15,10 +15,11 @@ from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.hyperbolic import (
     HyperbolicLaplace,
     distance_above,
+    distance_at,
     in_the_ball_within,
     refuse_border,
 )
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Kind
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Distribution, Figures, Kind, Reach
 from metricdp.mechanisms.laplace import Lattice, tidy_pitch, vector_law
 from metricdp.metrics import Hyperbolic, Lp, Mahalanobis, pairwise
 from metricdp.randomness import Randomness, row_words, source_of
@@ -172,6 +173,37 @@ def _nearest(*, inputs: FiniteSpace, epsilon: float, certificate: Certificate, *
     return NearestMechanism(inputs=inputs, epsilon=epsilon, certificate=certificate, **rest)
 
 
+FORMULA = (
+    "report = the vector nearest to v + R U; v the secret's vector, R ~ Gamma(n, 1 / epsilon), U on the unit sphere of "
+    "the metric"
+)
+HYPERBOLIC = "report = the vector nearest to y, y from exp(-epsilon d(v, y)) in hyperbolic space"
+
+
+def _accuracy(mechanism: NearestMechanism, levels: Floats) -> Reach:
+    """The noise moves a vector by R, and what is found lies at most as far from there as the vector did: within 2 R."""
+    from scipy.special import gammaincinv
+
+    metric, vectors = mechanism.inputs.metric, mechanism.inputs.points
+    if isinstance(metric, Hyperbolic):
+        away = distance_at(vectors.shape[1], mechanism.epsilon, levels)
+        noise = 2.0 * (away + in_the_ball_within(vectors.shape[1], tidy_pitch(0.01 / mechanism.epsilon))(away))
+        return Reach(noise, metric, False)
+    noise = 2.0 * gammaincinv(vectors.shape[1], levels) / mechanism.epsilon
+    middle = vectors.mean(axis=0)[None]
+    widest = float(metric(vectors, middle).max() + metric(mechanism.outputs.points, middle).max())
+    return Reach(np.minimum(noise, widest), metric, False)
+
+
+def _distribution(mechanism: NearestMechanism) -> Distribution:
+    return Distribution({"formula": HYPERBOLIC if isinstance(mechanism.inputs.metric, Hyperbolic) else FORMULA})
+
+
+def _loss(mechanism: NearestMechanism, _: Any) -> Figures:
+    """The bound was computed again when the mechanism was made (`_nearest`), from whatever a file stated."""
+    return Figures(mechanism.certificate.loss, mechanism.certificate.lower_bound)
+
+
 MECHANISMS.declare(
     Kind(
         NearestMechanism,
@@ -179,5 +211,8 @@ MECHANISMS.declare(
         "noise in an embedding, then the nearest word",
         {"inputs": FINITE, "outputs": FINITE, "epsilon": RATE},
         make=_nearest,
+        accuracy=_accuracy,
+        distribution=_distribution,
+        loss=_loss,
     )
 )

@@ -18,7 +18,7 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Kind, Reach
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace, noise_fields, on_lattice
 from metricdp.metrics import Frechet, Lp
 from metricdp.randomness import Randomness
@@ -104,6 +104,18 @@ class OutlineLaplace:
         return self.part.log_density(self.outline(secrets), reports)
 
 
+def _accuracy(mechanism: OutlineLaplace, levels: Floats) -> Reach:
+    """How far a report lies from the outline, in its largest gap."""
+    found: Reach = MECHANISMS.facet("accuracy", mechanism.part)(mechanism.part, levels)
+    return found
+
+
+def _distribution(mechanism: OutlineLaplace) -> Distribution:
+    density = MECHANISMS.facet("distribution", mechanism.part)(mechanism.part).density
+    secrets = "x is the outline of a curve: its start, its end, the least and the largest of every coordinate"
+    return Distribution({**density, "secrets": secrets})
+
+
 MECHANISMS.declare(
     Kind(
         OutlineLaplace,
@@ -113,5 +125,7 @@ MECHANISMS.declare(
         since=2,
         read=noise_fields,
         make=on_lattice(OutlineLaplace),
+        accuracy=_accuracy,
+        distribution=_distribution,
     )
 )

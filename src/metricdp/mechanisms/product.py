@@ -14,7 +14,7 @@ from metricdp.arrays import Floats
 from metricdp.declarations import Many, Part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, mechanism_card
-from metricdp.mechanisms.kind import MECHANISMS, Kind
+from metricdp.mechanisms.kind import MECHANISMS, Distribution, Kind, Reach
 from metricdp.metrics import Weighted
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import ProductSpace
@@ -94,6 +94,19 @@ def _product(*, parts: tuple[Mechanism, ...], certificate: Certificate, **rest: 
     return ProductMechanism(parts=parts, certificate=certificate, **rest)
 
 
+def parts_of(mechanism: Mechanism) -> tuple[Mechanism, ...]:
+    """Return the parts of a product; any other mechanism is its own only part."""
+    return mechanism.parts if isinstance(mechanism, ProductMechanism) else (mechanism,)
+
+
+def _by_part(mechanism: ProductMechanism, levels: Floats) -> Reach:
+    raise InvalidInput("a product has one radius for every part: ask for those of `mechanism.parts`.")
+
+
+def _distribution(mechanism: ProductMechanism) -> Distribution:
+    raise InvalidInput("a product has one law for every part: ask for those of `mechanism.parts`.")
+
+
 MECHANISMS.declare(
     Kind(
         ProductMechanism,
@@ -102,5 +115,7 @@ MECHANISMS.declare(
         {"parts": Many(Part("mechanism"), least=2, most=shared.LARGEST_PARTS)},
         since=2,
         make=_product,
+        accuracy=_by_part,
+        distribution=_distribution,
     )
 )

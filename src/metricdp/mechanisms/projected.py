@@ -19,8 +19,15 @@ from metricdp.arrays import Booleans, Floats, as_matrix, as_positive, frozen
 from metricdp.declarations import Array
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
-from metricdp.mechanisms.laplace import Lattice, log_normaliser, noise_fields, on_lattice, refuse_fine_lattice
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Kind, Reach
+from metricdp.mechanisms.laplace import (
+    Lattice,
+    cell_reach,
+    log_normaliser,
+    noise_fields,
+    on_lattice,
+    refuse_fine_lattice,
+)
 from metricdp.mechanisms.noise.laws import VectorLaw, drawn
 from metricdp.metrics import Lp
 from metricdp.randomness import Randomness, row_words, source_of
@@ -126,6 +133,29 @@ def norm_above(matrix: Floats) -> float:
     return float(scale * (np.sqrt(largest / (1.0 - skew) + of_gram) + 2.0 * UNIT * length) * (1.0 + 16 * UNIT))
 
 
+def _accuracy(mechanism: ProjectedLaplace, levels: Floats) -> Reach:
+    """How far a report lies from the projected truth, A x."""
+    from scipy.special import gammaincinv
+
+    size, metric = len(mechanism.matrix), mechanism.inputs.metric
+    away = gammaincinv(size, levels) / mechanism.epsilon
+    return Reach(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
+
+
+def _distribution(mechanism: ProjectedLaplace) -> Distribution:
+    size = len(mechanism.matrix)
+    return Distribution(
+        {
+            "formula": "f(y | x) = constant * exp(-rate * |A x - y|), put on the nearest point of the lattice",
+            "log_constant": log_normaliser(mechanism.outputs, mechanism.epsilon),
+            "rate": mechanism.epsilon,
+            "per": f"volume of {size} coordinates",
+            "distance": f"rate * |A x - y| has the law Gamma({size}, 1)",
+            "numbers": "A is in the mechanism file: metricdp.load(file).matrix",
+        }
+    )
+
+
 MECHANISMS.declare(
     Kind(
         ProjectedLaplace,
@@ -135,5 +165,7 @@ MECHANISMS.declare(
         since=2,
         read=lambda one: noise_fields(one) | {"matrix": one.matrix},
         make=on_lattice(ProjectedLaplace),
+        accuracy=_accuracy,
+        distribution=_distribution,
     )
 )

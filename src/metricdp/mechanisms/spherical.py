@@ -12,8 +12,16 @@ import numpy as np
 from metricdp.arrays import Floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Kind
-from metricdp.mechanisms.laplace import Lattice, cell_nodes, noise_fields, on_lattice, refuse_fine_lattice
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Heights, Kind, Reach
+from metricdp.mechanisms.laplace import (
+    Lattice,
+    cell_nodes,
+    cell_reach,
+    lattice_words,
+    noise_fields,
+    on_lattice,
+    refuse_fine_lattice,
+)
 from metricdp.mechanisms.noise.laws import SphereLaw, drawn
 from metricdp.metrics import EARTH_RADIUS_KM, Haversine
 from metricdp.randomness import Randomness, row_words, source_of
@@ -132,6 +140,63 @@ def spherical_mean(rate: float) -> float:
     return float(2.0 * rate / (1.0 + rate * rate) + np.pi * tail / (1.0 + tail))
 
 
+def sphere_quantile(rate: float, level: float) -> float:
+    """Return the angle t with F(t) = level, F(t) = (1 - e^(-rate t) (rate sin t + cos t)) / (1 + e^(-pi rate)).
+
+    That is the law of the angle between secret and report under the density e^(-rate t) sin t on [0, pi].
+    """
+    from scipy.optimize import brentq
+
+    beyond = (1.0 - level) * (1.0 + np.exp(-np.pi * rate))
+
+    def excess(t: float) -> float:
+        # what is left beyond t: e^(-rate t) (rate sin t + cos t) + e^(-pi rate)
+        return float(np.exp(-rate * t) * (rate * np.sin(t) + np.cos(t)) + np.exp(-np.pi * rate) - beyond)
+
+    top = min(np.pi, (60.0 - 2.0 * np.log(1.0 - level)) / rate)  # e^-60 is left beyond
+    return float(brentq(excess, 0.0, top, xtol=1e-16 * top, rtol=1e-14)) * (1.0 + 1e-12)
+
+
+def per_degree(points: Floats) -> Floats:
+    """Return the area of a square degree at points, in radians squared."""
+    return np.asarray(np.cos(np.radians(points[:, 0])) * np.radians(1.0) ** 2)
+
+
+def _accuracy(mechanism: SphericalLaplace, levels: Floats) -> Reach:
+    metric, rate = mechanism.inputs.metric, float(mechanism.law.rate)
+    away = np.array([sphere_quantile(rate, float(level)) for level in levels]) * rate / mechanism.epsilon
+    return Reach(away + cell_reach(metric, 2, mechanism.lattice.pitch), metric, True)
+
+
+def _distribution(mechanism: SphericalLaplace) -> Distribution:
+    rate, unit = float(mechanism.law.rate), mechanism.inputs.unit
+    radius = rate / mechanism.epsilon
+    density = {
+        "formula": "f(y | x) = constant * exp(-epsilon * d(x, y)), put on the nearest point of the lattice",
+        "constant": 1.0 / (spherical_mass(rate) * radius**2),
+        "per": f"area in {unit}^2 on a sphere of radius {radius:.9g} {unit}",
+        "distance": "Pr[d > r] = (exp(-epsilon r) (epsilon R sin(r / R) + cos(r / R)) + exp(-pi epsilon R)) / "
+        "(1 + exp(-pi epsilon R)), R the radius of the sphere",
+    }
+    reach = cell_reach(mechanism.guarantee.metric, 2, mechanism.lattice.pitch)
+    return Distribution(density, lattice_words(mechanism, reach, "degrees"))
+
+
+def _loss(mechanism: SphericalLaplace, _: Any) -> Figures:
+    metric = mechanism._metric
+    return Figures(metric.radius * spherical_mean(mechanism.epsilon * metric.radius))
+
+
+def _bins(mechanism: SphericalLaplace) -> Heights:
+    metric, mass = mechanism.inputs.metric, spherical_mass(float(mechanism.law.rate))
+
+    def density(places: Floats, points: Floats) -> Floats:
+        apart = metric(places[:, None, :], points[None, :, :])
+        return np.asarray(np.exp(-mechanism.epsilon * apart) * per_degree(points) / mass)
+
+    return Heights(density, mechanism.guarantee.epsilon, ends=(90.0, 180.0))
+
+
 MECHANISMS.declare(
     Kind(
         SphericalLaplace,
@@ -140,5 +205,9 @@ MECHANISMS.declare(
         NOISE,
         read=noise_fields,
         make=on_lattice(SphericalLaplace),
+        accuracy=_accuracy,
+        distribution=_distribution,
+        loss=_loss,
+        bins=_bins,
     )
 )

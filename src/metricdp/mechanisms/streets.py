@@ -16,7 +16,7 @@ from metricdp.declarations import Array, Effort, Part, Table
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.curves import TINIEST, checked_ratios, flips, near_share
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, stored
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace, Streets, given
@@ -200,6 +200,9 @@ def _every_piece(mechanism: StreetMechanism) -> Effort:
     return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
 
 
+FORMULA = "Pr[report k | x] = (1 - s(x)) matrix[near anchor, k] + s(x) matrix[far anchor, k]"
+
+
 MECHANISMS.declare(
     Kind(
         StreetMechanism,
@@ -214,5 +217,6 @@ MECHANISMS.declare(
         },
         since=2,
         effort=_every_piece,
+        distribution=lambda one: stored(FORMULA),
     )
 )

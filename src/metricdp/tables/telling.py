@@ -17,7 +17,7 @@ import numpy as np
 from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import Radius, radii_of
-from metricdp.auditing.laws import density_of, law_of
+from metricdp.auditing.laws import distribution_of, law_of
 from metricdp.auditing.loss import counts_distance
 from metricdp.files import replacing
 from metricdp.mechanisms import (
@@ -261,7 +261,7 @@ def _law(lane: Lane, spread: Spending | None) -> NoiseLaw:
         sentence += f" Such distances run{wording.along(promise)}."
     if lane.snap and mechanism.inputs.same_ground:  # elsewhere the two distances do not add
         sentence += " " + wording.snapped_loss(lane.snap, mechanism.inputs.ground.unit)
-    formula = density_of(mechanism)["formula"]
+    formula = distribution_of(mechanism).density["formula"]
     return NoiseLaw(
         curve=tuple((one.level, one.value + lane.snap) for one in radii),
         unit=radii[0].unit,

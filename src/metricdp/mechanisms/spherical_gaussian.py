@@ -1,0 +1,213 @@
+"""Gaussian noise for places on the Earth: a concentrated promise in great-circle distances, never a pure one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from metricdp.arrays import Floats
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms.base import Certificate, mechanism_card
+from metricdp.mechanisms.concentrated import ConcentratedGuarantee
+from metricdp.mechanisms.gaussian import DISPLACED, NORMAL, check_gaussian, gaussian_accuracy, gaussian_fields
+from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Heights, Kind
+from metricdp.mechanisms.laplace import (
+    Lattice,
+    cell_nodes,
+    cell_reach,
+    lattice_words,
+    on_lattice,
+    refuse_fine_lattice,
+)
+from metricdp.mechanisms.noise.laws import SphereGaussianLaw, drawn
+from metricdp.mechanisms.spherical import per_degree
+from metricdp.metrics import EARTH_RADIUS_KM, Haversine
+from metricdp.randomness import Randomness, row_words, source_of
+from metricdp.spaces import Unbounded, given
+from metricdp.units import METRES
+
+
+@dataclass(frozen=True, eq=False)
+class SphericalGaussian:
+    """Normal noise for places on the Earth: added in space, then seen from the centre of the Earth.
+
+    The place is a point of the sphere in three dimensions, the noise N(0, sigma^2) in each of them, and the report the
+    latitude and longitude of where that lies, on a lattice of degrees: post-processing. The straight line between two
+    places is no longer than the great circle, so the promise is in great-circle distances, on the whole Earth, poles
+    included, with no projection. Along the ground the noise is the Gaussian of the plane.
+
+    Guarantee: concentrated with rho = 1 / (2 sigma^2) per squared unit, of Gaussian form; approximate, not pure.
+    """
+
+    inputs: Unbounded
+    sigma: float
+    lattice: Lattice  # in degrees, both coordinates
+    guarantee: ConcentratedGuarantee
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        given(self.inputs, Unbounded, "inputs", under=(Haversine,))
+        check_gaussian(self)
+        pitch = self.lattice.pitch
+        if self.inputs.dimension != 2 or pitch > 90.0 or abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
+            raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {pitch:g}.")
+        refuse_fine_lattice(self.undecided, pitch)
+
+    def __repr__(self) -> str:
+        return f"SphericalGaussian(pitch {self.lattice.pitch:g} degrees, {self.guarantee})"
+
+    @property
+    def undecided(self) -> float:
+        """A bound of the share of draws at the equator that doubles leave to arbitrary precision."""
+        noise = 4.0 * DISPLACED * self.sigma / self._metric.degree
+        return float(4.4 * 2.0 * (noise + 8 * 180.0) * 2.0**-52 / self.lattice.pitch)
+
+    @cached_property
+    def law(self) -> SphereGaussianLaw:
+        """The exact law of the noise, in whole numbers of cells: those of a lattice of 90 degrees / `quarter`."""
+        radius = Fraction(str(EARTH_RADIUS_KM)) * Fraction(METRES["km"]) / Fraction(METRES[self._metric.unit])
+        return SphereGaussianLaw(Fraction(self.sigma) / radius, int(np.rint(90.0 / self.lattice.pitch)))
+
+    @property
+    def _metric(self) -> Haversine:
+        return self.inputs.metric if isinstance(self.inputs.metric, Haversine) else Haversine()
+
+    @property
+    def outputs(self) -> Unbounded:
+        return self.inputs
+
+    def _repr_html_(self) -> str:
+        return mechanism_card(self)
+
+    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
+        """Return one (latitude, longitude) on the lattice for every secret."""
+        rows, law = self.inputs.encode(secrets), self.law
+        return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
+
+    def radii(self, levels: Floats) -> Floats:
+        """Return how far noise goes with these chances, before the lattice."""
+        reach = float(self.law.reach)
+        return np.array([seen_quantile(reach, float(level)) for level in levels]) * self.sigma / reach
+
+    def log_density(self, secrets: Any, reports: Any, /) -> Floats:
+        """Return the log of the mass of the lattice cell of each report, by quadrature over the cell."""
+        start, goal = self.inputs.encode(secrets), self.inputs.encode(reports)
+        metric, pitch = self._metric, self.lattice.pitch
+        offsets, weights = cell_nodes(2, pitch)
+        pole = np.abs(goal[:, 0]) >= 90.0
+        logs = []
+        for offset, weight in zip(offsets, weights, strict=True):
+            node = goal + np.where(pole[:, None], offset * [1.0, 360.0 / pitch], offset)  # a pole's cell is a cap
+            inside = np.abs(node[:, 0]) <= 90.0
+            node = np.clip(node, [-90.0, -720.0], [90.0, 720.0])
+            angle = metric(start, node) / metric.radius
+            width = np.cos(np.radians(node[:, 0]))
+            with np.errstate(divide="ignore"):
+                logs.append(
+                    np.where(inside, np.log(weight * width) + log_seen(angle, metric.radius / self.sigma), -np.inf)
+                )
+        area = 2.0 * np.log(np.radians(pitch)) + np.where(pole, np.log(360.0 / pitch), 0.0)
+        return np.asarray(np.logaddexp.reduce(np.array(logs), axis=0) + area)
+
+
+def log_seen(angle: Floats, scale: float) -> Floats:
+    """Return ln of the density, per solid angle, of where N((0, 0, scale), 1) is seen at this angle from its centre.
+
+    1 / (2 pi) exp(-(scale sin t)^2 / 2) ((1 + c^2) Phi(c) + c phi(c)) with c = scale cos t.
+    """
+    from scipy.special import log_ndtr
+
+    c = scale * np.cos(angle)
+    log_phi = -0.5 * c * c - 0.5 * math.log(2.0 * math.pi)
+    ahead = np.log1p(c * c) + log_ndtr(c)
+    # behind the centre the two nearly cancel: (1 + c^2) Phi(c) + c phi(c) is about 2 phi(c) / |c|^3 there
+    behind = log_phi + math.log(2.0) - 3.0 * np.log(np.maximum(np.abs(c), 1.0))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        whole = ahead + np.log1p(c * np.exp(np.minimum(log_phi - ahead, 700.0)))
+    return np.asarray(
+        -0.5 * np.square(scale * np.sin(angle)) - math.log(2.0 * math.pi) + np.where(c > -20.0, whole, behind)
+    )
+
+
+def seen_mean(reach: float) -> float:
+    """Return the mean angle in radians at which normal noise of standard deviation `reach` (in radii) is seen."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(120)
+    places, shares = np.polynomial.legendre.leggauss(200)
+    size = 7.0 * (places + 1.0)  # a normal pair is longer than 14 with a chance of e^-98
+    mass = 7.0 * shares * size * np.exp(-0.5 * size * size)
+    aside, up = reach * size[:, None], 1.0 + reach * nodes[None, :]
+    return float((np.arctan2(aside, up) * mass[:, None] * weights[None, :]).sum() / math.sqrt(2.0 * math.pi))
+
+
+def seen_quantile(reach: float, level: float) -> float:
+    """Return an angle in radians that noise of standard deviation `reach` (in radii) keeps with a chance of `level`.
+
+    By the height above the centre, c = 1 + reach h with h normal: seen at less than t where the part along the ground
+    is shorter than c tan(t), which has the chance 1 - exp(-(c tan(t) / reach)^2 / 2); beyond 90 degrees below zero.
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(180)
+    up, mass = 1.0 + reach * nodes, weights / math.sqrt(2.0 * math.pi)
+
+    def within(angle: float) -> float:
+        half = up * math.tan(angle) / reach if angle != math.pi / 2 else np.where(up > 0, np.inf, 0.0)
+        if angle <= math.pi / 2:
+            chance = np.where(up > 0, -np.expm1(-0.5 * half * half), 0.0)
+        else:
+            chance = np.where(up > 0, 1.0, np.exp(-0.5 * half * half))
+        return float((chance * mass).sum())
+
+    low, high = 0.0, math.pi
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if within(middle) >= level else (middle, high)
+    return high * (1.0 + 1e-9) if reach < 0.05 else min(math.pi, high * 1.01)  # quadrature across a step is coarser
+
+
+def _distribution(mechanism: SphericalGaussian) -> Distribution:
+    density = {
+        "formula": "the place as a point in space plus N(0, sigma^2) in each of three coordinates, seen from the "
+        "centre of the Earth, put on the nearest point of the lattice",
+        "sigma": mechanism.sigma,
+        "per": f"sigma in {mechanism.inputs.unit}",
+        "distance": "d / sigma has nearly the law of Rayleigh while sigma is small beside the Earth",
+    }
+    reach = cell_reach(mechanism.guarantee.metric, 2, mechanism.lattice.pitch)
+    return Distribution(density, lattice_words(mechanism, reach, "degrees"))
+
+
+def _loss(mechanism: SphericalGaussian, _: Any) -> Figures:
+    radius = mechanism._metric.radius
+    return Figures(radius * seen_mean(mechanism.sigma / radius))
+
+
+def _bins(mechanism: SphericalGaussian) -> Heights:
+    metric, radius = mechanism.inputs.metric, mechanism._metric.radius
+
+    def density(places: Floats, points: Floats) -> Floats:
+        apart = metric(places[:, None, :], points[None, :, :])
+        return np.asarray(np.exp(log_seen(apart / radius, radius / mechanism.sigma)) * per_degree(points))
+
+    return Heights(density, 1.0 / mechanism.sigma, smooth=True, ends=(90.0, 180.0))
+
+
+MECHANISMS.declare(
+    Kind(
+        SphericalGaussian,
+        "spherical-gaussian",
+        "normal noise for any place on Earth; its promise is concentrated, not pure",
+        NORMAL,
+        since=2,
+        read=gaussian_fields,
+        make=on_lattice(SphericalGaussian),
+        promise="concentrated",
+        accuracy=gaussian_accuracy,
+        distribution=_distribution,
+        loss=_loss,
+        bins=_bins,
+    )
+)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -19,12 +21,26 @@ ROUNDING = 1e-12  # the laws are sums of 2^n products, a few ulp each: logarithm
 CLEARLY = 1.0 + 1e-6
 
 
-def judge_cells(mechanism: InterpolatedMechanism | StreetMechanism, claim: Claim) -> AuditReport:
+Cells = InterpolatedMechanism | StreetMechanism
+Pairs = tuple[Floats, Floats]
+
+
+def judge_box(mechanism: InterpolatedMechanism, claim: Claim) -> AuditReport:
+    """Judge every cell of a box."""
+    return _judge(mechanism, claim, _within_box)
+
+
+def judge_streets(mechanism: StreetMechanism, claim: Claim) -> AuditReport:
+    """Judge every street."""
+    return _judge(mechanism, claim, _along_street)
+
+
+def _judge(mechanism: Cells, claim: Claim, worst: Callable[[Any, Proof], Pairs]) -> AuditReport:
     """Prove the constant of the stored laws; where it is above the claim, look for two points that show the leak."""
     proof = prove(mechanism)
     witness, reached = None, 0.0
     if not proof.epsilon <= claim.epsilon:
-        witness, reached = _worst_of_cell(mechanism, proof, claim.slack)
+        witness, reached = _worst_of_cell(mechanism, worst(mechanism, proof), claim.slack)
     return AuditReport(
         claimed=claim.epsilon,
         epsilon=proof.epsilon,
@@ -37,14 +53,9 @@ def judge_cells(mechanism: InterpolatedMechanism | StreetMechanism, claim: Claim
     )
 
 
-def _worst_of_cell(
-    mechanism: InterpolatedMechanism | StreetMechanism, proof: Proof, slack: float
-) -> tuple[Witness | None, float]:
+def _worst_of_cell(mechanism: Cells, pairs: Pairs, slack: float) -> tuple[Witness | None, float]:
     """Return the pair of points of the worst cell that leaks most per distance, and how much that is."""
-    if isinstance(mechanism, StreetMechanism):
-        left, right = _along_street(mechanism, proof)
-    else:
-        left, right = _within_box(mechanism, proof)
+    left, right = pairs
     apart = mechanism.inputs.metric(left, right)
     left, right, apart = (part[apart > 0] for part in (left, right, apart))
     if not apart.size:
@@ -95,5 +106,5 @@ def _along_street(mechanism: StreetMechanism, proof: Proof) -> tuple[Floats, Flo
     return np.concatenate(left), np.concatenate(right)
 
 
-def _coordinates(mechanism: InterpolatedMechanism | StreetMechanism, report: int) -> tuple[float | str, ...]:
+def _coordinates(mechanism: Cells, report: int) -> tuple[float | str, ...]:
     return tuple(mechanism.outputs.coordinates[report].ravel().tolist())

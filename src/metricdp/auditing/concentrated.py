@@ -16,14 +16,18 @@ from metricdp.arrays import Floats, as_positive, as_stochastic
 from metricdp.auditing.divergences import largest_rho
 from metricdp.auditing.exact import within
 from metricdp.auditing.judging import distances_of
-from metricdp.auditing.leakage import normalised, refuse_large
+from metricdp.auditing.leakage import has_rows, normalised, refuse_large
 from metricdp.auditing.report import Verdict
 from metricdp.cards import card
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import (
+    MECHANISMS,
     ConcentratedGuarantee,
     FiniteMechanism,
     GaussianNoise,
+    KernelMechanism,
+    LocalMechanism,
+    MatrixMechanism,
     Mechanism,
     SphericalGaussian,
 )
@@ -31,7 +35,6 @@ from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
 from metricdp.rendering import printable
 from metricdp.units import round_down
 
-Gaussian = GaussianNoise | SphericalGaussian
 SAMPLERS = (
     "the law of a sampler is not known, and its Renyi divergences are averages that the rarest reports decide, which "
     "no draws show: give a mechanism or a matrix. mdp.audit_sampler bets on pure claims."
@@ -131,23 +134,45 @@ def audit_concentrated(
         return _judged(matrix / matrix.sum(axis=1, keepdims=True), apart, claimed)
     if metric is not None or points is not None or distances is not None:
         raise InvalidInput("a mechanism brings its own secrets: leave `metric`, `points` and `distances` out.")
-    if isinstance(mechanism, Gaussian):
-        return judge_gaussian(mechanism, mechanism.guarantee.rho if claimed is None else claimed)
-    if not isinstance(mechanism, FiniteMechanism):
-        raise InvalidInput(
-            f"the divergences of a {type(mechanism).__name__} are not computed: mdp.concentrated(mechanism) says what "
-            "its pure promise is worth."
-        )
+    found: ConcentratedReport = MECHANISMS.facet("audit_concentrated", mechanism)(mechanism, claimed)
+    return found
+
+
+def _judge_table(mechanism: FiniteMechanism, claimed: float | None) -> ConcentratedReport:
     refuse_large(mechanism, "its Renyi divergences")
     apart = within(mechanism.inputs.distances, mechanism.guarantee.radius)
     return _judged(normalised(mechanism), apart, claimed)
 
 
-def judge_gaussian(mechanism: Gaussian, claimed: float) -> ConcentratedReport:
-    """Compare sigma with what the theorem asks for: the divergence of N(x, s^2) and N(x', s^2) is a d^2 / (2 s^2)."""
+def _judge_gaussian(mechanism: GaussianNoise, claimed: float | None) -> ConcentratedReport:
+    """Secrets show rho, but for what the lattice hides of a d^2, which falls as h / d with the distance."""
     metric = mechanism.inputs.metric
-    spherical = isinstance(mechanism, SphericalGaussian)
-    fits = isinstance(metric, Haversine) if spherical else isinstance(metric, Mahalanobis) or _is_euclidean(mechanism)
+    euclidean = isinstance(metric, Lp) and (metric.p == 2.0 or mechanism.inputs.dimension == 1)
+    return _normal(mechanism, claimed, isinstance(metric, Mahalanobis) or euclidean, 1.0 - 1e-6, "")
+
+
+def _judge_spherical(mechanism: SphericalGaussian, claimed: float | None) -> ConcentratedReport:
+    """On the Earth distances end, so that near secrets have to show rho.
+
+    A fine lattice (h below sigma / 10) hides less than h^2 / 12 sigma^2 of them, and looking from the centre
+    sigma^2 / R^2.
+    """
+    metric, sigma = mechanism.inputs.metric, mechanism.sigma
+    if not isinstance(metric, Haversine):
+        return _normal(mechanism, claimed, False, 0.0, "")
+    fine = mechanism.lattice.pitch * metric.degree <= sigma / 10.0 and sigma <= metric.radius / 20.0
+    where = ", added in space where no chord is longer than the great circle"
+    return _normal(mechanism, claimed, True, 0.99 if fine else 0.0, where)
+
+
+def _normal(
+    mechanism: GaussianNoise | SphericalGaussian, claimed: float | None, fits: bool, shown: float, where: str
+) -> ConcentratedReport:
+    """Compare sigma with what the theorem asks for: the divergence of N(x, s^2) and N(x', s^2) is a d^2 / (2 s^2).
+
+    `shown` is which share of rho secrets show for certain, in spite of the lattice.
+    """
+    metric = mechanism.inputs.metric
     promised = mechanism.guarantee.metric
     obstacle = ""
     if not fits:
@@ -155,31 +180,15 @@ def judge_gaussian(mechanism: Gaussian, claimed: float) -> ConcentratedReport:
     elif not (promised is metric or promised == metric):
         obstacle = "The promise is in another metric than the secrets, so that it says nothing about them."
     kept = -round_down(-1 / (2 * Fraction(mechanism.sigma) ** 2))
-    where = ", added in space where no chord is longer than the great circle" if spherical else ""
     return ConcentratedReport(
-        claimed=claimed,
+        claimed=mechanism.guarantee.rho if claimed is None else claimed,
         rho=kept,
-        reached=0.0 if obstacle else kept * _shown(mechanism),
+        reached=0.0 if obstacle else kept * shown,
         basis="theorem",
         method=f"normal noise of standard deviation {mechanism.sigma:.6g} around the secret itself{where}, put on a "
         f"lattice of pitch {mechanism.lattice.pitch:g} by bounds that are proven",
         obstacle=obstacle,
     )
-
-
-def _shown(mechanism: Gaussian) -> float:
-    """Return which share of rho secrets show for certain, in spite of the lattice.
-
-    In a plane the lattice moves a report by h, and what it hides of a d^2 falls as h / d with the distance. On the
-    Earth distances end: there a fine lattice (h below sigma / 10) hides less than h^2 / 12 sigma^2 of near secrets,
-    and looking from the centre sigma^2 / R^2.
-    """
-    if not isinstance(mechanism, SphericalGaussian):
-        return 1.0 - 1e-6
-    metric = mechanism.inputs.metric
-    assert isinstance(metric, Haversine)
-    fine = mechanism.lattice.pitch * metric.degree <= mechanism.sigma / 10.0 and mechanism.sigma <= metric.radius / 20.0
-    return 0.99 if fine else 0.0
 
 
 def concentrated(mechanism: Mechanism) -> ConcentratedGuarantee:
@@ -202,7 +211,7 @@ def concentrated(mechanism: Mechanism) -> ConcentratedGuarantee:
         )
     rho = -round_down(-(Fraction(promise.epsilon) ** 2) / 2)
     basis = promise.basis
-    if isinstance(mechanism, FiniteMechanism) and len(mechanism.inputs) <= MOST_EXACT:
+    if has_rows(mechanism) and len(mechanism.inputs) <= MOST_EXACT:
         found = audit_concentrated(mechanism).rho
         if 0.0 < found < rho:
             rho, basis = found, "certificate"
@@ -220,7 +229,7 @@ def delta_at(mechanism: Mechanism, distance: float, epsilon: float) -> float:
     """
     if isinstance(mechanism.guarantee, ConcentratedGuarantee):
         return mechanism.guarantee.delta_at(distance, epsilon)
-    if not isinstance(mechanism, FiniteMechanism):
+    if not has_rows(mechanism):
         raise NotPure(
             f"delta of a {type(mechanism).__name__} is not computed: its promise is pure, and delta is 0 at epsilon "
             "times the distance."
@@ -235,11 +244,6 @@ def delta_at(mechanism: Mechanism, distance: float, epsilon: float) -> float:
         if near.size:
             worst = max(worst, float(np.maximum(law[i] - factor * law[near], 0.0).sum(axis=1).max()))
     return min(1.0, worst + 4.0 * law.shape[1] * 2.0**-53) if worst else 0.0
-
-
-def _is_euclidean(mechanism: Gaussian) -> bool:
-    metric = mechanism.inputs.metric
-    return isinstance(metric, Lp) and (metric.p == 2.0 or mechanism.inputs.dimension == 1)
 
 
 def _judged(law: Floats, apart: Floats, claimed: float | None) -> ConcentratedReport:
@@ -258,3 +262,10 @@ def _judged(law: Floats, apart: Floats, claimed: float | None) -> ConcentratedRe
         pairs=count,
         obstacle=obstacle,
     )
+
+
+MECHANISMS.register(GaussianNoise, audit_concentrated=_judge_gaussian)
+MECHANISMS.register(SphericalGaussian, audit_concentrated=_judge_spherical)
+MECHANISMS.register(MatrixMechanism, audit_concentrated=_judge_table)
+MECHANISMS.register(LocalMechanism, audit_concentrated=_judge_table)
+MECHANISMS.register(KernelMechanism, audit_concentrated=_judge_table)

@@ -1,11 +1,8 @@
 """The one judge: a mechanism of any kind, built, loaded or foreign, or anyone's matrix.
 
-`judge` is dispatched by the type of the mechanism. A new kind brings its own judgement with one line,
-
-    judge.register(MyMechanism, judge_mine)         judge_mine(mechanism, claim) -> AuditReport
-
-which has to follow from the numbers that are sampled, never from what the mechanism says about itself. A kind that
-nobody registered is judged by its densities, which can only refute.
+The kind of a mechanism says how it is audited: `Kind(..., audit=...)`, a function (mechanism, claim) -> AuditReport. It
+has to follow from the numbers that are sampled, never from what the mechanism says of itself. A kind without one is
+judged by its densities, which can only refute. What nobody declared can be registered alone, `judge.register(Mine, f)`.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats, as_matrix, as_points, as_positive, as_stochastic
-from metricdp.auditing.cells import judge_cells
+from metricdp.auditing.cells import judge_box, judge_streets
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.densities import judge_densities
 from metricdp.auditing.exact import audit_matrix
@@ -34,9 +31,11 @@ from metricdp.auditing.theorem import (
     judge_noise,
     judge_outline,
     judge_projected,
+    judge_spherical,
 )
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    MECHANISMS,
     BagLaplace,
     ConcentratedGuarantee,
     DirectionNoise,
@@ -102,8 +101,11 @@ def audit(
 
 @singledispatch
 def judge(mechanism: Any, claim: Claim) -> AuditReport:
-    """Judge a mechanism against a claim; this is for the kinds that nobody registered."""
-    return judge_densities(mechanism, claim)
+    """Judge a mechanism against a claim, by the audit of its kind or else by its densities."""
+    if not MECHANISMS.has("audit", mechanism):
+        return judge_densities(mechanism, claim)
+    found: AuditReport = MECHANISMS.facet("audit", mechanism)(mechanism, claim)
+    return found
 
 
 def _judged(mechanism: Mechanism, claim: Claim) -> AuditReport:
@@ -198,22 +200,22 @@ def _judge_gaussian(mechanism: GaussianNoise | SphericalGaussian, claim: Claim) 
     )
 
 
-judge.register(GaussianNoise, _judge_gaussian)
-judge.register(SphericalGaussian, _judge_gaussian)
-judge.register(MatrixMechanism, _judge_matrix)
-judge.register(LocalMechanism, judge_local)
-judge.register(KernelMechanism, judge_kernel)
-judge.register(InterpolatedMechanism, judge_cells)
-judge.register(StreetMechanism, judge_cells)
-judge.register(VectorLaplace, judge_noise)
-judge.register(SphericalLaplace, judge_noise)
-judge.register(DirectionNoise, judge_direction)
-judge.register(HyperbolicLaplace, judge_hyperbolic)
-judge.register(BagLaplace, judge_bag)
-judge.register(OutlineLaplace, judge_outline)
-judge.register(ProjectedLaplace, judge_projected)
-judge.register(NearestMechanism, judge_nearest)
-judge.register(ProductMechanism, _judge_product)
+MECHANISMS.register(GaussianNoise, audit=_judge_gaussian)
+MECHANISMS.register(SphericalGaussian, audit=_judge_gaussian)
+MECHANISMS.register(MatrixMechanism, audit=_judge_matrix)
+MECHANISMS.register(LocalMechanism, audit=judge_local)
+MECHANISMS.register(KernelMechanism, audit=judge_kernel)
+MECHANISMS.register(ProductMechanism, audit=_judge_product)
+MECHANISMS.register(InterpolatedMechanism, audit=judge_box)
+MECHANISMS.register(StreetMechanism, audit=judge_streets)
+MECHANISMS.register(VectorLaplace, audit=judge_noise)
+MECHANISMS.register(SphericalLaplace, audit=judge_spherical)
+MECHANISMS.register(DirectionNoise, audit=judge_direction)
+MECHANISMS.register(HyperbolicLaplace, audit=judge_hyperbolic)
+MECHANISMS.register(BagLaplace, audit=judge_bag)
+MECHANISMS.register(OutlineLaplace, audit=judge_outline)
+MECHANISMS.register(ProjectedLaplace, audit=judge_projected)
+MECHANISMS.register(NearestMechanism, audit=judge_nearest)
 
 
 def distances_of(size: int, metric: Metric | None, points: Any, distances: Any) -> Floats:

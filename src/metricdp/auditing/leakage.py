@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -10,10 +12,15 @@ from metricdp.auditing.densities import continuous_violations
 from metricdp.auditing.exact import within
 from metricdp.auditing.kernels import blocks_of
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import FiniteMechanism, Guarantee, KernelMechanism, Mechanism
+from metricdp.mechanisms import MECHANISMS, FiniteMechanism, Guarantee, KernelMechanism, Mechanism
 from metricdp.mechanisms.local import MOST_DENSE
 
 COUNT_TOLERANCE = 1e-9  # relative: a ratio above epsilon * (1 + 1e-9) is a violation, with no absolute slack
+
+
+def has_rows(mechanism: object) -> TypeGuard[FiniteMechanism]:
+    """Tell whether a mechanism between finite spaces knows the probabilities of its reports."""
+    return MECHANISMS.has("rows", mechanism)
 
 
 def normalised(mechanism: FiniteMechanism) -> Floats:
@@ -28,7 +35,7 @@ def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple
     infinite, two zeros as nothing. A finite mechanism is judged at every unordered pair, a continuous one at random
     and adversarial pairs (`continuous_violations`).
     """
-    if not isinstance(mechanism, FiniteMechanism):
+    if not has_rows(mechanism):
         found = continuous_violations(mechanism, epsilon=epsilon)
         return found.share, found.worst
     limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
@@ -132,7 +139,7 @@ def refuse_large(mechanism: FiniteMechanism, what: str) -> None:
 
 def refuse_endless(mechanism: Mechanism, what: str) -> None:
     """Refuse what is computed over a list of secrets, where they are points anywhere."""
-    if not isinstance(mechanism, FiniteMechanism):
+    if not has_rows(mechanism):
         raise InvalidInput(
             f"{what} is computed over a list of secrets, and those of a {type(mechanism).__name__} lie anywhere. How "
             "far its reports go is in `certificate.loss`, on average, and in mdp.accuracy_radius"

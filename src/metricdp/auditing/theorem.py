@@ -21,9 +21,11 @@ from metricdp.auditing.claim import Claim
 from metricdp.auditing.densities import density_leakage
 from metricdp.auditing.report import AuditReport
 from metricdp.mechanisms import (
+    MECHANISMS,
     BagLaplace,
     DirectionNoise,
     HyperbolicLaplace,
+    Mechanism,
     NearestMechanism,
     OutlineLaplace,
     ProjectedLaplace,
@@ -38,21 +40,28 @@ NUMERIC = 1e-6  # relative: densities are integrals over cells, by quadrature
 CLEARLY = 0.99  # below this share of what is needed a promise is broken, whatever rounding and curvature do
 
 
-def judge_noise(mechanism: VectorLaplace | SphericalLaplace, claim: Claim) -> AuditReport:
+def judge_noise(mechanism: VectorLaplace, claim: Claim) -> AuditReport:
     """Compare rate and slack with what the theorem asks for, and the densities with both at some pairs."""
-    metric, rate, pitch = mechanism.inputs.metric, mechanism.epsilon, mechanism.lattice.pitch
-    spherical = isinstance(mechanism, SphericalLaplace)
-    fits = isinstance(metric, Haversine) if spherical else isinstance(metric, Lp | Mahalanobis)
-    if not fits:
-        return _unfounded(claim, f"This noise does not belong to the metric {type(metric).__name__}.")
-    if spherical and abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
+    if not isinstance(mechanism.inputs.metric, Lp | Mahalanobis):
+        return _foreign(mechanism, claim)
+    return _around(mechanism, claim, math.inf)
+
+
+def judge_spherical(mechanism: SphericalLaplace, claim: Claim) -> AuditReport:
+    """The same on the Earth, where distances end and the poles must lie on the lattice."""
+    metric, pitch = mechanism.inputs.metric, mechanism.lattice.pitch
+    if not isinstance(metric, Haversine):
+        return _foreign(mechanism, claim)
+    if abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
         return _unfounded(claim, f"The poles do not lie on a lattice of pitch {pitch:g}.")
-    widest = math.pi * metric.radius if isinstance(metric, Haversine) else math.inf
+    return _around(mechanism, claim, math.pi * metric.radius)
+
+
+def _around(mechanism: VectorLaplace | SphericalLaplace, claim: Claim, widest: float) -> AuditReport:
+    rate = mechanism.epsilon
     broken = (rate - claim.epsilon) * widest * CLEARLY > claim.slack if rate > claim.epsilon else False
-    return _founded(
-        mechanism, claim, f"density proportional to exp(-{rate:.6g} d) with one normaliser around the secret itself",
-        broken=broken,
-    )  # fmt: skip
+    law = f"density proportional to exp(-{rate:.6g} d) with one normaliser around the secret itself"
+    return _founded(mechanism, claim, law, broken=broken)
 
 
 def judge_direction(mechanism: DirectionNoise, claim: Claim) -> AuditReport:
@@ -98,8 +107,7 @@ def _founded(
 
 def judge_bag(mechanism: BagLaplace, claim: Claim) -> AuditReport:
     """The noise of every vector is judged alone; a bag is a sum over orders, each with the bound of a pairing."""
-    part = mechanism.part
-    found = judge_hyperbolic(part, claim) if isinstance(part, HyperbolicLaplace) else judge_noise(part, claim)
+    found: AuditReport = MECHANISMS.facet("audit", mechanism.part)(mechanism.part, claim)
     return replace(
         found,
         method=f"every one of {mechanism.count} vectors: {found.method}; their order is not told, so any pairing of "
@@ -134,7 +142,7 @@ def judge_nearest(mechanism: NearestMechanism, claim: Claim) -> AuditReport:
     """The promise is that of the noise: the search for the nearest vector is post-processing, and may hide more."""
     metric = mechanism.inputs.metric
     if not isinstance(metric, Lp | Mahalanobis | Hyperbolic):
-        return _unfounded(claim, f"This noise does not belong to the metric {type(metric).__name__}.")
+        return _foreign(mechanism, claim)
     return AuditReport(
         claimed=claim.epsilon,
         epsilon=mechanism.epsilon,
@@ -142,6 +150,10 @@ def judge_nearest(mechanism: NearestMechanism, claim: Claim) -> AuditReport:
         method=f"density proportional to exp(-{mechanism.epsilon:.6g} d), then the nearest vector: post-processing",
         slack=claim.slack,
     )
+
+
+def _foreign(mechanism: Mechanism, claim: Claim) -> AuditReport:
+    return _unfounded(claim, f"This noise does not belong to the metric {type(mechanism.inputs.metric).__name__}.")
 
 
 def _unfounded(claim: Claim, obstacle: str) -> AuditReport:

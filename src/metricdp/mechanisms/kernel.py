@@ -179,5 +179,6 @@ MECHANISMS.declare(
         make=_kernel,
         effort=_every_distance,
         distribution=lambda one: stored(FORMULA),
+        rows=lambda one, codes: one.rows(codes),
     )
 )

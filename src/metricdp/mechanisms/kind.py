@@ -10,7 +10,7 @@ registered from there, as auditing does it for what follows from its proofs:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,6 +41,8 @@ REFUSALS = {
     "loss": "what a {kind} costs follows from no formula: its certificate states it.",
     "bins": "reports of {kind} are decoded on the line, in the plane and on the Earth only; put them on a finite space "
     "first (mdp.madlib, mdp.exponential).",
+    "rows": "the probabilities of the reports of a {kind} are not listed: its secrets lie anywhere, or its law has no "
+    "closed form.",
     "effort": "what judging a {kind} takes was not declared: it is taken as little.",
 }
 
@@ -111,6 +113,7 @@ class Kind(Declaration):
         rescale: (mechanism) -> a function from epsilon (rho) to the same mechanism at it; draws are never scaled.
         loss: (mechanism, spend) -> Figures, or None where measuring takes too long or no metric does it.
         bins: (mechanism) -> Heights.
+        rows: (mechanism, codes of secrets) -> the probabilities of all reports, between finite spaces.
         effort: (fields) -> Effort of the audit, as for every declaration.
     """
 
@@ -121,25 +124,42 @@ class Kind(Declaration):
     rescale: Facet | None = None
     loss: Facet | None = None
     bins: Facet | None = None
+    rows: Facet | None = None
 
 
 class Kinds(Registry):
     """All kinds of mechanism, by name and by class."""
 
-    def kind(self, mechanism: object) -> Declaration | None:
-        """Return the kind of a mechanism: that of its class, or of the nearest class that it extends."""
-        known = {entry.thing: entry for entry in self}
-        return next((known[one] for one in type(mechanism).__mro__ if one in known), None)
+    def __init__(self, sort: str) -> None:
+        self._registered: dict[type, dict[str, Facet]] = {}
+        super().__init__(sort)
 
     def register(self, type: type, /, **facets: Facet) -> None:
-        """Add facets to a kind; a facet that it has already is not replaced."""
+        """Add facets to a declared kind, from a package above; one that it has already is not replaced."""
         entry = next((one for one in self if one.thing is type), None)
         if not isinstance(entry, Kind):
             raise InvalidInput(f"{type.__name__} is no declared kind of mechanism: declare it as a `Kind` first.")
         taken = [name for name in facets if getattr(entry, name) is not None]
         if taken:
             raise InvalidInput(f"the {self.sort} {entry.name!r} has its {taken[0]} already.")
-        self._entries[entry.name] = replace(entry, **facets)  # type: ignore[arg-type]
+        self._registered.setdefault(type, {}).update(facets)
+
+    def _whole(self, entry: Declaration) -> Declaration:
+        added: dict[str, Any] = self._registered.get(entry.thing, {})
+        return replace(entry, **added) if added else entry
+
+    def __iter__(self) -> Iterator[Declaration]:
+        return (self._whole(entry) for entry in super().__iter__())
+
+    def named(self, name: str) -> Declaration:
+        """Return the kind of a name, as every catalogue does."""
+        return self._whole(super().named(name))
+
+    def kind(self, mechanism: object) -> Declaration | None:
+        """Return the kind of a mechanism: that of its class, or of the nearest class that it extends."""
+        known = {entry.thing: entry for entry in super().__iter__()}
+        found = next((known[one] for one in type(mechanism).__mro__ if one in known), None)
+        return None if found is None else self._whole(found)
 
     def has(self, name: str, mechanism: object) -> bool:
         """Tell whether the kind of a mechanism has a facet."""

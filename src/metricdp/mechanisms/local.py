@@ -230,6 +230,14 @@ def _every_near_pair(stored: Any) -> Effort:
 FORMULA = "Pr[report k | secret i] = w[i, k] / sum_k w[i, k]; w[i, k] = the stored value, else background[k]"
 
 
+def _rows(mechanism: LocalMechanism, codes: Integers) -> Floats:
+    rows = np.tile(mechanism.background.astype(np.float64), (len(codes), 1))
+    for row, code in zip(rows, codes, strict=True):
+        stored = slice(int(mechanism.starts[code]), int(mechanism.starts[code + 1]))
+        row[mechanism.columns[stored]] = mechanism.values[stored]
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
 MECHANISMS.declare(
     Kind(
         LocalMechanism,
@@ -248,5 +256,6 @@ MECHANISMS.declare(
         make=unpacked,
         effort=_every_near_pair,
         distribution=lambda one: stored(FORMULA),
+        rows=_rows,
     )
 )

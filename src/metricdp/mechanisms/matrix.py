@@ -109,6 +109,11 @@ def _matrix(**fields: Any) -> MatrixMechanism:
 FORMULA = "Pr[report k | secret i] = matrix[i, k] / sum_k matrix[i, k]"
 
 
+def _rows(mechanism: MatrixMechanism, codes: Integers) -> Floats:
+    rows = mechanism.matrix[codes]
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
 MECHANISMS.declare(
     Kind(
         MatrixMechanism,
@@ -118,5 +123,6 @@ MECHANISMS.declare(
         make=_matrix,
         effort=_every_pair,
         distribution=lambda one: stored(FORMULA),
+        rows=_rows,
     )
 )

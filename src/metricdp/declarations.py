@@ -146,6 +146,11 @@ class Declaration:
     effort: Callable[..., Effort] | None = None
     promise: Literal["pure", "concentrated"] = "pure"
 
+    @property
+    def holds_table(self) -> bool:
+        """Whether files hold a matrix of probabilities of it."""
+        return any(isinstance(one, Table) for one in self.fields.values())
+
     def values_of(self, thing: Any) -> Mapping[str, Any]:
         """Return the fields of a thing."""
         return {name: getattr(thing, name) for name in self.fields} if self.read is None else self.read(thing)

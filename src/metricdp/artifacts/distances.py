@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from metricdp.artifacts.codecs import Encoder
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import LocalMechanism, MatrixMechanism, Mechanism
+from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import Lp, Metric, Precomputed
 from metricdp.spaces import FiniteSpace
 
 
-def with_distances(mechanism: Mechanism) -> Mechanism:
+def with_distances(mechanism: Any) -> Any:
     """Return a table whose metric is somebody's own function with `Precomputed` distances; any other as it is.
 
     The law and the promise stay: the distances are the very numbers that the promise was certified with. What tables
     hold is looked up by its coordinates, as before; how far others lie from it, in that metric, the file does not know.
     """
-    if not isinstance(mechanism, MatrixMechanism | LocalMechanism) or (
-        _fits(mechanism.inputs) and _fits(mechanism.outputs)
-    ):
+    if not MECHANISMS.has("rows", mechanism) or (_fits(mechanism.inputs) and _fits(mechanism.outputs)):
         return mechanism
     inputs = _measured(mechanism.inputs)
     outputs = inputs if mechanism.outputs is mechanism.inputs else _measured(mechanism.outputs)

@@ -14,26 +14,11 @@ from typing import Any
 import numpy as np
 
 from metricdp.artifacts.limits import Budget
-from metricdp.auditing.loss import SOON, distance_losses
-from metricdp.design.directions import von_mises_fisher
-from metricdp.design.gaussian import gaussian
-from metricdp.design.laplace import laplace
+from metricdp.auditing.loss import figures_of
 from metricdp.errors import CorruptFile
-from metricdp.mechanisms import (
-    BagLaplace,
-    Certificate,
-    DirectionNoise,
-    GaussianNoise,
-    HyperbolicLaplace,
-    KernelMechanism,
-    MatrixMechanism,
-    NearestMechanism,
-    ProductMechanism,
-    SphericalGaussian,
-    SphericalLaplace,
-    VectorLaplace,
-)
-from metricdp.metrics import Lp, measurable, measuring, width_of
+from metricdp.mechanisms import Certificate
+from metricdp.mechanisms.kind import Figures
+from metricdp.mechanisms.product import parts_of
 
 SAME = 1e-6  # relative: two ways to compute one number
 UNVERIFIED = ("loss", "lower_bound")
@@ -44,71 +29,23 @@ def with_verified_figures(mechanism: Any, budget: Budget, *, judged: bool = True
     certificate: Certificate = mechanism.certificate
     if not judged or mechanism.guarantee.basis == "none":
         return replace(mechanism, certificate=replace(certificate, stated=UNVERIFIED))
-    if isinstance(mechanism, ProductMechanism):
-        parts = tuple(with_verified_figures(part, budget) for part in mechanism.parts)
+    parts = tuple(with_verified_figures(part, budget) for part in parts_of(mechanism) if part is not mechanism)
+    if parts:
         stated = _product(certificate, parts)
         return replace(mechanism, parts=parts, certificate=replace(certificate, stated=stated))
-    if isinstance(mechanism, MatrixMechanism):
-        stated = _table(mechanism, budget)
-    elif isinstance(mechanism, KernelMechanism):
-        stated = _kernel(mechanism, budget)
-    elif isinstance(mechanism, GaussianNoise | SphericalGaussian):
-        stated = _normal(mechanism)
-    elif isinstance(mechanism, VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace):
-        stated = _noise(mechanism)
-    else:  # nearest words: the bound of the loss was computed again when the mechanism was made
-        stated = () if isinstance(mechanism, NearestMechanism) else UNVERIFIED
+    stated = _unverified(certificate, figures_of(mechanism, budget.spend))
     return replace(mechanism, certificate=replace(certificate, stated=stated))
 
 
-def _table(mechanism: MatrixMechanism, budget: Budget) -> tuple[str, ...]:
-    inputs, outputs, certificate = mechanism.inputs, mechanism.outputs, mechanism.certificate
-    if inputs.points.shape[1:] != outputs.points.shape[1:] or inputs.points.dtype.kind != outputs.points.dtype.kind:
+def _unverified(stated: Certificate, found: Figures | None) -> tuple[str, ...]:
+    """Return which figures of a certificate are not those that were found, and refuse a loss that cannot be."""
+    if found is None:
         return UNVERIFIED
-    if not measurable(inputs.metric, outputs.points).all():  # histories in codes, reports in degrees
+    if not _same(stated.loss, found.loss):
+        if found.formula:
+            raise CorruptFile("the loss it states is not that of its noise")
         return UNVERIFIED
-    budget.spend(measuring(inputs.metric, len(inputs), len(outputs), width_of(inputs.points)), "its loss")
-    apart = inputs.distances_to(outputs)
-    losses = (mechanism.matrix * apart).sum(axis=1) / mechanism.matrix.sum(axis=1)
-    least = apart.min(axis=1)  # what no mechanism with these reports goes below
-    worst = certificate.objective == "worst"
-    if not _same(certificate.loss, float(losses.max() if worst else losses.mean())):
-        return UNVERIFIED
-    trivial = float(least.max() if worst else least.mean())
-    return () if certificate.lower_bound <= trivial * (1.0 + SAME) else ("lower_bound",)
-
-
-def _kernel(mechanism: KernelMechanism, budget: Budget) -> tuple[str, ...]:
-    """Judge the loss of a small vocabulary; of a large one it takes as long as the audit, which is remembered."""
-    space, certificate = mechanism.space, mechanism.certificate
-    if len(space) > SOON or certificate.objective == "worst":
-        return UNVERIFIED
-    budget.spend(measuring(space.metric, len(space), len(space), width_of(space.points)), "its loss")
-    if not _same(certificate.loss, float(distance_losses(mechanism).mean())):
-        return UNVERIFIED
-    return () if certificate.lower_bound <= 0.0 else ("lower_bound",)
-
-
-def _noise(
-    mechanism: VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace,
-) -> tuple[str, ...]:
-    space = mechanism.inputs
-    make = von_mises_fisher if isinstance(mechanism, DirectionNoise) and isinstance(space.metric, Lp) else laplace
-    honest = make(space.metric, mechanism.epsilon, dimension=space.dimension, pitch=mechanism.lattice.pitch)
-    if not _same(mechanism.certificate.loss, honest.certificate.loss):
-        raise CorruptFile("the loss it states is not that of its noise")
-    same = mechanism.certificate.lower_bound <= honest.certificate.lower_bound * (1.0 + SAME)
-    return () if same else ("lower_bound",)
-
-
-def _normal(mechanism: GaussianNoise | SphericalGaussian) -> tuple[str, ...]:
-    space = mechanism.inputs
-    honest = gaussian(
-        space.metric, sigma=mechanism.sigma, dimension=space.dimension, pitch=mechanism.lattice.pitch
-    ).certificate
-    if not _same(mechanism.certificate.loss, honest.loss):
-        raise CorruptFile("the loss it states is not that of its noise")
-    return () if mechanism.certificate.lower_bound <= honest.lower_bound else ("lower_bound",)
+    return () if stated.lower_bound <= found.lower_bound * (1.0 + SAME) else ("lower_bound",)
 
 
 def _product(certificate: Certificate, parts: tuple[Any, ...]) -> tuple[str, ...]:

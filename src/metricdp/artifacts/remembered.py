@@ -23,9 +23,10 @@ from typing import Any
 
 from metricdp.auditing import AuditReport, Claim, audit
 from metricdp.auditing.judging import EDITION
+from metricdp.auditing.leakage import has_rows
 from metricdp.errors import OutputProblem
 from metricdp.files import NO_LINKS, is_ours, private_folder, replacing
-from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism, Witness, pure
+from metricdp.mechanisms import Mechanism, Witness, pure
 
 WORTH_REMEMBERING = 1.0  # seconds: what is judged sooner leaves nothing behind
 LARGEST_ENTRY = 1 << 16  # bytes
@@ -88,8 +89,8 @@ def _recalled(mechanism: Mechanism, checksum: str, claim: Claim) -> AuditReport 
 
 def _is_plain(mechanism: Mechanism) -> bool:
     """Tell whether all that a verdict depends on lies in the file and in this package."""
-    kinds = (MatrixMechanism, LocalMechanism, KernelMechanism)
-    return type(mechanism) in kinds and type(mechanism.inputs.metric).__module__ in METRICS
+    ours = type(mechanism).__module__.partition(".")[0] == "metricdp"
+    return ours and has_rows(mechanism) and type(mechanism.inputs.metric).__module__ in METRICS
 
 
 def _about(checksum: str, claim: Claim) -> dict[str, Any]:

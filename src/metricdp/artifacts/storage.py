@@ -20,10 +20,10 @@ from metricdp.artifacts.coded import MOST_CODES, kinds_of
 from metricdp.artifacts.container import Entry
 from metricdp.artifacts.plain import whole_from
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, narrowest
-from metricdp.declarations import Effort, Whole
+from metricdp.declarations import Array, Declaration, Effort, Whole
 from metricdp.design.quantised import FEWEST_BITS, MOST_BITS, smallest_bits
 from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.mechanisms import KernelMechanism, LocalMechanism
+from metricdp.mechanisms import MECHANISMS
 
 Storage = Literal["dense", "sparse", "quantised"]
 STORAGES = shared.STORAGES
@@ -43,7 +43,8 @@ def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
     """Return how a mechanism's probabilities are to be stored without loss: as asked for, or the smallest way."""
     if storage is not None and storage not in STORAGES:
         raise InvalidInput(f"`storage` must be one of {', '.join(STORAGES)}, got {storage!r}.")
-    if isinstance(mechanism, LocalMechanism):
+    kind = MECHANISMS.kind(mechanism)
+    if _is_sparse(kind):
         if storage == "dense":
             raise InvalidInput(
                 "a LocalMechanism is stored sparse, as near reports and a background; 'dense' is no way."
@@ -55,7 +56,7 @@ def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
             )
         return Layout("sparse")
     # a kernel could write its table out, but what it holds are points and weights
-    matrix = None if isinstance(mechanism, KernelMechanism) else getattr(mechanism, "matrix", None)
+    matrix = mechanism.matrix if kind is not None and kind.holds_table else None
     if matrix is None:
         if storage in (None, "dense"):
             return Layout()
@@ -74,10 +75,15 @@ def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
 
 def stored_layout(manifest: Entry) -> Layout:
     """Return how the probabilities of a file that was read lie in it."""
-    if manifest["kind"] == "local":
+    if _is_sparse(MECHANISMS.find(manifest["kind"])):
         return Layout("sparse")
     stored = manifest["body"].get("matrix")
     return Layout(stored["storage"], stored.get("bits")) if isinstance(stored, dict) else Layout()
+
+
+def _is_sparse(kind: Declaration | None) -> bool:
+    """Tell whether a kind is stored as near reports and a background."""
+    return kind is not None and any(isinstance(one, Array) and one.coded for one in kind.fields.values())
 
 
 def _smallest(matrix: Floats, bits: int | None) -> Layout:

@@ -12,7 +12,7 @@ from metricdp.arrays import Floats
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import DirectionNoise, HyperbolicLaplace, Mechanism, Witness
+from metricdp.mechanisms import MECHANISMS, Mechanism, Witness
 from metricdp.metrics import Haversine
 from metricdp.spaces import Box
 
@@ -213,6 +213,9 @@ def density_leakage(mechanism: Mechanism, slack: float, *, pairs: int) -> Leakag
 def _secret_pairs(mechanism: Mechanism, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     space = mechanism.inputs
     reach = 1.0 / mechanism.guarantee.epsilon * 10.0 ** rng.uniform(-2, 1, size=(count, 1))
+    if MECHANISMS.has("pairs", mechanism):
+        left, right = MECHANISMS.facet("pairs", mechanism)(mechanism, reach, rng)
+        return left, right
     if space.limits is not None:
         lower, upper = space.limits
         left = rng.uniform(lower, upper, size=(count, space.dimension))
@@ -223,20 +226,5 @@ def _secret_pairs(mechanism: Mechanism, count: int, rng: np.random.Generator) ->
         step = np.clip(reach / space.metric.degree, 0, 30) * rng.normal(size=left.shape)
         right = left + step / np.stack([np.ones(count), np.cos(np.radians(left[:, 0]))], axis=1)
         return left, np.stack([np.clip(right[:, 0], -90, 90), np.clip(right[:, 1], -360, 360)], axis=1)
-    if isinstance(mechanism, DirectionNoise):
-        per_unit = np.pi / 180.0 if space.unit == "deg" else 1.0
-        left = rng.normal(size=(count, space.dimension))
-        step = rng.normal(size=left.shape) * np.minimum(reach * per_unit, 1.0)
-        left = left / np.linalg.norm(left, axis=1, keepdims=True)
-        right = left + step / np.sqrt(space.dimension)
-        return left, right / np.linalg.norm(right, axis=1, keepdims=True)
-    if isinstance(mechanism, HyperbolicLaplace):
-        left = rng.normal(size=(count, space.dimension))
-        left *= np.tanh(rng.uniform(0, 2, size=(count, 1))) / np.linalg.norm(left, axis=1, keepdims=True)
-        room = 1.0 - np.square(left).sum(axis=1, keepdims=True)
-        step = rng.normal(size=left.shape)
-        # at most a third of the way to the border, half of `reach` of hyperbolic length at first
-        step *= np.minimum(0.5 * reach * room, 0.16 * room) / np.linalg.norm(step, axis=1, keepdims=True)
-        return left, left + step
     left = rng.normal(size=(count, space.dimension)) * 10.0 / mechanism.guarantee.epsilon
     return left, left + rng.normal(size=left.shape) * reach

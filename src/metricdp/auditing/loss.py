@@ -10,23 +10,11 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.exact import within
 from metricdp.auditing.kernels import blocks_of, expected_distances, sums_of
-from metricdp.auditing.leakage import normalised, refuse_endless
+from metricdp.auditing.leakage import refuse_endless
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import (
-    BagLaplace,
-    DirectionNoise,
-    FiniteMechanism,
-    GaussianNoise,
-    HyperbolicLaplace,
-    KernelMechanism,
-    MatrixMechanism,
-    Mechanism,
-    NearestMechanism,
-    SphericalGaussian,
-    SphericalLaplace,
-    VectorLaplace,
-)
-from metricdp.metrics import covered
+from metricdp.mechanisms import MECHANISMS, FiniteMechanism, KernelMechanism, MatrixMechanism, Mechanism
+from metricdp.mechanisms.kind import Figures, Spend
+from metricdp.metrics import covered, measurable, measuring, width_of
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.spaces import FiniteSpace
 
@@ -68,10 +56,9 @@ def _shape(mechanism: FiniteMechanism) -> tuple[int, int]:
 
 
 def _row_losses(mechanism: FiniteMechanism, costs: Floats) -> Floats:
-    if isinstance(mechanism, KernelMechanism):  # its table may be too large, and is never needed
-        parts = blocks_of(len(mechanism.inputs))
-        return np.concatenate([(mechanism.rows(codes) * costs[codes]).sum(axis=1) for codes in parts])
-    return np.asarray((normalised(mechanism) * costs).sum(axis=1))
+    rows = MECHANISMS.facet("rows", mechanism)  # a whole table may be too large, and is never needed
+    parts = blocks_of(len(mechanism.inputs))
+    return np.concatenate([(rows(mechanism, codes) * costs[codes]).sum(axis=1) for codes in parts])
 
 
 def distance_losses(mechanism: FiniteMechanism) -> Floats:
@@ -105,16 +92,44 @@ def counts_distance(mechanism: Mechanism) -> bool:
     whose distances, all secrets equally likely (or the worst of them), give the very number counts it too. What a
     large vocabulary costs takes as long as its audit: there only who made it says so.
     """
-    if not isinstance(mechanism, MatrixMechanism | KernelMechanism):
-        noise = VectorLaplace | SphericalLaplace | DirectionNoise | HyperbolicLaplace | BagLaplace | NearestMechanism
-        return isinstance(mechanism, noise | GaussianNoise | SphericalGaussian)
-    if mechanism.inputs.points.shape[1:] != mechanism.outputs.points.shape[1:]:
+    found = figures_of(mechanism, lambda effort, what: None)
+    if found is None:
         return False
-    if isinstance(mechanism, KernelMechanism) and len(mechanism.inputs) > SOON:
-        return mechanism.stakes.known and mechanism.stakes.loss is None
+    return found.formula or math.isclose(found.loss, mechanism.certificate.loss, rel_tol=1e-9, abs_tol=1e-300)
+
+
+def figures_of(mechanism: Mechanism, spend: Spend) -> Figures | None:
+    """Return the mean (or worst) distance of reports from secrets and a bound, None where nobody can say it soon."""
+    if not MECHANISMS.has("loss", mechanism):
+        return None
+    found: Figures | None = MECHANISMS.facet("loss", mechanism)(mechanism, spend)
+    return found
+
+
+def _of_table(mechanism: MatrixMechanism, spend: Spend) -> Figures | None:
+    inputs, outputs = mechanism.inputs, mechanism.outputs
+    if inputs.points.shape[1:] != outputs.points.shape[1:] or inputs.points.dtype.kind != outputs.points.dtype.kind:
+        return None
+    if not measurable(inputs.metric, outputs.points).all():  # histories in codes, reports in degrees
+        return None
+    spend(measuring(inputs.metric, len(inputs), len(outputs), width_of(inputs.points)), "its loss")
+    apart = inputs.distances_to(outputs)
+    losses = (mechanism.matrix * apart).sum(axis=1) / mechanism.matrix.sum(axis=1)
+    least = apart.min(axis=1)  # what no mechanism with these reports goes below
+    if mechanism.certificate.objective == "worst":
+        return Figures(float(losses.max()), float(least.max()), formula=False)
+    return Figures(float(losses.mean()), float(least.mean()), formula=False)
+
+
+def _of_kernel(mechanism: KernelMechanism, spend: Spend) -> Figures | None:
+    """What a large vocabulary costs takes as long as its audit: there only who made it says so."""
+    space, stated = mechanism.space, mechanism.certificate
+    if len(space) > SOON:
+        own = mechanism.stakes.known and mechanism.stakes.loss is None
+        return Figures(stated.loss, stated.lower_bound, formula=False) if own else None
+    spend(measuring(space.metric, len(space), len(space), width_of(space.points)), "its loss")
     losses = distance_losses(mechanism)
-    measured = losses.max() if mechanism.certificate.objective == "worst" else losses.mean()
-    return math.isclose(float(measured), mechanism.certificate.loss, rel_tol=1e-9, abs_tol=1e-300)
+    return Figures(float(losses.max() if stated.objective == "worst" else losses.mean()), formula=False)
 
 
 def worst_loss(mechanism: FiniteMechanism, *, loss: ArrayLike | None = None) -> float:
@@ -159,3 +174,7 @@ def packing_lower_bound(space: FiniteSpace, epsilon: float, *, radius: float | N
             nearest = np.minimum(nearest, apart[far])
             best = max(best, half * (1.0 - 1.0 / float(mass.max()) - rounding))
     return best
+
+
+MECHANISMS.register(MatrixMechanism, loss=_of_table)
+MECHANISMS.register(KernelMechanism, loss=_of_kernel)

@@ -91,7 +91,7 @@ def export(
     from metricdp.artifacts import inspect as open_file
     from metricdp.artifacts import save
     from metricdp.artifacts.storage import layout_of
-    from metricdp.design.quantised import Quantisable, quantised
+    from metricdp.design.quantised import quantised
     from metricdp.files import check_target
 
     check_target(output, source=source, overwrite=overwrite)
@@ -100,7 +100,8 @@ def export(
     before = open_file(source)
     terms = (before.licence or None) if licence is None else licence
     made = before.mechanism if around is None or radius is None else _district(before.mechanism, around, radius)
-    chosen = storage or ("quantised" if isinstance(made, Quantisable) else layout_of(made, None).storage)
+    kind = MECHANISMS.kind(made)
+    chosen = storage or ("quantised" if kind is not None and kind.holds_table else layout_of(made, None).storage)
     if bits is not None and chosen != "quantised":
         raise InvalidInput("--bits belongs to --storage quantised.")
     if chosen == "quantised":

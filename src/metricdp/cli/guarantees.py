@@ -19,9 +19,9 @@ from metricdp.mechanisms import (
     Guarantee,
     MatrixMechanism,
     Mechanism,
-    ProductMechanism,
     pure,
 )
+from metricdp.mechanisms.product import parts_of
 from metricdp.metrics import Haversine, Lp, PolicyGraph
 from metricdp.spaces import FiniteSpace, given
 
@@ -152,8 +152,9 @@ def in_short(mechanism: Mechanism, *, snap: float | None = None) -> str:
     promise, places = mechanism.guarantee, snapped_places(mechanism)
     if snap and isinstance(promise, Guarantee) and places is not None:
         return wording.short(between_positions(promise, places, snap=snap))
-    if isinstance(mechanism, ProductMechanism):
-        return wording.short_of_parts([pure(part.guarantee, "a product") for part in mechanism.parts])
+    parts = parts_of(mechanism)
+    if len(parts) > 1:
+        return wording.short_of_parts([pure(part.guarantee, "a product") for part in parts])
     return wording.short(mechanism.guarantee)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from metricdp.arrays import Floats, Integers, as_codes
+from metricdp.auditing.leakage import has_rows
 from metricdp.decoding import saying
 from metricdp.decoding.bins import (
     FAR,
@@ -29,13 +30,13 @@ from metricdp.decoding.laws import DenseLaw, Law, finite_law
 from metricdp.decoding.nodes import Nodes, nodes_of, with_around
 from metricdp.decoding.windows import FINE, MARGIN, Windows
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism, Mechanism, ProductMechanism
+from metricdp.mechanisms import Mechanism
+from metricdp.mechanisms.product import parts_of
 from metricdp.spaces import FiniteSpace, given
 
 MOST_FINE = 1 << 20
 MOST_KEPT = 10_000  # reports outside
 CHANCE = 1e-6  # that a table is refused though all its secrets lie in the cells
-FINITE = (MatrixMechanism, LocalMechanism, KernelMechanism)
 
 
 class Counting(Protocol):
@@ -118,7 +119,7 @@ def readables(
     if within not in ("anywhere", "cell", "point"):
         raise InvalidInput(f"`within` must be 'anywhere', 'cell' or 'point', got {within!r}.")
     nodes, about = None, ""
-    loose = [one for one in mechanisms if not isinstance(one, FINITE)]
+    loose = [one for one in mechanisms if not has_rows(one)]
     if loose and cells is not None:
         steps = spacing_of(np.asarray(given(cells, FiniteSpace, "cells").coordinates, dtype=np.float64))
         about = saying.WITHIN["point" if steps is None else within]
@@ -138,11 +139,11 @@ def readables(
 def _readable(
     mechanism: Mechanism, cells: FiniteSpace | None, within: str, nodes: Nodes | None, assumed: str
 ) -> Readable:
-    if isinstance(mechanism, FINITE):
+    if has_rows(mechanism):
         if cells is not None:
             raise InvalidInput("this mechanism has finitely many secrets, which are the cells: leave `cells` away.")
         return Readable(mechanism.inputs, finite_law(mechanism), _Coded(mechanism.outputs))
-    if isinstance(mechanism, ProductMechanism):
+    if len(parts_of(mechanism)) > 1:
         raise InvalidInput(
             "reports of a product are decoded part by part: the columns of one part with its own mechanism, or two "
             "parts together with mdp.estimate_flows(first, second, (one, two))."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -16,7 +16,6 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     Certificate,
     Guarantee,
-    HyperbolicLaplace,
     LaplaceNoise,
     Lattice,
     NearestMechanism,
@@ -81,9 +80,9 @@ def laplace(
     if normalise:
         raise InvalidInput("`normalise` drops the lengths of vectors, for noise on the sphere: under mdp.Angular().")
     if isinstance(metric, Bags):
-        part = laplace(metric.ground, rate, dimension=metric.dimension, pitch=pitch)
-        if not isinstance(part, VectorLaplace | SphericalLaplace | HyperbolicLaplace):
+        if not isinstance(metric.ground, Lp | Mahalanobis | Hyperbolic | Haversine):
             raise InvalidInput("bags of vectors take noise under Lp, Mahalanobis, Hyperbolic or Haversine.")
+        part: Any = laplace(metric.ground, rate, dimension=metric.dimension, pitch=pitch)
         return of_bags(metric, part, dimension)
     if isinstance(metric, Frechet):
         return of_outlines(metric, rate, dimension, pitch=pitch)

@@ -6,7 +6,7 @@ import numpy as np
 
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, Mechanism, ProductMechanism, pure
-from metricdp.mechanisms.product import product_metric
+from metricdp.mechanisms.product import parts_of, product_metric
 
 WEIGHTED = (
     "mdp.product",
@@ -31,7 +31,7 @@ def product(*mechanisms: Mechanism) -> ProductMechanism:
     if len(mechanisms) < 2 or not all(isinstance(part, Mechanism) for part in mechanisms):
         raise InvalidInput("`product` takes two or more mechanisms, such as mdp.product(place, hour).")
     for part in mechanisms:
-        if isinstance(part, ProductMechanism):
+        if len(parts_of(part)) > 1:
             raise InvalidInput("a part of a product cannot be a product: name all parts in one call.")
         if part.guarantee.basis == "none":
             raise NotPrivate("a part of the product was built for comparison and keeps no promise.")

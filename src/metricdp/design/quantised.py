@@ -27,10 +27,9 @@ from metricdp.auditing.lipschitz import prove
 from metricdp.auditing.loss import expected_loss, worst_loss
 from metricdp.design._certify import MARGIN, bound_below, losses_of
 from metricdp.errors import Infeasible, InvalidInput, NotPrivate
-from metricdp.mechanisms import InterpolatedMechanism, LocalMechanism, MatrixMechanism, StreetMechanism
+from metricdp.mechanisms import MECHANISMS, LocalMechanism, MatrixMechanism
 from metricdp.problems import Problem
 
-Quantisable = MatrixMechanism | InterpolatedMechanism | StreetMechanism
 FEWEST_BITS, MOST_BITS = shared.FEWEST_BITS, shared.MOST_BITS
 AUTOMATIC_BITS = (16, 32, 48)
 LITTLE, MOST = 0.01, 0.1  # the largest share mixed in when bits are chosen here, and when the caller chose them
@@ -55,7 +54,8 @@ def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | 
         from metricdp.design.local.rounded import rounded_local  # loads the solvers
 
         return rounded_local(mechanism, bits, problem)
-    if not isinstance(mechanism, Quantisable):
+    kind = MECHANISMS.kind(mechanism)
+    if kind is None or not kind.holds_table:
         raise InvalidInput(f"a {type(mechanism).__name__} holds no table of probabilities to round.")
     if bits is not None and (not isinstance(bits, int) or not FEWEST_BITS <= bits <= MOST_BITS):
         raise InvalidInput(f"`bits` must be a whole number from {FEWEST_BITS} to {MOST_BITS}, got {bits!r}.")
@@ -75,7 +75,7 @@ def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | 
     raise Infeasible(_too_few(mechanism, AUTOMATIC_BITS[-1] if bits is None else bits))
 
 
-def _check_problem(mechanism: Quantisable, problem: Problem) -> None:
+def _check_problem(mechanism: Any, problem: Problem) -> None:
     shape, promise = mechanism.matrix.shape, mechanism.guarantee
     if problem.cost.shape != shape:
         raise InvalidInput(f"`problem` must be about a matrix of {shape}, got {problem.cost.shape}.")
@@ -98,7 +98,7 @@ def _is_multiple(matrix: Floats, bits: int) -> bool:
     return bool(np.all(counts == np.rint(counts)) and np.all(counts.sum(axis=1) == 2.0**bits))
 
 
-def _search(mechanism: Quantisable, bits: int, most: float) -> tuple[Floats, float] | None:
+def _search(mechanism: Any, bits: int, most: float) -> tuple[Floats, float] | None:
     """Return the rounded law with the smallest share found that keeps the promise, and the share."""
     best = _attempt(mechanism, bits, 0.0)
     if best is not None:
@@ -117,13 +117,13 @@ def _search(mechanism: Quantisable, bits: int, most: float) -> tuple[Floats, flo
     return best, high
 
 
-def _attempt(mechanism: Quantisable, bits: int, share: float) -> Floats | None:
+def _attempt(mechanism: Any, bits: int, share: float) -> Floats | None:
     matrix = _rounded(mechanism.matrix, bits, share)
     if matrix is None:
         return None
     promise = mechanism.guarantee
     limit = promise.epsilon * (1.0 - MARGIN)
-    if isinstance(mechanism, MatrixMechanism):
+    if MECHANISMS.has("rows", mechanism):
         if promise.slack == 0:
             apart = within(mechanism.inputs.distances, promise.radius)
             return matrix if float_leakage(matrix, apart) <= limit else None
@@ -163,9 +163,7 @@ def _rounded(matrix: Floats, bits: int, share: float) -> Floats | None:
     return result
 
 
-def _certified(
-    mechanism: Quantisable, matrix: Floats, share: float, bits: int, problem: Problem | None, started: float
-) -> Quantisable:
+def _certified(mechanism: Any, matrix: Floats, share: float, bits: int, problem: Problem | None, started: float) -> Any:
     made = replace(mechanism, matrix=matrix)
     report = audit(made)
     if not report.kept:
@@ -181,7 +179,7 @@ def _certified(
         before,
         loss=loss,
         lower_bound=bound_below(bound, loss),
-        witness=report.witness if isinstance(made, MatrixMechanism) else None,
+        witness=report.witness if MECHANISMS.has("rows", made) else None,
         pairs=report.pairs,
         method=f"{before.method}; {bits} bits",
         seconds=before.seconds + time.perf_counter() - started,
@@ -192,14 +190,12 @@ def _certified(
     return replace(made, certificate=certificate)
 
 
-def _priced(
-    mechanism: Quantisable, matrix: Floats, problem: Problem | None
-) -> tuple[float, float, tuple[str, ...], str]:
+def _priced(mechanism: Any, matrix: Floats, problem: Problem | None) -> tuple[float, float, tuple[str, ...], str]:
     """Return loss and bound of the rounded law, which of them nobody verified, and in words which loss that is."""
     before = mechanism.certificate
     unknown = before.loss, before.lower_bound, before.stated, "the loss is that before rounding"
     unproven = tuple(name for name in before.stated if name != "loss")  # the loss is computed again below
-    if not isinstance(mechanism, MatrixMechanism):
+    if not MECHANISMS.has("rows", mechanism):
         return unknown
     if problem is not None:
         # a bound belongs to a problem, and the one before may be of any
@@ -224,10 +220,10 @@ def _is_own(mechanism: MatrixMechanism, problem: Problem) -> bool:
     return np.array_equal(costs, problem.loss) and np.array_equal(prior, problem.prior)
 
 
-def _too_few(mechanism: Quantisable, bits: int) -> str:
+def _too_few(mechanism: Any, bits: int) -> str:
     used = int((mechanism.matrix > 0).any(axis=0).sum())
     text = f"{bits} bits are too few for {used} reports at epsilon {mechanism.guarantee.epsilon:g}"
-    if isinstance(mechanism, MatrixMechanism) and len(mechanism.inputs) > 1:
+    if MECHANISMS.has("rows", mechanism) and len(mechanism.inputs) > 1:
         apart = mechanism.inputs.distances
         nearest = float(apart[apart > 0].min())
         share = used / math.tanh(mechanism.guarantee.epsilon * nearest / 2.0)

@@ -220,6 +220,16 @@ def _loss(mechanism: DirectionNoise, _: Any) -> Figures:
     return Figures(law.mean * (profile.rate / mechanism.epsilon) if angular else law.mean_chord)
 
 
+def _pairs(mechanism: DirectionNoise, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    space = mechanism.inputs
+    per_unit = np.pi / 180.0 if space.unit == "deg" else 1.0
+    left = rng.normal(size=(len(reach), space.dimension))
+    step = rng.normal(size=left.shape) * np.minimum(reach * per_unit, 1.0)
+    left = left / np.linalg.norm(left, axis=1, keepdims=True)
+    right = left + step / np.sqrt(space.dimension)
+    return left, right / np.linalg.norm(right, axis=1, keepdims=True)
+
+
 MECHANISMS.declare(
     Kind(
         DirectionNoise,
@@ -232,5 +242,6 @@ MECHANISMS.declare(
         accuracy=_accuracy,
         distribution=_distribution,
         loss=_loss,
+        pairs=_pairs,
     )
 )

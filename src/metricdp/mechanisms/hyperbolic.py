@@ -197,6 +197,16 @@ def _distribution(mechanism: HyperbolicLaplace) -> Distribution:
     return Distribution(density, lattice_words(mechanism, mechanism.reach, ""))
 
 
+def _pairs(mechanism: HyperbolicLaplace, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    left = rng.normal(size=(len(reach), mechanism.inputs.dimension))
+    left *= np.tanh(rng.uniform(0, 2, size=(len(reach), 1))) / np.linalg.norm(left, axis=1, keepdims=True)
+    room = 1.0 - np.square(left).sum(axis=1, keepdims=True)
+    step = rng.normal(size=left.shape)
+    # at most a third of the way to the border, half of `reach` of hyperbolic length at first
+    step *= np.minimum(0.5 * reach * room, 0.16 * room) / np.linalg.norm(step, axis=1, keepdims=True)
+    return left, left + step
+
+
 MECHANISMS.declare(
     Kind(
         HyperbolicLaplace,
@@ -209,5 +219,6 @@ MECHANISMS.declare(
         accuracy=_accuracy,
         distribution=_distribution,
         loss=lambda one, spend: Figures(one.mean),
+        pairs=_pairs,
     )
 )

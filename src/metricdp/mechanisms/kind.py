@@ -43,6 +43,8 @@ REFUSALS = {
     "first (mdp.madlib, mdp.exponential).",
     "rows": "the probabilities of the reports of a {kind} are not listed: its secrets lie anywhere, or its law has no "
     "closed form.",
+    "reports": "the reports of a {kind} have no names of their own: they stand in the columns of the secrets.",
+    "pairs": "the secrets of a {kind} are taken anywhere: no pairs of its own are looked at.",
     "effort": "what judging a {kind} takes was not declared: it is taken as little.",
 }
 
@@ -114,6 +116,8 @@ class Kind(Declaration):
         loss: (mechanism, spend) -> Figures, or None where measuring takes too long or no metric does it.
         bins: (mechanism) -> Heights.
         rows: (mechanism, codes of secrets) -> the probabilities of all reports, between finite spaces.
+        reports: (mechanism) -> names of the columns of its reports, where they do not read like those of the secrets.
+        pairs: (mechanism, reaches, generator) -> pairs of secrets so far apart, where not all numbers are secrets.
         effort: (fields) -> Effort of the audit, as for every declaration.
     """
 
@@ -125,6 +129,8 @@ class Kind(Declaration):
     loss: Facet | None = None
     bins: Facet | None = None
     rows: Facet | None = None
+    reports: Facet | None = None
+    pairs: Facet | None = None
 
 
 class Kinds(Registry):

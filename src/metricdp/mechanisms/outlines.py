@@ -127,5 +127,6 @@ MECHANISMS.declare(
         make=on_lattice(OutlineLaplace),
         accuracy=_accuracy,
         distribution=_distribution,
+        reports=lambda one: one.names,
     )
 )

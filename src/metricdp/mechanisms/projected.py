@@ -156,6 +156,12 @@ def _distribution(mechanism: ProjectedLaplace) -> Distribution:
     )
 
 
+def _report_names(mechanism: ProjectedLaplace) -> tuple[str, ...]:
+    """What was projected does not read like the columns that it comes from."""
+    size = len(mechanism.matrix)
+    return ("report",) if size == 1 else tuple(f"report_{number}" for number in range(1, size + 1))
+
+
 MECHANISMS.declare(
     Kind(
         ProjectedLaplace,
@@ -167,5 +173,6 @@ MECHANISMS.declare(
         make=on_lattice(ProjectedLaplace),
         accuracy=_accuracy,
         distribution=_distribution,
+        reports=_report_names,
     )
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from metricdp.mechanisms.product import parts_of
 from metricdp.places.bundled import bundled_roads
 
 OPENSTREETMAP = (
@@ -18,8 +19,9 @@ NEAR = ((41.0, 41.3), (-8.8, -8.4))  # degrees around the bundled streets: other
 
 def licence_of(mechanism: Any) -> str:
     """Return the terms of the places in a mechanism where one is a bundled crossing; empty for all other mechanisms."""
-    if hasattr(mechanism, "parts"):  # a product
-        return max((licence_of(part) for part in mechanism.parts), default="")
+    parts = parts_of(mechanism)
+    if parts != (mechanism,):
+        return max(map(licence_of, parts), default="")
     return OPENSTREETMAP if any(_has_crossing(side) for side in (mechanism.inputs, mechanism.outputs)) else ""
 
 

@@ -25,9 +25,9 @@ from metricdp.mechanisms import (
     MECHANISMS,
     Guarantee,
     Mechanism,
-    ProductMechanism,
     pure,
 )
+from metricdp.mechanisms.product import parts_of
 from metricdp.service.building import SERVICE, certificate_values, promise_values
 from metricdp.service.refusals import Refused
 from metricdp.tables.kernel import protect
@@ -110,8 +110,9 @@ class Served:
         return {**promise_values(self.guarantee), "sentence": self._in_short(self.guarantee)}
 
     def _in_short(self, promise: Guarantee) -> str:
-        if isinstance(self.mechanism, ProductMechanism):
-            return wording.short_of_parts([part.guarantee for part in self.mechanism.parts])
+        parts = parts_of(self.mechanism)
+        if len(parts) > 1:
+            return wording.short_of_parts([pure(part.guarantee, "a product") for part in parts])
         return wording.short(promise)
 
     @cached_property

@@ -11,31 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from math import ceil, floor
 from typing import Any
-
-import numpy as np
 
 from metricdp.arrays import Booleans, Integers
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     AnyGuarantee,
-    BagLaplace,
     ConcentratedGuarantee,
-    DirectionNoise,
-    GaussianNoise,
     Guarantee,
-    HyperbolicLaplace,
-    MatrixMechanism,
     Mechanism,
-    NearestMechanism,
-    SphericalGaussian,
-    SphericalLaplace,
-    VectorLaplace,
     pure,
 )
-from metricdp.metrics import Lp
 from metricdp.tables.lanes import accuracy_of
 from metricdp.tables.persons import PerPerson
 from metricdp.tables.task import Task
@@ -244,45 +232,11 @@ def _at(task: Task, mechanism: Mechanism) -> Task:
 
 def _maker(mechanism: Mechanism, kinds: int) -> Callable[[float], Mechanism]:
     """Return what makes the same mechanism at another epsilon: the law of that epsilon, never scaled draws."""
-    from metricdp.design.directions import von_mises_fisher
-    from metricdp.design.exponential import exponential  # imported where something is built
-    from metricdp.design.gaussian import gaussian
-    from metricdp.design.laplace import laplace, madlib
+    from metricdp.design.rescaling import rescaled  # imported where something is built
 
-    if isinstance(mechanism, GaussianNoise | SphericalGaussian):
-        space, own = mechanism.inputs, mechanism.lattice.pitch
-        default = gaussian(space.metric, mechanism.guarantee.rho, dimension=space.dimension).lattice.pitch
-        chosen = None if own == default else own
-        normal: Any = gaussian
-        return lambda rho: replace(normal(space.metric, rho, dimension=space.dimension, pitch=chosen), inputs=space)
-    if isinstance(mechanism, DirectionNoise):
-        sphere, normal = mechanism.inputs, mechanism.inputs.lengths == "any"
-        build: Any = von_mises_fisher if isinstance(sphere.metric, Lp) else laplace
-        same = build(sphere.metric, mechanism.epsilon, dimension=sphere.dimension).lattice.pitch
-        fixed = None if mechanism.lattice.pitch == same else mechanism.lattice.pitch
-        return lambda epsilon: replace(
-            build(sphere.metric, epsilon, dimension=sphere.dimension, pitch=fixed, normalise=normal), inputs=sphere
-        )
-    if isinstance(mechanism, SphericalLaplace | VectorLaplace | HyperbolicLaplace | BagLaplace):
-        inputs, size = mechanism.inputs, mechanism.inputs.dimension
-        usual = laplace(inputs.metric, mechanism.epsilon, dimension=size).lattice.pitch
-        pitch = None if mechanism.lattice.pitch == usual else mechanism.lattice.pitch
-        noise: Any = laplace
-        # The same space: what it found legal stays legal.
-        return lambda epsilon: replace(noise(inputs.metric, epsilon, dimension=size, pitch=pitch), inputs=inputs)
-    if kinds > MOST_TABLES:
+    if mechanism.inputs.size is not None and kinds > MOST_TABLES:
         raise InvalidInput(
             f"an even spread would take {kinds} mechanisms, one for every number of rows: keep fewer rows of every "
             f"person with --at-most {MOST_TABLES}, or use Laplace noise."
         )
-    if isinstance(mechanism, NearestMechanism) and mechanism.outputs is mechanism.inputs:
-        return partial(madlib, mechanism.inputs)
-    if isinstance(mechanism, MatrixMechanism):
-        own = np.array_equal(mechanism.inputs.points, mechanism.outputs.points)
-        make = partial(exponential, mechanism.inputs, outputs=None if own else mechanism.outputs)
-        if np.array_equal(make(mechanism.guarantee.epsilon).matrix, mechanism.matrix):
-            return make
-    raise InvalidInput(
-        "this mechanism was designed for one epsilon, and an even spread needs one for every number of rows: keep so "
-        "many rows of every person with --at-most, or use Laplace noise or the exponential mechanism."
-    )
+    return rescaled(mechanism)

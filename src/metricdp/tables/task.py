@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import AnyGuarantee, Mechanism, OutlineLaplace, ProductMechanism, ProjectedLaplace, pure
+from metricdp.mechanisms import MECHANISMS, AnyGuarantee, Mechanism, pure
+from metricdp.mechanisms.product import parts_of
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.care import CAREFREE, Care
@@ -127,7 +128,7 @@ def _checked(names: Sequence[str], request: Request) -> Task:
         raise InvalidInput(f"`on_error` must be 'fail', 'drop' or 'null', got {on_error!r}.")
     if not (math.isfinite(snap) and snap >= 0):
         raise InvalidInput(f"`snap` must be a distance of at least 0, got {snap:g}.")
-    parts = mechanism.parts if isinstance(mechanism, ProductMechanism) else (mechanism,)
+    parts = parts_of(mechanism)
     snapping = [number for number, part in enumerate(parts) if _has_nearest(part.inputs)]
     if snap and not snapping:
         raise InvalidInput("`snap` is for mechanisms on finitely many points; this one takes every value as it is.")
@@ -216,10 +217,10 @@ def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, 
     """
     inputs, outputs = mechanism.inputs, mechanism.outputs
     size, ground = outputs.width, inputs.ground
-    if isinstance(mechanism, OutlineLaplace):
-        return mechanism.names
-    # Neither a place on a street nor what was projected reads like the columns that it comes from.
-    own = isinstance(ground, StreetPath) or isinstance(mechanism, ProjectedLaplace)
+    if MECHANISMS.has("reports", mechanism):
+        named: tuple[str, ...] = MECHANISMS.facet("reports", mechanism)(mechanism)
+        return named
+    own = isinstance(ground, StreetPath)  # a place on a street does not read like the columns that it comes from
     alike = inputs.is_text == outputs.is_text
     if alike and size == len(columns) and not own:
         return columns
@@ -260,7 +261,7 @@ def default_columns(names: Sequence[str], space: Space) -> tuple[str, ...]:
 
 def usual_names(mechanism: Mechanism) -> tuple[str, ...]:
     """Return names for the columns of a mechanism's secret, where no table gives any."""
-    parts = mechanism.parts if isinstance(mechanism, ProductMechanism) else (mechanism,)
+    parts = parts_of(mechanism)
     names: list[str] = []
     for part in parts:
         space, size = part.inputs, part.inputs.width

@@ -18,22 +18,19 @@ from metricdp import wording
 from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.auditing.laws import distribution_of, law_of
+from metricdp.auditing.leakage import has_rows
 from metricdp.auditing.loss import counts_distance
 from metricdp.files import replacing
 from metricdp.mechanisms import (
     ConcentratedGuarantee,
-    KernelMechanism,
-    LocalMechanism,
-    MatrixMechanism,
     Mechanism,
-    StreetMechanism,
     pure,
 )
 from metricdp.metrics import Haversine, Lp, Metric, ShortestPath, StreetPath
 from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, ShareOfBudget, WordExample
 from metricdp.pictures.release_page import OWN_LEVEL
 from metricdp.rendering import file_name, json_text
-from metricdp.spaces import Space
+from metricdp.spaces import FiniteSpace, Space, given
 from metricdp.tables.lanes import Lane
 from metricdp.tables.sight import MOST_SECRETS, Seen, Sight
 from metricdp.tables.spending import Level, Spending
@@ -328,10 +325,12 @@ def _example(lane: Lane, reports: Floats) -> Example | None:
     """Return draws for a public place: one of the design in its middle, or a round place amid the reports."""
     mechanism = lane.mechanism
     inputs, outputs = mechanism.inputs, mechanism.outputs
-    if isinstance(mechanism, StreetMechanism):
+    if inputs.size is None and isinstance(inputs.ground, StreetPath):
+        streets: Any = inputs
         place = _places(outputs)
         node = _middle(place)
-        secret = mechanism.inputs.at_crossings(mechanism.outputs.points[node : node + 1, 0])
+        crossings = given(outputs.finite, FiniteSpace, "outputs").points
+        secret = streets.at_crossings(crossings[node : node + 1, 0])
         words = "A crossing of the network, which is public, has the same noise as everybody's position."
         return _drawn(mechanism, secret, place[node : node + 1], words)
     if inputs.size is not None:
@@ -382,7 +381,7 @@ def _word_examples(mechanism: Mechanism) -> list[WordExample]:
     codes = np.unique(np.linspace(0, len(words) - 1, EXAMPLE_WORDS + 2)[1:-1].astype(int))
     found = []
     for code in codes:
-        if isinstance(mechanism, MatrixMechanism | LocalMechanism | KernelMechanism):
+        if has_rows(mechanism):
             chances = np.exp(mechanism.log_density(np.full(len(reports), code), np.arange(len(reports))))
         else:
             drawn = mechanism.sample(np.full(2_000, code))

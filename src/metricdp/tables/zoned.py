@@ -7,7 +7,7 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -230,8 +230,7 @@ def _zone(places: FiniteSpace, around: tuple[int, ...], homes: HomeZones, journe
             "it smaller, or take places of a larger area."
         )
     problem = Problem(zone.space, journey.epsilon, loss=places.distances)
-    mechanism = optimal(problem, gap=journey.gap)
-    assert isinstance(mechanism, MatrixMechanism)  # so few places are a table
+    mechanism = cast(MatrixMechanism, optimal(problem, gap=journey.gap))  # so few places are a table
     return _Zone(zone, mechanism, zone.visit(mechanism))
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
+from metricdp.auditing.leakage import has_rows
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism, Mechanism
+from metricdp.mechanisms import MECHANISMS, MatrixMechanism, Mechanism
 from metricdp.metrics import pairwise
 from metricdp.spaces import FiniteSpace, given
 from metricdp.text.bundled import sample_reviews, sample_sentences
@@ -112,7 +113,7 @@ def unchanged(mechanism: Mechanism) -> float | None:
     None where the law has no closed form, or the words are those of another language.
     """
     codes = np.concatenate(_codes(sample_sentences(), words_of(mechanism))[0])
-    if not len(codes) or not (isinstance(mechanism, MatrixMechanism) or hasattr(mechanism, "log_normalisers")):
+    if not len(codes) or not has_rows(mechanism):
         return None
     distinct, place = np.unique(codes, return_inverse=True)
     rows = law_rows(mechanism, distinct, np.random.default_rng(0))
@@ -132,12 +133,8 @@ def words_of(mechanism: Mechanism) -> FiniteSpace:
 
 def law_rows(mechanism: Mechanism, codes: Integers, generator: np.random.Generator) -> Floats:
     """Return the chances of all reports for some words; those of noise are shares of draws."""
-    kind: Any = mechanism
-    if isinstance(mechanism, MatrixMechanism):
-        rows = mechanism.matrix[codes]
-        return np.asarray(rows / rows.sum(axis=1, keepdims=True))
-    if hasattr(kind, "rows"):
-        return np.asarray(kind.rows(codes), dtype=np.float64)
+    if has_rows(mechanism):
+        return np.asarray(MECHANISMS.facet("rows", mechanism)(mechanism, codes), dtype=np.float64)
     counts = np.zeros((len(codes), int(mechanism.outputs.size or 0)))
     for row, code in enumerate(codes):
         np.add.at(counts[row], np.asarray(mechanism.sample(np.full(DRAWS, code), rng=generator)), 1.0 / DRAWS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -93,7 +93,7 @@ class Case:
     ) -> InterpolatedMechanism:
         """Design an interpolated mechanism on the grid."""
         here = self.setting
-        found = interpolated(
+        found: Any = interpolated(
             here.box,
             here.outputs,
             self.epsilon,
@@ -105,8 +105,7 @@ class Case:
             gap=self.size.gap,
             bound=False,
         )
-        assert isinstance(found, InterpolatedMechanism)
-        return found
+        return cast(InterpolatedMechanism, found)
 
     def lower_bound(self) -> float:
         """Return what any private mechanism must lose."""

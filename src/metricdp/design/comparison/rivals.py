@@ -18,12 +18,8 @@ from metricdp.design.comparison.noises import no_noise, noise_of
 from metricdp.design.exponential import exponential
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
-    InterpolatedMechanism,
-    KernelMechanism,
-    LocalMechanism,
     MatrixMechanism,
     Mechanism,
-    NearestMechanism,
 )
 from metricdp.metrics import Lp, covered
 from metricdp.problems import Problem
@@ -175,13 +171,14 @@ class Question:
     def _figure(self, mechanism: Mechanism, measure: Measure) -> Figure:
         if isinstance(mechanism, MatrixMechanism):
             return exactly(mechanism, measure, self.prior)
-        if isinstance(mechanism, InterpolatedMechanism):
-            law = mechanism.probabilities(self.space.points)
+        if mechanism.inputs.limits is not None:
+            box: Any = mechanism
+            law = box.probabilities(self.space.points)
             rows = (law * measure.costs(self.space)).sum(axis=1)
             worst, mean = float(rows.max()), float(rows.mean() if self.prior is None else self.prior @ rows)
             value = worst if measure.objective == "worst" else mean
             return Figure(value, value, value)
-        if not isinstance(mechanism, KernelMechanism | LocalMechanism | NearestMechanism):
+        if mechanism.inputs.size is None:
             raise InvalidInput(f"what {type(mechanism).__name__} costs on these places is not known.")
 
         def draw(secrets: Integers, generator: np.random.Generator) -> Integers:

@@ -18,7 +18,8 @@ from typing import Any
 from metricdp.artifacts import dumps, loads
 from metricdp.design.product import product
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Mechanism, ProductMechanism
+from metricdp.mechanisms import Mechanism
+from metricdp.mechanisms.product import parts_of
 from metricdp.tables.applying import AnyTask
 from metricdp.tables.care import care_from
 from metricdp.tables.formats import AS_IT_IS, Reading, located
@@ -112,8 +113,9 @@ def parcel_of(
 
 def _timeless(mechanism: Any) -> Any:
     """Return the mechanism without how long its design took, which does not belong to what is applied."""
-    if isinstance(mechanism, ProductMechanism):
-        mechanism = replace(mechanism, parts=tuple(_timeless(part) for part in mechanism.parts))
+    parts = parts_of(mechanism)
+    if parts != (mechanism,):
+        mechanism = replace(mechanism, parts=tuple(_timeless(part) for part in parts))
     return replace(mechanism, certificate=replace(mechanism.certificate, seconds=0.0))
 
 
@@ -125,5 +127,5 @@ def _opened(file: bytes) -> Mechanism:
 @lru_cache(maxsize=2)
 def _opened_texts(file: bytes, rules: str) -> TextMechanism:
     held = _opened(file)
-    words, *lower = held.parts if isinstance(held, ProductMechanism) else (held,)
+    words, *lower = parts_of(held)
     return TextMechanism(words, rules_from(rules), lower)

@@ -1,0 +1,76 @@
+"""The same mechanism at another epsilon: the law of that epsilon, built anew, never draws that are scaled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from metricdp.design.directions import von_mises_fisher
+from metricdp.design.exponential import exponential
+from metricdp.design.gaussian import gaussian
+from metricdp.design.laplace import laplace, madlib
+from metricdp.mechanisms import (
+    MECHANISMS,
+    BagLaplace,
+    DirectionNoise,
+    GaussianNoise,
+    HyperbolicLaplace,
+    MatrixMechanism,
+    Mechanism,
+    NearestMechanism,
+    SphericalGaussian,
+    SphericalLaplace,
+    VectorLaplace,
+)
+from metricdp.metrics import Lp
+
+Make = Callable[[float], Mechanism]
+
+
+def rescaled(mechanism: Mechanism) -> Make:
+    """Return what makes the same mechanism at another epsilon (rho, where its promise is concentrated)."""
+    found: Make = MECHANISMS.facet("rescale", mechanism)(mechanism)
+    return found
+
+
+def _like(mechanism: Any, build: Callable[..., Any], level: float, **options: Any) -> Make:
+    """Return noise on the same space; its lattice follows the noise, unless one of its own was chosen."""
+    inputs = mechanism.inputs
+    at = partial(build, inputs.metric, dimension=inputs.dimension)
+    own = mechanism.lattice.pitch
+    pitch = None if at(level).lattice.pitch == own else own
+    # The same space: what it found legal stays legal.
+    return lambda amount: replace(at(amount, pitch=pitch, **options), inputs=inputs)
+
+
+def _direction(mechanism: DirectionNoise) -> Make:
+    build: Any = von_mises_fisher if isinstance(mechanism.inputs.metric, Lp) else laplace
+    return _like(mechanism, build, mechanism.epsilon, normalise=mechanism.inputs.lengths == "any")
+
+
+def _nearest(mechanism: NearestMechanism) -> Make:
+    if mechanism.outputs is not mechanism.inputs:
+        raise MECHANISMS.refusal("rescale", mechanism)
+    return partial(madlib, mechanism.inputs)
+
+
+def _table(mechanism: MatrixMechanism) -> Make:
+    """An exponential mechanism, which is the one that comes out when it is built again."""
+    own = np.array_equal(mechanism.inputs.points, mechanism.outputs.points)
+    make = partial(exponential, mechanism.inputs, outputs=None if own else mechanism.outputs)
+    if not np.array_equal(make(mechanism.guarantee.epsilon).matrix, mechanism.matrix):
+        raise MECHANISMS.refusal("rescale", mechanism)
+    return make
+
+
+for _noise in (SphericalLaplace, VectorLaplace, HyperbolicLaplace, BagLaplace):
+    MECHANISMS.register(_noise, rescale=lambda one: _like(one, laplace, one.epsilon))
+for _normal in (GaussianNoise, SphericalGaussian):
+    MECHANISMS.register(_normal, rescale=lambda one: _like(one, gaussian, one.guarantee.rho))
+MECHANISMS.register(DirectionNoise, rescale=_direction)
+MECHANISMS.register(NearestMechanism, rescale=_nearest)
+MECHANISMS.register(MatrixMechanism, rescale=_table)

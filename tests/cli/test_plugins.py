@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,10 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import metricdp as mdp
 from metricdp import cli, plugins
-from metricdp.artifacts import load
+from metricdp.artifacts import dumps, load, loads
 from metricdp.design.builders import BUILDERS
-from metricdp.errors import InvalidInput
+from metricdp.errors import InvalidInput, OutOfDomain
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "extend"
 
@@ -228,3 +230,84 @@ def test_a_metric_from_outside_is_named_saved_judged_and_used(here: Path, run: R
     (here / "people.csv").write_text("x,y,floor,who\n0,0,0,a\n6,4,1,b\n")
     done = run("perturb people.csv --plugin ./metric.py --mechanism rooms.mdp -o out.csv")
     assert done.code == 0, done.err
+
+
+def test_a_mechanism_from_outside_has_every_facet_through_the_command(here: Path, run: Run) -> None:
+    plugin, days = "--plugin ./staircase.py", here / "days"
+    days.mkdir()
+    for number in range(3):
+        rows = "".join(f"p{row % 5},{20 + row}\n" for row in range(20 + number))
+        (days / f"day{number}.csv").write_text(f"person,age\n{rows}")
+    line = f"design {plugin} --builder staircase --metric l1 --dimension 1 --epsilon 0.5 --set step=1 -o ages.mdp"
+    done = stranger(here, line)
+    assert done.code == 0, done.err
+    done = stranger(here, f"audit {plugin} ages.mdp")
+    assert done.code == 0, done.err
+    assert "holds: epsilon 0.5" in done.out
+    assert stranger(here, "audit ages.mdp").code != 0  # nobody named the plugin
+    given = f"{plugin} --mechanism ages.mdp --columns age"
+    people = "--id person --budget 1 --spread even --yes-really"  # another mechanism for every number of rows
+    done = stranger(here, f"perturb days/day0.csv {given} {people} --law -o out.csv --report out.html")
+    assert done.code == 0, done.err
+    law = json.loads((here / "out.csv.law.json").read_text())
+    assert law["kind"] == "staircase"
+    assert law["lattice"]["pitch"] == 0.01
+    assert "|y - x|" in (here / "out.html").read_text()
+    reports = np.loadtxt(here / "out.csv", delimiter=",", skiprows=1, usecols=1)
+    assert len(reports) == 20
+    assert np.allclose(reports * 100, np.rint(reports * 100))
+    done = stranger(here, f"perturb days/*.csv {given} -o protected")  # workers
+    assert done.code == 0, done.err
+    assert len(list((here / "protected").glob("*.csv"))) == 3
+
+
+def test_reports_of_a_mechanism_from_outside_are_decoded(here: Path) -> None:
+    made = plugins.load("./staircase.py").staircase(mdp.Lp(1), 1.0)
+    rng = np.random.default_rng(3)
+    ages = rng.choice([20.0, 30.0], 3_000, p=[0.25, 0.75])[:, None]
+    cells = mdp.FiniteSpace(np.arange(10.0, 41.0)[:, None], mdp.Lp(1))
+    found = mdp.estimate_density(made.sample(ages, rng=rng), made, cells=cells, within="point")
+    assert found.masses[:15].sum() == pytest.approx(0.25, abs=0.06)
+
+
+def test_workers_know_what_was_loaded_and_not_what_was_only_imported(here: Path) -> None:
+    (here / "days").mkdir()
+    for number in range(2):
+        (here / "days" / f"day{number}.csv").write_text("age\n" + "".join(f"{20 + row}\n" for row in range(20)))
+    script = (
+        "import sys, metricdp as mdp; from metricdp import plugins; from metricdp.tables import perturb_files\n"
+        "if __name__ == '__main__':\n"
+        "    staircase = {load}\n"
+        "    noise = staircase.staircase(mdp.Lp(1), 0.5)\n"
+        "    print(perturb_files('days', sys.argv[1], noise, columns=['age'], workers=2).rows)\n"
+    )
+    done = python(here, script.format(load="plugins.load('./staircase.py')"), "loaded")
+    assert done.out.strip() == "40", done.err
+    imported = python(here, script.format(load="__import__('staircase')"), "imported")
+    assert imported.code != 0
+    assert "metricdp.plugins.load" in imported.err
+
+
+def test_the_staircase_has_the_law_that_it_says(here: Path) -> None:
+    made = plugins.load("./staircase.py").staircase(mdp.Lp(1), 0.7, step=2.0)
+    away = np.arange(-12_000, 12_001) * made.lattice.pitch
+    law = np.exp(made.log_density(np.zeros((len(away), 1)), away[:, None]))
+    assert law.sum() == pytest.approx(1.0, rel=1e-9)
+    assert (law * np.abs(away)).sum() == pytest.approx(made.certificate.loss, rel=1e-9)
+    assert made.certificate.loss < mdp.laplace(mdp.Lp(1), 0.7, dimension=1).certificate.loss
+    for steps in (1, 2, 5):  # private at epsilon, and at no less: brute force over all reports
+        other = np.exp(made.log_density(np.full((len(away), 1), steps * 2.0), away[:, None]))
+        assert np.abs(np.log(law / other)).max() == pytest.approx(0.7 * steps * 2.0, rel=1e-9)
+    drawn = made.sample(np.zeros((4_000, 1)), rng=np.random.default_rng(7))[:, 0]
+    assert np.abs(drawn).mean() == pytest.approx(made.certificate.loss, rel=0.06)
+    for level in (0.5, 0.9):
+        radius = mdp.accuracy_radius(made, level)
+        assert law[np.abs(away) <= radius].sum() >= level
+        assert (np.abs(drawn) <= radius).mean() >= level - 0.03
+    with pytest.raises(OutOfDomain, match="whole multiples of 2"):
+        made.sample([[1.0]])
+    assert load_bytes(made).step == 2.0
+
+
+def load_bytes(mechanism):
+    return loads(dumps(mechanism))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +14,20 @@ import pytest
 
 import metricdp as mdp
 from instances import local_on, some_kernel
+from metricdp import plugins
 from metricdp.artifacts import dumps, loads
+from metricdp.auditing.accuracy import radii_of
+from metricdp.auditing.claim import Claim
+from metricdp.auditing.concentrated import ConcentratedReport
+from metricdp.auditing.laws import distribution_of
+from metricdp.auditing.loss import figures_of
+from metricdp.auditing.report import AuditReport
+from metricdp.declarations import Declaration, Effort
 from metricdp.design.interpolation.streets import along_streets
+from metricdp.design.rescaling import rescaled
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, ProductMechanism
+from metricdp.mechanisms.kind import REFUSALS, Figures, Heights, Kind
 from metricdp.service.served import Served
 from metricdp.tables.task import usual_names
 
@@ -158,3 +171,108 @@ def test_the_service_offers_what_is_pure_and_refuses_the_rest_before_anybody_ask
     promise = Served("noise", mechanism).promise
     assert promise["sentence"]
     assert promise["epsilon"] == mechanism.guarantee.epsilon
+
+
+STAIRCASE = Path(__file__).parents[2] / "examples" / "extend" / "staircase.py"
+ASKED = sorted({one.name for one in fields(Kind)} - {one.name for one in fields(Declaration)})
+
+
+REFUSING = {("accuracy", ProductMechanism), ("distribution", ProductMechanism)}  # by part: the facet itself says so
+
+
+@cache
+def built(kind: str) -> Any:
+    return KINDS[kind][0]()
+
+
+def answer(name: str, mechanism: Any) -> Any:
+    """Ask as the package asks."""
+    codes = np.arange(2)
+    if name == "audit":
+        return MECHANISMS.facet(name, mechanism)(mechanism, Claim(2.0))
+    if name == "audit_concentrated":
+        return MECHANISMS.facet(name, mechanism)(mechanism, None)
+    if name == "accuracy":
+        return radii_of(mechanism, (0.5, 0.9))
+    if name == "distribution":
+        return distribution_of(mechanism)
+    if name == "rescale":
+        return rescaled(mechanism)
+    if name == "loss":
+        MECHANISMS.facet(name, mechanism)
+        return figures_of(mechanism, lambda effort, what: None)
+    if name == "rows":
+        return MECHANISMS.facet(name, mechanism)(mechanism, codes)
+    if name == "pairs":
+        return MECHANISMS.facet(name, mechanism)(mechanism, np.full((5, 1), 0.1), np.random.default_rng(0))
+    return MECHANISMS.facet(name, mechanism)(mechanism)
+
+
+def right(name: str, mechanism: Any, found: Any) -> bool:
+    """Tell whether an answer is of its kind and makes sense."""
+    if name == "audit":
+        return isinstance(found, AuditReport)
+    if name == "audit_concentrated":
+        return isinstance(found, ConcentratedReport)
+    if name == "accuracy":
+        near, far = found
+        return 0.0 <= near.value <= far.value and near.unit == far.metric.unit
+    if name == "distribution":
+        return bool(found.density["formula"])
+    if name == "rescale":
+        promise = found(3.0).guarantee
+        return 3.0 in (getattr(promise, "epsilon", None), getattr(promise, "rho", None))
+    if name == "loss":
+        return found is None or (isinstance(found, Figures) and found.lower_bound <= found.loss)
+    if name == "bins":
+        place, points = np.zeros((1, mechanism.inputs.dimension)), np.full((3, mechanism.inputs.dimension), 0.01)
+        return isinstance(found, Heights) and found.rate > 0 and found.density(place, points).shape == (1, 3)
+    if name == "rows":
+        return np.allclose(found.sum(axis=1), 1.0) and found.shape == (2, len(mechanism.outputs))
+    if name == "reports":
+        return len(found) == mechanism.outputs.width
+    left, other = found
+    return left.shape == other.shape == (5, mechanism.inputs.dimension)
+
+
+def asked(name: str, mechanism: Any) -> None:
+    """Ask for a facet: an answer of its kind, or a refusal that is a sentence."""
+    if MECHANISMS.has(name, mechanism) and (name, type(mechanism)) not in REFUSING:
+        assert right(name, mechanism, answer(name, mechanism))
+        return
+    with pytest.raises(InvalidInput, match=r"^[^ ]+( [^ ]+){5,}\.$"):
+        answer(name, mechanism)
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_every_kind_answers_for_every_facet_or_refuses_with_a_sentence(kind: str, name: str) -> None:
+    asked(name, built(kind))
+
+
+def test_the_plugin_of_one_file_has_every_facet_too() -> None:
+    mechanism = plugins.load(str(STAIRCASE)).staircase(mdp.Lp(1), 0.7)
+    for name in ASKED:
+        assert MECHANISMS.has(name, mechanism) or name in ("audit_concentrated", "rows", "reports", "pairs")
+        asked(name, mechanism)
+
+
+def test_what_nobody_declared_is_refused_for_every_facet() -> None:
+    for name in ASKED:
+        assert not MECHANISMS.has(name, object())
+        with pytest.raises(InvalidInput, match=r"\.$"):
+            MECHANISMS.facet(name, object())
+    assert set(ASKED) == set(REFUSALS) - {"effort"}
+
+
+def test_effort_is_declared_for_what_is_not_a_formula() -> None:
+    for kind in MECHANISMS:
+        assert kind.effort is None or callable(kind.effort)
+    assert Effort(1.0) + Effort(steps=2.0) == Effort(1.0, 2.0)
+
+
+def test_a_facet_is_registered_once_and_for_declared_kinds_only() -> None:
+    with pytest.raises(InvalidInput, match="has its audit already"):
+        MECHANISMS.register(mdp.MatrixMechanism, audit=lambda one, claim: None)
+    with pytest.raises(InvalidInput, match="no declared kind"):
+        MECHANISMS.register(object, audit=lambda one, claim: None)

@@ -37,7 +37,8 @@ from metricdp.auditing import AuditReport, ConcentratedReport, audit, audit_conc
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
 from metricdp.files import existing_file, replacing
 from metricdp.ledger_files import refuse_ledger
-from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, Mechanism, ProductMechanism
+from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, Mechanism
+from metricdp.mechanisms.product import parts_of
 from metricdp.places.terms import licence_of
 
 VERSION = shared.VERSION
@@ -50,7 +51,8 @@ AGAIN = "Do not use it; take a fresh copy from whoever made it, or design the me
 UPDATE = "Update metricdp (pip install --upgrade metricdp)"
 ADVICE: dict[type[CorruptFile], str] = {
     Foreign: "Mechanism files are written by mdp.save and `metricdp design`.",
-    Unknown: f"{UPDATE}, or import the package that declares it.",
+    Unknown: f"{UPDATE}, or import the package that declares it, with --plugin or metricdp.plugins.load(...): worker "
+    "processes do not know what was only imported.",
     MissingVectors: "Put that file beside it, name it (mdp.load(path, vectors=...)) or set METRICDP_VECTORS to its "
     "folder; or ask for a mechanism file that holds its vectors.",
     TooLarge: f"If you trust who made it, raise `limits` (metricdp.artifacts.Limits) or set {SWITCH}=1.",
@@ -297,7 +299,7 @@ def _refuse_broken(mechanism: Mechanism, checksum: str = "") -> AuditReport | Co
     if mechanism.guarantee.basis == "none":  # it promises nothing, and `perturb` refuses it
         _refuse_understated(mechanism)
         return None
-    for number, part in enumerate(mechanism.parts if isinstance(mechanism, ProductMechanism) else ()):
+    for number, part in enumerate(part for part in parts_of(mechanism) if part is not mechanism):
         try:
             _refuse_broken(part)
         except NotPrivate as error:

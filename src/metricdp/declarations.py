@@ -151,6 +151,11 @@ class Declaration:
         """Whether files hold a matrix of probabilities of it."""
         return any(isinstance(one, Table) for one in self.fields.values())
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether files hold near reports of every secret and a background of it."""
+        return any(isinstance(one, Array) and one.coded for one in self.fields.values())
+
     def values_of(self, thing: Any) -> Mapping[str, Any]:
         """Return the fields of a thing."""
         return {name: getattr(thing, name) for name in self.fields} if self.read is None else self.read(thing)

@@ -20,7 +20,7 @@ from metricdp.artifacts.coded import MOST_CODES, kinds_of
 from metricdp.artifacts.container import Entry
 from metricdp.artifacts.plain import whole_from
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, narrowest
-from metricdp.declarations import Array, Declaration, Effort, Whole
+from metricdp.declarations import Effort, Whole
 from metricdp.design.quantised import FEWEST_BITS, MOST_BITS, smallest_bits
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS
@@ -44,7 +44,7 @@ def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
     if storage is not None and storage not in STORAGES:
         raise InvalidInput(f"`storage` must be one of {', '.join(STORAGES)}, got {storage!r}.")
     kind = MECHANISMS.kind(mechanism)
-    if _is_sparse(kind):
+    if kind is not None and kind.is_sparse:
         if storage == "dense":
             raise InvalidInput(
                 "a LocalMechanism is stored sparse, as near reports and a background; 'dense' is no way."
@@ -75,15 +75,11 @@ def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
 
 def stored_layout(manifest: Entry) -> Layout:
     """Return how the probabilities of a file that was read lie in it."""
-    if _is_sparse(MECHANISMS.find(manifest["kind"])):
+    kind = MECHANISMS.find(manifest["kind"])
+    if kind is not None and kind.is_sparse:
         return Layout("sparse")
     stored = manifest["body"].get("matrix")
     return Layout(stored["storage"], stored.get("bits")) if isinstance(stored, dict) else Layout()
-
-
-def _is_sparse(kind: Declaration | None) -> bool:
-    """Tell whether a kind is stored as near reports and a background."""
-    return kind is not None and any(isinstance(one, Array) and one.coded for one in kind.fields.values())
 
 
 def _smallest(matrix: Floats, bits: int | None) -> Layout:

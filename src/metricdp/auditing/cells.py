@@ -11,7 +11,7 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.densities import adversarial_pairs
-from metricdp.auditing.lipschitz import Proof, prove
+from metricdp.auditing.lipschitz import Proof, prove, prove_streets
 from metricdp.auditing.report import AuditReport
 from metricdp.mechanisms import InterpolatedMechanism, StreetMechanism, Witness
 from metricdp.spaces import Box
@@ -26,18 +26,17 @@ Pairs = tuple[Floats, Floats]
 
 
 def judge_box(mechanism: InterpolatedMechanism, claim: Claim) -> AuditReport:
-    """Judge every cell of a box."""
-    return _judge(mechanism, claim, _within_box)
+    """Prove the constant of every cell of a box."""
+    return _judge(mechanism, claim, prove(mechanism), _within_box)
 
 
 def judge_streets(mechanism: StreetMechanism, claim: Claim) -> AuditReport:
-    """Judge every street."""
-    return _judge(mechanism, claim, _along_street)
+    """Prove the constant of every street."""
+    return _judge(mechanism, claim, prove_streets(mechanism), _along_street)
 
 
-def _judge(mechanism: Cells, claim: Claim, worst: Callable[[Any, Proof], Pairs]) -> AuditReport:
-    """Prove the constant of the stored laws; where it is above the claim, look for two points that show the leak."""
-    proof = prove(mechanism)
+def _judge(mechanism: Cells, claim: Claim, proof: Proof, worst: Callable[[Any, Proof], Pairs]) -> AuditReport:
+    """Compare the proven constant with the claim; where it is above, look for two points that show the leak."""
     witness, reached = None, 0.0
     if not proof.epsilon <= claim.epsilon:
         witness, reached = _worst_of_cell(mechanism, worst(mechanism, proof), claim.slack)

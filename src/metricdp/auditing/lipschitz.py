@@ -69,10 +69,8 @@ def corner_rows(shape: tuple[int, ...]) -> tuple[Integers, Integers]:
     return np.ravel_multi_index(tuple((cells[:, None] + corners[None]).transpose(2, 0, 1)), shape), cells
 
 
-def prove(mechanism: InterpolatedMechanism | StreetMechanism) -> Proof:
-    """Return a proven bound of every |ln z(x) - ln z(x')| / d(x, x') of an interpolated mechanism."""
-    if isinstance(mechanism, StreetMechanism):
-        return prove_streets(mechanism)
+def prove(mechanism: InterpolatedMechanism) -> Proof:
+    """Return a proven bound of every |ln z(x) - ln z(x')| / d(x, x') of a mechanism on a box."""
     metric = mechanism.inputs.metric
     p = metric.p if isinstance(metric, Lp) else 2.0
     if mechanism.rule in ROUNDING_RULES:

@@ -8,15 +8,16 @@ from typing import Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
-from metricdp import wording
+from metricdp import spaces, wording
 from metricdp.auditing import between_positions
 from metricdp.cli import building, choices, guarantees, tables, terminal, watching
 from metricdp.cli.choices import Epsilon, Output
 from metricdp.cli.options import NOTHING_ASKED, Options
 from metricdp.cli.shaping import SHAPES
 from metricdp.design.builders import BUILDERS
-from metricdp.mechanisms import LocalMechanism, Mechanism
+from metricdp.mechanisms import MECHANISMS, Mechanism
 from metricdp.metrics import METRICS
+from metricdp.spaces import FiniteSpace
 from metricdp.stages import doing
 
 INTERRUPTED = 3  # exit code: written, but the search was ended before it was done
@@ -119,8 +120,10 @@ def _next(order: building.Order, made: Mechanism, output: str) -> list[str]:
         text = f"  metricdp text reviews.csv --column text --mechanism {name} --unknown mask -o protected.csv"
         return [*lines, f"{text}   protects a column of texts"]
     lines.append(f"  metricdp perturb table.csv --mechanism {name}{snap} -o protected.csv   {what}")
-    if isinstance(made, LocalMechanism) and not made.inputs.is_text:
-        middle = ",".join(f"{value:.6g}" for value in np.median(made.inputs.coordinates, axis=0))
+    kind = MECHANISMS.kind(made)
+    if kind is not None and kind.is_sparse:
+        places = spaces.given(made.inputs.finite, FiniteSpace, "the secrets").coordinates
+        middle = ",".join(f"{value:.6g}" for value in np.median(places, axis=0))
         around = f"--around {middle} --radius 3{made.inputs.ground.unit}"
         lines.append(f"  metricdp export {name} {around} -o district.mdp   writes a public district for devices")
     return lines

@@ -151,7 +151,8 @@ def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
 def _storage(found: Inspection) -> str:
     if found.storage == "quantised":
         return f"probabilities as whole multiples of 1/2^{found.bits}, certified as stored"
-    if found.kind == "local":
+    kind = MECHANISMS.named(found.kind)
+    if kind.is_sparse:
         return "near reports and one background, exact"
     if found.kind == "kernel":
         held = f"vectors in {' and '.join(found.vectors)}" if found.vectors else "vectors"
@@ -160,7 +161,7 @@ def _storage(found: Inspection) -> str:
         return "zeros left out, exact"
     return (
         "stored in full"
-        if any(isinstance(field, Table | Many) for field in MECHANISMS.named(found.kind).fields.values())
+        if any(isinstance(field, Table | Many) for field in kind.fields.values())
         else "no table, noise is drawn"
     )
 

@@ -21,6 +21,7 @@ from metricdp.mechanisms import (
     Mechanism,
     pure,
 )
+from metricdp.mechanisms.matrix import as_table
 from metricdp.mechanisms.product import parts_of
 from metricdp.metrics import Haversine, Lp, PolicyGraph
 from metricdp.spaces import FiniteSpace, given
@@ -64,7 +65,8 @@ def factor_lines(mechanism: Mechanism, promise: Guarantee, snap: float | None) -
         return [*wording.listed_lines(promise, nearest), wording.unlisted(promise)]
     wider = between_positions(promise, places, snap=snap)
     lines = [*wording.position_lines(wider, snap, wider.slack), wording.between_places(promise, nearest)]
-    kept = _kept(mechanism) if isinstance(mechanism, MatrixMechanism) else None
+    table = as_table(mechanism)
+    kept = None if table is None else _kept(table)
     return lines if kept is None else [*lines, wording.place_kept(kept)]
 
 
@@ -129,7 +131,8 @@ def meaning_lines(
         )
         + wording.unverified(certificate, "loss")
     )
-    if not known and isinstance(mechanism, MatrixMechanism) and (away := _distances(mechanism)) is not None:
+    table = as_table(mechanism)
+    if not known and table is not None and (away := _distances(table)) is not None:
         lines.append(wording.average_distance(float(away.mean()), promise.unit))
     return lines
 

@@ -15,7 +15,8 @@ from metricdp.cli import choices
 from metricdp.cli.choices import Places, Where
 from metricdp.design.builders import Builder
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism, Mechanism
+from metricdp.mechanisms import Mechanism
+from metricdp.mechanisms.matrix import as_table
 from metricdp.metrics import Lp, Metric, pairwise
 from metricdp.spaces import Box, FiniteSpace
 
@@ -39,7 +40,7 @@ def mechanisms_in(builder: Builder, paths: Sequence[str]) -> tuple[Mechanism, ..
     """Return the mechanisms of files, each audited again as it is read."""
     names = [path.strip() for path in paths if path.strip()]
     found = tuple(choices.mechanism_in(name, trusted=None) for name in names)
-    if builder.start == "mechanism" and not isinstance(found[0], MatrixMechanism):
+    if builder.start == "mechanism" and as_table(found[0]) is None:
         raise InvalidInput(f"{names[0]!r} must hold a table of probabilities to be {builder.name}, and holds none.")
     return found
 

@@ -22,6 +22,7 @@ from metricdp.cli.policies import IDS, Ground, area_names
 from metricdp.cli.stakes import Cost
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism, pure
+from metricdp.mechanisms.matrix import as_table
 from metricdp.stages import doing
 from metricdp.tables.task import there_are
 
@@ -193,10 +194,11 @@ def _place_names(ground: Ground) -> list[str] | None:
 
 def table_of(mechanism: Any) -> MatrixMechanism:
     """Return a mechanism that is a table; any other is refused."""
-    if not isinstance(mechanism, MatrixMechanism):
+    table = as_table(mechanism)
+    if table is None:
         most = "tables with one row a place, up to 4,096 places"
         raise InvalidInput(f"trees and pruning are for {most}: take fewer, or a district (`metricdp export --around`).")
-    return mechanism
+    return table
 
 
 def _at_level(

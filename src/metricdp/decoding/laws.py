@@ -19,6 +19,7 @@ from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism
 from metricdp.mechanisms.local import MOST_DENSE
+from metricdp.mechanisms.matrix import as_table
 
 
 class Law(Protocol):
@@ -114,8 +115,9 @@ class StackedLaw:
 
 def finite_law(mechanism: MatrixMechanism | LocalMechanism | KernelMechanism) -> Law:
     """Return the law of a mechanism between finite spaces: row / sum(row), the one that is sampled."""
-    if isinstance(mechanism, MatrixMechanism):
-        return DenseLaw(mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True))
+    table = as_table(mechanism)
+    if table is not None:
+        return DenseLaw(table.matrix / table.matrix.sum(axis=1, keepdims=True))
     n, m = len(mechanism.inputs), len(mechanism.outputs)
     if n * m <= MOST_DENSE:
         return DenseLaw(mechanism.matrix)

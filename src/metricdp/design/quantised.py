@@ -22,12 +22,13 @@ import numpy as np
 from metricdp import shared
 from metricdp.arrays import Floats
 from metricdp.auditing import audit
+from metricdp.auditing.claim import Claim
 from metricdp.auditing.exact import float_leakage, within
-from metricdp.auditing.lipschitz import prove
+from metricdp.auditing.judging import judge
 from metricdp.auditing.loss import expected_loss, worst_loss
 from metricdp.design._certify import MARGIN, bound_below, losses_of
 from metricdp.errors import Infeasible, InvalidInput, NotPrivate
-from metricdp.mechanisms import MECHANISMS, LocalMechanism, MatrixMechanism
+from metricdp.mechanisms import MECHANISMS, MatrixMechanism
 from metricdp.problems import Problem
 
 FEWEST_BITS, MOST_BITS = shared.FEWEST_BITS, shared.MOST_BITS
@@ -50,11 +51,11 @@ def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | 
 
     Guarantee: that of the mechanism, audited exactly for the rounded law; `Infeasible` where that takes more bits.
     """
-    if isinstance(mechanism, LocalMechanism):
+    kind = MECHANISMS.kind(mechanism)
+    if kind is not None and kind.is_sparse:
         from metricdp.design.local.rounded import rounded_local  # loads the solvers
 
         return rounded_local(mechanism, bits, problem)
-    kind = MECHANISMS.kind(mechanism)
     if kind is None or not kind.holds_table:
         raise InvalidInput(f"a {type(mechanism).__name__} holds no table of probabilities to round.")
     if bits is not None and (not isinstance(bits, int) or not FEWEST_BITS <= bits <= MOST_BITS):
@@ -128,7 +129,7 @@ def _attempt(mechanism: Any, bits: int, share: float) -> Floats | None:
             apart = within(mechanism.inputs.distances, promise.radius)
             return matrix if float_leakage(matrix, apart) <= limit else None
         return matrix if audit(replace(mechanism, matrix=matrix)).epsilon <= limit else None
-    return matrix if prove(replace(mechanism, matrix=matrix)).epsilon <= limit else None
+    return matrix if judge(replace(mechanism, matrix=matrix), Claim(math.inf)).epsilon <= limit else None
 
 
 def _rounded(matrix: Floats, bits: int, share: float) -> Floats | None:

@@ -84,6 +84,11 @@ class MatrixMechanism:
             return np.asarray(np.log(self.matrix[rows, columns]) - np.log(sums[rows]))
 
 
+def as_table(mechanism: object) -> MatrixMechanism | None:
+    """Return a mechanism that holds its whole table, with the type that says so; None for any other."""
+    return mechanism if isinstance(mechanism, MatrixMechanism) else None
+
+
 def witness_of(matrix: Floats, secret: int, other: int, report: int) -> Witness:
     """Return the witness at codes of a matrix, with the ratio of the normalised rows."""
     first, second = float(matrix[secret, report]), float(matrix[other, report])

@@ -15,6 +15,7 @@ from metricdp.design.exponential import exponential
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism
+from metricdp.mechanisms.matrix import as_table
 from metricdp.metrics import Haversine, Metric
 from metricdp.mobility.closeness import flip, near_table, refuse_metric
 from metricdp.mobility.runs import Report, Step
@@ -77,8 +78,8 @@ class OnPlaces:
     def noise(self, epsilon: float) -> MatrixMechanism:
         """Return the noise of a step."""
         if epsilon not in self._noises:
-            made = self.build(epsilon)
-            if not isinstance(made, MatrixMechanism) or made.inputs is not self.space:
+            made = as_table(self.build(epsilon))
+            if made is None or made.inputs is not self.space:
                 raise InvalidInput("`noise` must build a matrix over the places it was given, such as mdp.exponential.")
             if made.outputs is not self.space or made.guarantee.slack or made.guarantee.radius is not None:
                 raise InvalidInput("`noise` must report the places themselves and promise all pairs, without slack.")

@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.leakage import has_rows
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MECHANISMS, MatrixMechanism, Mechanism
+from metricdp.mechanisms import MECHANISMS, Mechanism
+from metricdp.mechanisms.matrix import as_table
 from metricdp.metrics import pairwise
 from metricdp.spaces import FiniteSpace, given
 from metricdp.text.bundled import sample_reviews, sample_sentences
@@ -163,10 +164,10 @@ def _attacked(
 
 def _log_columns(mechanism: Mechanism, reports: Integers) -> Floats | None:
     """Return ln z(y | x) for some reports y (rows) and all words x; None where the law has no closed form."""
-    kind: Any = mechanism
-    if isinstance(mechanism, MatrixMechanism):
+    kind, table = cast(Any, mechanism), as_table(mechanism)
+    if table is not None:
         with np.errstate(divide="ignore"):
-            logs = np.log(mechanism.matrix[:, reports]) - np.log(mechanism.matrix.sum(axis=1))[:, None]
+            logs = np.log(table.matrix[:, reports]) - np.log(table.matrix.sum(axis=1))[:, None]
         return np.asarray(logs.T)
     if not hasattr(kind, "log_normalisers"):
         return None

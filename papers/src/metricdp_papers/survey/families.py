@@ -31,7 +31,6 @@ from metricdp import (
 from metricdp.arrays import Booleans, Floats
 from metricdp.design import BUILDERS, Builder, no_noise, noise_of
 from metricdp.errors import MetricdpError
-from metricdp.mechanisms import InterpolatedMechanism
 from metricdp.metrics import Haversine, Lp, Mahalanobis
 from metricdp.mobility import zones
 from metricdp.places import location_tree, protection_sets, scaled
@@ -97,8 +96,9 @@ def _built(asked: Asked, builder: Builder) -> Built:
     promise = made.guarantee
     if promise.radius is not None or promise.slack > 0 or promise.epsilon > asked.epsilon or promise.basis == "none":
         raise MetricdpError(f"it keeps another promise: {promise}.")
-    if isinstance(made, InterpolatedMechanism):
-        return Law(made.probabilities(asked.space.points), asked.loss, note=made.certificate.note)
+    if made.inputs.size is None:  # on a box
+        box: Any = made
+        return Law(box.probabilities(asked.space.points), asked.loss, note=made.certificate.note)
     table: Any = made
     law = table.matrix / table.matrix.sum(axis=1, keepdims=True)
     speaks = asked.question.speaks(made, builder, asked.epsilon, asked.measure)

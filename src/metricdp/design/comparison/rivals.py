@@ -18,9 +18,9 @@ from metricdp.design.comparison.noises import no_noise, noise_of
 from metricdp.design.exponential import exponential
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
-    MatrixMechanism,
     Mechanism,
 )
+from metricdp.mechanisms.matrix import as_table
 from metricdp.metrics import Lp, covered
 from metricdp.problems import Problem
 from metricdp.spaces import Box, FiniteSpace, given
@@ -169,8 +169,9 @@ class Question:
         return covered(self.space.metric, self.space.points)
 
     def _figure(self, mechanism: Mechanism, measure: Measure) -> Figure:
-        if isinstance(mechanism, MatrixMechanism):
-            return exactly(mechanism, measure, self.prior)
+        table = as_table(mechanism)
+        if table is not None:
+            return exactly(table, measure, self.prior)
         if mechanism.inputs.limits is not None:
             box: Any = mechanism
             law = box.probabilities(self.space.points)

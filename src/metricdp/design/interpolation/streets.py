@@ -9,7 +9,7 @@ import numpy as np
 
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.bounds import trivial_lower_bound
-from metricdp.auditing.lipschitz import prove
+from metricdp.auditing.lipschitz import prove_streets
 from metricdp.design._certify import bound_below
 from metricdp.design.interpolation.anchors import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
@@ -74,7 +74,7 @@ def along_streets(
     empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=rate)
     mechanism = StreetMechanism(streets, outputs, cut.counts, matrix, ratios, promise, empty)
     with doing(AUDITING):
-        proof = prove(mechanism)
+        proof = prove_streets(mechanism)
     if not proof.epsilon <= rate:
         raise NotPrivate(f"the laws reach {proof.epsilon:.12g} on street {proof.cell}, above {rate:.12g}.")
     achieved = float((mechanism.probabilities(places) * (weights[:, None] * losses)).sum())

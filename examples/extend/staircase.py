@@ -146,7 +146,7 @@ class _Coins:
 
 
 def staircase(metric: Lp, epsilon: float, *, dimension: int | None = None, step: float = 1.0) -> Staircase:
-    """Build the staircase mechanism: of all noise on one number the least mean error, for secrets `step` apart."""
+    """Build the staircase mechanism: the least mean error of all noise on one number, but for its lattice."""
     rate, cells = as_positive(epsilon, "epsilon"), CELLS
     inner = max(1, round(cells / (1.0 + math.exp(0.5 * rate * step))))
     space, promise = Unbounded(metric, 1 if dimension is None else dimension), mdp.Guarantee(rate, metric)

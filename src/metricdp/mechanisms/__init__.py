@@ -9,7 +9,7 @@ from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.interpolated import ROUNDING_RULES, InterpolatedMechanism, Rule, corner_weights
 from metricdp.mechanisms.kernel import KernelMechanism
 from metricdp.mechanisms.kind import MECHANISMS
-from metricdp.mechanisms.laplace import Lattice, VectorLaplace
+from metricdp.mechanisms.laplace import LaplaceNoise, Lattice, VectorLaplace
 from metricdp.mechanisms.local import LocalMechanism
 from metricdp.mechanisms.matrix import MatrixMechanism
 from metricdp.mechanisms.nearest import NearestMechanism
@@ -20,15 +20,6 @@ from metricdp.mechanisms.spherical import SphericalLaplace
 from metricdp.mechanisms.spherical_gaussian import SphericalGaussian
 from metricdp.mechanisms.streets import StreetMechanism
 
-LaplaceNoise = (  # what `laplace` makes, by metric
-    VectorLaplace
-    | SphericalLaplace
-    | DirectionNoise
-    | HyperbolicLaplace
-    | BagLaplace
-    | OutlineLaplace
-    | ProjectedLaplace
-)
 FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between finite spaces: three ways to hold rows
 
 __all__ = [

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from metricdp import shared
 from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card, refuse_rows
+from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, mechanism_card, refuse_rows
 from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Heights, Kind, Reach
 from metricdp.mechanisms.noise.laws import VectorLaw, drawn
 from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
@@ -80,6 +80,19 @@ class Lattice:
     def _per_unit(self) -> float:
         inverse = np.rint(1.0 / self.pitch)
         return float(inverse) if inverse >= 1 and 1.0 / inverse == self.pitch else 0.0
+
+
+class LaplaceNoise(Mechanism, Protocol):
+    """Noise of one rate, its reports on a lattice: what `laplace` makes, whatever the metric."""
+
+    @property
+    def epsilon(self) -> float: ...
+
+    @property
+    def lattice(self) -> Lattice: ...
+
+    @property
+    def guarantee(self) -> Guarantee: ...
 
 
 def noise_fields(mechanism: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from metricdp.catalogue import Catalogue
 from metricdp.design import BUILDERS
+from metricdp.ledger.backends import BACKENDS
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
 from metricdp.plugins import VARIABLE
@@ -61,7 +62,7 @@ def settle() -> None:
 @contextmanager
 def nothing_left_behind(*more: Catalogue[Any]) -> Iterator[None]:
     """Take back what a test declares, by itself or through a plugin, and what it sets."""
-    catalogues = (BUILDERS, ENGINES, FORMATS, MECHANISMS, METRICS, SPACES, *more)
+    catalogues = (BACKENDS, BUILDERS, ENGINES, FORMATS, MECHANISMS, METRICS, SPACES, *more)
     before = [dict(catalogue._entries) for catalogue in catalogues]
     with as_it_was():
         os.environ[VARIABLE] = ""

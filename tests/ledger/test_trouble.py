@@ -13,7 +13,7 @@ import pytest
 from books import ask
 from metricdp.errors import InvalidInput, LedgerUnavailable, MetricdpError
 from metricdp.ledger import Ledger, opening
-from metricdp.ledger import store as storing
+from metricdp.ledger.backends import sqlite
 
 POLICY = "40000/km ever"
 
@@ -48,7 +48,7 @@ def test_a_full_disk_refuses_with_a_sentence_and_recovers(tmp_path):
 
 
 def test_books_that_another_process_holds_are_waited_for_and_then_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(storing, "PATIENCE", 0.2)
+    monkeypatch.setattr(sqlite, "PATIENCE", 0.2)
     with Ledger.open(tmp_path / "budget.db", policy=POLICY) as ledger:
         ask(ledger, "anna", "1")
         with closing(sqlite3.connect(tmp_path / "budget.db", isolation_level=None, check_same_thread=False)) as other:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from metricdp.arrays import Integers
 from metricdp.errors import BudgetExceeded
 from metricdp.ledger.amounts import Account, in_words, is_replaced_name
+from metricdp.ledger.backends import backend_of
 from metricdp.ledger.chain import Lane
 from metricdp.ledger.keys import TAG_BYTES, Key
 from metricdp.ledger.periods import PERIODS, begin, end, shown
@@ -74,7 +74,7 @@ def open_accounts(connection: sa.Connection, opening: Opening, places: Sequence[
         its = number * LANES_MOST + opening.lane.lane
         seal = account_seal(opening.key, its, (person, metric, purpose))
         rows.append({"id": its, "person": person, "metric": metric, "purpose": purpose, "seal": seal})
-    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(ACCOUNTS).values(blank)
+    insert = backend_of(connection).insert(ACCOUNTS).values(blank)
     connection.execute(insert.on_conflict_do_nothing(index_elements=["person", "metric", "purpose"]), rows)
     return opened + len(rows)
 

@@ -14,16 +14,10 @@ import numpy as np
 import sqlalchemy as sa
 
 from metricdp.arrays import Integers
+from metricdp.ledger.backends import backend_of
 
 MOST = 1 << 17  # persons in one statement
 DIGITS = 19  # of a number of 63 bits
-
-_NUMBERS = sa.Table(
-    "numbers",
-    sa.MetaData(),
-    sa.Column("i", sa.Integer, primary_key=True, autoincrement=False),
-    prefixes=["TEMPORARY"],
-)
 
 
 def chunks(count: int) -> Iterator[slice]:
@@ -32,18 +26,8 @@ def chunks(count: int) -> Iterator[slice]:
 
 
 def numbers(connection: sa.Connection, count: int) -> Any:
-    """Return the numbers from 0 to `count` - 1 as a table with the column `i`.
-
-    SQLite has no such table: a connection keeps one of its own.
-    """
-    if connection.dialect.name == "postgresql":
-        return sa.func.generate_series(0, count - 1).table_valued(sa.column("i", sa.Integer)).render_derived("numbers")
-    connection.execute(sa.schema.CreateTable(_NUMBERS, if_not_exists=True))
-    there = connection.execute(sa.select(sa.func.coalesce(sa.func.max(_NUMBERS.c.i) + 1, 0))).scalar_one()
-    if there < count:
-        more = "WITH RECURSIVE n(i) AS (SELECT ? UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO numbers "
-        connection.exec_driver_sql(f"{more} SELECT i FROM n", (there, count - 1))
-    return sa.select(_NUMBERS.c.i).where(_NUMBERS.c.i < count).subquery("numbers")
+    """Return the numbers from 0 to `count` - 1 as a table with the column `i`."""
+    return backend_of(connection).numbers(connection, count)
 
 
 def piece(column: bytes, i: Any, width: int) -> Any:
@@ -53,10 +37,7 @@ def piece(column: bytes, i: Any, width: int) -> Any:
 
 def whole(connection: sa.Connection, column: Integers, i: Any) -> Any:
     """Return the number at the place `i` of a column of whole numbers of at least 0."""
-    found = piece(_digits(column), i, DIGITS)
-    if connection.dialect.name == "postgresql":
-        found = sa.func.convert_from(found, "UTF8")
-    return sa.cast(found, sa.BigInteger)
+    return sa.cast(backend_of(connection).as_text(piece(_digits(column), i, DIGITS)), sa.BigInteger)
 
 
 def asked(connection: sa.Connection, rows: Any) -> tuple[Integers, int]:
@@ -66,8 +47,7 @@ def asked(connection: sa.Connection, rows: Any) -> tuple[Integers, int]:
     """
     table = rows.subquery("asked")
     first, *others = table.c
-    written = sa.func.format if connection.dialect.name == "postgresql" else sa.func.printf
-    line = written(sa.literal_column(f"'{' '.join(['%s'] * len(others))}'"), *others, type_=sa.Text)
+    line = backend_of(connection).join_words(others)
     told = sa.select(sa.func.aggregate_strings(line, " "), sa.func.max(first)).select_from(table)
     text, largest = connection.execute(told).one()
     return np.fromstring(text or "", dtype=np.int64, sep=" ").reshape(-1, len(others)).T, largest or 0

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from metricdp.arrays import Booleans, Integers
 from metricdp.errors import MetricdpError
 from metricdp.ledger.accounts import COUNTS, LANES_MOST, account_seals
 from metricdp.ledger.amounts import Account, account_named, accounts_of, charge_of
+from metricdp.ledger.backends import backend_of
 from metricdp.ledger.chain import Lane
 from metricdp.ledger.columns import asked, chunks, numbers, piece, whole
 from metricdp.ledger.keys import DIGEST_BYTES, TAG_BYTES, Key
@@ -198,8 +198,8 @@ def _looked(
     kinds = ("epsilon", "slack") if any(limit.kind == "slack" for limit in limits) else ("epsilon",)
     rooms = (_room(limits, kind, now).label(kind) for kind in kinds)
     rows = sa.select(ACCOUNTS.c.time, table.c.i, ACCOUNTS.c.id, *rooms).select_from(table.join(ACCOUNTS, mine))
-    if locking and connection.dialect.name == "postgresql":
-        rows = rows.order_by(table.c.i).with_for_update(of=ACCOUNTS)  # so that no two batches wait for each other
+    if locking:
+        rows = backend_of(connection).lock_rows(rows, ACCOUNTS, table.c.i)
     return asked(connection, rows)
 
 
@@ -264,9 +264,9 @@ def _insert(connection: sa.Connection, key: Key, of: tuple[Batch, str], missing:
             "seal": piece(seals[some.start * DIGEST_BYTES : some.stop * DIGEST_BYTES], table.c.i, DIGEST_BYTES),
             **dict.fromkeys(("time", *COUNTS), sa.literal_column("0")),
         }
-        insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(ACCOUNTS)
         rows = sa.select(*(value.label(name) for name, value in values.items())).select_from(table)
-        made = insert.from_select(list(values), rows.where(sa.true()))  # or SQLite takes ON for a join
+        rows = rows.where(sa.true())  # or SQLite takes ON for a join
+        made = backend_of(connection).insert(ACCOUNTS).from_select(list(values), rows)
         kept = made.on_conflict_do_nothing(index_elements=["person", "metric", "purpose"])
         count += connection.execute(kept, execution_options={"preserve_rowcount": True}).rowcount
     return count

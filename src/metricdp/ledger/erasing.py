@@ -12,6 +12,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from metricdp.arrays import Integers
+from metricdp.ledger.backends import backend_of
 from metricdp.ledger.chain import Entry, append, locked
 from metricdp.ledger.keys import Key
 from metricdp.ledger.schema import ACCOUNTS, EMPTY, ENTRIES, TOMBSTONES
@@ -22,10 +23,9 @@ from metricdp.ledger.shares import shares_of
 def erased(connection: sa.Connection, key: Key, person: bytes, *, clock: int, lane: int) -> bool:
     """Erase a person; return False where they were erased before."""
     end = locked(connection, lane)
-    if connection.dialect.name == "postgresql":  # nobody may be charged between what is read and what is emptied
-        connection.exec_driver_sql("LOCK TABLE accounts IN EXCLUSIVE MODE")
-    else:
-        connection.exec_driver_sql("PRAGMA secure_delete=ON")  # what goes is overwritten
+    backend = backend_of(connection)
+    backend.lock_accounts(connection)  # nobody may be charged between what is read and what is emptied
+    backend.overwrite_deleted(connection)
     if connection.execute(sa.select(TOMBSTONES.c.person).where(TOMBSTONES.c.person == person)).one_or_none():
         return False
     state = state_of(connection, clock)

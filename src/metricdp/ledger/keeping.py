@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from metricdp.errors import InvalidInput, OutputProblem
+from metricdp.errors import OutputProblem
 from metricdp.files import check_target, replacing
+from metricdp.ledger.backends import backend_of
 from metricdp.ledger.chain import Entry, append, locked
-from metricdp.ledger.head import End, Head, HeadFile
+from metricdp.ledger.head import HeadFile
 from metricdp.ledger.keys import Key, write_key
 from metricdp.ledger.periods import PERIODS, begin, shown
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.schema import ACCOUNTS, BOOKS, ENTRIES
 from metricdp.ledger.settling import state_of
-from metricdp.ledger.store import DAMAGE, Store, is_full
+from metricdp.ledger.store import Store
 
 POLICY_LANE = 0  # policies follow each other in one lane
 
@@ -50,8 +50,7 @@ def rotate(connection: sa.Connection, key: Key, *, clock: int, lane: int, before
     connection.execute(ACCOUNTS.update().where(over).values(values))
     reports = 0
     if before is not None:
-        if connection.dialect.name == "sqlite":
-            connection.exec_driver_sql("PRAGMA secure_delete=ON")
+        backend_of(connection).overwrite_deleted(connection)
         old = (ENTRIES.c.time < before) & ENTRIES.c.report.is_not(None)
         reports = connection.execute(ENTRIES.update().where(old).values(report=None)).rowcount
     note = f"{accounts} accounts, {reports} reports"
@@ -73,12 +72,8 @@ def restore(connection: sa.Connection, key: Key, *, clock: int, lane: int) -> in
 def backup(store: Store, key: tuple[Key, Path], target: str | os.PathLike[str], *, clock: int) -> Path:
     """Copy books in a file, with key and head, while others write to them; the copy is of one moment, whole, marked."""
     its_key, key_file = key
-    if store.path is None:
-        raise InvalidInput(
-            f"the books {store.place!r} lie on a server: back them up with `pg_dump`, and keep the key file "
-            f"{str(key_file)!r} with it."
-        )
-    place = check_target(target, source=store.path)
+    store.backend.check_copying(key_file)
+    place = check_target(target)
     copied, head = (place.with_name(f"{place.name}.{what}") for what in ("key", "head"))
     for taken in (place, copied, head):
         if taken.exists():
@@ -86,31 +81,13 @@ def backup(store: Store, key: tuple[Key, Path], target: str | os.PathLike[str], 
     with ExitStack() as failed:
         failed.callback(_remove, copied, head)
         with replacing(place, overwrite=False) as partial:
-            try:
-                ends = _copy(store.path, partial, clock)
-            except (sqlite3.Error, *DAMAGE) as error:
-                _remove(*(partial.with_name(f"{partial.name}-{what}") for what in ("journal", "wal", "shm")))
-                full = " The disk is full." if is_full(error) else " Look at them with `metricdp budget verify`."
-                raise OutputProblem(
-                    f"cannot write {str(target)!r}: the books could not be copied.{full} Nothing was written."
-                ) from None
+            ends = store.backend.copy(partial, os.fspath(target), clock)
             partial.chmod(0o600)
             write_key(copied, key_file.read_bytes())
             HeadFile(head, its_key).create(ends, new=True)
         failed.pop_all()
     place.chmod(0o600)
     return place
-
-
-def _copy(source: Path, target: Path, clock: int) -> Head:
-    """Copy a database as it is at one moment, mark the copy, and return how far it has come."""
-    with closing(sqlite3.connect(source)) as books, closing(sqlite3.connect(target)) as copy:
-        books.backup(copy)
-        copy.execute("UPDATE books SET copied = ?", (clock,))
-        copy.commit()
-        ((name,),) = copy.execute("SELECT name FROM books")
-        lanes = copy.execute("SELECT lane, blocks, entries, head FROM lanes")
-        return Head(name, {lane: End(blocks, entries, last) for lane, blocks, entries, last in lanes})
 
 
 def _remove(*paths: Path) -> None:

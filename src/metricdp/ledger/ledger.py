@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from metricdp.ledger.amounts import Account, account_named, accounts_for, accounts_of, charge_of, is_replaced_name
+from metricdp.ledger.backends import Hold
 from metricdp.ledger.batches import answered_batch, granted_now, settle_batch
 from metricdp.ledger.budgets import Budget, budget_of
 from metricdp.ledger.checking import Verdict, checked, limit
@@ -31,7 +32,7 @@ from metricdp.ledger.records import BatchReceipt, Release, Steady
 from metricdp.ledger.requests import answer_of, receipt_of, request_of
 from metricdp.ledger.schema import BOOKS
 from metricdp.ledger.settling import Charge, Outcome, Receipt, settle, state_of
-from metricdp.ledger.store import Hold, Store
+from metricdp.ledger.store import Store
 from metricdp.metrics import Metric
 
 Clock = Callable[[], float]  # seconds since 1970
@@ -52,7 +53,7 @@ class Ledger:
     def __init__(self, store: Store, key: Key, files: tuple[Path, Path | None], clock: Clock) -> None:
         self._store, self._key, self._clock = store, key, clock
         self._key_file, self._head_file = files
-        self._lane = os.getpid() % store.lanes
+        self._lane = os.getpid() % store.backend.lanes
         self._pile: Pile[Charge, Outcome] = Pile(self._settle)
         self._holds: dict[str, tuple[object, Hold]] = {}
         self._turns: dict[str, threading.Lock] = {}

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import secrets
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import holding
 from metricdp.ledger.chain import HEAD, START, Entry, append, locked
 from metricdp.ledger.head import RECOVER, End, Head, HeadFile
 from metricdp.ledger.keys import Key, create_key, read_key
@@ -22,10 +18,9 @@ from metricdp.ledger.migrations import migrated
 from metricdp.ledger.policy import EXAMPLE, Policy
 from metricdp.ledger.schema import BOOKS, ENTRIES, LANES, METADATA, VERSION
 from metricdp.ledger.settling import state_of
-from metricdp.ledger.store import PATIENCE, Store
+from metricdp.ledger.store import Store
 
 logger = logging.getLogger("metricdp.ledger")
-LOCK = 0x6D6470626F6F6B73  # "mdpbooks": who makes the tables on a server
 
 
 def opened(
@@ -88,14 +83,14 @@ def recover(store: Store, key_file: Path, policy: Policy | None, clock: int, *, 
 
 def _begin(store: Store, key_file: Path, head_file: Path | None, policy: Policy, clock: int) -> Key:
     """Make a ledger where there is none, and return its key."""
-    if store.path is None:
+    if not store.backend.needs_head:
         if head_file is not None and head_file.exists() and not _is_there(store):  # by now
             raise _gone(head_file, "head file")
         with suppress(OutputProblem):  # somebody else begins the same ledger
             create_key(key_file)
         return read_key(key_file)
-    assert head_file is not None  # beside the file
-    with _alone(store.path):
+    assert head_file is not None  # the backend says where
+    with store.backend.alone():
         if _is_there(store):  # by now
             return read_key(key_file)
         name = secrets.token_hex(16)
@@ -115,25 +110,9 @@ def _begin(store: Store, key_file: Path, head_file: Path | None, policy: Policy,
             except BaseException:  # a key alone is one of a ledger that is gone
                 key_file.unlink(missing_ok=True)
                 raise
-        os.close(os.open(store.path, os.O_WRONLY | os.O_CREAT, 0o600))
+        store.backend.create()
         store.run(lambda connection: _checked(connection, store, key, policy, clock, name))
         return key
-
-
-@contextmanager
-def _alone(place: Path) -> Iterator[None]:
-    """Be the only one who begins a ledger in a file; who comes second waits."""
-    until = time.monotonic() + PATIENCE
-    with ExitStack() as held:
-        while True:
-            try:
-                held.enter_context(holding(f"{place}.begin"))
-                break
-            except OutputProblem:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(0.02)
-        yield
 
 
 def _gone(place: Path, what: str) -> InvalidInput:
@@ -158,19 +137,20 @@ def _meet_head(store: Store, file: HeadFile, key: Key, clock: int) -> None:
         store.loss = sentence
         logger.warning("%s", sentence)
     elif not store.read_only:
+        needed = store.backend.needs_head
         with store.reading() as connection:
             name, ends = connection.execute(sa.select(BOOKS.c.name)).scalar_one(), ends_of(connection)
             known = _has_head(connection)
         if file.read() is None:
             with suppress(OutputProblem):  # somebody else makes it
                 file.create(Head(name, ends), new=True)
-            without = "It is looked at where it is named." if store.path is None else "They are refused without it."
+            without = "They are refused without it." if needed else "It is looked at where it is named."
             logger.warning(
                 "The books %r had no head file: %r is kept from now on. %s", store.place, str(file.path), without
             )
         store.head = file
         file.reach(ends)
-        if not known and store.path is not None:
+        if needed and not known:
             store.run(lambda connection: _note_head(connection, key, clock))
 
 
@@ -183,7 +163,7 @@ def _loss(store: Store, file: HeadFile, key: Key) -> str | None:
     with store.reading() as connection:
         if head is not None:
             return find_loss(connection, key, head)
-        if store.path is not None and _has_head(connection):
+        if _has_head(connection):
             return "the head file is missing, so nobody can tell how far it had come"
     return None
 
@@ -204,13 +184,14 @@ def _note_head(connection: sa.Connection, key: Key, clock: int) -> None:
 
 
 def _is_there(store: Store) -> bool:
-    if store.path is not None and not store.path.exists():
+    if not store.backend.exists():
         return False
     with store.reading() as connection:
         tables = sa.inspect(connection).get_table_names()
-    if tables and BOOKS.name not in tables and store.path is not None:
-        raise InvalidInput(f"{store.place!r} is another database, not books: choose a new name for them.")
-    return BOOKS.name in tables
+    if BOOKS.name not in tables:
+        store.backend.check_tables(tables)
+        return False
+    return True
 
 
 def _is_current(store: Store, key: Key, policy: Policy | None) -> bool:
@@ -222,8 +203,7 @@ def _is_current(store: Store, key: Key, policy: Policy | None) -> bool:
 def _checked(
     connection: sa.Connection, store: Store, key: Key, policy: Policy | None, clock: int, name: str | None = None
 ) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+    store.backend.lock_schema(connection)
     if not sa.inspect(connection).has_table(BOOKS.name):
         _made(connection, store, key, policy, clock, name or secrets.token_hex(16))
     migrated(connection, _version(connection, store, key, policy))
@@ -262,6 +242,6 @@ def _made(connection: sa.Connection, store: Store, key: Key, policy: Policy | No
         },
     )  # fmt: skip
     empty = {"blocks": 0, "entries": 0, "accounts": 0, "time": clock, "head": START}
-    connection.execute(LANES.insert(), [{"lane": lane} | empty for lane in range(store.lanes)])
-    first = Entry("policy", time=clock, purpose="" if store.path is None else HEAD, note=text)
+    connection.execute(LANES.insert(), [{"lane": lane} | empty for lane in range(store.backend.lanes)])
+    first = Entry("policy", time=clock, purpose=HEAD if store.backend.needs_head else "", note=text)
     append(connection, key, [first], locked(connection, 0), (clock, 0))

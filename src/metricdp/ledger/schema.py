@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from metricdp.ledger.backends import Whole
 from metricdp.ledger.periods import PERIODS
 
 VERSION = 3
-WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # so that its keys are the numbers of its rows
+WHOLE = Whole()
 
 METADATA = sa.MetaData()
 

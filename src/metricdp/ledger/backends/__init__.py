@@ -1,0 +1,36 @@
+"""The databases that keep ledgers: one file each, and what they have to say of themselves.
+
+A backend from outside is declared the same way: `BACKENDS.declare(...)`, see docs/extend.md.
+"""
+
+import os
+
+from metricdp.catalogue import Catalogue
+from metricdp.files import is_server
+from metricdp.ledger.backends.base import DAMAGE, Backend, Hold, Whole, backend_of, connect, is_full
+from metricdp.ledger.backends.postgres import Postgres
+from metricdp.ledger.backends.sqlite import Sqlite
+
+BACKENDS: Catalogue[type[Backend]] = Catalogue("ledger backend", [Sqlite, Postgres])
+
+__all__ = [
+    "BACKENDS",
+    "DAMAGE",
+    "Backend",
+    "Hold",
+    "Whole",
+    "backend_at",
+    "backend_of",
+    "connect",
+    "is_full",
+]
+
+
+def backend_at(place: str | os.PathLike[str]) -> Backend:
+    """Return the backend of a place: a file, or an address whose scheme one of them declares."""
+    text = os.fspath(place)
+    if not is_server(text):
+        return Sqlite(text)
+    scheme = text.partition("://")[0].partition("+")[0]
+    chosen = next((one for one in BACKENDS if scheme in one.schemes), Postgres)  # which refuses what it does not know
+    return chosen(text)

@@ -1,0 +1,215 @@
+"""A ledger on a PostgreSQL server.
+
+The rows of the accounts that are charged are locked; commits wait for the disk (`synchronous_commit=on`, whatever the
+server's default).
+
+A network that falls silent holds nobody up for long, on either side. The ledger is written by one thread that others
+wait for. Packets that are not acknowledged, or keepalives that are not answered, end a connection within `SILENCE`
+seconds; a transaction that was not committed by then is rolled back, and the server, which is told the same, lets go of
+its locks. Whether a commit got through shows when the request is repeated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+from sqlalchemy.dialects import postgresql
+
+from metricdp.errors import InvalidInput, import_extra
+from metricdp.ledger.backends.base import HELD, PATIENCE, Backend, Hold
+from metricdp.rendering import address
+
+LANES = 16
+AGAIN = ("40001", "40P01")  # not serialisable, deadlock: another try may do
+LOCKED = "55P03"  # somebody held a lock for longer than we wait
+LOCK = 0x6D6470626F6F6B73  # "mdpbooks": who makes the tables
+CONNECTING = 5  # seconds until a server that does not answer is out of reach
+SILENCE = 20  # seconds without a sign of life
+IDLE, INTERVAL, COUNT = 10, 5, 2  # a keepalive after so many idle seconds, then so often: 20 seconds together
+ABANDONED = 120  # seconds that a transaction may wait for its client, whatever the network says
+logger = logging.getLogger("metricdp.ledger")
+
+
+class Postgres(Backend):
+    """A server that many machines use; its key is named by everybody, its head file by whoever keeps one."""
+
+    name = "postgres"
+    about = "a PostgreSQL server, for many processes and machines"
+    schemes = ("postgresql", "postgres")
+    reasons = (
+        (("locked",), HELD),
+        (("authentication failed",), "the server does not accept this user with this password"),
+        (("no password supplied",), "the server does not accept this user with this password"),
+        (("database", "does not exist"), "the server has no database of this name"),
+        (("permission",), "there is no permission to write"),
+        (("read-only",), "there is no permission to write"),
+    )
+    lanes = LANES
+
+    def __init__(self, place: str) -> None:
+        url = _url(place)
+        self.place = address(place)
+        self.url = url.set(drivername="postgresql+psycopg")
+        self.options = {"connect_args": _connect_arguments(url.query), "pool_pre_ping": True}
+        _quieten()
+
+    def prepare(self, connection: Any) -> None:
+        """Tell the server how a connection is kept, and that commits wait for the disk whatever its default is."""
+        settings = {
+            "synchronous_commit": "on",
+            "lock_timeout": f"{PATIENCE}s",
+            "default_transaction_isolation": "read committed",
+            "idle_in_transaction_session_timeout": f"{ABANDONED}s",
+            "tcp_keepalives_idle": IDLE,
+            "tcp_keepalives_interval": INTERVAL,
+            "tcp_keepalives_count": COUNT,
+            "tcp_user_timeout": SILENCE * 1000,
+        }
+        with connection.cursor() as cursor:
+            for name, value in settings.items():
+                cursor.execute(f"SET {name} = '{value}'")
+        connection.commit()
+
+    def begin(self, connection: sa.Connection, *, reading: bool) -> None:
+        """Read what is there at one moment; whoever writes waits at the rows they lock."""
+        if reading:
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def may_pass(self, error: exc.SQLAlchemyError) -> bool:
+        """Tell whether two transactions met, or a request was stored by another one meanwhile."""
+        return super().may_pass(error) or _state(error) in AGAIN
+
+    def reason(self, error: exc.SQLAlchemyError) -> str:
+        """Return what an error says; a lock that was not let go has a code of its own."""
+        return HELD if _state(error) == LOCKED else super().reason(error)
+
+    def lock_schema(self, connection: sa.Connection) -> None:
+        """Wait for others who make the tables."""
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+
+    def lock_rows(self, question: Any, table: sa.Table, by: Any) -> Any:
+        """Return a question that locks rows in one order, so that no two batches wait for each other."""
+        return question.order_by(by).with_for_update(of=table)
+
+    def lock_accounts(self, connection: sa.Connection) -> None:
+        """Let nobody be charged between what is read and what is emptied."""
+        connection.exec_driver_sql("LOCK TABLE accounts IN EXCLUSIVE MODE")
+
+    def hold(self, engine: sa.Engine, name: str, ledger: str) -> Hold:
+        """Lock a number in a session of its own, which the server lets go with the session."""
+        said = f"metricdp stream\0{ledger}\0{name}".encode()
+        number = int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), signed=True)
+        session = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        if session.execute(sa.select(sa.func.pg_try_advisory_lock(number))).scalar_one():
+            stack = ExitStack()
+            stack.callback(session.close)
+            stack.callback(session.invalidate)  # the server takes the lock back with the session
+            return _Session(stack, session)
+        session.close()
+        raise InvalidInput(
+            f"another process steps the stream {name!r} of the books {self.place!r}: two would not know each other's "
+            "windows. Wait until it has ended, or give this one another name."
+        )
+
+    def insert(self, table: sa.Table) -> Any:
+        """Return an insertion."""
+        return postgresql.insert(table)
+
+    def numbers(self, connection: sa.Connection, count: int) -> Any:
+        """Return numbers that the server counts."""
+        return sa.func.generate_series(0, count - 1).table_valued(sa.column("i", sa.Integer)).render_derived("numbers")
+
+    def as_text(self, digits: Any) -> Any:
+        """Return the bytes as text."""
+        return sa.func.convert_from(digits, "UTF8")
+
+    def join_words(self, columns: Sequence[Any]) -> Any:
+        """Return the numbers as one text."""
+        return sa.func.format(sa.literal_column(f"'{' '.join(['%s'] * len(columns))}'"), *columns, type_=sa.Text)
+
+    def check_copying(self, key_file: Path) -> None:
+        """Refuse: the server has a program for it."""
+        raise InvalidInput(
+            f"the books {self.place!r} lie on a server: back them up with `pg_dump`, and keep the key file "
+            f"{str(key_file)!r} with it."
+        )
+
+
+@dataclass(frozen=True)
+class _Session(Hold):
+    """A lock that lasts as long as the session that has it."""
+
+    _session: sa.Connection
+
+    def lasts(self) -> bool:
+        try:
+            self._session.execute(sa.select(1))
+        except exc.SQLAlchemyError:
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        with suppress(exc.SQLAlchemyError):
+            super().close()
+
+
+def _url(place: str) -> sa.URL:
+    try:
+        url = sa.make_url(place)
+        (url.host or "").encode("idna")  # a UnicodeError where no network has such a host
+    except (exc.ArgumentError, ValueError):  # what they quote may be a part of the password
+        raise InvalidInput(
+            "the address of the books must be a file, or a server such as postgresql://user@host/database."
+        ) from None
+    if url.get_backend_name() not in Postgres.schemes:
+        raise InvalidInput(f"books lie in a file or on PostgreSQL, got an address of {url.drivername!r}.")
+    import_extra("psycopg", "postgres")
+    return url
+
+
+def _state(error: exc.SQLAlchemyError) -> str | None:
+    """Return the code that the server gave an error."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None)
+
+
+def _connect_arguments(said: Any) -> dict[str, Any]:
+    """Return what connections are opened with, but for what the address of the server says itself."""
+    usual = {
+        "connect_timeout": CONNECTING,
+        "keepalives": 1,
+        "keepalives_idle": IDLE,
+        "keepalives_interval": INTERVAL,
+        "keepalives_count": COUNT,
+        "tcp_user_timeout": SILENCE * 1000,
+    }
+    return {name: value for name, value in usual.items() if name not in said}
+
+
+class _Broken(logging.Filter):
+    """Takes what the driver says about connections that broke while it was tidying up.
+
+    Whoever asked gets the error itself. What the driver adds names the server, the user and the database, is printed to
+    standard error where nobody has set up logging, and helps nobody; that it happened is told to our own logger.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.msg, str) and record.msg.startswith("error ignored"):
+            logger.debug("the driver let go of a connection that was broken: %s", record.msg.partition("%")[0].strip())
+            return False
+        return True
+
+
+def _quieten() -> None:
+    """Take the driver's words about broken connections; once is enough."""
+    driver = logging.getLogger("psycopg")
+    if not any(isinstance(one, _Broken) for one in driver.filters):
+        driver.addFilter(_Broken())

@@ -149,7 +149,10 @@ class Backend(Protocol):
 
     @abstractmethod
     def numbers(self, connection: sa.Connection, count: int) -> Any:
-        """Return the numbers from 0 to `count` - 1 as a table with the column `i`."""
+        """Return the numbers from 0 to `count` - 1 as a table with the column `i`.
+
+        Statements over it must tell how many rows they changed: what was charged is counted.
+        """
 
     def as_text(self, digits: Any) -> Any:
         """Return an expression that can be cast to a number, for bytes that are digits."""

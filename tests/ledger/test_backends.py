@@ -1,5 +1,6 @@
 """One ledger on every backend: a file, a server, and one from outside the package, which is named as a plugin."""
 
+import ast
 import random
 import shlex
 import shutil
@@ -14,7 +15,7 @@ from crowds import POLICY as CROWDS
 from crowds import compared
 from metricdp import cli, plugins
 from metricdp.errors import BudgetExceeded, InvalidInput
-from metricdp.ledger import Ledger, Steady
+from metricdp.ledger import Ledger, Steady, backends
 from metricdp.ledger.backends import BACKENDS
 from metricdp.mobility import Distribution
 from metricdp.tables import Charging
@@ -43,13 +44,9 @@ def memory(tmp_path):
 
 @pytest.fixture(params=["file", "server", "memory"])
 def place(request, tmp_path):
-    if request.param == "file":
-        return str(tmp_path / "budget.db")
-    return (
-        request.getfixturevalue("running").fresh(next(NAMES))
-        if request.param == "server"
-        else (request.getfixturevalue("memory"))
-    )
+    if request.param == "server":
+        return request.getfixturevalue("running").fresh(next(NAMES))
+    return request.getfixturevalue("memory") if request.param == "memory" else str(tmp_path / "budget.db")
 
 
 def test_what_is_promised_holds_on_every_backend(place, tmp_path):
@@ -69,6 +66,7 @@ def test_what_is_promised_holds_on_every_backend(place, tmp_path):
             partial=True, draw=lambda granted: b"all",
         )  # fmt: skip
         assert part.granted == {"anna": 3, "ben": 3, 7: 1}
+        assert part.left == {"anna": 0, "ben": 10_000_000, 7: 30_000_000}
     with Ledger.open(place, clock=clock, **options) as ledger:
         clock.now += DAY
         assert [ask(ledger, "ben", Steady("day"), 1.0, purpose="maps").left for _ in range(3)] == [39_000_000] * 3
@@ -160,3 +158,13 @@ def test_a_place_that_no_backend_knows_is_refused(memory, tmp_path):
         Ledger.open("mysql://host/database", policy="40/km ever", key_file=tmp_path / "ledger.key")
     with pytest.raises(InvalidInput, match="there is a ledger backend 'memory' already"):
         BACKENDS.declare(BACKENDS.named("memory"))
+
+
+def test_nothing_but_a_backend_knows_which_database_it_is() -> None:
+    folder = Path(backends.__file__).parent
+    for path in set(folder.parent.rglob("*.py")) - set(folder.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            named = [one.name for one in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            words = {*named, getattr(node, "module", None) or ""}
+            assert not {word for word in words if "dialects" in word or word in ("sqlite3", "psycopg")}, path
+            assert getattr(node, "attr", "") not in ("dialect", "with_variant"), f"{path}:{node.lineno}"

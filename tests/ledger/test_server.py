@@ -10,13 +10,13 @@ from contextlib import suppress
 
 import pytest
 
-from books import DAY, HOUR, NOON, Clock, ask, fork, postgres, server
+from books import HOUR, NOON, Clock, ask, fork, postgres, server
 from crowds import POLICY as CROWDS
 from crowds import compared
 from killing import POLICY as PLENTY
 from killing import Tally, back, balanced, killed, repeated
 from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
-from metricdp.ledger import Ledger, Steady, columns, crowd, settling
+from metricdp.ledger import Ledger, columns, crowd, settling
 from metricdp.ledger.periods import PERIODS
 from metricdp.mobility import Absorption
 from metricdp.tables.persons import Charging
@@ -33,29 +33,9 @@ def running():
         yield its
 
 
-def test_the_same_promises_hold_on_a_server(running, tmp_path):
-    clock, place, key = Clock(), running.fresh("promises"), tmp_path / "books.key"
-    with Ledger.open(place, policy=POLICY, key_file=key, clock=clock) as ledger:
-        first = ask(ledger, "anna", "1", draw=lambda: b"one", purpose="ads")
-        again = ask(ledger, "anna", "1", draw=lambda: pytest.fail("drawn"), purpose="ads")
-        assert (again.report, again.repeated, again.left) == (b"one", True, first.left)
-        with pytest.raises(BudgetExceeded, match="30/km per week for ads"):
-            ask(ledger, "anna", "2", 21.0, purpose="ads")
-        part = ledger.release_batch(
-            {"anna": 5, "ben": 3, 7: 1}, "b", key="app", metric="haversine/km", epsilon=10.0, purpose="maps",
-            partial=True, draw=lambda granted: b"all",
-        )  # fmt: skip
-        assert part.granted == {"anna": 3, "ben": 3, 7: 1}
-        assert part.left == {"anna": 0, "ben": 10_000_000, 7: 30_000_000}
-        clock.now += DAY
-        steady = [ask(ledger, "ben", Steady("day"), 1.0, purpose="maps").left for _ in range(3)]
-        assert steady == [39_000_000] * 3
-        assert ledger.erase("anna")
-        with pytest.raises(BudgetExceeded, match="closed"):
-            ask(ledger, "anna", "1", purpose="ads")
-        assert ledger.rotate(reports_before=clock.now + 1) == (1, 1)
-        assert [one.rows for one in ledger.history("ben")] == [3, 1]
-        assert ledger.verify().holds
+def test_a_server_wants_the_key_it_began_with_and_has_a_program_for_backups(running, tmp_path):
+    place, key = running.fresh("keys"), tmp_path / "books.key"
+    Ledger.open(place, policy=POLICY, key_file=key).close()
     with pytest.raises(InvalidInput, match="does not belong to the books"):
         Ledger.open(place, key_file=other_key(tmp_path))
     with pytest.raises(InvalidInput, match="pg_dump"), Ledger.open(place, key_file=key) as ledger:

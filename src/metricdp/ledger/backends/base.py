@@ -127,15 +127,18 @@ class Backend(Protocol):
         """Let nobody else make or change tables until the transaction ends."""
         return
 
-    # locks; what is here is right where whoever writes is alone, and wrong elsewhere
+    # locks
 
+    @abstractmethod
     def lock_rows(self, question: Any, table: sa.Table, by: Any) -> Any:
-        """Return a question that locks the rows of a table it finds, in an order, so that no two transactions meet."""
-        return question
+        """Return a question that locks the rows of a table it finds, in an order, so that no two transactions meet.
 
+        Where one transaction writes at a time, the question as it is.
+        """
+
+    @abstractmethod
     def lock_accounts(self, connection: sa.Connection) -> None:
-        """Let nobody else charge an account until the transaction ends."""
-        return
+        """Let nobody else charge an account until the transaction ends; nothing where one writes at a time."""
 
     @abstractmethod
     def hold(self, engine: sa.Engine, name: str, ledger: str) -> Hold:

@@ -53,7 +53,10 @@ class Task:
             )
         given(outputs, FiniteSpace, "outputs")
         if rule not in ("exact", "direction", "log"):
-            raise InvalidInput(f"`rule` must be 'exact', 'direction' or 'log', got {rule!r}.")
+            moved = " The rule 'relaxed' keeps no promise between its anchors: metricdp-papers builds it, as AIPO-R."
+            raise InvalidInput(
+                f"`rule` must be 'exact', 'direction' or 'log', got {rule!r}.{moved if rule == 'relaxed' else ''}"
+            )
         if rule == "direction" and box.dimension > MOST_DIRECTION_AXES:
             raise InvalidInput(
                 f"rule='direction' binds 3^n points of a cell and is for at most {MOST_DIRECTION_AXES} coordinates, "

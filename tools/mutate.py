@@ -169,7 +169,7 @@ def _mistakes() -> list[Mistake]:
     rendering, escaped = "src/metricdp/rendering.py", ("tests/cli/test_forged_text.py", "tests/cli/test_credentials.py")
     plant(rendering, r"\u2028-\u202e", "", *escaped)
     plant(rendering, r"\x7f-\x9f", "", *escaped)
-    plant(rendering, "text = _PASSWORD.sub(HIDDEN, text)", "pass", *escaped)
+    plant(rendering, "text = _WORD.sub(_without_password, _NAMED", "text = (_NAMED", *escaped)
     plant(rendering, 'rest.rfind("@")', 'rest.find("@")', *escaped)
 
     compacted, buffers = "src/metricdp/tables/compact.py", "tests/tables/test_compact.py"

@@ -31,7 +31,7 @@ from record import Recorder, arguments, recorder
 from scipy.stats import chi2
 
 import metricdp as mdp
-from metricdp.tables import perturb_file, perturb_files
+from metricdp.tables import perturb
 
 SECRETS = 1000
 MILLION = 1_000_000
@@ -143,7 +143,7 @@ def benchmark_rows(rows: int, folder: Path, ways: str, keep: Recorder) -> None:
     jobs = []
     for number, (name, source, mechanism, options) in enumerate(cases):
         path = folder / f"{source}.parquet"
-        call = partial(perturb_file, path, folder / "out.parquet", mechanism, overwrite=True, **options)
+        call = partial(perturb, path, mechanism, to=folder / "out.parquet", overwrite=True, **options)
         told, values = measured(f"{name}, one file", rows, call)
         what = f"{'10 million' if whole else f'{rows:,}'} GPS rows, Parquet to Parquet, {name}"
         if whole and number:  # the page says it once
@@ -152,7 +152,7 @@ def benchmark_rows(rows: int, folder: Path, ways: str, keep: Recorder) -> None:
         if "local" not in ways:
             continue
         # a folder of its own: where a job was finished, the same rows are not protected a second time
-        call = partial(perturb_files, path, folder / f"out{number}", mechanism, **options)
+        call = partial(perturb, path, mechanism, to=folder / f"out{number}", engine="local", **options)
         jobs.append(measured(f"{name}, --engine local", rows, call))
         shutil.rmtree(folder / f"out{number}")
     if jobs:
@@ -323,11 +323,11 @@ def on_engine(engine: str, before: pa.Table, mechanism: Any, folder: Path) -> pa
 
         with duckdb.connect() as connection:
             connection.register("points", before)
-            return mdp.duckdb_table(connection, "FROM points", "protected", mechanism).to_arrow_table()
+            return mdp.perturb((connection, "FROM points"), mechanism, to="protected").to_arrow_table()
     if engine == "arrow":
         import pyarrow.dataset as ds
 
-        return mdp.perturb(ds.dataset(before), mechanism, target=folder / "out.parquet").to_table()
+        return mdp.perturb(ds.dataset(before), mechanism, to=folder / "out.parquet").to_table()
     if engine == "ray":
         import ray
 
@@ -343,11 +343,11 @@ def on_engine(engine: str, before: pa.Table, mechanism: Any, folder: Path) -> pa
         pq.write_table(before, folder / "in.parquet", row_group_size=1 << 17)
         session = SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").getOrCreate()
         frame = session.read.parquet(str(folder / "in.parquet"))
-        after = mdp.perturb(frame, mechanism, target=str(folder / "out")).toArrow()
+        after = mdp.perturb(frame, mechanism, to=str(folder / "out")).toArrow()
         session.stop()
         return after
     pq.write_table(before, folder / "in.parquet", row_group_size=1 << 17)
-    perturb_files(folder / "in.parquet", folder / "out", mechanism)
+    perturb(folder / "in.parquet", mechanism, to=folder / "out", engine="local")
     return pa.concat_tables([pq.read_table(path) for path in sorted((folder / "out").glob("*.parquet"))])
 
 

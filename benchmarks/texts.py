@@ -24,7 +24,7 @@ from record import arguments, recorder
 
 import metricdp as mdp
 from metricdp.places import data_folder
-from metricdp.tables.texts import protect_texts
+from metricdp.tables import perturb
 from metricdp.text import Rules, TextMechanism, Vectors, read_vectors
 
 ASKED = {"with": "50,000 words/s", "after": "100,000 words/s"}
@@ -66,7 +66,7 @@ def measure(chosen: Any, folder: Path) -> None:
         if chosen.profile and number == chosen.rounds:
             profile.enable()
         started, worked = time.perf_counter(), time.process_time()
-        protect_texts(source, folder / "out.csv", texts, columns="text", overwrite=True)
+        perturb(source, texts, to=folder / "out.csv", columns="text", overwrite=True)
         seconds.append(time.perf_counter() - started)
         busy.append(time.process_time() - worked)
         profile.disable()

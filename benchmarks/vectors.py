@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from record import arguments, recorder
 
 import metricdp as mdp
-from metricdp.tables import perturb_file
+from metricdp.tables import perturb
 
 GROUP, WIDTH, PIECE = "vectors", 300, 20_000
 
@@ -50,7 +50,7 @@ def one(law: str, source: str, target: str) -> None:
     }
     mechanism = made[law]()
     wall, processor = time.perf_counter(), time.process_time()
-    summary = perturb_file(source, target, mechanism, columns="embedding", overwrite=True)
+    summary = perturb(source, mechanism, to=target, columns="embedding", overwrite=True)
     spent = (time.perf_counter() - wall, time.process_time() - processor)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"rows": summary.rows, "wall": spent[0], "processor": spent[1], "megabytes": peak}))

@@ -28,8 +28,7 @@ from pyarrow import feather
 import metricdp as mdp
 from metricdp.cli import main
 from metricdp.design.interpolation.streets import along_streets
-from metricdp.tables import perturb_batch, perturb_file, perturb_files
-from metricdp.tables.formats import Reading
+from metricdp.tables import Reading, perturb, perturb_batch
 
 POINTS = [[7.318264, 3.159357], [7.846213, 3.918472], [8.273951, 3.482716]]  # legal, and nobody's business either
 PLACES = [[41.157385, -8.629471], [41.163927, -8.621853], [41.171694, -8.634729]]
@@ -198,7 +197,7 @@ def frame_runner(kind: str) -> Callable[[Case, Path, Path], Any]:
         elif kind == "batch":
             return perturb_batch(table.to_batches()[0], mechanism, names)
         elif kind == "reader":
-            return mdp.perturb(table.to_reader(), mechanism, columns=names, target=str(out / "out.parquet"))
+            return mdp.perturb(table.to_reader(), mechanism, columns=names, to=str(out / "out.parquet"))
         else:
             frame = table
         return mdp.perturb(frame, mechanism, columns=names)
@@ -209,7 +208,7 @@ def frame_runner(kind: str) -> Callable[[Case, Path, Path], Any]:
 def file_runner(suffix: str) -> Callable[[Case, Path, Path], Any]:
     def run(case: Case, inputs: Path, out: Path) -> Any:
         source = written(case, inputs, suffix)
-        return perturb_file(source, out / f"out{suffix}", mechanisms()[case.mechanism], columns=list(case.columns))
+        return perturb(source, mechanisms()[case.mechanism], to=out / f"out{suffix}", columns=list(case.columns))
 
     return run
 
@@ -237,7 +236,7 @@ def layout_runner(kind: str) -> Callable[[Case, Path, Path], Any]:
             path.write_text("\n".join([";".join(names), *lines]) + "\n")
         else:
             pq.write_table(made, path)
-        return perturb_file(path, target, mechanism, columns=columns, reading=reading)
+        return perturb(path, mechanism, to=target, columns=columns, reading=reading)
 
     return run
 
@@ -249,8 +248,8 @@ def projected(case: Case, inputs: Path, out: Path) -> Any:
         [1e9 * (row[name] if isinstance(row[name], float) else 1.0) for name in names] for row in finite(arrow(case))
     ]
     pq.write_table(pa.table({"x": [row[0] for row in rows], "y": [row[-1] for row in rows]}), inputs / "in.parquet")
-    return perturb_file(
-        inputs / "in.parquet", out / "out.parquet", mechanisms()["earth"], reading=Reading(crs="EPSG:25832")
+    return perturb(
+        inputs / "in.parquet", mechanisms()["earth"], to=out / "out.parquet", reading=Reading(crs="EPSG:25832")
     )
 
 
@@ -262,7 +261,7 @@ def broken(suffix: str) -> Callable[[Case, Path, Path], Any]:
         path = inputs / f"broken{suffix}"
         cut = whole[: len(whole) - 9]
         path.write_bytes({".geojson": b'{"features": [' + cut, ".csv": b'n,"' + whole}.get(suffix, cut))
-        return perturb_file(path, out / "out.csv", mechanisms()[case.mechanism], columns=list(case.columns))
+        return perturb(path, mechanisms()[case.mechanism], to=out / "out.csv", columns=list(case.columns))
 
     return run
 
@@ -271,7 +270,7 @@ def headless(case: Case, inputs: Path, out: Path) -> Any:
     """A table without a header, with decimal commas: its first row stands where names are shown."""
     cells = [str(cell).replace(".", ",") for column in case.columns.values() for cell in column if cell is not None]
     (inputs / "in.csv").write_text("\n".join([";".join([*cells, "1,5"])] * 3) + "\n")
-    return perturb_file(inputs / "in.csv", out / "out.csv", mechanisms()["earth"])
+    return perturb(inputs / "in.csv", mechanisms()["earth"], to=out / "out.csv")
 
 
 def command_runner(suffix: str) -> Callable[[Case, Path, Path], Any]:
@@ -292,8 +291,13 @@ def job_runner(engine: str) -> Callable[[Case, Path, Path], Any]:
     def run(case: Case, inputs: Path, out: Path) -> Any:
         suffix = ".csv" if sum(map(ord, case.name)) % 2 else ".parquet"
         source = written(case, inputs, suffix)
-        return perturb_files(
-            [source], out / "made", mechanisms()[case.mechanism], columns=list(case.columns), engine=engine, workers=1
+        return perturb(
+            [source],
+            mechanisms()[case.mechanism],
+            to=out / "made",
+            columns=list(case.columns),
+            engine=engine,
+            workers=1,
         )
 
     return run
@@ -305,7 +309,7 @@ def spark_frame(case: Case, inputs: Path, out: Path) -> Any:
     session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     frame = session.createDataFrame(arrow(case))
     mechanism = mechanisms()[case.mechanism]
-    return mdp.perturb(frame, mechanism, columns=list(case.columns), target=str(out / "made"))
+    return mdp.perturb(frame, mechanism, columns=list(case.columns), to=str(out / "made"))
 
 
 def ray_data(case: Case, inputs: Path, out: Path) -> Any:
@@ -322,8 +326,8 @@ def duckdb_table(case: Case, inputs: Path, out: Path) -> Any:
 
     with duckdb.connect(str(out / "it.duckdb")) as connection:
         connection.register("points", arrow(case))
-        return mdp.duckdb_table(
-            connection, "FROM points", "safe", mechanisms()[case.mechanism], columns=list(case.columns)
+        return mdp.perturb(
+            (connection, "FROM points"), mechanisms()[case.mechanism], to="safe", columns=list(case.columns)
         )
 
 
@@ -336,8 +340,11 @@ def duckdb_query(case: Case, inputs: Path, out: Path) -> Any:
             "points", pa.table({name: [str(cell) for cell in cells] for name, cells in case.columns.items()})
         )
         names = ", ".join(f"CAST({name} || 'q' AS DOUBLE) AS {name}" for name in case.columns)
-        return mdp.duckdb_table(
-            connection, f"SELECT {names} FROM points", "safe", mechanisms()[case.mechanism], columns=list(case.columns)
+        return mdp.perturb(
+            (connection, f"SELECT {names} FROM points"),
+            mechanisms()[case.mechanism],
+            to="safe",
+            columns=list(case.columns),
         )
 
 
@@ -372,7 +379,7 @@ def malformed(case: Case, inputs: Path, out: Path) -> Any:
     body = bodies[sum(map(ord, case.name)) % len(bodies)]
     path = inputs / "in.csv"
     path.write_text(body, encoding="utf-8")
-    return perturb_file(path, out / "out.csv", mechanisms()["earth"], id_column="whose")
+    return perturb(path, mechanisms()["earth"], to=out / "out.csv", id="whose")
 
 
 def design(case: Case, inputs: Path, out: Path) -> Any:

@@ -14,5 +14,5 @@ mechanism = mdp.laplace(mdp.Haversine(), 10.0)
 print(mdp.perturb(table, mechanism).num_rows)
 
 # A data set of any length, in constant memory: written to one file, and a data set over that file comes back.
-protected = mdp.perturb(ds.dataset("visits.parquet"), mechanism, target="protected.parquet")
+protected = mdp.perturb(ds.dataset("visits.parquet"), mechanism, to="protected.parquet")
 print(protected.count_rows())

@@ -9,7 +9,7 @@ connection.execute(
 mechanism = mdp.laplace(mdp.Haversine(), 10.0)
 
 # The main way: a new table, made once. The other columns never leave the database.
-mdp.duckdb_table(connection, "SELECT * FROM visits WHERE id < 500", "protected", mechanism)
+mdp.perturb((connection, "SELECT * FROM visits WHERE id < 500"), mechanism, to="protected")
 print(connection.sql("SELECT count(*), avg(lat) FROM protected").fetchall())
 
 # A function for queries of your own; write what it gives to a table, never to a view.

@@ -5,7 +5,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import metricdp as mdp
-from metricdp.tables import perturb_files
 
 rng = np.random.default_rng(0)
 Path("days").mkdir()
@@ -14,8 +13,8 @@ for day in range(3):
     pq.write_table(rows, f"days/{day}.parquet")
 
 # The same as: metricdp perturb 'days/*.parquet' --epsilon 10/km -o protected --engine local
-summary = perturb_files("days/*.parquet", "protected", mdp.laplace(mdp.Haversine(), 10.0), engine="local")
+summary = mdp.perturb("days/*.parquet", mdp.laplace(mdp.Haversine(), 10.0), to="protected", engine="local")
 print("\n".join(summary.lines()))
 
 # After a crash or a kill the same call with resume=True (--resume) goes on where it was.
-perturb_files("days/*.parquet", "protected", mdp.laplace(mdp.Haversine(), 10.0), resume=True)
+mdp.perturb("days/*.parquet", mdp.laplace(mdp.Haversine(), 10.0), to="protected", resume=True)

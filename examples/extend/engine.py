@@ -28,4 +28,4 @@ if __name__ == "__main__":
             rows = (f"{41.15 + row / 1e5:.5f},{-8.61 - row / 1e5:.5f}\n" for row in range(1000))
             (days / day).write_text("lat,lon\n" + "".join(rows))
         noise = mdp.laplace(mdp.Haversine(), 10.0)
-        print(mdp.tables.perturb_files(days, Path(folder) / "protected", noise, engine="threads").rows)
+        print(mdp.perturb(days, noise, to=Path(folder) / "protected", engine="threads").rows)

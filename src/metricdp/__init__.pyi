@@ -106,13 +106,18 @@ from metricdp.problems import Problem as Problem
 from metricdp.spaces import Augmented as Augmented
 from metricdp.spaces import Box as Box
 from metricdp.spaces import FiniteSpace as FiniteSpace
+from metricdp.tables import Disclosure as Disclosure
+from metricdp.tables import Job as Job
+from metricdp.tables import People as People
+from metricdp.tables import Reading as Reading
+from metricdp.tables import Summary as Summary
+from metricdp.tables import duckdb_table as duckdb_table
 from metricdp.tables import perturb as perturb
 from metricdp.tables import perturb_file as perturb_file
 from metricdp.tables import perturb_files as perturb_files
+from metricdp.tables import protect_text_files as protect_text_files
+from metricdp.tables import protect_texts as protect_texts
 from metricdp.tables.engines.duckdb import duckdb_function as duckdb_function
-from metricdp.tables.engines.duckdb import duckdb_table as duckdb_table
-from metricdp.tables.text_files import protect_text_files as protect_text_files
-from metricdp.tables.texts import protect_texts as protect_texts
 from metricdp.text import vocabulary as vocabulary
 from metricdp.units import epsilon_for as epsilon_for
 

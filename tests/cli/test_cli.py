@@ -338,7 +338,7 @@ def test_interruption_is_quiet(here: Path, capsys: pytest.CaptureFixture[str], m
     def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("metricdp.tables.perturb_file", interrupted)
+    monkeypatch.setattr("metricdp.perturb", interrupted)
     assert run("perturb points.csv --epsilon 10/km -o out.csv") == 130
     assert "Traceback" not in capsys.readouterr().err
 

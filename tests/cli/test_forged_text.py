@@ -23,7 +23,7 @@ from forging import forged, opened
 from metricdp.artifacts import dumps, loads
 from metricdp.cli import main, terminal
 from metricdp.errors import InvalidInput
-from metricdp.tables import perturb_file
+from metricdp.tables import perturb
 
 DATA = Path(__file__).parents[1] / "data" / "0.1.0" / "mechanisms"
 SOURCE = Path(mdp.__file__).parent
@@ -198,7 +198,7 @@ def test_an_error_and_a_summary_show_what_they_quote_in_programs_too(tmp_path):
     table = tmp_path / "t.csv"
     with table.open("w", newline="") as file:
         csv.writer(file).writerows([["lat", "lon", f"kept{NASTY}"], [41.0, -8.0, 1]])
-    summary = perturb_file(table, tmp_path / "o.csv", mdp.laplace(mdp.Haversine(), 10.0))
+    summary = perturb(table, mdp.laplace(mdp.Haversine(), 10.0), to=tmp_path / "o.csv")
     assert all(is_harmless(line) and "\n" not in line for line in summary.lines())
 
 

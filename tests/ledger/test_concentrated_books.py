@@ -67,7 +67,7 @@ def test_a_table_is_charged_in_rho_for_everybodys_rows(tmp_path):
 def test_a_budget_of_rho_is_spread_evenly_and_the_summary_never_says_epsilon(tmp_path):
     source = tmp_path / "t.csv"
     source.write_text("who,lat,lon\n" + "a,41.9,12.5\n" * 4 + "b,41.9,12.5\n")
-    summary = mdp.perturb_file(source, tmp_path / "o.csv", NOISE, id_column="who", budget="0.5/km2", spread="even")
+    summary = mdp.perturb(source, NOISE, to=tmp_path / "o.csv", id="who", budget="0.5/km2", allocation="even")
     assert {level.rows: level.amount for level in summary.spending.levels} == {4: 0.125, 1: 0.25}
     lines = summary.lines()
     assert any("not pure" in line for line in lines)

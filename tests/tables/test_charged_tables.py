@@ -240,12 +240,12 @@ def test_lists_name_nobody(ledger):
 def test_a_data_set_is_charged_before_its_file_appears(ledger, tmp_path):
     pa.parquet.write_table(table(), tmp_path / "in.parquet")
     source, target = pa.dataset.dataset(tmp_path / "in.parquet"), tmp_path / "out.parquet"
-    options = {"id": "person", "target": target, "ledger": Charging(ledger, job="monday")}
+    options = {"id": "person", "to": target, "ledger": Charging(ledger, job="monday")}
     first = mdp.perturb(source, EARTH, **options).to_table()
     assert mdp.perturb(source, EARTH, **options).to_table().equals(first)
     assert spent(ledger, "anna", "ben", "cleo") == [30, 20, 10]
     with pytest.raises(BudgetExceeded):
-        mdp.perturb(source, EARTH, id="person", target=tmp_path / "more.parquet", ledger=ledger)
+        mdp.perturb(source, EARTH, id="person", to=tmp_path / "more.parquet", ledger=ledger)
     assert not (tmp_path / "more.parquet").exists()
     target.unlink()
     with pytest.raises(InvalidInput, match="was charged before and its output is not at"):
@@ -257,13 +257,13 @@ def test_a_reader_is_charged_when_it_was_read(ledger, tmp_path):
         return pa.RecordBatchReader.from_batches(table().schema, table(people).to_batches(max_chunksize=2))
 
     with pytest.raises(BudgetExceeded, match="1 of 1 people"):
-        mdp.perturb(reader(["anna"] * 5), EARTH, id="person", target=tmp_path / "out.parquet", ledger=ledger)
+        mdp.perturb(reader(["anna"] * 5), EARTH, id="person", to=tmp_path / "out.parquet", ledger=ledger)
     assert not (tmp_path / "out.parquet").exists()
-    mdp.perturb(reader(PEOPLE), EARTH, id="person", target=tmp_path / "out.parquet", ledger=ledger)
+    mdp.perturb(reader(PEOPLE), EARTH, id="person", to=tmp_path / "out.parquet", ledger=ledger)
     assert spent(ledger, "anna", "ben", "cleo") == [30, 20, 10]
     for charging in (Charging(ledger, job="monday"), Charging(ledger, refused="report")):
         with pytest.raises(InvalidInput, match="a reader, which is read once,"):
-            mdp.perturb(reader(["cleo"]), EARTH, id="person", target=tmp_path / "2.parquet", ledger=charging)
+            mdp.perturb(reader(["cleo"]), EARTH, id="person", to=tmp_path / "2.parquet", ledger=charging)
 
 
 def test_a_table_in_duckdb_is_charged_before_it_is_there(ledger):
@@ -271,21 +271,21 @@ def test_a_table_in_duckdb_is_charged_before_it_is_there(ledger):
     with duckdb.connect() as connection:
         connection.register("points", table())
         options = {"id": "person", "ledger": Charging(ledger, job="monday")}
-        first = mdp.duckdb_table(connection, "FROM points", "safe", EARTH, **options).fetchall()
-        assert mdp.duckdb_table(connection, "FROM points", "safe", EARTH, **options).fetchall() == first
+        first = mdp.perturb((connection, "FROM points"), EARTH, to="safe", **options).fetchall()
+        assert mdp.perturb((connection, "FROM points"), EARTH, to="safe", **options).fetchall() == first
         assert spent(ledger, "anna", "ben", "cleo") == [30, 20, 10]
         with pytest.raises(BudgetExceeded):
-            mdp.duckdb_table(connection, "FROM points", "more", EARTH, id="person", ledger=ledger)
+            mdp.perturb((connection, "FROM points"), EARTH, to="more", id="person", ledger=ledger)
         with pytest.raises(OutputProblem, match="it is there already"):
-            mdp.duckdb_table(connection, "FROM points WHERE person = 'cleo'", "safe", EARTH, id="person", ledger=ledger)
-        part = mdp.duckdb_table(
-            connection, "FROM points", "part", EARTH, id="person", ledger=Charging(ledger, refused="report")
+            mdp.perturb((connection, "FROM points WHERE person = 'cleo'"), EARTH, to="safe", id="person", ledger=ledger)
+        part = mdp.perturb(
+            (connection, "FROM points"), EARTH, to="part", id="person", ledger=Charging(ledger, refused="report")
         )
         assert [row[3] for row in part.fetchall()] == [0, 1, 4, 5]
         assert {name for (name,) in connection.execute("SHOW TABLES").fetchall()} == {"points", "safe", "part"}
         connection.execute("DROP TABLE safe")
         with pytest.raises(InvalidInput, match="was charged before"):
-            mdp.duckdb_table(connection, "FROM points", "safe", EARTH, **options)
+            mdp.perturb((connection, "FROM points"), EARTH, to="safe", **options)
 
 
 def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
@@ -302,7 +302,7 @@ def test_snapping_and_shares_of_a_budget_are_charged_row_by_row(tmp_path):
     """Eight rows share 2 evenly: .25 a row, which with a reach of half a unit is also a slack of .125 a row."""
     rows = pa.table({"who": ["anna"] * 8 + ["ben"], "x": [0.1] * 9})
     with Ledger.open(tmp_path / "budget.db", policy="2 ever, slack 1 ever") as ledger:
-        options = {"columns": "x", "snap": 0.25, "id": "who", "budget": 2.0, "spread": "even", "ledger": ledger}
+        options = {"columns": "x", "snap": 0.25, "id": "who", "budget": 2.0, "allocation": "even", "ledger": ledger}
         mdp.perturb(rows, mdp.exponential(CELLS, 1.0), **options)
         for person, epsilon, slack in (("anna", 2_000_000, 1_000_000), ("ben", 1_000_000, 500_000)):
             (account,) = ledger.budget(person).accounts

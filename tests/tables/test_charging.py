@@ -11,7 +11,7 @@ import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.ledger import Ledger
-from metricdp.tables import Charging, many, perturb_file, perturb_files
+from metricdp.tables import Charging, many, perturb
 from metricdp.tables.jobs.run import run_partition
 
 EARTH = "haversine/km"
@@ -61,10 +61,10 @@ def spent(ledger, person):
 def test_a_table_is_charged_whole_or_not_at_all(ledger, tmp_path):
     source, target = written(tmp_path / "t.csv"), tmp_path / "out.csv"
     with pytest.raises(BudgetExceeded, match="1 of 3 people have less left than their rows cost, 10/km a row"):
-        perturb_file(source, target, NOISE, id_column="person", ledger=ledger)
+        perturb(source, NOISE, to=target, id="person", ledger=ledger)
     assert not target.exists()
     assert spent(ledger, "ben") == 0
-    summary = perturb_file(written(tmp_path / "few.csv", PEOPLE[:6]), target, NOISE, id_column="person", ledger=ledger)
+    summary = perturb(written(tmp_path / "few.csv", PEOPLE[:6]), NOISE, to=target, id="person", ledger=ledger)
     assert target.exists()
     assert [spent(ledger, person) for person in ("anna", "ben", "cleo")] == [30, 20, 10]
     assert "3 persons were charged for 6 rows." in summary.lines()
@@ -74,30 +74,24 @@ def test_a_table_is_charged_whole_or_not_at_all(ledger, tmp_path):
 def test_rows_that_do_not_fit_are_left_out_and_reported(ledger, tmp_path):
     source, target = written(tmp_path / "t.parquet"), tmp_path / "out.parquet"
     charging = Charging(ledger, refused="report")
-    summary = perturb_file(source, target, NOISE, id_column="person", ledger=charging)
+    summary = perturb(source, NOISE, to=target, id="person", ledger=charging)
     assert pa.parquet.read_table(target)["n"].to_pylist() == [0, 1, 2, 3, 4, 5, 6]  # the fifth of anna is the last row
     assert [spent(ledger, person) for person in ("anna", "ben", "cleo")] == [40, 20, 10]
     assert "1 rows were refused and left out, the last ones of 1 person whose" in " ".join(summary.lines())
-    again = perturb_file(source, tmp_path / "second.parquet", NOISE, id_column="person", ledger=charging)
+    again = perturb(source, NOISE, to=tmp_path / "second.parquet", id="person", ledger=charging)
     assert pa.parquet.read_table(tmp_path / "second.parquet")["n"].to_pylist() == [1, 4, 5]
     assert again.written == 3
 
 
 def test_a_budget_that_is_spread_is_charged_as_it_was_spread(ledger, tmp_path):
-    options = {"id_column": "person", "budget": "20/km", "spread": "even", "ledger": ledger}
-    perturb_file(written(tmp_path / "t.csv"), tmp_path / "out.csv", NOISE, **options)
+    options = {"id": "person", "budget": "20/km", "allocation": "even", "ledger": ledger}
+    perturb(written(tmp_path / "t.csv"), NOISE, to=tmp_path / "out.csv", **options)
     assert [spent(ledger, person) for person in ("anna", "ben", "cleo")] == [20, 20, 10]
 
 
 def test_numbers_and_text_are_one_person(ledger, tmp_path):
-    perturb_file(written(tmp_path / "a.csv", ["7"]), tmp_path / "1.csv", NOISE, id_column="person", ledger=ledger)
-    perturb_file(
-        written(tmp_path / "b.parquet", [7, 7]),
-        tmp_path / "2.parquet",
-        NOISE,
-        id_column="person",
-        ledger=ledger,
-    )
+    perturb(written(tmp_path / "a.csv", ["7"]), NOISE, to=tmp_path / "1.csv", id="person", ledger=ledger)
+    perturb(written(tmp_path / "b.parquet", [7, 7]), NOISE, to=tmp_path / "2.parquet", id="person", ledger=ledger)
     assert spent(ledger, 7) == 30
 
 
@@ -105,9 +99,9 @@ def test_nobody_is_charged_where_the_table_fails_or_nobody_is_named(ledger, tmp_
     bad = tmp_path / "bad.csv"
     bad.write_text("person,lat,lon\nanna,41,-8\nben,410,-8\n")
     with pytest.raises(mdp.MetricdpError, match="row 1"):
-        perturb_file(bad, tmp_path / "out.csv", NOISE, id_column="person", ledger=ledger)
+        perturb(bad, NOISE, to=tmp_path / "out.csv", id="person", ledger=ledger)
     with pytest.raises(InvalidInput, match="--id"):
-        perturb_file(written(tmp_path / "t.csv"), tmp_path / "out.csv", NOISE, ledger=ledger)
+        perturb(written(tmp_path / "t.csv"), NOISE, to=tmp_path / "out.csv", ledger=ledger)
     assert ledger.budget("anna").accounts == ()
 
 
@@ -115,34 +109,32 @@ def test_a_job_over_many_files_is_charged_once_however_often_it_goes_on(ledger, 
     (tmp_path / "days").mkdir()
     for number in range(2):
         written(tmp_path / "days" / f"{number}.parquet", ["anna", "ben"])
-    options = {"id_column": "person", "ledger": ledger}
+    options = {"id": "person", "ledger": ledger}
     with monkeypatch.context() as patched:
         patched.setattr(many, "publish", cut_off)  # charged, and not yet in its place
         with pytest.raises(KeyboardInterrupt):
-            perturb_files(tmp_path / "days", tmp_path / "out", NOISE, **options)
+            perturb(tmp_path / "days", NOISE, to=tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
     assert spent(ledger, "anna") == 20
-    summary = perturb_files(tmp_path / "days", tmp_path / "out", NOISE, resume=True, **options)
+    summary = perturb(tmp_path / "days", NOISE, to=tmp_path / "out", resume=True, **options)
     assert len(list((tmp_path / "out").iterdir())) == 2
     assert "charged before" in " ".join(summary.lines())
-    perturb_files(tmp_path / "days", tmp_path / "out", NOISE, resume=True, **options)  # it is finished
+    perturb(tmp_path / "days", NOISE, to=tmp_path / "out", resume=True, **options)  # it is finished
     assert [spent(ledger, person) for person in ("anna", "ben")] == [20, 20]
     with pytest.raises(InvalidInput, match="charged whole or not at all"):
-        perturb_files(
-            tmp_path / "days", tmp_path / "two", NOISE, id_column="person", ledger=Charging(ledger, refused="report")
-        )
+        perturb(tmp_path / "days", NOISE, to=tmp_path / "two", id="person", ledger=Charging(ledger, refused="report"))
 
 
 def test_rows_that_a_job_gets_after_it_was_charged_are_charged_too(ledger, tmp_path, monkeypatch, in_process):
     (tmp_path / "days").mkdir()
     written(tmp_path / "days" / "0.csv", ["anna"])
-    options = {"id_column": "person", "ledger": ledger}
+    options = {"id": "person", "ledger": ledger}
     with monkeypatch.context() as patched:
         patched.setattr(many, "publish", cut_off)
         with pytest.raises(KeyboardInterrupt):
-            perturb_files(tmp_path / "days", tmp_path / "out", NOISE, **options)
+            perturb(tmp_path / "days", NOISE, to=tmp_path / "out", **options)
     written(tmp_path / "days" / "0.csv", ["anna", "anna", "ben"])
-    perturb_files(tmp_path / "days", tmp_path / "out", NOISE, resume=True, **options)
+    perturb(tmp_path / "days", NOISE, to=tmp_path / "out", resume=True, **options)
     assert [spent(ledger, person) for person in ("anna", "ben")] == [20, 10]
 
 
@@ -150,7 +142,7 @@ def test_a_job_that_does_not_fit_is_refused_before_it_draws(ledger, tmp_path):
     (tmp_path / "days").mkdir()
     written(tmp_path / "days" / "0.parquet", ["anna"] * 5)
     with pytest.raises(BudgetExceeded, match="Nobody was charged"):
-        perturb_files(tmp_path / "days", tmp_path / "out", NOISE, id_column="person", ledger=ledger)
+        perturb(tmp_path / "days", NOISE, to=tmp_path / "out", id="person", ledger=ledger)
     assert not (tmp_path / "out").exists()
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.tables import perturb_file
+from metricdp.tables import perturb
 from metricdp.tables.compact import compact
 from metricdp.tables.views import filtered
 
@@ -213,7 +213,7 @@ def test_files_hold_no_byte_of_dropped_rows_and_of_values_under_nulls(tmp_path: 
         with pa.ipc.new_file(str(source), part.schema) as writer:
             writer.write_table(part)
         out = tmp_path / f"out{suffix}"
-        perturb_file(source, out, NOISE, on_error="drop", yes_really=True, overwrite=True)
+        perturb(source, NOISE, to=out, on_error="drop", force=True, overwrite=True)
         if suffix == ".feather":
             found = feather.read_table(str(out), memory_map=False)
             held = b"".join(buffers_of(column) for column in found.columns)
@@ -239,7 +239,7 @@ def test_parquet_dictionary_pages_hold_the_words_of_their_rows_only(tmp_path: Pa
     pq.write_table(made, tmp_path / "in.parquet", compression="none", use_dictionary=True)
     for shown in SHOWN:
         assert shown in (True, False)
-    perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", NOISE, on_error="drop", yes_really=True)
+    perturb(tmp_path / "in.parquet", NOISE, to=tmp_path / "out.parquet", on_error="drop", force=True)
     raw = (tmp_path / "out.parquet").read_bytes()
     assert b"shown-01" in raw
     assert not [row for row in range(ROWS) if not SHOWN[row] and f"canary-{row:02}".encode() in raw]
@@ -247,8 +247,8 @@ def test_parquet_dictionary_pages_hold_the_words_of_their_rows_only(tmp_path: Pa
 
 def test_frames_that_come_back_hold_no_byte_of_dropped_rows() -> None:
     given = table()
-    made = mdp.perturb(given, NOISE, on_error="drop", yes_really=True)
+    made = mdp.perturb(given, NOISE, on_error="drop", force=True)
     assert made.num_rows == sum(SHOWN)
     assert not CANARY.search(b"".join(buffers_of(column) for column in made.columns))
-    cut = mdp.perturb(given.slice(1, 1), NOISE, yes_really=True)
+    cut = mdp.perturb(given.slice(1, 1), NOISE, force=True)
     assert not CANARY.search(b"".join(buffers_of(column) for column in cut.columns))

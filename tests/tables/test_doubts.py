@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.places import sources
-from metricdp.tables import formats, perturb, perturb_file
+from metricdp.tables import formats, perturb
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 PLANE = mdp.laplace(mdp.Lp(2), 0.01)
@@ -66,7 +66,7 @@ def test_mistakes_are_refused_with_the_reason(
         if kind == "frame":
             return perturb(table, EARTH, **options)
         pq.write_table(table, tmp_path / "in.parquet")
-        return perturb_file(tmp_path / "in.parquet", target, EARTH, **options)
+        return perturb(tmp_path / "in.parquet", EARTH, to=target, **options)
 
     if kind == "frame" and what in ALIKE:  # a program may hand over one place of one person: told, not refused
         with caplog.at_level("WARNING", logger="metricdp"):
@@ -80,9 +80,9 @@ def test_mistakes_are_refused_with_the_reason(
     assert not set(re.findall(r"-?\d+\.\d+", str(error.value))) & {f"{value:g}" for value in (*lat[:50], *lon[:50])}
     if what in ("seven digits", "metres"):
         with pytest.raises(OutOfDomain):  # no degrees, whatever anybody says
-            protect(yes_really=True)
+            protect(force=True)
     else:
-        protect(yes_really=True)
+        protect(force=True)
 
 
 def test_names_that_are_exchanged_are_refused(caplog: pytest.LogCaptureFixture) -> None:
@@ -92,7 +92,7 @@ def test_names_that_are_exchanged_are_refused(caplog: pytest.LogCaptureFixture) 
         perturb(table, EARTH, columns=["lon", "lat"])
     with pytest.raises(InvalidInput, match=r"--columns pickup_latitude,pickup_longitude"):
         perturb(table, EARTH, columns=["pickup_longitude", "pickup_latitude"])
-    perturb(table, EARTH, columns=["lon", "lat"], yes_really=True)
+    perturb(table, EARTH, columns=["lon", "lat"], force=True)
     perturb(table, PLANE, columns=["lat", "lon"])
     assert re.search(r"degrees by their names.*haversine", caplog.text)
 
@@ -107,7 +107,7 @@ def test_latitudes_that_fit_longitudes_are_not_dropped_in_silence(on_error: str)
         perturb(table, EARTH, columns=["a", "b"], on_error=on_error)
     with pytest.raises(OutOfDomain, match="exchanged"):
         perturb(table, EARTH, columns=["a", "b"])
-    assert perturb(table, EARTH, columns=["a", "b"], on_error=on_error, yes_really=True).num_rows in (0, ROWS)
+    assert perturb(table, EARTH, columns=["a", "b"], on_error=on_error, force=True).num_rows in (0, ROWS)
 
 
 def test_a_mistake_in_the_last_batch_leaves_no_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_a_mistake_in_the_last_batch_leaves_no_output(tmp_path: Path, monkeypatc
     lat, lon = city(rows=130_000)
     pq.write_table(pa.table({"lat": put(lat, 129_999, 0.0), "lon": put(lon, 129_999, 0.0)}), tmp_path / "in.parquet")
     with pytest.raises(InvalidInput, match=r"row 129999 "):
-        perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH)
+        perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
@@ -125,7 +125,7 @@ def test_places_elsewhere_on_the_plane_are_found_too() -> None:
     perturb(pa.table({"x": x, "y": y}), PLANE)
     with pytest.raises(InvalidInput, match=r"1 of 400 rows lie far from all others, such as row 3 "):
         perturb(pa.table({"x": put(x, 3, 9e8), "y": y}), PLANE)
-    perturb(pa.table({"x": put(x, 3, 9e8), "y": y}), PLANE, yes_really=True)
+    perturb(pa.table({"x": put(x, 3, 9e8), "y": y}), PLANE, force=True)
 
 
 @given(

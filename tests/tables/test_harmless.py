@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.tables import perturb, perturb_batch, perturb_file
+from metricdp.tables import perturb, perturb_batch
 from tables.engines.hand import perturbed
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
@@ -66,7 +66,7 @@ def test_the_canaries_are_there_before(tmp_path: Path) -> None:
 
 def test_a_file_keeps_names_types_and_rows_only(tmp_path: Path) -> None:
     pq.write_table(table(), tmp_path / "in.parquet", write_statistics=True)
-    summary = perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH, on_error="drop")
+    summary = perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet", on_error="drop")
     assert clean((tmp_path / "out.parquet").read_bytes())
     result = pq.read_table(tmp_path / "out.parquet")
     assert result.schema.equals(table().schema)
@@ -97,9 +97,9 @@ def test_every_way_out_of_memory_is_clean(tmp_path: Path) -> None:
         assert result.column("home").type.field(0).metadata is None
         assert result.schema.equals(before.schema)
         result.validate(full=True)
-    perturb(before.to_reader(), EARTH, on_error="drop", target=str(tmp_path / "stream.parquet"))
+    perturb(before.to_reader(), EARTH, on_error="drop", to=str(tmp_path / "stream.parquet"))
     pq.write_table(before, tmp_path / "in.parquet")
-    perturb(ds.dataset(tmp_path / "in.parquet"), EARTH, on_error="drop", target=str(tmp_path / "set.parquet"))
+    perturb(ds.dataset(tmp_path / "in.parquet"), EARTH, on_error="drop", to=str(tmp_path / "set.parquet"))
     for name in ("stream", "set"):
         assert clean((tmp_path / f"{name}.parquet").read_bytes())
 
@@ -174,7 +174,7 @@ def test_duckdb_enumerations_of_the_secret_do_not_stay() -> None:
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TYPE words AS ENUM ('alder', '{CANARY}')")
         connection.execute("CREATE TABLE t AS SELECT 'alder'::words AS word FROM range(50)")
-        relation = mdp.duckdb_table(connection, "FROM t", "safe", WORDS)
+        relation = mdp.perturb((connection, "FROM t"), WORDS, to="safe")
         assert [str(kind) for kind in relation.types] == ["VARCHAR"]
 
 
@@ -190,7 +190,7 @@ def test_pandas_reads_back_what_it_wrote(tmp_path: Path) -> None:
         index=pd.Index([5, 7], name="key"),
     )
     frame.to_parquet(tmp_path / "in.parquet")
-    perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH)
+    perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet")
     before, after = (pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("in", "out"))
     assert after.index.equals(before.index)
     assert after.dtypes.equals(before.dtypes)

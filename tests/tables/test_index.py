@@ -75,7 +75,7 @@ def test_an_index_that_counts_the_rows_passes_and_rows_keep_theirs() -> None:
     assert isinstance(made.index, pd.RangeIndex)
     given = frame(pd.Index(np.arange(ROWS) * 1.0 + 5))
     given.loc[given.index[3], "lat"] = 99.0
-    made = mdp.perturb(given, NOISE, on_error="drop", yes_really=True)
+    made = mdp.perturb(given, NOISE, on_error="drop", force=True)
     assert made.index.tolist() == [row + 5.0 for row in range(ROWS) if row != 3]
 
 
@@ -83,10 +83,10 @@ def test_an_index_says_whose_row_it_is_and_holds_no_categories_of_rows_that_are_
     words = [f"word{row}" for row in range(ROWS)]
     given = frame(pd.CategoricalIndex(words, name="w"), who=[row % 5 for row in range(ROWS)])
     given.index.name = "w"
-    made = mdp.perturb(given, NOISE, id="who", at_most=1, keep=["w", "who"])
+    made = mdp.perturb(given, NOISE, id="who", max_rows=1, keep=["w", "who"])
     assert len(made.index.categories) == len(made) == 5
     given = frame(pd.Index([row % 5 for row in range(ROWS)], name="who"))
-    assert len(mdp.perturb(given, NOISE, id="who", at_most=2)) == 10
+    assert len(mdp.perturb(given, NOISE, id="who", max_rows=2)) == 10
 
 
 def test_no_frame_that_comes_back_holds_values_of_dropped_rows() -> None:
@@ -99,7 +99,7 @@ def test_no_frame_that_comes_back_holds_values_of_dropped_rows() -> None:
     given["n"].array._mask[0] = True  # somebody emptied a cell: the value is under the mask
     given.columns.name = "canary"
     given.attrs = {"canary": 1}
-    made = mdp.perturb(given, NOISE, on_error="drop", yes_really=True)
+    made = mdp.perturb(given, NOISE, on_error="drop", force=True)
     assert b"canary" not in pickle.dumps(made)
     assert made["n"].array._data[0] == 0
     enum = pl.Enum(["canary", "x"])
@@ -110,7 +110,7 @@ def test_no_frame_that_comes_back_holds_values_of_dropped_rows() -> None:
         "e": pl.Series(["x", "canary", None], dtype=enum),
         "c": pl.Series(["x", "canary", "x"], dtype=pl.Categorical),
     })  # fmt: skip
-    made = mdp.perturb(frame, NOISE, on_error="drop", yes_really=True)
+    made = mdp.perturb(frame, NOISE, on_error="drop", force=True)
     held = io.BytesIO()
     made.write_ipc(held, compression="uncompressed")
     assert b"canary" not in held.getvalue()
@@ -123,7 +123,7 @@ def test_a_level_of_categories_names_only_those_of_its_rows() -> None:
     kinds = pd.Categorical(["gone", *["a", "b"] * 10], categories=["never", "gone", "a", "b"])
     frame = pd.DataFrame({"lat": [float("nan"), *[41.1] * 20], "lon": [-8.6] * 21})
     frame.index = pd.MultiIndex.from_arrays([kinds, [1, *[1, 2] * 10]])
-    made = mdp.perturb(frame, mdp.laplace(mdp.Haversine(), 10.0), on_error="drop", yes_really=True)
+    made = mdp.perturb(frame, mdp.laplace(mdp.Haversine(), 10.0), on_error="drop", force=True)
     assert list(made.index.levels[0].categories) == ["a", "b"]
     assert list(made.index) == list(frame.index[1:])
 

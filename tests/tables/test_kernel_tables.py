@@ -32,7 +32,7 @@ def protected(kind: str, table: pa.Table, kernel: mdp.KernelMechanism) -> Any:
     if kind == "duckdb":
         with library.connect() as connection:
             connection.register("words", table)
-            mdp.duckdb_table(connection, "FROM words", "safe", kernel, columns=["word"])
+            mdp.perturb((connection, "FROM words"), kernel, to="safe", columns=["word"])
             return [word for (word,) in connection.execute("SELECT word FROM safe ORDER BY id").fetchall()]
     frame = table.to_pandas() if kind == "pandas" else library.from_arrow(table)
     return mdp.perturb(frame, kernel, columns=["word"])["word"].to_list()

@@ -14,7 +14,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import OutOfDomain
 from metricdp.randomness import GeneratorSource, KeyedSource, SystemSource
-from metricdp.tables import perturb, perturb_batch, perturb_file
+from metricdp.tables import perturb, perturb_batch
 from tables.engines.hand import perturbed
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
@@ -63,13 +63,13 @@ def test_every_file_carries_the_mark(number: int, tmp_path: Path) -> None:
     pq.write_table(ROWS, tmp_path / "in.parquet")
     (tmp_path / "in.csv").write_text("lat;lon\n41;-8\n41.1;-8.1\n", encoding="utf-8")
     for make, expected in ((seeded, True), (honest, False)):
-        summary = perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", EARTH, rng=make()[number], overwrite=True)
+        summary = perturb(tmp_path / "in.csv", EARTH, to=tmp_path / "out.csv", rng=make()[number], overwrite=True)
         text = rows_of(tmp_path / "out.csv")
         assert text[0] == [f"lat;lon{';metricdp_simulated' if expected else ''}"]
         assert all(line[0].endswith(";true") == expected for line in text[1:])
         assert summary.simulated == expected
-        perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH, rng=make()[number], overwrite=True)
-        perturb(ROWS.to_reader(), EARTH, rng=make()[number], target=str(tmp_path / "stream.parquet"))
+        perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet", rng=make()[number], overwrite=True)
+        perturb(ROWS.to_reader(), EARTH, rng=make()[number], to=str(tmp_path / "stream.parquet"))
         for name in ("out", "stream"):
             metadata = pq.read_schema(tmp_path / f"{name}.parquet").metadata or {}
             assert (b"metricdp.simulated" in metadata) == expected
@@ -94,7 +94,7 @@ def test_the_mark_stays_when_a_simulation_is_protected_again(tmp_path: Path) -> 
     assert "metricdp.simulated" in perturb(perturb(ROWS.to_pandas(), EARTH, rng=np.random.default_rng(0)), EARTH).attrs
     (tmp_path / "in.csv").write_text("lat,lon\n41,-8\n", encoding="utf-8")
     for source, target in (("in", "once"), ("once", "twice")):
-        perturb_file(tmp_path / f"{source}.csv", tmp_path / f"{target}.csv", EARTH, rng=np.random.default_rng(0))
+        perturb(tmp_path / f"{source}.csv", EARTH, to=tmp_path / f"{target}.csv", rng=np.random.default_rng(0))
     assert rows_of(tmp_path / "twice.csv")[0] == ["lat", "lon", "metricdp_simulated"]
 
 
@@ -103,17 +103,17 @@ def test_a_blank_line_of_a_single_column_is_a_row(tmp_path: Path, end: str) -> N
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_bytes(end.join(["", "word", "cat", "", "dog", '""', "bird", ""]).encode())
     with pytest.raises(OutOfDomain, match=r"row 1 ") as caught:
-        perturb_file(source, target, WORDS)
+        perturb(source, WORDS, to=target)
     assert caught.value.rows == (1, 3)
-    summary = perturb_file(source, target, WORDS, on_error="null")
+    summary = perturb(source, WORDS, to=target, on_error="null")
     assert (summary.rows, summary.bad, summary.bad_rows) == (5, 2, (1, 3))
     rows = target.read_text(encoding="utf-8").splitlines()
     assert len(rows) == 6
     assert [row for number, row in enumerate(rows) if number in (2, 4)] == ['""', '""']
-    again = perturb_file(target, tmp_path / "again.csv", WORDS, on_error="drop")
+    again = perturb(target, WORDS, to=tmp_path / "again.csv", on_error="drop")
     assert (again.rows, again.bad, again.written) == (5, 2, 3)
 
 
 def test_blank_lines_between_rows_of_several_columns_are_no_rows(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("\nlat,lon\n\n41,-8\n\n41.1,-8.1\n", encoding="utf-8")
-    assert perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", EARTH).rows == 2
+    assert perturb(tmp_path / "in.csv", EARTH, to=tmp_path / "out.csv").rows == 2

@@ -11,7 +11,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.cli import main
-from metricdp.tables import perturb_file
+from metricdp.tables import perturb
 
 RATE = 10.0
 
@@ -29,7 +29,7 @@ def table(folder, rows):
     return place
 
 
-def perturb(folder, source, *words):
+def protected(folder, source, *words):
     told = ("--json", str(folder / "r.json"), "--report", str(folder / "p.html"), "-o", str(folder / "o.csv"))
     assert main(["perturb", str(source), "--epsilon", f"{RATE:g}/km", "--id", "who", "--overwrite", *told, *words]) == 0
     with (folder / "o.csv").open() as file:
@@ -52,7 +52,7 @@ def test_what_is_said_of_persons_is_counted_in_the_output(tmp_path, capsys, rows
     assert main(["budget", "begin", str(ledger), "--policy", f"{limit}/km ever"]) == 0
     source = table(tmp_path, rows)
     capsys.readouterr()
-    released, record = perturb(tmp_path, source, "--ledger", str(ledger), "--refused", "report", *more)
+    released, record = protected(tmp_path, source, "--ledger", str(ledger), "--refused", "report", *more)
     printed = capsys.readouterr().out
     people, most = record["people"], max(released.values(), default=0)
     each = {who: min(RATE, 100.0 / rows[who]) if "--spread" in more else RATE for who in rows}
@@ -73,7 +73,7 @@ def test_what_is_said_of_persons_is_counted_in_the_output(tmp_path, capsys, rows
 @pytest.mark.parametrize(("count", "shown"), [(845, "8.2 cm"), (10, "6.93 m"), (2, "34.6 m")])
 def test_the_person_with_the_most_rows_comes_first_and_in_metres(tmp_path, capsys, count, shown):
     source = table(tmp_path, {"anna": count, "ben": 1})
-    perturb(tmp_path, source)
+    protected(tmp_path, source)
     lines = capsys.readouterr().out.splitlines()
     assert math.log(2) / (count * RATE) * 1000 == pytest.approx(
         float(shown.split()[0]) / (100 if "cm" in shown else 1), rel=0.02
@@ -99,14 +99,14 @@ def test_a_page_says_first_that_nobody_counted_the_rows_of_a_person(tmp_path, ca
 
 def test_a_column_is_coarsened_or_kept_and_not_both(tmp_path, capsys):
     source = table(tmp_path, {"anna": 3})
-    _, record = perturb(tmp_path, source, "--coarsen", "t=1d")
+    _, record = protected(tmp_path, source, "--coarsen", "t=1d")
     printed = capsys.readouterr().out
     assert record["columns"]["kept"] == ["who"]
     assert "Kept as they were, not protected: who." in printed
     assert "Coarsened, as asked: t to 1d." in printed
 
 
-@pytest.mark.parametrize("people", [{}, {"budget": 3.0, "spread": "even"}])
+@pytest.mark.parametrize("people", [{}, {"budget": 3.0, "allocation": "even"}])
 def test_the_first_promise_of_approximate_noise_is_that_of_all_rows_together(tmp_path, people):
     """The distance at which all rows keep a factor of two is that of a guarantee with the rho of all rows."""
     source, target = tmp_path / "t.csv", tmp_path / "o.csv"
@@ -114,7 +114,7 @@ def test_the_first_promise_of_approximate_noise_is_that_of_all_rows_together(tmp
         "who,lat,lon\n" + "".join(f"{'a' if n else 'b'},41.{n},-8.{n}\n" for n in range(1, 8)) + "b,41,-8\n"
     )
     noise = mdp.gaussian(mdp.Haversine(), 2.0)
-    summary = perturb_file(source, target, noise, columns=["lat", "lon"], id_column="who", **people)
+    summary = perturb(source, noise, to=target, columns=["lat", "lon"], id="who", **people)
     first = summary.lines()[1]
     promise = summary.guarantee
     total = people.get("budget", 7 * promise.rho)

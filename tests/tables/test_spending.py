@@ -18,7 +18,7 @@ from scipy import stats
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.tables import formats, perturb, perturb_file, task_for
+from metricdp.tables import People, formats, perturb, task_for
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.persons import PerPerson, per_person
 
@@ -68,7 +68,7 @@ def test_nobody_ever_exceeds_the_budget_and_nobody_gets_less_than_a_millionth_le
 
 @pytest.mark.parametrize("kind", ["table", "batch", "pandas", "polars", "csv", "parquet", "dataset", "duckdb"])
 @pytest.mark.parametrize(
-    "asked", [{"spread": "even"}, {"at_most": 4}, {"spread": "even", "at_most": 8, "which": "random"}]
+    "asked", [{"allocation": "even"}, {"max_rows": 4}, {"allocation": "even", "max_rows": 8, "which": "random"}]
 )
 def test_every_kind_of_table_keeps_the_budget(kind: str, asked: dict[str, object], tmp_path: Path) -> None:
     whole = table()
@@ -76,7 +76,7 @@ def test_every_kind_of_table_keeps_the_budget(kind: str, asked: dict[str, object
     if kind in ("csv", "parquet"):
         source, target = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
         (whole.to_pandas().to_csv(source, index=False) if kind == "csv" else pq.write_table(whole, source))
-        summary = perturb_file(source, target, EARTH, id_column="who", **options)
+        summary = perturb(source, EARTH, to=target, id="who", **options)
         result = pd.read_csv(target) if kind == "csv" else pd.read_parquet(target)
         assert summary.spending is not None
         assert summary.composed_epsilon == summary.spending.epsilon <= 40.0
@@ -86,14 +86,14 @@ def test_every_kind_of_table_keeps_the_budget(kind: str, asked: dict[str, object
     elif kind == "duckdb":
         connection = pytest.importorskip("duckdb").connect()
         connection.register("points", whole)
-        result = mdp.duckdb_table(connection, "FROM points", "safe", EARTH, id="who", **options).df()
+        result = mdp.perturb((connection, "FROM points"), EARTH, to="safe", id="who", **options).df()
         assert set(connection.sql("SHOW TABLES").df()["name"]) == {"points", "safe"}
     elif kind == "dataset":
         from pyarrow import dataset
 
         pq.write_table(whole, tmp_path / "in.parquet")
         made = perturb(
-            dataset.dataset(tmp_path / "in.parquet"), EARTH, target=tmp_path / "out.parquet", id="who", **options
+            dataset.dataset(tmp_path / "in.parquet"), EARTH, to=tmp_path / "out.parquet", id="who", **options
         )
         result = made.to_table().to_pandas()
     else:
@@ -106,7 +106,7 @@ def test_every_kind_of_table_keeps_the_budget(kind: str, asked: dict[str, object
         result = perturb(frame, EARTH, id="who", **options)
         assert type(result) is type(frame)
         result = result if kind == "pandas" else result.to_pandas()
-    limit = asked.get("at_most", max(SIZES))
+    limit = asked.get("max_rows", max(SIZES))
     assert sorted(Counter(result["who"]).values()) == sorted(min(size, limit) for size in SIZES)
     rows = list(result["row"])
     assert rows == sorted(rows)
@@ -125,7 +125,7 @@ def test_each_row_has_the_law_of_its_own_epsilon() -> None:
     secrets = np.random.default_rng(0).normal(0, 50, len(who))
     shuffled = np.random.default_rng(1).permutation(len(who))
     frame = pa.table({"who": np.array(who)[shuffled], "x": secrets[shuffled]})
-    result = perturb(frame, LINE, columns="x", id="who", budget=4.0, spread="even", rng=np.random.default_rng(7))
+    result = perturb(frame, LINE, columns="x", id="who", budget=4.0, allocation="even", rng=np.random.default_rng(7))
     noise = np.asarray(result["x"]) - np.asarray(frame["x"])
     for name, scale in (("few", 0.5), ("some", 1.0), ("many", 5.0)):
         own = noise[[text.startswith(name) for text in np.asarray(frame["who"])]]
@@ -170,39 +170,39 @@ def test_snapping_is_charged_for_every_row() -> None:
     assert spending.cost(2) == (1, 1.0, pytest.approx(0.5))
     assert spending.slack == pytest.approx(max(8 * 0.125, 0.5))
     rows = pa.table({"who": [1] * 8 + [2], "x": [0.1] * 9})
-    result = perturb(rows, mdp.exponential(CELLS, 1.0), columns="x", snap=0.25, id="who", budget=2.0, spread="even")
+    result = perturb(rows, mdp.exponential(CELLS, 1.0), columns="x", snap=0.25, id="who", budget=2.0, allocation="even")
     assert set(np.asarray(result["x"])) <= {0.0, 1.0, 2.0, 3.0, 4.0}
 
 
 def test_an_exponential_mechanism_is_built_for_every_count_and_an_optimal_one_is_refused() -> None:
     rows = pa.table({"who": [1] * 3000 + list(range(2, 3002)), "x": [0.0] * 6000})
     fine = mdp.exponential(CELLS, 1.5)
-    result = perturb(rows, fine, columns="x", id="who", budget=1500.0, spread="even", rng=np.random.default_rng(0))
+    result = perturb(rows, fine, columns="x", id="who", budget=1500.0, allocation="even", rng=np.random.default_rng(0))
     for part, epsilon in ((slice(0, 3000), 0.5), (slice(3000, 6000), 1.5)):
         law = mdp.exponential(CELLS, epsilon).matrix[0]
         seen = np.bincount(np.asarray(result["x"])[part].astype(int), minlength=5)
         assert stats.chisquare(seen, 3000 * law / law.sum()).pvalue > 1e-4
     best = mdp.optimal(mdp.Problem(CELLS, 1.5), gap=0.01)
     with pytest.raises(InvalidInput, match="designed for one epsilon"):
-        perturb(rows, best, columns="x", id="who", budget=1500.0, spread="even")
-    assert len(perturb(rows, best, columns="x", id="who", budget=6.0, at_most=4)) == 3004
+        perturb(rows, best, columns="x", id="who", budget=1500.0, allocation="even")
+    assert len(perturb(rows, best, columns="x", id="who", budget=6.0, max_rows=4)) == 3004
     several = pa.table({"who": np.repeat(np.arange(80), np.arange(80) + 1), "x": [0.0] * 3240})
     with pytest.raises(InvalidInput, match="79 mechanisms"):
-        perturb(several, fine, columns="x", id="who", budget=1.5, spread="even")
+        perturb(several, fine, columns="x", id="who", budget=1.5, allocation="even")
 
 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
         ({"budget": "40/km"}, "40 rows, which cost 40 x 10 .*--spread even.*--at-most 4"),
-        ({"budget": 40.0, "at_most": 5}, "lower --at-most to 4"),
-        ({"spread": "even"}, "--budget 40/km"),
-        ({"budget": 40.0, "spread": "odd"}, "'even'"),
-        ({"budget": -1.0, "spread": "even"}, "above 0"),
-        ({"budget": "40", "spread": "even"}, "unit"),
-        ({"budget": 1e-5, "spread": "even"}, "millionth"),
-        ({"at_most": 0}, "at least 1"),
-        ({"at_most": 2, "which": "nearest"}, "'first' or 'random'"),
+        ({"budget": 40.0, "max_rows": 5}, "lower --at-most to 4"),
+        ({"allocation": "even"}, "--budget 40/km"),
+        ({"budget": 40.0, "allocation": "odd"}, "'even'"),
+        ({"budget": -1.0, "allocation": "even"}, "above 0"),
+        ({"budget": "40", "allocation": "even"}, "unit"),
+        ({"budget": 1e-5, "allocation": "even"}, "millionth"),
+        ({"max_rows": 0}, "at least 1"),
+        ({"max_rows": 2, "which": "nearest"}, "'first' or 'random'"),
     ],
 )
 def test_what_cannot_hold_is_refused(asked: dict[str, object], words: str) -> None:
@@ -214,15 +214,15 @@ def test_rows_of_nobody_and_unknown_columns_are_refused() -> None:
     some = table().to_pandas()
     some.loc[3, "who"] = None
     with pytest.raises(InvalidInput, match="1 rows have no who"):
-        perturb(some, EARTH, id="who", budget=40.0, spread="even")
+        perturb(some, EARTH, id="who", budget=40.0, allocation="even")
     with pytest.raises(InvalidInput, match="no column 'whose'"):
-        perturb(some, EARTH, id="whose", budget=40.0, spread="even")
+        perturb(some, EARTH, id="whose", budget=40.0, allocation="even")
     with pytest.raises(InvalidInput, match="--id"):
-        perturb(some, EARTH, budget=40.0, spread="even")
+        perturb(some, EARTH, budget=40.0, allocation="even")
     reader = pa.RecordBatchReader.from_batches(table().schema, table().to_batches())
     with pytest.raises(InvalidInput, match="read once"):
-        perturb(reader, EARTH, target="nowhere.parquet", id="who", budget=40.0, spread="even")
-    assert per_person(None, None, None, None, promise=None) is None
+        perturb(reader, EARTH, to="nowhere.parquet", id="who", budget=40.0, allocation="even")
+    assert per_person(People(), None) is None
 
 
 def test_a_table_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,14 +238,14 @@ def test_a_table_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkey
 
     monkeypatch.setattr(file, "spending_in", one_row_less)
     with pytest.raises(InvalidInput, match="changed"):
-        perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH, id_column="who", at_most=2)
+        perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet", id="who", max_rows=2)
     assert not (tmp_path / "out.parquet").exists()
 
 
 def test_batches_of_a_file_are_counted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats.parquet, "BATCH_ROWS", 7)
     pq.write_table(table(), tmp_path / "in.parquet")
-    summary = perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH, id_column="who", at_most=3)
+    summary = perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet", id="who", max_rows=3)
     result = pq.read_table(tmp_path / "out.parquet").to_pandas()
     assert list(result["row"]) == list(table().to_pandas().groupby("who").head(3).sort_values("row")["row"])
     assert summary.spending is not None

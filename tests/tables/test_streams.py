@@ -19,8 +19,7 @@ from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput, MetricdpError
 from metricdp.ledger import Ledger
 from metricdp.mobility import Absorption, Distribution
-from metricdp.tables import feeds
-from metricdp.tables.persons import Charging
+from metricdp.tables import Charging, feeds
 from metricdp.tables.streams import Stream
 
 KINDS = [Distribution, Absorption]

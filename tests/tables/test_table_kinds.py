@@ -16,7 +16,7 @@ from instances import local_on
 from metricdp.design.interpolation.streets import along_streets
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain
 from metricdp.mechanisms import StreetMechanism
-from metricdp.tables import perturb, perturb_batch, perturb_file
+from metricdp.tables import perturb, perturb_batch
 
 ROWS = 40_000
 LINE = mdp.FiniteSpace(np.arange(4.0)[:, None], mdp.Lp(1))
@@ -252,7 +252,7 @@ def test_files_without_the_secret(tmp_path, streets: StreetMechanism) -> None:
     pq.write_table(
         pa.table({"street": [0, 1, 2] * 50, "offset": [0.1, 0.2, 0.1] * 50, "n": np.arange(150)}), tmp_path / "in.pq"
     )
-    summary = perturb_file(tmp_path / "in.pq", tmp_path / "out.pq", streets)
+    summary = perturb(tmp_path / "in.pq", streets, to=tmp_path / "out.pq")
     result = pq.read_table(tmp_path / "out.pq")
     assert result.column_names == ["n", "lat", "lon"]
     assert summary.kept_columns == ("n",)

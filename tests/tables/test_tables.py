@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain, OutputProblem
 from metricdp.mechanisms import Guarantee, MatrixMechanism
-from metricdp.tables import formats, perturb, perturb_batch, perturb_file
+from metricdp.tables import formats, perturb, perturb_batch
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 CELLS = mdp.FiniteSpace([[i, j] for i in range(4) for j in range(4)], mdp.Lp(2))
@@ -96,9 +96,7 @@ def test_a_lazy_frame_is_collected_once() -> None:
     assert result["user"].unique().to_list() == ["u1"]
     assert result.equals(result.lazy().collect())
     literal = pl.LazyFrame({"id": range(1000)}).with_columns(lat=pl.lit(41.0), lon=pl.lit(-8.0))
-    assert (
-        perturb(literal, EARTH, yes_really=True)["lat"].n_unique() > 300
-    )  # one draw a row, however constant the column is
+    assert perturb(literal, EARTH, force=True)["lat"].n_unique() > 300  # one draw a row, however constant the column is
 
 
 @pytest.mark.parametrize("thing", [[1, 2], np.zeros((3, 2)), {"lat": [1.0]}, None, pd.Series([1.0])])
@@ -279,7 +277,7 @@ def test_other_csv_columns_stay_identical(tmp_path_factory: pytest.TempPathFacto
     rows = [["note", "lat", "na,me", "lon"], *([a, "41.10", b, "-8.60"] for a, b in notes)]
     with (folder / "in.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, delimiter=delimiter, quoting=csv.QUOTE_ALL).writerows(rows)
-    perturb_file(folder / "in.csv", folder / "out.csv", EARTH)
+    perturb(folder / "in.csv", EARTH, to=folder / "out.csv")
     with (folder / "out.csv").open(newline="", encoding="utf-8") as file:
         result = list(csv.reader(file, delimiter=delimiter))
     assert [[row[0], row[2]] for row in result] == [[row[0], row[2]] for row in rows]
@@ -289,7 +287,7 @@ def test_other_csv_columns_stay_identical(tmp_path_factory: pytest.TempPathFacto
 def test_csv_keeps_the_spelling_of_other_columns(tmp_path: Path) -> None:
     rows = [["id", "lat", "lon", "when", "zip"], ["007", "41.1", "-8.6", "2020-01-01T00:00:00Z", "0123"]]
     write_csv(tmp_path / "in.csv", rows)
-    summary = perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", EARTH, id_column="id")
+    summary = perturb(tmp_path / "in.csv", EARTH, to=tmp_path / "out.csv", id="id")
     (header, row) = read_csv(tmp_path / "out.csv")
     assert header == rows[0]
     assert [row[0], row[3], row[4]] == ["007", "2020-01-01T00:00:00Z", "0123"]
@@ -299,7 +297,7 @@ def test_csv_keeps_the_spelling_of_other_columns(tmp_path: Path) -> None:
 
 def test_csv_of_another_encoding_passes_through(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_bytes(b"lat,lon,name\n41.1,-8.6,S\xe3o\n")
-    perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", EARTH, id_column="name")
+    perturb(tmp_path / "in.csv", EARTH, to=tmp_path / "out.csv", id="name")
     assert (tmp_path / "out.csv").read_bytes().endswith(b",S\xe3o\n")
 
 
@@ -308,9 +306,7 @@ def test_parquet_keeps_schema_compression_and_order(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "in.parquet", compression="zstd", row_group_size=30_000)
     table = pq.read_table(tmp_path / "in.parquet")  # Parquet knows no timestamps in seconds
     shares: list[float] = []
-    summary = perturb_file(
-        tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH, id_column="user", progress=shares.append
-    )
+    summary = perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet", id="user", progress=shares.append)
     result = pq.read_table(tmp_path / "out.parquet")
     assert result.schema.equals(table.schema)
     assert result.schema.metadata is None  # whatever it said, it may have said it of the secrets
@@ -337,9 +333,7 @@ def test_parquet_keeps_schema_compression_and_order(tmp_path: Path) -> None:
 def test_a_seeded_file_is_marked(tmp_path: Path) -> None:
     pq.write_table(points(), tmp_path / "in.parquet")
     for name in ("a", "b"):
-        summary = perturb_file(
-            tmp_path / "in.parquet", tmp_path / f"{name}.parquet", EARTH, rng=np.random.default_rng(1)
-        )
+        summary = perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / f"{name}.parquet", rng=np.random.default_rng(1))
     first, second = (pq.read_table(tmp_path / f"{name}.parquet") for name in "ab")
     assert first.equals(second)
     assert b"metricdp.simulated" in first.schema.metadata
@@ -361,15 +355,15 @@ def test_rows_are_counted_over_the_whole_file(tmp_path: Path, suffix: str, monke
         pq.write_table(table, source)
     target.write_text("what was there before")
     with pytest.raises(OutputProblem, match=r"there already.*--overwrite"):
-        perturb_file(source, target, EARTH)
+        perturb(source, EARTH, to=target)
     with pytest.raises(OutOfDomain, match="row 4321 "):
-        perturb_file(source, target, EARTH, overwrite=True)
+        perturb(source, EARTH, to=target, overwrite=True)
     assert target.read_text() == "what was there before"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, target.name])
-    summary = perturb_file(source, target, EARTH, on_error="drop", overwrite=True)
+    summary = perturb(source, EARTH, to=target, on_error="drop", overwrite=True)
     assert (summary.rows, summary.written, summary.bad, summary.bad_rows) == (rows, rows - 2, 2, (4321, 4777))
     assert any("4321, 4777" in line for line in summary.lines())
-    summary = perturb_file(source, target, EARTH, on_error="null", overwrite=True)
+    summary = perturb(source, EARTH, to=target, on_error="null", overwrite=True)
     assert summary.written == rows
     if suffix == "csv":
         assert read_csv(target)[1 + 4321] == ["", "", "4321"]
@@ -402,7 +396,7 @@ def test_nothing_is_left_after_an_interruption(
     monkeypatch.setattr(formats.parquet, "BATCH_ROWS", 1000)
     pq.write_table(points(5000), tmp_path / "in.parquet")
     with pytest.raises(error):
-        perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", Interrupting(error))
+        perturb(tmp_path / "in.parquet", Interrupting(error), to=tmp_path / "out.parquet")
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
@@ -413,14 +407,14 @@ def test_targets_are_checked_before_any_work(tmp_path: Path) -> None:
     link.symlink_to(source)
     for target in (source, link):
         with pytest.raises(OutputProblem, match="file that is read"):
-            perturb_file(source, target, EARTH)
+            perturb(source, EARTH, to=target)
     with pytest.raises(OutputProblem, match="does not exist"):
-        perturb_file(source, tmp_path / "no" / "out.csv", EARTH)
+        perturb(source, EARTH, to=tmp_path / "no" / "out.csv")
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(OutputProblem, match="not a plain file"):
-        perturb_file(source, tmp_path / "folder.csv", EARTH)
+        perturb(source, EARTH, to=tmp_path / "folder.csv")
     with pytest.raises(InvalidInput, match=r"\.csv, \.parquet.*--to"):
-        perturb_file(source, tmp_path / "out.xlsx", EARTH)
+        perturb(source, EARTH, to=tmp_path / "out.xlsx")
     assert source.read_text() == "lat,lon\n1,2\n"
 
 
@@ -430,14 +424,14 @@ def test_an_unwritable_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "locked"
     folder.mkdir(mode=0o500)
     with pytest.raises(OutputProblem, match="no permission"):
-        perturb_file(tmp_path / "in.csv", folder / "out.csv", EARTH)
+        perturb(tmp_path / "in.csv", EARTH, to=folder / "out.csv")
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that takes no files")
 def test_a_folder_that_takes_no_files_is_refused(tmp_path: Path) -> None:
     write_csv(tmp_path / "in.csv", [["lat", "lon"], ["1", "2"]])
     with pytest.raises(OutputProblem, match="cannot write"):
-        perturb_file(tmp_path / "in.csv", "/proc/self/out.csv", EARTH)
+        perturb(tmp_path / "in.csv", EARTH, to="/proc/self/out.csv")
 
 
 @pytest.mark.parametrize(
@@ -454,7 +448,7 @@ def test_a_folder_that_takes_no_files_is_refused(tmp_path: Path) -> None:
 def test_bad_csv_files(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "in.csv").write_bytes(content)
     with pytest.raises(InvalidInput, match=message):
-        perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", EARTH)
+        perturb(tmp_path / "in.csv", EARTH, to=tmp_path / "out.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
@@ -463,22 +457,22 @@ def test_bad_parquet_files(tmp_path: Path) -> None:
     data = (tmp_path / "good.parquet").read_bytes()
     (tmp_path / "in.parquet").write_bytes(data[: len(data) // 2])
     with pytest.raises(InvalidInput, match="cannot be read"):
-        perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH)
+        perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet")
     with pytest.raises(InvalidInput, match="does not exist"):
-        perturb_file(tmp_path / "none.parquet", tmp_path / "out.parquet", EARTH)
+        perturb(tmp_path / "none.parquet", EARTH, to=tmp_path / "out.parquet")
     with pytest.raises(InvalidInput, match="no column 'nobody'"):
-        perturb_file(tmp_path / "good.parquet", tmp_path / "out.parquet", EARTH, id_column="nobody")
+        perturb(tmp_path / "good.parquet", EARTH, to=tmp_path / "out.parquet", id="nobody")
     assert not (tmp_path / "out.parquet").exists()
 
 
 MEMORY = """
 import resource, sys
 import metricdp as mdp
-from metricdp.tables import perturb_file
+from metricdp.tables import perturb
 mechanism = mdp.laplace(mdp.Haversine(), 10.0)
-perturb_file(sys.argv[1], sys.argv[3], mechanism, yes_really=True)
+perturb(sys.argv[1], mechanism, to=sys.argv[3], force=True)
 small = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-perturb_file(sys.argv[2], sys.argv[3], mechanism, overwrite=True, yes_really=True)
+perturb(sys.argv[2], mechanism, to=sys.argv[3], overwrite=True, force=True)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - small) / 1024)
 """
 

@@ -18,6 +18,7 @@ import metricdp as mdp
 from browsers import CHROMIUM_OPTIONS, chromium
 from metricdp import cli
 from metricdp.places import bundled_roads, bundled_trips
+from metricdp.tables import Disclosure
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.plan import job_from, plan
 from metricdp.tables.task import Request
@@ -203,15 +204,17 @@ def test_names_that_clash_are_refused_before_anything_is_written(mechanisms, tmp
 def test_rows_without_a_report_have_no_accuracy(mechanisms, tmp_path):
     (tmp_path / "in.csv").write_text("lat,lon\n41.1,-8.6\n,\n41.2,-8.7\n")
     noise = mdp.laplace(mdp.Haversine(), 10.0)
-    mdp.perturb_file(tmp_path / "in.csv", tmp_path / "null.csv", noise, on_error="null", accuracy_column="m")
+    mdp.perturb(tmp_path / "in.csv", noise, to=tmp_path / "null.csv", on_error="null", accuracy_column="m")
     assert [bool(row["m"]) for row in rows_of(tmp_path / "null.csv")] == [True, False, True]
-    mdp.perturb_file(tmp_path / "in.csv", tmp_path / "drop.csv", noise, on_error="drop", accuracy_column="m")
+    mdp.perturb(tmp_path / "in.csv", noise, to=tmp_path / "drop.csv", on_error="drop", accuracy_column="m")
     assert [row["m"] for row in rows_of(tmp_path / "drop.csv")] == ["474.8", "474.8"]
 
 
 def test_the_column_travels_with_a_job_over_many_files(tmp_path):
     noise = mdp.laplace(mdp.Haversine(), 10.0)
-    plain, asked = (Request(noise, accuracy=names).task(["lat", "lon"]) for names in ((), ("m",)))
+    plain, asked = (
+        Request(noise, care=Disclosure(accuracy_column=names)).task(["lat", "lon"]) for names in (None, "m")
+    )
     parcel = parcel_of(asked)
     assert parcel.task(["lat", "lon"]).accuracy == asked.accuracy
     assert asked.accuracy[0].radius == 474.8

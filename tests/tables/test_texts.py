@@ -18,10 +18,9 @@ from pyarrow import feather
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain, OutputProblem
+from metricdp.tables import perturb
 from metricdp.tables.formats import located, open_reader
 from metricdp.tables.jobs.run import run_partition
-from metricdp.tables.text_files import protect_text_files
-from metricdp.tables.texts import protect_texts
 from metricdp.text import Rules, TextMechanism
 
 WORDS = ["good", "fine", "bad", "poor", "room", "house", "was", "is", "the", "a", "monday", "friday"]
@@ -49,7 +48,7 @@ def shape(text: str) -> list[str]:
 
 def test_words_become_words_and_all_else_stays(tmp_path: Path, masked: TextMechanism) -> None:
     (tmp_path / "in.csv").write_bytes('\ufeffid;text\r\n1;"The room, 😀 was ""GOOD"""\r\n2;\r\n'.encode())
-    summary = protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="text")
+    summary = perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv", columns="text")
     made = (tmp_path / "out.csv").read_bytes()
     assert made.startswith(b"\xef\xbb\xbfid;text\r\n1;")
     assert made.endswith(b"\r\n2;\r\n")
@@ -64,7 +63,7 @@ def test_words_become_words_and_all_else_stays(tmp_path: Path, masked: TextMecha
 def test_reports_follow_the_law_of_the_words(tmp_path: Path, words: Any, masked: TextMechanism) -> None:
     """4,000 times the same word in a table: shares of reports against the row of the matrix."""
     (tmp_path / "in.csv").write_text("text\n" + "good\n" * 4000)
-    protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, rng=np.random.default_rng(1))
+    perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv", rng=np.random.default_rng(1))
     drawn = Counter(line.partition(",")[0] for line in (tmp_path / "out.csv").read_text().splitlines()[1:])
     law = words.matrix[0] / words.matrix[0].sum()
     for word, chance in zip(WORDS, law, strict=True):
@@ -80,14 +79,14 @@ def test_every_format_comes_back_in_its_own_way(tmp_path: Path, masked: TextMech
         }
     )
     pq.write_table(table, tmp_path / "in.parquet")
-    protect_texts(tmp_path / "in.parquet", tmp_path / "out.parquet", masked, columns=["text", "review.text"])
+    perturb(tmp_path / "in.parquet", masked, to=tmp_path / "out.parquet", columns=["text", "review.text"])
     made = pq.read_table(tmp_path / "out.parquet")
     assert made["n"].to_pylist() == [1, 2, 3]
     assert [text if text is None else shape(text) for text in made["text"].to_pylist()] == [SHAPE, None, []]
     assert made["review"][0]["stars"].as_py() == 1
     assert shape(made["review"][0]["text"].as_py()) == ["w", "w"]
 
-    protect_texts(tmp_path / "in.parquet", tmp_path / "out.jsonl", masked, columns="text")
+    perturb(tmp_path / "in.parquet", masked, to=tmp_path / "out.jsonl", columns="text")
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [row["text"] if row["text"] is None else shape(row["text"]) for row in rows] == [SHAPE, None, []]
 
@@ -95,7 +94,7 @@ def test_every_format_comes_back_in_its_own_way(tmp_path: Path, masked: TextMech
         base.execute("create table reviews (id integer, text text)")
         base.executemany("insert into reviews values (?, ?)", [(1, "bad house"), (2, None)])
         base.commit()
-    protect_texts(f"{tmp_path / 'shop.db'}::reviews", f"{tmp_path / 'shop.db'}::safe", masked)
+    perturb(f"{tmp_path / 'shop.db'}::reviews", masked, to=f"{tmp_path / 'shop.db'}::safe")
     with closing(sqlite3.connect(tmp_path / "shop.db")) as base:
         made_rows = base.execute("select * from safe order by id").fetchall()
     assert shape(made_rows[0][1]) == ["w", "w"]
@@ -105,15 +104,15 @@ def test_every_format_comes_back_in_its_own_way(tmp_path: Path, masked: TextMech
 def test_plain_lines_are_documents(tmp_path: Path, masked: TextMechanism) -> None:
     with gzip.open(tmp_path / "in.lines.gz", "wb") as file:
         file.write(b"the room\r\n\r\nwas bad\r\n")
-    protect_texts(tmp_path / "in.lines.gz", tmp_path / "out.lines", masked)
+    perturb(tmp_path / "in.lines.gz", masked, to=tmp_path / "out.lines")
     lines = (tmp_path / "out.lines").read_bytes().split(b"\r\n")
     assert [len(line.split()) for line in lines] == [2, 0, 2, 0]
     (tmp_path / "two.csv").write_text("id,text\n1,room\n")
     with pytest.raises(InvalidInput, match="plain lines hold one column"):
-        protect_texts(tmp_path / "two.csv", tmp_path / "two.lines", masked, columns="text")
+        perturb(tmp_path / "two.csv", masked, to=tmp_path / "two.lines", columns="text")
     (tmp_path / "long.csv").write_text('text\nroom\n"bad\nroom"\n')
     with pytest.raises(InvalidInput, match=r"row 1 .* holds several lines"):
-        protect_texts(tmp_path / "long.csv", tmp_path / "long.lines", masked)
+        perturb(tmp_path / "long.csv", masked, to=tmp_path / "long.lines")
     assert not list(tmp_path.glob("*o.lines")) + list(tmp_path.glob("long.lines"))
 
 
@@ -122,7 +121,7 @@ def test_unknown_words_are_refused_by_their_rows_alone(tmp_path: Path, words: An
     rows[7], rows[11] = "good Zebra", "the zyzzyva"
     pq.write_table(pa.table({"text": [None, *rows]}), tmp_path / "in.parquet")
     with pytest.raises(OutOfDomain) as caught:
-        protect_texts(tmp_path / "in.parquet", tmp_path / "out.parquet", TextMechanism(words))
+        perturb(tmp_path / "in.parquet", TextMechanism(words), to=tmp_path / "out.parquet")
     assert caught.value.rows == (8, 12)
     assert "column 'text'" in str(caught.value)
     assert "8, 12" in str(caught.value)
@@ -136,9 +135,9 @@ def test_bytes_that_are_no_text_are_refused_in_the_texts_and_kept_elsewhere(
 ) -> None:
     (tmp_path / "in.csv").write_bytes(b"name,text\ncaf\xe9,room\nx,b\xe4d\n")
     with pytest.raises(InvalidInput, match="not UTF-8 in row 1"):
-        protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="text")
+        perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv", columns="text")
     (tmp_path / "in.csv").write_bytes(b"name,text\ncaf\xe9,room\n")
-    protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="text")
+    perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv", columns="text")
     assert (tmp_path / "out.csv").read_bytes().startswith(b"name,text\ncaf\xe9,")
 
 
@@ -156,7 +155,7 @@ def test_columns_that_repeat_the_text_are_found(tmp_path: Path, masked: TextMech
         }
     )
     pq.write_table(table, tmp_path / "in.parquet")
-    summary = protect_texts(tmp_path / "in.parquet", tmp_path / "out.parquet", masked, columns="text")
+    summary = perturb(tmp_path / "in.parquet", masked, to=tmp_path / "out.parquet", columns="text")
     kinds = {one.column: one.kind for one in summary.tally.findings}
     assert kinds["copy"] == "repeats"
     assert kinds["topic"] == "repeats"
@@ -165,11 +164,11 @@ def test_columns_that_repeat_the_text_are_found(tmp_path: Path, masked: TextMech
     assert "label" not in kinds
     assert any("words of the protected text" in line for line in summary.lines())
     with pytest.raises(NotPrivate, match="--strict"):
-        protect_texts(tmp_path / "in.parquet", tmp_path / "strict.parquet", masked, columns="text", strict=True)
-    left = protect_texts(
+        perturb(tmp_path / "in.parquet", masked, to=tmp_path / "strict.parquet", columns="text", strict=True)
+    left = perturb(
         tmp_path / "in.parquet",
-        tmp_path / "left.parquet",
         masked,
+        to=tmp_path / "left.parquet",
         columns="text",
         drop=["copy", "topic", "answer"],
         strict=True,
@@ -194,21 +193,21 @@ def test_columns_that_are_no_texts_are_refused(
     table = pa.table({"n": [1, 2], "text": ["room", "bad"], "tokens": [["a", "b"], ["c", "d"]]})
     pq.write_table(table, tmp_path / "in.parquet")
     with pytest.raises(InvalidInput, match=reason):
-        protect_texts(tmp_path / "in.parquet", tmp_path / "out.parquet", masked, columns=columns)
+        perturb(tmp_path / "in.parquet", masked, to=tmp_path / "out.parquet", columns=columns)
 
 
 def test_the_only_column_of_text_is_taken_and_two_are_asked_about(tmp_path: Path, masked: TextMechanism) -> None:
     pq.write_table(pa.table({"n": [1], "words": ["room"]}), tmp_path / "one.parquet")
-    assert protect_texts(tmp_path / "one.parquet", tmp_path / "a.parquet", masked).columns == ("words",)
+    assert perturb(tmp_path / "one.parquet", masked, to=tmp_path / "a.parquet").columns == ("words",)
     pq.write_table(pa.table({"title": ["bad"], "words": ["room"]}), tmp_path / "two.parquet")
     with pytest.raises(InvalidInput, match="say which column holds the texts"):
-        protect_texts(tmp_path / "two.parquet", tmp_path / "b.parquet", masked)
+        perturb(tmp_path / "two.parquet", masked, to=tmp_path / "b.parquet")
 
 
 def test_a_cell_of_ten_megabytes_passes(tmp_path: Path, masked: TextMechanism) -> None:
     cell = '"' + " " * 10_000_000 + 'bad room"'
     (tmp_path / "in.csv").write_text(f"id,text\n1,{cell}\n2,good\n")
-    protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="text")
+    perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv", columns="text")
     assert (tmp_path / "out.csv").stat().st_size > 10_000_000
 
 
@@ -232,7 +231,7 @@ def test_long_texts_are_read_a_few_at_a_time_in_every_format(tmp_path: Path, mon
 
 def test_a_simulation_is_marked(tmp_path: Path, masked: TextMechanism) -> None:
     (tmp_path / "in.csv").write_text("text\nroom\n")
-    summary = protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, rng=np.random.default_rng(1))
+    summary = perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv", rng=np.random.default_rng(1))
     assert summary.simulated
     assert (tmp_path / "out.csv").read_text().startswith("text,metricdp_simulated\n")
     assert "SIMULATION ONLY" in summary.lines()[-1]
@@ -241,14 +240,14 @@ def test_a_simulation_is_marked(tmp_path: Path, masked: TextMechanism) -> None:
 def test_a_table_without_rows_has_nothing_to_protect(tmp_path: Path, masked: TextMechanism) -> None:
     (tmp_path / "in.csv").write_text("id,text\n")
     with pytest.raises(InvalidInput, match="no rows"):
-        protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="text")
+        perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv", columns="text")
     assert not (tmp_path / "out.csv").exists()
 
 
 def test_a_cell_of_200_kilobytes_among_the_first_rows_does_no_harm(tmp_path: Path, masked: TextMechanism) -> None:
     """The csv module of Python, which a first look uses, takes no cell of more than 131,072 characters."""
     (tmp_path / "in.csv").write_text(f'id,text\n1,"{"a, " * 60_000}"\n2,good\n')
-    protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="text")
+    perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv", columns="text")
     assert (tmp_path / "out.csv").stat().st_size > 150_000
 
 
@@ -260,24 +259,24 @@ def in_this_process(job: Any, pending: Any, tell: Any, /, *, workers: Any = None
 def test_many_files_become_a_folder_at_once_or_not_at_all(
     tmp_path: Path, words: Any, masked: TextMechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metricdp.tables.text_files.runner", lambda engine: in_this_process)
+    monkeypatch.setattr("metricdp.tables.many.runner", lambda engine: in_this_process)
     (tmp_path / "days" / "may").mkdir(parents=True)
     (tmp_path / "days" / "one.csv").write_text("text\ngood room\n")
     (tmp_path / "days" / "may" / "two.csv").write_text("text\nbad\nthe zebra\n")
-    summary = protect_text_files(tmp_path / "days", tmp_path / "safe", masked)
+    summary = perturb(tmp_path / "days", masked, to=tmp_path / "safe")
     assert (summary.tally.rows, summary.tally.masked) == (3, 1)
     assert sorted(path.name for path in (tmp_path / "safe").rglob("*.csv")) == ["one.csv", "two.csv"]
     assert (tmp_path / "safe" / "may" / "two.csv").read_text().count("\n") == 3
     with pytest.raises(OutOfDomain, match="row 1"):
-        protect_text_files(f"{tmp_path}/days/**/*.csv", tmp_path / "again", TextMechanism(words))
+        perturb(f"{tmp_path}/days/**/*.csv", TextMechanism(words), to=tmp_path / "again")
     with pytest.raises(OutputProblem, match="holds a finished job"):
-        protect_text_files(tmp_path / "days", tmp_path / "safe", masked)
+        perturb(tmp_path / "days", masked, to=tmp_path / "safe")
     assert sorted(path.name for path in tmp_path.iterdir() if path.name[0] != ".") == ["days", "safe"]
 
 
 def test_a_column_without_words_is_hardly_the_one_that_is_meant(tmp_path: Path, masked: TextMechanism) -> None:
     (tmp_path / "in.csv").write_text("stars,text\n5,good room\n3,\n")
     with pytest.raises(InvalidInput, match="'stars' holds no words in its first 2 rows"):
-        protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked, columns="stars")
+        perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv", columns="stars")
     (tmp_path / "in.csv").write_text('text\n""\n""\n')
-    assert protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", masked).tally.empty == 2
+    assert perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv").tally.empty == 2

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.tables import perturb, perturb_file
-from metricdp.tables.texts import protect_texts
+from metricdp.tables import perturb
 from metricdp.tables.trim import Step, Trim, coarser
 from metricdp.text import Rules, TextMechanism
 from tables.engines.hand import perturbed
@@ -53,7 +52,7 @@ def test_columns_are_dropped_and_coarsened_in_every_kind_of_table(kind: str, tmp
     if kind in ("file", "files", "dataset"):
         pq.write_table(whole, tmp_path / "in.parquet")
     if kind == "file":
-        perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH, **asked)
+        perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet", **asked)
         result = pq.read_table(tmp_path / "out.parquet")
     elif kind == "files":
         perturbed(tmp_path / "in.parquet", tmp_path / "out", EARTH, **asked)
@@ -62,10 +61,10 @@ def test_columns_are_dropped_and_coarsened_in_every_kind_of_table(kind: str, tmp
         from pyarrow import dataset
 
         source = dataset.dataset(tmp_path / "in.parquet")
-        result = perturb(source, EARTH, target=tmp_path / "out.parquet", **asked).to_table()
+        result = perturb(source, EARTH, to=tmp_path / "out.parquet", **asked).to_table()
     elif kind == "csv":
         whole.to_pandas().to_csv(tmp_path / "in.csv", index=False)
-        perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", EARTH, **asked)
+        perturb(tmp_path / "in.csv", EARTH, to=tmp_path / "out.csv", **asked)
         result = pa.Table.from_pandas(pd.read_csv(tmp_path / "out.csv", parse_dates=["t"]))
     else:
         frame = {
@@ -94,14 +93,14 @@ def test_a_table_in_duckdb_is_trimmed_too() -> None:
     connection = duckdb.connect()
     whole = table().drop_columns(["pos"])
     connection.register("points", whole)
-    made = mdp.duckdb_table(
-        connection, "FROM points", "safe", EARTH, drop="ip", coarsen=ASKED["coarsen"]
+    made = mdp.perturb(
+        (connection, "FROM points"), EARTH, to="safe", drop="ip", coarsen=ASKED["coarsen"]
     ).to_arrow_table()
     assert made.schema.names == ["lat", "lon", "t", "age"]
     assert np.array_equal(np.asarray(made["age"]), np.asarray(whole["age"]) // 10 * 10)
     assert {value.minute for value in made["t"].to_pylist()} == {0}
     with pytest.raises(InvalidInput, match="whole columns"):
-        mdp.duckdb_table(connection, "SELECT *, {'a': 1} AS s FROM points", "other", EARTH, drop="s.a")
+        mdp.perturb((connection, "SELECT *, {'a': 1} AS s FROM points"), EARTH, to="other", drop="s.a")
 
 
 @given(values=st.lists(st.integers(-(2**40), 2**40) | st.none(), min_size=1, max_size=20), step=st.integers(1, 10**6))
@@ -164,12 +163,12 @@ def test_asking_for_both_is_refused() -> None:
 def test_what_was_coarsened_is_not_said_to_be_kept_as_it_was(tmp_path: Path) -> None:
     rows = [f"{41.15 + k / 1e4:.4f},{-8.61 - k / 1e4:.4f},2026-01-01T10:{k % 60:02d}:00,{k % 3}" for k in range(80)]
     (tmp_path / "in.csv").write_text("\n".join(["lat,lon,t,kind", *rows]) + "\n")
-    summary = perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", EARTH, coarsen={"t": "1h"})
+    summary = perturb(tmp_path / "in.csv", EARTH, to=tmp_path / "out.csv", coarsen={"t": "1h"})
     assert summary.kept_columns == ("kind",)
     lines = summary.lines()
     assert "Coarsened, as asked: t to 1h." in lines
     assert "Kept as they were, not protected: kind." in lines
-    alone = perturb_file(tmp_path / "in.csv", tmp_path / "alone.csv", EARTH, coarsen={"t": "1h"}, drop=["kind"]).lines()
+    alone = perturb(tmp_path / "in.csv", EARTH, to=tmp_path / "alone.csv", coarsen={"t": "1h"}, drop=["kind"]).lines()
     assert not [line for line in alone if line.startswith("Kept as they were")]
     assert [line for line in alone if line.startswith("Columns were looked at")]
 
@@ -178,5 +177,5 @@ def test_a_text_table_says_the_same(tmp_path: Path) -> None:
     words = mdp.vocabulary(["good", "bad", "room"], np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
     mechanism = TextMechanism(mdp.exponential(words, 3.0), Rules(unknown="mask"))
     (tmp_path / "in.csv").write_text("text,t,n\ngood,2026-01-01T10:11:12,1\nbad,2026-01-01T10:12:12,2\n")
-    summary = protect_texts(tmp_path / "in.csv", tmp_path / "out.csv", mechanism, columns="text", coarsen={"t": "1h"})
+    summary = perturb(tmp_path / "in.csv", mechanism, to=tmp_path / "out.csv", columns="text", coarsen={"t": "1h"})
     assert summary.kept_columns == ("n",)

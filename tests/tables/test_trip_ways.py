@@ -18,7 +18,7 @@ from metricdp.errors import BudgetExceeded
 from metricdp.ledger import Ledger
 from metricdp.mobility import Walks, home_of, load_traces, stay_points
 from metricdp.places import bundled_trips, road_network, spread_places
-from metricdp.tables.persons import Charging
+from metricdp.tables import Charging
 from metricdp.tables.predicted import predict_trajectories
 from metricdp.tables.trips import Journey
 

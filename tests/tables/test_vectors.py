@@ -15,7 +15,7 @@ import pytest
 import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.tables import perturb_file
+from metricdp.tables import perturb
 
 WIDTH = 12
 VECTORS = np.random.default_rng(5).normal(size=(40, WIDTH)).astype(np.float32)
@@ -135,7 +135,7 @@ def test_files_of_vectors_become_files_of_vectors(tmp_path: Path) -> None:
     lines = [json.dumps({"id": n, "embedding": row}) for n, row in enumerate(VECTORS.tolist())]
     (tmp_path / "in.jsonl").write_text("\n".join(lines), encoding="utf-8")
     for end in ("parquet", "feather", "jsonl"):
-        summary = perturb_file(tmp_path / f"in.{end}", tmp_path / f"out.{end}", ALMOST, columns="embedding")
+        summary = perturb(tmp_path / f"in.{end}", ALMOST, to=tmp_path / f"out.{end}", columns="embedding")
         assert summary.columns == ("embedding",)
     made = pq.read_table(tmp_path / "out.parquet")
     assert made.schema.field("embedding").type.value_type == pa.float32()
@@ -191,8 +191,8 @@ def test_matrices_of_numpy_and_safetensors_are_tables_of_one_column(tmp_path: Pa
     raw = len(header).to_bytes(8, "little") + header + VECTORS.tobytes()
     (tmp_path / "in.safetensors").write_bytes(raw)
     for end, name in (("npy", "vector"), ("npz", "embedding"), ("safetensors", "emb")):
-        perturb_file(tmp_path / f"in.{end}", tmp_path / f"out.{end}", ALMOST)
-        perturb_file(tmp_path / f"out.{end}", tmp_path / f"{end}.parquet", ALMOST)  # what was written is read again
+        perturb(tmp_path / f"in.{end}", ALMOST, to=tmp_path / f"out.{end}")
+        perturb(tmp_path / f"out.{end}", ALMOST, to=tmp_path / f"{end}.parquet")  # what was written is read again
         assert pq.read_schema(tmp_path / f"{end}.parquet").names == [name]
         assert close(pq.read_table(tmp_path / f"{end}.parquet")[name])
     assert np.load(tmp_path / "out.npy").dtype == np.float32
@@ -209,10 +209,10 @@ def test_matrices_of_numpy_and_safetensors_are_tables_of_one_column(tmp_path: Pa
         ("long.safetensors", "must be a table|damaged"),
     ]:  # fmt: skip
         with pytest.raises(InvalidInput, match=words):
-            perturb_file(tmp_path / name, tmp_path / "never.npy", ALMOST)
+            perturb(tmp_path / name, ALMOST, to=tmp_path / "never.npy")
     pq.write_table(table_of(KINDS[0]), tmp_path / "in.parquet")
     with pytest.raises(InvalidInput, match="hold one matrix and nothing else, and the table has 'id', 'embedding'"):
-        perturb_file(tmp_path / "in.parquet", tmp_path / "never.npy", ALMOST, columns="embedding")
+        perturb(tmp_path / "in.parquet", ALMOST, to=tmp_path / "never.npy", columns="embedding")
     assert not (tmp_path / "never.npy").exists()
 
 

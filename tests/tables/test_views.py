@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.tables import perturb_file
+from metricdp.tables import perturb
 
 LAPLACE = mdp.laplace(mdp.Lp(2), 1.0, dimension=2)
 WORDS = mdp.exponential(mdp.vocabulary(["cat", "dog", "bird"], np.eye(3)), 2000.0)
@@ -31,7 +31,7 @@ def test_a_column_of_views_stays_beside_reports_and_loses_the_rows_that_go(name:
     assert made["kept"].type == table["kept"].type
     assert made["kept"].to_pylist() == table["kept"].to_pylist()[:2]
     pq.write_table(table, tmp_path / "in.parquet")
-    perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", LAPLACE, columns=["x", "y"], on_error="drop")
+    perturb(tmp_path / "in.parquet", LAPLACE, to=tmp_path / "out.parquet", columns=["x", "y"], on_error="drop")
     stored = pq.read_table(tmp_path / "out.parquet")
     assert stored["kept"].to_pylist() == table["kept"].to_pylist()[:2]
     assert len(stored) == 2

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -142,11 +141,6 @@ def resumable(work: Callable[..., Any]) -> Callable[..., Any]:
             raise KeyboardInterrupt("interrupted: the parts that are done stay; continue with --resume") from None
 
     return run
-
-
-def names_many(source: str) -> bool:
-    """Tell whether a source is a folder or a pattern rather than one file."""
-    return Path(source).is_dir() or any(mark in source for mark in "*?[")
 
 
 @dataclass(frozen=True, eq=False)

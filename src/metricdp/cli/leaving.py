@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from metricdp.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from metricdp.tables.options import Disclosure
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,10 @@ class Leaving:
     keep: tuple[str, ...] = ()
     strict: bool = False
 
-    def options(self) -> dict[str, Any]:
-        """Return them as `perturb_file` takes them."""
+    def disclosure(self, *, force: bool = False, accuracy_column: list[str] | None = None) -> Disclosure:
+        """Return them as `mdp.perturb` takes them."""
+        from metricdp.tables.options import Disclosure
+
         steps: dict[str, str] = {}
         for item in _names(self.coarsen):
             name, mark, step = item.rpartition("=")
@@ -35,7 +40,7 @@ class Leaving:
             if name in steps:
                 raise InvalidInput(f"--coarsen names the column {name!r} twice.")
             steps[name] = step
-        return {"drop": _names(self.drop), "coarsen": steps, "keep": _names(self.keep), "strict": self.strict}
+        return Disclosure(_names(self.drop), steps, _names(self.keep), self.strict, force, accuracy_column)
 
 
 ALL_STAY = Leaving()

@@ -18,7 +18,7 @@ from metricdp.units import parse_distance
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from metricdp.tables.formats import Reading
+    from metricdp.tables.options import Reading
 
 Left = Literal["refuse", "join", "disclose"]
 LENGTHS = ("length", "weight")
@@ -185,7 +185,7 @@ class Ground:
     def table(self) -> pa.Table:
         """Return the file of points as it is stored."""
         from metricdp.cli.reading import read_table
-        from metricdp.tables.formats import AS_IT_IS
+        from metricdp.tables.options import AS_IT_IS
 
         reading = AS_IT_IS if self.reading is None else replace(self.reading, scale=1.0, crs=None)
         return read_table(str(self.points), reading)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+import metricdp
 from metricdp import wording
 from metricdp.cli import choices, tables, terminal
 from metricdp.cli.charging import UNCHARGED, Charged
@@ -78,10 +80,12 @@ def perturb(
         overwrite: Replace an output that is there.
     """
     from metricdp.cli import guarantees
-    from metricdp.tables import perturb_file, perturb_files
+    from metricdp.tables.api import names_many
+    from metricdp.tables.options import Job
 
-    names, reading = table.names, table.reading(target_format)
-    many = engine is not None or resume or discard or (not Path(source).is_file() and choices.names_many(source))
+
+    names, reading, job = table.names, table.reading(target_format), Job(engine=engine, resume=resume, discard=discard)
+    many = names_many(source, job)
     if many and show_values:
         raise InvalidInput("--show-values is for one file: the workers of a job over many would write values to logs.")
     if many and telling.show_secrets:
@@ -100,20 +104,15 @@ def perturb(
         charged.opened(sharing.budget, chosen) as charging,
         terminal.progress_bar(f"Protecting {Path(source).name}") as progress,
     ):
-        if many:
-            summary = choices.resumable(perturb_files)(
-                source, output, chosen, columns=names, snap=snapping, on_error=on_error, **sharing.for_many(),
-                ledger=charging, accuracy_column=telling.accuracy, **leaving.options(), yes_really=table.yes_really,
-                engine=engine or "local", resume=resume, discard=discard, rng=choices.seeded(seed), progress=progress,
-                reading=reading, watch=None if sight is None else sight.released,
-            )  # fmt: skip
-        else:
-            summary = perturb_file(
-                source, output, chosen, columns=names, snap=snapping, on_error=on_error, show_values=show_values,
-                **sharing.options(), ledger=charging, accuracy_column=telling.accuracy, **leaving.options(),
-                yes_really=table.yes_really, rng=choices.seeded(seed), watch=sight, progress=progress, reading=reading,
-                overwrite=overwrite,
-            )  # fmt: skip
+        summary = (choices.resumable(metricdp.perturb) if many else metricdp.perturb)(
+            source, chosen, columns=names, to=output, people=sharing.people(charging), rng=choices.seeded(seed),
+            disclosure=leaving.disclosure(force=table.yes_really, accuracy_column=telling.accuracy),
+            reading=replace(reading, snap=snapping, on_error=on_error, show_values=show_values),
+            job=replace(
+                job, overwrite=overwrite and not many, progress=progress,
+                watch=sight.released if many and sight is not None else sight,
+            ),
+        )  # fmt: skip
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
     told = telling.tell(summary, chosen, sight)  # before anything is printed: whoever reads may go away
     with tables.beside_output(output):

@@ -18,7 +18,8 @@ from metricdp.arrays import Floats, Points
 from metricdp.errors import InvalidInput
 from metricdp.tables.checks import refuse_odd_points
 from metricdp.tables.delivery import received
-from metricdp.tables.formats import AS_IT_IS, Reading, located, read_batches
+from metricdp.tables.formats import located, read_batches
+from metricdp.tables.options import AS_IT_IS, Reading
 from metricdp.tables.sources import open_table
 from metricdp.tables.task import LATITUDES, LONGITUDES, there_are
 from metricdp.tables.values import is_text
@@ -94,9 +95,7 @@ def read_flat(
 
     with (
         received(path) as place,
-        open_table(
-            located(place, reading.source_format), columns, reading, geographic=not planar, usual=usual
-        ) as opened,
+        open_table(located(place, reading.format), columns, reading, geographic=not planar, usual=usual) as opened,
     ):
         table = pa.Table.from_batches(list(read_batches(opened)), schema=opened.schema)
         chosen = tuple(opened.columns or usual(table.schema.names))
@@ -126,7 +125,7 @@ def read_numbers(path: str) -> Floats:
 
 def read_table(path: str, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read a whole table, its columns as they are stored."""
-    with received(path) as place, open_table(located(place, reading.source_format), None, reading) as opened:
+    with received(path) as place, open_table(located(place, reading.format), None, reading) as opened:
         return pa.Table.from_batches(list(read_batches(opened)), schema=opened.schema)
 
 

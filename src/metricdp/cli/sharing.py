@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from metricdp.errors import InvalidInput
+if TYPE_CHECKING:
+    from metricdp.tables.options import Charging, People
 
 
 @dataclass(frozen=True)
@@ -28,24 +29,11 @@ class Sharing:
     at_most: int | None = None
     which: Literal["first", "random"] = "first"
 
-    def options(self) -> dict[str, Any]:
-        """Return them as `perturb_file` takes them."""
-        return {
-            "id_column": self.person,
-            "budget": self.budget,
-            "spread": self.spread,
-            "at_most": self.at_most,
-            "which": self.which,
-        }
+    def people(self, ledger: Charging | None) -> People:
+        """Return them as `mdp.perturb` takes them."""
+        from metricdp.tables.options import People
 
-    def for_many(self) -> dict[str, Any]:
-        """Return them as `perturb_files` takes them, which keeps no budget per person."""
-        if self.budget is not None or self.spread is not None or self.at_most is not None:
-            raise InvalidInput(
-                "--budget, --spread and --at-most are for one file: a person may have rows in many, which are "
-                "protected side by side. Write them to one file first."
-            )
-        return {"id_column": self.person}
+        return People(self.person, self.budget, self.spread, self.at_most, self.which, ledger)
 
 
 ONE_BY_ONE = Sharing()

@@ -16,7 +16,7 @@ from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.metrics import Haversine, Lp, Metric
 
 if TYPE_CHECKING:
-    from metricdp.tables.formats import Reading  # pyarrow is imported where something is read
+    from metricdp.tables.options import Reading  # pyarrow is imported where something is read
 
 STANDARD = "-"  # standard input or output
 Overwrite = Annotated[bool, Parameter(name="--overwrite", negative="")]
@@ -65,14 +65,14 @@ class Source:
 
     def reading(self, target_format: str | None = None) -> Reading:
         """Return what was said, for the opener of tables."""
-        from metricdp.tables.formats import Reading
+        from metricdp.tables.options import Reading
 
         separator = None if self.separator is None else self.separator.replace("\\t", "\t")
         if separator is not None and len(separator.encode()) != 1:
             raise InvalidInput(f"--separator must be one character, such as ';' or '\\t', got {self.separator!r}.")
         if not (self.scale > 0.0 and self.scale < float("inf")):
             raise InvalidInput(f"--scale must be a number above 0, such as 1e-7, got {self.scale:g}.")
-        return Reading(self.scale, self.crs, separator, self.decimal, self.source_format, target_format)
+        return Reading(self.source_format, target_format, separator, self.decimal, self.crs, self.scale)
 
 
 AS_IT_IS = Source()

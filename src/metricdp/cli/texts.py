@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+import metricdp
 from metricdp import wording
 from metricdp.cli import choices, tables, terminal
 from metricdp.cli.choices import Input, Output
@@ -20,7 +21,7 @@ from metricdp.files import check_target
 from metricdp.rendering import command_line
 
 if TYPE_CHECKING:
-    from metricdp.tables.formats import Reading
+    from metricdp.tables.options import Job, Reading
     from metricdp.tables.texts import TextSummary
     from metricdp.text import TextMechanism
     from metricdp.text.worth import Worth
@@ -99,14 +100,12 @@ class Many:
     resume: bool = False
     discard: bool = False
 
-    def asked(self, source: str) -> bool:
-        """Tell whether a source is protected as a job: because it is many files, or because that was asked for."""
-        several = not Path(source).is_file() and choices.names_many(source)
-        return several or self.engine is not None or self.resume or self.discard
-
-    def options(self) -> dict[str, Any]:
+    @property
+    def job(self) -> Job:
         """Return what was asked for, for the job."""
-        return {"engine": self.engine or "local", "resume": self.resume, "discard": self.discard}
+        from metricdp.tables.options import Job
+
+        return Job(engine=self.engine, resume=self.resume, discard=self.discard)
 
 
 AS_MANY = Many()
@@ -157,6 +156,8 @@ def text(
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
         overwrite: Replace an output that is there.
     """
+    from metricdp.tables.api import names_many
+
     told.check(source, output, overwrite=overwrite)
     if choose:
         _refuse_table(source, output)
@@ -167,13 +168,15 @@ def text(
             "glove.npz --epsilon 1.5 -o out.csv. To choose an epsilon: metricdp text --vectors glove.npz --choose."
         )
     if source != tables.STANDARD:  # which is checked when it is read
-        _check_first(source, output, table, leaving, many=many.asked(source), overwrite=overwrite)
+        _check_first(source, output, table, leaving, many=many.job, overwrite=overwrite)
     mechanism = _mechanism(source, words, speech)
-    options: dict[str, Any] = {
-        "columns": table.names or None, **leaving.options(), "rng": choices.seeded(seed),
-        "reading": _reading(source, output, table),
-    }  # fmt: skip
-    summary = _protected(source, output, mechanism, options, many, overwrite=overwrite)
+    with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
+        several = names_many(source, many.job)
+        summary = (choices.resumable(metricdp.perturb) if several else metricdp.perturb)(
+            source, mechanism, columns=table.names or None, to=output, disclosure=leaving.disclosure(),
+            reading=_reading(source, output, table), rng=choices.seeded(seed),
+            job=replace(many.job, overwrite=overwrite and not several, progress=progress),
+        )  # fmt: skip
     with tables.beside_output(output):
         from metricdp.tables.text_telling import staying_words, word_pairs
 
@@ -185,20 +188,20 @@ def text(
     return 0
 
 
-def _check_first(source: str, output: str, table: TextSource, leaving: Leaving, *, many: bool, overwrite: bool) -> None:
+def _check_first(source: str, output: str, table: TextSource, leaving: Leaving, *, many: Job, overwrite: bool) -> None:
     """Refuse a table or an output that does not fit before a mechanism is built, which takes minutes for many words."""
-    from metricdp.tables.care import Care
+    from metricdp.tables.api import names_many
     from metricdp.tables.formats import located
     from metricdp.tables.text_files import check_text_files
     from metricdp.tables.texts import check_texts
 
-    care, reading = Care.of(**leaving.options()), _reading(source, output, table)
-    if many:
+    care, reading = leaving.disclosure(), _reading(source, output, table)
+    if names_many(source, many):
         check_text_files(source, columns=table.names or None, care=care, reading=reading)
         return
     if output != tables.STANDARD and Path(output).exists() and Path(output).is_file():
         check_target(output, source=source, overwrite=overwrite)
-    origin = located(source, reading.source_format)
+    origin = located(source, reading.format)
     check_texts(origin, columns=table.names or None, care=care, reading=reading)
 
 
@@ -210,21 +213,6 @@ def _mechanism(source: str, words: Words, speech: Speech) -> TextMechanism:
     with terminal.progress_bar(f"Protecting {Path(source).name}"):
         made = words.made()
         return TextMechanism(made, rules, [words.lower(made, level) for level in speech.levels])
-
-
-def _protected(
-    source: str, output: str, mechanism: TextMechanism, options: dict[str, Any], many: Many, *, overwrite: bool
-) -> TextSummary:
-    """Protect one table, or many files as a job."""
-    from metricdp.tables.text_files import protect_text_files
-    from metricdp.tables.texts import protect_texts
-
-    with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
-        if many.asked(source):
-            protect = choices.resumable(protect_text_files)
-            summary: TextSummary = protect(source, output, mechanism, **options, **many.options(), progress=progress)
-            return summary
-        return protect_texts(source, output, mechanism, **options, progress=progress, overwrite=overwrite)
 
 
 def _reading(source: str, output: str, table: TextSource) -> Reading:

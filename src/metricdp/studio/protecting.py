@@ -25,9 +25,11 @@ from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.metrics import Haversine
 from metricdp.pictures.release_page import write_release
 from metricdp.studio.asking import answer, in_sentences, number, question
-from metricdp.tables import perturb, perturb_file
+from metricdp.tables import Disclosure, People, perturb
+from metricdp.tables import Job as Work
 from metricdp.tables.checks import findings_in
-from metricdp.tables.formats import AS_IT_IS, located
+from metricdp.tables.formats import located
+from metricdp.tables.options import AS_IT_IS
 from metricdp.tables.sight import Sight
 from metricdp.tables.sources import open_table
 from metricdp.tables.task import LATITUDES, LONGITUDES
@@ -214,13 +216,13 @@ class Chosen:
 
     columns: list[str]
     epsilon: float
-    options: dict[str, Any]
-    people: dict[str, Any]
+    disclosure: Disclosure
+    people: People
 
     @property
     def spread(self) -> bool:
         """Whether rows get different shares of a budget."""
-        return "spread" in self.people
+        return self.people.allocation is not None
 
 
 def _chosen(asked: dict[str, Any]) -> Chosen:
@@ -232,17 +234,13 @@ def _chosen(asked: dict[str, Any]) -> Chosen:
     drop, coarsen, person = asked.get("drop", []), asked.get("coarsen", {}), asked.get("person")
     if not isinstance(drop, list) or not isinstance(coarsen, dict) or not isinstance(person, (str, type(None))):
         raise InvalidInput("`drop` must be a list of columns, `coarsen` an object and `person` a column.")
-    options = {"drop": [str(one) for one in drop], "coarsen": coarsen, "yes_really": asked.get("yes_really") is True}
-    people: dict[str, Any] = {}
+    disclosure = Disclosure([str(one) for one in drop], coarsen, force=asked.get("yes_really") is True)
+    people = People()
     if person:
-        people["id_column"] = person
-        if asked.get("budget") is not None:
-            people["budget"] = number(asked, "budget", 1e-6, 1e9)
-        if asked.get("spread") is not None:
-            people["spread"] = asked["spread"]
-        if asked.get("at_most") is not None:
-            people["at_most"] = int(number(asked, "at_most", 1, 1e9))
-    return Chosen(columns, number(asked, "epsilon", 1e-6, 1e6), options, people)
+        budget = None if asked.get("budget") is None else number(asked, "budget", 1e-6, 1e9)
+        most = None if asked.get("at_most") is None else int(number(asked, "at_most", 1, 1e9))
+        people = People(person, budget, asked.get("spread"), most)
+    return Chosen(columns, number(asked, "epsilon", 1e-6, 1e6), disclosure, people)
 
 
 def _safe_name(given: str) -> str:
@@ -291,7 +289,7 @@ def _warnings(first: Any, columns: list[str]) -> list[dict[str, Any]]:
 def _previewed(job: Job, chosen: Chosen) -> dict[str, Any]:
     first, flat = _first_rows(job, chosen.columns)
     columns = list(flat or chosen.columns)
-    after = perturb(first, _noise(chosen), columns=columns, **chosen.options)
+    after = perturb(first, _noise(chosen), columns=columns, disclosure=chosen.disclosure)
     names = [name for name in first.schema.names if name in after.schema.names]
     rows = [
         [list(map(_shown, row)) for row in zip(*(_values(side.column(name)) for name in names), strict=True)]
@@ -337,9 +335,9 @@ def _protected(job: Job, chosen: Chosen) -> None:
         job.share = share
 
     try:
-        summary = perturb_file(
-            job.source, job.target, noise, columns=chosen.columns, watch=sight, progress=progress,
-            overwrite=True, **chosen.people, **chosen.options,
+        summary = perturb(
+            job.source, noise, columns=chosen.columns, to=job.target, people=chosen.people,
+            disclosure=chosen.disclosure, job=Work(watch=sight, progress=progress, overwrite=True),
         )  # fmt: skip
         write_record(record_of(summary, law_told(summary, noise)), str(job.folder / "certificate.json"))
         if not chosen.spread:  # a page tells one law, and then rows have different ones

@@ -18,7 +18,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,17 +26,16 @@ from metricdp.errors import InvalidInput
 from metricdp.files import is_server
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, Mechanism
 from metricdp.metrics import Lp, Weighted
-from metricdp.randomness import Randomness
 from metricdp.tables.draws import is_simulated
-from metricdp.tables.persons import Charging, PerPerson
+from metricdp.tables.options import Call, Charging
+from metricdp.tables.persons import PerPerson, per_person
 from metricdp.tables.spending import Spending
+from metricdp.tables.task import Request
 
 if TYPE_CHECKING:
-    from metricdp.ledger import BatchReceipt, Ledger  # its database is imported where books are used
+    from metricdp.ledger import BatchReceipt  # its database is imported where books are used
 
 __all__ = [
-    "Books",
-    "Charging",
     "answered",
     "charge",
     "charge_job",
@@ -46,38 +45,59 @@ __all__ = [
     "grant",
     "kept_elsewhere",
     "name_of",
-    "open_books",
     "other_rows",
     "refuse_name",
     "request_of",
+    "requested",
 ]
 
-Books: TypeAlias = "Ledger | Charging | str | os.PathLike[str] | None"  # what `ledger=` takes, on every door
 WHOSE = "the ledger charges everybody for their own rows: name the column that says whose row it is with --id."
 
 
 @contextmanager
-def open_books(
-    books: Books, asked: PerPerson | None, rng: Randomness, *, mechanism: object, key_file: str | None = None
-) -> Iterator[Charging | None]:
+def requested(call: Call) -> Iterator[Request]:
+    """Return what a call asks to be done to the rows of a table, with its books open."""
+    reading, mechanism = call.reading, call.mechanism
+    assert isinstance(mechanism, Mechanism)
+    persons = per_person(call.people, mechanism.guarantee)
+    request = Request(
+        mechanism, call.columns, reading.snap, reading.on_error, reading.show_values, call.disclosure, persons
+    )
+    with _open_books(call, persons) as charging:
+        yield replace(request, charging=charging)
+
+
+@contextmanager
+def _open_books(call: Call, asked: PerPerson | None) -> Iterator[Charging | None]:
     """Open the books of a table, and close those that were named by their place.
 
     Books in a file that is not there yet begin with the budget, where one was given, as the total of every person.
     """
+    books, mechanism = call.people.ledger, call.mechanism
+    said: dict[str, Any] = {
+        word: getattr(call.people, word) for word in ("purpose", "key", "refused") if word in call.given
+    }
+    said |= {"job": call.job.name} if "name" in call.given else {}
     if books is None:
+        call.refuse(
+            ("purpose", "key", "refused", "name"), "{word} is for a ledger that is charged: name it (`ledger`)."
+        )
         yield None
         return
     if asked is None:
         raise InvalidInput(WHOSE)
-    if is_simulated(rng):
+    if is_simulated(call.rng):
         raise InvalidInput("a simulation is never released, so nobody is charged for it: leave the ledger away.")
     if isinstance(books, Charging):
-        yield books
+        for word in said:
+            if getattr(books, word) != getattr(Charging(books.ledger), word):
+                raise InvalidInput(f"`{word}` is given twice, in the `Charging` and beside it: give it once.")
+        yield replace(books, **said)
         return
     from metricdp.ledger import Ledger
 
     if isinstance(books, Ledger):
-        yield Charging(books)
+        yield Charging(books, **said)
         return
     if not isinstance(books, str | os.PathLike):
         raise InvalidInput(
@@ -88,8 +108,8 @@ def open_books(
     begins = not is_server(place) and not Path(place).exists()
     if asked.budget is not None and begins and isinstance(mechanism, Mechanism):
         policy = first_policy(asked.budget, mechanism.guarantee, mechanism.inputs.dimension)
-    with Ledger.open(place, policy=policy, key_file=key_file) as ledger:
-        yield Charging(ledger)
+    with Ledger.open(place, policy=policy) as ledger:
+        yield Charging(ledger, **said)
 
 
 def first_policy(budget: float, promise: AnyGuarantee, dimension: int | None = None) -> str:
@@ -192,8 +212,8 @@ def refuse_name(charging: Charging | None) -> None:
     """Refuse a name for the release of files, which have ways of their own to be released once."""
     if charging is not None and charging.job is not None:
         raise InvalidInput(
-            "`job` names the release of a table in a program. A file is released when it appears; a job over many "
-            "files goes on with resume=True (--resume) and is charged once."
+            "`name` (`job` of a `Charging`) is for the release of a table in a program. A file is released when it "
+            "appears; a job over many files goes on with resume=True (--resume) and is charged once."
         )
 
 

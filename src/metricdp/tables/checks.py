@@ -63,7 +63,7 @@ def findings_in(table: Any, task: Task, *, person: str | None = None) -> tuple[F
     """
     sample = without_views(sample_of(table, rows_sampled(task.width)))
     leaving = task.care.trim.applied(sample)
-    found = look(leaving, _secret(sample, task), person=person, kept=task.care.keep)
+    found = look(leaving, _secret(sample, task), person=person, kept=task.care.kept)
     if found and task.care.strict:
         raise NotPrivate(wording.refused_columns(found))
     return found
@@ -71,13 +71,13 @@ def findings_in(table: Any, task: Task, *, person: str | None = None) -> tuple[F
 
 def look_at_names(names: Sequence[str], task: Task | TextTask, engine: str) -> None:
     """Look at the names alone, where an engine has the rows: log what they say, or refuse it if strict."""
-    gone = (*task.columns, *task.reports, *task.care.trim.touched, *task.care.keep)
+    gone = (*task.columns, *task.reports, *task.care.trim.touched, *task.care.kept)
     kinds = [(name, kind_by_name(name)) for name in names if name not in gone]
     found = tuple(Finding(name, kind, "name") for name, kind in kinds if kind is not None)
     if found and task.care.strict:
         raise NotPrivate(wording.refused_columns(found))
     log_findings(found, wording.looked_at_names(engine))
-    if isinstance(task, Task) and not task.care.yes_really:
+    if isinstance(task, Task) and not task.care.force:
         for lane in task.lanes:
             refuse_names(lane)
 

@@ -21,7 +21,7 @@ from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 from metricdp.tables.charging import name_of
 from metricdp.tables.delivery import delivered
-from metricdp.tables.persons import Charging
+from metricdp.tables.options import Charging
 from metricdp.tables.trips import Fixes, Journey, locations, read_fixes, reports_like, tell, write_reports
 
 DAY = 1440.0  # minutes

@@ -17,8 +17,9 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace, Space
 from metricdp.tables.delivery import delivered, received
-from metricdp.tables.formats import AS_IT_IS, Reading, Storage, located, read_batches, target_location
+from metricdp.tables.formats import Storage, located, read_batches, target_location
 from metricdp.tables.marks import SIMULATED_COLUMN, is_marked
+from metricdp.tables.options import AS_IT_IS, Reading
 from metricdp.tables.sources import Outlet, open_table
 from metricdp.tables.task import AXES, default_columns, is_geographic
 from metricdp.tables.values import is_text, numbers_of
@@ -125,7 +126,7 @@ class _Counter:
         outputs: Space = origin.mechanisms[0 if origin.which is not None or len(self._told) == 1 else number].outputs
         with received(source) as name:
             opened = open_table(
-                located(name, rows.reading.source_format),
+                located(name, rows.reading.format),
                 rows.columns,
                 rows.reading,
                 geographic=is_geographic(outputs),

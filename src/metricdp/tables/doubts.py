@@ -2,7 +2,7 @@
 
 Some mistakes show in the names of the columns and some in the first rows; the others need every row, so what batches
 show is gathered while they are protected, in constant memory, and judged before the output appears. All of them are
-refusals, and `yes_really` takes them back; what is said are rows, columns and reasons, never values.
+refusals, and `force` takes them back; what is said are rows, columns and reasons, never values.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from metricdp.tables.leaks import words_of
 from metricdp.tables.task import Task, is_geographic
 
 PROJECTED = "place of "  # how a lane reads places of a named coordinate system
-INSIST = "If it is right, say so with yes_really=True (--yes-really)."
+INSIST = "If it is right, say so with force=True, for trips yes_really=True (--yes-really)."
 ENOUGH = 100  # rows from which a constant, or a place far away, is odd
 BULK = 0.99  # of the rows lie together, where a few others are far away
 FAR = 3.0  # times as far away as the others lie apart, and so many degrees
@@ -236,7 +236,7 @@ def doubts_about(task: Task, first: Sequence[Floats | None]) -> list[Doubts | No
         task: What is done; nobody doubts where somebody insists.
         first: The numbers of every lane in the first rows; None for words.
     """
-    if task.care.yes_really:
+    if task.care.force:
         return [None] * len(task.lanes)
     made: list[Doubts | None] = []
     for lane, values in zip(task.lanes, first, strict=True):

@@ -13,7 +13,6 @@ import pyarrow as pa
 from metricdp import wording
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
-from metricdp.tables.care import CAREFREE
 from metricdp.tables.checks import first_look, judged, log_findings
 from metricdp.tables.compact import compact
 from metricdp.tables.doubts import Doubts
@@ -22,10 +21,11 @@ from metricdp.tables.index import FrameIndex
 from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
 from metricdp.tables.leaks import SAMPLED_FROM, Finding, rows_sampled, sample_rows
 from metricdp.tables.marks import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, marked_table
+from metricdp.tables.options import CAREFREE, names_of
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.repeating import Draw, charged_reports
 from metricdp.tables.spending import ALL, Portion
-from metricdp.tables.task import Request, Task, names_of
+from metricdp.tables.task import Request, Task
 from metricdp.tables.text_pump import look_beside, protected_text_table
 from metricdp.tables.text_task import TextRequest, TextTask
 from metricdp.tables.trim import Trim
@@ -41,7 +41,7 @@ def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
     if index.columns:
         _wrapped(frame)  # refuses names that repeat or are no texts
         if request.columns is None:  # the usual ones are columns of the frame
-            asked = dataclasses.replace(request, care=CAREFREE, accuracy=())
+            asked = dataclasses.replace(request, care=CAREFREE)
             request = dataclasses.replace(request, columns=asked.task(list(frame.columns)).columns)
         frame = index.as_columns(frame)
     made = _perturb_wrapped(frame, _wrapped(frame), request, rng)
@@ -100,7 +100,7 @@ def _wrapped(frame: Any) -> Any:
         wrapped = nw.from_native(frame)
     except TypeError as error:
         raise InvalidInput(
-            f"`frame` must be a pandas or Polars data frame or an Arrow table, got {type(frame).__name__}; "
+            f"`source` must be a pandas or Polars data frame or an Arrow table, got {type(frame).__name__}; "
             "arrays go to mechanism.sample."
         ) from error
     except Exception as error:  # repeated names raise an error of narwhals' own

@@ -23,8 +23,9 @@ from metricdp.tables.draws import Draws, is_simulated
 from metricdp.tables.harmless import harmless
 from metricdp.tables.lanes import Lane
 from metricdp.tables.marks import marked_table
+from metricdp.tables.options import OnError
 from metricdp.tables.spending import ALL, Portion
-from metricdp.tables.task import OnError, Task, task_for
+from metricdp.tables.task import Task, task_for
 from metricdp.tables.values import Secrets, broken_rule, secrets_of, shown_row
 from metricdp.tables.vectors import holds_vectors, lists_of, report_kind
 from metricdp.tables.views import filtered, plain_type

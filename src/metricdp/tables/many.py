@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,28 +16,27 @@ from metricdp import wording
 from metricdp.errors import InvalidInput, MetricdpError, NotPrivate, OutputProblem
 from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
-from metricdp.randomness import Randomness, source_of
-from metricdp.tables.care import CAREFREE, Care, care_from
-from metricdp.tables.charging import Books, Charging, charge_job, grant, open_books, refuse_name, request_of
+from metricdp.randomness import source_of
+from metricdp.tables.charging import charge_job, grant, refuse_name, request_of, requested
 from metricdp.tables.checks import findings_in, refuse_names_of_files
 from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import Run, runner
-from metricdp.tables.formats import AS_IT_IS, Reading, located, read_batches
+from metricdp.tables.formats import located, read_batches
 from metricdp.tables.jobs.folder import begun, checked_target, forget, order_key_of, publish, records_of
 from metricdp.tables.jobs.keys import folder_keys, key_values, other_names
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job, home_of, plan, sources_of
 from metricdp.tables.jobs.travel import retold
 from metricdp.tables.leaks import Finding, rows_sampled, sample_of
+from metricdp.tables.options import CAREFREE, Call, Charging, disclosure_from
 from metricdp.tables.people import PeopleCounter, spending_in
 from metricdp.tables.persons import PerPerson
 from metricdp.tables.sources import open_table
 from metricdp.tables.spending import Spending
-from metricdp.tables.summary import Passage, People, Summary, Tally
-from metricdp.tables.task import OnError, Request, Task, is_geographic, names_of
+from metricdp.tables.summary import Passage, PeopleCount, Summary, Tally
+from metricdp.tables.task import Request, Task, is_geographic
 from metricdp.tables.trim import Trim
 
-Progress = Callable[[float], None]
 Watch = Callable[[Task, Any], None]
 FILES_LOOKED_AT = 64
 KEPT = (
@@ -47,31 +46,7 @@ KEPT = (
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
-def perturb_files(
-    sources: Files,
-    target: str | os.PathLike[str],
-    mechanism: Mechanism,
-    *,
-    columns: Sequence[str] | str | None = None,
-    snap: float = 0.0,
-    on_error: OnError = "fail",
-    id_column: str | None = None,
-    ledger: Books = None,
-    accuracy_column: Sequence[str] | str | None = None,
-    drop: Sequence[str] | str = (),
-    coarsen: Mapping[str, Any] | None = None,
-    keep: Sequence[str] | str = (),
-    strict: bool = False,
-    yes_really: bool = False,
-    engine: str = "local",
-    resume: bool = False,
-    discard: bool = False,
-    rng: Randomness = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
-    reading: Reading = AS_IT_IS,
-    watch: Watch | None = None,
-) -> Summary:
+def perturb_files(sources: Files, call: Call) -> Summary:
     """Protect many files of tables into a new folder, in parallel, and return what was done.
 
     Parquet files are cut into partitions of whole row groups, about a million rows each; a file in any other format is
@@ -84,45 +59,15 @@ def perturb_files(
     a job that was killed, or that failed at a bad row that was mended since, goes on with `resume=True`. All of that
     gives the same reports for the same secrets, since the noise is derived from a key that belongs to the job; the key
     lies in that folder and is destroyed when the job is finished. Two jobs for one output: the second is refused.
-
-    Args:
-        sources: A pattern such as "points/*.parquet", a folder, or a list of files.
-        target: A new folder.
-        mechanism: What is applied to every row.
-        columns: The columns that hold the secret; defaults as in `perturb`.
-        snap: As in `perturb`.
-        on_error: As in `perturb`; rows are counted from 0 in every file.
-        id_column: The column that says whose row it is; the total for the person with the most rows is stated.
-        ledger: The books, as in `perturb_file`: everybody is charged for their rows of all files, all of them or
-            nobody, when the output is ready and before it appears. A job that goes on is charged once.
-        accuracy_column: As in `perturb_file`.
-        drop, coarsen, keep, strict, yes_really: As in `perturb`; every partition is looked at by itself.
-        engine: The name of an engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions
-            as their tasks, on a file system that all workers see. Others are declared in `tables.engines`.
-        resume: Continue the job for this target that was not finished. Files that changed since are done again; the
-            mechanism, columns and snap must be the same.
-        discard: Give up the job for this target that was not finished: its key and all it has done are destroyed, and
-            a new one begins with new noise. Nothing of it was released, so nothing is released twice. Of a finished
-            job whose output is gone it means that the same rows are protected, and paid for, once more.
-        rng: As in `perturb`: a NumPy generator is for tests and simulations, and the output is marked.
-        workers: How many processes the local engine starts; all cores unless said.
-        progress: Called with the finished share, from 0 to 1.
-        reading: As in `perturb_file`; every partition is written as its file was.
-        watch: Told every batch of reports that lie in the finished output, such as `tables.sight.Sight.released`.
     """
     started = time.perf_counter()
-    run = runner(engine)
-    if reading.target_format is not None:
-        raise InvalidInput("a job over many files writes each as it was read: leave the format of the output away.")
-    paths = sources_of(sources)
-    if bases := [path for path in paths if located(path, reading.source_format).format.tables]:
-        raise InvalidInput(f"{str(bases[0])!r} is a database: protect its tables one by one, as {bases[0]}::table.")
-    place = checked_target(target)
-    geographic = is_geographic(mechanism.inputs) if isinstance(mechanism, Mechanism) else True
-    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
-    request = Request(mechanism, columns, snap, on_error, care=care, accuracy=names_of(accuracy_column))
+    reading, asked_job, rng, columns, care = call.reading, call.job, call.rng, call.columns, call.disclosure
+    run, paths, place = begin(sources, call)
+    assert isinstance(call.mechanism, Mechanism)
+    geographic, id_column = is_geographic(call.mechanism.inputs), call.people.id
+    request = Request(call.mechanism, columns, reading.snap, reading.on_error, care=care)
     keys = folder_keys(paths)
-    first = replace(located(paths[0], reading.source_format), keys=key_values(paths[0], keys))
+    first = replace(located(paths[0], reading.format), keys=key_values(paths[0], keys))
     with open_table(
         first, columns, reading, geographic=geographic, vectors=True,
         usual=lambda names: replace(request, care=CAREFREE).task(names).columns,
@@ -135,15 +80,15 @@ def perturb_files(
     key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
     planned = plan(paths, place, parcel, simulated=is_simulated(rng), order_key=order_key_of(place, key))
     told: list[str] = []
-    asked = None if id_column is None else PerPerson(id_column)
     with (
-        open_books(ledger, asked, rng, mechanism=mechanism) as charging,
-        begun(planned, parcel, resume=resume, discard=discard, key=key) as job,
+        requested(call) as with_books,
+        begun(planned, parcel, resume=asked_job.resume, discard=asked_job.discard, key=key) as job,
     ):
+        charging, asked = with_books.charging, with_books.persons
         _refuse_parts(charging)
         if not job.finished:
             bill = None if charging is None or asked is None else _Bill(charging, job, parcel, asked, task)
-            job = carried_out(job, run, workers, progress, bill)
+            job = carried_out(job, run, call, bill)
             told += [] if bill is None else bill.told
         records = list(records_of(job).values())
     named = [row for record in records for row in record.bad_rows] if len(paths) == 1 else []
@@ -156,15 +101,27 @@ def perturb_files(
     )
     passage = Passage(
         source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
-        target=str(target),
+        target=str(call.to),
         names=names,
         simulated=job.simulated,
         notes=(*link_notes(paths), *notes, *told_of_keys(keys, care.trim), *told),
     )
-    if watch is not None:
-        _look_again(job, parcel, task, watch)
+    if asked_job.watch is not None:
+        _look_again(job, parcel, task, asked_job.watch)
     people = None if counter is None else _people(counter, job, parcel, among_secrets=id_column in task.columns)
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
+
+
+def begin(sources: Files, call: Call) -> tuple[Run, list[Path], Path]:
+    """Return who runs a job over files, which files they are, and where the output goes."""
+    run, reading = runner(call.job.engine or "local"), call.reading
+    if reading.target_format is not None:
+        raise InvalidInput("a job over many files writes each as it was read: leave the format of the output away.")
+    paths = sources_of(sources)
+    if bases := [path for path in paths if located(path, reading.format).format.tables]:
+        raise InvalidInput(f"{str(bases[0])!r} is a database: protect its tables one by one, as {bases[0]}::table.")
+    assert call.to is not None
+    return run, paths, checked_target(call.to)
 
 
 def _look_across(paths: Sequence[Path], parcel: Parcel, task: Task, person: str | None) -> tuple[Finding, ...]:
@@ -199,11 +156,9 @@ def _look_across(paths: Sequence[Path], parcel: Parcel, task: Task, person: str 
         mixed = pa.concat_tables(parts, promote_options="permissive").sort_by("").drop_columns([""])
         mixed = mixed.select([*task.columns, *parcel.keys])
         names = mixed.schema.names
-        own = Trim(
-            tuple(name for name in care.trim.drop if name in names),
-            tuple((name, step) for name, step in care.trim.coarsen if name in names),
-        )
-        found += findings_in(mixed, replace(task, care=replace(care, trim=own)), person=person)
+        drop = [name for name in care.trim.drop if name in names]
+        own = replace(care, drop=drop, coarsen={n: step.written for n, step in care.trim.coarsen if n in names})
+        found += findings_in(mixed, replace(task, care=own), person=person)
     shown = _once(found, person)
     if strict and shown:
         raise NotPrivate(wording.refused_columns(shown))
@@ -268,7 +223,7 @@ def _refuse_parts(charging: Charging | None) -> None:
         )
 
 
-def carried_out(job: Job, run: Run, workers: int | None, progress: Progress | None, bill: _Bill | None = None) -> Job:
+def carried_out(job: Job, run: Run, asked: Call, bill: _Bill | None = None) -> Job:
     """Run what is left of a job and put its output in its place."""
     done = records_of(job)
     if bill is not None and not done:
@@ -278,13 +233,13 @@ def carried_out(job: Job, run: Run, workers: int | None, progress: Progress | No
     def tell(rows: int) -> None:
         nonlocal finished
         finished += rows
-        if progress is not None and job.rows:
-            progress(min(1.0, finished / job.rows))
+        if asked.job.progress is not None and job.rows:
+            asked.job.progress(min(1.0, finished / job.rows))
 
     pending = [number for number in range(len(job.partitions)) if number not in done]
     try:
         if pending:
-            run(job, pending, tell, workers=workers)
+            run(job, pending, tell, workers=asked.job.workers)
     except NotPrivate:  # by --strict: what it advises makes another job, and nothing of this one was seen
         forget(home_of(Path(job.target)))
         raise
@@ -314,12 +269,12 @@ def _look_again(job: Job, parcel: Parcel, task: Task, watch: Watch) -> None:
                 watch(task, batch)
 
 
-def _people(counter: PeopleCounter, job: Job, parcel: Parcel, *, among_secrets: bool) -> People:
+def _people(counter: PeopleCounter, job: Job, parcel: Parcel, *, among_secrets: bool) -> PeopleCount:
     """Count the rows of every person that were released, reading that column again.
 
     Where bad rows are left out it is read from the output, unless what stands there are reports: then all rows count.
     """
-    dropped = counter.column in care_from(job.care).trim.touched
+    dropped = counter.column in disclosure_from(job.care).trim.touched
     released = job.on_error == "drop" and not among_secrets and not dropped
     made = [Path(job.target) / partition.target for partition in job.partitions]
     for path in made if released else [Path(source.path) for source in job.sources]:

@@ -16,7 +16,7 @@ from metricdp.names import compose, count_near
 from metricdp.randomness import Randomness, open_uniform, source_of
 from metricdp.tables.persons import PerPerson
 from metricdp.tables.spending import Portion, Spending, spending_of
-from metricdp.tables.summary import People
+from metricdp.tables.summary import PeopleCount
 from metricdp.tables.task import Task, there_are
 from metricdp.tables.values import is_text
 
@@ -51,9 +51,9 @@ class PeopleCounter:
             self.rows[person] += int(count)
 
     @property
-    def people(self) -> People:
+    def people(self) -> PeopleCount:
         most = max(self.rows.values(), default=0)
-        return People(self.column, len(self.rows), most, self.without)
+        return PeopleCount(self.column, len(self.rows), most, self.without)
 
 
 def ids_of(batch: Any, column: str) -> tuple[list[Any], Integers]:
@@ -147,11 +147,11 @@ class Allotment:
         return Portion(self._kept(persons, places, order), number, self._tasks)
 
     @property
-    def people(self) -> People:
+    def people(self) -> PeopleCount:
         """How often one person occurs in the output."""
         released = self.spending.released
         most = max((level.rows for level in released), default=0)
-        return People(self.column, sum(level.persons for level in released), most, 0)
+        return PeopleCount(self.column, sum(level.persons for level in released), most, 0)
 
     def finish(self) -> None:
         """Refuse a table that had other rows the second time."""

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
 
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, Guarantee
+from metricdp.tables.options import Allocation, People, Which
 from metricdp.units import parse_epsilon, parse_rho, round_down
-
-if TYPE_CHECKING:
-    from metricdp.ledger import Ledger  # its database is imported where books are used
-
-Spread = Literal["even"]
-Which = Literal["first", "random"]
-Refused = Literal["fail", "report"]
 
 
 @dataclass(frozen=True)
@@ -32,23 +25,23 @@ class PerPerson:
 
     column: str
     budget: float | None = None
-    spread: Spread | None = None
+    spread: Allocation | None = None
     at_most: int | None = None
     which: Which = "first"
 
     def __post_init__(self) -> None:
         if self.spread not in (None, "even"):
-            raise InvalidInput(f"`spread` must be 'even', got {self.spread!r}.")
+            raise InvalidInput(f"`allocation` must be 'even', got {self.spread!r}.")
         if self.which not in ("first", "random"):
             raise InvalidInput(f"`which` must be 'first' or 'random', got {self.which!r}.")
         if self.spread and self.budget is None:
             raise InvalidInput(
-                "`spread` shares a budget among the rows of a person: say which, such as --budget 40/km."
+                "`allocation` shares a budget among the rows of a person: say which, such as --budget 40/km."
             )
         if self.budget is not None and not 0 < self.budget < float("inf"):
             raise InvalidInput(f"`budget` must be a finite number above 0, got {self.budget!r}.")
         if self.at_most is not None and (self.at_most != int(self.at_most) or self.at_most < 1):
-            raise InvalidInput(f"`at_most` must be a whole number of at least 1, got {self.at_most!r}.")
+            raise InvalidInput(f"`max_rows` must be a whole number of at least 1, got {self.at_most!r}.")
 
     @property
     def needs_counts(self) -> bool:
@@ -56,49 +49,17 @@ class PerPerson:
         return self.budget is not None or self.at_most is not None
 
 
-@dataclass(frozen=True)
-class Charging:
-    """Which books a table is charged to, and what becomes of rows that do not fit.
-
-    Attributes:
-        ledger: The books.
-        key: Who releases, as in `Ledger.release`.
-        purpose: One of the purposes of the policy, where it names any.
-        refused: "fail" charges all rows or none; "report" leaves out the last rows of everybody whose budget does not
-            hold them all, and says how many.
-        job: A name for this release that a repetition repeats: then nobody is charged and nothing drawn a second time.
-            Without one every call is a release of its own.
-    """
-
-    ledger: Ledger
-    key: str = "perturb"
-    purpose: str | None = None
-    refused: Refused = "fail"
-    job: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.refused not in ("fail", "report"):
-            raise InvalidInput(f"`refused` must be 'fail' or 'report', got {self.refused!r}.")
-
-
-def per_person(
-    column: str | None,
-    budget: float | str | None,
-    spread: Spread | None,
-    at_most: int | None,
-    *,
-    which: Which = "first",
-    promise: AnyGuarantee | None,
-) -> PerPerson | None:
+def per_person(people: People, promise: AnyGuarantee | None) -> PerPerson | None:
     """Return what is asked about the rows of one person; a budget may be written 40/km, or 3/km2 where it is rho."""
-    if column is None:
-        if budget is not None or spread is not None or at_most is not None:
+    budget = people.budget
+    if people.id is None:
+        if budget is not None or people.allocation is not None or people.max_rows is not None:
             raise InvalidInput(
                 "a budget is for all rows of a person: name the column that says whose row it is with --id."
             )
         return None
     amount = parse_amount(budget, promise) if isinstance(budget, str) else _in_sums(budget, promise)
-    return PerPerson(column, amount, spread, at_most, which)
+    return PerPerson(people.id, amount, people.allocation, people.max_rows, people.which)
 
 
 def parse_amount(budget: str, promise: AnyGuarantee | None) -> float:

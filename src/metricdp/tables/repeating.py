@@ -19,8 +19,9 @@ import pyarrow as pa
 from metricdp.arrays import Integers
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
-from metricdp.tables.charging import Charging, answered, charge, grant, name_of, other_rows
+from metricdp.tables.charging import answered, charge, grant, name_of, other_rows
 from metricdp.tables.kernel import Protected
+from metricdp.tables.options import Charging
 from metricdp.tables.people import Allotment, ids_of
 from metricdp.tables.spending import Portion, Spending
 from metricdp.tables.task import Task
@@ -88,7 +89,7 @@ def _kept(protected: Protected, rows: Rows, task: Task) -> bytes:
     if len(kept) > LARGEST:
         raise InvalidInput(
             f"the reports of this table take {len(kept) >> 20:,} MiB, and the books keep {LARGEST >> 20} MiB of a job "
-            "with a name: leave `job` away, or protect a file. Nobody was charged."
+            "with a name: leave `name` away, or protect a file. Nobody was charged."
         )
     return kept
 

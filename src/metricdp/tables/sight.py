@@ -42,7 +42,7 @@ class Seen:
 
 
 class Sight:
-    """Told every batch of a table as it is written (`perturb_file(watch=...)`); memory does not grow with its length.
+    """Told every batch of a file as it is written (`watch` of a `Job`); memory does not grow with its length.
 
     Without `secrets` it looks at what is released and at nothing else.
     """
@@ -57,7 +57,7 @@ class Sight:
             self.look(seen, step.result, step.kept if self._secrets else None)
 
     def released(self, task: Task, batch: Any) -> None:
-        """Take in reports that lie in a file already (`perturb_files(watch=...)`)."""
+        """Take in reports that lie in a file already (`watch` of a `Job`)."""
         self.begin(task)
         for seen in self.lanes:
             self.look(seen, batch, None)

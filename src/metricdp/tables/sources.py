@@ -16,11 +16,9 @@ import pyarrow as pa
 
 from metricdp.errors import InvalidInput
 from metricdp.tables.formats import (
-    AS_IT_IS,
     FORMATS,
     FileReader,
     Location,
-    Reading,
     Storage,
     Writer,
     open_reader,
@@ -28,6 +26,7 @@ from metricdp.tables.formats import (
     read_batches,
 )
 from metricdp.tables.layouts import PLAIN, Layout, Table, layout_for
+from metricdp.tables.options import AS_IT_IS, Reading
 from metricdp.tables.values import is_text
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from metricdp.tables.delivery import delivered
 from metricdp.tables.feeds import COLUMNS
-from metricdp.tables.formats import AS_IT_IS, Reading
+from metricdp.tables.options import AS_IT_IS, Reading
 from metricdp.tables.streams import Answer, Stream
 from metricdp.tables.trips import Journey, locations, read_fixes, tell, write_reports
 

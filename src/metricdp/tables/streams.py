@@ -25,8 +25,8 @@ from metricdp.mobility import Absorption, Distribution, Run, Step, predictive
 from metricdp.mobility.predictive import Spend
 from metricdp.names import count_near
 from metricdp.tables.charging import name_of
+from metricdp.tables.options import Charging
 from metricdp.tables.people import near_names
-from metricdp.tables.persons import Charging
 from metricdp.units import SECONDS
 
 METRIC = Haversine()

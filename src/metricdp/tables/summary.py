@@ -9,9 +9,9 @@ from metricdp import wording
 from metricdp.cards import card
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, pure
 from metricdp.rendering import printable
-from metricdp.tables.care import CAREFREE, Care
 from metricdp.tables.lanes import Accuracy, Snapping
 from metricdp.tables.leaks import Finding, rows_sampled
+from metricdp.tables.options import CAREFREE, Disclosure
 from metricdp.tables.spending import Spending
 from metricdp.tables.task import Task
 
@@ -20,7 +20,7 @@ NAMED_ROWS = 1000  # bad rows that a summary names
 
 
 @dataclass(frozen=True)
-class People:
+class PeopleCount:
     """How often one person occurs: rows of one person add up."""
 
     column: str
@@ -54,7 +54,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Summary:
-    """What `perturb_file` did and what it means."""
+    """What `mdp.perturb` did to files and what it means."""
 
     source: str
     target: str
@@ -67,14 +67,14 @@ class Summary:
     bad_rows: tuple[int, ...]  # the first of them
     guarantee: AnyGuarantee
     snapping: Snapping | None
-    people: People | None
+    people: PeopleCount | None
     simulated: bool
     seconds: float
     notes: tuple[str, ...] = ()  # sentences on what else should be known
     dropped: tuple[str, ...] = ()  # metadata that was not carried over, since it may hold values
     accuracy: tuple[Accuracy, ...] = ()  # columns that state how far the truth may lie
     findings: tuple[Finding, ...] = ()  # columns that stay and may give the secret away: for the owner's eyes
-    care: Care = CAREFREE  # what was dropped, coarsened and kept on purpose
+    care: Disclosure = CAREFREE  # what was dropped, coarsened and kept on purpose
     spending: Spending | None = None  # what the rows of every person cost, where a budget or a limit was asked for
     sampled: int = rows_sampled(1)  # how many rows of a table were looked at, at most
 
@@ -85,7 +85,7 @@ class Summary:
         task: Task,
         tally: Tally,
         *,
-        people: People | None,
+        people: PeopleCount | None,
         seconds: float,
         spending: Spending | None = None,
     ) -> Summary:

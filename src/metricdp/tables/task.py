@@ -8,20 +8,18 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import MECHANISMS, AnyGuarantee, Mechanism, pure
 from metricdp.mechanisms.product import parts_of
 from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
-from metricdp.tables.care import CAREFREE, Care
 from metricdp.tables.lanes import Accuracy, Lane, Snapping, accuracy_of, snapping_of
 from metricdp.tables.leaks import rows_looked_at
+from metricdp.tables.options import CAREFREE, Charging, Disclosure, OnError, names_of
 from metricdp.tables.patterns import expanded
-from metricdp.tables.persons import Charging, PerPerson
+from metricdp.tables.persons import PerPerson
 
-OnError = Literal["fail", "drop", "null"]
 SENTENCE = 5  # words in the name of a column from which on it reads as a text
 LATITUDES = ("lat", "latitude")
 LONGITUDES = ("lon", "lng", "long", "longitude")
@@ -39,7 +37,7 @@ class Task:
     lanes: tuple[Lane, ...]
     on_error: OnError
     show_values: bool = False
-    care: Care = CAREFREE
+    care: Disclosure = CAREFREE
     accuracy: tuple[Accuracy, ...] = ()  # columns that are added, one a lane
 
     @property
@@ -89,8 +87,7 @@ class Request:
     snap: float = 0.0
     on_error: OnError = "fail"
     show_values: bool = False
-    care: Care = CAREFREE
-    accuracy: Sequence[str] = ()
+    care: Disclosure = CAREFREE
     persons: PerPerson | None = None
     reads: str = "number"
     charging: Charging | None = None  # of whoever is in `persons`
@@ -100,11 +97,6 @@ class Request:
         return _checked(names, self)
 
 
-def names_of(columns: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Return names of columns as a tuple: none, one or several."""
-    return () if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
-
-
 def task_for(
     names: Sequence[str],
     mechanism: Mechanism,
@@ -112,10 +104,9 @@ def task_for(
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
-    accuracy: Sequence[str] = (),
 ) -> Task:
     """Return what is done to the batches of a table with these columns."""
-    return Request(mechanism, columns, snap, on_error, accuracy=accuracy).task(names)
+    return Request(mechanism, columns, snap, on_error).task(names)
 
 
 def _checked(names: Sequence[str], request: Request) -> Task:
@@ -145,8 +136,8 @@ def _checked(names: Sequence[str], request: Request) -> Task:
     task = Task(mechanism, tuple(lanes), on_error, request.show_values, request.care)
     _check_names(names, task)
     _check_care(names, task)
-    if request.accuracy:
-        task = replace(task, accuracy=_accuracies(names, task, request.accuracy))
+    if added := names_of(request.care.accuracy_column):
+        task = replace(task, accuracy=_accuracies(names, task, added))
     _ = task.snapping  # refused before any row is read
     return task
 
@@ -203,7 +194,7 @@ def _accuracies(names: Sequence[str], task: Task, columns: Sequence[str]) -> tup
 
 def _check_care(names: Sequence[str], task: Task) -> None:
     """Refuse to drop, coarsen or keep what is not there, or what is protected."""
-    for name in (*task.care.trim.touched, *task.care.keep):
+    for name in (*task.care.trim.touched, *task.care.kept):
         if name in task.columns or (name in task.reports and name not in names):
             raise InvalidInput(f"{name!r} is protected: it holds reports, and is neither dropped, coarsened nor kept.")
         if not any(name == other or name.startswith((f"{other}.", f"{other}[")) for other in names):

@@ -5,100 +5,60 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from metricdp import wording
-from metricdp.errors import InvalidInput, NotPrivate
+from metricdp.errors import NotPrivate
 from metricdp.files import link_notes
-from metricdp.randomness import Randomness, source_of
-from metricdp.tables.care import Care
+from metricdp.randomness import source_of
 from metricdp.tables.draws import KEY_BYTES, is_simulated
-from metricdp.tables.engines import runner
-from metricdp.tables.formats import AS_IT_IS, Location, Reading, located
-from metricdp.tables.jobs.folder import Record, begun, checked_target, order_key_of, records_of
+from metricdp.tables.formats import Location, located
+from metricdp.tables.jobs.folder import Record, begun, order_key_of, records_of
 from metricdp.tables.jobs.keys import folder_keys, key_values, other_names
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.plan import plan, sources_of
 from metricdp.tables.leaks import text_kind
-from metricdp.tables.many import Files, carried_out, told_of_keys
+from metricdp.tables.many import Files, begin, carried_out, told_of_keys
+from metricdp.tables.options import AS_IT_IS, Call, Disclosure, Reading, names_of
 from metricdp.tables.sources import open_table
-from metricdp.tables.task import names_of
 from metricdp.tables.text_pump import TextTally
 from metricdp.tables.text_task import TextRequest
-from metricdp.tables.texts import LONGEST_ROW, Progress, TextSummary, check_texts, kept_beside, task_of
+from metricdp.tables.texts import LONGEST_ROW, TextSummary, check_texts, kept_beside, task_of
 from metricdp.text import TextMechanism
 
 
-def protect_text_files(
-    sources: Files,
-    target: str | os.PathLike[str],
-    mechanism: TextMechanism,
-    *,
-    columns: Sequence[str] | str | None = None,
-    drop: Sequence[str] | str = (),
-    coarsen: Mapping[str, Any] | None = None,
-    keep: Sequence[str] | str = (),
-    strict: bool = False,
-    engine: str = "local",
-    resume: bool = False,
-    discard: bool = False,
-    rng: Randomness = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
-    reading: Reading = AS_IT_IS,
-) -> TextSummary:
+def protect_text_files(sources: Files, call: Call) -> TextSummary:
     """Protect the texts of many files into a new folder, in parallel, and return what was done.
 
-    It is a job as `perturb_files` runs them: files are cut into partitions, every partition becomes a file, the output
-    appears when all of it is ready, and a job that was killed or that met a word it refuses is kept and goes on with
-    `resume=True`. A partition that is run again gives the same texts. All files have the same columns of texts.
-
-    Args:
-        sources: A pattern such as "reviews/*.csv", a folder, or a list of files.
-        target: A new folder.
-        mechanism: What is done to every text.
-        columns, drop, coarsen, keep, strict: As in `protect_texts`; every partition is looked at by itself.
-        engine: "local" uses worker processes on this machine; "spark" and "ray" run partitions as their tasks, on a
-            file system that all workers see.
-        resume: Continue the job for this target that was not finished. The mechanism and columns must be the same; the
-            rules may be others, such as what becomes of unknown words, and then all is done again.
-        discard: Give up the job for this target that was not finished, its key and all it has done.
-        rng: As in `protect_texts`.
-        workers: How many processes the local engine starts; all cores unless said.
-        progress: Called with the finished share, from 0 to 1.
-        reading: As in `protect_texts`; every file is written as it was read.
+    It is a job as for rows: files are cut into partitions, every partition becomes a file, the output appears when all
+    of it is ready, and a job that was killed or that met a word it refuses is kept and goes on with `resume=True`. A
+    partition that is run again gives the same texts. All files have the same columns of texts.
     """
     started = time.perf_counter()
-    run = runner(engine)
-    if reading.target_format is not None:
-        raise InvalidInput("many files are written each as it was read: leave the format of the output away.")
-    paths = sources_of(sources)
-    if bases := [path for path in paths if located(path, reading.source_format).format.tables]:
-        raise InvalidInput(f"{str(bases[0])!r} is a database: protect its tables one by one, as {bases[0]}::table.")
-    place = checked_target(target)
-    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict)
-    reading = replace(reading, block_bytes=LONGEST_ROW)
-    wanted = names_of(columns)
+    rng, care, mechanism = call.rng, call.disclosure, call.mechanism
+    run, paths, place = begin(sources, call)
+    assert isinstance(mechanism, TextMechanism)
+    reading = replace(call.reading, block_bytes=LONGEST_ROW)
+    wanted = names_of(call.columns)
     first, keys = _first(paths, reading)
     with open_table(first, wanted or None, reading, geographic=False) as table:
         task = task_of(table, TextRequest(mechanism, wanted, care))
         kept, notes = kept_beside(table, task), table.layout.notes
-    if strict:
+    if care.strict:
         _refuse_names(paths)
     parcel = parcel_of(task, wanted or task.columns, reading, keys)
     key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
     planned = plan(paths, place, parcel, simulated=is_simulated(rng), order_key=order_key_of(place, key))
-    with begun(planned, parcel, resume=resume, discard=discard, key=key) as job:
-        job = job if job.finished else carried_out(job, run, workers, progress)
+    with begun(planned, parcel, resume=call.job.resume, discard=call.job.discard, key=key) as job:
+        job = job if job.finished else carried_out(job, run, call)
         records = list(records_of(job).values())
     return TextSummary(
         source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
-        target=str(target),
+        target=str(call.to),
         mechanism=mechanism,
         columns=task.columns,
         kept_columns=kept,
@@ -136,7 +96,7 @@ def _tally(records: Sequence[Record]) -> TextTally:
 
 
 def check_text_files(
-    sources: Files, *, columns: Sequence[str] | str | None, care: Care, reading: Reading = AS_IT_IS
+    sources: Files, *, columns: Sequence[str] | str | None, care: Disclosure, reading: Reading = AS_IT_IS
 ) -> None:
     """Refuse files of which the first has no fitting columns, before a mechanism is built for them."""
     first, _ = _first(sources_of(sources), reading)
@@ -146,4 +106,4 @@ def check_text_files(
 def _first(paths: Sequence[Path], reading: Reading) -> tuple[Location, tuple[str, ...]]:
     """Return the first of many files with what its folders say, and the names of that."""
     keys = folder_keys(paths)
-    return replace(located(paths[0], reading.source_format), keys=key_values(paths[0], keys)), keys
+    return replace(located(paths[0], reading.format), keys=key_values(paths[0], keys)), keys

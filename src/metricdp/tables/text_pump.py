@@ -248,7 +248,7 @@ def look_beside(first: pa.Table, task: TextTask) -> tuple[Finding, ...]:
     table = without_views(first)
     sample = task.care.trim.applied(table.take(pa.array(sample_rows(table.num_rows))))
     _refuse_wordless(table, task)
-    found = look_at_texts(sample, task.columns, kept=task.care.keep)
+    found = look_at_texts(sample, task.columns, kept=task.care.kept)
     if found and task.care.strict:
         raise NotPrivate(wording.refused_columns(found))
     return found

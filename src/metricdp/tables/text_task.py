@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.care import CAREFREE, Care
-from metricdp.tables.task import check_present, names_of, there_are
+from metricdp.tables.options import CAREFREE, Disclosure, names_of
+from metricdp.tables.task import check_present, there_are
 from metricdp.tables.values import is_text
 from metricdp.text import TextMechanism
 
@@ -22,7 +22,7 @@ class TextTask:
 
     mechanism: TextMechanism
     columns: tuple[str, ...]
-    care: Care = CAREFREE
+    care: Disclosure = CAREFREE
     shown: bool = True
 
     @property
@@ -40,7 +40,7 @@ class TextRequest:
 
     mechanism: TextMechanism
     columns: Sequence[str] | str | None = None
-    care: Care = CAREFREE
+    care: Disclosure = CAREFREE
     shown: bool = True
 
     def task(self, schema: pa.Schema, stored: Sequence[str] | None = None) -> TextTask:
@@ -65,7 +65,12 @@ def only_column(schema: pa.Schema, *, shown: bool = True) -> tuple[str, ...]:
 
 
 def check_columns(
-    schema: pa.Schema, chosen: Sequence[str], care: Care, stored: Sequence[str] | None = None, *, shown: bool = True
+    schema: pa.Schema,
+    chosen: Sequence[str],
+    care: Disclosure,
+    stored: Sequence[str] | None = None,
+    *,
+    shown: bool = True,
 ) -> None:
     """Refuse a table whose columns are not there, not texts, or wanted for two things at once."""
     check_present(schema.names, chosen, shown=shown)
@@ -85,7 +90,7 @@ def check_columns(
             )
         if not holds_text(schema.field(name).type):
             raise InvalidInput(f"the column {name!r} must hold text, it holds {schema.field(name).type}.")
-    for name in (*care.trim.touched, *care.keep):
+    for name in (*care.trim.touched, *care.kept):
         if name in chosen:
             raise InvalidInput(f"{name!r} is protected: it is neither dropped, coarsened nor kept as it is.")
         if not any(name == other or name.startswith((f"{other}.", f"{other}[")) for other in schema.names):

@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from metricdp import wording
 from metricdp.errors import InvalidInput
 from metricdp.files import link_notes
-from metricdp.randomness import Randomness
 from metricdp.rendering import file_name, printable
-from metricdp.tables.care import Care
 from metricdp.tables.delivery import delivered, received
 from metricdp.tables.draws import is_simulated
-from metricdp.tables.formats import AS_IT_IS, STANDARD, Location, Reading, located, target_location
+from metricdp.tables.formats import STANDARD, Location, located, target_location
 from metricdp.tables.leaks import SAMPLED, SAMPLED_FROM
+from metricdp.tables.options import AS_IT_IS, Call, Disclosure, Reading, names_of
 from metricdp.tables.sources import OpenTable, open_table, outlet_like, share_told
-from metricdp.tables.task import names_of
 from metricdp.tables.text_pump import TextTally, pump_texts
 from metricdp.tables.text_task import TextRequest, TextTask, check_columns, only_column
 from metricdp.text import TextMechanism
 
-Progress = Callable[[float], None]
 LONGEST_ROW = 32 << 20  # bytes of a row of a CSV file
 
 
@@ -42,7 +38,7 @@ class TextSummary:
     columns: tuple[str, ...]
     kept_columns: tuple[str, ...]
     tally: TextTally
-    care: Care
+    care: Disclosure
     simulated: bool
     seconds: float
     notes: tuple[str, ...] = ()
@@ -79,71 +75,39 @@ class TextSummary:
         return [printable(line) for line in lines]
 
 
-def protect_texts(
-    source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
-    mechanism: TextMechanism,
-    *,
-    columns: Sequence[str] | str | None = None,
-    drop: Sequence[str] | str = (),
-    coarsen: Mapping[str, Any] | None = None,
-    keep: Sequence[str] | str = (),
-    strict: bool = False,
-    rng: Randomness = None,
-    progress: Progress | None = None,
-    reading: Reading = AS_IT_IS,
-    overwrite: bool = False,
-) -> TextSummary:
-    """Protect the texts of a table in a file and return what was done.
-
-    The file is read and written in batches. The target appears when everything went well; after an error or an
-    interruption it is as it was before. Cells without a text stay without one, and every other column is written as it
-    was read. Texts of one person add up, and so do two releases of one table.
-
-    Args:
-        source: A file in any of the formats that `metricdp formats` lists, a table of a database (`shop.db::reviews`),
-            or "-" for standard input.
-        target: Where the protected table goes, in the same format or another; "-" for standard output.
-        mechanism: What is done to every text.
-        columns: The columns of texts: names, paths into structs (`review.text`), one of several of a name (`text#2`).
-            The only column of text, or one that is called text, unless given.
-        drop: Columns that do not leave.
-        coarsen: Columns that get coarser, such as {"t": "1h"}.
-        keep: Columns that you have looked at: what is found in them is not told again, and not refused.
-        strict: Refuse a table with columns that stay and may give texts or people away.
-        rng: None draws cryptographic randomness. A NumPy generator is for tests and simulations, and its output is
-            marked as such.
-        progress: Called with the finished share, from 0 to 1.
-        reading: What cannot be told from the file.
-        overwrite: Replace a target that is there.
-    """
+def protect_text_file(source: str | os.PathLike[str], call: Call) -> TextSummary:
+    """Protect the texts of a table in a file and return what was done."""
     started = time.perf_counter()
-    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict)
-    wanted = names_of(columns)
+    mechanism, care, reading, job = call.mechanism, call.disclosure, call.reading, call.job
+    assert call.to is not None
+    assert isinstance(mechanism, TextMechanism)
+    wanted = names_of(call.columns)
     with received(source) as name:
-        origin = located(name, reading.source_format)
-        goal = target_location(target, reading.target_format, like=origin)
+        origin = located(name, reading.format)
+        goal = target_location(call.to, reading.target_format, like=origin)
         checked = goal.format.typed and not origin.format.typed
         reading = replace(reading, block_bytes=LONGEST_ROW)
         with (
-            delivered(goal, origin, overwrite=overwrite) as made,
+            delivered(goal, origin, overwrite=job.overwrite) as made,
             open_table(origin, wanted or None, reading, geographic=False, checked=checked) as table,
         ):
             task = task_of(table, TextRequest(mechanism, wanted, care, shown=str(source) != STANDARD))
-            tally = pump_texts(table, outlet_like(table, made, goal), task, rng, tell=share_told(table, progress))
+            tally = pump_texts(
+                table, outlet_like(table, made, goal), task, call.rng, tell=share_told(table, job.progress)
+            )
             if not tally.rows:
                 raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
             kept = kept_beside(table, task)
             notes = (*link_notes([origin.path] if name == str(source) else []), *_notes(table, origin, goal))
-    shown = "standard output" if str(target) == STANDARD else str(target)
+    shown = "standard output" if str(call.to) == STANDARD else str(call.to)
     seconds = time.perf_counter() - started
     return TextSummary(
-        str(source), shown, mechanism, task.columns, kept, tally, care, is_simulated(rng), seconds, notes
+        str(source), shown, mechanism, task.columns, kept, tally, care, is_simulated(call.rng), seconds, notes
     )
 
 
 def check_texts(
-    origin: Location, *, columns: Sequence[str] | str | None, care: Care, reading: Reading = AS_IT_IS
+    origin: Location, *, columns: Sequence[str] | str | None, care: Disclosure, reading: Reading = AS_IT_IS
 ) -> None:
     """Refuse a table whose columns do not fit, before a mechanism is built for it, which may take minutes."""
     wanted = names_of(columns)

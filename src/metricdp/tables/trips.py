@@ -15,15 +15,14 @@ from metricdp.errors import InvalidInput
 from metricdp.mobility import Traces, load_traces, trip_numbers
 from metricdp.tables.checks import refuse_odd_points
 from metricdp.tables.formats import (
-    AS_IT_IS,
     Location,
-    Reading,
     Storage,
     located,
     open_writer,
     read_batches,
     target_location,
 )
+from metricdp.tables.options import AS_IT_IS, Reading
 from metricdp.tables.sources import open_table
 from metricdp.tables.task import there_are
 from metricdp.tables.values import is_text, numbers_of
@@ -84,7 +83,7 @@ def locations(source: Any, target: Any, journey: Journey) -> tuple[Location, Loc
             f"`columns` must be four, {', '.join(COLUMNS)}, or three where one holds both coordinates; got "
             f"{', '.join(journey.columns)}."
         )
-    return located(source, journey.reading.source_format), target_location(target)
+    return located(source, journey.reading.format), target_location(target)
 
 
 def write_reports(partial: Any, goal: Location, result: pa.Table) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from metricdp.tables import perturb_files
+from metricdp.tables import perturb
 from metricdp.tables.engines import ENGINES, Engine
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import Tell, run_partition
@@ -26,4 +26,4 @@ def declare_hand() -> None:
 def perturbed(sources: Any, target: Any, mechanism: Any, **options: Any) -> Any:
     """Run a job over files in this process."""
     declare_hand()
-    return perturb_files(sources, target, mechanism, engine="hand", **options)
+    return perturb(sources, mechanism, to=target, engine="hand", **options)

@@ -20,23 +20,23 @@ from tables.engines.law import LOCAL, MATRIX, check, files, table
 def test_a_data_set(tmp_path: Path) -> None:
     before = files(tmp_path / "in", rows=25_000, count=4, groups=10_000)
     source = ds.dataset(tmp_path / "in")
-    result = mdp.perturb(source, MATRIX, target=tmp_path / "out.parquet")
+    result = mdp.perturb(source, MATRIX, to=tmp_path / "out.parquet")
     assert isinstance(result, ds.Dataset)
     check(before, result.to_table())
     assert result.to_table().equals(result.to_table())
     with pytest.raises(OutputProblem, match="file that is read"):
-        mdp.perturb(source, MATRIX, target=tmp_path / "in/day1.parquet")
+        mdp.perturb(source, MATRIX, to=tmp_path / "in/day1.parquet")
 
 
 def test_a_reader(tmp_path: Path) -> None:
     before = table(40_000)
-    result = mdp.perturb(before.to_reader(max_chunksize=7000), MATRIX, target=tmp_path / "out.parquet")
+    result = mdp.perturb(before.to_reader(max_chunksize=7000), MATRIX, to=tmp_path / "out.parquet")
     assert isinstance(result, pa.RecordBatchReader)
     check(before, result.read_all())
-    city = mdp.perturb(before.to_reader(max_chunksize=7000), LOCAL, target=tmp_path / "city.parquet")
+    city = mdp.perturb(before.to_reader(max_chunksize=7000), LOCAL, to=tmp_path / "city.parquet")
     check(before, city.read_all(), LOCAL)
     marked = mdp.perturb(
-        before.to_reader(), MATRIX, target=tmp_path / "seed.parquet", rng=np.random.default_rng(0)
+        before.to_reader(), MATRIX, to=tmp_path / "seed.parquet", rng=np.random.default_rng(0)
     ).read_all()
     assert b"metricdp.simulated" in marked.schema.metadata
 
@@ -46,14 +46,14 @@ def test_what_cannot_be_done(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="longer than memory"):
         mdp.perturb(source, MATRIX)
     with pytest.raises(InvalidInput, match=r"named \.parquet"):
-        mdp.perturb(source, MATRIX, target=tmp_path / "out.csv")
+        mdp.perturb(source, MATRIX, to=tmp_path / "out.csv")
     with pytest.raises(InvalidInput, match="no rows"):
-        mdp.perturb(ds.dataset(table(10).slice(0, 0)), MATRIX, target=tmp_path / "out.parquet")
-    with pytest.raises(InvalidInput, match="`target` is for"):
-        mdp.perturb(table(10), MATRIX, target=tmp_path / "out.parquet")
+        mdp.perturb(ds.dataset(table(10).slice(0, 0)), MATRIX, to=tmp_path / "out.parquet")
+    with pytest.raises(InvalidInput, match="`to` is for"):
+        mdp.perturb(table(10), MATRIX, to=tmp_path / "out.parquet")
     bad = table(10).set_column(1, "x", pa.array([1.0] * 9 + [4.4]))
     with pytest.raises(OutOfDomain, match="row 9"):
-        mdp.perturb(ds.dataset(bad), MATRIX, target=tmp_path / "out.parquet")
+        mdp.perturb(ds.dataset(bad), MATRIX, to=tmp_path / "out.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -63,7 +63,7 @@ import pyarrow.dataset as ds
 import metricdp as mdp
 mechanism = mdp.laplace(mdp.Lp(2), 1.0, dimension=2)
 for name in sys.argv[1:3]:
-    mdp.perturb(ds.dataset(name), mechanism, target=sys.argv[3])
+    mdp.perturb(ds.dataset(name), mechanism, to=sys.argv[3])
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 

@@ -24,12 +24,12 @@ def connection():
 def test_a_table_is_made_once(connection) -> None:
     before = table(60_000)
     connection.register("points", before)
-    relation = mdp.duckdb_table(connection, "FROM points ORDER BY id;", "protected", MATRIX)
+    relation = mdp.perturb((connection, "FROM points ORDER BY id;"), MATRIX, to="protected")
     check(before, relation.to_arrow_table())
     assert connection.table("protected").fetchall() == relation.fetchall()  # looked at twice, drawn once
-    check(before, mdp.duckdb_table(connection, "FROM points ORDER BY id", "city", LOCAL).to_arrow_table(), LOCAL)
+    check(before, mdp.perturb((connection, "FROM points ORDER BY id"), LOCAL, to="city").to_arrow_table(), LOCAL)
     with pytest.raises(OutputProblem, match="protected"):
-        mdp.duckdb_table(connection, "FROM points", "protected", MATRIX)
+        mdp.perturb((connection, "FROM points"), MATRIX, to="protected")
     with pytest.raises(InvalidInput, match="is a recipe"):
         mdp.perturb(connection.sql("FROM points"), MATRIX)
 
@@ -38,11 +38,11 @@ def test_types_stay_and_functions_go(connection) -> None:
     connection.execute(
         "CREATE TABLE t AS SELECT 41.5::FLOAT AS lat, -8::INTEGER AS lon, DATE '2026-01-01' AS d, 'q' AS w"
     )
-    made = mdp.duckdb_table(connection, "FROM t", "p", EARTH)
+    made = mdp.perturb((connection, "FROM t"), EARTH, to="p")
     assert [str(kind) for kind in made.types] == ["FLOAT", "DOUBLE", "DATE", "VARCHAR"]
     left = connection.sql("SELECT count(*) FROM duckdb_functions() WHERE function_name LIKE 'metricdp_%'").fetchall()
     assert left == [(0,)]
-    streets = mdp.duckdb_table(connection, "SELECT 'dog' AS word, 3 AS n FROM range(100)", "w", WORDS, columns="word")
+    streets = mdp.perturb((connection, "SELECT 'dog' AS word, 3 AS n FROM range(100)"), WORDS, to="w", columns="word")
     assert {word for word, _ in streets.fetchall()} == {"cat", "dog", "bird"}
 
 
@@ -56,7 +56,7 @@ def test_a_constant_is_not_folded_into_one_draw(connection) -> None:
     ).fetchall()
     assert all(first == second for first, second, _ in rows)
     query = "SELECT 41.0::DOUBLE AS lat, -8.0::DOUBLE AS lon FROM range(5000)"
-    mdp.duckdb_table(connection, query, "same", EARTH, yes_really=True)
+    mdp.perturb((connection, query), EARTH, to="same", force=True)
     assert connection.sql("SELECT count(DISTINCT lat) FROM same").fetchall()[0][0] > 1000
 
 
@@ -70,15 +70,15 @@ def test_a_view_over_the_function_draws_again(connection) -> None:
 def test_null_and_bad_rows(connection) -> None:
     connection.register("t", pa.table({"id": [1, 2, 3], "lat": [41.0, None, 99.0], "lon": [-8.0, -8.0, -8.0]}))
     with pytest.raises(OutOfDomain, match=r"rows of the query, row 1 .*lat holds no number"):
-        mdp.duckdb_table(connection, "FROM t", "p", EARTH)
+        mdp.perturb((connection, "FROM t"), EARTH, to="p")
     assert connection.sql("SELECT count(*) FROM duckdb_tables()").fetchall() == [(0,)]
-    emptied = mdp.duckdb_table(connection, "FROM t", "p", EARTH, on_error="null").fetchall()
+    emptied = mdp.perturb((connection, "FROM t"), EARTH, to="p", on_error="null").fetchall()
     assert [(row[0], row[1] is None, row[2] is None) for row in emptied] == [
         (1, False, False),
         (2, True, True),
         (3, True, True),
     ]
-    assert [row[0] for row in mdp.duckdb_table(connection, "FROM t", "q", EARTH, on_error="drop").fetchall()] == [1]
+    assert [row[0] for row in mdp.perturb((connection, "FROM t"), EARTH, to="q", on_error="drop").fetchall()] == [1]
     mdp.duckdb_function(connection, "protect", EARTH)
     with pytest.raises(duckdb.Error, match="lat holds no number"):
         connection.sql("SELECT protect(lat, lon) FROM t").fetchall()
@@ -91,7 +91,7 @@ def test_null_and_bad_rows(connection) -> None:
     with pytest.raises(InvalidInput, match="cannot drop"):
         mdp.duckdb_function(connection, "f", EARTH, on_error="drop")
     with pytest.raises(InvalidInput, match="no column 'latitude'"):
-        mdp.duckdb_table(connection, "FROM t", "p2", EARTH, columns=["latitude", "lon"])
+        mdp.perturb((connection, "FROM t"), EARTH, to="p2", columns=["latitude", "lon"])
 
 
 def test_a_product_in_sql(connection) -> None:
@@ -99,8 +99,11 @@ def test_a_product_in_sql(connection) -> None:
     mdp.duckdb_function(connection, "protect", both)
     ((found,),) = connection.sql("SELECT protect(41, -8, 'dog')").fetchall()
     assert set(found) == {"lat", "lon", "word"}
-    made = mdp.duckdb_table(
-        connection, "SELECT 41.0 AS a, -8.0 AS b, 'dog' AS c, i FROM range(9) r(i)", "p", both, columns=["a", "b", "c"]
+    made = mdp.perturb(
+        (connection, "SELECT 41.0 AS a, -8.0 AS b, 'dog' AS c, i FROM range(9) r(i)"),
+        both,
+        to="p",
+        columns=["a", "b", "c"],
     )
     assert np.array_equal([row[3] for row in made.fetchall()], range(9))
 
@@ -112,7 +115,7 @@ def test_an_enumeration_that_stays_names_no_values_of_other_rows(connection) -> 
         "{'in': 'anna'::who} deep"
     )
     noise = mdp.laplace(mdp.Haversine(), 10.0)
-    made = mdp.duckdb_table(connection, "FROM people", "released", noise, yes_really=True)
+    made = mdp.perturb((connection, "FROM people"), noise, to="released", force=True)
     assert [str(kind) for kind in made.types[2:]] == ["VARCHAR", "VARCHAR[]", 'STRUCT("in" VARCHAR)']
     assert made.fetchall()[0][2:] == ("anna", ["o'neil (x)"], {"in": "anna"})
     assert "never" not in str(
@@ -124,5 +127,5 @@ def test_what_was_looked_at_is_called_the_first_rows(connection, caplog) -> None
     noise = mdp.laplace(mdp.Haversine(), 10.0)
     with caplog.at_level("INFO", "metricdp"):
         query = "SELECT 41 + i / 1e5 AS lat, -8 - i / 1e5 AS lon FROM range(3000) t(i)"
-        mdp.duckdb_table(connection, query, "released", noise, yes_really=True)
+        mdp.perturb((connection, query), noise, to="released", force=True)
     assert "by their values on the first 3,000 rows" in caplog.text

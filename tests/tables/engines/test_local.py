@@ -19,7 +19,7 @@ import pytest
 import metricdp as mdp
 from metricdp import cli
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.tables import perturb_files
+from metricdp.tables import perturb
 from metricdp.tables.draws import Draws, fingerprint
 from metricdp.tables.engines import local
 from metricdp.tables.jobs import plan as jobs
@@ -47,7 +47,7 @@ def test_many_files_follow_the_law_and_leave_no_key(tmp_path: Path, caplog: pyte
             assert stat.S_IMODE((tmp_path / HOME).stat().st_mode) == 0o700
             keys.append(path.read_bytes())
 
-    summary = perturb_files(str(tmp_path / "in/*.parquet"), tmp_path / "out", MATRIX, id_column="note", progress=look)
+    summary = perturb(str(tmp_path / "in/*.parquet"), MATRIX, to=tmp_path / "out", id="note", progress=look)
     check(before, together(tmp_path / "out"))
     assert (summary.rows, summary.written, summary.bad) == (60_000, 60_000, 0)
     assert summary.people is not None
@@ -64,15 +64,15 @@ def test_many_files_follow_the_law_and_leave_no_key(tmp_path: Path, caplog: pyte
             assert keys[0] not in path.read_bytes()
             assert path.name != "key"
     assert keys[0].hex() not in caplog.text
-    again = perturb_files(str(tmp_path / "in/*.parquet"), tmp_path / "out", MATRIX, resume=True)
+    again = perturb(str(tmp_path / "in/*.parquet"), MATRIX, to=tmp_path / "out", resume=True)
     assert again.rows == summary.rows  # finished: nothing is drawn
     with pytest.raises(OutputProblem, match="finished job"):
-        perturb_files(str(tmp_path / "in/*.parquet"), tmp_path / "out", MATRIX)
+        perturb(str(tmp_path / "in/*.parquet"), MATRIX, to=tmp_path / "out")
 
 
 def test_sparse_rows_travel_to_workers_as_a_file(tmp_path: Path) -> None:
     before = files(tmp_path / "in", rows=15_000, count=2, groups=5000)
-    perturb_files(str(tmp_path / "in/*.parquet"), tmp_path / "out", LOCAL)
+    perturb(str(tmp_path / "in/*.parquet"), LOCAL, to=tmp_path / "out")
     check(before, together(tmp_path / "out"), LOCAL)
 
 
@@ -98,7 +98,7 @@ def test_a_killed_worker_is_replaced_and_gives_the_same_reports(
                 os.kill(process.pid, signal.SIGKILL)
                 killed.append(process.pid)
 
-    summary = perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=2, progress=kill)
+    summary = perturb(tmp_path / "in", MATRIX, to=tmp_path / "out", workers=2, progress=kill)
     assert len(killed) >= 1
     assert len(processes) > len(killed)
     assert summary.rows == 600_000
@@ -134,7 +134,7 @@ def test_a_killed_command_is_resumed(
     assert cli.main([*arguments]) == 2
     assert "--resume" in capsys.readouterr().err
     with pytest.raises(InvalidInput, match="another mechanism, epsilon"):
-        perturb_files(tmp_path / "in", tmp_path / "out", NEXT, resume=True)
+        perturb(tmp_path / "in", NEXT, to=tmp_path / "out", resume=True)
     copied(tmp_path)
     assert cli.main([*arguments, "--resume"]) == 0
     assert "640,000 rows written" in capsys.readouterr().out
@@ -185,9 +185,9 @@ def test_what_cannot_be_done(tmp_path: Path, pattern: str, target: str, message:
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.csv").write_text("x,y\n1,2\n")
     with pytest.raises((InvalidInput, OutputProblem), match=message):
-        perturb_files(str(tmp_path / pattern), tmp_path / target, MATRIX)
+        perturb(str(tmp_path / pattern), MATRIX, to=tmp_path / target)
     with pytest.raises(InvalidInput, match="no engine 'dask' runs jobs over files: use one of local, spark, ray"):
-        perturb_files(str(tmp_path / "in"), tmp_path / "out", MATRIX, engine="dask")
+        perturb(str(tmp_path / "in"), MATRIX, to=tmp_path / "out", engine="dask")
 
 
 def test_streams_are_bound_to_everything_that_matters() -> None:

@@ -13,8 +13,7 @@ import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain
 from metricdp.ledger import Ledger
-from metricdp.tables import Charging
-from metricdp.tables.care import Care
+from metricdp.tables import Charging, Disclosure
 from metricdp.tables.draws import Draws
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
@@ -129,7 +128,7 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.column_names == ["id", "text"]
     assert made["id"].to_pylist() == [1, 2, 3, 4, 5] * 2
     # What Ray drew is what anybody draws who has the key, the place and the texts.
-    task = TextTask(DRAWN, ("text",), Care.of(drop="note"))
+    task = TextTask(DRAWN, ("text",), Disclosure(drop="note"))
     applied = parcel_of(task).applied
     for block, start in ((0, 0), (1, 5)):
         alone = protected_text_table(WHOLE, task, Draws(KEY, f"block {block}", 0, applied))

@@ -19,8 +19,7 @@ import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain, OutputProblem
 from metricdp.ledger import Ledger
-from metricdp.tables import Charging
-from metricdp.tables.care import Care
+from metricdp.tables import Charging, Disclosure
 from metricdp.tables.draws import Draws, Keyed
 from metricdp.tables.engines import spark
 from metricdp.tables.jobs import plan as jobs
@@ -99,7 +98,7 @@ def frames(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return any(folder.glob(f"{WORK}/_temporary/*/_temporary/*/*.parquet"))
 
     thread, killed = killing(is_worker, before=at_work)
-    result = mdp.perturb(frame, MATRIX, target=str(target))
+    result = mdp.perturb(frame, MATRIX, to=str(target))
     thread.join()
     monkeypatch.undo()
     assert len(killed) == 1
@@ -116,10 +115,10 @@ def frames(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 before.slice(first, BATCH), task, Draws(KEY, f"partition {partition}", batch, applied)
             )
             assert np.array_equal(alone["x"], after["x"].slice(first, BATCH))
-    city = mdp.perturb(frame, LOCAL, target=str(folder / "city"))
+    city = mdp.perturb(frame, LOCAL, to=str(folder / "city"))
     check(before, city.toArrow().sort_by("id"), LOCAL)
     with pytest.raises(OutputProblem, match="exists already"):
-        mdp.perturb(frame, MATRIX, target=str(target))
+        mdp.perturb(frame, MATRIX, to=str(target))
     with pytest.raises(InvalidInput, match="is a recipe"):
         mdp.perturb(frame, MATRIX)
 
@@ -128,7 +127,7 @@ def traps(session, folder: Path) -> None:
     constant = session.range(0, 4000, 1, 2).selectExpr(
         "CAST(41 AS FLOAT) AS lat", "-8 AS lon", "DATE '2026-01-01' AS day", "id"
     )
-    protected = mdp.perturb(constant, mdp.laplace(mdp.Haversine(), 10.0), target=str(folder / "constant"))
+    protected = mdp.perturb(constant, mdp.laplace(mdp.Haversine(), 10.0), to=str(folder / "constant"))
     assert [kind for _, kind in protected.dtypes] == ["float", "double", "date", "bigint"]
     reports = together(folder / "constant")
     assert reports.num_rows == 4000
@@ -137,15 +136,15 @@ def traps(session, folder: Path) -> None:
     assert not np.array_equal(*halves)  # equal partitions draw independently
     bad = session.range(0, 2, 1, 1).selectExpr("1.0D + 6 * id AS x", "1.0D AS y")
     with pytest.raises(OutOfDomain, match=r"in one of the partitions, row 1 .*in x, y, secrets are its 9 points"):
-        mdp.perturb(bad, MATRIX, target=str(folder / "bad"))
+        mdp.perturb(bad, MATRIX, to=str(folder / "bad"))
     half = session.range(0, 40_000, 1, 2).selectExpr("IF(id = 39999, 1.515625D, 1D) AS x", "1.0D AS y")
     with pytest.raises(OutOfDomain, match=r"in one of the partitions, row 19999 ") as caught:
-        mdp.perturb(half, MATRIX, target=str(folder / "bad"))
+        mdp.perturb(half, MATRIX, to=str(folder / "bad"))
     assert "515625" not in "".join(traceback.format_exception(caught.value))
     assert not list(folder.glob("bad*"))
     assert not list(folder.glob(".*"))  # neither the half that was well nor any other trace
     with pytest.raises(InvalidInput, match="`rng` cannot be given"):
-        mdp.perturb(bad, MATRIX, target=str(folder / "no"), rng=np.random.default_rng(0))
+        mdp.perturb(bad, MATRIX, to=str(folder / "no"), rng=np.random.default_rng(0))
 
 
 def charged(session, folder: Path) -> None:
@@ -160,18 +159,18 @@ def charged(session, folder: Path) -> None:
     with Ledger.open(folder / "budget.db", policy="5 ever") as ledger:
         options = {"id": "who", "ledger": Charging(ledger, job="monday")}
         place = str(folder / "charged")
-        after = sorted(map(tuple, mdp.perturb(frame, MATRIX, target=place, **options).collect()))
+        after = sorted(map(tuple, mdp.perturb(frame, MATRIX, to=place, **options).collect()))
         assert [row[0] for row in after] == ["anna"] * 3 + ["ben"] * 2
-        assert sorted(map(tuple, mdp.perturb(frame, MATRIX, target=place, **options).collect())) == after
+        assert sorted(map(tuple, mdp.perturb(frame, MATRIX, to=place, **options).collect())) == after
         spent = [ledger.budget(person).accounts[0].spent for person in ("anna", "ben")]
         assert spent == [2_700_003, 1_800_002]  # 0.9 is a double a little above nine tenths
         with pytest.raises(BudgetExceeded, match="1 of 2 people"):
-            mdp.perturb(frame, MATRIX, target=str(folder / "refused"), id="who", ledger=ledger)
+            mdp.perturb(frame, MATRIX, to=str(folder / "refused"), id="who", ledger=ledger)
         with pytest.raises(InvalidInput, match="its output is not at"):
-            mdp.perturb(frame, MATRIX, target=str(folder / "refused"), **options)
+            mdp.perturb(frame, MATRIX, to=str(folder / "refused"), **options)
         changing = session.range(0, 40, 1, 1).mapInArrow(others, "who bigint, x double, y double")
         with pytest.raises(InvalidInput, match="the table changed while it was read"):
-            mdp.perturb(changing, MATRIX, target=str(folder / "refused"), id="who", ledger=ledger)
+            mdp.perturb(changing, MATRIX, to=str(folder / "refused"), id="who", ledger=ledger)
         assert not (folder / "refused").exists()
         assert [ledger.budget(person).accounts[0].spent for person in ("anna", "ben")] == spent
 
@@ -199,35 +198,35 @@ def job_over_files(folder: Path) -> None:
 def texts(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     frame = session.createDataFrame(WHOLE.to_pylist() * 2, "id int, text string, note string").coalesce(1)
     monkeypatch.setattr("metricdp.tables.engines.spark.secrets.token_bytes", lambda count: KEY)
-    made = mdp.perturb(frame, DRAWN, columns="text", drop="note", target=str(folder / "texts"))
+    made = mdp.perturb(frame, DRAWN, columns="text", drop="note", to=str(folder / "texts"))
     monkeypatch.undo()
     assert [kind for _, kind in made.dtypes] == ["int", "string"]
     # What Spark drew is what anybody draws who has the key, the place and the texts.
     task = TextTask(DRAWN, ("text",))
     rows = pa.Table.from_pylist(WHOLE.to_pylist() * 2, WHOLE.schema).combine_chunks().to_batches()
-    applied = parcel_of(TextTask(DRAWN, ("text",), Care.of(drop="note"))).applied
+    applied = parcel_of(TextTask(DRAWN, ("text",), Disclosure(drop="note"))).applied
     (alone,) = protected_texts(rows, task, Keyed(KEY, "partition 0", applied))
     assert [row.text for row in made.collect()] == alone.result["text"].to_pylist()
-    staying = mdp.perturb(frame, STAYING, columns="text", target=str(folder / "staying"))
+    staying = mdp.perturb(frame, STAYING, columns="text", to=str(folder / "staying"))
     assert [row.text for row in staying.collect()] == expected() * 2
     with pytest.raises(
         OutOfDomain, match=r"in one of the partitions, words in the column 'text' .* 12 words, in "
     ) as told:
-        mdp.perturb(frame, REFUSING, columns="text", target=str(folder / "refused"))
+        mdp.perturb(frame, REFUSING, columns="text", to=str(folder / "refused"))
     assert "ebra" not in "".join(traceback.format_exception(told.value))
     bad = session.sql("SELECT CAST(X'62ff' AS STRING) AS text")
     with pytest.raises(InvalidInput, match="in one of the partitions, the column 'text' holds text that is not UTF-8"):
-        mdp.perturb(bad, STAYING, target=str(folder / "refused"))
+        mdp.perturb(bad, STAYING, to=str(folder / "refused"))
     with pytest.raises(InvalidInput, match="the column 'id' must hold text, it holds int32"):
-        mdp.perturb(frame, STAYING, columns="id", target=str(folder / "refused"))
+        mdp.perturb(frame, STAYING, columns="id", to=str(folder / "refused"))
     assert not (folder / "refused").exists()
     words = session.createDataFrame([(word,) for word in WORDS], "word string").coalesce(1)
-    kernel = mdp.perturb(words, KERNEL, columns="word", target=str(folder / "words"))
+    kernel = mdp.perturb(words, KERNEL, columns="word", to=str(folder / "words"))
     assert [row.word for row in kernel.collect()] == WORDS
     vectors = session.sql("SELECT array(1.0D, id) AS v, array(CAST(id AS FLOAT), 2.0F) AS w FROM range(4)")
     noise = mdp.laplace(mdp.Lp(2), 1e6, dimension=2)
     for column, other in (("v", 0), ("w", 1)):
-        near = mdp.perturb(vectors.select(column), noise, columns=column, target=str(folder / column))
+        near = mdp.perturb(vectors.select(column), noise, columns=column, to=str(folder / column))
         assert near.dtypes == vectors.select(column).dtypes
         found = sorted(tuple(row[0])[1 - other] for row in near.collect())
         assert np.allclose(found, range(4), atol=0.01)
@@ -252,7 +251,7 @@ def test_times_of_every_kind_pass_through_and_are_coarsened(session, tmp_path):
     )  # fmt: skip
     before = frame.toArrow()
     earth = mdp.laplace(mdp.Haversine(), 10.0)
-    made = mdp.perturb(frame, earth, target=str(tmp_path / "out"), coarsen={"plain": "1h"})
+    made = mdp.perturb(frame, earth, to=str(tmp_path / "out"), coarsen={"plain": "1h"})
     assert made.dtypes == frame.dtypes
     after = made.toArrow()
     for name in ("t", "inner", "many"):

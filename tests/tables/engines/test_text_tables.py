@@ -16,11 +16,10 @@ from scipy.stats import chi2
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain
-from metricdp.tables import text_files
+from metricdp.tables import many, perturb
 from metricdp.tables.draws import Keyed
 from metricdp.tables.jobs.folder import records_of
 from metricdp.tables.jobs.run import run_partition
-from metricdp.tables.text_files import protect_text_files
 from metricdp.tables.text_pump import PIECE, pieces, protected_texts
 from metricdp.tables.text_task import TextTask
 from metricdp.text import TextMechanism
@@ -33,11 +32,11 @@ SURE = 1e-6
 def in_duckdb(table: pa.Table, texts: TextMechanism, **options) -> pa.Table:
     with duckdb.connect() as connection:
         connection.register("given", table)
-        return mdp.duckdb_table(connection, "FROM given", "made", texts, **options).to_arrow_table()
+        return mdp.perturb((connection, "FROM given"), texts, to="made", **options).to_arrow_table()
 
 
 def in_stream(table: pa.Table, texts: TextMechanism, folder: Path, **options) -> pa.Table:
-    made = mdp.perturb(ds.dataset(table), texts, target=folder / "made.parquet", **options)
+    made = mdp.perturb(ds.dataset(table), texts, to=folder / "made.parquet", **options)
     return made.to_table()
 
 
@@ -110,7 +109,7 @@ def test_options_of_rows_are_none_of_texts() -> None:
         mdp.perturb(WHOLE, STAYING, columns="text", ledger="budget.db")
     with duckdb.connect() as connection:
         with pytest.raises(InvalidInput, match="`on_error` is for rows"):
-            mdp.duckdb_table(connection, "SELECT 'a' AS text", "made", STAYING, on_error="null")
+            mdp.perturb((connection, "SELECT 'a' AS text"), STAYING, to="made", on_error="null")
         mdp.duckdb_function(connection, "protect", STAYING)
         found = connection.sql("SELECT protect('the room'), protect(NULL)").fetchall()
         assert found == [("the room", None)]
@@ -125,14 +124,14 @@ def test_kernels_and_vectors_are_protected_in_duckdb() -> None:
     assert isinstance(KERNEL, mdp.KernelMechanism)
     with duckdb.connect() as connection:
         connection.register("given", pa.table({"word": WORDS}))
-        made = mdp.duckdb_table(connection, "FROM given", "made", KERNEL, columns="word").fetchall()
+        made = mdp.perturb((connection, "FROM given"), KERNEL, to="made", columns="word").fetchall()
         assert [word for (word,) in made] == WORDS
         mdp.duckdb_function(connection, "protect", KERNEL)
         assert connection.sql("SELECT protect('room')").fetchall() == [("room",)]
         noise = mdp.laplace(mdp.Angular(), 1e6, dimension=4)
         for kind in ("FLOAT[4]", "DOUBLE[]"):
             query = f"SELECT [1, 0, 0, 0]::{kind} AS v FROM range(3)"
-            near = mdp.duckdb_table(connection, query, f"near {kind}", noise, columns="v")
+            near = mdp.perturb((connection, query), noise, to=f"near {kind}", columns="v")
             assert [str(found) for found in near.types] == [kind]
             assert np.allclose([row[0] for row in near.fetchall()], [[1, 0, 0, 0]] * 3, atol=0.01)
 
@@ -192,17 +191,17 @@ def days(folder: Path, table: pa.Table = WHOLE) -> str:
 
 
 def test_a_partition_that_is_run_again_gives_the_same_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_files, "runner", lambda engine: here)
+    monkeypatch.setattr(many, "runner", lambda engine: here)
     monkeypatch.setattr("metricdp.tables.jobs.plan.PARTITION_ROWS", 2)
     lower = [mechanism(1000.0).words]
     texts = TextMechanism(STAYING.words, mechanism(1.0, budget=4000.0, beyond="mask").rules, lower)
-    summary = protect_text_files(days(tmp_path / "in"), tmp_path / "out", texts, columns="text", drop="note")
+    summary = perturb(days(tmp_path / "in"), texts, to=tmp_path / "out", columns="text", drop="note")
     assert (summary.tally.rows, summary.tally.empty) == (10, 4)
     assert summary.kept_columns == ("id",)
     made = pa.concat_tables(pq.read_table(path) for path in sorted((tmp_path / "out").glob("*.parquet")))
     assert made["text"].to_pylist() == expected(most=4) * 2  # the second level pays for four words
     assert made.column_names == ["id", "text"]
-    protect_text_files(f"{tmp_path}/in/*.parquet", tmp_path / "two", DRAWN, columns="text")
+    perturb(f"{tmp_path}/in/*.parquet", DRAWN, to=tmp_path / "two", columns="text")
     halves = [pq.read_table(path)["text"].to_pylist() for path in sorted((tmp_path / "two").glob("0.*.parquet"))]
     other = [pq.read_table(path)["text"].to_pylist() for path in sorted((tmp_path / "two").glob("1.*.parquet"))]
     assert len(halves) == 3
@@ -212,15 +211,15 @@ def test_a_partition_that_is_run_again_gives_the_same_texts(tmp_path: Path, monk
 def test_a_job_that_met_an_unknown_word_goes_on_with_other_rules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "runner", lambda engine: here)
+    monkeypatch.setattr(many, "runner", lambda engine: here)
     source = days(tmp_path / "in", BAD)
     with pytest.raises(OutOfDomain, match=r"in '0.parquet', words in the column 'text' .* row 1 .*The job is kept"):
-        protect_text_files(source, tmp_path / "out", REFUSING)
+        perturb(source, REFUSING, to=tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    summary = protect_text_files(source, tmp_path / "out", DRAWN, resume=True)
+    summary = perturb(source, DRAWN, to=tmp_path / "out", resume=True)
     assert (summary.tally.rows, summary.tally.masked) == (4, 2)
     with pytest.raises(InvalidInput, match="with another mechanism"):
-        protect_text_files(source, tmp_path / "out", STAYING, resume=True)
+        perturb(source, STAYING, to=tmp_path / "out", resume=True)
 
 
 def test_a_seed_marks_what_it_draws_on_every_table() -> None:

@@ -14,7 +14,7 @@ import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.ledger import Ledger
-from metricdp.tables import perturb_file
+from metricdp.tables import perturb
 
 NOISE = mdp.laplace(mdp.Haversine(), 10.0)
 SECRET = "the-private-file-of-the-reader"
@@ -60,18 +60,18 @@ def test_views_of_a_duckdb_file_read_no_other_file(tmp_path: Path) -> None:
     assert len(reads) >= 9
     for name in reads:
         with pytest.raises(mdp.MetricdpError) as raised:
-            perturb_file(f"{path}::{name}", tmp_path / "out.csv", NOISE)
+            perturb(f"{path}::{name}", NOISE, to=tmp_path / "out.csv")
         assert SECRET not in str(raised.value), name
         assert not (tmp_path / "out.csv").exists()
     with pytest.raises(InvalidInput, match="reads another file or the network"):
-        perturb_file(f"{path}::csv", tmp_path / "out.csv", NOISE)
+        perturb(f"{path}::csv", NOISE, to=tmp_path / "out.csv")
 
 
 @pytest.mark.parametrize("name", ["plain", "harmless", "twice", "derived"])
 def test_views_that_need_no_file_and_outputs_to_duckdb_go_on_working(tmp_path: Path, name: str) -> None:
     path, _ = stranger(tmp_path)
-    assert perturb_file(f"{path}::{name}", f"{path}::protected", NOISE).rows == 50
-    assert perturb_file(f"{path}::{name}", tmp_path / "new.duckdb", NOISE).rows == 50
+    assert perturb(f"{path}::{name}", NOISE, to=f"{path}::protected").rows == 50
+    assert perturb(f"{path}::{name}", NOISE, to=tmp_path / "new.duckdb").rows == 50
     with duckdb.connect(str(path)) as base:
         assert base.execute("SELECT count(*) FROM protected").fetchall() == [(50,)]
         assert base.execute("SELECT count(*) FROM harmless").fetchall() == [(50,)]
@@ -98,8 +98,8 @@ def test_a_view_does_not_tell_paths_of_this_machine(tmp_path: Path, told: str) -
         base.execute(f"CREATE VIEW peeks AS SELECT 41.1::DOUBLE lat, -8.6::DOUBLE lon, {told} AS note")
         base.execute("CREATE TABLE plain AS SELECT 41.1::DOUBLE lat, -8.6::DOUBLE lon")
     with pytest.raises(InvalidInput, match="tell about this machine"):
-        perturb_file(f"{path}::peeks", tmp_path / "out.csv", NOISE)
-    assert perturb_file(f"{path}::plain", tmp_path / "out.csv", NOISE).rows == 1
+        perturb(f"{path}::peeks", NOISE, to=tmp_path / "out.csv")
+    assert perturb(f"{path}::plain", NOISE, to=tmp_path / "out.csv").rows == 1
 
 
 TOLD = "current_setting('secret_directory')"
@@ -126,7 +126,7 @@ def test_a_view_does_not_tell_paths_by_what_is_behind_it(tmp_path: Path, made: l
             base.execute(statement)
         base.execute(f"CREATE VIEW peeks AS SELECT 41.1::DOUBLE lat, -8.6::DOUBLE lon, {called} AS note")
     with pytest.raises(InvalidInput, match="tell about this machine"):
-        perturb_file(f"{path}::peeks", tmp_path / "out.csv", NOISE)
+        perturb(f"{path}::peeks", NOISE, to=tmp_path / "out.csv")
 
 
 def test_a_view_beside_one_that_tells_goes_on_working(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_view_beside_one_that_tells_goes_on_working(tmp_path: Path) -> None:
         base.execute(f"CREATE MACRO a() AS {TOLD}")  # a letter that is in every text
         base.execute("CREATE TABLE plain AS SELECT 41.1::DOUBLE lat, -8.6::DOUBLE lon")
         base.execute("CREATE VIEW harmless AS FROM plain")
-    assert perturb_file(f"{path}::harmless", tmp_path / "out.csv", NOISE).rows == 1
+    assert perturb(f"{path}::harmless", NOISE, to=tmp_path / "out.csv").rows == 1
 
 
 def test_a_view_does_not_read_variables_of_this_program(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_view_does_not_read_variables_of_this_program(tmp_path: Path) -> None:
     batch = {"lat": [1.0]}  # a replacement scan looks for a variable of the view's name
     assert batch
     with pytest.raises(mdp.MetricdpError, match="DuckDB stopped with CatalogException"):
-        perturb_file(f"{path}::peeks", tmp_path / "out.csv", NOISE)
+        perturb(f"{path}::peeks", NOISE, to=tmp_path / "out.csv")
 
 
 def test_a_virtual_table_of_sqlite_is_refused_also_under_a_view(tmp_path: Path) -> None:
@@ -163,12 +163,12 @@ def test_a_virtual_table_of_sqlite_is_refused_also_under_a_view(tmp_path: Path) 
         base.commit()
     for source in ("Made", "made"):
         with pytest.raises(InvalidInput, match="virtual table"):
-            perturb_file(f"{path}::{source}", tmp_path / "out.csv", NOISE)
+            perturb(f"{path}::{source}", NOISE, to=tmp_path / "out.csv")
     with pytest.raises(mdp.MetricdpError):
-        perturb_file(f"{path}::over", tmp_path / "out.csv", NOISE)
+        perturb(f"{path}::over", NOISE, to=tmp_path / "out.csv")
     with pytest.raises(InvalidInput, match="virtual table"):
-        perturb_file(f"{path}::plain", f"{path}::made", NOISE, overwrite=True)
-    assert perturb_file(f"{path}::harmless", f"{path}::protected", NOISE).rows == 1
+        perturb(f"{path}::plain", NOISE, to=f"{path}::made", overwrite=True)
+    assert perturb(f"{path}::harmless", NOISE, to=f"{path}::protected").rows == 1
 
 
 def test_a_virtual_table_is_refused_whatever_its_schema_says(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_virtual_table_is_refused_whatever_its_schema_says(tmp_path: Path) -> 
         base.execute("UPDATE sqlite_master SET rootpage = 2 WHERE name = 'made'")
         base.commit()
     with pytest.raises(InvalidInput, match="virtual table"):
-        perturb_file(f"{path}::made", tmp_path / "out.csv", NOISE)
+        perturb(f"{path}::made", NOISE, to=tmp_path / "out.csv")
 
 
 def base_of(folder: Path, kind: str, name: str = "Fixes") -> Path:
@@ -216,7 +216,7 @@ def test_a_table_in_another_spelling_is_the_same_table(tmp_path: Path, kind: str
         for source in ("Fixes", "FIXES", "shown"):
             for overwrite in (False, True):
                 with pytest.raises(OutputProblem):
-                    perturb_file(f"{path}::{source}", f"{place}::fixes", NOISE, overwrite=overwrite)
+                    perturb(f"{path}::{source}", NOISE, to=f"{place}::fixes", overwrite=overwrite)
                 assert cells(path) == [(41.123456, -8.6)]
     (tmp_path / "points.csv").write_text("lat,lon\n1,2\n")
     assert main(["perturb", str(tmp_path / "points.csv"), "--epsilon", "1/km", "-o", f"{path}::fixes"]) == 2
@@ -229,14 +229,14 @@ def test_the_only_table_is_not_written_over_without_its_name(tmp_path: Path, kin
     with duckdb.connect(str(path)) if kind == "duckdb" else closing(sqlite3.connect(path)) as base:
         base.execute("DROP VIEW shown")
     with pytest.raises(OutputProblem, match="it is the table that is read"):
-        perturb_file(path, f"{path}::fixes", NOISE, overwrite=True)
+        perturb(path, NOISE, to=f"{path}::fixes", overwrite=True)
     assert cells(path) == [(41.123456, -8.6)]
 
 
 def test_a_table_is_found_in_any_spelling_and_replaced_where_that_is_asked_for(tmp_path: Path) -> None:
     path = base_of(tmp_path, "db", "Old")
     (tmp_path / "points.csv").write_text("lat,lon\n1,2\n")
-    perturb_file(tmp_path / "points.csv", f"{path}::OLD", NOISE, overwrite=True)
+    perturb(tmp_path / "points.csv", NOISE, to=f"{path}::OLD", overwrite=True)
     assert cells(path, "old") != [(41.123456, -8.6)]
     raw = path.read_bytes()
     assert b"\x40\x44\x8f\xcd\x67\xfd\x3f\x5b" not in raw  # the double that stood there is in no free page
@@ -281,7 +281,7 @@ def test_an_output_never_takes_the_place_of_a_ledger_or_of_what_belongs_to_it(tm
         with pytest.raises(OutputProblem, match="is a ledger"):
             mdp.save(NOISE, books)
         with pytest.raises(InvalidInput, match="is a ledger"):
-            perturb_file(f"{books}::accounts", tmp_path / "out.csv", NOISE)
+            perturb(f"{books}::accounts", NOISE, to=tmp_path / "out.csv")
     with Ledger.open(books) as ledger:
         assert ledger.verify().holds
 
@@ -314,7 +314,7 @@ def test_no_table_is_put_into_a_database_with_several_names(tmp_path: Path) -> N
     before = path.read_bytes()
     for name in ("t.db", "other.db"):
         with pytest.raises(OutputProblem, match="several names"):
-            perturb_file(f"{path}::Fixes", f"{tmp_path / name}::new", NOISE)
+            perturb(f"{path}::Fixes", NOISE, to=f"{tmp_path / name}::new")
     assert path.read_bytes() == before
 
 
@@ -322,7 +322,7 @@ def test_a_table_with_a_name_of_sqlites_own_is_refused(tmp_path: Path) -> None:
     path = base_of(tmp_path, "db")
     for target in (f"{path}::sqlite_stat1", f"{tmp_path / 'new.db'}::SQLITE_made"):
         with pytest.raises(OutputProblem, match="keeps names"):
-            perturb_file(f"{path}::Fixes", target, NOISE)
+            perturb(f"{path}::Fixes", NOISE, to=target)
     assert not (tmp_path / "new.db").exists()
 
 
@@ -332,5 +332,5 @@ def test_a_ledger_that_was_emptied_beside_its_key_is_still_one(tmp_path: Path) -
     books.write_bytes(b"")
     (tmp_path / "points.csv").write_text("lat,lon\n1,2\n")
     with pytest.raises(OutputProblem, match="is a ledger"):
-        perturb_file(tmp_path / "points.csv", f"{books}::new", NOISE, overwrite=True)
+        perturb(tmp_path / "points.csv", NOISE, to=f"{books}::new", overwrite=True)
     assert books.read_bytes() == b""

@@ -17,8 +17,8 @@ import pytest
 import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
-from metricdp.tables import perturb_file
-from metricdp.tables.formats import FORMATS, Reading
+from metricdp.tables import Reading, perturb
+from metricdp.tables.formats import FORMATS
 from tabled import (
     ALMOST,
     METRES,
@@ -51,7 +51,7 @@ def test_every_format_becomes_every_other(tmp_path: Path, name: str, suffix: str
     source, target = tmp_path / name, tmp_path / f"out{suffix}"
     WRITERS[name](source, ROWS)
     named = f"{source}::fixes" if name == "in.db" else source
-    summary = perturb_file(named, target, ALMOST)
+    summary = perturb(named, ALMOST, to=target)
     assert summary.written == 3
     same_rows(READERS[suffix](target))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, target.name])
@@ -74,7 +74,7 @@ def test_separators_and_decimal_commas_are_found_out_and_kept(tmp_path: Path, de
     rows = [european({**row, "note": "plain"}) for row in ROWS]
     data = csv_bytes(rows, delimiter, "\r\n")
     (tmp_path / "in.csv").write_bytes(b"\xef\xbb\xbf" + data)
-    perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", ALMOST)
+    perturb(tmp_path / "in.csv", ALMOST, to=tmp_path / "out.csv")
     made = (tmp_path / "out.csv").read_bytes()
     assert made.startswith(b"\xef\xbb\xbfid")
     assert made.count(b"\r\n") == made.count(b"\n") == 4
@@ -89,13 +89,13 @@ def test_words_with_spaces_are_one_column(tmp_path: Path) -> None:
         [[0.0], [1.0]], mdp.Lp(1), coordinates=["porto centro", "vila nova"], columns=["place name"]
     )
     (tmp_path / "in.csv").write_text("place name\nporto centro\nvila nova\n")
-    perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", mdp.exponential(space, 1.0))
+    perturb(tmp_path / "in.csv", mdp.exponential(space, 1.0), to=tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text().startswith("place name\n")
 
 
 def test_quoted_decimal_commas_in_a_file_with_commas(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_bytes(csv_bytes([european(row) for row in ROWS]))
-    perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", ALMOST)
+    perturb(tmp_path / "in.csv", ALMOST, to=tmp_path / "out.csv")
     rows = csv_rows((tmp_path / "out.csv").read_bytes())
     same_rows([{**row, "lat": row["lat"].replace(",", "."), "lon": row["lon"].replace(",", ".")} for row in rows])
 
@@ -104,8 +104,8 @@ def test_commas_that_may_stand_between_thousands_are_asked_about(tmp_path: Path)
     (tmp_path / "in.csv").write_text('x,y\n"1,234","5,678"\n"2,345","6,789"\n')
     plane = mdp.laplace(mdp.Lp(2), 1e4)
     with pytest.raises(InvalidInput, match=r"'x' has commas.*--decimal comma"):
-        perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", plane)
-    perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", plane, reading=Reading(decimal="comma"))
+        perturb(tmp_path / "in.csv", plane, to=tmp_path / "out.csv")
+    perturb(tmp_path / "in.csv", plane, to=tmp_path / "out.csv", reading=Reading(decimal="comma"))
     found = csv_rows((tmp_path / "out.csv").read_bytes())[0]
     assert abs(float(found["x"].replace(",", ".")) - 1.234) < 1e-2
 
@@ -113,9 +113,9 @@ def test_commas_that_may_stand_between_thousands_are_asked_about(tmp_path: Path)
 def test_mixed_decimal_marks_are_asked_about_and_then_counted_as_bad(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("lat;lon\n41,1;-8,6\n41.2;-8,7\n41,3;-8,8\n")
     with pytest.raises(InvalidInput, match=r"'lat' has decimal points in some rows.*--decimal point"):
-        perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", ALMOST)
+        perturb(tmp_path / "in.csv", ALMOST, to=tmp_path / "out.csv")
     with pytest.raises(OutOfDomain, match=r"row 1 .*lat holds no number"):
-        perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", ALMOST, reading=Reading(decimal="comma"))
+        perturb(tmp_path / "in.csv", ALMOST, to=tmp_path / "out.csv", reading=Reading(decimal="comma"))
 
 
 BROKEN: dict[str, tuple[bytes, str]] = {
@@ -156,19 +156,19 @@ def test_broken_files_get_a_sentence_and_nothing_is_written(tmp_path: Path, name
     data, message = BROKEN[name]
     (tmp_path / name).write_bytes(data)
     if not message:
-        assert perturb_file(tmp_path / name, tmp_path / "out.csv", ALMOST).written == 1
+        assert perturb(tmp_path / name, ALMOST, to=tmp_path / "out.csv").written == 1
         return
     with pytest.raises(InvalidInput, match=message):
-        perturb_file(tmp_path / name, tmp_path / "out.csv", ALMOST)
+        perturb(tmp_path / name, ALMOST, to=tmp_path / "out.csv")
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_bytes_that_are_no_utf8_stay_in_csv_and_are_named_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_bytes(b"lat,lon,name\n1,2,ok\n3,4,M\xfcller\n")
-    perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", ALMOST)
+    perturb(tmp_path / "in.csv", ALMOST, to=tmp_path / "out.csv")
     assert b",M\xfcller\n" in (tmp_path / "out.csv").read_bytes()
     with pytest.raises(InvalidInput, match=r"'name' holds text that is not UTF-8 in row 1 ") as refused:
-        perturb_file(tmp_path / "in.csv", tmp_path / "out.parquet", ALMOST)
+        perturb(tmp_path / "in.csv", ALMOST, to=tmp_path / "out.parquet")
     assert "ller" not in str(refused.value)
 
 
@@ -176,18 +176,18 @@ def test_tables_of_a_database_are_named_and_new_ones_put_beside_them(tmp_path: P
     base = tmp_path / "trips.db"
     write_sqlite(base, ROWS)
     with pytest.raises(InvalidInput, match=r"name one of its tables, such as .*::fixes. Its tables are fixes, other"):
-        perturb_file(base, tmp_path / "out.csv", ALMOST)
+        perturb(base, ALMOST, to=tmp_path / "out.csv")
     with pytest.raises(InvalidInput, match=r"no table 'fixe'.*Did you mean 'fixes'"):
-        perturb_file(f"{base}::fixe", tmp_path / "out.csv", ALMOST)
+        perturb(f"{base}::fixe", ALMOST, to=tmp_path / "out.csv")
     with pytest.raises(InvalidInput, match="name the table to make"):
-        perturb_file(f"{base}::fixes", base, ALMOST)
-    perturb_file(f"{base}::fixes", f"{base}::safe", ALMOST)
+        perturb(f"{base}::fixes", ALMOST, to=base)
+    perturb(f"{base}::fixes", ALMOST, to=f"{base}::safe")
     same_rows(read_sqlite(base, "safe"))
     assert read_sqlite(base, "fixes") == ROWS
     with pytest.raises(OutputProblem, match=r"there is such a table.*--overwrite"):
-        perturb_file(f"{base}::fixes", f"{base}::safe", ALMOST)
+        perturb(f"{base}::fixes", ALMOST, to=f"{base}::safe")
     with pytest.raises(OutOfDomain):
-        perturb_file(f"{base}::fixes", f"{base}::safe", ALMOST, columns=["note", "lon"], overwrite=True)
+        perturb(f"{base}::fixes", ALMOST, to=f"{base}::safe", columns=["note", "lon"], overwrite=True)
     same_rows(read_sqlite(base, "safe"))
     assert [path.name for path in tmp_path.iterdir()] == ["trips.db"]
 
@@ -196,7 +196,7 @@ def test_a_table_is_not_written_over_itself(tmp_path: Path) -> None:
     base = tmp_path / "trips.db"
     write_sqlite(base, ROWS)
     with pytest.raises(OutputProblem, match="the table that is read"):
-        perturb_file(f"{base}::fixes", f"{base}::fixes", ALMOST, overwrite=True)
+        perturb(f"{base}::fixes", ALMOST, to=f"{base}::fixes", overwrite=True)
     assert read_sqlite(base) == ROWS
 
 
@@ -210,7 +210,7 @@ def test_cells_of_several_kinds_in_sqlite_become_one(tmp_path: Path) -> None:
     )
     base.commit()
     base.close()
-    summary = perturb_file(f"{tmp_path}/mixed.db::t", f"{tmp_path}/out.duckdb::t", ALMOST, on_error="drop")
+    summary = perturb(f"{tmp_path}/mixed.db::t", ALMOST, to=f"{tmp_path}/out.duckdb::t", on_error="drop")
     assert (summary.written, summary.bad_rows) == (2, (2,))
     found = read_duckdb(tmp_path / "out.duckdb", "t")
     assert [(row["mixed"], row["whole"]) for row in found] == [("1", 2), ("two", None)]
@@ -222,11 +222,11 @@ def test_keys_that_only_some_lines_have_and_nested_values_come_back(tmp_path: Pa
         {"lat": 3.5, "lon": 4, "who": {"name": "x", "when": "2024-01-01T10:00:00"}, "tags": [1, 2]},
     ]
     (tmp_path / "in.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    perturb_file(tmp_path / "in.ndjson", tmp_path / "out.jsonl", ALMOST)
+    perturb(tmp_path / "in.ndjson", ALMOST, to=tmp_path / "out.jsonl")
     found = READERS[".jsonl"](tmp_path / "out.jsonl")
     assert found[0]["who"] is None
     assert (found[1]["who"], found[1]["tags"]) == (rows[1]["who"], rows[1]["tags"])
-    perturb_file(tmp_path / "in.ndjson", tmp_path / "out.csv", ALMOST)
+    perturb(tmp_path / "in.ndjson", ALMOST, to=tmp_path / "out.csv")
     assert json.loads(csv_rows((tmp_path / "out.csv").read_bytes())[1]["who"]) == rows[1]["who"]
 
 
@@ -240,12 +240,12 @@ def test_values_that_are_nested_too_deeply_get_a_sentence(tmp_path: Path, ending
         line = f'{{"type": "FeatureCollection", "features": [{{"geometry": {point}, "properties": {line}}}]}}'
     (tmp_path / f"deep.{ending}").write_text(line + "\n")
     with pytest.raises(InvalidInput, match="nested"):
-        perturb_file(tmp_path / f"deep.{ending}", tmp_path / "out.csv", mdp.laplace(mdp.Haversine(), 10.0))
+        perturb(tmp_path / f"deep.{ending}", mdp.laplace(mdp.Haversine(), 10.0), to=tmp_path / "out.csv")
 
 
 def test_brackets_in_texts_are_no_levels(tmp_path: Path) -> None:
     (tmp_path / "flat.jsonl").write_text(json.dumps({"lat": 41.1, "lon": -8.6, "note": '[{"\\' * 100}) + "\n")
-    perturb_file(tmp_path / "flat.jsonl", tmp_path / "out.jsonl", mdp.laplace(mdp.Haversine(), 10.0))
+    perturb(tmp_path / "flat.jsonl", mdp.laplace(mdp.Haversine(), 10.0), to=tmp_path / "out.jsonl")
     assert json.loads((tmp_path / "out.jsonl").read_text())["note"] == '[{"\\' * 100
 
 
@@ -265,7 +265,7 @@ def test_a_job_over_many_files_takes_other_formats_and_gives_the_same_reports_ag
 def test_simulations_are_marked_in_every_format(tmp_path: Path) -> None:
     WRITERS["in.csv"](tmp_path / "in.csv", ROWS)
     for suffix, read in READERS.items():
-        perturb_file(tmp_path / "in.csv", tmp_path / f"out{suffix}", ALMOST, rng=np.random.default_rng(1))
+        perturb(tmp_path / "in.csv", ALMOST, to=tmp_path / f"out{suffix}", rng=np.random.default_rng(1))
         found = read(tmp_path / f"out{suffix}")
         if suffix in (".parquet", ".feather", ".geoparquet"):
             assert b"metricdp.simulated" in (tmp_path / f"out{suffix}").read_bytes()

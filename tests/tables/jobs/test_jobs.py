@@ -22,7 +22,7 @@ from books import fork
 from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
 from metricdp.files import holding
-from metricdp.tables import perturb_file, perturb_files, task_for
+from metricdp.tables import perturb, task_for
 from metricdp.tables.draws import Draws
 from metricdp.tables.engines import local
 from metricdp.tables.jobs import folder as folders
@@ -30,7 +30,7 @@ from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.kernel import protected_table
-from metricdp.tables.summary import People
+from metricdp.tables.summary import PeopleCount
 from tables.engines.hand import declare_hand, perturbed
 from tables.engines.law import CELLS, MATRIX, files, table
 from tables.engines.replay import HOME, folder_of
@@ -50,7 +50,7 @@ def fail(place: Path, message: str = "failed 1 times", **options: bool) -> None:
         patched.setattr(local, "ATTEMPTS", 1)
         patched.setattr(local, "_ask", lambda *_: None)
         with pytest.raises(OutputProblem, match=message):
-            perturb_files(place / "in", place / "out", MATRIX, **options)
+            perturb(place / "in", MATRIX, to=place / "out", **options)
 
 
 def test_nothing_is_seen_of_a_job_that_failed_and_the_mended_one_gives_the_same_reports(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_nothing_is_seen_of_a_job_that_failed_and_the_mended_one_gives_the_same_
     column = [0.0] * 1500 + [0.5] + [1.0] * 499
     pq.write_table(table(2000).set_column(1, "x", pa.array(column)), tmp_path / "in/day2.parquet", row_group_size=1000)
     with pytest.raises(OutOfDomain, match=r"in 'day2.parquet', row 1500 .*--resume.*--discard") as caught:
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
+        perturb(tmp_path / "in", MATRIX, to=tmp_path / "out", workers=1)
     assert caught.value.rows == (1500,)
     assert sorted(path.name for path in tmp_path.iterdir()) == [HOME, "in"]
     job = folder_of(tmp_path)
@@ -66,10 +66,10 @@ def test_nothing_is_seen_of_a_job_that_failed_and_the_mended_one_gives_the_same_
     assert len(drawn) == 5
     key = (job / "key").read_bytes()
     with pytest.raises(OutputProblem, match=r"not finished.*--resume.*--discard"):
-        perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1)
+        perturb(tmp_path / "in", MATRIX, to=tmp_path / "out", workers=1)
     mended = [1.0 if x == 0.5 else x for x in column]
     pq.write_table(table(2000).set_column(1, "x", pa.array(mended)), tmp_path / "in/day2.parquet", row_group_size=1000)
-    assert perturb_files(tmp_path / "in", tmp_path / "out", MATRIX, workers=1, resume=True).rows == 6000
+    assert perturb(tmp_path / "in", MATRIX, to=tmp_path / "out", workers=1, resume=True).rows == 6000
     for name, data in drawn.items():  # the good half of the mended file among them: one noise per secret
         assert pq.read_table(tmp_path / "out" / name).equals(pq.read_table(pa.BufferReader(data)))
     half = pq.read_table(tmp_path / "in/day2.parquet").slice(1000)
@@ -97,13 +97,13 @@ def test_persons_are_counted_over_the_rows_that_were_released(name: str, tmp_pat
     (tmp_path / "in").mkdir()
     (pq.write_table if name.endswith("parquet") else pacsv.write_csv)(rows, tmp_path / "in" / name)
     noise = mdp.exponential(mdp.FiniteSpace([[0.0, 0.0], [1.0, 0.0]], mdp.Lp(2)), 1.0)
-    options = {"columns": ["x", "y"], "id_column": "who"}
+    options = {"columns": ["x", "y"], "id": "who"}
     summary = perturbed(tmp_path / "in", tmp_path / "out", noise, on_error="drop", **options)
-    assert summary.people == People("who", 2, 4, 0)
+    assert summary.people == PeopleCount("who", 2, 4, 0)
     again = perturbed(tmp_path / "in", tmp_path / "out", noise, on_error="drop", resume=True, **options)
     assert again.people == summary.people
     whole = perturbed(tmp_path / "in", tmp_path / "nulls", noise, on_error="null", **options)
-    assert whole.people == People("who", 3, 6, 0)
+    assert whole.people == PeopleCount("who", 3, 6, 0)
 
 
 def test_a_file_that_changed_is_done_again_under_the_same_key(tmp_path: Path) -> None:
@@ -220,12 +220,12 @@ START = """
 import sys
 import metricdp as mdp
 from metricdp.errors import OutputProblem
-from metricdp.tables import perturb_file, perturb_files
+from metricdp.tables import perturb
 print("ready", flush=True)
 sys.stdin.readline()
-work = perturb_files if sys.argv[1] == "in" else perturb_file
 try:
-    print(work(sys.argv[1], sys.argv[2], mdp.load(sys.argv[3]), **dict.fromkeys(sys.argv[4:], True)).rows)
+    options = dict.fromkeys(sys.argv[4:], True)
+    print(perturb(sys.argv[1], mdp.load(sys.argv[3]), to=sys.argv[2], **options).rows)
 except OutputProblem as error:
     print(error)
 """
@@ -262,7 +262,7 @@ def test_links_are_not_written_through_and_links_that_are_read_are_named(tmp_pat
         perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
     (tmp_path / "out.parquet").symlink_to("elsewhere/file.parquet")
     with pytest.raises(OutputProblem, match="symbolic link"):
-        perturb_file(tmp_path / "in/day0.parquet", tmp_path / "out.parquet", MATRIX)
+        perturb(tmp_path / "in/day0.parquet", MATRIX, to=tmp_path / "out.parquet")
     (tmp_path / HOME).symlink_to("elsewhere")  # somebody else's idea of where keys go
     (tmp_path / "out").unlink()
     with pytest.raises(OutputProblem, match="a folder of yours"):
@@ -278,7 +278,7 @@ def test_links_are_not_written_through_and_links_that_are_read_are_named(tmp_pat
     summary = perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
     assert any("'link.parquet' is a symbolic link: 'day0.parquet' was read." in line for line in summary.lines())
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["link.parquet"]
-    summary = perturb_file(tmp_path / "in/link.parquet", tmp_path / "one.parquet", MATRIX)
+    summary = perturb(tmp_path / "in/link.parquet", MATRIX, to=tmp_path / "one.parquet")
     assert any("symbolic link" in line for line in summary.lines())
 
 
@@ -350,9 +350,9 @@ def test_however_often_a_job_is_killed_a_secret_is_seen_with_one_noise(tmp_path:
 def test_every_way_to_a_file_is_closed_while_somebody_is_at_work_on_it(tmp_path: Path) -> None:
     files(tmp_path / "in", rows=100, count=1)
     ways = {
-        "out.parquet": lambda target: perturb_file(tmp_path / "in/day0.parquet", target, MATRIX),
-        "stream.parquet": lambda target: mdp.perturb(dataset.dataset(tmp_path / "in"), MATRIX, target=target),
-        "out": lambda target: perturb_files(tmp_path / "in", target, MATRIX),
+        "out.parquet": lambda target: perturb(tmp_path / "in/day0.parquet", MATRIX, to=target),
+        "stream.parquet": lambda target: mdp.perturb(dataset.dataset(tmp_path / "in"), MATRIX, to=target),
+        "out": lambda target: perturb(tmp_path / "in", MATRIX, to=target),
     }
     for name, way in ways.items():
         with holding(tmp_path / name), pytest.raises(OutputProblem, match=f"process {os.getpid()} .* is at work on it"):

@@ -16,9 +16,8 @@ import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.ledger import Ledger
-from metricdp.tables import perturb_files
+from metricdp.tables import perturb
 from metricdp.tables.engines import local
-from metricdp.tables.text_files import protect_text_files
 
 NOISE = mdp.laplace(mdp.Haversine(), 10.0)
 DAYS, ZONES = ("2024-05-03", "2024-05-04"), ((41.14, -8.62), (41.15, -8.61), (41.16, -8.60), (41.17, -8.59))
@@ -51,7 +50,7 @@ def names(place: Path) -> set[str]:
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_keys_are_listed_and_found_by_their_values_and_all_levels_stay(tmp_path: Path, suffix: str) -> None:
     place = folders(tmp_path / "in", "day={day}/z={zone}", suffix)
-    made = perturb_files(place, tmp_path / "out", NOISE)
+    made = perturb(place, NOISE, to=tmp_path / "out")
     assert names(tmp_path / "out") == names(place)
     found = {one.column: one for one in made.findings}
     assert found["z"].evidence == "value"
@@ -70,72 +69,72 @@ def test_a_level_that_all_files_share_stays(tmp_path: Path) -> None:
     place = folders(tmp_path / "in")
     for source in (place / f"day={DAYS[0]}", str(place / f"day={DAYS[0]}" / "*" / "*.parquet")):
         out = tmp_path / f"out{len(str(source))}"
-        made = perturb_files(source, out, NOISE)
+        made = perturb(source, NOISE, to=out)
         assert names(out) == {name for name in names(place) if name.startswith(f"day={DAYS[0]}/")}
         assert "day" in made.kept_columns
     alone = place / f"day={DAYS[0]}" / "zone=41.14_-8.62" / "part.parquet"
-    perturb_files(alone, tmp_path / "alone", NOISE)
+    perturb([alone], NOISE, to=tmp_path / "alone")
     assert names(tmp_path / "alone") == {f"day={DAYS[0]}/zone=41.14_-8.62/part.parquet"}
 
 
 def test_strict_covers_keys_also_those_whose_names_say_nothing(tmp_path: Path) -> None:
     place = folders(tmp_path / "in", "day={day}/k={zone}")
     with pytest.raises(NotPrivate, match="Look at k"):
-        perturb_files(place, tmp_path / "out", NOISE, strict=True)
+        perturb(place, NOISE, to=tmp_path / "out", strict=True)
     assert not (tmp_path / "out").exists()
     assert main(["perturb", str(place), "--epsilon", "10/km", "-o", str(tmp_path / "out"), "--strict"]) != 0
     assert not (tmp_path / "out").exists()
     with pytest.raises(NotPrivate, match="zone"):
-        perturb_files(folders(tmp_path / "in2"), tmp_path / "out", NOISE, strict=True)
-    made = perturb_files(place, tmp_path / "out", NOISE, strict=True, drop="k")
+        perturb(folders(tmp_path / "in2"), NOISE, to=tmp_path / "out", strict=True)
+    made = perturb(place, NOISE, to=tmp_path / "out", strict=True, drop="k")
     assert made.rows == 240
 
 
 def test_a_key_is_looked_at_where_the_files_have_a_column_of_its_name(tmp_path: Path) -> None:
     place = folders(tmp_path / "in", "n={zone}")
     with pytest.raises(NotPrivate, match="n: it holds coordinates"):
-        perturb_files(place, tmp_path / "out", NOISE, strict=True)
-    made = perturb_files(place, tmp_path / "out", NOISE)
+        perturb(place, NOISE, to=tmp_path / "out", strict=True)
+    made = perturb(place, NOISE, to=tmp_path / "out")
     assert ("n", "coordinates") in {(one.column, one.kind) for one in made.findings}
-    perturb_files(place, tmp_path / "less", NOISE, strict=True, drop=["n"])
+    perturb(place, NOISE, to=tmp_path / "less", strict=True, drop=["n"])
     assert "41.1" not in str(names(tmp_path / "less"))
 
 
 def test_a_key_that_is_dropped_or_coarsened_is_not_in_the_output(tmp_path: Path) -> None:
     place = folders(tmp_path / "in")
-    made = perturb_files(place, tmp_path / "dropped", NOISE, drop="zone", strict=True)
+    made = perturb(place, NOISE, to=tmp_path / "dropped", drop="zone", strict=True)
     found = names(tmp_path / "dropped")
     assert not any("41." in name or "zone" in name for name in found)
     assert {name.partition("/")[0] for name in found} == {f"day={day}" for day in DAYS}
     assert len(found) == 8
     assert any("rows of one file stay together" in line for line in made.lines())
-    perturb_files(place, tmp_path / "coarse", NOISE, drop="zone", coarsen={"day": "7d"}, strict=True)
+    perturb(place, NOISE, to=tmp_path / "coarse", drop="zone", coarsen={"day": "7d"}, strict=True)
     assert {name.partition("/")[0] for name in names(tmp_path / "coarse")} == {"day=2024-05-02"}
     assert not any(day in name for name in names(tmp_path / "coarse") for day in DAYS)
     rows = sum(pq.read_metadata(path).num_rows for path in (tmp_path / "coarse").rglob("*.parquet"))
     assert rows == 240
     with pytest.raises(InvalidInput, match="cannot be coarsened"):
-        perturb_files(place, tmp_path / "bad", NOISE, coarsen={"zone": 1})
+        perturb(place, NOISE, to=tmp_path / "bad", coarsen={"zone": 1})
 
 
 def test_a_key_says_whose_rows_they_are(tmp_path: Path) -> None:
     place = folders(tmp_path / "in", "day={day}/who={who}")
-    made = perturb_files(place, tmp_path / "out", NOISE, id_column="who")
+    made = perturb(place, NOISE, to=tmp_path / "out", id="who")
     assert made.people is not None
     assert (made.people.count, made.people.most_rows) == (4, 60)
     with Ledger.open(tmp_path / "budget.db", policy="100000/km ever") as ledger:
-        perturb_files(place, tmp_path / "charged", NOISE, id_column="who", ledger=ledger)
+        perturb(place, NOISE, to=tmp_path / "charged", id="who", ledger=ledger)
         assert ledger.budget("41.14").accounts
 
 
 def test_folders_that_would_show_what_is_protected_are_refused(tmp_path: Path) -> None:
     place = folders(tmp_path / "in", "lat={who}/day={day}")
     with pytest.raises(InvalidInput, match="'lat' is protected and stands in the names of the folders"):
-        perturb_files(place, tmp_path / "out", NOISE)
+        perturb(place, NOISE, to=tmp_path / "out")
     folders(tmp_path / "mixed", "day={day}")
     folders(tmp_path / "mixed", "zone={zone}")
     with pytest.raises(InvalidInput, match="same keys in the same order"):
-        perturb_files(tmp_path / "mixed", tmp_path / "out", NOISE)
+        perturb(tmp_path / "mixed", NOISE, to=tmp_path / "out")
 
 
 def test_keys_are_written_as_folders_are_and_jobs_go_on(tmp_path: Path) -> None:
@@ -146,8 +145,8 @@ def test_keys_are_written_as_folders_are_and_jobs_go_on(tmp_path: Path) -> None:
         patched.setattr(local, "ATTEMPTS", 1)
         patched.setattr(local, "_ask", lambda *_: None)
         with pytest.raises(mdp.MetricdpError, match="resume"):
-            perturb_files(tmp_path / "in", tmp_path / "out", NOISE, yes_really=True, coarsen={"z": "1h"})
-    perturb_files(tmp_path / "in", tmp_path / "out", NOISE, yes_really=True, coarsen={"z": "1h"}, resume=True)
+            perturb(tmp_path / "in", NOISE, to=tmp_path / "out", force=True, coarsen={"z": "1h"})
+    perturb(tmp_path / "in", NOISE, to=tmp_path / "out", force=True, coarsen={"z": "1h"}, resume=True)
     assert names(tmp_path / "out") == names(tmp_path / "in")
 
 
@@ -157,11 +156,11 @@ def test_texts_in_partition_folders_have_the_keys_too(tmp_path: Path) -> None:
     for who in ("anna", "ben"):
         (tmp_path / "in" / f"person={who}").mkdir(parents=True)
         (tmp_path / "in" / f"person={who}" / "a.csv").write_text("text\ncat dog\nbird cat\n")
-    made = protect_text_files(tmp_path / "in", tmp_path / "out", mechanism, columns="text")
+    made = perturb(tmp_path / "in", mechanism, to=tmp_path / "out", columns="text")
     assert "person" in made.kept_columns
     with pytest.raises(NotPrivate, match="person"):
-        protect_text_files(tmp_path / "in", tmp_path / "strict", mechanism, columns="text", strict=True)
-    protect_text_files(tmp_path / "in", tmp_path / "dropped", mechanism, columns="text", drop="person")
+        perturb(tmp_path / "in", mechanism, to=tmp_path / "strict", columns="text", strict=True)
+    perturb(tmp_path / "in", mechanism, to=tmp_path / "dropped", columns="text", drop="person")
     assert not any("anna" in name for name in names(tmp_path / "dropped"))
 
 
@@ -173,7 +172,7 @@ def test_files_that_meet_are_numbered_in_an_order_that_nobody_can_work_out(tmp_p
     orders = []
     for attempt in range(4):
         out = tmp_path / f"out{attempt}"
-        perturb_files(tmp_path / "in", out, NOISE, yes_really=True, drop="zone")
+        perturb(tmp_path / "in", NOISE, to=out, force=True, drop="zone")
         orders.append([pq.read_table(out / f"part-{number:05d}.parquet")["n"][0].as_py() for number in range(6)])
         assert sorted(orders[-1]) == list(range(6))
     assert len({tuple(order) for order in orders}) > 1  # all the same with probability 3e-9
@@ -186,12 +185,12 @@ def test_a_job_that_goes_on_numbers_files_as_it_began(tmp_path: Path) -> None:
         north = [41.1] * 50 if number < 5 else [91.0] * 50
         pq.write_table(pa.table({"lat": north, "lon": [-8.6] * 50, "n": [number] * 50}), place / "part.parquet")
     with pytest.raises(mdp.MetricdpError, match="resume"):
-        perturb_files(tmp_path / "in", tmp_path / "out", NOISE, yes_really=True, drop="zone")
+        perturb(tmp_path / "in", NOISE, to=tmp_path / "out", force=True, drop="zone")
     (before,) = (path for path in (tmp_path / ".out.metricdp-job").rglob("ready"))
     ready = {path.name: pq.read_table(path)["n"][0].as_py() for path in before.rglob("*.parquet")}
     mended = pa.table({"lat": [41.1] * 50, "lon": [-8.6] * 50, "n": [5] * 50})
     pq.write_table(mended, tmp_path / "in" / "zone=5" / "part.parquet")
-    perturb_files(tmp_path / "in", tmp_path / "out", NOISE, yes_really=True, drop="zone", resume=True)
+    perturb(tmp_path / "in", NOISE, to=tmp_path / "out", force=True, drop="zone", resume=True)
     made = {path.name: pq.read_table(path)["n"][0].as_py() for path in (tmp_path / "out").rglob("*.parquet")}
     assert sorted(made.values()) == list(range(6))
     assert ready.items() <= made.items()
@@ -208,10 +207,10 @@ def test_a_job_that_goes_on_numbers_files_as_it_began(tmp_path: Path) -> None:
 )
 def test_names_that_are_no_keys_are_told_and_with_strict_looked_at(tmp_path: Path, pattern: str, kind: str) -> None:
     place = folders(tmp_path / "in", pattern)
-    made = perturb_files(place, tmp_path / "out", NOISE)
+    made = perturb(place, NOISE, to=tmp_path / "out")
     assert any(line.startswith("The names of files, and of folders that are no keys, leave") for line in made.lines())
     with pytest.raises(NotPrivate, match=f"names of files or folders leave as they are .*{kind}"):
-        perturb_files(place, tmp_path / "strict", NOISE, strict=True, keep="day" if "day=" in pattern else ())
+        perturb(place, NOISE, to=tmp_path / "strict", strict=True, keep="day" if "day=" in pattern else ())
     assert not (tmp_path / "strict").exists()
 
 
@@ -222,10 +221,10 @@ def test_names_of_files_that_are_those_of_persons_are_refused_with_strict(tmp_pa
         north, east = 41.0 + rng.random(40), -8.6 + rng.random(40)
         pacsv.write_csv(pa.table({"who": [who] * 40, "lat": north, "lon": east}), tmp_path / "in" / f"{who}.csv")
     with pytest.raises(NotPrivate, match="name persons"):
-        perturb_files(tmp_path / "in", tmp_path / "out", NOISE, strict=True, id_column="who")
+        perturb(tmp_path / "in", NOISE, to=tmp_path / "out", strict=True, id="who")
     for path in sorted((tmp_path / "in").iterdir()):
         path.rename(path.with_name(f"part{path.stem[0]}.csv"))
-    assert perturb_files(tmp_path / "in", tmp_path / "out", NOISE, strict=True, id_column="who").rows == 120
+    assert perturb(tmp_path / "in", NOISE, to=tmp_path / "out", strict=True, id="who").rows == 120
 
 
 def test_names_of_text_files_are_told_and_with_strict_looked_at(tmp_path: Path) -> None:
@@ -234,7 +233,7 @@ def test_names_of_text_files_are_told_and_with_strict_looked_at(tmp_path: Path) 
     (tmp_path / "in").mkdir()
     for who in ("anna", "ben"):
         (tmp_path / "in" / f"{who}@example.org.csv").write_text("text\ncat dog\nbird cat\n")
-    made = protect_text_files(tmp_path / "in", tmp_path / "out", mechanism, columns="text")
+    made = perturb(tmp_path / "in", mechanism, to=tmp_path / "out", columns="text")
     assert any("The names of files, and of folders" in line for line in made.lines())
     with pytest.raises(NotPrivate, match="name persons"):
-        protect_text_files(tmp_path / "in", tmp_path / "strict", mechanism, columns="text", strict=True)
+        perturb(tmp_path / "in", mechanism, to=tmp_path / "strict", columns="text", strict=True)

@@ -15,8 +15,7 @@ import pytest
 import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.tables import perturb_file
-from metricdp.tables.formats import Reading
+from metricdp.tables import Reading, perturb
 from tabled import ALMOST, METRES, csv_rows
 from tables.engines.hand import perturbed
 
@@ -26,9 +25,7 @@ PLACES = [(41.1496123, -8.6109456), (41.1579384, -8.6291053), (41.2512347, -8.51
 def protected(tmp_path: Path, table: pa.Table, columns: Any = None, **options: Any) -> list[dict[str, Any]]:
     pq.write_table(table, tmp_path / "in.parquet")
     mechanism = options.pop("mechanism", ALMOST)
-    perturb_file(
-        tmp_path / "in.parquet", tmp_path / "out.parquet", mechanism, columns=columns, overwrite=True, **options
-    )
+    perturb(tmp_path / "in.parquet", mechanism, to=tmp_path / "out.parquet", columns=columns, overwrite=True, **options)
     return pq.read_table(tmp_path / "out.parquet").to_pylist()
 
 
@@ -106,7 +103,7 @@ def test_whole_numbers_are_scaled_and_stay_whole(tmp_path: Path, kind: pa.DataTy
         assert abs(row["lon"] / 1e7 - lon) < METRES
     lines = ["lat,lon", *(f"{lat},{lon}" for lat, lon in zip(*stored, strict=True))]
     (tmp_path / "in.csv").write_text("\n".join(lines) + "\n")
-    perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", ALMOST, reading=Reading(scale=1e-7))
+    perturb(tmp_path / "in.csv", ALMOST, to=tmp_path / "out.csv", reading=Reading(scale=1e-7))
     for row, (lat, _) in zip(csv_rows((tmp_path / "out.csv").read_bytes()), PLACES, strict=True):
         assert abs(int(row["lat"]) / 1e7 - lat) < METRES
 
@@ -136,7 +133,7 @@ def test_projected_coordinates_come_back_projected(tmp_path: Path) -> None:
     flat = [mercator(*place) for place in PLACES]
     table = pa.table({"x": [x for x, _ in flat], "y": [y for _, y in flat]})
     pq.write_table(table, tmp_path / "in.parquet")
-    summary = perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", ALMOST, reading=Reading(crs="EPSG:3857"))
+    summary = perturb(tmp_path / "in.parquet", ALMOST, to=tmp_path / "out.parquet", reading=Reading(crs="EPSG:3857"))
     for row, (x, y) in zip(pq.read_table(tmp_path / "out.parquet").to_pylist(), flat, strict=True):
         assert 0 < math.hypot(row["x"] - x, row["y"] - y) < 20
     assert any("kilometres on the Earth, not about lengths in the projection" in line for line in summary.lines())
@@ -150,10 +147,8 @@ def test_the_law_of_a_projected_table_is_the_law_on_the_earth(tmp_path: Path) ->
     """The mean distance of reports, measured on the Earth after going back, is 2 / epsilon as on the sphere."""
     x, y = mercator(*PLACES[0])
     pq.write_table(pa.table({"x": [x] * 4000, "y": [y] * 4000}), tmp_path / "in.parquet")
-    perturb_file(
-        tmp_path / "in.parquet", tmp_path / "out.parquet", mdp.laplace(mdp.Haversine(), 10.0),
-        reading=Reading(crs="EPSG:3857"), yes_really=True,
-    )  # fmt: skip
+    noise = mdp.laplace(mdp.Haversine(), 10.0)
+    perturb(tmp_path / "in.parquet", noise, to=tmp_path / "out.parquet", crs="EPSG:3857", force=True)
     made = pq.read_table(tmp_path / "out.parquet")
     east = np.degrees(np.asarray(made["x"]) / 6378137.0)
     north = np.degrees(2 * np.arctan(np.exp(np.asarray(made["y"]) / 6378137.0)) - np.pi / 2)
@@ -209,7 +204,7 @@ def test_points_of_a_geoparquet_file_without_what_else_tells_them(tmp_path: Path
     import shapely
 
     geo_file(tmp_path / "in.parquet")
-    summary = perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", ALMOST)
+    summary = perturb(tmp_path / "in.parquet", ALMOST, to=tmp_path / "out.parquet")
     table = pq.read_table(tmp_path / "out.parquet")
     assert table.schema.names == ["id", "geometry"]  # the bounding box of a point is the point
     shapes = shapely.from_wkb(table["geometry"].to_pylist())
@@ -220,7 +215,7 @@ def test_points_of_a_geoparquet_file_without_what_else_tells_them(tmp_path: Path
     notes = json.loads(table.schema.metadata[b"geo"])
     assert notes["columns"]["geometry"] == {"encoding": "WKB", "geometry_types": ["Point"]}
     assert any("Left out: bbox" in line for line in summary.lines())
-    perturb_file(tmp_path / "in.parquet", tmp_path / "out.csv", ALMOST)
+    perturb(tmp_path / "in.parquet", ALMOST, to=tmp_path / "out.csv")
     rows = csv_rows((tmp_path / "out.csv").read_bytes())
     assert list(rows[0]) == ["id", "lat", "lon"]
     assert abs(float(rows[0]["lat"]) - PLACES[0][0]) < METRES
@@ -231,7 +226,7 @@ def test_a_geoparquet_file_in_a_projection_says_so_itself(tmp_path: Path) -> Non
     import shapely
 
     geo_file(tmp_path / "in.parquet", pyproj.CRS.from_user_input("EPSG:25832").to_json_dict())
-    perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", ALMOST)
+    perturb(tmp_path / "in.parquet", ALMOST, to=tmp_path / "out.parquet")
     table = pq.read_table(tmp_path / "out.parquet")
     (point,) = shapely.from_wkb(table["geometry"].to_pylist())
     assert 0 < math.hypot(point.x - 565000, point.y - 5930000) < 20
@@ -251,8 +246,8 @@ def test_other_shapes_and_broken_bytes_are_bad_rows(tmp_path: Path) -> None:
 def test_columns_that_share_a_name_are_numbered(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("lat,lon,note,lat,lon,note\n41.1,-8.1,a,41.5,-8.5,b\n")
     with pytest.raises(InvalidInput, match=r"there are 2 columns 'lat': name one as 'lat#1' or 'lat#2'"):
-        perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", ALMOST, columns=["lat", "lon"])
-    perturb_file(tmp_path / "in.csv", tmp_path / "out.csv", ALMOST, columns=["lat#2", "lon#2"])
+        perturb(tmp_path / "in.csv", ALMOST, to=tmp_path / "out.csv", columns=["lat", "lon"])
+    perturb(tmp_path / "in.csv", ALMOST, to=tmp_path / "out.csv", columns=["lat#2", "lon#2"])
     names, row = (tmp_path / "out.csv").read_text().splitlines()
     assert names == "lat,lon,note,lat,lon,note"
     cells = row.split(",")

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.tables import perturb_file
-from metricdp.tables.formats import Reading
+from metricdp.tables import Reading, perturb
 
 pyproj = pytest.importorskip("pyproj")
 shapely = pytest.importorskip("shapely")
@@ -40,7 +39,7 @@ def geoparquet(path, code):
 def test_a_geoparquet_file_keeps_its_system_and_loses_its_bounds(tmp_path, code):
     source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
     truth = geoparquet(source, code)
-    perturb_file(source, target, mdp.laplace(mdp.Haversine(), 1000.0))
+    perturb(source, mdp.laplace(mdp.Haversine(), 1000.0), to=target)
     made = pq.read_table(target)
     entry = json.loads(made.schema.metadata[b"geo"])["columns"]["geometry"]
     assert "bbox" not in entry
@@ -65,7 +64,7 @@ def test_a_geoparquet_file_whose_system_nobody_knows_says_so_again(tmp_path):
     geo = json.loads(table.schema.metadata[b"geo"])
     geo["columns"]["geometry"]["crs"] = None
     pq.write_table(table.replace_schema_metadata({"geo": json.dumps(geo)}), source)
-    perturb_file(source, target, mdp.laplace(mdp.Haversine(), 1000.0))
+    perturb(source, mdp.laplace(mdp.Haversine(), 1000.0), to=target)
     entry = json.loads(pq.read_table(target).schema.metadata[b"geo"])["columns"]["geometry"]
     assert "crs" in entry
     assert entry["crs"] is None
@@ -90,8 +89,8 @@ def test_a_geojson_file_states_the_system_of_its_reports(tmp_path, name, code):
     noise = mdp.laplace(mdp.Haversine(), 1000.0)
     if code is not None:
         with pytest.raises(mdp.errors.InvalidInput, match=f"say --crs {code}"):
-            perturb_file(source, target, noise)
-    perturb_file(source, target, noise, reading=Reading(crs=code))
+            perturb(source, noise, to=target)
+    perturb(source, noise, to=target, reading=Reading(crs=code))
     made = json.loads(target.read_text())
     assert made.get("crs") == (None if code else system.get("crs"))  # GeoJSON is in longitude and latitude
     found = np.array([feature["geometry"]["coordinates"] for feature in made["features"]])
@@ -108,7 +107,7 @@ def test_columns_of_a_geojson_file_are_named_after_what_they_hold(tmp_path, code
         for n, place in enumerate(truth.tolist())
     ]
     source.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
-    perturb_file(source, target, mdp.laplace(mdp.Haversine(), 1000.0), reading=Reading(crs=code))
+    perturb(source, mdp.laplace(mdp.Haversine(), 1000.0), to=target, reading=Reading(crs=code))
     with target.open() as lines:
         rows = list(csv.DictReader(lines))
     found = np.array([[float(row[name]) for name in names] for row in rows])

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.tables import perturb_file, task_for
+from metricdp.tables import perturb, task_for
 from metricdp.tables.checks import findings_in
 from metricdp.tables.leaks import Secret, kind_by_name, look, sample_rows
 from metricdp.tables.task import Request
@@ -274,13 +274,13 @@ def test_names_are_read_word_by_word(names: str, kind: str | None) -> None:
 
 
 def test_strict_refuses_and_kept_or_coarsened_columns_pass() -> None:
-    from metricdp.tables.care import Care
+    from metricdp.tables import Disclosure
 
     lat, lon, _ = trips()
     table = pa.table({"lat": lat, "lon": lon, "copy": lat, "t": pa.array(np.arange(ROWS) * 61, pa.timestamp("s"))})
 
     def look(**asked: object) -> tuple[object, ...]:
-        return findings_in(table, Request(EARTH, care=Care.of(strict=True, **asked)).task(table.schema.names))
+        return findings_in(table, Request(EARTH, care=Disclosure(strict=True, **asked)).task(table.schema.names))
 
     with pytest.raises(NotPrivate, match=r"copy.*--drop copy --coarsen t=1h") as error:
         look()
@@ -320,9 +320,9 @@ def test_a_leak_is_found_wherever_in_the_table_it_begins_and_in_whatever_order_t
         mdp.perturb(table, EARTH, strict=True)
     pq.write_table(table, tmp_path / "in.parquet")
     with pytest.raises(NotPrivate, match="Look at c"):
-        perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH, strict=True)
+        perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet", strict=True)
     assert not (tmp_path / "out.parquet").exists()
-    made = perturb_file(tmp_path / "in.parquet", tmp_path / "out.parquet", EARTH)
+    made = perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet")
     assert {one.column for one in made.findings} == {"c", "e"}
     assert "20,000 rows spread over all 116,000" in "".join(made.lines())
 

@@ -14,8 +14,9 @@ from metricdp.files import check_target, holding, replacing
 from metricdp.randomness import Randomness
 from metricdp.tables.charging import charge_new, grant, kept_elsewhere
 from metricdp.tables.checks import log_findings
-from metricdp.tables.engines.base import Engine, Target, refuse_parts, refuse_persons
+from metricdp.tables.engines.base import Engine, refuse_parts, refuse_persons
 from metricdp.tables.formats import BATCH_ROWS, MEASURED_ROWS, Storage, batch_rows
+from metricdp.tables.options import Target
 from metricdp.tables.people import Allotment, PeopleCounter, spending_by, spending_in
 from metricdp.tables.pump import pump
 from metricdp.tables.sources import Outlet
@@ -72,14 +73,14 @@ def _place(source: Any, target: Target) -> str:
     from pyarrow import dataset
 
     if not isinstance(source, dataset.Dataset | pa.RecordBatchReader):
-        raise InvalidInput(f"`frame` must be a table, a data set or a reader of batches, got {type(source).__name__}.")
+        raise InvalidInput(f"`source` must be a table, a data set or a reader of batches, got {type(source).__name__}.")
     if target is None:
         raise InvalidInput(
             f"a {type(source).__name__} may be longer than memory: name a Parquet file for the reports, "
-            'target="protected.parquet".'
+            'to="protected.parquet".'
         )
     if not str(target).endswith((".parquet", ".pq")):
-        raise InvalidInput(f"`target` must be a Parquet file, named .parquet, got {str(target)!r}.")
+        raise InvalidInput(f"`to` must be a Parquet file, named .parquet, got {str(target)!r}.")
     check_target(target)
     for file in getattr(source, "files", ()):
         check_target(target, source=file)
@@ -105,7 +106,7 @@ def _refuse_once(request: Request) -> None:
     refuse_persons(what.rstrip(","), request)
     refuse_parts(what, request)
     if request.charging is not None and request.charging.job is not None:
-        raise InvalidInput(f"{what} cannot be repeated: leave `job` away.")
+        raise InvalidInput(f"{what} cannot be repeated: leave `name` away.")
 
 
 def _spending(source: Any, request: Request, task: Task) -> Spending | None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
 from metricdp.tables.jobs.plan import Job
+from metricdp.tables.options import Target
 from metricdp.tables.pump import Tell
 from metricdp.tables.task import Request
 from metricdp.tables.text_task import TextRequest
 
-Target = str | os.PathLike[str] | None
+FOR_TEXTS = (
+    "{word} is for rows of numbers or single words: for texts, `mdp.text.Rules` say what becomes of every word, and "
+    "what a text may cost."
+)
 
 
 class Run(Protocol):
@@ -45,7 +48,7 @@ class Engine:
     """A table engine, declared once, in its own file.
 
     Attributes:
-        name: `perturb_files(..., engine=name)` and `metricdp perturb --engine name`, where it runs jobs.
+        name: `mdp.perturb(files, ..., engine=name)` and `metricdp perturb --engine name`, where it runs jobs.
         about: One line for people.
         run: How it runs the partitions of a job over files; None where it does not.
         packages: The packages whose tables it takes: `mdp.perturb` hands them over.
@@ -67,7 +70,7 @@ def refuse_target(table: Any, target: Target) -> None:
     """Refuse a place to write to for a table that comes back as it is."""
     if target is not None:
         raise InvalidInput(
-            f"`target` is for Spark frames and Arrow data sets; a {type(table).__name__} comes back as it is, in "
+            f"`to` is for files, Spark frames and Arrow data sets; a {type(table).__name__} comes back as it is, in "
             "memory."
         )
 
@@ -87,16 +90,6 @@ def refuse_parts(what: str, request: Request) -> None:
         raise InvalidInput(
             f"{what} is charged whole or not at all: which rows of a person come first is not known before the first "
             "is drawn. Leave refused='report' away."
-        )
-
-
-def refuse_for_texts(asked: Mapping[str, Any]) -> None:
-    """Refuse options of rows for texts, whose rules say what becomes of words and what a text may cost."""
-    given = [name for name, value in asked.items() if value]
-    if given:
-        raise InvalidInput(
-            f"`{given[0]}` is for rows of numbers or single words: for texts, `mdp.text.Rules` say what becomes of "
-            "every word, and what a text may cost."
         )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from inspect import Parameter, Signature
 from typing import Any, TypeVar
 
@@ -15,19 +16,18 @@ import pyarrow as pa
 from metricdp import wording
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
-from metricdp.randomness import Randomness
 from metricdp.tables.applying import AnyTask, fields_of
-from metricdp.tables.care import Care
-from metricdp.tables.charging import Books, Charging, charge_new, grant, kept_elsewhere, open_books
+from metricdp.tables.charging import charge_new, grant, kept_elsewhere, requested
 from metricdp.tables.checks import first_look, judge_first, log_findings
-from metricdp.tables.engines.base import Engine, Target, refuse_for_texts
+from metricdp.tables.engines.base import FOR_TEXTS, Engine, refuse_rng
 from metricdp.tables.engines.functions import register, register_texts
 from metricdp.tables.kernel import whole
 from metricdp.tables.leaks import SAMPLED
+from metricdp.tables.options import Call, Charging, Disclosure, OnError
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
-from metricdp.tables.persons import PerPerson, Spread, Which, per_person
+from metricdp.tables.persons import PerPerson
 from metricdp.tables.spending import Spending
-from metricdp.tables.task import OnError, Request, Task, usual_names
+from metricdp.tables.task import Request, Task, usual_names
 from metricdp.tables.text_pump import look_beside
 from metricdp.tables.text_task import TextRequest, TextTask
 from metricdp.tables.trim import Step, Trim, coarser
@@ -39,63 +39,61 @@ FIRST_TEXTS = 2_000  # rows with texts that are looked at before anything is dra
 T = TypeVar("T")
 
 
-def duckdb_table(
-    connection: Any,
-    query: str,
-    target: str,
-    mechanism: Mechanism | TextMechanism,
-    *,
-    columns: Sequence[str] | str | None = None,
-    snap: float = 0.0,
-    on_error: OnError = "fail",
-    show_values: bool = False,
-    id: str | None = None,
-    budget: float | str | None = None,
-    spread: Spread | None = None,
-    at_most: int | None = None,
-    which: Which = "first",
-    ledger: Books = None,
-    drop: Sequence[str] | str = (),
-    coarsen: Mapping[str, Any] | None = None,
-    keep: Sequence[str] | str = (),
-    strict: bool = False,
-    yes_really: bool = False,
-) -> Any:
-    """Create the table `target` from a query, with the columns of the secret replaced by reports; return its relation.
+def table_from(source: tuple[Any, Any], call: Call) -> Any:
+    """Create the table `to` from a query, with the columns of the secret replaced by reports; return its relation.
 
     The query runs once, inside DuckDB: every other column stays in the database untouched, rows keep the order of the
     query, and after an error there is no table. This is the way to protect tables in DuckDB; a view over
     `duckdb_function` would draw again whenever it is read.
-
-    Args:
-        connection: An open DuckDB connection.
-        query: What is protected, such as "SELECT * FROM 'points.parquet'" or "FROM points".
-        target: The name of the new table.
-        mechanism: What is applied to every row, or to every text of the columns (`mdp.text.TextMechanism`).
-        columns: The columns that hold the secret; defaults as in `mdp.perturb`.
-        snap: As in `mdp.perturb`.
-        on_error: As in `mdp.perturb`. NULL is no legal secret.
-        show_values: As in `mdp.perturb`.
-        id, budget, spread, at_most, which: As in `mdp.perturb`; the query's result is put into a temporary table first.
-        ledger: As in `mdp.perturb`: everybody is charged when the reports are ready and before the table is there. A
-            job that is repeated finds its table and leaves it as it is.
-        drop, coarsen, keep, strict, yes_really: As in `mdp.perturb`; whole columns only, none inside a struct.
     """
     engine = import_extra("duckdb", "duckdb")
-    care = Care.of(drop=drop, coarsen=coarsen, keep=keep, strict=strict, yes_really=yes_really)
-    if isinstance(mechanism, TextMechanism):
-        refuse_for_texts(
-            {
-                "snap": snap, "on_error": on_error != "fail", "show_values": show_values, "id": id, "budget": budget,
-                "spread": spread, "at_most": at_most, "ledger": ledger, "yes_really": yes_really,
-            }
-        )  # fmt: skip
-        return _made(engine, connection, (query, target), TextRequest(mechanism, columns, care))
-    promise = mechanism.guarantee
-    persons = per_person(id, budget, spread, at_most, which=which, promise=promise)
-    with open_books(ledger, persons, None, mechanism=mechanism) as charging:
-        request = Request(mechanism, columns, snap, on_error, show_values, care, persons=persons, charging=charging)
-        return _made(engine, connection, (query, target), request)
+    connection, query = source
+    if not isinstance(call.to, str):
+        raise InvalidInput(
+            "a DuckDB relation is a recipe: every time it is evaluated it would draw new noise. Name the table that is "
+            'made of it: mdp.perturb((connection, "FROM points"), mechanism, to="protected").'
+        )
+    refuse_rng("DuckDB", call.rng)
+    with _queried(connection, query) as text:
+        if isinstance(call.mechanism, TextMechanism):
+            request = TextRequest(call.mechanism, call.columns, call.disclosure)
+            return _made(engine, connection, (text, call.to), request)
+        with requested(call) as rows:
+            return _made(engine, connection, (text, call.to), rows)
+
+
+def pair_of(source: Any) -> tuple[Any, Any] | None:
+    """Return the connection and the query or relation that a source names; None where it is nothing of DuckDB's."""
+    if _is_of_duckdb(source):
+        return import_extra("duckdb", "duckdb").default_connection(), source
+    pair = isinstance(source, tuple) and len(source) == 2 and _is_of_duckdb(source[0])
+    return source if pair else None
+
+
+def _is_of_duckdb(thing: Any) -> bool:
+    return type(thing).__module__.partition(".")[0] in ENGINE.packages
+
+
+@contextmanager
+def _queried(connection: Any, query: Any) -> Iterator[str]:
+    """Return the query of a relation, which is a view of its connection as long as it is needed."""
+    if isinstance(query, str):
+        yield query
+        return
+    if not hasattr(query, "create_view"):
+        raise InvalidInput(f"DuckDB protects a relation or a query, got {type(query).__name__}.")
+    name = f"metricdp_{secrets.token_hex(6)}"
+    query.create_view(name)
+    try:
+        there = connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [name]).fetchone()[0]
+        if not there:
+            raise InvalidInput(
+                "this relation is of another connection: name it too, "
+                'mdp.perturb((connection, relation), mechanism, to="protected").'
+            )
+        yield f"FROM {name}"
+    finally:
+        query.query(name, f"DROP VIEW {name}")
 
 
 def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request | TextRequest) -> Any:
@@ -227,7 +225,7 @@ def _allotted(
     return portion.tasks, spending
 
 
-def _refuse_inside(names: Sequence[str], care: Care) -> None:
+def _refuse_inside(names: Sequence[str], care: Disclosure) -> None:
     inside = [name for name in care.trim.touched if name not in names]
     if inside:
         raise InvalidInput(f"in DuckDB whole columns are dropped and coarsened; take {inside[0]!r} out in the query.")
@@ -273,12 +271,13 @@ def duckdb_function(
     row even where the arguments are constants. NULL is refused, or gives NULL with on_error="null". With a
     `mdp.text.TextMechanism` it takes one text and gives it protected, and NULL for NULL.
 
-    Every evaluation draws anew and spends the epsilon again: write its result to a table once (`duckdb_table` does),
-    never a view.
+    Every evaluation draws anew and spends the epsilon again: write its result to a table once (`mdp.perturb`
+    does), never a view.
     """
     engine = import_extra("duckdb", "duckdb")
     if isinstance(mechanism, TextMechanism):
-        refuse_for_texts({"snap": snap, "on_error": on_error != "fail"})
+        if snap or on_error != "fail":
+            raise InvalidInput(FOR_TEXTS.format(word="`snap`" if snap else "`on_error`"))
         register_texts(engine, connection, name, TextTask(mechanism, ("text",)))
         return
     if on_error == "drop":
@@ -289,23 +288,13 @@ def duckdb_function(
     register(engine, connection, name, task, kinds)
 
 
-def refuse_relation(relation: Any, request: Request | TextRequest, /, *, target: Target, rng: Randomness) -> Any:
-    """Say how a DuckDB relation is protected: as a table that is made once."""
-    raise InvalidInput(
-        "a DuckDB relation is a recipe: every time it is evaluated it would draw new noise. Make a table of it: "
-        'mdp.duckdb_table(connection, "FROM points", "protected", mechanism).'
-    )
-
-
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
 ENGINE = Engine(
     "duckdb",
-    "tables in DuckDB, made once from a query with mdp.duckdb_table",
+    "tables in DuckDB, made once from a query or a relation",
     packages=("duckdb", "_duckdb"),
-    perturb=refuse_relation,
-    texts=refuse_relation,
     extra="duckdb",
 )

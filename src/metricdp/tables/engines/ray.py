@@ -23,11 +23,12 @@ from metricdp.tables.applying import applied_to_table
 from metricdp.tables.charging import charge_new, grant, kept_elsewhere
 from metricdp.tables.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Draws
-from metricdp.tables.engines.base import Engine, Target, refuse_for_workers, refuse_rng, refuse_target
+from metricdp.tables.engines.base import Engine, refuse_for_workers, refuse_rng, refuse_target
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.jobs.travel import Packed, is_ours, packed, retold, unpacked
+from metricdp.tables.options import Target
 from metricdp.tables.people import PeopleCounter, spending_by
 from metricdp.tables.pump import Tell
 from metricdp.tables.spending import Spending

@@ -26,12 +26,13 @@ from metricdp.tables.applying import AnyTask, applied_to_batches, fields_of
 from metricdp.tables.charging import charge_new, grant, kept_elsewhere
 from metricdp.tables.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Keyed
-from metricdp.tables.engines.base import Engine, Target, refuse_for_workers, refuse_rng
+from metricdp.tables.engines.base import Engine, refuse_for_workers, refuse_rng
 from metricdp.tables.jobs.folder import records_of
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.jobs.travel import Packed, bare, is_ours, packed, retold, told, unpacked
+from metricdp.tables.options import Target
 from metricdp.tables.people import CHANGED, PeopleCounter, spending_by
 from metricdp.tables.pump import Tell
 from metricdp.tables.task import Request, Task
@@ -65,7 +66,7 @@ def _place(frame: Any, target: Target) -> str:
     if target is None:
         raise InvalidInput(
             f"a Spark {type(frame).__name__} is a recipe: every time it is evaluated it would draw new noise, and two "
-            'draws cost twice the budget. Name a folder, target="protected", where the reports are written once.'
+            'draws cost twice the budget. Name a folder, to="protected", where the reports are written once.'
         )
     if type(frame).__module__.startswith("pyspark.sql.connect"):
         raise InvalidInput(

@@ -2,7 +2,6 @@
 
 from metricdp.tables.formats import arrow, csv, duckdb, geojson, geoparquet, jsonlines, lines, matrices, parquet, sqlite
 from metricdp.tables.formats.base import (
-    AS_IT_IS,
     BATCH_ROWS,
     FORMATS,
     MEASURED_ROWS,
@@ -11,7 +10,6 @@ from metricdp.tables.formats.base import (
     Format,
     Location,
     Reader,
-    Reading,
     Storage,
     Writer,
     batch_rows,
@@ -45,7 +43,6 @@ for _format in (matrices.NPY, matrices.NPZ, matrices.SAFETENSORS):
     FORMATS.declare(_format)
 
 __all__ = [
-    "AS_IT_IS",
     "BATCH_ROWS",
     "FORMATS",
     "INPUT_FILE",
@@ -58,7 +55,6 @@ __all__ = [
     "Location",
     "ParquetReader",
     "Reader",
-    "Reading",
     "Storage",
     "Writer",
     "batch_rows",

@@ -8,7 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from metricdp.tables.compact import compact, plain_values
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage, batch_rows
+from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows
+from metricdp.tables.options import Reading
 
 FILE, STREAM = b"ARROW1", b"\xff\xff\xff\xff"
 

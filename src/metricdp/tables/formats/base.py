@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 import pyarrow as pa
 
 from metricdp.catalogue import Catalogue, loaded
+from metricdp.tables.options import Reading
 
 Packing = Literal["", "gzip", "zstd"]
 PACKINGS: dict[str, Packing] = {".gz": "gzip", ".zst": "zstd"}
@@ -21,32 +22,6 @@ MEASURED_ROWS = 64  # at the beginning of a table whose rows nobody knows the si
 def batch_rows(row_bytes: float, most: int) -> int:
     """Return how many rows of such a size are read at once: one at least, however long it is."""
     return min(most, max(1, int(BATCH_BYTES / max(1.0, row_bytes))))
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a caller says about a table that cannot be told from the file; nothing unless asked for.
-
-    Attributes:
-        scale: What a stored number is multiplied with, such as 1e-7 for degrees kept as whole numbers.
-        crs: The projected coordinates that the two columns hold, east first, such as EPSG:25832.
-        separator: What stands between the cells of a CSV file, where it is not found out by itself.
-        decimal: Whether numbers in text are written with a point or a comma, where that is not found out by itself.
-        source_format: The format of the table that is read, where its name does not say it.
-        target_format: The format of the table that is written, where its name does not say it.
-        block_bytes: How much of a CSV file is read at once; a row has to fit into it.
-    """
-
-    scale: float = 1.0
-    crs: str | None = None
-    separator: str | None = None
-    decimal: Literal["point", "comma"] | None = None
-    source_format: str | None = None
-    target_format: str | None = None
-    block_bytes: int = 4 << 20
-
-
-AS_IT_IS = Reading()
 
 
 @dataclass(frozen=True)

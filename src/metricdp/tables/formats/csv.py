@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats.base import Format, Location, Reading, Storage
+from metricdp.tables.formats.base import Format, Location, Storage
 from metricdp.tables.formats.dialect import HEAD_BYTES, MARK, USUAL, dialect_of
 from metricdp.tables.formats.packing import opened_bytes, packed_output
 from metricdp.tables.formats.plain import as_text
 from metricdp.tables.formats.reading import reading
+from metricdp.tables.options import Reading
 from metricdp.tables.task import reads_as_number
 
 CSV_BLOCK_BYTES = 4 << 20

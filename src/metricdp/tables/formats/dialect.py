@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats.base import Reading
+from metricdp.tables.options import Reading
 
 HEAD_BYTES = 1 << 18
 USUAL, RARE = (",", ";", "\t", "|"), ("~", "^", "\x1f", "\x01", ":", " ")

@@ -18,8 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput, OutputProblem, import_extra
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage, batch_rows
+from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows
 from metricdp.tables.formats.databases import chosen_table, quoted
+from metricdp.tables.options import Reading
 
 CLOSED = {
     "enable_external_access": False,

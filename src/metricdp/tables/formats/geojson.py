@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats.base import Format, Location, Reading, Storage
+from metricdp.tables.formats.base import Format, Location, Storage
 from metricdp.tables.formats.geometry import in_degrees
 from metricdp.tables.formats.jsonlines import COLLECTION, is_object, rows_of, typed
 from metricdp.tables.formats.packing import opened_bytes, packed_output
 from metricdp.tables.formats.plain import jsonable
+from metricdp.tables.options import Reading
 
 PIECE_BYTES = 1 << 20
 HEAD_BYTES = 1 << 16

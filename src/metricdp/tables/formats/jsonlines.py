@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage
+from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage
 from metricdp.tables.formats.packing import blocks, packed_output
 from metricdp.tables.formats.plain import jsonable
 from metricdp.tables.formats.reading import harmless_reason
+from metricdp.tables.options import Reading
 
 BLOCK_BYTES = 8 << 20
 MOST_NESTED = 64  # levels; Arrow reads every level inside the one before, and thousands end the process

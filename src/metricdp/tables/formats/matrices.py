@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Reading, Storage, batch_rows
+from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows
+from metricdp.tables.options import Reading
 from metricdp.tables.vectors import holds_vectors
 
 NUMPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from metricdp.tables.formats.base import AS_IT_IS, FORMATS, FileReader, Location, Reading, Storage, Writer
+from metricdp.tables.formats.base import FORMATS, FileReader, Location, Storage, Writer
 from metricdp.tables.formats.reading import reading
 from metricdp.tables.marks import SIMULATED_COLUMN, is_marked
+from metricdp.tables.options import AS_IT_IS, Reading
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from metricdp.tables.formats.base import BATCH_ROWS, MEASURED_ROWS, Format, Location, Reading, Storage, batch_rows
+from metricdp.tables.formats.base import BATCH_ROWS, MEASURED_ROWS, Format, Location, Storage, batch_rows
+from metricdp.tables.options import Reading
 
 LARGE_CHUNK = 1 << 26  # bytes of one column in one row group, beyond which they are not read at once
 BUFFER = 1 << 20

@@ -15,9 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.tables.formats.base import Format, Location, Reading, Storage, batch_rows
+from metricdp.tables.formats.base import Format, Location, Storage, batch_rows
 from metricdp.tables.formats.databases import chosen_table, quoted, same_table
 from metricdp.tables.formats.plain import as_text
+from metricdp.tables.options import Reading
 
 MAGIC = b"SQLite format 3\x00"
 FETCHED = 20_000  # rows at a time, since they come as objects

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,11 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.mechanisms.product import parts_of
 from metricdp.tables.applying import AnyTask
-from metricdp.tables.care import care_from
-from metricdp.tables.formats import AS_IT_IS, Reading, located
+from metricdp.tables.formats import located
 from metricdp.tables.jobs.keys import key_values
+from metricdp.tables.options import AS_IT_IS, OnError, Reading, disclosure_from, names_of
 from metricdp.tables.sources import OpenTable, open_table
-from metricdp.tables.task import OnError, Request, is_geographic, names_of
+from metricdp.tables.task import Request, is_geographic
 from metricdp.tables.text_task import TextTask
 from metricdp.text import TextMechanism
 from metricdp.text.rules import rules_from
@@ -55,7 +55,7 @@ class Parcel:
     def applied(self) -> str:
         """A digest of everything that shapes a report: keyed noise is bound to it."""
         digest = hashlib.sha256(hashlib.sha256(self.file).digest())
-        reports = [self.columns, self.snap, self.on_error, self.accuracy, self.asked, asdict(self.reading)]
+        reports = [self.columns, self.snap, self.on_error, self.accuracy, self.asked, self.reading.entry()]
         digest.update(json.dumps(reports).encode())
         digest.update(self.care.encode())
         if self.rules:
@@ -67,17 +67,14 @@ class Parcel:
     def task(self, names: Sequence[str], reads: str = "number") -> AnyTask:
         """Return the task for a table with these columns."""
         if self.rules:
-            return TextTask(_opened_texts(self.file, self.rules), self.columns, care_from(self.care))
-        mechanism = _opened(self.file)
-        request = Request(
-            mechanism, self.columns, self.snap, self.on_error, care=care_from(self.care), accuracy=self.accuracy,
-            reads=reads,
-        )  # fmt: skip
+            return TextTask(_opened_texts(self.file, self.rules), self.columns, disclosure_from(self.care))
+        care = replace(disclosure_from(self.care), accuracy_column=self.accuracy)
+        request = Request(_opened(self.file), self.columns, self.snap, self.on_error, care=care, reads=reads)
         return request.task(names)
 
     def opened(self, path: Path, groups: Sequence[int] = ()) -> AbstractContextManager[OpenTable]:
         """Open a file of the job."""
-        location = replace(located(path, self.reading.source_format), keys=key_values(path, self.keys))
+        location = replace(located(path, self.reading.format), keys=key_values(path, self.keys))
         rows = not self.rules
         geographic = rows and is_geographic(_opened(self.file).inputs)
         return open_table(

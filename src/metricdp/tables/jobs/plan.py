@@ -15,11 +15,10 @@ from typing import Any
 
 from metricdp.errors import InvalidInput
 from metricdp.files import beside, existing_file
-from metricdp.tables.care import care_from
-from metricdp.tables.formats import FORMATS, PACKINGS, ParquetReader, Reading
+from metricdp.tables.formats import FORMATS, PACKINGS, ParquetReader
 from metricdp.tables.jobs.keys import released_places
 from metricdp.tables.jobs.parcel import Parcel
-from metricdp.tables.task import OnError
+from metricdp.tables.options import OnError, Reading, disclosure_from, reading_from
 from metricdp.tables.text_task import TextTask, check_columns
 
 VERSION = 3
@@ -85,7 +84,7 @@ class Job:
         """Return the job as plain values, for its file; where the file lies is not among them."""
         fields = asdict(self)
         del fields["folder"]
-        return {"version": VERSION, **fields}
+        return {"version": VERSION, **fields, "reading": self.reading.entry()}
 
 
 def job_from(entry: dict[str, Any], folder: Path) -> Job:
@@ -102,7 +101,7 @@ def job_from(entry: dict[str, Any], folder: Path) -> Job:
         folder=str(folder), sources=sources, partitions=parts, columns=columns,
         accuracy=tuple(entry.pop("accuracy", ())), keys=tuple(entry.pop("keys", ())),
         asked=None if asked is None else tuple(asked),
-        reading=Reading(**entry.pop("reading")), **entry,
+        reading=reading_from(entry.pop("reading")), **entry,
     )  # fmt: skip
 
 
@@ -146,7 +145,7 @@ def _once(paths: list[Path]) -> list[Path]:
 def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool, order_key: str) -> Job:
     """Cut the files into partitions and check every file's columns; `target` is the real place of the output."""
     sources, partitions = [], []
-    places = released_places(paths, parcel.keys, care_from(parcel.care).trim, order_key)
+    places = released_places(paths, parcel.keys, disclosure_from(parcel.care).trim, order_key)
     for number, (path, place) in enumerate(zip(paths, places, strict=True)):
         found, name = path.stat(), os.path.abspath(path)
         sources.append(Source(name, found.st_size, found.st_mtime_ns))

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats import Reading
 from metricdp.tables.formats.geometry import in_degrees
 from metricdp.tables.layouts.base import Layout, Stage, empty
 from metricdp.tables.layouts.names import numbered
@@ -19,6 +18,7 @@ from metricdp.tables.layouts.nested import Fields, Items
 from metricdp.tables.layouts.numbers import Numbers, is_whole
 from metricdp.tables.layouts.points import Geometry, Points, geometry_in
 from metricdp.tables.layouts.projected import projection
+from metricdp.tables.options import Reading
 from metricdp.tables.patterns import expanded
 from metricdp.tables.task import LATITUDES, LONGITUDES, there_are
 from metricdp.tables.values import is_text, numbers_of

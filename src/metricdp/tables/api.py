@@ -1,0 +1,228 @@
+"""One function for every kind of table: in memory, on disk, or with an engine; and the functions that it replaces."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any, TypeVar, Unpack, overload
+
+import pyarrow as pa
+
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import Mechanism
+from metricdp.randomness import Randomness
+from metricdp.tables.charging import requested
+from metricdp.tables.engines import Engine, engine_of
+from metricdp.tables.engines.base import FOR_TEXTS, refuse_target
+from metricdp.tables.engines.duckdb import pair_of, table_from
+from metricdp.tables.file import perturb_file as file_of_rows
+from metricdp.tables.frames import perturb_frame, protect_frame_texts
+from metricdp.tables.many import Files
+from metricdp.tables.many import perturb_files as job_of_rows
+from metricdp.tables.options import (
+    WORDS,
+    Call,
+    Disclosure,
+    Job,
+    Names,
+    People,
+    PerturbOptions,
+    Reading,
+    Target,
+    call_of,
+)
+from metricdp.tables.summary import Summary
+from metricdp.tables.text_files import protect_text_files as job_of_texts
+from metricdp.tables.text_task import TextRequest
+from metricdp.tables.texts import TextSummary
+from metricdp.tables.texts import protect_text_file as file_of_texts
+from metricdp.text import TextMechanism
+
+Frame = TypeVar("Frame")
+MANY = ("engine", "resume", "discard")  # what makes a job over files of any source
+OF_TEXTS = {"columns", "drop", "coarsen", "keep", "strict", "format", "target_format", "separator", "decimal"}
+OF_TEXTS |= {"block_bytes", "engine", "resume", "discard", "workers", "overwrite", "progress"}
+OF_ROWS = {word for word, record in WORDS.items() if record in ("people", "disclosure")} - {"accuracy_column"}
+OF_ROWS |= {"snap", "on_error", "show_values", "name"}
+ONE_FILE = (
+    "{word} is for one file: a person may have rows in many, which are protected side by side. Write them to one "
+    "file first."
+)
+NOT_IN_A_JOB = {
+    **dict.fromkeys(("budget", "allocation", "max_rows", "which"), ONE_FILE),
+    "show_values": "{word} is for one file: the workers of a job over many would write values to logs.",
+    "overwrite": "{word} is for one file: a job over many writes a new folder.",
+}
+
+
+class _Options(PerturbOptions, total=False):
+    """What `perturb` takes besides the table and the mechanism."""
+
+    columns: Names | None
+    to: Target
+    people: People | None
+    disclosure: Disclosure | None
+    reading: Reading | None
+    job: Job | None
+    rng: Randomness
+
+
+AnyMechanism = Mechanism | TextMechanism
+
+
+@overload
+def perturb(source: Files, mechanism: Mechanism, **options: Unpack[_Options]) -> Summary: ...
+@overload
+def perturb(source: Files, mechanism: TextMechanism, **options: Unpack[_Options]) -> TextSummary: ...
+@overload
+def perturb(source: tuple[Any, Any], mechanism: AnyMechanism, **options: Unpack[_Options]) -> Any: ...
+@overload
+def perturb(source: Frame, mechanism: AnyMechanism, **options: Unpack[_Options]) -> Frame: ...
+def perturb(
+    source: Any,
+    mechanism: AnyMechanism,
+    *,
+    columns: Names | None = None,
+    to: Target = None,
+    people: People | None = None,
+    disclosure: Disclosure | None = None,
+    reading: Reading | None = None,
+    job: Job | None = None,
+    rng: Randomness = None,
+    **options: Unpack[PerturbOptions],
+) -> Any:
+    """Return the table with the columns of the secret replaced by reports; every other column stays, unless you say so.
+
+    A table in memory comes back in the type that it has, rows in the same order: pandas and Polars data frames, Arrow
+    tables and record batches. What would draw again whenever it is looked at is drawn once: a lazy Polars frame comes
+    back eager, a Ray data set materialised; an Arrow data set or reader and a Spark frame are written to `to` and read
+    back; of a DuckDB relation the table `to` is made. A file, or many files, are written to `to`, and a `Summary` says
+    what was done; the output appears when everything went well, and after an error it is as it was before.
+
+    The columns default to lat and lon (latitude, longitude, lng) on the Earth, to the names the mechanism was designed
+    with, or to x, y, z. A product takes the columns of its parts one after the other. Columns of the secret that do not
+    become columns of the report (the history of a place, the street and offset) are removed.
+
+    What a table carries besides its rows stays behind unless it is known to be harmless: names and types stay, metadata
+    (`attrs`, bounding boxes, notes on columns) do not, and categories are those of the rows that come back.
+
+    Every row is protected by itself: rows of one person add up, and so do two calls on one table.
+
+    Args:
+        source: The table: a data frame; a file in any of the formats that `metricdp formats` lists, a table of a
+            database (`trips.db::fixes`), or "-" for standard input; many files, as a pattern such as "days/*.parquet",
+            a folder, or a list; a DuckDB relation, or a connection and a query, `(connection, "FROM points")`.
+        mechanism: What is applied to every row; or a `mdp.text.TextMechanism`, which is applied to every text of the
+            columns, by rules of its own.
+        columns: The columns that hold the secret, in the order of its coordinates. In files a path into a struct
+            (`pos.lat`), an item of a list (`pos[0]`), a whole list, struct or geometry, and one of several columns of a
+            name (`lat#2`) too.
+        to: Where the reports are written: a file, in the same format or another, or "-" for standard output; a new
+            folder for many files and for Spark; a Parquet file for Arrow data sets; the name of a table for DuckDB.
+        people: Whose rows they are, what they may cost together, and which ledger is charged.
+        disclosure: What leaves beside the reports.
+        reading: How the table is read, and what becomes of rows without a legal secret.
+        job: How the work on files is done.
+        rng: None draws cryptographic randomness. A NumPy generator is for tests and simulations, and its output is
+            marked as such, and so is that of any other source that is not cryptographic: in the metadata
+            `metricdp.simulated` (Arrow, Parquet), in `attrs` (pandas), in a column `metricdp_simulated` (Polars, CSV).
+            Not for Spark, Ray and DuckDB, whose workers draw.
+        **options: The words of the four records, one by one: `id="person", drop=["ip"]`.
+    """
+    records = {"people": people, "disclosure": disclosure, "reading": reading, "job": job}
+    call = call_of(mechanism, columns, to, rng, records, options)
+    if not isinstance(mechanism, Mechanism | TextMechanism):
+        raise InvalidInput(f"`mechanism` must be a mechanism such as mdp.laplace(...), got {type(mechanism).__name__}.")
+    if isinstance(mechanism, TextMechanism):
+        call.refuse((word for word in WORDS if word not in OF_TEXTS), FOR_TEXTS)
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if isinstance(paths, list | tuple) and all(isinstance(path, str | os.PathLike) for path in paths):
+        return _of_files(source, call)
+    what = f"a {type(source).__name__}"
+    call.refuse((word for word in WORDS if word not in OF_ROWS), f"{{word}} is for files, and {what} is none.")
+    pair = pair_of(source)
+    return _of_frame(source, call) if pair is None else table_from(pair, call)
+
+
+def names_many(source: Files, job: Job) -> bool:
+    """Tell whether a source is a job over many files: a folder, a pattern, a list, or because that is asked for."""
+    if not isinstance(source, str | os.PathLike) or any(getattr(job, word) for word in MANY):
+        return True
+    return not Path(source).is_file() and (Path(source).is_dir() or any(mark in os.fspath(source) for mark in "*?["))
+
+
+def _of_files(source: Files, call: Call) -> Summary | TextSummary:
+    """Protect one file, or many as a job."""
+    texts = isinstance(call.mechanism, TextMechanism)
+    if call.to is None:
+        raise InvalidInput('a file is protected into another: name it, such as to="protected.csv".')
+    if names_many(source, call.job):
+        for word, sentence in NOT_IN_A_JOB.items():
+            call.refuse([word], sentence)
+        return job_of_texts(source, call) if texts else job_of_rows(source, call)
+    assert isinstance(source, str | os.PathLike)
+    call.refuse(["workers"], "{word} is for a job over many files: name its engine too, such as engine='local'.")
+    return file_of_texts(source, call) if texts else file_of_rows(source, call)
+
+
+def _of_frame(frame: Any, call: Call) -> Any:
+    """Protect a table in memory, or one of an engine."""
+    engine = None if isinstance(frame, pa.Table | pa.RecordBatch) else engine_of(frame)
+    if engine is None:
+        refuse_target(frame, call.to)
+        if type(frame).__module__.partition(".")[0] == "polars" and type(frame).__name__ == "LazyFrame":
+            frame = frame.collect(engine="streaming")  # once: the reports must not be drawn again
+    if isinstance(call.mechanism, TextMechanism):
+        return _texts_of_frame(engine, frame, call, TextRequest(call.mechanism, call.columns, call.disclosure))
+    with requested(call) as request:
+        if engine is not None and engine.perturb is not None:
+            return engine.perturb(frame, request, target=call.to, rng=call.rng)
+        return perturb_frame(frame, request, call.rng)
+
+
+def _texts_of_frame(engine: Engine | None, frame: Any, call: Call, request: TextRequest) -> Any:
+    if engine is None:
+        return protect_frame_texts(frame, request, call.rng)
+    if engine.texts is None:
+        raise InvalidInput(f"the engine {engine.name!r} protects no texts: write the table to a file first.")
+    return engine.texts(frame, request, target=call.to, rng=call.rng)
+
+
+def _old(name: str, form: str, source: Any, mechanism: Any, target: Any, options: dict[str, Any]) -> Any:
+    """Call the one function for one of those that it replaces."""
+    warnings.warn(f"mdp.{name} is mdp.perturb({form}, ...) now.", DeprecationWarning, stacklevel=3)
+    return perturb(source, mechanism, to=target, **options)
+
+
+def perturb_file(source: Target, target: Target, mechanism: Mechanism, **options: Any) -> Summary:
+    """Call `mdp.perturb(source, mechanism, to=target)`: an old name, for one version."""
+    made: Summary = _old("perturb_file", "source, mechanism, to=target", source, mechanism, target, options)
+    return made
+
+
+def perturb_files(sources: Files, target: Target, mechanism: Mechanism, **options: Any) -> Summary:
+    """Call `mdp.perturb(sources, mechanism, to=target)`: an old name, for one version."""
+    options = {"engine": "local", **options}
+    made: Summary = _old("perturb_files", "sources, mechanism, to=target", sources, mechanism, target, options)
+    return made
+
+
+def protect_texts(source: Target, target: Target, mechanism: TextMechanism, **options: Any) -> TextSummary:
+    """Call `mdp.perturb(source, mechanism, to=target)`: an old name, for one version."""
+    made: TextSummary = _old("protect_texts", "source, mechanism, to=target", source, mechanism, target, options)
+    return made
+
+
+def protect_text_files(sources: Files, target: Target, mechanism: TextMechanism, **options: Any) -> TextSummary:
+    """Call `mdp.perturb(sources, mechanism, to=target)`: an old name, for one version."""
+    options = {"engine": "local", **options}
+    form = "sources, mechanism, to=target"
+    made: TextSummary = _old("protect_text_files", form, sources, mechanism, target, options)
+    return made
+
+
+def duckdb_table(connection: Any, query: str, target: str, mechanism: Mechanism | TextMechanism, **options: Any) -> Any:
+    """Call `mdp.perturb((connection, query), mechanism, to=target)`: an old name, for one version."""
+    form = "(connection, query), mechanism, to=target"
+    return _old("duckdb_table", form, (connection, query), mechanism, target, options)

@@ -1,0 +1,356 @@
+"""What can be said about protecting a table, as frozen records; `mdp.perturb` takes their words one by one too."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
+
+from metricdp.errors import InvalidInput
+from metricdp.randomness import Randomness
+from metricdp.tables.trim import Trim
+
+if TYPE_CHECKING:
+    from metricdp.ledger import Ledger  # its database is imported where books are used
+    from metricdp.mechanisms import Mechanism
+    from metricdp.text import TextMechanism
+
+Allocation = Literal["even"]
+Which = Literal["first", "random"]
+Refused = Literal["fail", "report"]
+OnError = Literal["fail", "drop", "null"]
+Names: TypeAlias = Sequence[str] | str
+Target: TypeAlias = str | os.PathLike[str] | None
+Books: TypeAlias = "Ledger | Charging | str | os.PathLike[str] | None"
+R = TypeVar("R", bound="People | Disclosure | Reading | Job")
+
+
+def names_of(columns: Names | None) -> tuple[str, ...]:
+    """Return names of columns as a tuple: none, one or several."""
+    return () if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+@dataclass(frozen=True)
+class Charging:
+    """Which books a table is charged to, and what becomes of rows that do not fit.
+
+    Attributes:
+        ledger: The books.
+        key: Who releases, as in `Ledger.release`.
+        purpose: One of the purposes of the policy, where it names any.
+        refused: "fail" charges all rows or none; "report" leaves out the last rows of everybody whose budget does not
+            hold them all, and says how many.
+        job: A name for this release that a repetition repeats: then nobody is charged and nothing drawn a second time.
+            Without one every call is a release of its own.
+    """
+
+    ledger: Ledger
+    key: str = "perturb"
+    purpose: str | None = None
+    refused: Refused = "fail"
+    job: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.refused not in ("fail", "report"):
+            raise InvalidInput(f"`refused` must be 'fail' or 'report', got {self.refused!r}.")
+
+
+@dataclass(frozen=True)
+class People:
+    """Whose rows they are, what all rows of one person may cost together, and the ledger that is charged.
+
+    Attributes:
+        id: The column that says whose row it is; the total for the person with the most rows is stated.
+        budget: What all rows of one person may cost together, per unit of the metric; 40.0 or "40/km". For Gaussian
+            noise it is rho per squared unit: 3.0 or "3/km2".
+        allocation: "even" gives each row of a person min(epsilon, budget / rows of that person).
+        max_rows: So many rows of every person stay in the table, chosen without looking at the secrets.
+        which: Which rows stay: the "first" of the table, or "random" ones.
+        ledger: The books that everybody is charged in for their own rows, in one transaction, before anything comes
+            back: an open `Ledger`, the place of one such as "budget.db", or a `Charging`. Books in a file that is not
+            there begin with `budget` as the total of every person.
+        purpose: One of the purposes of the ledger's policy, where it names any.
+        key: Who releases, as in `Ledger.release`.
+        refused: "fail" charges all rows or none; "report" leaves out the last rows of everybody whose budget does not
+            hold them all, and says how many.
+    """
+
+    id: str | None = None
+    budget: float | str | None = None
+    allocation: Allocation | None = None
+    max_rows: int | None = None
+    which: Which = "first"
+    ledger: Books = None
+    purpose: str | None = None
+    key: str = "perturb"
+    refused: Refused = "fail"
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """What leaves a table beside the reports.
+
+    Attributes:
+        drop: Columns that do not leave, such as ["ip"]; "position.accuracy" is a field inside a struct.
+        coarsen: Columns that get coarser, such as {"t": "1h", "age": 10}: times and numbers are put down to a step.
+        keep: Columns that you have looked at: what is found in them is not told again, and not refused.
+        strict: Refuse a table with columns that stay and may give the secret away; otherwise they are named in the
+            summary of files, and by the logger "metricdp" for tables in memory.
+        force: The secrets are right although they look exchanged, constant or far from all others.
+        accuracy_column: For files, the name of a column to add: how far the truth lies from a report at most with a
+            chance of 95 %, by the law and for every secret (`mdp.accuracy_radius`), in metres where distances are
+            lengths. One name for every part of a product.
+    """
+
+    drop: Names = ()
+    coarsen: Mapping[str, Any] | None = None
+    keep: Names = ()
+    strict: bool = False
+    force: bool = False
+    accuracy_column: Names | None = None
+
+    def __post_init__(self) -> None:
+        both = [name for name in self.kept if name in self.trim.drop]
+        if both:
+            raise InvalidInput(f"{both[0]!r} is both dropped and kept: ask for one of the two.")
+
+    @cached_property
+    def trim(self) -> Trim:
+        """The columns that are dropped or coarsened."""
+        return Trim.of(self.drop, self.coarsen)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns that somebody has looked at."""
+        return names_of(self.keep)
+
+    def text(self) -> str:
+        """Return what was asked for as text, for a job's file; nothing where nothing was."""
+        steps = {name: step.written for name, step in self.trim.coarsen}
+        asked = [list(self.trim.drop), steps, list(self.kept), self.strict, self.force]
+        return json.dumps(asked) if any(asked) else ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read, where that cannot be told from it.
+
+    Attributes:
+        format: The format of the file, where its name does not say it; `metricdp formats` lists them.
+        target_format: The format of the file that is written, where its name does not say it.
+        separator: What stands between the cells of a CSV file, where it is not found out by itself.
+        decimal: Whether numbers in text are written with a point or a comma, where that is not found out by itself.
+        crs: The projected coordinates that the two columns hold, east first, such as EPSG:25832.
+        scale: What a stored number is multiplied with, such as 1e-7 for degrees kept as whole numbers.
+        snap: For mechanisms on finitely many points: values up to this distance from a point become that point. It
+            adds a slack to the promise: 2 * epsilon * snap, and on roads epsilon times the largest distance by road
+            between two points that one place can reach (`FiniteSpace.charge`). In the unit of the metric.
+        on_error: What becomes of rows that hold no legal secret: "fail" raises an error that names them, "drop" leaves
+            them out, "null" empties their columns. The number of such rows is told. Rows are counted from 0 in a file.
+        show_values: Let the error show what the first bad row holds. Errors end in logs, so they name rows and columns
+            only unless this is asked for. Not where workers draw, which write logs of their own.
+        block_bytes: How much of a CSV file is read at once; a row has to fit into it.
+    """
+
+    format: str | None = None
+    target_format: str | None = None
+    separator: str | None = None
+    decimal: Literal["point", "comma"] | None = None
+    crs: str | None = None
+    scale: float = 1.0
+    snap: float = 0.0
+    on_error: OnError = "fail"
+    show_values: bool = False
+    block_bytes: int = 4 << 20
+
+    def entry(self) -> dict[str, Any]:
+        """Return what a job's file says about reading, by the names and in the order that it always had."""
+        held = asdict(self)
+        old = ("scale", "crs", "separator", "decimal", "source_format", "target_format", "block_bytes")
+        return {name: held[OLD_WORDS.get(name, name)] for name in old}
+
+
+@dataclass(frozen=True)
+class Job:
+    """How the work on files is done, and the name of a release that may be repeated.
+
+    Attributes:
+        engine: For many files: "local" uses worker processes on this machine; "spark" and "ray" run parts as their
+            tasks, on a file system that all workers see. One file is taken apart too where an engine is named.
+        name: For a table in a program that a ledger is charged for: repeated, the release of this name costs nothing
+            and gives what it gave.
+        resume: Continue the job for this output that was not finished. Files that changed since are done again; the
+            mechanism, columns and snap must be the same. The rules for texts may be others.
+        discard: Give up the job for this output that was not finished: its key and all it has done are destroyed, and
+            a new one begins with new noise. Nothing of it was released, so nothing is released twice. Of a finished
+            job whose output is gone it means that the same rows are protected, and paid for, once more.
+        workers: How many processes the local engine starts; all cores unless said.
+        overwrite: Replace an output file that is there.
+        progress: Called with the finished share, from 0 to 1.
+        watch: Told every batch of a file as it was read and as it is written, such as `tables.sight.Sight`; of many
+            files every batch of reports in the finished output, such as `tables.sight.Sight.released`.
+    """
+
+    engine: str | None = None
+    name: str | None = None
+    resume: bool = False
+    discard: bool = False
+    workers: int | None = None
+    overwrite: bool = False
+    progress: Callable[[float], None] | None = None
+    watch: Callable[[Any, Any], None] | None = None
+
+
+class PerturbOptions(TypedDict, total=False):
+    """The words of the four records, as `mdp.perturb` takes them one by one; the last ones are old."""
+
+    id: str | None
+    budget: float | str | None
+    allocation: Allocation | None
+    max_rows: int | None
+    which: Which
+    ledger: Books
+    purpose: str | None
+    key: str
+    refused: Refused
+    drop: Names
+    coarsen: Mapping[str, Any] | None
+    keep: Names
+    strict: bool
+    force: bool
+    accuracy_column: Names | None
+    format: str | None
+    target_format: str | None
+    separator: str | None
+    decimal: Literal["point", "comma"] | None
+    crs: str | None
+    scale: float
+    snap: float
+    on_error: OnError
+    show_values: bool
+    block_bytes: int
+    engine: str | None
+    name: str | None
+    resume: bool
+    discard: bool
+    workers: int | None
+    overwrite: bool
+    progress: Callable[[float], None] | None
+    watch: Callable[[Any, Any], None] | None
+    id_column: str | None
+    spread: Allocation | None
+    at_most: int | None
+    yes_really: bool
+    source_format: str | None
+    target: Target
+
+
+OLD_WORDS = {
+    "id_column": "id", "spread": "allocation", "at_most": "max_rows", "yes_really": "force", "source_format": "format",
+    "target": "to",
+}  # fmt: skip
+RECORDS: dict[str, type[People | Disclosure | Reading | Job]] = {
+    "people": People, "disclosure": Disclosure, "reading": Reading, "job": Job,
+}  # fmt: skip
+WORDS = {word.name: record for record, kind in RECORDS.items() for word in fields(kind)}
+AS_IT_IS = Reading()
+CAREFREE = Disclosure()
+
+
+@dataclass(frozen=True)
+class Call:
+    """All that is asked for in one call of `mdp.perturb`, but for the table."""
+
+    mechanism: Mechanism | TextMechanism
+    columns: Names | None = None
+    to: Target = None
+    people: People = People()
+    disclosure: Disclosure = CAREFREE
+    reading: Reading = AS_IT_IS
+    job: Job = Job()
+    rng: Randomness = None
+
+    @cached_property
+    def given(self) -> frozenset[str]:
+        """The words of the records that were said."""
+        return frozenset(word for word, record in WORDS.items() if _said(getattr(self, record), word))
+
+    def refuse(self, words: Iterable[str], sentence: str) -> None:
+        """Refuse options that mean nothing here; `{word}` in the sentence is the first of them."""
+        for word in words:
+            if word in self.given:
+                raise InvalidInput(sentence.format(word=f"`{word}`"))
+
+
+def call_of(
+    mechanism: Mechanism | TextMechanism,
+    columns: Names | None,
+    to: Target,
+    rng: Randomness,
+    records: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> Call:
+    """Return what is asked for, in records and in words beside them; unknown and repeated words are refused."""
+    words: dict[str, Any] = {} if to is None else {"to": to}
+    for given, value in options.items():
+        word = OLD_WORDS.get(given, given)
+        if word != given:
+            warnings.warn(f"`{given}` is called `{word}` now.", DeprecationWarning, stacklevel=4)
+        if word not in WORDS and word != "to":
+            raise InvalidInput(_unknown(given))
+        if word in words:
+            raise _twice(word)
+        if value is not None:  # which says nothing, whatever the word
+            words[word] = value
+    target = words.pop("to", None)
+    made: dict[str, Any] = {name: _record(name, kind, records[name], words) for name, kind in RECORDS.items()}
+    return Call(mechanism, columns, target, rng=rng, **made)
+
+
+def _record(name: str, kind: type[R], record: Any, words: Mapping[str, Any]) -> R:
+    """Return a record with the words that were said beside it."""
+    record = kind() if record is None else record
+    if not isinstance(record, kind):
+        raise InvalidInput(f"`{name}` must be `mdp.{kind.__name__}(...)`, got {type(record).__name__}.")
+    own = {word: value for word, value in words.items() if WORDS[word] == name}
+    for word in own:
+        if _said(record, word):
+            raise _twice(word)
+    return replace(record, **own)
+
+
+def _said(record: Any, word: str) -> bool:
+    value, usual = getattr(record, word), getattr(type(record)(), word)
+    if isinstance(usual, tuple) or isinstance(value, Mapping):
+        return len(value) > 0
+    return bool(value is not usual and value != usual)
+
+
+def _twice(word: str) -> InvalidInput:
+    place = f"in `{WORDS[word]}` and beside it" if word in WORDS else "as `to` and as `target`"
+    return InvalidInput(f"`{word}` is given twice, such as {place}: give it once.")
+
+
+def _unknown(word: str) -> str:
+    known = [*WORDS, "columns", "to", "rng", *RECORDS]
+    near = difflib.get_close_matches(word, [*known, *OLD_WORDS], n=1, cutoff=0.5)
+    meant = f" Did you mean `{OLD_WORDS.get(near[0], near[0])}`?" if near else f" The options are {', '.join(known)}."
+    return f"`mdp.perturb` has no option `{word}`.{meant}"
+
+
+def disclosure_from(text: str) -> Disclosure:
+    """Return what `Disclosure.text` wrote."""
+    if not text:
+        return CAREFREE
+    drop, coarsen, keep, strict, force = json.loads(text)
+    return Disclosure(drop, coarsen, keep, strict, force)
+
+
+def reading_from(entry: Mapping[str, Any]) -> Reading:
+    """Return what `Reading.entry` held."""
+    return Reading(**{OLD_WORDS.get(name, name): value for name, value in entry.items()})

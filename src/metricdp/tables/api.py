@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, Unpack, overload
 
@@ -189,40 +190,27 @@ def _texts_of_frame(engine: Engine | None, frame: Any, call: Call, request: Text
     return engine.texts(frame, request, target=call.to, rng=call.rng)
 
 
-def _old(name: str, form: str, source: Any, mechanism: Any, target: Any, options: dict[str, Any]) -> Any:
-    """Call the one function for one of those that it replaces."""
+def _old(name: str, **usual: Any) -> Callable[..., Any]:
+    """Return a function of files that `perturb` replaces."""
+
+    def call(source: Files, target: Target, mechanism: AnyMechanism, **options: Any) -> Any:
+        _warn(name, "source, mechanism, to=target")
+        return perturb(source, mechanism, to=target, **{**usual, **options})
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = "Call `mdp.perturb(source, mechanism, to=target)`: an old name, for one version."
+    return call
+
+
+def _warn(name: str, form: str) -> None:
     warnings.warn(f"mdp.{name} is mdp.perturb({form}, ...) now.", DeprecationWarning, stacklevel=3)
-    return perturb(source, mechanism, to=target, **options)
 
 
-def perturb_file(source: Target, target: Target, mechanism: Mechanism, **options: Any) -> Summary:
-    """Call `mdp.perturb(source, mechanism, to=target)`: an old name, for one version."""
-    made: Summary = _old("perturb_file", "source, mechanism, to=target", source, mechanism, target, options)
-    return made
+perturb_file, protect_texts = _old("perturb_file"), _old("protect_texts")
+perturb_files, protect_text_files = _old("perturb_files", engine="local"), _old("protect_text_files", engine="local")
 
 
-def perturb_files(sources: Files, target: Target, mechanism: Mechanism, **options: Any) -> Summary:
-    """Call `mdp.perturb(sources, mechanism, to=target)`: an old name, for one version."""
-    options = {"engine": "local", **options}
-    made: Summary = _old("perturb_files", "sources, mechanism, to=target", sources, mechanism, target, options)
-    return made
-
-
-def protect_texts(source: Target, target: Target, mechanism: TextMechanism, **options: Any) -> TextSummary:
-    """Call `mdp.perturb(source, mechanism, to=target)`: an old name, for one version."""
-    made: TextSummary = _old("protect_texts", "source, mechanism, to=target", source, mechanism, target, options)
-    return made
-
-
-def protect_text_files(sources: Files, target: Target, mechanism: TextMechanism, **options: Any) -> TextSummary:
-    """Call `mdp.perturb(sources, mechanism, to=target)`: an old name, for one version."""
-    options = {"engine": "local", **options}
-    form = "sources, mechanism, to=target"
-    made: TextSummary = _old("protect_text_files", form, sources, mechanism, target, options)
-    return made
-
-
-def duckdb_table(connection: Any, query: str, target: str, mechanism: Mechanism | TextMechanism, **options: Any) -> Any:
+def duckdb_table(connection: Any, query: str, target: str, mechanism: AnyMechanism, **options: Any) -> Any:
     """Call `mdp.perturb((connection, query), mechanism, to=target)`: an old name, for one version."""
-    form = "(connection, query), mechanism, to=target"
-    return _old("duckdb_table", form, (connection, query), mechanism, target, options)
+    _warn("duckdb_table", "(connection, query), mechanism, to=target")
+    return perturb((connection, query), mechanism, to=target, **options)

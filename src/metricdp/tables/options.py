@@ -300,7 +300,7 @@ def call_of(
     for given, value in options.items():
         word = OLD_WORDS.get(given, given)
         if word != given:
-            warnings.warn(f"`{given}` is called `{word}` now.", DeprecationWarning, stacklevel=4)
+            warnings.warn(f"`{given}` is called `{word}` now.", DeprecationWarning, stacklevel=3)
         if word not in WORDS and word != "to":
             raise InvalidInput(_unknown(given))
         if word in words:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.options import CAREFREE, Disclosure, names_of
+from metricdp.tables.options import CAREFREE, Disclosure, Names, names_of
 from metricdp.tables.task import check_present, there_are
 from metricdp.tables.values import is_text
 from metricdp.text import TextMechanism
@@ -65,12 +65,7 @@ def only_column(schema: pa.Schema, *, shown: bool = True) -> tuple[str, ...]:
 
 
 def check_columns(
-    schema: pa.Schema,
-    chosen: Sequence[str],
-    care: Disclosure,
-    stored: Sequence[str] | None = None,
-    *,
-    shown: bool = True,
+    schema: pa.Schema, chosen: Names, care: Disclosure, stored: Sequence[str] | None = None, *, shown: bool = True
 ) -> None:
     """Refuse a table whose columns are not there, not texts, or wanted for two things at once."""
     check_present(schema.names, chosen, shown=shown)

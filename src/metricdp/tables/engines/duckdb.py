@@ -85,8 +85,7 @@ def _queried(connection: Any, query: Any) -> Iterator[str]:
     name = f"metricdp_{secrets.token_hex(6)}"
     query.create_view(name)
     try:
-        there = connection.execute("SELECT count(*) FROM duckdb_views() WHERE view_name = ?", [name]).fetchone()[0]
-        if not there:
+        if not connection.execute("SELECT 1 FROM duckdb_views() WHERE view_name = ?", [name]).fetchall():
             raise InvalidInput(
                 "this relation is of another connection: name it too, "
                 'mdp.perturb((connection, relation), mechanism, to="protected").'

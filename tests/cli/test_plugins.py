@@ -275,11 +275,11 @@ def test_workers_know_what_was_loaded_and_not_what_was_only_imported(here: Path)
     for number in range(2):
         (here / "days" / f"day{number}.csv").write_text("age\n" + "".join(f"{20 + row}\n" for row in range(20)))
     script = (
-        "import sys, metricdp as mdp; from metricdp import plugins; from metricdp.tables import perturb_files\n"
+        "import sys, metricdp as mdp; from metricdp import plugins\n"
         "if __name__ == '__main__':\n"
         "    staircase = {load}\n"
         "    noise = staircase.staircase(mdp.Lp(1), 0.5)\n"
-        "    print(perturb_files('days', sys.argv[1], noise, columns=['age'], workers=2).rows)\n"
+        "    print(mdp.perturb('days', noise, to=sys.argv[1], columns=['age'], workers=2).rows)\n"
     )
     done = python(here, script.format(load="plugins.load('./staircase.py')"), "loaded")
     assert done.out.strip() == "40", done.err

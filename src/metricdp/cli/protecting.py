@@ -83,7 +83,6 @@ def perturb(
     from metricdp.tables.api import names_many
     from metricdp.tables.options import Job
 
-
     names, reading, job = table.names, table.reading(target_format), Job(engine=engine, resume=resume, discard=discard)
     many = names_many(source, job)
     if many and show_values:

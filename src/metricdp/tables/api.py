@@ -206,8 +206,10 @@ def _warn(name: str, form: str) -> None:
     warnings.warn(f"mdp.{name} is mdp.perturb({form}, ...) now.", DeprecationWarning, stacklevel=3)
 
 
-perturb_file, protect_texts = _old("perturb_file"), _old("protect_texts")
-perturb_files, protect_text_files = _old("perturb_files", engine="local"), _old("protect_text_files", engine="local")
+perturb_file = _old("perturb_file")
+perturb_files = _old("perturb_files", engine="local")
+protect_texts = _old("protect_texts")
+protect_text_files = _old("protect_text_files", engine="local")
 
 
 def duckdb_table(connection: Any, query: str, target: str, mechanism: AnyMechanism, **options: Any) -> Any:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -283,3 +283,9 @@ def test_the_old_words_work_and_name_the_new_ones(tmp_path: Path, word: str) -> 
 def test_data_frames_keep_their_type() -> None:
     frame = ROWS.to_pandas()
     assert isinstance(mdp.perturb(frame, EARTH, drop=frame.columns[3:]), pd.DataFrame)
+
+
+def test_the_old_name_of_a_format_is_taken_and_told() -> None:
+    with pytest.warns(DeprecationWarning, match="`source_format` is called `format` now"):
+        assert mdp.Reading(source_format="csv") == mdp.Reading(format="csv")
+    assert replace(mdp.Reading(format="csv"), crs="EPSG:3763").format == "csv"

@@ -7,7 +7,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import InitVar, asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
@@ -167,6 +167,12 @@ class Reading:
     on_error: OnError = "fail"
     show_values: bool = False
     block_bytes: int = 4 << 20
+    source_format: InitVar[str | None] = None
+
+    def __post_init__(self, source_format: str | None) -> None:
+        if source_format is not None:  # its old name
+            warnings.warn("`source_format` is called `format` now.", DeprecationWarning, stacklevel=3)
+            object.__setattr__(self, "format", source_format)
 
     def entry(self) -> dict[str, Any]:
         """Return what a job's file says about reading, by the names and in the order that it always had."""

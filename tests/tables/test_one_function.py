@@ -280,9 +280,17 @@ def test_the_old_words_work_and_name_the_new_ones(tmp_path: Path, word: str) -> 
         mdp.perturb(source, EARTH, **{**words, OLD_WORDS[word]: "x"})
 
 
-def test_data_frames_keep_their_type() -> None:
+def test_data_frames_keep_their_type_and_name_columns_by_their_index() -> None:
     frame = ROWS.to_pandas()
-    assert isinstance(mdp.perturb(frame, EARTH, drop=frame.columns[3:]), pd.DataFrame)
+    made = mdp.perturb(frame, EARTH, drop=frame.columns[3:])
+    assert isinstance(made, pd.DataFrame)
+    assert list(made.columns) == list(frame.columns[:3])
+
+
+@pytest.mark.parametrize("options", [{"drop": 3}, {"drop": [3]}, {"keep": [None]}, {"coarsen": {3: "1h"}}])
+def test_columns_that_are_not_named_by_text_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="columns are named by text"):
+        mdp.perturb(ROWS, EARTH, **options)
 
 
 def test_the_old_name_of_a_format_is_taken_and_told() -> None:

@@ -21,14 +21,14 @@ from metricdp.tables.index import FrameIndex
 from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
 from metricdp.tables.leaks import SAMPLED_FROM, Finding, rows_sampled, sample_rows
 from metricdp.tables.marks import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, marked_table
-from metricdp.tables.options import CAREFREE, names_of
+from metricdp.tables.options import CAREFREE
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.repeating import Draw, charged_reports
 from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.task import Request, Task
 from metricdp.tables.text_pump import look_beside, protected_text_table
 from metricdp.tables.text_task import TextRequest, TextTask
-from metricdp.tables.trim import Trim
+from metricdp.tables.trim import Trim, names_of
 
 
 def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
-from metricdp.tables.trim import Trim
+from metricdp.tables.trim import Trim, names_of
 
 if TYPE_CHECKING:
     from metricdp.ledger import Ledger  # its database is imported where books are used
@@ -28,11 +28,6 @@ Names: TypeAlias = Sequence[str] | str
 Target: TypeAlias = str | os.PathLike[str] | None
 Books: TypeAlias = "Ledger | Charging | str | os.PathLike[str] | None"
 R = TypeVar("R", bound="People | Disclosure | Reading | Job")
-
-
-def names_of(columns: Names | None) -> tuple[str, ...]:
-    """Return names of columns as a tuple: none, one or several."""
-    return () if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
 
 
 @dataclass(frozen=True)
@@ -332,7 +327,9 @@ def _record(name: str, kind: type[R], record: Any, words: Mapping[str, Any]) -> 
 
 def _said(record: Any, word: str) -> bool:
     value, usual = getattr(record, word), getattr(type(record)(), word)
-    if isinstance(usual, tuple) or isinstance(value, Mapping):
+    if isinstance(usual, tuple):  # names of columns, which may be an index of pandas
+        return len(names_of(value)) > 0
+    if isinstance(value, Mapping):
         return len(value) > 0
     return bool(value is not usual and value != usual)
 

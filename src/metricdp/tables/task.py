@@ -16,9 +16,10 @@ from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.lanes import Accuracy, Lane, Snapping, accuracy_of, snapping_of
 from metricdp.tables.leaks import rows_looked_at
-from metricdp.tables.options import CAREFREE, Charging, Disclosure, OnError, names_of
+from metricdp.tables.options import CAREFREE, Charging, Disclosure, OnError
 from metricdp.tables.patterns import expanded
 from metricdp.tables.persons import PerPerson
+from metricdp.tables.trim import names_of
 
 SENTENCE = 5  # words in the name of a column from which on it reads as a text
 LATITUDES = ("lat", "latitude")

@@ -23,11 +23,12 @@ from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.plan import plan, sources_of
 from metricdp.tables.leaks import text_kind
 from metricdp.tables.many import Files, begin, carried_out, told_of_keys
-from metricdp.tables.options import AS_IT_IS, Call, Disclosure, Reading, names_of
+from metricdp.tables.options import AS_IT_IS, Call, Disclosure, Reading
 from metricdp.tables.sources import open_table
 from metricdp.tables.text_pump import TextTally
 from metricdp.tables.text_task import TextRequest
 from metricdp.tables.texts import LONGEST_ROW, TextSummary, check_texts, kept_beside, task_of
+from metricdp.tables.trim import names_of
 from metricdp.text import TextMechanism
 
 

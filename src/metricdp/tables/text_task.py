@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.options import CAREFREE, Disclosure, Names, names_of
+from metricdp.tables.options import CAREFREE, Disclosure, Names
 from metricdp.tables.task import check_present, there_are
+from metricdp.tables.trim import names_of
 from metricdp.tables.values import is_text
 from metricdp.text import TextMechanism
 

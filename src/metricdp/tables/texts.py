@@ -19,10 +19,11 @@ from metricdp.tables.delivery import delivered, received
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.formats import STANDARD, Location, located, target_location
 from metricdp.tables.leaks import SAMPLED, SAMPLED_FROM
-from metricdp.tables.options import AS_IT_IS, Call, Disclosure, Reading, names_of
+from metricdp.tables.options import AS_IT_IS, Call, Disclosure, Reading
 from metricdp.tables.sources import OpenTable, open_table, outlet_like, share_told
 from metricdp.tables.text_pump import TextTally, pump_texts
 from metricdp.tables.text_task import TextRequest, TextTask, check_columns, only_column
+from metricdp.tables.trim import names_of
 from metricdp.text import TextMechanism
 
 LONGEST_ROW = 32 << 20  # bytes of a row of a CSV file

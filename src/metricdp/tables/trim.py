@@ -7,7 +7,7 @@ zero, times from the beginning of 1970 (hours and parts of them from midnight): 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -50,6 +50,17 @@ class Step:
         return cls(size, bool(unit), str(value).strip())
 
 
+def names_of(columns: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Return names of columns as a tuple: none, one or several."""
+    if columns is None or isinstance(columns, str):
+        return () if columns is None else (columns,)
+    found = tuple(columns) if isinstance(columns, Iterable) else (columns,)
+    for name in found:
+        if not isinstance(name, str):
+            raise InvalidInput(f"columns are named by text, such as {str(name)!r}, got {type(name).__name__}.")
+    return found
+
+
 @dataclass(frozen=True)
 class Trim:
     """What does not leave as it came: columns that are dropped and columns that are coarsened.
@@ -63,8 +74,8 @@ class Trim:
     @classmethod
     def of(cls, drop: Sequence[str] | str = (), coarsen: Mapping[str, Any] | None = None) -> Trim:
         """Read what was asked for."""
-        names = (drop,) if isinstance(drop, str) else tuple(drop)
-        steps = tuple((name, Step.of(value)) for name, value in (coarsen or {}).items())
+        names, steps = names_of(drop), tuple((name, Step.of(value)) for name, value in (coarsen or {}).items())
+        names_of(tuple(coarsen or ()))  # refused where they are no texts
         both = [name for name, _ in steps if name in names]
         if both:
             raise InvalidInput(f"{both[0]!r} is both dropped and coarsened: ask for one of the two.")

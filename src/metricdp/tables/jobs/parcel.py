@@ -23,10 +23,11 @@ from metricdp.mechanisms.product import parts_of
 from metricdp.tables.applying import AnyTask
 from metricdp.tables.formats import located
 from metricdp.tables.jobs.keys import key_values
-from metricdp.tables.options import AS_IT_IS, OnError, Reading, disclosure_from, names_of
+from metricdp.tables.options import AS_IT_IS, OnError, Reading, disclosure_from
 from metricdp.tables.sources import OpenTable, open_table
 from metricdp.tables.task import Request, is_geographic
 from metricdp.tables.text_task import TextTask
+from metricdp.tables.trim import names_of
 from metricdp.text import TextMechanism
 from metricdp.text.rules import rules_from
 

@@ -70,7 +70,9 @@ def _least(made: Any, problem: Any, objective: str) -> tuple[float, float]:
     """Return the least loss and how far the solver may be off.
 
     Losses may be far below what a solver takes for zero. Where none is negative the program is solved in multiples of
-    the mechanism's own probabilities and loss, so that the answer is right to a part of itself.
+    the mechanism's own loss, so that the answer is right to a part of itself: once with probabilities as they are and
+    once in multiples of the mechanism's own. What a solver lets through as almost feasible only lowers what it finds,
+    so the larger answer is the better one.
     """
     exponents = np.where(problem.inputs.distances <= (problem.radius or np.inf), problem.inputs.distances, np.inf)
     exponents = problem.epsilon * exponents
@@ -85,8 +87,8 @@ def _least(made: Any, problem: Any, objective: str) -> tuple[float, float]:
     units = (near[:, :, None] * law[None]).max(axis=1)
     units[:, units.max(axis=0) == 0] = 1.0
     units[units == 0] = 1.0
-    best = own * least_loss(problem.loss / own, problem.prior, exponents, objective, units=units)
-    return best, 1e-6 * best
+    found = [least_loss(problem.loss / own, problem.prior, exponents, objective, units=form) for form in (None, units)]
+    return own * max(found), 1e-6 * own * max(found)
 
 
 def _faults(made: Any, problem: Any, name: str) -> str:

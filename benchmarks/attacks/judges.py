@@ -246,6 +246,11 @@ def _closest(metric: Any, places: Any, words: Any) -> Any:
         white = np.linalg.inv(np.linalg.cholesky(np.asarray(metric.covariance))).T
         places, words = places @ white, words @ white
     order = getattr(metric, "p", 2.0)
+    if (
+        order == 2.0
+    ):  # |y - w|^2 without |y|^2, which hides the words where the noise is far larger than their distances
+        around, shifted = words - words[0], places - words[0]
+        return np.argmin((around**2).sum(axis=1) - 2.0 * shifted @ around.T, axis=1)
     found = [_norm(places - word, order) for word in words]
     return np.argmin(found, axis=0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -70,25 +71,30 @@ def _least(made: Any, problem: Any, objective: str) -> tuple[float, float]:
     """Return the least loss and how far the solver may be off.
 
     Losses may be far below what a solver takes for zero. Where none is negative the program is solved in multiples of
-    the mechanism's own loss, so that the answer is right to a part of itself: once with probabilities as they are and
-    once in multiples of the mechanism's own. What a solver lets through as almost feasible only lowers what it finds,
-    so the larger answer is the better one.
+    the bound that is judged: an answer below one refutes it. Probabilities are taken as they are, in multiples of the
+    mechanism's own, and in multiples of what the best report of somebody else gets. What a solver lets through as
+    almost feasible only lowers what it finds, so the largest answer is the best one.
     """
     exponents = np.where(problem.inputs.distances <= (problem.radius or np.inf), problem.inputs.distances, np.inf)
     exponents = problem.epsilon * exponents
-    largest = float(np.abs(problem.loss).max()) or 1.0
-    law = made.matrix / made.matrix.sum(axis=1, keepdims=True)
-    rows = (law * problem.loss).sum(axis=1)
-    own = float(rows.max()) if objective == "worst" else float(problem.prior @ rows)
-    if problem.loss.min() < 0 or own <= 0:
+    largest, bound = float(np.abs(problem.loss).max()) or 1.0, made.certificate.lower_bound
+    if problem.loss.min() < 0:
         return largest * least_loss(problem.loss / largest, problem.prior, exponents, objective), 2e-7 * largest
+    if bound <= 0:  # and no loss is negative
+        return 0.0, 0.0
+    law = made.matrix / made.matrix.sum(axis=1, keepdims=True)
+    best = np.eye(law.shape[1])[problem.loss.argmin(axis=1)]
     near = np.exp(-exponents)
     np.fill_diagonal(near, 1.0)
-    units = (near[:, :, None] * law[None]).max(axis=1)
-    units[:, units.max(axis=0) == 0] = 1.0
-    units[units == 0] = 1.0
-    found = [least_loss(problem.loss / own, problem.prior, exponents, objective, units=form) for form in (None, units)]
-    return own * max(found), 1e-6 * own * max(found)
+    found = []
+    for rows in (None, law, best):
+        units = None if rows is None else (near[:, :, None] * rows[None]).max(axis=1)
+        if units is not None:
+            units[:, units.max(axis=0) == 0] = 1.0
+            units[units == 0] = 1.0
+        with suppress(AssertionError):  # a form that the solver cannot take
+            found.append(least_loss(problem.loss / bound, problem.prior, exponents, objective, units=units))
+    return bound * max(found), 1e-6 * bound * max(found)
 
 
 def _faults(made: Any, problem: Any, name: str) -> str:

@@ -37,10 +37,14 @@ def leakage(matrix: Any, distances: Any, *, slack: float = 0.0) -> Any:
                 continue
             if not apart.is_finite():
                 raise ArithmeticError(f"the judge has no distance between secrets {i} and {j}: {apart}")
-            if any((a == 0) != (b == 0) for a, b in zip(laws[i], laws[j], strict=True)) or apart.contains(0):
+            if any((a == 0) != (b == 0) for a, b in zip(laws[i], laws[j], strict=True)):
                 return None
-            most = max(a / b for a, b in zip(laws[i], laws[j], strict=True) if b)
-            value = (ball(most).log() - ball(slack)) / apart
+            above = ball(max(a / b for a, b in zip(laws[i], laws[j], strict=True) if b)).log() - ball(slack)
+            if apart.contains(0):  # one place in two spellings: only the slack is allowed between them
+                if bool(above <= 0):
+                    continue
+                return None
+            value = above / apart
             worst = value if bool(value > worst) else worst.max(value)
     return worst
 

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 bb02ef6d586c2ca4ff454439ddb2f1f8f649014efc322e7f18893705f440495e.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 1c6996ad5c778ae0b6350b2eb50a4bee22f2e61f9d0a52939cfba203774fb089.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */

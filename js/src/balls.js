@@ -197,6 +197,13 @@ export class Balls {
   }
 }
 
+/** Return a whole number over 2^places as a double, within UNIT of itself. */
+export function nearest(value, places) {
+  const bits = value.toString(2).length;
+  const shift = Math.max(0, bits - 64); // the first 64 bits are enough
+  return Number(value >> BigInt(shift)) * 2 ** (shift - places);
+}
+
 /** Return what the fewest words of every uniform decide: `attempt(balls, words)` until it does not throw UNDECIDED. */
 export function settled(attempt, extra) {
   return untilDecided((tries) => {

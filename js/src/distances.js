@@ -3,7 +3,7 @@
  * something, and as balls of whole numbers. The metrics are those whose distance is a real number (src/metricdp/metrics/balls.py).
  */
 
-import { UNDECIDED, settled } from "./balls.js";
+import { UNDECIDED, nearest, settled } from "./balls.js";
 import { UNIT, arctangent, circle, expOf, logOf, ofLatitude, root } from "./doubles.js";
 import { Unsupported, refuse } from "./errors.js";
 import { EARTH_RADIUS_KM, edits, fractionOf, mod, perKilometre } from "./metrics.js";
@@ -271,13 +271,6 @@ class Curved {
     const away = balls.divide(balls.root(apart), balls.root(balls.multiply(one, other)));
     return balls.times(balls.log(balls.add(away, balls.root(balls.add(balls.multiply(away, away), balls.one)))), 2n);
   }
-}
-
-/** Return a whole number over 2^places as a double, within UNIT of itself. */
-function nearest(value, places) {
-  const bits = value.toString(2).length;
-  const shift = Math.max(0, bits - 64); // the first 64 bits are enough
-  return Number(value >> BigInt(shift)) * 2 ** (shift - places);
 }
 
 /** Places on the Earth: directions of three coordinates, and twice the arctangent of |u - v| over |u + v|. */

@@ -7,7 +7,7 @@
  * its normalisers is not used, and nothing is remembered of what was asked.
  */
 
-import { settled } from "./balls.js";
+import { UNDECIDED, nearest, settled } from "./balls.js";
 import { trueDistances } from "./distances.js";
 import { UNIT, expOf } from "./doubles.js";
 import { refuse } from "./errors.js";
@@ -115,9 +115,19 @@ class KernelRows {
     return balls.exp(balls.subtract(weight, balls.multiply(inner, cap === null ? away : lesser(away, cap))));
   }
 
+  /** Return a term of a row where doubles lost its distance. */
+  #near(row, k) {
+    return settled((balls) => {
+      const [inner, cap] = [balls.double(this.inner), this.cap < Infinity ? balls.double(this.cap) : null];
+      const { m, r } = this.#ball(balls, row, k, inner, cap);
+      if (r > m >> 60n) throw UNDECIDED;
+      return nearest(m, Number(balls.places));
+    }, EXTRA);
+  }
+
   /** Return the law of a row over all reports. */
   law(row) {
-    const terms = this.terms(row);
+    const terms = this.terms(row).map((term, k) => (Number.isNaN(term) ? this.#near(row, k) : term));
     let total = 0;
     for (const term of terms) total += term;
     return terms.map((term) => term / total);

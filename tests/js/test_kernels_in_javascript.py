@@ -146,3 +146,11 @@ def test_a_kernel_steeper_than_its_promise_is_refused(node: browsers.Engine, tmp
     path = save(kernel, tmp_path / "steep.mdp")
     rewritten(path, lambda manifest, tensors: manifest["body"].update(inner=1.01 * kernel.guarantee.epsilon))
     assert node.ask("open", file=node.offer(path))["error"] == "CorruptFile"
+
+
+def test_a_law_is_right_where_doubles_lose_a_distance(node: browsers.Engine, tmp_path: Path) -> None:
+    space = mdp.FiniteSpace([[0.0, 0.0], [1e-200, 0.0], [3e-200, 1.0], [2.0, 1.0]], mdp.Lp(2))
+    kernel = mdp.truncated_exponential(space, 1.0, form="kernel")
+    file = node.offer(save(kernel, tmp_path / "near.mdp"))
+    there = node.ask("laws", file=file, secrets=list(range(4)))
+    np.testing.assert_allclose(there, kernel.rows(np.arange(4)), rtol=1e-9)

@@ -447,6 +447,13 @@ class Balls {
   }
 }
 
+/** Return a whole number over 2^places as a double, within UNIT of itself. */
+function nearest(value, places) {
+  const bits = value.toString(2).length;
+  const shift = Math.max(0, bits - 64); // the first 64 bits are enough
+  return Number(value >> BigInt(shift)) * 2 ** (shift - places);
+}
+
 /** Return what the fewest words of every uniform decide: `attempt(balls, words)` until it does not throw UNDECIDED. */
 function settled(attempt, extra) {
   return untilDecided((tries) => {
@@ -3970,13 +3977,6 @@ class Curved {
   }
 }
 
-/** Return a whole number over 2^places as a double, within UNIT of itself. */
-function nearest(value, places) {
-  const bits = value.toString(2).length;
-  const shift = Math.max(0, bits - 64); // the first 64 bits are enough
-  return Number(value >> BigInt(shift)) * 2 ** (shift - places);
-}
-
 /** Places on the Earth: directions of three coordinates, and twice the arctangent of |u - v| over |u + v|. */
 class Places {
   constructor({ unit }, points) {
@@ -4172,9 +4172,19 @@ class KernelRows {
     return balls.exp(balls.subtract(weight, balls.multiply(inner, cap === null ? away : lesser(away, cap))));
   }
 
+  /** Return a term of a row where doubles lost its distance. */
+  #near(row, k) {
+    return settled((balls) => {
+      const [inner, cap] = [balls.double(this.inner), this.cap < Infinity ? balls.double(this.cap) : null];
+      const { m, r } = this.#ball(balls, row, k, inner, cap);
+      if (r > m >> 60n) throw UNDECIDED;
+      return nearest(m, Number(balls.places));
+    }, EXTRA);
+  }
+
   /** Return the law of a row over all reports. */
   law(row) {
-    const terms = this.terms(row);
+    const terms = this.terms(row).map((term, k) => (Number.isNaN(term) ? this.#near(row, k) : term));
     let total = 0;
     for (const term of terms) total += term;
     return terms.map((term) => term / total);

@@ -27,6 +27,7 @@ from metricdp.mobility import (
     FixedRate,
     FixedUtility,
     Traces,
+    Walks,
     audit_runs,
     augmented_steps,
     clean,
@@ -44,7 +45,6 @@ from metricdp.mobility import (
     zones,
 )
 from metricdp.mobility.hidden import smoothed
-from metricdp.mobility.traces import Walks
 from metricdp.places import bundled_roads, bundled_trips, spread_places
 from metricdp.places.folders import data_folder
 

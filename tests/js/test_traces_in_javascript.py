@@ -15,8 +15,7 @@ from browsers import in_node as ask
 from metricdp import mobility
 from metricdp.artifacts import save
 from metricdp.metrics import EARTH_RADIUS_KM
-from metricdp.mobility import closeness
-from metricdp.mobility.runs import PREDICTIONS, Run, Step
+from metricdp.mobility import PREDICTIONS, Run, Step, closeness
 from metricdp.randomness import RowWords
 
 RNG = np.random.default_rng(23)

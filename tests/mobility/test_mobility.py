@@ -15,6 +15,7 @@ from metricdp.auditing import bounded_range, trace_leakage
 from metricdp.errors import CorruptFile, InvalidInput, OutOfDomain
 from metricdp.mobility import (
     HiddenWalk,
+    Walks,
     account,
     adjusted,
     allocate,
@@ -41,7 +42,6 @@ from metricdp.mobility import (
     trajectory_adversary,
     trajectory_epsilon,
 )
-from metricdp.mobility.traces import Walks
 
 RING = np.abs((np.arange(5)[:, None] - np.arange(5) + 2) % 5 - 2) <= 1  # five places in a ring, steps to neighbours
 

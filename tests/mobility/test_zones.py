@@ -10,8 +10,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.mobility import cloaked, cut_out, found_centre, stay_points, trip_ends, zones
-from metricdp.mobility.traces import Traces
+from metricdp.mobility import Traces, cloaked, cut_out, found_centre, stay_points, trip_ends, zones
 
 HOME = np.array([41.15, -8.61])
 KM = np.array([1 / 111.195, 1 / (111.195 * math.cos(math.radians(41.15)))])  # degrees of a kilometre at home

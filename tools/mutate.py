@@ -151,7 +151,7 @@ def _mistakes() -> list[Mistake]:
     plant(losses, "if end.blocks < noted.blocks:", "if end.blocks < noted.blocks - 1:", HEADS)
     plant(losses, "return (number, first, last) == (end.blocks, end.entries, end.link)", "return True", HEADS)
 
-    windows, streams = "src/metricdp/mobility/streams.py", "tests/mobility/test_streams.py"
+    windows, streams = "src/metricdp/mobility/budgets.py", "tests/mobility/test_streams.py"
     plant(windows, "recent = _noises(run, self.window - 1)", "recent = _noises(run, self.window - 2)", streams)
     plant(windows, "if run.resting < taken:", "if run.resting < taken - 1:", streams)
     plant(windows, "len(rates) + 1) if len(rates)", "len(rates)) if len(rates)", streams)

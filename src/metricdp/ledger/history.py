@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from metricdp.auditing.composition import TraceAccount, account
 from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import MICRO
 from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, ENTRIES, TOMBSTONES
 from metricdp.ledger.shares import shares_of
-from metricdp.mobility.composition import TraceAccount, account
 
 MOST_RELEASES = 10_000_000  # that are added up one by one
 

@@ -1,25 +1,43 @@
 """Mobility: how traces become contexts, priors and blankets, and what releasing them over time costs."""
 
+from metricdp.auditing.composition import TraceAccount, account, allocate, trajectory_epsilon
 from metricdp.mobility.blankets import (
     Discovery,
     Features,
     GroupBlankets,
+    IndependenceTest,
     adjusted,
     blanket_classes,
+    conditional_independence,
     discover,
     discover_groups,
     features_of,
 )
-from metricdp.mobility.budgets import Care, FixedRate, FixedUtility
+from metricdp.mobility.budgets import Absorption, Care, Distribution, FixedRate, FixedUtility, windows_spent
 from metricdp.mobility.cloaking import Cloaked, cloaked
-from metricdp.mobility.composition import TraceAccount, account, allocate, trajectory_epsilon
-from metricdp.mobility.cutting import cut_out, found_centre, trip_ends
-from metricdp.mobility.exhaustive import audit_runs
-from metricdp.mobility.hidden import HiddenWalk, TrajectoryRisk, release_adversary, trajectory_adversary
-from metricdp.mobility.independence import IndependenceTest, conditional_independence
-from metricdp.mobility.journey import Trajectories, public_model, spacing_km, trajectory_problem
+from metricdp.mobility.evaluation import TraceLoss, audit_runs, step_loss, trace_loss
+from metricdp.mobility.hidden import (
+    HiddenWalk,
+    TrajectoryRisk,
+    augmented_steps,
+    release_adversary,
+    smooth,
+    trajectory_adversary,
+)
+from metricdp.mobility.home_zones import (
+    StayPoints,
+    Visit,
+    Zones,
+    cut_out,
+    found_centre,
+    home_of,
+    stay_points,
+    trip_ends,
+    zones,
+)
 from metricdp.mobility.models import Mobility, Spent, estimate, histories_of, reachable
-from metricdp.mobility.prediction import (
+from metricdp.mobility.prediction import PredictiveMechanism, predictive
+from metricdp.mobility.predictor import (
     BlanketPredictor,
     Scores,
     evaluate,
@@ -28,12 +46,7 @@ from metricdp.mobility.prediction import (
     load_predictor,
     train_predictor,
 )
-from metricdp.mobility.predictive import PredictiveMechanism, predictive
 from metricdp.mobility.runs import PREDICTIONS, Run, Step, linear, parrot
-from metricdp.mobility.shares import TraceLoss, step_loss, trace_loss
-from metricdp.mobility.smoothing import augmented_steps, smooth
-from metricdp.mobility.stays import StayPoints, home_of, stay_points
-from metricdp.mobility.streams import Absorption, Distribution, windows_spent
 from metricdp.mobility.traces import (
     KMH_PER_MPH,
     Traces,
@@ -47,7 +60,7 @@ from metricdp.mobility.traces import (
     split_trips,
     trip_numbers,
 )
-from metricdp.mobility.zones import Visit, Zones, zones
+from metricdp.mobility.trajectories import Trajectories, public_model, spacing_km, trajectory_problem
 
 __all__ = [
     "KMH_PER_MPH",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +14,7 @@ from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.randomness import Randomness, open_uniform, source_of
+from metricdp.spaces import Augmented
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,23 +44,17 @@ class HiddenWalk:
 
     def simulate(self, steps: int, *, rng: Randomness = None) -> tuple[Integers, Integers]:
         """Draw a walk and its reports."""
-        walk = simulated(self.start, self.transitions, steps, rng=rng)
+        uniform = open_uniform(steps, source_of(rng))
+        walk = np.empty(steps, dtype=np.int64)
+        law = self.start
+        for t in range(steps):
+            walk[t] = min(int(np.searchsorted(np.cumsum(law), uniform[t] * law.sum())), len(law) - 1)
+            law = self.transitions[walk[t]]
         return walk, self.mechanism.sample(walk, rng=rng)
 
     def _likelihoods(self, reports: ArrayLike) -> Floats:
         codes = as_codes(reports, len(self.mechanism.outputs), "reports")
         return np.asarray(normalised(self.mechanism)[:, codes.ravel()].T)
-
-
-def simulated(start: Floats, transitions: Floats, steps: int, *, rng: Randomness = None) -> Integers:
-    """Draw a walk."""
-    uniform = open_uniform(steps, source_of(rng))
-    walk = np.empty(steps, dtype=np.int64)
-    law = start
-    for t in range(steps):
-        walk[t] = min(int(np.searchsorted(np.cumsum(law), uniform[t] * law.sum())), len(law) - 1)
-        law = transitions[walk[t]]
-    return walk
 
 
 def filtered(start: Floats, transitions: Floats, seen: Floats) -> Floats:
@@ -153,3 +149,38 @@ def release_adversary(
         count += len(walk)
     prior, each, past, whole = (totals / max(count, 1)).tolist()
     return TrajectoryRisk(prior, each, past, whole, count)
+
+
+Use = Literal["past", "all"]
+
+
+def smooth(hidden: HiddenWalk, reports: ArrayLike, *, loss: ArrayLike | None = None, use: Use = "all") -> Integers:
+    """Return the best guess of every step: argmin_t sum_x Pr[x | reports] loss(x, t).
+
+    The posterior is that of the reports so far ("past", the filter) or of the whole trace ("all", forward-backward).
+    It uses reports and public knowledge only, so it is post-processing: the promise stays as it is. It is for whoever
+    receives the reports; the one who sends them gains nothing by doing it first.
+    """
+    inputs = hidden.mechanism.inputs
+    costs = inputs.distances if loss is None else as_matrix(loss, "loss", (len(inputs), None))
+    posterior = hidden.smoothed(reports) if use == "all" else hidden.filtered(reports)
+    return np.asarray((posterior @ costs).argmin(axis=1), dtype=np.int64)
+
+
+def augmented_steps(augmented: Augmented, following: ArrayLike) -> Floats:
+    """Return the transitions between augmented secrets: (x, v_1, ..) goes to (x', x, v_1, ..) with Pr[x' | x, v].
+
+    `following[s]` is the law of the next place after the augmented secret s. Next places that would leave the domain
+    are left out and the rest scaled up; a secret with none stays.
+    """
+    laws = as_matrix(following, "following", (len(augmented), len(augmented.base)))
+    matrix = np.zeros((len(augmented), len(augmented)))
+    known = {tuple(row): code for code, row in enumerate(augmented.histories.tolist())}
+    for code, row in enumerate(augmented.histories.tolist()):
+        for place in np.flatnonzero(laws[code] > 0).tolist():
+            target = known.get((place, *row[:-1]))
+            if target is not None:
+                matrix[code, target] += laws[code, place]
+        if matrix[code].sum() <= 0:
+            matrix[code, code] = 1.0
+    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))

@@ -1,182 +1,320 @@
-"""Predict the blanket from public and private features with a small network: trained once, saved without pickle."""
+"""The predictive mechanism: a report is repeated, or guessed, as long as a private test says that it is still good.
+
+It takes place on finite places, or anywhere under a metric. Test and noise are exact on both.
+"""
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, as_floats
-from metricdp.errors import CorruptFile, InvalidInput, import_extra
-from metricdp.mobility.blankets import Features, GroupBlankets
+from metricdp.arrays import Floats, Integers, as_codes
+from metricdp.auditing.leakage import normalised
+from metricdp.design.exponential import exponential
+from metricdp.design.laplace import laplace
+from metricdp.errors import BudgetExceeded, InvalidInput
+from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism
+from metricdp.mechanisms.matrix import as_table
+from metricdp.metrics import Haversine, Metric
+from metricdp.mobility.closeness import flip, near_table, refuse_metric
+from metricdp.mobility.runs import Budget, Prediction, Report, Run, Step, parrot
+from metricdp.randomness import Randomness, Source, source_of
+from metricdp.spaces import FiniteSpace, Unbounded
 
-FORMAT = "metricdp blanket predictor 1"
+MOST_KEPT = 1_000
+Builder = Callable[[float], Mechanism]
+M = TypeVar("M", bound=Mechanism)
 
 
-@dataclass(frozen=True)
-class Scores:
-    """How well a predictor does on labelled examples; positive means "fail to reject" as in the study's tables.
+class Ground(Protocol):
+    """Test and noise for one kind of place."""
 
-    `confusion` counts (said yes, true yes), (said no, true yes), (said yes, true no), (said no, true no); `majority` is
-    what always giving the commoner answer would get.
-    """
+    @property
+    def metric(self) -> Metric: ...
 
-    accuracy: float
-    majority: float
-    precision: float
-    recall: float
-    f1: float
-    negative_precision: float
-    negative_recall: float
-    negative_f1: float
-    cross_entropy: float
-    examples: int
-    confusion: tuple[int, int, int, int]
+    def encode(self, trace: Any, /) -> Any:
+        """Return the places of a trace, checked, one row each."""
 
-    @classmethod
-    def of(cls, confusion: tuple[int, int, int, int], cross_entropy: float) -> Scores:
-        """Return all measures of a confusion, and the mean cross entropy as given."""
-        hit, missed, wrong, refused = confusion
-        count = max(1, sum(confusion))
+    def tidy(self, prediction: Report, /) -> Report:
+        """Return a prediction as a report that could be given out."""
 
-        def measures(right: int, others_said: int, others_true: int) -> tuple[float, float, float]:
-            precision, recall = right / max(1, right + others_said), right / max(1, right + others_true)
-            return precision, recall, 2 * precision * recall / max(1e-12, precision + recall)
+    def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
+        """Return the answer of the private test."""
 
-        return cls(
-            (hit + refused) / count,
-            max(hit + missed, wrong + refused) / count,
-            *measures(hit, wrong, missed),
-            *measures(refused, missed, wrong),
-            cross_entropy,
-            sum(confusion),
-            confusion,
-        )
+    def draw(self, place: Any, epsilon: float, source: Source, /) -> Report:
+        """Return a fresh report."""
+
+    def pack(self, report: Report, /) -> bytes: ...
+
+    def unpack(self, stored: bytes, /) -> Report: ...
 
 
 @dataclass(frozen=True, eq=False)
-class BlanketPredictor:
-    """A fully connected network with rectified layers and one logistic output: Pr[the first m places suffice]."""
+class OnPlaces:
+    """Finite places: tests and noise are tables that were audited over all pairs, and the tables are what is drawn."""
 
-    weights: tuple[Floats, ...]
-    biases: tuple[Floats, ...]
-    mean: Floats
-    scale: Floats
-    most_lag: int
+    space: FiniteSpace
+    build: Builder
+    _noises: dict[float, MatrixMechanism] = field(default_factory=dict)
+    _tests: dict[tuple[int, float, float], MatrixMechanism] = field(default_factory=dict)
 
-    def probability(self, inputs: ArrayLike) -> Floats:
-        """Return Pr[fail to reject] for rows of (hour, speed, region row, region column, m)."""
-        layer = (expanded(np.atleast_2d(as_floats(inputs, "inputs"))) - self.mean) / self.scale
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            layer = np.maximum(layer @ weight + bias, 0.0)
-        logit = (layer @ self.weights[-1] + self.biases[-1])[:, 0]
-        return np.asarray(0.5 * (1.0 + np.tanh(0.5 * logit)))  # the logistic function, without overflow
+    @property
+    def metric(self) -> Metric:
+        return self.space.metric
 
-    def sizes(self, features: Features) -> Integers:
-        """Return the predicted blanket size of each row: the first m whose hypothesis is not rejected."""
-        rows = _feature_rows(features)
-        result = np.full(len(rows), self.most_lag, dtype=np.int64)
-        open_rows = np.ones(len(rows), dtype=bool)
-        for m in range(self.most_lag):
-            suffices = self.probability(np.column_stack([rows, np.full(len(rows), m)])) >= 0.5
-            result[open_rows & suffices] = m
-            open_rows &= ~suffices
-        return result
+    def encode(self, trace: Any, /) -> Integers:
+        return as_codes(trace, len(self.space), "trace").ravel()
 
-    def save(self, path: str | Path) -> None:
-        """Write the weights as a safetensors file."""
-        from safetensors.numpy import save_file
+    def tidy(self, prediction: Report, /) -> int:
+        return int(as_codes([prediction], len(self.space), "prediction")[0])
 
-        tensors: dict[str, Any] = {"mean": self.mean, "scale": self.scale}
-        for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            tensors[f"weight{number}"], tensors[f"bias{number}"] = np.ascontiguousarray(weight), bias
-        save_file(tensors, str(path), metadata={"format": FORMAT, "most_lag": str(self.most_lag)})
+    def test(self, prediction: int, step: Step) -> MatrixMechanism:
+        """Return the test of a step as a mechanism with the reports 0 (near) and 1 (far)."""
+        key = (prediction, step.test, step.threshold)
+        return _remembered(self._tests, key, lambda: near_table(self.space, *key))
 
+    def noise(self, epsilon: float) -> MatrixMechanism:
+        """Return the noise of a step."""
+        return _remembered(self._noises, epsilon, lambda: self._checked_table(as_table(self.build(epsilon)), epsilon))
 
-def load_predictor(path: str | Path) -> BlanketPredictor:
-    """Read a predictor from a safetensors file."""
-    from safetensors import SafetensorError, safe_open
+    def _checked_table(self, made: MatrixMechanism | None, epsilon: float) -> MatrixMechanism:
+        if made is None or made.inputs is not self.space:
+            raise InvalidInput("`noise` must build a matrix over the places it was given, such as mdp.exponential.")
+        if made.outputs is not self.space or made.guarantee.slack or made.guarantee.radius is not None:
+            raise InvalidInput("`noise` must report the places themselves and promise all pairs, without slack.")
+        return _checked(made, epsilon, self.metric)
 
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            header = file.metadata() or {}
-            tensors = {name: np.asarray(file.get_tensor(name), dtype=np.float64) for name in file.keys()}  # noqa: SIM118
-        layers = (len(tensors) - 2) // 2
-        if header.get("format") != FORMAT:
-            raise CorruptFile(f"{path} is no blanket predictor (its format is {header.get('format')!r}).")
-        return BlanketPredictor(
-            tuple(tensors[f"weight{n}"] for n in range(layers)),
-            tuple(tensors[f"bias{n}"] for n in range(layers)),
-            tensors["mean"],
-            tensors["scale"],
-            int(header["most_lag"]),
-        )
-    except (SafetensorError, KeyError, ValueError) as error:
-        raise CorruptFile(f"{path} cannot be read as a blanket predictor: {error}.") from error
+    def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
+        return int(self.test(prediction, step).sample([place], rng=source)[0]) == 0
+
+    def draw(self, place: Any, epsilon: float, source: Source, /) -> int:
+        return int(self.noise(epsilon).sample([place], rng=source)[0])
+
+    def pack(self, report: Report, /) -> bytes:
+        return str(int(report)).encode()
+
+    def unpack(self, stored: bytes, /) -> int:
+        return int(stored)
+
+    def chances(self, prediction: int | None, step: Step) -> tuple[Floats, Floats]:
+        """Return Pr[near | place], and Pr[far and report | place] as a matrix of places by reports."""
+        size = len(self.space)
+        if step.test > 0 and prediction is not None:
+            near, far = normalised(self.test(prediction, step)).T
+        else:
+            near, far = np.full(size, float(step.noise == 0)), np.full(size, float(step.noise > 0))
+        fresh = normalised(self.noise(step.noise)) if step.noise else np.zeros((size, size))
+        return near, far[:, None] * fresh
 
 
-def train_predictor(
-    inputs: ArrayLike, suffices: ArrayLike, *, most_lag: int, hidden: tuple[int, ...] = (32, 16), seed: int = 0
-) -> BlanketPredictor:
-    """Train on rows of (hour, speed, region row, region column, m) and whether the first m places suffice."""
-    networks = import_extra("sklearn.neural_network", "mobility")
-    rows, labels = expanded(as_floats(inputs, "inputs")), np.asarray(suffices, dtype=bool)
-    if rows.ndim != 2 or len(rows) != len(labels) or len(rows) == 0:
-        raise InvalidInput(f"`suffices` must be one answer per row of `inputs`, got {len(labels)} for {len(rows)}.")
-    mean, scale = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-9)
-    if labels.all() or not labels.any():  # one outcome only: a network without hidden layers says it
-        size = rows.shape[1]
-        constant = np.array([20.0 if labels.all() else -20.0])
-        return BlanketPredictor((np.zeros((size, 1)),), (constant,), mean, scale, most_lag)
-    network = networks.MLPClassifier(
-        hidden_layer_sizes=hidden, solver="lbfgs", alpha=0.05, max_iter=2000, random_state=seed
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a limit on the iterations is no error: the scores tell how good it is
-        network.fit((rows - mean) / scale, labels)
-    weights = tuple(np.asarray(part, dtype=np.float64) for part in network.coefs_)
-    return BlanketPredictor(weights, tuple(np.asarray(b) for b in network.intercepts_), mean, scale, most_lag)
+@dataclass(frozen=True, eq=False)
+class Anywhere:
+    """Any point under a metric: Laplace noise, and a test whose coin has exactly the chance of the true distance."""
+
+    inputs: Unbounded
+    build: Builder
+    _noises: dict[float, Mechanism] = field(default_factory=dict)
+
+    @property
+    def metric(self) -> Metric:
+        return self.inputs.metric
+
+    def encode(self, trace: Any, /) -> Floats:
+        return np.asarray(self.inputs.encode(trace))
+
+    def tidy(self, prediction: Report, /) -> Floats:
+        """Return coordinates; on the Earth a line that leaves it goes on at the pole or around it."""
+        point = np.array(prediction, dtype=np.float64).ravel()
+        if isinstance(self.metric, Haversine) and len(point) == 2 and np.all(np.isfinite(point)):
+            point[0] = np.clip(point[0], -90.0, 90.0)
+            point[1] = point[1] if -180.0 <= point[1] <= 180.0 else (point[1] + 180.0) % 360.0 - 180.0
+        return np.asarray(self.inputs.encode(point[None])[0])
+
+    def noise(self, epsilon: float) -> Mechanism:
+        """Return the noise of a step."""
+        return _remembered(self._noises, epsilon, lambda: _checked(self.build(epsilon), epsilon, self.metric))
+
+    def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
+        return flip(place, np.asarray(prediction), self.metric, step.test, step.threshold, source)
+
+    def draw(self, place: Any, epsilon: float, source: Source, /) -> Floats:
+        return np.asarray(self.noise(epsilon).sample(place[None], rng=source)[0])
+
+    def pack(self, report: Report, /) -> bytes:
+        return struct.pack(f"<{self.inputs.dimension}d", *report)
+
+    def unpack(self, stored: bytes, /) -> Floats:
+        return np.array(struct.unpack(f"<{self.inputs.dimension}d", stored))
 
 
-def examples_of(
-    blankets: GroupBlankets, *, hour_width: float, speed_width: float, regions: tuple[int, int]
-) -> tuple[Floats, Booleans]:
-    """Return one example per group and m: the middle of the group's bins, and whether the first m places suffice.
+def _checked(made: M, epsilon: float, metric: Metric) -> M:
+    """Return noise that keeps the pure promise it was asked for; refuse any other."""
+    promise = made.guarantee
+    kept = isinstance(promise, Guarantee) and promise.basis != "none" and not promise.slack
+    if not kept or promise.metric != metric or promise.epsilon > epsilon:
+        raise InvalidInput(f"`noise` was asked for epsilon {epsilon:g} in the metric of the places; it has: {promise}.")
+    return made
 
-    Beyond the size found, every larger m counts as sufficient.
+
+def _remembered(known: dict[Any, M], key: Any, build: Callable[[], M]) -> M:
+    """Return what was built for a key; an endless stream with ever new rates does not fill the memory."""
+    if key not in known:
+        if len(known) >= MOST_KEPT:
+            known.clear()
+        known[key] = build()
+    return known[key]
+
+
+def ground_of(places: FiniteSpace | Metric, noise: Builder | None, dimension: int | None) -> Ground:
+    """Return the ground of places or of a metric, with the noise that was given or the usual one."""
+    if not isinstance(places, Metric):
+        return OnPlaces(places, (lambda epsilon: exponential(places, epsilon)) if noise is None else noise)
+    metric, wide = places, 2 if dimension is None else dimension
+    refuse_metric(metric)
+
+    def usual(epsilon: float) -> Mechanism:
+        return laplace(metric, epsilon) if isinstance(metric, Haversine) else laplace(metric, epsilon, dimension=wide)
+
+    return Anywhere(Unbounded(metric, wide), usual if noise is None else noise)
+
+
+Spend = Callable[[str, float, Callable[[], bytes]], bytes]
+
+
+@dataclass(frozen=True, eq=False)
+class PredictiveMechanism:
+    """Test the distance to a public prediction with noise on the threshold; draw fresh noise only where it fails.
+
+    At every step the budget, a function of the release so far, gives (test, noise, threshold). The prediction, a
+    function of the release so far, gives a place. Then
+
+        near = d(x, prediction) <= threshold + Laplace(test);   report = prediction if near else noise(x).
+
+    Guarantee: for two traces and every run r (reports, and which of them are fresh),
+
+        ln Pr[r | x] - ln Pr[r | x'] <= sum_t (test_t + [fresh_t] noise_t) d(x_t, x'_t) <= spent(r) max_t d(x_t, x'_t).
+
+    `spent(r)` is different for different runs. It says what happened, and whoever sees the run can count it: which
+    tests failed is part of the release and paid for by the tests. A promise before the fact is the `total` of the
+    budget, which no run exceeds. Not protected: how many steps there are, and when they are.
+
+    References: Chatzikokolakis, Palamidessi and Stronati (2014).
     """
-    most_lag = blankets.p_values.shape[1]
-    hour = (blankets.groups[:, 0] + 0.5) * hour_width
-    speed = (blankets.groups[:, 1] + 0.5) * speed_width
-    row, column = np.divmod(blankets.groups[:, 2], regions[1])
-    base = np.column_stack([hour, speed, row, column]).astype(np.float64)
-    inputs = np.concatenate([np.column_stack([base, np.full(len(base), float(m))]) for m in range(most_lag)])
-    labels = np.concatenate([blankets.sizes <= m for m in range(most_lag)])
-    return inputs, labels
+
+    ground: Ground
+    budget: Budget
+    prediction: Prediction = parrot
+
+    def release(self, trace: Any, /, *, rng: Randomness = None, spend: Spend | None = None) -> Run:
+        """Release a trace step by step, until it ends or the budget does; a shorter run says that it did.
+
+        `spend(label, epsilon, draw)` is asked for every test and every fresh report, before it is drawn, and returns
+        what `draw` gave: an account with books goes here. Where it raises `BudgetExceeded` the run ends.
+        """
+        source, run = source_of(rng), Run()
+        for place in self.ground.encode(trace):
+            if not self.advance(run, place, rng=source, spend=spend):
+                break
+        return run
+
+    def advance(self, run: Run, place: Any, /, *, rng: Randomness = None, spend: Spend | None = None) -> bool:
+        """Take one more step of an endless stream and tell whether the budget allowed it.
+
+        `place` is one row of `ground.encode(trace)`: a code, or coordinates.
+        """
+        step = self.budget(run)
+        if step is None:
+            return False
+        source, pay = source_of(rng), _free if spend is None else spend
+        prediction = self.predict(run, step)
+        try:
+            near = step.noise == 0 or (
+                step.test > 0
+                and pay(f"{len(run)} test", step.test, lambda: self._answer(place, prediction, step, source)) == b"near"
+            )
+        except BudgetExceeded:
+            return False
+        try:
+            report = prediction if near else self._fresh(run, place, step, source, pay)
+        except BudgetExceeded:
+            run.end(step)  # that the run ends here tells what the test answered
+            return False
+        run.add(report, step, fresh=not near)
+        return True
+
+    def predict(self, run: Run, step: Step) -> Report:
+        """Return the place that a step is tested against, None where none is needed."""
+        if step.noise and not step.test:
+            return None
+        if not len(run):
+            raise InvalidInput("the first step has nothing to predict from: its budget must have `test` 0 and noise.")
+        return self.ground.tidy(self.prediction(run))
+
+    def _answer(self, place: Any, prediction: Report, step: Step, source: Source) -> bytes:
+        return b"near" if self.ground.near(place, prediction, step, source) else b"far"
+
+    def _fresh(self, run: Run, place: Any, step: Step, source: Source, pay: Spend) -> Report:
+        def draw() -> bytes:
+            return self.ground.pack(self.ground.draw(place, step.noise, source))
+
+        return self.ground.unpack(pay(f"{len(run)} report", step.noise, draw))
+
+    def likelihoods(self, run: Run) -> Floats:
+        """Return Pr[what step t gave | place, the run before], one row a step and one column a place; finite places."""
+        rows = [seen for *_, seen in self.replay(run)]
+        return np.array(rows).reshape(len(run), len(self.finite.space))
+
+    def replay(self, run: Run) -> Iterator[tuple[Step, bool, Report, Floats, Floats, Floats]]:
+        """Yield (step, fresh, prediction, near, far, seen) for every step of a run that was released; finite places.
+
+        `near` and `far` are what `OnPlaces.chances` gives after the run before the step, `seen` is Pr[what it gave |
+        place].
+        """
+        past = Run()
+        for report, step, fresh in zip(run.reports, run.steps, run.fresh, strict=True):
+            prediction = self.predict(past, step)
+            near, far = self.finite.chances(prediction, step)
+            yield step, fresh, prediction, near, far, far[:, report] if fresh else near
+            past.add(report, step, fresh=fresh)
+
+    @property
+    def finite(self) -> OnPlaces:
+        """The ground, where it has finitely many places."""
+        if not isinstance(self.ground, OnPlaces):
+            raise InvalidInput("this counts every place: give `predictive` an mdp.FiniteSpace instead of a metric.")
+        return self.ground
 
 
-def evaluate(predictor: BlanketPredictor, inputs: ArrayLike, suffices: ArrayLike) -> Scores:
-    """Score a predictor on examples it has not seen."""
-    labels = np.asarray(suffices, dtype=bool)
-    chance = predictor.probability(inputs)
-    said = chance >= 0.5
-    safe = np.clip(np.where(labels, chance, 1.0 - chance), 1e-12, 1.0)
-    hit, missed, wrong, refused = (
-        int(np.sum((said == answer) & (labels == truth))) for truth in (True, False) for answer in (True, False)
-    )
-    return Scores.of((hit, missed, wrong, refused), float(-np.log(safe).mean()))
+def predictive(
+    places: FiniteSpace | Metric,
+    /,
+    *,
+    budget: Budget,
+    prediction: Prediction = parrot,
+    noise: Builder | None = None,
+    dimension: int | None = None,
+) -> PredictiveMechanism:
+    """Build the predictive mechanism over finite places, or over any point under `Haversine` or `Lp`.
+
+    An example: `predictive(mdp.Haversine(), budget=FixedUtility(1.0, total=20.0)).release(coordinates)`
+
+    Args:
+        places: Finite places, or a metric for points anywhere.
+        budget: What the next step may cost, from the release so far: `FixedUtility`, `FixedRate`, or any function.
+        prediction: A guess of the next place from the release so far: `parrot`, `linear`, or any public function. It
+            must not look at anything else: whatever else it knows would be released for nothing.
+        noise: Builds the noise of a fresh report for an epsilon; unless given the exponential mechanism over places,
+            and Laplace noise elsewhere.
+        dimension: How many coordinates a point has under `Lp`, two unless given.
+    """
+    return PredictiveMechanism(ground_of(places, noise, dimension), budget, prediction)
 
 
-def _feature_rows(features: Features) -> Floats:
-    return np.column_stack([features.hour, features.speed_mph, features.region[:, 0], features.region[:, 1]])
-
-
-def expanded(rows: Floats) -> Floats:
-    """The hour as a point on the clock, m as indicators: what a small network separates best."""
-    hour = rows[:, 0] * (2.0 * np.pi / 24.0)
-    steps = rows[:, 4:5] == np.arange(4.0)
-    return np.column_stack([np.cos(hour), np.sin(hour), rows[:, 1:5], steps])
+def _free(label: str, epsilon: float, draw: Callable[[], bytes]) -> bytes:
+    """Spend without books."""
+    del label, epsilon
+    return draw()

@@ -22,7 +22,7 @@ from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from metricdp.ledger.keys import name_bytes
 from metricdp.metrics import Haversine
 from metricdp.mobility import Absorption, Distribution, Run, Step, predictive
-from metricdp.mobility.predictive import Spend
+from metricdp.mobility.prediction import Spend
 from metricdp.names import count_near
 from metricdp.tables.charging import name_of
 from metricdp.tables.options import Charging

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Integers, as_floats, as_matrix, as_positive
+from metricdp.auditing.composition import trajectory_epsilon
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Guarantee, Mechanism
-from metricdp.mobility.composition import trajectory_epsilon
 from metricdp.mobility.models import Mobility, histories_of, reachable
 from metricdp.mobility.traces import Traces, Walks, clean, load_traces, resample, snap
 from metricdp.problems import Problem

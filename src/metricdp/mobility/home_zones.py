@@ -1,4 +1,4 @@
-"""Home zones: coarse near home, precise elsewhere, and what a visit to the border of a zone reveals.
+"""Stays, homes and zones: where a trace stood still, zones that are coarse near home, the attack on zones cut out.
 
 Cutting a zone out of a trace hides nothing: the traces stop at its border, and the border gives its centre
 (`cut_out`, `found_centre`). Here a zone is a local scale of the metric: between places of one zone distances count
@@ -16,13 +16,131 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_positive, as_probabilities
+from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_positive, as_probabilities
 from metricdp.auditing.leakage import normalised
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
-from metricdp.metrics import ShortestPath
+from metricdp.metrics import KM_PER_DEGREE, Haversine, ShortestPath
+from metricdp.mobility.traces import Traces, Walks
 from metricdp.places.elastic import joined_by
 from metricdp.spaces import FiniteSpace
+
+
+@dataclass(frozen=True, eq=False)
+class StayPoints:
+    """Stays of many trips: the centre in degrees, when it began and ended, and how many fixes it has.
+
+    They are as secret as the trace: release `centres` with a mechanism. Where every fix of a stay moves by at most d,
+    its centre does too, so a report of epsilon promises epsilon d for two traces *with the same stays*. How many stays
+    there are, and when, is not hidden by noise on their centres: a trace that lingers a little less has one report
+    less, whatever the noise.
+    """
+
+    owner: Integers
+    centres: Floats
+    begin: Floats
+    end: Floats
+    fixes: Integers
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    @property
+    def seconds(self) -> Floats:
+        """How long each stay lasted."""
+        return self.end - self.begin
+
+
+def stay_points(traces: Traces, *, radius_km: float = 0.2, least_seconds: float = 600.0) -> StayPoints:
+    """Return every stay: a longest run of fixes within `radius_km` of its first one that lasts `least_seconds`.
+
+    Runs are taken from the front; the centre is the mean of the fixes. A trip that was cut at a gap is one trip.
+
+    References: Li, Zheng, Xie, Chen, Liu and Ma (2008).
+    """
+    near, least = as_positive(radius_km, "radius_km"), as_positive(least_seconds, "least_seconds")
+    measure, rows = Haversine(), []
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(traces.owner)) + 1, [len(traces)]])
+    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        at = first
+        while at < last:
+            away = measure(traces.coordinates[at:last], traces.coordinates[at])
+            beyond = np.flatnonzero(away > near)
+            end = at + int(beyond[0]) if beyond.size else last
+            if traces.seconds[end - 1] - traces.seconds[at] >= least:
+                rows.append((at, end))
+                at = end
+            else:
+                at += 1
+    spans = np.array(rows, dtype=np.int64).reshape(-1, 2)
+    means = [traces.coordinates[start:end].mean(axis=0) for start, end in rows]
+    return StayPoints(
+        owner=traces.owner[spans[:, 0]],
+        centres=np.array(means).reshape(-1, 2),
+        begin=traces.seconds[spans[:, 0]],
+        end=traces.seconds[spans[:, 1] - 1],
+        fixes=spans[:, 1] - spans[:, 0],
+    )
+
+
+def home_of(stays: StayPoints, walks: Walks, places: FiniteSpace, trips: Integers) -> int:
+    """Return the place at which the stays of some trips last longest; without a stay, where most of their steps are.
+
+    It is as secret as the trips. Everybody has one, so that having one tells nothing. Two traces that are hardly apart
+    may have homes that are far apart, where two places come close in time: a report of the home promises something for
+    the distance between the homes, not for that between the traces.
+    """
+    mine = np.isin(stays.owner, trips)
+    spent = np.zeros(len(places))
+    if mine.any():
+        np.add.at(spent, places.nearest(stays.centres[mine])[0], stays.seconds[mine])
+    else:
+        np.add.at(spent, walks.codes[np.isin(walks.owner, trips)], 1.0)
+    return int(spent.argmax())
+
+
+def cut_out(traces: Traces, centre: ArrayLike, *, radius_km: float) -> Traces:
+    """Return the traces without the fixes near a centre, as fitness apps hide a home. It promises nothing.
+
+    The reports outside are the true fixes, and where they stop is the border of the zone.
+    """
+    away = Haversine()(traces.coordinates, as_floats(centre, "centre"))
+    return traces.select(away > as_positive(radius_km, "radius_km"))
+
+
+def trip_ends(traces: Traces) -> Floats:
+    """Return the first and the last fix of every trip: where traces begin and end for whoever sees them."""
+    first = np.flatnonzero(np.concatenate([[True], traces.trip[1:] != traces.trip[:-1]]))
+    last = np.append(first[1:], len(traces)) - 1
+    return np.asarray(traces.coordinates[np.concatenate([first, last])])
+
+
+def found_centre(ends: ArrayLike, *, radius_km: float | None = None) -> Floats:
+    """Return the centre of the circle that passes nearest to where traces stop: the attack on zones that are cut out.
+
+    Least squares of |end - centre| - radius by Gauss and Newton, the radius known or found; latitude and longitude.
+    """
+    places = as_floats(ends, "ends")
+    if places.ndim != 2 or places.shape[1] != 2 or len(places) < 3:
+        raise InvalidInput(f"`ends` must be three or more (latitude, longitude), got shape {places.shape}.")
+    origin = places.mean(axis=0)
+    per_degree = KM_PER_DEGREE * np.array([1.0, np.cos(np.radians(origin[0]))])
+    plane = (places - origin) * per_degree
+    # |p|^2 = 2 p c + (r^2 - |c|^2) is linear: a start, and the answer where the fit is exact.
+    linear = np.linalg.lstsq(np.column_stack([2.0 * plane, np.ones(len(plane))]), (plane**2).sum(axis=1), rcond=None)[0]
+    centre = linear[:2]
+    radius = float(np.sqrt(max(linear[2] + centre @ centre, 1e-12))) if radius_km is None else radius_km
+    for _ in range(50):
+        away = plane - centre
+        length = np.maximum(np.linalg.norm(away, axis=1), 1e-9)
+        slopes = -away / length[:, None]
+        columns = slopes if radius_km is not None else np.column_stack([slopes, -np.ones(len(plane))])
+        step = np.linalg.lstsq(columns, radius - length, rcond=None)[0]
+        centre = centre + step[:2]
+        radius = radius if radius_km is not None else radius + step[2]
+        if np.linalg.norm(step) < 1e-9:
+            break
+    return np.asarray(origin + centre / per_degree)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,8 @@ import numpy as np
 
 import metricdp as mdp
 from metricdp.ledger import Ledger
-from metricdp.mobility import Distribution, FixedUtility, predictive, trace_loss
+from metricdp.mobility import Distribution, FixedUtility, Stream, predictive, trace_loss
 from metricdp.tables import Charging
-from metricdp.tables.streams import Stream
 
 # Any 10 rows in a row of one person cost at most 20 per km.
 budget = Distribution(window=10, total=20.0)

@@ -29,7 +29,7 @@ DIRECTED, BOOKS = "tests/solvers/test_directed_rounding.py", "tests/ledger/test_
 BY_TABLE, PROPOSED = "tests/tables/test_charged_tables.py", "tests/mechanisms/test_kernel_proposals.py"
 NOISE = "tests/mechanisms/test_noise.py"
 RELEASES, OLD_NAMES = "tests/ledger/test_releases.py", "tests/ledger/test_accounts.py"
-HEADS, STREAMS = "tests/ledger/test_heads.py", "tests/tables/test_streams.py"
+HEADS, STREAMS = "tests/ledger/test_heads.py", "tests/mobility/test_stream_ledger.py"
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _mistakes() -> list[Mistake]:
     plant(windows, "recent = _noises(run, self.window - 1)", "recent = _noises(run, self.window - 2)", streams)
     plant(windows, "if run.resting < taken:", "if run.resting < taken - 1:", streams)
     plant(windows, "len(rates) + 1) if len(rates)", "len(rates)) if len(rates)", streams)
-    memory = "src/metricdp/tables/streams.py"
+    memory = "src/metricdp/mobility/streams.py"
     plant(memory, "len(run) - self.budget.window + 1)", "len(run) - self.budget.window + 2)", STREAMS)
 
     positions, snapped = auditing + "positions.py", "tests/auditing/test_positions.py"

@@ -98,7 +98,7 @@ def test_mistakes_in_the_columns_are_told_and_not_carried_out(desk: Desk, rows: 
     assert "no latitude column: expected one named lat or latitude" in refused(desk, "")
     said = refused(desk, "--columns pickup_lng,pickup_lat")
     assert "look exchanged by their names: the latitude comes first, --columns pickup_lat,pickup_lng" in said
-    assert said.endswith("yes_really=True (--yes-really).")
+    assert said.endswith("force=True (--yes-really).")
     assert "Did you mean 'pickup_lng'" in refused(desk, "--columns pickup_lat,pickup_lon")
 
     lost = [list(row) for row in rows]

@@ -17,9 +17,8 @@ from metricdp import cli, plugins
 from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.ledger import Ledger, Steady, backends
 from metricdp.ledger.backends import BACKENDS
-from metricdp.mobility import Distribution
+from metricdp.mobility import Distribution, Stream
 from metricdp.tables import Charging
-from metricdp.tables.streams import Stream
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "extend" / "backend.py"
 POLICY = "40/km per day, 30/km per week for ads, 40/km per day for maps"

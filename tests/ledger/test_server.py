@@ -18,9 +18,8 @@ from killing import Tally, back, balanced, killed, repeated
 from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from metricdp.ledger import Ledger, columns, crowd, settling
 from metricdp.ledger.periods import PERIODS
-from metricdp.mobility import Absorption
+from metricdp.mobility import Absorption, Stream
 from metricdp.tables import Charging
-from metricdp.tables.streams import Stream
 
 pytestmark = pytest.mark.skipif(postgres() is None, reason="no PostgreSQL programs (initdb, postgres) on this machine")
 HOUR_ENDS = NOON + HOUR

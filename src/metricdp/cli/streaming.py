@@ -19,8 +19,8 @@ from metricdp.files import is_server
 from metricdp.units import parse_duration, parse_epsilon
 
 if TYPE_CHECKING:
-    from metricdp.tables.feeds import Lines
-    from metricdp.tables.streams import Stream
+    from metricdp.mobility import Stream
+    from metricdp.mobility.feeds import Lines
 
 Flag = Parameter(negative="")
 
@@ -106,7 +106,9 @@ def stream(
         table: How the rows are read; the columns are person, t, lat and lon unless named.
         overwrite: Replace an output that is there.
     """
-    from metricdp.tables.streams import BUDGETS, Stream
+    from metricdp.mobility import Absorption, Distribution, Stream, release_trips
+    from metricdp.mobility.streams import a_day
+    from metricdp.tables import Disclosure, Job, People
 
     if charged.ledger is None:
         raise InvalidInput(
@@ -122,36 +124,43 @@ def stream(
         raise InvalidInput(
             "--follow reads lines that are added to a .csv file; other tables are run again when they have grown."
         )
-    chosen = BUDGETS[budget](window, parse_epsilon(total, "km"))
+    rate = parse_epsilon(total, "km")
+    chosen = Distribution(window, rate) if budget == "distribution" else Absorption(window, rate)
     _begin(charged, policy)
-    with ExitStack() as held:
-        books = held.enter_context(charged.opened())
-        assert books is not None  # they were named
-        flow, code = Stream(books, chosen, name=name), 0
-        flow.hold()
-        try:
-            if live:
+    code = 0
+    with charged.opened() as books:
+        if live:
+            assert books is not None  # they were named
+            flow = Stream(books, chosen, name=name)
+            flow.hold()
+            try:
                 _lines(flow, source, output, table, on_error=on_error, resume=resume, overwrite=overwrite)
-            else:
-                _table(flow, source, output, table, overwrite=overwrite)
-        except KeyboardInterrupt:
-            if not live:
-                raise
-            code = 130
-        with tables.beside_output(output):
-            terminal.say(*(flow.lines(None if every is None else parse_duration(every))))
+            except KeyboardInterrupt:
+                code = 130
+            said = flow.lines()
+        else:
+            with terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
+                said = release_trips(
+                    source, chosen, columns=table.names, to=output, people=People(ledger=books),
+                    disclosure=Disclosure(force=table.yes_really), reading=table.reading(),
+                    job=Job(name=name, overwrite=overwrite, progress=progress),
+                ).lines()  # fmt: skip
+    if every is not None:
+        said.insert(-1, a_day(chosen, parse_duration(every)))
+    with tables.beside_output(output):
+        terminal.say(*said)
     return code
 
 
 def _begin(charged: Charged, policy: str | None) -> None:
     """Begin books that are not there yet."""
     place = charged.ledger or ""
-    if policy is None or is_server(place) or Path(place).exists():
-        if policy is None and not is_server(place) and not Path(place).exists():
-            raise InvalidInput(
-                f"the books {place!r} are not there: say what they allow a person, such as --policy '960/km per day'."
-            )
+    if is_server(place) or Path(place).exists():
         return
+    if policy is None:
+        raise InvalidInput(
+            f"the books {place!r} are not there: say what they allow a person, such as --policy '960/km per day'."
+        )
     from metricdp.ledger import Ledger
 
     Ledger.open(place, policy=policy, key_file=charged.key_file, head_file=charged.head_file).close()
@@ -161,7 +170,7 @@ def _lines(
     flow: Stream, source: str, output: str, table: tables.Source, *, on_error: str, resume: bool, overwrite: bool
 ) -> None:
     """Answer lines as they come."""
-    from metricdp.tables.feeds import COLUMNS, BadRow, Lines, appended, arriving, growing, rows_of
+    from metricdp.mobility.feeds import COLUMNS, Lines, answer_rows, appended, arriving, growing, rows_of
 
     if (table.scale, table.crs, table.decimal, table.source_format) != (1.0, None, None, None):
         raise InvalidInput("lines hold degrees as they are: --scale, --crs, --decimal and --from are for tables.")
@@ -171,7 +180,6 @@ def _lines(
     separator = (table.separator or ",").replace("\\t", "\t")
     if len(separator) != 1:
         raise InvalidInput(f"--separator must be one character, such as ';' or '\\t', got {table.separator!r}.")
-    dropped = 0
     with ExitStack() as held:
         read = None if source == tables.STANDARD else source
         if output == tables.STANDARD:
@@ -181,32 +189,7 @@ def _lines(
         show = held.enter_context(terminal.steps_bar("Stream")) if output != tables.STANDARD else None
         if source == tables.STANDARD and isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")  # what is no text is no row
-        for row in rows_of(arriving(sys.stdin) if source == tables.STANDARD else growing(source), columns, separator):
-            try:
-                if isinstance(row, BadRow):
-                    raise row
-                if row.seconds <= sink.done.get(row.person, -float("inf")):
-                    continue  # its report is in the output already
-                answer = flow.step(row.person, row.seconds, row.place)
-            except InvalidInput:
-                if on_error == "fail":
-                    raise
-                dropped += 1
-                continue
-            if show is not None:
-                show(0.0, f"{flow.count.rows:,} rows")
-            if answer is not None:
-                sink.add(row, answer.latitude, answer.longitude, fresh=answer.fresh)
+        rows = rows_of(arriving(sys.stdin) if source == tables.STANDARD else growing(source), columns, separator)
+        dropped = answer_rows(flow, rows, sink, drop=on_error == "drop", show=show)
     if dropped:
         terminal.note(f"{dropped:,} lines were no rows, or older than all that is known: they have no report.")
-
-
-def _table(flow: Stream, source: str, output: str, table: tables.Source, *, overwrite: bool) -> None:
-    """Answer the rows of a table in the order of their times."""
-    from metricdp.tables.streaming import stream_table
-
-    with terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
-        stream_table(
-            flow, source, output, columns=table.names, reading=table.reading(), yes_really=table.yes_really,
-            progress=progress, overwrite=overwrite,
-        )  # fmt: skip

@@ -2,19 +2,102 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from metricdp.arrays import Floats
 from metricdp.cli import tables, terminal
 from metricdp.cli.charging import UNCHARGED, Charged
 from metricdp.cli.choices import Epsilon, Output
-from metricdp.cli.journeys import NO_ZONES, NOT_HIDDEN, Hiding, Zoning
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine
 from metricdp.spaces import FiniteSpace
-from metricdp.units import parse_distance, parse_epsilon
+from metricdp.units import parse_distance, parse_duration, parse_epsilon, parse_time_epsilon
+
+HOME = "home"
+STEPS = ("--learn", "--history", "--mechanism")
+# What a way of release does not know, and why.
+UNKNOWN = {
+    "--predict": ("--predict reports places anywhere", (*STEPS, "--places", "--snap")),
+    "--times": ("--times reports places anywhere", (*STEPS, "--places", "--snap")),
+    "--zones": ("--zones knows nothing of the steps before", STEPS),
+}
+
+
+@dataclass(frozen=True)
+class Zoning:
+    """Zones in which places are coarse.
+
+    Attributes:
+        zones: Report coarsely in zones and precisely elsewhere, over --places: `home` puts a zone around a report of
+            everybody's home, which is where their own trips stay longest; a file with lat and lon names public centres,
+            of districts say.
+        zone_radius: How far a zone reaches.
+        zone_scale: How much distances count inside a zone, above 0 and at most 1.
+        centre_epsilon: With --zones home: how much the report of the home may leak that its zone lies around, such as
+            1/km; it is spent once.
+        stay: How long somebody must be within 200 m for a stay.
+    """
+
+    zones: str | None = None
+    zone_radius: str = "1km"
+    zone_scale: float = 0.2
+    centre_epsilon: str | None = None
+    stay: str = "10min"
+
+    def chosen(self, *, yes_really: bool) -> dict[str, Any] | None:
+        """Return what was asked for, as options of `Zoned`."""
+        if self.zones is None:
+            if (self.centre_epsilon, self.zone_radius, self.zone_scale, self.stay) != (None, "1km", 0.2, "10min"):
+                raise InvalidInput(
+                    "--zone-radius, --zone-scale, --centre-epsilon and --stay belong to --zones: give --zones home."
+                )
+            return None
+        zone: dict[str, Any] = {"radius_km": parse_distance(self.zone_radius, "km"), "scale": self.zone_scale}
+        if not 0 < self.zone_scale <= 1:
+            raise InvalidInput(f"--zone-scale must lie above 0 and at most 1, got {self.zone_scale:g}.")
+        if self.zones == HOME:
+            if self.centre_epsilon is None:
+                raise InvalidInput(
+                    "a home zone lies around a report of the home, never around the home itself: say how much that "
+                    "report may leak with --centre-epsilon, such as 1/km. It is spent once."
+                )
+            rate = parse_epsilon(self.centre_epsilon, "km")
+            return zone | {"centre_epsilon": rate, "stay_seconds": parse_duration(self.stay)}
+        if self.centre_epsilon is not None or self.stay != "10min":
+            raise InvalidInput("--centre-epsilon and --stay belong to --zones home: given centres are public already.")
+        return zone | {"centres": _points(self.zones, "they are the centres of the zones", yes_really=yes_really)}
+
+
+@dataclass(frozen=True)
+class Hiding:
+    """Times that are hidden.
+
+    Attributes:
+        times: Hide the times of fixes as well as the places: how much a fix may leak about its time, such as 0.1/min;
+            --epsilon is then for places with Laplace noise. Every fix gets one row, sorted by the reported times.
+        clock: With --times: report times of the day on a clock, such as 15min, drawn around it by the optimum; the day
+            stays public.
+    """
+
+    times: str | None = None
+    clock: str | None = None
+
+    def chosen(self) -> dict[str, Any] | None:
+        """Return what was asked for, as options of `Cloaked`."""
+        if self.times is None:
+            if self.clock is not None:
+                raise InvalidInput("--clock belongs to --times: say how much a time may leak, such as --times 0.1/min.")
+            return None
+        minutes = None if self.clock is None else parse_duration(self.clock) / 60.0
+        return {"time_epsilon": parse_time_epsilon(self.times), "clock_minutes": minutes}
+
+
+NO_ZONES = Zoning()
+NOT_HIDDEN = Hiding()
 
 
 def trajectories(
@@ -77,76 +160,52 @@ def trajectories(
         mechanism: Where to write the mechanism file as well.
         overwrite: Replace an output that is there.
     """
-    from metricdp.tables.trips import COLUMNS, Journey
+    from metricdp.mobility import Cloaked, Contextual, Predictive, Zoned, release_trips
+    from metricdp.tables import Disclosure, Job, People
 
     homes, hidden = zoning.chosen(yes_really=table.yes_really), hiding.chosen()
-    learning = {"--learn": learn, "--history": history, "--mechanism": mechanism}
-    if (predict is not None) + (homes is not None) + (hidden is not None) > 1:
+    ways = [
+        name for name, given in (("--predict", predict), ("--zones", homes), ("--times", hidden)) if given is not None
+    ]
+    if len(ways) > 1:
         raise InvalidInput("--predict, --zones and --times are three ways to release trips: choose one.")
-    if predict is not None:
-        _refuse("--predict reports places anywhere", learning | {"--places": places, "--snap": snap})
-    elif hidden is not None:
-        _refuse("--times reports places anywhere", learning | {"--places": places, "--snap": snap})
-    elif places is None:
+    way = "".join(ways)
+    asked = {"--learn": learn, "--history": history, "--mechanism": mechanism, "--places": places, "--snap": snap}
+    why, unknown = UNKNOWN.get(way, ("", ()))
+    if found := [name for name in unknown if asked[name] is not None]:
+        raise InvalidInput(f"{why}: {', '.join(found)} {'goes' if len(found) == 1 else 'go'} without it.")
+    if places is None and way in ("", "--zones"):
         raise InvalidInput("--places says what may be reported, a file of points or a city; or give --predict parrot.")
-    if homes is not None:
-        _refuse("--zones knows nothing of the steps before", learning)
-    if predict is None and total is not None:
+    if way != "--predict" and total is not None:
         raise InvalidInput("--total is what a whole trip may leak with --predict; without it every tick has a report.")
-    if predict is None and homes is None and hidden is None and (id_ is not None or charged.ledger is not None):
-        raise InvalidInput(
-            "--id and --ledger go with --predict, --zones and --times: a mechanism with history has none."
-        )
-    if predict is None and charged.refused != "fail":
+    if way != "--predict" and charged.refused != "fail":
         raise InvalidInput(
             "--refused report goes with --predict, whose trips can end early; others fit or are refused."
         )
     space = None if places is None else _places(places, count, yes_really=table.yes_really)
-    unit = "km" if space is None else space.unit
-    journey = Journey(
-        parse_epsilon(epsilon, unit),
-        columns=table.names or COLUMNS,
-        step_seconds=step,
-        weights=_weights(weights),
-        most_km=None if snap is None else parse_distance(snap, "km"),
-        most_kmh=speed,
-        learn=learn,
-        history=history,
-        reading=table.reading(),
-        yes_really=table.yes_really,
-        predict=predict or "parrot",
-        total=None if total is None else parse_epsilon(total, unit),
-        person=id_,
-    )
+    rate = parse_epsilon(epsilon, "km" if space is None else space.unit)
+    clock: dict[str, Any] = {"step_seconds": step, "most_kmh": speed}
+    near = None if snap is None else parse_distance(snap, "km")
+    steps = _weights(weights)
+    how: Any
+    if predict is not None:
+        how = Predictive(rate, None if total is None else parse_epsilon(total, "km"), predict, **clock)
+    elif hidden is not None:
+        how = Cloaked(rate, most_kmh=speed, **hidden)
+    elif space is not None and homes is not None:
+        how = Zoned(space, rate, most_km=near, **homes, **clock)
+    elif space is not None:
+        how = Contextual(space, rate, weights=steps, most_km=near, learn=learn, history=history, **clock)
     if mechanism is not None:
         from metricdp.files import check_target
 
         check_target(mechanism, source=source, overwrite=overwrite)
-    summary: Any
     with charged.opened() as books, terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
-        if hidden is not None:
-            from metricdp.tables.clocked import cloak_trajectories
-
-            summary = cloak_trajectories(
-                source, output, journey, hidden[0], clock_minutes=hidden[1], charging=books, progress=progress,
-                overwrite=overwrite,
-            )  # fmt: skip
-        elif space is None:
-            from metricdp.tables.predicted import predict_trajectories
-
-            summary = predict_trajectories(
-                source, output, journey, charging=books, progress=progress, overwrite=overwrite
-            )
-        elif homes is not None:
-            from metricdp.tables.zoned import zone_trajectories
-
-            summary = zone_trajectories(
-                source, output, space, journey, homes, charging=books, progress=progress, overwrite=overwrite
-            )
-        else:
-            from metricdp.tables.trajectories import perturb_trajectories
-
-            summary = perturb_trajectories(source, output, space, journey, progress=progress, overwrite=overwrite)
+        summary = release_trips(
+            source, how, columns=table.names, to=output, people=People(id=id_, ledger=books),
+            disclosure=Disclosure(force=table.yes_really), reading=table.reading(),
+            job=Job(overwrite=overwrite, progress=progress),
+        )  # fmt: skip
     if mechanism is not None:
         from metricdp.artifacts import save
 
@@ -156,24 +215,24 @@ def trajectories(
     return 0
 
 
-def _refuse(why: str, given: dict[str, Any]) -> None:
-    """Refuse options that a way of release does not know."""
-    if found := [name for name, value in given.items() if value is not None]:
-        raise InvalidInput(f"{why}: {', '.join(found)} {'goes' if len(found) == 1 else 'go'} without it.")
-
-
 def _places(source: str, count: int, *, yes_really: bool) -> FiniteSpace:
     """Return the points of a file, or crossings that cover a road network."""
     if Path(source).is_file():
-        from metricdp.cli.reading import read_points
-
-        found = read_points(source, yes_really=yes_really)
-        if not found.geographic:
-            raise InvalidInput(f"{source!r} must have the columns lat and lon: places are measured along the Earth.")
-        return FiniteSpace(found.points, Haversine(), columns=("lat", "lon"))
+        points = _points(source, "places are measured along the Earth", yes_really=yes_really)
+        return FiniteSpace(points, Haversine(), columns=("lat", "lon"))
     from metricdp.places import road_network, spread_places
 
     return spread_places(road_network(source), count)
+
+
+def _points(source: str, why: str, *, yes_really: bool) -> Floats:
+    """Return the latitudes and longitudes of a file."""
+    from metricdp.cli.reading import read_points
+
+    found = read_points(source, yes_really=yes_really)
+    if not found.geographic:
+        raise InvalidInput(f"{source!r} must have the columns lat and lon: {why}.")
+    return found.points
 
 
 def _weights(text: str) -> list[float]:

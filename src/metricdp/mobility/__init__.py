@@ -1,6 +1,12 @@
-"""Mobility: how traces become contexts, priors and blankets, and what releasing them over time costs."""
+"""Mobility: traces, trips and streams, how they are released, and what releasing them over time costs.
+
+`release_trips` releases the trips of a table. What tables need is loaded when it is first used.
+"""
+
+from typing import TYPE_CHECKING
 
 from metricdp.auditing.composition import TraceAccount, account, allocate, trajectory_epsilon
+from metricdp.catalogue import named_later
 from metricdp.mobility.blankets import (
     Discovery,
     Features,
@@ -14,7 +20,7 @@ from metricdp.mobility.blankets import (
     features_of,
 )
 from metricdp.mobility.budgets import Absorption, Care, Distribution, FixedRate, FixedUtility, windows_spent
-from metricdp.mobility.cloaking import Cloaked, cloaked
+from metricdp.mobility.cloaking import CloakedTraces, cloaked
 from metricdp.mobility.evaluation import TraceLoss, audit_runs, step_loss, trace_loss
 from metricdp.mobility.hidden import (
     HiddenWalk,
@@ -52,15 +58,18 @@ from metricdp.mobility.traces import (
     Traces,
     Walks,
     clean,
-    load_traces,
-    read_trips,
     resample,
     snap,
     snap_distances,
     split_trips,
-    trip_numbers,
 )
 from metricdp.mobility.trajectories import Trajectories, public_model, spacing_km, trajectory_problem
+
+if TYPE_CHECKING:
+    from metricdp.mobility.fixes import load_traces, read_trips, trip_numbers
+    from metricdp.mobility.streams import Stream
+    from metricdp.mobility.trips import TripSummary, release_trips
+    from metricdp.mobility.ways import Cloaked, Contextual, Predictive, Zoned
 
 __all__ = [
     "KMH_PER_MPH",
@@ -69,6 +78,8 @@ __all__ = [
     "BlanketPredictor",
     "Care",
     "Cloaked",
+    "CloakedTraces",
+    "Contextual",
     "Discovery",
     "Distribution",
     "Features",
@@ -78,19 +89,23 @@ __all__ = [
     "HiddenWalk",
     "IndependenceTest",
     "Mobility",
+    "Predictive",
     "PredictiveMechanism",
     "Run",
     "Scores",
     "Spent",
     "StayPoints",
     "Step",
+    "Stream",
     "TraceAccount",
     "TraceLoss",
     "Traces",
     "Trajectories",
     "TrajectoryRisk",
+    "TripSummary",
     "Visit",
     "Walks",
+    "Zoned",
     "Zones",
     "account",
     "adjusted",
@@ -121,6 +136,7 @@ __all__ = [
     "reachable",
     "read_trips",
     "release_adversary",
+    "release_trips",
     "resample",
     "smooth",
     "snap",
@@ -139,3 +155,13 @@ __all__ = [
     "windows_spent",
     "zones",
 ]
+
+__getattr__ = named_later(
+    __name__,
+    {
+        "fixes": ["load_traces", "read_trips", "trip_numbers"],
+        "streams": ["Stream"],
+        "trips": ["TripSummary", "release_trips"],
+        "ways": ["Cloaked", "Contextual", "Predictive", "Zoned"],
+    },
+)

@@ -139,12 +139,12 @@ def discover(
     last = rows.shape[1] - 1 if most_lag is None else min(most_lag, rows.shape[1] - 1)
     values: list[float] = []
     while len(values) < last and not (values and values[-1] > level):
-        values.append(_suffices(rows, len(values), last, permutations, seed + len(values)))
+        values.append(_p_value(rows, len(values), last, permutations, seed + len(values)))
     size = len(values) - (bool(values) and values[-1] > level)
     return Discovery(size, tuple(values), len(rows))
 
 
-def _suffices(rows: Integers, size: int, last: int, permutations: int, seed: int) -> float:
+def _p_value(rows: Integers, size: int, last: int, permutations: int, seed: int) -> float:
     """Return the p-value of "the first `size` places back suffice", tested over all older ones up to `last`."""
     given = rows[:, 1 : size + 1] if size else None
     older = rows[:, size + 1 : last + 1]
@@ -275,7 +275,7 @@ def discover_groups(
         if not active:
             break
         for done, group in enumerate(active):
-            values[group, m] = _suffices(rows[members[group]], m, last, permutations, seed + 1000 * group + m)
+            values[group, m] = _p_value(rows[members[group]], m, last, permutations, seed + 1000 * group + m)
             if progress is not None:
                 progress((m + (done + 1) / len(active)) / last)
         kept = adjusted(values[list(active), m], correction=correction) <= level

@@ -18,7 +18,7 @@ from metricdp.spaces import FiniteSpace
 
 
 @dataclass(frozen=True, eq=False)
-class Cloaked:
+class CloakedTraces:
     """Fixes whose places and times are reports, sorted by the reported times.
 
     `place` and `time` are the promises of one fix about its place and about its time, `both` the joint one: a fix that
@@ -43,7 +43,7 @@ def cloaked(
     seconds_per_unit: float = 1.0,
     snap: tuple[float, float] = (0.0, 0.0),
     rng: Randomness = None,
-) -> Cloaked:
+) -> CloakedTraces:
     """Release places and times of fixes by two mechanisms, independently.
 
     `place` takes latitude and longitude, `time` one column of times: `mdp.laplace(mdp.Lp(1, unit="min"), epsilon,
@@ -67,7 +67,7 @@ def cloaked(
     order = np.lexsort((*at.T[::-1], reported, traces.trip))
     moved = replace(traces, coordinates=at, seconds=reported).select(order)
     slack = place_promise.slack + time_promise.slack
-    return Cloaked(moved, place_promise, time_promise, replace(joint.guarantee, slack=slack))
+    return CloakedTraces(moved, place_promise, time_promise, replace(joint.guarantee, slack=slack))
 
 
 def _encoded(mechanism: Mechanism, values: Floats, snap: float) -> tuple[Any, Guarantee]:

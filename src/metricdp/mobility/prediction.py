@@ -75,18 +75,18 @@ class OnPlaces:
     def test(self, prediction: int, step: Step) -> MatrixMechanism:
         """Return the test of a step as a mechanism with the reports 0 (near) and 1 (far)."""
         key = (prediction, step.test, step.threshold)
-        return _remembered(self._tests, key, lambda: near_table(self.space, *key))
+        return _remember(self._tests, key, lambda: near_table(self.space, *key))
 
     def noise(self, epsilon: float) -> MatrixMechanism:
         """Return the noise of a step."""
-        return _remembered(self._noises, epsilon, lambda: self._checked_table(as_table(self.build(epsilon)), epsilon))
+        return _remember(self._noises, epsilon, lambda: self._check_table(as_table(self.build(epsilon)), epsilon))
 
-    def _checked_table(self, made: MatrixMechanism | None, epsilon: float) -> MatrixMechanism:
+    def _check_table(self, made: MatrixMechanism | None, epsilon: float) -> MatrixMechanism:
         if made is None or made.inputs is not self.space:
             raise InvalidInput("`noise` must build a matrix over the places it was given, such as mdp.exponential.")
         if made.outputs is not self.space or made.guarantee.slack or made.guarantee.radius is not None:
             raise InvalidInput("`noise` must report the places themselves and promise all pairs, without slack.")
-        return _checked(made, epsilon, self.metric)
+        return _check(made, epsilon, self.metric)
 
     def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
         return int(self.test(prediction, step).sample([place], rng=source)[0]) == 0
@@ -136,7 +136,7 @@ class Anywhere:
 
     def noise(self, epsilon: float) -> Mechanism:
         """Return the noise of a step."""
-        return _remembered(self._noises, epsilon, lambda: _checked(self.build(epsilon), epsilon, self.metric))
+        return _remember(self._noises, epsilon, lambda: _check(self.build(epsilon), epsilon, self.metric))
 
     def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
         return flip(place, np.asarray(prediction), self.metric, step.test, step.threshold, source)
@@ -151,7 +151,7 @@ class Anywhere:
         return np.array(struct.unpack(f"<{self.inputs.dimension}d", stored))
 
 
-def _checked(made: M, epsilon: float, metric: Metric) -> M:
+def _check(made: M, epsilon: float, metric: Metric) -> M:
     """Return noise that keeps the pure promise it was asked for; refuse any other."""
     promise = made.guarantee
     kept = isinstance(promise, Guarantee) and promise.basis != "none" and not promise.slack
@@ -160,7 +160,7 @@ def _checked(made: M, epsilon: float, metric: Metric) -> M:
     return made
 
 
-def _remembered(known: dict[Any, M], key: Any, build: Callable[[], M]) -> M:
+def _remember(known: dict[Any, M], key: Any, build: Callable[[], M]) -> M:
     """Return what was built for a key; an endless stream with ever new rates does not fill the memory."""
     if key not in known:
         if len(known) >= MOST_KEPT:

@@ -1,16 +1,14 @@
-"""From tables of fixes to walks over places: load, clean, resample, snap."""
+"""From fixes to walks over places: clean, resample, snap."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers, as_floats, as_positive
+from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.errors import InvalidInput
-from metricdp.files import existing_file
 from metricdp.metrics import Haversine
 from metricdp.spaces import FiniteSpace
 
@@ -48,85 +46,6 @@ class Traces:
         hours = (self.seconds[same] - self.seconds[same - 1]) / 3600.0
         speeds[same] = np.where(hours > 0, apart / np.where(hours > 0, hours, 1.0), np.where(apart > 0, np.inf, 0.0))
         return speeds
-
-
-def load_traces(
-    table: Any, *, trip: str = "trip", time: str = "t", latitude: str = "lat", longitude: str = "lon"
-) -> Traces:
-    """Read traces from a data frame of any kind, a Parquet or a CSV file; rows with a negative trip are left out.
-
-    Times are unix seconds or a column of dates with times (without a zone they are taken as UTC); rows may come in any
-    order and are sorted by trip and time.
-    """
-    from_file = isinstance(table, str | Path)
-    frame = _frame(read_trips(table) if from_file else table)
-    missing = [name for name in (trip, time, latitude, longitude) if name not in frame.columns]
-    if missing:
-        # Where none is there, the first line of the file may be a row: it is not shown.
-        there = "none of them; has the file a header?" if from_file and len(missing) == 4 else f"{frame.columns}."
-        raise InvalidInput(
-            f"the table must have the columns {missing}, it has {there} Say what yours are "
-            "called: load_traces(table, trip=..., time=..., latitude=..., longitude=...)."
-        )
-    numbers, _ = trip_numbers(frame[trip].to_numpy())
-    seconds = _unix_seconds(frame[time].to_numpy(), time)
-    places = np.stack([as_floats(frame[name].to_numpy(), name) for name in (latitude, longitude)], axis=1)
-    Haversine().check(places)
-    keep = numbers >= 0
-    numbers, seconds, places = numbers[keep], seconds[keep], places[keep]
-    if len(numbers) == 0:
-        raise InvalidInput("the table has no row with a trip number of 0 or more.")
-    order = np.lexsort((seconds, numbers))
-    return Traces(numbers[order], seconds[order], places[order], numbers[order])
-
-
-def _frame(table: Any) -> Any:
-    """Return a data frame of any kind behind one interface."""
-    import narwhals as nw
-
-    try:
-        return nw.from_native(table, eager_only=True)
-    except Exception as error:  # repeated names raise an error of narwhals' own, which shows them
-        kind = type(error).__name__
-    raise InvalidInput(
-        f"this is no data frame with different names for its columns ({kind}): got {type(table).__name__}."
-    )
-
-
-def read_trips(source: str | Path) -> Any:
-    """Return a CSV or Parquet file of fixes as an Arrow table."""
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
-    path = existing_file(source, "table")
-    try:
-        return csv.read_csv(path) if path.suffix.lower() in (".csv", ".txt", ".tsv") else parquet.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        kind = type(error).__name__  # what Arrow says shows the row it could not read
-    raise InvalidInput(f"the table {str(source)!r} cannot be read ({kind}). Is it a whole, valid file with a header?")
-
-
-def trip_numbers(labels: Any) -> tuple[Integers, Any]:
-    """Return the number of every row's trip, and the names behind the numbers where trips have names."""
-    if labels.dtype.kind in "iu":
-        return labels.astype(np.int64), None
-    names, numbers = np.unique(labels.astype(str), return_inverse=True)
-    return numbers.astype(np.int64), names
-
-
-def _unix_seconds(values: Any, name: str) -> Floats:
-    """Dates with times become unix seconds; numbers are taken as they are."""
-    if values.dtype.kind == "M":
-        if np.isnat(values).any():
-            raise InvalidInput(
-                f"`{name}` must have a time in every row, row {int(np.isnat(values).argmax())} has none."
-            )
-        return np.asarray(values.astype("datetime64[us]").astype(np.int64) / 1e6)
-    if values.dtype.kind not in "iuf":
-        raise InvalidInput(
-            f"`{name}` must be unix seconds or dates with times, got values of type {values.dtype}; convert it first."
-        )
-    return as_floats(values, name)
 
 
 def clean(traces: Traces, *, most_kmh: float = 150.0) -> Traces:

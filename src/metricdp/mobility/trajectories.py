@@ -17,7 +17,7 @@ from metricdp.auditing.composition import trajectory_epsilon
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Guarantee, Mechanism
 from metricdp.mobility.models import Mobility, histories_of, reachable
-from metricdp.mobility.traces import Traces, Walks, clean, load_traces, resample, snap
+from metricdp.mobility.traces import Traces, Walks, clean, resample, snap
 from metricdp.problems import Problem
 from metricdp.randomness import Randomness
 from metricdp.spaces import Augmented, FiniteSpace
@@ -100,6 +100,8 @@ def trajectory_problem(
         model: How places follow each other, from `estimate`. Unless given, every possible step is equally likely:
             nothing is learnt from the traces, so nothing more is spent on them.
     """
+    from metricdp.mobility.fixes import load_traces  # tables are loaded where one is read
+
     lags = np.atleast_1d(as_floats(weights, "weights"))
     fixes = traces if isinstance(traces, Traces) else load_traces(traces)
     on_clock = resample(clean(fixes, most_kmh=most_kmh), step_seconds=step_seconds)

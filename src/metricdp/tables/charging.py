@@ -45,6 +45,7 @@ __all__ = [
     "grant",
     "kept_elsewhere",
     "name_of",
+    "open_books",
     "other_rows",
     "refuse_name",
     "request_of",
@@ -63,12 +64,12 @@ def requested(call: Call) -> Iterator[Request]:
     request = Request(
         mechanism, call.columns, reading.snap, reading.on_error, reading.show_values, call.disclosure, persons
     )
-    with _open_books(call, persons) as charging:
+    with open_books(call, persons) as charging:
         yield replace(request, charging=charging)
 
 
 @contextmanager
-def _open_books(call: Call, asked: PerPerson | None) -> Iterator[Charging | None]:
+def open_books(call: Call, asked: PerPerson | None) -> Iterator[Charging | None]:
     """Open the books of a table, and close those that were named by their place.
 
     Books in a file that is not there yet begin with the budget, where one was given, as the total of every person.

@@ -21,7 +21,7 @@ from metricdp.tables.leaks import words_of
 from metricdp.tables.task import Task, is_geographic
 
 PROJECTED = "place of "  # how a lane reads places of a named coordinate system
-INSIST = "If it is right, say so with force=True, for trips yes_really=True (--yes-really)."
+INSIST = "If it is right, say so with force=True (--yes-really)."
 ENOUGH = 100  # rows from which a constant, or a place far away, is odd
 BULK = 0.99  # of the rows lie together, where a few others are far away
 FAR = 3.0  # times as far away as the others lie apart, and so many degrees

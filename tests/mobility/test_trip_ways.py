@@ -16,11 +16,9 @@ from books import fork, quick_folder
 from metricdp.cli import main
 from metricdp.errors import BudgetExceeded
 from metricdp.ledger import Ledger
-from metricdp.mobility import Walks, home_of, load_traces, stay_points
+from metricdp.mobility import Predictive, Walks, home_of, load_traces, release_trips, stay_points
 from metricdp.places import bundled_trips, road_network, spread_places
-from metricdp.tables import Charging
-from metricdp.tables.predicted import predict_trajectories
-from metricdp.tables.trips import Journey
+from metricdp.tables import Charging, Job, People
 
 TEST_SHARE = 0.5 * np.log(5) / 3.8897201698674295 * (1 + 1 / 0.8)
 
@@ -203,19 +201,19 @@ def deadly(release, calls):
 def test_a_predicted_table_that_is_killed_goes_on_and_everything_is_charged_once(trips, tmp_path, in_memory):
     place, out = in_memory / "budget.db", tmp_path / "out.parquet"
     Ledger.open(place, policy="10000/km ever").close()
-    journey = Journey(4.0, step_seconds=40.0, person="who")
+    how = Predictive(4.0, step_seconds=40.0)
     for number, calls in enumerate((1, 8)):
         child = fork()
         if child == 0:
             with Ledger.open(place) as ledger:
                 ledger.release = deadly(ledger.release, calls)
-                predict_trajectories(trips, out, journey, charging=Charging(ledger))
+                release_trips(trips, how, to=out, people=People(id="who", ledger=ledger))
             os._exit(1)
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
         assert not out.exists()
         assert len(books_of(place)) == (1, 9)[number]
     with Ledger.open(place) as ledger:
-        summary = predict_trajectories(trips, out, journey, charging=Charging(ledger))
+        summary = release_trips(trips, how, to=out, people=People(id="who", ledger=ledger))
         assert ledger.verify().holds
     table, charged = parquet.read_table(out), books_of(place)
     tests = sum(run.tests for run in summary.runs)
@@ -224,7 +222,8 @@ def test_a_predicted_table_that_is_killed_goes_on_and_everything_is_charged_once
     assert sum(charged) / 1e6 >= sum(run.spent for run in summary.runs) - 1e-9
     assert "9 answers were drawn and charged before" in "\n".join(summary.lines())
     with Ledger.open(place) as ledger:  # the same wish again is the same release; another wish is another one
-        again = predict_trajectories(trips, out, journey, charging=Charging(ledger), overwrite=True)
+        people = People(id="who", ledger=ledger)
+        again = release_trips(trips, how, to=out, people=people, job=Job(overwrite=True))
     assert books_of(place) == charged
     assert parquet.read_table(out).equals(table)
     assert again.runs[0].reports[0].tolist() == summary.runs[0].reports[0].tolist()
@@ -232,12 +231,13 @@ def test_a_predicted_table_that_is_killed_goes_on_and_everything_is_charged_once
 
 def test_books_that_might_not_hold_all_trips_refuse_before_anything_is_drawn_or_end_the_trips(trips, tmp_path):
     place, out = tmp_path / "budget.db", tmp_path / "out.parquet"
-    journey = Journey(4.0, step_seconds=20.0, person="who")
+    how = Predictive(4.0, step_seconds=20.0)
     with Ledger.open(place, policy="30/km ever") as ledger:
         with pytest.raises(BudgetExceeded):
-            predict_trajectories(trips, out, journey, charging=Charging(ledger))
+            release_trips(trips, how, to=out, people=People(id="who", ledger=ledger))
         assert ledger.history("person 0") == []
-        summary = predict_trajectories(trips, out, journey, charging=Charging(ledger, refused="report"))
+        summary = release_trips(trips, how, to=out, people=People(id="who", ledger=Charging(ledger, refused="report")))
     assert sum(books_of(place)) <= 3 * 30_000_000
-    assert sum(len(run) for run in summary.runs) < sum(summary.ticks)
+    assert summary.lost > 0
+    assert sum(len(run) for run in summary.runs) == summary.reports
     assert "have none, since the budget" in summary.lines()[-1]

@@ -8,7 +8,7 @@ import io
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, existing_file, holding
+from metricdp.mobility.streams import Stream
 
 COLUMNS = ("person", "t", "lat", "lon")
 LONGEST = 1 << 16  # letters of one line
@@ -137,6 +138,35 @@ class Lines:
         csv.writer(text, lineterminator="\n").writerow(cells)
         self._file.write(text.getvalue())
         self._file.flush()
+
+
+def answer_rows(
+    stream: Stream,
+    rows: Iterable[Row | BadRow],
+    sink: Lines,
+    *,
+    drop: bool = False,
+    show: Callable[[float, str], object] | None = None,
+) -> int:
+    """Answer rows as they come; return how many were no rows or older than all that is known, where they may be."""
+    dropped = 0
+    for row in rows:
+        try:
+            if isinstance(row, BadRow):
+                raise row
+            if row.seconds <= sink.done.get(row.person, -math.inf):
+                continue  # its report is in the output already
+            answer = stream.step(row.person, row.seconds, row.place)
+        except InvalidInput:
+            if not drop:
+                raise
+            dropped += 1
+            continue
+        if show is not None:
+            show(0.0, f"{stream.count.rows:,} rows")
+        if answer is not None:
+            sink.add(row, answer.latitude, answer.longitude, fresh=answer.fresh)
+    return dropped
 
 
 @contextmanager

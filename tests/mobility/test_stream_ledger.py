@@ -18,9 +18,8 @@ from books import fork, quick_folder
 from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput, MetricdpError
 from metricdp.ledger import Ledger
-from metricdp.mobility import Absorption, Distribution
-from metricdp.tables import Charging, feeds
-from metricdp.tables.streams import Stream
+from metricdp.mobility import Absorption, Distribution, Stream, feeds
+from metricdp.tables import Charging
 
 KINDS = [Distribution, Absorption]
 WINDOW, TOTAL = 4, 20.0

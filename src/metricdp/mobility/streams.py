@@ -1,0 +1,323 @@
+"""Streams without end: one row in, one report out, and books in which everything lies that a restart needs.
+
+Every test and every fresh report is a release of the ledger, committed before its answer is used. What it keeps says
+which step of which stream it was, what the step asked for and what came out. A step that repeats a report without a
+test leaks nothing; it is charged the least amount there is, a millionth, so that the books know it too. So a process
+that was killed knows where everybody is: the steps of the last window are read back, and a row that comes again gets
+the answer it got.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
+from metricdp.mobility.budgets import Absorption, Distribution
+from metricdp.mobility.fixes import Fixes, Person, mark_fresh, unix_seconds
+from metricdp.mobility.prediction import predictive
+from metricdp.mobility.runs import Run, Step
+from metricdp.mobility.ways import METRIC, TripRelease, TripRequest
+from metricdp.names import count_near
+from metricdp.tables import Charging
+from metricdp.tables.charging import name_of
+from metricdp.tables.people import near_names
+from metricdp.units import SECONDS
+
+LEAST = 1e-6  # per kilometre, for a step that costs nothing
+KEY = "stream"  # the scope of request ids
+MARK = "metricdp stream 1"
+MOST_STOOD = 100_000  # reports of a person that late rows are answered from
+BUDGETS: dict[str, type[Distribution] | type[Absorption]] = {"distribution": Distribution, "absorption": Absorption}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one row got: a place, whether it is fresh, and whether it was given before or came late."""
+
+    latitude: float
+    longitude: float
+    fresh: bool
+    known: bool = False
+
+
+@dataclass
+class Count:
+    """What a stream did since it was opened."""
+
+    rows: int = 0
+    fresh: int = 0
+    known: int = 0
+    refused: int = 0
+    charged: int = 0  # millionths per kilometre
+
+
+class _Person:
+    """Where one person's stream is: the steps of the last window, and the reports that stood since when."""
+
+    def __init__(self, keep: int) -> None:
+        self.run, self.keep, self.number, self.last = Run(), keep, 0, -math.inf
+        self.times: list[float] = []
+        self.reports: list[Any] = []
+        self.open: tuple[float, Step] | None = None  # a test that failed, and whose report is still to be drawn
+
+    def add(self, time: float, step: Step, report: Any = None) -> None:
+        """Take a step that was answered: with a fresh report, or with the last one again."""
+        self.run.add(self.run.reports[-1] if report is None else report, step, fresh=report is not None)
+        self.run.forget(self.keep)
+        self.number, self.last, self.open = self.number + 1, time, None
+        if report is not None:
+            self.times.append(time)
+            self.reports.append(report)
+            if len(self.times) > MOST_STOOD:
+                del self.times[:1000], self.reports[:1000]
+
+    def end_test(self, time: float | None = None) -> None:
+        """Take the step of a test that was paid for and whose row never came again, unless it comes at this time."""
+        if self.open is not None and self.open[0] != time:
+            self.add(*self.open)
+
+    def stood(self, time: float) -> Answer:
+        """Return the report that stood at a time that is over."""
+        at = bisect_right(self.times, time) - 1
+        if at < 0:
+            raise InvalidInput(
+                "a row is older than everything that is known of its person: rows come in order of time."
+            )
+        latitude, longitude = (float(value) for value in self.reports[at])
+        return Answer(latitude, longitude, self.times[at] == time, known=True)
+
+
+class Stream:
+    """A stream of rows of many persons, of which any `window` steps of one person cost at most the budget's total.
+
+    Guarantee: for two streams of a person that differ within `window` rows only, there by at most d kilometres, every
+    sequence of reports is at most exp(total * d) times likelier from one than from the other. Not protected: who has
+    rows, how many and when.
+
+    One process at a time steps a stream: two would each know only their own steps. The ledger holds a lock until it is
+    closed, and refuses the second one. Threads of one process take turns. A person is who they are in the ledger: 7
+    and "7", and the two spellings of "é", are one person with one window.
+    """
+
+    def __init__(self, charging: Charging, budget: Distribution | Absorption, *, name: str = "stream") -> None:
+        if not 0 < len(name) <= 100 or not name.isprintable():
+            raise InvalidInput("`name` of a stream must be 1 to 100 letters.")
+        self.charging, self.budget, self.name = charging, budget, name
+        self.setup = f"{type(budget).__name__} {json.dumps(asdict(budget), sort_keys=True)}"
+        self.mechanism = predictive(METRIC, budget=self._within)
+        self.count = Count()
+        self._people: dict[bytes, _Person] = {}
+
+    def step(self, person: Any, time: float, place: tuple[float, float]) -> Answer | None:
+        """Return the report of one row; None where the books refuse it and `charging.refused` is "report".
+
+        A row that is not later than the last one of its person gets the report that stood then: nothing is drawn and
+        nothing charged. `time` is in seconds, `place` latitude and longitude.
+        """
+        from metricdp.ledger.keys import name_bytes  # its database is imported where a ledger is charged
+
+        who = name_bytes(name_of(person), "person")
+        if not math.isfinite(time):
+            raise InvalidInput("a time must be a finite number of seconds.")
+        secret = self.mechanism.ground.encode(np.array([place]))[0]
+        with self.charging.ledger.turn(self.name):
+            return self._stepped(who, time, secret)
+
+    def _stepped(self, who: bytes, time: float, secret: Any) -> Answer | None:
+        self.hold()
+        if who not in self._people:
+            self._people[who] = self._recovered(who)
+        state = self._people[who]
+        self.count.rows += 1
+        if time <= state.last:
+            self.count.known += 1
+            return state.stood(time)
+        state.end_test(time)
+        return self._advanced(who, state, time, secret)
+
+    def hold(self) -> None:
+        """Be the only one who steps this stream, or say who is; what another one did meanwhile is read again."""
+        ledger = self.charging.ledger
+        if not ledger.holds(self.name, self):
+            self._people.clear()
+            ledger.hold(self.name, self)
+
+    def _within(self, run: Run) -> Step:
+        """Return what the next step may cost; nothing where the window holds more than it should.
+
+        Books of earlier versions may hold one person in two spellings, or steps of two processes, each with windows of
+        its own. Read back together they may exceed the total. Then nothing is tested or drawn until it fits again.
+        """
+        step = self.budget(run)
+        recent = max(0, len(run) - self.budget.window + 1)
+        spent = math.fsum(one.noise for one, fresh in zip(run.steps[recent:], run.fresh[recent:], strict=True) if fresh)
+        room = (1.0 - self.budget.share) * self.budget.total - spent
+        return step if step.noise <= room else Step(0.0, 0.0)
+
+    def _advanced(self, who: bytes, state: _Person, time: float, secret: Any) -> Answer | None:
+        step, run, repeated = self._within(state.run), state.run.copy(), [0, 0]
+        refusal: list[BudgetExceeded] = []
+
+        def spend(label: str, epsilon: float, draw: Callable[[], bytes]) -> bytes:
+            what = label.split()[1]
+
+            def drawn() -> bytes:
+                if not self.charging.ledger.holds(self.name, self):  # asked inside the transaction
+                    raise LedgerUnavailable(
+                        f"the lock of the stream {self.name!r} was lost: nothing was drawn or charged. Send the row "
+                        "again; the stream is then read from the books."
+                    )
+                asked = [step.test, step.noise, step.threshold]
+                told = {"mark": MARK, "name": self.name, "setup": self.setup, "number": state.number, "time": time}
+                return json.dumps(told | {"what": what, "step": asked, "answer": draw().hex()}).encode()
+
+            try:
+                receipt = self.charging.ledger.release(
+                    who, self._request(state, time, what), key=KEY, metric=METRIC, epsilon=epsilon,
+                    purpose=self.charging.purpose, draw=drawn,
+                )  # fmt: skip
+            except BudgetExceeded as error:
+                refusal.append(error)
+                raise
+            repeated[receipt.repeated] += 1
+            self.count.charged += receipt.charged * (not receipt.repeated)
+            answer = bytes.fromhex(json.loads(receipt.report)["answer"])
+            if answer == b"far":
+                state.open = (time, step)
+            return answer
+
+        try:
+            if step.noise == 0:
+                spend("0 rest", LEAST, lambda: b"rest")
+            taken = self.mechanism.advance(run, secret, spend=spend)
+        except BudgetExceeded:
+            taken = False
+        if not taken:
+            if self.charging.refused == "fail":
+                raise refusal[0]
+            state.end_test()
+            self.count.refused += 1
+            return None
+        report, fresh = run.reports[-1], run.fresh[-1]
+        state.add(time, step, report if fresh else None)
+        self.count.fresh += fresh
+        self.count.known += bool(repeated[1] and not repeated[0])
+        return Answer(float(report[0]), float(report[1]), fresh)
+
+    def _recovered(self, who: Person) -> _Person:
+        """Return where a person's stream is, from the books."""
+        state, number = _Person(self.budget.window + 1), 0
+        records = [told for one in self.charging.ledger.history(who) if (told := _record(one.report)) is not None]
+        mine = [told for told in records if told["name"] == self.name]
+        mine.sort(key=lambda told: (told["time"], told["what"] == "report"))  # numbers of two spellings are alike
+        for told in self._known(mine):
+            if told["setup"] != self.setup:
+                raise InvalidInput(
+                    f"the stream {self.name!r} was begun with other settings ({told['setup']}): go on with those, or "
+                    "give this one another name. Its windows would not be those of the other one."
+                )
+            time, step, answer = float(told["time"]), Step(*told["step"]), bytes.fromhex(told["answer"])
+            state.end_test(time)
+            if answer == b"far":
+                state.open = (time, step)
+            else:
+                state.add(time, step, None if answer in (b"near", b"rest") else self.mechanism.ground.unpack(answer))
+            number = max(number, told["number"] + (state.open is None))
+        state.number = number
+        return state
+
+    def _request(self, state: _Person, time: float, what: str) -> str:
+        """Return the id of a release. The first one is always the same: books that dropped its report refuse it."""
+        return f"{self.name} {time!r} {what}" if state.number else f"{self.name} first {what}"
+
+    def _known(self, mine: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the records from the first report on; refuse where the last window, or what stands, was dropped."""
+        if not mine:
+            return []
+        known = {told["number"] for told in mine}
+        last = max(known)
+        fresh = [told["number"] for told in mine if told["what"] == "report"]
+        needed = min(max(0, last - self.budget.window), max(fresh, default=-1))
+        if needed < 0 or not known.issuperset(range(needed, last + 1)):
+            raise InvalidInput(
+                f"the books dropped reports of the stream {self.name!r} (metricdp budget rotate) that say what its "
+                f"last {self.budget.window:,} steps cost, so nobody knows what the next may: keep reports for a "
+                "window at least. Under another name a stream begins anew, with windows of its own."
+            )
+        first = next(place for place, told in enumerate(mine) if told["what"] == "report")
+        return mine[first:]  # before it tests alone, which cost the same
+
+    def lines(self, step_seconds: float | None = None) -> list[str]:
+        """Return what was done, what is promised and what stays unprotected, one sentence a line."""
+        done, budget = self.count, self.budget
+        first = (
+            f"{done.rows:,} rows, persons: {len(self._people):,}, fresh reports: {done.fresh:,}; {done.known:,} rows "
+            "were answered before or came late, and cost nothing."
+        )
+        if done.refused:
+            first += f" {done.refused:,} have no report, since the budget of their person was spent."
+        lines = [
+            first,
+            f"Promise: any {budget.window:,} rows in a row of one person cost at most epsilon {budget.total:g} per km "
+            "by which they move. Streams that differ longer are told apart by more, window after window.",
+            f"Charged since the start: {done.charged / 1e6:.6g} per km, all persons together, a millionth for rows "
+            "that cost nothing. The books hold how many rows everybody had: a run that was killed goes on from there.",
+        ]
+        if near := count_near(self._people):
+            lines.append(near_names(near, "person"))
+        if step_seconds is not None:
+            lines.append(a_day(budget, step_seconds))
+        lines.append("Not protected: who has rows, how many and when. Which reports are fresh is paid for.")
+        return lines
+
+
+def a_day(budget: Distribution | Absorption, step_seconds: float) -> str:
+    """Say what a day of a stream costs at most, for the policy of the books."""
+    windows = math.ceil(SECONDS["d"] / step_seconds / budget.window)
+    return (
+        f"One row every {step_seconds:g} s: a day costs a person at most {windows * budget.total:g} per km "
+        f"({windows:,} windows)."
+    )
+
+
+def _record(report: bytes | None) -> dict[str, Any] | None:
+    """Return what a charge of a stream says about it; None for charges of anything else."""
+    if report is None or not report.startswith(b'{"mark": "' + MARK.encode()):
+        return None
+    told: dict[str, Any] = json.loads(report)
+    return told
+
+
+def release_stream(request: TripRequest[Distribution | Absorption], fixes: Fixes) -> TripRelease:
+    """Release the rows of a table as steps of a stream, in the order of their times.
+
+    The reports are in the order of the rows; rows that the ledger refused are not among them. A run that was killed, or
+    one over a table that has grown, gets the answers that the ledger knows for nothing.
+    """
+    if request.charging is None:
+        raise InvalidInput(
+            "a stream needs a ledger, which knows where everybody is when it goes on: name it (`ledger`)."
+        )
+    stream = Stream(request.charging, request.how, name=request.job.name or "stream")
+    stream.hold()
+    person, time, latitude, longitude = fixes.table.column_names
+    seconds = unix_seconds(fixes.table[time].to_numpy(), time)
+    places = np.column_stack([fixes.table[latitude].to_numpy(), fixes.table[longitude].to_numpy()]).tolist()
+    whose, answers = fixes.table[person].to_pylist(), dict[int, Answer | None]()
+    for done, row in enumerate(np.argsort(seconds, kind="stable").tolist()):
+        answers[row] = stream.step(whose[row], float(seconds[row]), tuple(places[row]))
+        request.tell(0.95 * (done + 1) / len(whose))
+    given = {row: answer for row, answer in sorted(answers.items()) if answer is not None}
+    table = fixes.table.select([person, time]).take(pa.array(list(given), pa.int64()))
+    at = np.array([(one.latitude, one.longitude) for one in given.values()]).reshape(-1, 2)
+    table = table.append_column(latitude, pa.array(at[:, 0])).append_column(longitude, pa.array(at[:, 1]))
+    table = mark_fresh(table, [one.fresh for one in given.values()])
+    return TripRelease(table, stream.lines(), lost=len(answers) - len(given))

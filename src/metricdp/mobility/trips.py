@@ -1,0 +1,159 @@
+"""One function that releases trips of a table: with their history, by prediction, with home zones, with hidden times.
+
+`release_trips` reads the fixes, opens the ledger and puts the table in its place. How trips are released is a record of
+options, with one function in `ways` for each kind of record.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import MatrixMechanism
+from metricdp.mobility.budgets import Absorption, Distribution
+from metricdp.mobility.fixes import COLUMNS, FixesTable, frame_like, write_reports
+from metricdp.mobility.runs import Run
+from metricdp.mobility.streams import release_stream
+from metricdp.mobility.ways import (
+    Cloaked,
+    Contextual,
+    Predictive,
+    TripRequest,
+    Zoned,
+    release_cloaked,
+    release_contextual,
+    release_predictive,
+    release_zoned,
+)
+from metricdp.tables import Disclosure, Job, People, Reading
+from metricdp.tables.charging import open_books
+from metricdp.tables.delivery import delivered
+from metricdp.tables.formats import located, target_location
+from metricdp.tables.options import WORDS, call_of
+from metricdp.tables.persons import PerPerson
+
+How: TypeAlias = Contextual | Predictive | Zoned | Cloaked | Distribution | Absorption
+WAYS: dict[type[Any], Any] = {
+    Contextual: release_contextual,
+    Predictive: release_predictive,
+    Zoned: release_zoned,
+    Cloaked: release_cloaked,
+    Distribution: release_stream,
+    Absorption: release_stream,
+}
+OF_FRAMES = {"id", "ledger", "purpose", "refused", "force", "name", "progress"}
+OF_FILES = OF_FRAMES | {"format", "target_format", "separator", "decimal", "crs", "scale", "block_bytes", "overwrite"}
+
+
+@dataclass(frozen=True, eq=False)
+class TripSummary:
+    """What was done to a file of trips, what it promises and what stays unprotected. It holds no secret place.
+
+    Attributes:
+        source: The file that was read.
+        target: The file that was written.
+        how: The options.
+        reports: How many rows were written.
+        lost: How many rows or ticks have no report.
+        runs: What each trip released, where trips are predicted.
+        mechanism: The mechanism that was made, where there is one for all trips.
+        sentences: What `lines` returns.
+    """
+
+    source: str
+    target: str
+    how: How
+    reports: int
+    lost: int
+    runs: tuple[Run, ...]
+    mechanism: MatrixMechanism | None
+    sentences: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """Return what was done, what is promised, what it costs and what stays unprotected, one sentence a line."""
+        return list(self.sentences)
+
+
+def release_trips(
+    fixes: Any,
+    how: How,
+    *,
+    columns: Sequence[str] | None = None,
+    to: str | os.PathLike[str] | None = None,
+    people: People | None = None,
+    disclosure: Disclosure | None = None,
+    reading: Reading | None = None,
+    job: Job | None = None,
+) -> Any:
+    """Release the trips of a table: one row for every report, with trip, time, latitude and longitude.
+
+    A file is written to `to`, which appears when everything went well, and a `TripSummary` says what was done. A data
+    frame (pandas, Polars, Arrow) comes back as one of the same type; what would be said is logged by "metricdp".
+
+    An example: `release_trips("trips.parquet", Predictive(2.0, total=40.0), to="reports.parquet")`
+
+    Args:
+        fixes: A file of fixes in any of the formats that `metricdp formats` lists, or a data frame.
+        how: How trips are released: `Contextual`, `Predictive`, `Zoned` or `Cloaked`. With `Distribution` or
+            `Absorption` rows are the steps of a `Stream`, and any window of them has a total.
+        columns: Trip, time (unix seconds or dates), latitude and longitude, or trip, time and a geometry; trip, t, lat
+            and lon unless named, and person in place of trip for streams.
+        to: Where the reports of a file are written, in any format.
+        people: Whose trips they are (`id`; without it every trip has a person of its own), and which `ledger` is
+            charged for them.
+        disclosure: With `force` coordinates are right although they look wrong.
+        reading: How a file is read.
+        job: `overwrite`, `progress`, and the `name` of a stream.
+    """
+    records = {"people": people, "disclosure": disclosure, "reading": reading, "job": job}
+    call = call_of(cast(Any, how), columns, to, None, records, {})
+    if type(how) not in WAYS:
+        raise InvalidInput(
+            f"`how` must be {', '.join(kind.__name__ for kind in WAYS)} with its options, got {type(how).__name__}."
+        )
+    from_file, what = isinstance(fixes, str | os.PathLike), f"a {type(fixes).__name__}"
+    call.refuse((word for word in WORDS if word not in OF_FILES), "{word} is no option of `release_trips`.")
+    if not from_file:
+        call.refuse((word for word in WORDS if word not in OF_FRAMES), f"{{word}} is for files, and {what} is none.")
+        if to is not None:
+            raise InvalidInput(f"`to` is for files; {what} comes back as it is, in memory.")
+    if isinstance(how, Contextual):
+        call.refuse(
+            ["id", "ledger"],
+            "--id and --ledger go with --predict, --zones and --times: a mechanism with history has none.",
+        )
+    stream = isinstance(how, Distribution | Absorption)
+    if not stream:
+        call.refuse(["name"], "{word} is for streams: a release of trips has none.")
+    elif columns is not None:
+        call.refuse(["id"], "{word} is the first of `columns` where rows are a stream: name it there.")
+    whose = call.people.id
+    usual = (whose or "person", *COLUMNS[1:]) if stream else COLUMNS
+    table = FixesTable(columns or usual, None if stream else whose, call.reading, call.disclosure)
+    with open_books(call, PerPerson(whose or table.columns[0])) as charging:
+        if charging is not None and charging.refused != "fail" and isinstance(how, Zoned | Cloaked):
+            raise InvalidInput(
+                "`refused` is for predicted trips, which can end early, and for streams; others fit or are refused."
+            )
+        request = TripRequest(how, table, call.job, charging)
+        if not from_file:
+            made = WAYS[type(how)](request, table.read(fixes))
+            made.charge()
+            for line in made.lines:
+                logging.getLogger("metricdp").info("%s", line)
+            return frame_like(fixes, made.table)
+        if to is None:
+            raise InvalidInput('a file of trips is released into another: name it, such as to="reports.parquet".')
+        origin, goal = located(fixes, call.reading.format), target_location(to, call.reading.target_format)
+        with delivered(goal, origin, overwrite=call.job.overwrite) as partial:
+            made = WAYS[type(how)](request, table.read(origin))
+            write_reports(partial, goal, made.table)
+            made.charge()
+    request.tell(1.0)
+    first, *more = made.lines
+    lines = (first if stream else f"{to}: {first}", *more)
+    return TripSummary(str(fixes), str(to), how, made.table.num_rows, made.lost, made.runs, made.mechanism, lines)

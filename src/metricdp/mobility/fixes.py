@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metricdp.arrays import Floats, Integers, as_floats
 from metricdp.errors import InvalidInput
@@ -74,7 +75,7 @@ def _frame(table: Any) -> Any:
 def read_trips(source: str | Path) -> pa.Table:
     """Return a file of fixes as an Arrow table; columns of text that write numbers or times hold these."""
     table = whole_table(located(source))
-    return pa.table({name: _times(_labels(table[name])) for name in table.column_names})
+    return pa.table({name: _as_one_of((pa.int64(), *TIMES), table[name]) for name in table.column_names})
 
 
 def trip_numbers(labels: Any) -> tuple[Integers, Any]:
@@ -147,7 +148,7 @@ class FixesTable:
             raise InvalidInput("geometries are read from files: name the columns of latitude and longitude.")
         table = table if isinstance(table, pa.Table) else _arrow(table.select([*dict.fromkeys([*wanted, *whose])]))
         latitude, longitude = place
-        columns = [_labels(table[trip]), _times(table[time])]
+        columns = [_labels(table[trip]), _as_one_of(TIMES, table[time])]
         columns += [pa.array(numbers_of(table[name].combine_chunks(), name)) for name in place]
         flat = pa.table(dict(zip(wanted, columns, strict=True)))
         traces = load_traces(flat, trip=trip, time=time, latitude=latitude, longitude=longitude)
@@ -244,11 +245,13 @@ def _labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return numbers if numbers.cast(column.type).equals(column) else column  # 007 is no number
 
 
-def _times(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return times as numbers or dates, where a format has only text for them."""
-    for kind in TIMES if is_text(column.type) else ():
-        try:
-            return column.cast(kind)
-        except pa.ArrowInvalid:
-            continue
+def _as_one_of(kinds: Sequence[pa.DataType], column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column of text in the first of some types that all of it can be written in, where there is one."""
+    if is_text(column.type):
+        known = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
+        for kind in kinds:
+            try:
+                return known.cast(kind)
+            except pa.ArrowInvalid:
+                continue
     return column

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -30,29 +30,6 @@ Builder = Callable[[float], Mechanism]
 M = TypeVar("M", bound=Mechanism)
 
 
-class Ground(Protocol):
-    """Test and noise for one kind of place."""
-
-    @property
-    def metric(self) -> Metric: ...
-
-    def encode(self, trace: Any, /) -> Any:
-        """Return the places of a trace, checked, one row each."""
-
-    def tidy(self, prediction: Report, /) -> Report:
-        """Return a prediction as a report that could be given out."""
-
-    def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
-        """Return the answer of the private test."""
-
-    def draw(self, place: Any, epsilon: float, source: Source, /) -> Report:
-        """Return a fresh report."""
-
-    def pack(self, report: Report, /) -> bytes: ...
-
-    def unpack(self, stored: bytes, /) -> Report: ...
-
-
 @dataclass(frozen=True, eq=False)
 class OnPlaces:
     """Finite places: tests and noise are tables that were audited over all pairs, and the tables are what is drawn."""
@@ -67,9 +44,11 @@ class OnPlaces:
         return self.space.metric
 
     def encode(self, trace: Any, /) -> Integers:
+        """Return the places of a trace, checked, one row each."""
         return as_codes(trace, len(self.space), "trace").ravel()
 
     def tidy(self, prediction: Report, /) -> int:
+        """Return a prediction as a report that could be given out."""
         return int(as_codes([prediction], len(self.space), "prediction")[0])
 
     def test(self, prediction: int, step: Step) -> MatrixMechanism:
@@ -89,9 +68,11 @@ class OnPlaces:
         return _check(made, epsilon, self.metric)
 
     def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
+        """Return the answer of the private test."""
         return int(self.test(prediction, step).sample([place], rng=source)[0]) == 0
 
     def draw(self, place: Any, epsilon: float, source: Source, /) -> int:
+        """Return a fresh report."""
         return int(self.noise(epsilon).sample([place], rng=source)[0])
 
     def pack(self, report: Report, /) -> bytes:
@@ -124,6 +105,7 @@ class Anywhere:
         return self.inputs.metric
 
     def encode(self, trace: Any, /) -> Floats:
+        """Return the places of a trace, checked, one row each."""
         return np.asarray(self.inputs.encode(trace))
 
     def tidy(self, prediction: Report, /) -> Floats:
@@ -139,9 +121,11 @@ class Anywhere:
         return _remember(self._noises, epsilon, lambda: _check(self.build(epsilon), epsilon, self.metric))
 
     def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
+        """Return the answer of the private test."""
         return flip(place, np.asarray(prediction), self.metric, step.test, step.threshold, source)
 
     def draw(self, place: Any, epsilon: float, source: Source, /) -> Floats:
+        """Return a fresh report."""
         return np.asarray(self.noise(epsilon).sample(place[None], rng=source)[0])
 
     def pack(self, report: Report, /) -> bytes:
@@ -149,6 +133,9 @@ class Anywhere:
 
     def unpack(self, stored: bytes, /) -> Floats:
         return np.array(struct.unpack(f"<{self.inputs.dimension}d", stored))
+
+
+Ground: TypeAlias = OnPlaces | Anywhere
 
 
 def _check(made: M, epsilon: float, metric: Metric) -> M:

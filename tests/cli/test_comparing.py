@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 import metricdp as mdp
 from metricdp import cli
-from metricdp.cli import building
+from metricdp.design import BUILDERS
 
 pytest.importorskip("matplotlib")
 
@@ -168,7 +168,7 @@ def test_an_objective_is_refused_where_the_builder_has_none(here: Path, capsys) 
     line = "design --points cells.csv --metric l2 --epsilon 1 --builder exponential --objective worst -o w.mdp"
     assert cli.main(line.split()) == 2
     assert "--objective is not an option of exponential" in capsys.readouterr().err
-    assert building.builder_named("optimal").options.count("objective") == 1
+    assert BUILDERS.named("optimal").options.count("objective") == 1
 
 
 def test_a_page_named_like_the_points_does_not_replace_them(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

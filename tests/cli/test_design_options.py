@@ -284,7 +284,7 @@ def test_a_missing_package_is_noticed_before_the_work(
     from metricdp import errors
 
     monkeypatch.setattr(errors, "find_spec", lambda name: None)
-    monkeypatch.setattr("metricdp.cli.building.made", lambda *_, **__: pytest.fail("the work began"))
+    monkeypatch.setattr("metricdp.design.builders.Builder.build", lambda *_, **__: pytest.fail("the work began"))
     assert "metricdp[fast]" in refused("--points cells.csv --epsilon 1 --solver first_order", capsys)
     assert "metricdp[gpu]" in refused("--points cells.csv --epsilon 1 --solver gpu", capsys)
     assert "metricdp[decompose]" in refused("--points cells.csv --epsilon 1 --builder decomposed", capsys)

@@ -162,13 +162,13 @@ def test_every_search_keeps_what_it_has(here: Path, builder: str, monkeypatch: p
 STUCK = """
 import hashlib, sys, threading
 from metricdp import cli, stages
-from metricdp.cli import building
-def made(order, *, progress):
+from metricdp.design import Builder
+def build(builder, space, epsilon, *, progress, **options):
     {told}
     print("working", flush=True)
     while True:  # no Python runs here for minutes, and no signal is answered
         hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)
-building.made = made
+Builder.build = build
 sys.exit(cli.main())
 """
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
+from metricdp.design import Builder
 from metricdp.design.comparison import Figure, Measure, Question
 from metricdp.design.comparison.measures import simulated
 from metricdp.design.comparison.rivals import chosen
@@ -79,7 +80,7 @@ def test_bounds_speak_about_their_own_loss_prior_and_promise_only() -> None:
     assert question.speaks(other, optimal, 1.0, Measure())
     assert Question(SPACE, prior).speaks(other, optimal, 1.0, Measure())
     with pytest.raises(InvalidInput, match="another promise"):
-        Question(SPACE).trial(_Radius(exponential), 1.0, Measure())
+        Question(SPACE).trial(near_only(exponential.name), 1.0, Measure())
 
 
 NAMES = ("optimal", "constopt", "exponential")
@@ -91,12 +92,9 @@ def named(name: str):
     return BUILDERS.named(name)
 
 
-class _Radius:
+def near_only(name: str) -> Builder:
     """A builder whose mechanism protects near pairs only."""
-
-    def __init__(self, like) -> None:
-        self.name, self.start, self.options = like.name, "problem", ()
-        self.function = lambda problem: mdp.optimal(mdp.Problem(SPACE, 1.0, radius=0.5), gap=0.05)
+    return Builder(name, lambda problem: mdp.optimal(mdp.Problem(SPACE, 1.0, radius=0.5), gap=0.05), "near pairs")
 
 
 def test_the_worst_distance_has_a_bound_even_without_a_search() -> None:

@@ -17,7 +17,7 @@ import jsonschema
 import pytest
 
 from metricdp.cli import main
-from metricdp.cli.vocabularies import Words
+from metricdp.cli.words import WordOptions
 
 SCHEMA = Path(__file__).parents[2] / "src" / "metricdp" / "tables" / "text.schema.json"
 LONG = "the room was clean and the food was good. " * 24_000  # a megabyte
@@ -217,7 +217,7 @@ def test_words_of_a_list_have_vectors_or_are_measured_by_their_spelling(desk: De
 
 
 def test_a_wrong_column_is_said_before_a_mechanism_is_built(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Words, "made", lambda self: pytest.fail("a mechanism was built first"))
+    monkeypatch.setattr(WordOptions, "made", lambda self: pytest.fail("a mechanism was built first"))
     words = ["--vectors", "bundled", "--epsilon", "2", "-o", "out.csv"]
     assert "txet" in desk.refused("reviews May.csv", "--column", "txet", *words)
     assert "no.csv" in desk.refused("no.csv", "--column", "Text", *words)

@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.cli.choices import metric_named
 from metricdp.errors import InvalidInput
+from metricdp.metrics import metric_named as named
 
 RNG = np.random.default_rng(11)
+
+
+def metric_named(name: str) -> mdp.Metric:
+    """The metric of a name that may hold files, as the command reads it."""
+    return named(name, read=lambda path: np.loadtxt(path, delimiter=",", skiprows=1))
 
 
 def test_the_regularised_metric_is_that_of_the_paper() -> None:

@@ -75,6 +75,17 @@ class TreeFile:
             return int(name)
         raise InvalidInput(f"the tree has no level {name!r}; its levels are {', '.join(names)}.")
 
+    def level_with(self, names: Sequence[str]) -> int:
+        """Return the one level that knows all of these names."""
+        knowing = [number for number, one in enumerate(self.levels) if one.areas and set(names) <= set(one.areas)]
+        if len(knowing) == 1:
+            return knowing[0]
+        if not knowing and all(name.isdecimal() for name in names) and self.levels[0].areas is None:
+            return 0
+        titles = ", ".join(one.name for one in self.levels)
+        which = "several levels have" if knowing else "no level has"
+        raise InvalidInput(f"{which} all of these areas: say which level with --level; there are {titles}.")
+
     def holding(self, sha256: str) -> int | None:
         """Return the level whose mechanism file has this checksum."""
         return next((number for number, level in enumerate(self.levels) if level.sha256 == sha256), None)

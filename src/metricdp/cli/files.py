@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from metricdp.cli import guarantees, terminal
-from metricdp.cli.choices import Output, distance_in
-from metricdp.cli.tables import Overwrite
-from metricdp.declarations import Many, Table
+from metricdp.cli import terminal
+from metricdp.cli.options import Output, Overwrite, distance_in, numbers
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MECHANISMS, LocalMechanism, MatrixMechanism, Mechanism
-from metricdp.metrics import graph_of
-from metricdp.units import HOP
 
 if TYPE_CHECKING:
     from metricdp.artifacts import Inspection
+    from metricdp.mechanisms import Mechanism
 
 
 def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> int:
@@ -28,6 +24,10 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> in
         json: Print the same as JSON.
     """
     from metricdp.artifacts import inspect as open_file
+    from metricdp.cli import guarantees
+    from metricdp.mechanisms import MECHANISMS
+    from metricdp.metrics import graph_of
+    from metricdp.units import HOP
 
     found = open_file(source, trusted=key)
     if json:
@@ -91,8 +91,10 @@ def export(
     from metricdp.artifacts import inspect as open_file
     from metricdp.artifacts import save
     from metricdp.artifacts.storage import layout_of
+    from metricdp.cli import guarantees
     from metricdp.design.quantised import quantised
     from metricdp.files import check_target
+    from metricdp.mechanisms import MECHANISMS
 
     check_target(output, source=source, overwrite=overwrite)
     if (around is None) != (radius is None):
@@ -135,20 +137,21 @@ def keys(name: str, /) -> int:
 
 def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
     """Return the rows of a mechanism for the secrets around a place."""
+    from metricdp.mechanisms import LocalMechanism, MatrixMechanism
+
     if not isinstance(mechanism, MatrixMechanism | LocalMechanism):
         raise InvalidInput(
             "--around is for mechanisms on finitely many places with rows of their own; this one has none to choose "
             "from (a kernel is one law of all its words: design one for fewer)."
         )
-    try:
-        place = [float(part) for part in around.split(",")]
-    except ValueError as error:
-        raise InvalidInput(f"--around must be numbers such as 41.9,12.48, got {around!r}.") from error
-    unit = guarantees.ground_unit(mechanism)
-    return mechanism.around(place, distance_in(radius, unit, "radius"))
+    place = numbers(around, "around", "numbers such as 41.9,12.48")
+    return mechanism.around(place, distance_in(radius, mechanism.inputs.ground.unit, "radius"))
 
 
 def _storage(found: Inspection) -> str:
+    from metricdp.declarations import Many, Table
+    from metricdp.mechanisms import MECHANISMS
+
     if found.storage == "quantised":
         return f"probabilities as whole multiples of 1/2^{found.bits}, certified as stored"
     kind = MECHANISMS.named(found.kind)
@@ -181,6 +184,9 @@ def _size(count: int) -> str:
 
 
 def _values(found: Inspection) -> dict[str, object]:
+    from metricdp.cli import guarantees
+
+    snap = guarantees.used_snap(found.mechanism)
     return {
         "path": found.path,
         "kind": found.kind,
@@ -193,6 +199,6 @@ def _values(found: Inspection) -> dict[str, object]:
         "licence": found.licence,
         "signed_by": found.signed_by or None,
         "trusted": found.trusted,
-        "positions": guarantees.positions_of(found.mechanism, guarantees.used_snap(found.mechanism)),
-        **guarantees.mechanism_values(found.mechanism, snap=guarantees.used_snap(found.mechanism)),
+        "positions": guarantees.positions_of(found.mechanism, snap),
+        **guarantees.mechanism_values(found.mechanism, snap=snap),
     }

@@ -1,16 +1,193 @@
-"""What only some builders take, as the command knows it."""
+"""Options that several commands share, in groups; each group gives the records that the library takes.
+
+Nothing heavy is imported here before a command runs: help needs the groups alone.
+"""
 
 from __future__ import annotations
 
+import csv
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from metricdp.cli import choices
+from cyclopts import Parameter
+
+from metricdp.errors import InvalidInput
 from metricdp.wording import Objective
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from metricdp.mechanisms import Mechanism
+    from metricdp.metrics import Metric
+    from metricdp.tables.options import Charging, Disclosure, People, Reading
+
+STANDARD = "-"  # standard input or output
+
+
+def _file_name(_: object, value: object) -> None:
+    """Refuse an option in the place of a file; - alone is standard input or output."""
+    if isinstance(value, str) and value.startswith("-") and value != STANDARD:
+        raise ValueError(f"A file is expected here, and {value} reads as an option; a file of that name is ./{value}.")
+
+
+Output = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=True, validator=_file_name)]
+Input = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_file_name)]
+Corners = Annotated[str, Parameter(allow_leading_hyphen=True)]  # such as -8.7,41.1,...
+Epsilon = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]  # so that -1 gets our own answer
+Overwrite = Annotated[bool, Parameter(name="--overwrite", negative="")]
 
 
 @dataclass(frozen=True)
-class Options:
+class ReadingOptions:
+    """How a table is read, where that cannot be told from the file.
+
+    Attributes:
+        columns: The columns of the coordinates with commas between, such as lat,lon (trip,t,lat,lon for trips). pos.lat
+            is a field of a struct, pos[0] an item of a list, pos a whole list, struct or geometry, lat#2 the second of
+            two columns lat, and e_* or e_0..e_299 are many columns at once.
+        scale: What numbers are multiplied with, such as 1e-7 for degrees stored as whole numbers; reports are stored
+            the same way.
+        crs: The columns hold projected coordinates of this system, east first, such as EPSG:25832; reports too. The
+            promise stays about kilometres on the Earth.
+        separator: What stands between the cells of a CSV file; found out unless said.
+        decimal: point or comma: how a CSV file writes its numbers; found out unless said.
+        source_format: The format of the file, where its name does not say it; `metricdp formats` lists them.
+        yes_really: The coordinates are right although they look exchanged, constant or far from all others.
+    """
+
+    columns: str | None = None
+    scale: float = 1.0
+    crs: str | None = None
+    separator: str | None = None
+    decimal: Literal["point", "comma"] | None = None
+    source_format: Annotated[str | None, Parameter(name="--from")] = None
+    yes_really: Annotated[bool, Parameter(name="--yes-really", negative="")] = False
+
+    @property
+    def names(self) -> list[str] | None:
+        """The columns that were named; a name with a comma in it stands in double quotes."""
+        if self.columns is None:
+            return None
+        return quoted_names(self.columns, "columns", "columns", "lat,lon")
+
+    def reading(self, target_format: str | None = None, **said: Any) -> Reading:
+        """Return the record of the library; `said` are words of it that are options of the command itself."""
+        from metricdp.tables.options import Reading
+
+        separator = None if self.separator is None else self.separator.replace("\\t", "\t")
+        if separator is not None and len(separator.encode()) != 1:
+            raise InvalidInput(f"--separator must be one character, such as ';' or '\\t', got {self.separator!r}.")
+        if not (self.scale > 0.0 and self.scale < float("inf")):
+            raise InvalidInput(f"--scale must be a number above 0, such as 1e-7, got {self.scale:g}.")
+        return Reading(self.source_format, target_format, separator, self.decimal, self.crs, self.scale, **said)
+
+
+@dataclass(frozen=True)
+class PeopleOptions:
+    """Whose rows they are, and what all rows of one person may cost.
+
+    Attributes:
+        person: The column that says whose row it is; the total per person is stated.
+        budget: What all rows of one person may cost together, such as 40/km; with --spread or --at-most.
+        spread: even gives each row of a person the budget divided by how many there are, and at most --epsilon.
+        at_most: Leave so many rows of every person in the table, chosen without looking at the secrets.
+        which: Which rows stay with --at-most: the first of the table, or random ones.
+    """
+
+    person: Annotated[str | None, Parameter(name="--id")] = None
+    budget: str | None = None
+    spread: Literal["even"] | None = None
+    at_most: int | None = None
+    which: Literal["first", "random"] = "first"
+
+    def people(self, ledger: Charging | None) -> People:
+        """Return the record of the library."""
+        from metricdp.tables.options import People
+
+        return People(self.person, self.budget, self.spread, self.at_most, self.which, ledger)
+
+
+@dataclass(frozen=True)
+class LedgerOptions:
+    """Which ledger everybody is charged in for their rows.
+
+    Attributes:
+        ledger: The books, budget.db or the address of a server (`metricdp budget`); everybody is charged for their own
+            rows (--id) before the output appears. Books are begun by metricdp budget begin, or with --budget as the
+            total by a command that has it.
+        key_file: The key of books on a server.
+        head_file: The head file of books on a server, on this machine: it says how far they had come, so that an older
+            dump is refused. Beside a file it is kept by itself.
+        purpose: One of the purposes of the policy, where it names any.
+        refused: What becomes of rows that a budget does not hold: fail refuses the whole table, report leaves the last
+            ones of those persons out and says how many.
+    """
+
+    ledger: str | None = None
+    key_file: str | None = None
+    head_file: str | None = None
+    purpose: str | None = None
+    refused: Literal["fail", "report"] = "fail"
+
+    @contextmanager
+    def opened(self, budget: str | None = None, mechanism: Mechanism | None = None) -> Iterator[Charging | None]:
+        """Open the books, or begin them with a budget as the total of every person, in the unit of its guarantee."""
+        if self.ledger is None:
+            named = (self.purpose, self.key_file, self.head_file)
+            if named != (None, None, None) or self.refused != "fail":
+                raise InvalidInput(
+                    "--purpose, --key-file, --head-file and --refused belong to --ledger: name the books."
+                )
+            yield None
+            return
+        from metricdp.tables.charging import open_ledger
+        from metricdp.tables.options import Charging
+        from metricdp.tables.persons import parse_amount
+
+        total = None if budget is None or mechanism is None else parse_amount(budget, mechanism.guarantee)
+        with open_ledger(
+            self.ledger, total, mechanism, key_file=self.key_file, head_file=self.head_file
+        ) as ledger:  # fmt: skip
+            yield Charging(ledger, purpose=self.purpose, refused=self.refused)
+
+
+@dataclass(frozen=True)
+class DisclosureOptions:
+    """What leaves with a table besides the reports.
+
+    Attributes:
+        drop: Columns that do not leave, with commas between, such as ip,address; position.accuracy is one in a struct.
+        coarsen: A column that gets coarser, such as t=1h or age=10; several with commas between or the option again.
+        keep: Columns that you have looked at and that may stay, with commas between: they are not named again.
+        strict: Refuse a table with columns that stay and may give the secret away, instead of naming them.
+    """
+
+    drop: tuple[str, ...] = ()
+    coarsen: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    strict: bool = False
+
+    def disclosure(self, *, force: bool = False, accuracy_column: list[str] | None = None) -> Disclosure:
+        """Return the record of the library."""
+        from metricdp.tables.options import Disclosure
+
+        steps: dict[str, str] = {}
+        for item in _names(self.coarsen):
+            name, mark, step = item.rpartition("=")
+            if not mark or not name or not step:
+                raise InvalidInput(f"--coarsen takes a column and a step, such as t=1h or age=10, got {item!r}.")
+            if name in steps:
+                raise InvalidInput(f"--coarsen names the column {name!r} twice.")
+            steps[name] = step
+        return Disclosure(_names(self.drop), steps, _names(self.keep), self.strict, force, accuracy_column)
+
+
+@dataclass(frozen=True)
+class BuilderOptions:
     """What only some builders take; None where it was not asked for.
 
     Attributes:
@@ -94,7 +271,7 @@ class Options:
     rule: str | None = None
     split: str | None = None
     budget: str | None = None
-    box: choices.Corners | None = None
+    box: Corners | None = None
     blocks: int | None = None
     partition: str | None = None
     neighbours: str | None = None
@@ -112,4 +289,99 @@ class Options:
         }
 
 
-NOTHING_ASKED = Options()
+AS_IT_IS, NOTHING_ASKED = ReadingOptions(), BuilderOptions()
+ONE_BY_ONE, UNCHARGED, ALL_STAY = PeopleOptions(), LedgerOptions(), DisclosureOptions()
+
+
+def _names(texts: tuple[str, ...]) -> list[str]:
+    """Return names with commas between; a comma of a name itself is written \\,."""
+    parts = (part for text in texts for part in re.split(r"(?<!\\),", text))
+    return [name.replace("\\,", ",").strip() for name in parts if name.strip()]
+
+
+def quoted_names(text: str, option: str, what: str, example: str) -> list[str]:
+    """Return names with commas between; a name with a comma in it stands in double quotes."""
+    try:
+        found = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error:  # a line break outside of quotes
+        found = []
+    if not found or not all(found):
+        raise InvalidInput(f"--{option} must name {what} with commas between, such as {example}; got {text!r}.")
+    return found
+
+
+def numbers(text: str, option: str, meaning: str, *, count: int | None = None) -> list[float]:
+    """Return numbers with commas between, `count` of them where that is given."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or count not in (None, len(found)):
+        raise InvalidInput(f"--{option} must be {meaning}, got {text!r}.")
+    return found
+
+
+def distance_in(text: str, unit: str, option: str) -> float:
+    """Return a distance of the command line; where distances have a unit it has to name one."""
+    from metricdp.units import parse_distance
+
+    if unit and not text.strip()[-1:].isalpha():
+        raise InvalidInput(f"--{option} {text} has no unit, and distances here are in {unit}: write {text}{unit}.")
+    return parse_distance(text, unit)
+
+
+def metric_of(name: str) -> Metric:
+    """Return the metric a name stands for; numbers and files may stand behind a `=`."""
+    from metricdp.metrics import metric_named
+    from metricdp.tables.matrices import read_matrix
+
+    return metric_named(name, read=read_matrix)
+
+
+def mechanism_in(path: str, *, trusted: str | None) -> Mechanism:
+    """Return the mechanism of a file."""
+    from metricdp.artifacts import load
+
+    return load(path, trusted=trusted)
+
+
+def seeded(seed: int | None) -> np.random.Generator | None:
+    """Return a generator for simulations, where a seed was asked for."""
+    import numpy as np
+
+    return None if seed is None else np.random.default_rng(seed)
+
+
+def resumable(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Let an interruption say how the job goes on."""
+
+    def run(*arguments: Any, **options: Any) -> Any:
+        try:
+            return work(*arguments, **options)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("interrupted: the parts that are done stay; continue with --resume") from None
+
+    return run
+
+
+def beside_output(output: str) -> AbstractContextManager[object]:
+    """Have what people read printed on the error stream, where the table itself goes to standard output."""
+    return redirect_stdout(sys.stderr) if output == STANDARD else nullcontext()
+
+
+def check_targets(sources: Sequence[str], *, overwrite: bool, table: str | None = None, **others: str | None) -> None:
+    """Refuse files beside a table that cannot be written, before any work is done; their names say what they hold."""
+    from pathlib import Path
+
+    from metricdp.files import check_target
+
+    page = others.get("page")
+    if page is not None and Path(page).suffix.lower() not in (".html", ".htm"):
+        raise InvalidInput(f"the page {page!r} must be named .html.")
+    named = [name for name in (table, *others.values()) if name not in (None, STANDARD)]
+    if len({Path(str(name)).absolute() for name in named}) < len(named):
+        *most, last = (f"the {what}" for what in ("table", *others))
+        raise InvalidInput(f"{', '.join(most)} and {last} need names of their own.")
+    for name in others.values():
+        for source in sources if name is not None else ():
+            check_target(str(name), source=None if source == STANDARD else source, overwrite=overwrite)

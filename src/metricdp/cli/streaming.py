@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from metricdp.cli import tables, terminal
-from metricdp.cli.charging import Charged
-from metricdp.cli.choices import Input, Output
+from metricdp.cli import terminal
+from metricdp.cli.options import (
+    STANDARD,
+    Input,
+    LedgerOptions,
+    Output,
+    Overwrite,
+    ReadingOptions,
+    beside_output,
+)
 from metricdp.errors import InvalidInput
 from metricdp.files import is_server
 from metricdp.units import parse_duration, parse_epsilon
@@ -26,7 +33,7 @@ Flag = Parameter(negative="")
 
 
 @dataclass(frozen=True)
-class StreamLedger(Charged):
+class StreamLedger(LedgerOptions):
     """Which ledger everybody is charged in, and where it is begun.
 
     Attributes:
@@ -40,7 +47,7 @@ class StreamLedger(Charged):
 
 
 @dataclass(frozen=True)
-class StreamRows(tables.Source):
+class StreamRows(ReadingOptions):
     """How rows are read, where that cannot be told from the file.
 
     Attributes:
@@ -68,7 +75,7 @@ def stream(
     *,
     window: int,
     total: str,
-    output: Output = tables.STANDARD,
+    output: Output = STANDARD,
     budget: Literal["distribution", "absorption"] = "distribution",
     name: str = "stream",
     policy: str | None = None,
@@ -78,7 +85,7 @@ def stream(
     on_error: Literal["fail", "drop"] = "fail",
     charged: Annotated[StreamLedger, Parameter(name="*")] = NO_LEDGER,
     table: Annotated[StreamRows, Parameter(name="*")] = AS_IT_IS,
-    overwrite: tables.Overwrite = False,
+    overwrite: Overwrite = False,
 ) -> int:
     """Release a stream without end: a report for every row, and any window of rows costs a person at most a total.
 
@@ -115,12 +122,12 @@ def stream(
             "a stream needs books, which know where everybody is when it goes on: name them with --ledger budget.db, "
             "and what they allow with --policy where they are not there yet."
         )
-    live = source == tables.STANDARD or follow
+    live = source == STANDARD or follow
     if not live and resume:
         raise InvalidInput(
             "--resume is for lines that come in; a table is run again with --overwrite, and the books answer."
         )
-    if follow and source != tables.STANDARD and Path(source).suffix.lower() not in (".csv", ".tsv", ".txt"):
+    if follow and source != STANDARD and Path(source).suffix.lower() not in (".csv", ".tsv", ".txt"):
         raise InvalidInput(
             "--follow reads lines that are added to a .csv file; other tables are run again when they have grown."
         )
@@ -147,12 +154,12 @@ def stream(
                 ).lines()  # fmt: skip
     if every is not None:
         said.insert(-1, a_day(chosen, parse_duration(every)))
-    with tables.beside_output(output):
+    with beside_output(output):
         terminal.say(*said)
     return code
 
 
-def _begin(charged: Charged, policy: str | None) -> None:
+def _begin(charged: LedgerOptions, policy: str | None) -> None:
     """Begin books that are not there yet."""
     place = charged.ledger or ""
     if is_server(place) or Path(place).exists():
@@ -167,7 +174,7 @@ def _begin(charged: Charged, policy: str | None) -> None:
 
 
 def _lines(
-    flow: Stream, source: str, output: str, table: tables.Source, *, on_error: str, resume: bool, overwrite: bool
+    flow: Stream, source: str, output: str, table: ReadingOptions, *, on_error: str, resume: bool, overwrite: bool
 ) -> None:
     """Answer lines as they come."""
     from metricdp.mobility.feeds import COLUMNS, Lines, answer_rows, appended, arriving, growing, rows_of
@@ -181,15 +188,15 @@ def _lines(
     if len(separator) != 1:
         raise InvalidInput(f"--separator must be one character, such as ';' or '\\t', got {table.separator!r}.")
     with ExitStack() as held:
-        read = None if source == tables.STANDARD else source
-        if output == tables.STANDARD:
+        read = None if source == STANDARD else source
+        if output == STANDARD:
             sink: Lines = Lines(sys.stdout, columns, begun=resume, done={})
         else:
             sink = held.enter_context(appended(output, columns, source=read, resume=resume, overwrite=overwrite))
-        show = held.enter_context(terminal.steps_bar("Stream")) if output != tables.STANDARD else None
-        if source == tables.STANDARD and isinstance(sys.stdin, io.TextIOWrapper):
+        show = held.enter_context(terminal.steps_bar("Stream")) if output != STANDARD else None
+        if source == STANDARD and isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")  # what is no text is no row
-        rows = rows_of(arriving(sys.stdin) if source == tables.STANDARD else growing(source), columns, separator)
+        rows = rows_of(arriving(sys.stdin) if source == STANDARD else growing(source), columns, separator)
         dropped = answer_rows(flow, rows, sink, drop=on_error == "drop", show=show)
     if dropped:
         terminal.note(f"{dropped:,} lines were no rows, or older than all that is known: they have no report.")

@@ -38,19 +38,30 @@ def note(sentence: str) -> None:
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
-    """Show a bar on a terminal's error stream, and beside it what is being done; without a terminal, show nothing."""
+def shown_bar(width: int = 40, *, ends: bool = False) -> Iterator[Any]:
+    """Show a bar with words beside it on a terminal's error stream; elsewhere give None.
+
+    With `ends` it says how long the rest takes, without it how long it has taken.
+    """
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (
-        *(plain_column("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()),
-        plain_column("{task.fields[words]}"),
-    )
+    clock = (TaskProgressColumn(), TimeRemainingColumn()) if ends else (TimeElapsedColumn(),)
+    columns = plain_column("{task.description}"), BarColumn(width), *clock, plain_column("{task.fields[words]}")
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield bar
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
+    """Show a bar on a terminal's error stream, and beside it what is being done; without a terminal, show nothing."""
+    with shown_bar(ends=True) as bar:
+        if bar is None:
+            yield None
+            return
         task = bar.add_task(printable(title), total=1.0, words="")
 
         def hear(words: str) -> None:
@@ -61,23 +72,11 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
 
 
 @contextmanager
-def steps_bar(title: str) -> Iterator[Callable[[float, str], None] | None]:
+def steps_bar(title: str, words: str = "") -> Iterator[Callable[[float, str], None] | None]:
     """Show a bar with what is being done on a terminal's error stream; where that is no terminal, show nothing."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TimeElapsedColumn
-
-    columns = (
-        plain_column("{task.description}"),
-        BarColumn(bar_width=24),
-        TimeElapsedColumn(),
-        plain_column("{task.fields[what]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(printable(title), total=1.0, what="")
-        yield lambda share, what: bar.update(task, completed=share, what=printable(what))
+    with shown_bar(24) as bar:
+        task = None if bar is None else bar.add_task(printable(title), total=1.0, words=words)
+        yield None if bar is None else lambda share, what: bar.update(task, completed=share, words=printable(what))
 
 
 def bounds_so_far(lower: float, upper: float, unit: str) -> str:

@@ -11,11 +11,20 @@ from cyclopts import Parameter
 
 import metricdp
 from metricdp import wording
-from metricdp.cli import choices, tables, terminal
-from metricdp.cli.choices import Input, Output
-from metricdp.cli.leaving import ALL_STAY, Leaving
-from metricdp.cli.speech import AS_USUAL, Speech
-from metricdp.cli.vocabularies import NO_WORDS, Words
+from metricdp.cli import terminal
+from metricdp.cli.options import (
+    ALL_STAY,
+    STANDARD,
+    DisclosureOptions,
+    Input,
+    Output,
+    Overwrite,
+    ReadingOptions,
+    beside_output,
+    resumable,
+    seeded,
+)
+from metricdp.cli.words import AS_USUAL, NO_WORDS, TokenOptions, WordOptions
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target
 from metricdp.rendering import command_line
@@ -51,7 +60,7 @@ class TextSource:
     @property
     def names(self) -> list[str]:
         """The columns that were named."""
-        return [name for text in self.column for name in tables.Source(columns=text).names or ()]
+        return [name for text in self.column for name in ReadingOptions(columns=text).names or ()]
 
 
 AS_IT_IS = TextSource()
@@ -74,7 +83,7 @@ class Told:
         """Refuse what cannot be written before any work is done."""
         if self.report is not None and Path(self.report).suffix.lower() not in (".html", ".htm"):
             raise InvalidInput(f"the page {self.report!r} must be named .html.")
-        targets = [name for name in (output, self.report, self.json) if name is not None and name != tables.STANDARD]
+        targets = [name for name in (output, self.report, self.json) if name is not None and name != STANDARD]
         if len({Path(name).absolute() for name in targets}) < len(targets):
             raise InvalidInput("the table, the page and the record need names of their own.")
         for name in targets:
@@ -117,14 +126,14 @@ def text(
     *,
     output: Output | None = None,
     table: Annotated[TextSource, Parameter(name="*")] = AS_IT_IS,
-    words: Annotated[Words, Parameter(name="*")] = NO_WORDS,
-    speech: Annotated[Speech, Parameter(name="*")] = AS_USUAL,
-    leaving: Annotated[Leaving, Parameter(name="*")] = ALL_STAY,
+    words: Annotated[WordOptions, Parameter(name="*")] = NO_WORDS,
+    speech: Annotated[TokenOptions, Parameter(name="*")] = AS_USUAL,
+    leaving: Annotated[DisclosureOptions, Parameter(name="*")] = ALL_STAY,
     choose: Annotated[bool, Parameter(name="--choose", negative="")] = False,
     told: Annotated[Told, Parameter(name="*")] = NOT_TOLD,
     many: Annotated[Many, Parameter(name="*")] = AS_MANY,
     seed: int | None = None,
-    overwrite: tables.Overwrite = False,
+    overwrite: Overwrite = False,
 ) -> int:
     """Protect texts: every word becomes a word drawn at random, the likelier the closer its meaning.
 
@@ -167,17 +176,17 @@ def text(
             "name the table and where the protected one goes: metricdp text reviews.csv --column text --vectors "
             "glove.npz --epsilon 1.5 -o out.csv. To choose an epsilon: metricdp text --vectors glove.npz --choose."
         )
-    if source != tables.STANDARD:  # which is checked when it is read
+    if source != STANDARD:  # which is checked when it is read
         _check_first(source, output, table, leaving, many=many.job, overwrite=overwrite)
     mechanism = _mechanism(source, words, speech)
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
         several = names_many(source, many.job)
-        summary = (choices.resumable(metricdp.perturb) if several else metricdp.perturb)(
+        summary = (resumable(metricdp.perturb) if several else metricdp.perturb)(
             source, mechanism, columns=table.names or None, to=output, disclosure=leaving.disclosure(),
-            reading=_reading(source, output, table), rng=choices.seeded(seed),
+            reading=_reading(source, output, table), rng=seeded(seed),
             job=replace(many.job, overwrite=overwrite and not several, progress=progress),
         )  # fmt: skip
-    with tables.beside_output(output):
+    with beside_output(output):
         from metricdp.tables.text_telling import staying_words, word_pairs
 
         files = _tell(summary, told)  # before anything is printed: whoever reads may go away
@@ -188,7 +197,9 @@ def text(
     return 0
 
 
-def _check_first(source: str, output: str, table: TextSource, leaving: Leaving, *, many: Job, overwrite: bool) -> None:
+def _check_first(
+    source: str, output: str, table: TextSource, leaving: DisclosureOptions, *, many: Job, overwrite: bool
+) -> None:
     """Refuse a table or an output that does not fit before a mechanism is built, which takes minutes for many words."""
     from metricdp.tables.api import names_many
     from metricdp.tables.formats import located
@@ -199,13 +210,13 @@ def _check_first(source: str, output: str, table: TextSource, leaving: Leaving, 
     if names_many(source, many):
         check_text_files(source, columns=table.names or None, care=care, reading=reading)
         return
-    if output != tables.STANDARD and Path(output).exists() and Path(output).is_file():
+    if output != STANDARD and Path(output).exists() and Path(output).is_file():
         check_target(output, source=source, overwrite=overwrite)
     origin = located(source, reading.format)
     check_texts(origin, columns=table.names or None, care=care, reading=reading)
 
 
-def _mechanism(source: str, words: Words, speech: Speech) -> TextMechanism:
+def _mechanism(source: str, words: WordOptions, speech: TokenOptions) -> TextMechanism:
     """Read or build what is done to every text."""
     from metricdp.text import TextMechanism
 
@@ -217,11 +228,11 @@ def _mechanism(source: str, words: Words, speech: Speech) -> TextMechanism:
 
 def _reading(source: str, output: str, table: TextSource) -> Reading:
     """Return how the table is read: a .txt file without a column has one document a line."""
-    read = tables.Source(separator=table.separator, source_format=table.source_format, decimal="point")
-    if table.source_format is None and not table.column and (source == tables.STANDARD or _is_plain(source)):
+    read = ReadingOptions(separator=table.separator, source_format=table.source_format, decimal="point")
+    if table.source_format is None and not table.column and (source == STANDARD or _is_plain(source)):
         read = replace(read, source_format="lines")
     target = table.target_format
-    plain = output == tables.STANDARD or _is_plain(output)
+    plain = output == STANDARD or _is_plain(output)
     if target is None and plain and read.source_format == "lines":
         target = "lines"
     return read.reading(target)
@@ -257,7 +268,7 @@ def _refuse_table(source: str | None, output: str | None) -> None:
         )
 
 
-def _choose(words: Words, told: Told) -> int:
+def _choose(words: WordOptions, told: Told) -> int:
     """Show what epsilons do to the bundled sentences."""
     from metricdp.text.worth import ladder, worth
 

@@ -9,9 +9,17 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from metricdp.arrays import Floats
-from metricdp.cli import tables, terminal
-from metricdp.cli.charging import UNCHARGED, Charged
-from metricdp.cli.choices import Epsilon, Output
+from metricdp.cli import terminal
+from metricdp.cli.options import (
+    AS_IT_IS,
+    UNCHARGED,
+    Epsilon,
+    LedgerOptions,
+    Output,
+    Overwrite,
+    ReadingOptions,
+    beside_output,
+)
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine
 from metricdp.spaces import FiniteSpace
@@ -119,10 +127,10 @@ def trajectories(
     zoning: Annotated[Zoning, Parameter(name="*")] = NO_ZONES,
     hiding: Annotated[Hiding, Parameter(name="*")] = NOT_HIDDEN,
     id_: Annotated[str | None, Parameter(name="--id")] = None,
-    charged: Annotated[Charged, Parameter(name="*")] = UNCHARGED,
-    table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS,
+    charged: Annotated[LedgerOptions, Parameter(name="*")] = UNCHARGED,
+    table: Annotated[ReadingOptions, Parameter(name="*")] = AS_IT_IS,
     mechanism: str | None = None,
-    overwrite: tables.Overwrite = False,
+    overwrite: Overwrite = False,
 ) -> int:
     """Release trips: knowing where a vehicle came from, by prediction, with home zones, or with hidden times.
 
@@ -210,7 +218,7 @@ def trajectories(
         from metricdp.artifacts import save
 
         save(summary.mechanism, mechanism)
-    with tables.beside_output(output):
+    with beside_output(output):
         terminal.say(*summary.lines())
     return 0
 
@@ -227,9 +235,9 @@ def _places(source: str, count: int, *, yes_really: bool) -> FiniteSpace:
 
 def _points(source: str, why: str, *, yes_really: bool) -> Floats:
     """Return the latitudes and longitudes of a file."""
-    from metricdp.cli.reading import read_points
+    from metricdp.tables.points import read_points
 
-    found = read_points(source, yes_really=yes_really)
+    found = read_points(source, force=yes_really)
     if not found.geographic:
         raise InvalidInput(f"{source!r} must have the columns lat and lon: {why}.")
     return found.points

@@ -142,27 +142,11 @@ class Watch:
 def watch(title: str) -> Iterator[Watch]:
     """Watch a piece of work: show it on a terminal's error stream, and let Ctrl-C end it well."""
     found = Watch(title)
-    with _shown(found), _answered(found), stages.listening(found.hear):
-        yield found
-
-
-@contextmanager
-def _shown(found: Watch) -> Iterator[None]:
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TimeElapsedColumn
-
-    columns = (
-        terminal.plain_column("{task.description}"),
-        BarColumn(bar_width=20),
-        TimeElapsedColumn(),
-        terminal.plain_column("{task.fields[words]}"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        found.attach(bar)
-        yield
+    with terminal.shown_bar(20) as bar:
+        if bar is not None:
+            found.attach(bar)
+        with _answered(found), stages.listening(found.hear):
+            yield found
 
 
 @contextmanager

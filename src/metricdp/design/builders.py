@@ -10,13 +10,33 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
+from metricdp.arrays import Floats
 from metricdp.catalogue import Catalogue, loaded
+from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
+from metricdp.metrics import Lp, pairwise
+from metricdp.problems import Problem
+from metricdp.spaces import Box, FiniteSpace
 
 STAKES = ("prior", "loss", "sensitivity", "error")
 SEARCH = (*STAKES, "gap", "seconds")
 HALF: Mapping[str, Callable[[str], Any]] = {"budget": str}  # certified, or half as published
 FORM: Mapping[str, Callable[[str], Any]] = {"form": str, **HALF}  # of the mechanism: a matrix or a kernel
+NEAREST = 10  # free reports of a builder that takes so many, where there are as many
+KINDS = {int: "a whole number", float: "a number"}
+OTHERWISE = {
+    "protection_sets": "--error 100m --epsilon 1/diameter, with any builder",
+    "pive": "--error 100m --epsilon 1/diameter, with any builder: protection sets, its sound form",
+    "condensed": "--builder exponential --set budget=half",
+    "cldp": "--builder exponential --set budget=half",
+    "geomasking": "--builder masked --set inner=0.1 --set outer=0.5",
+    "donut": "--builder masked --set inner=0.1 --set outer=0.5",
+    "shuffling": "`metricdp shuffle` of a mechanism file, since a crowd is no mechanism",
+    "policy": "--policy, with any builder",
+    "benders": "--builder decomposed",
+}  # families by the words of their papers, where these name no builder
 
 
 @dataclass(frozen=True)
@@ -31,7 +51,7 @@ class Builder:
             loss); a `metric` and epsilon; a `mechanism`, made by another builder or read from a file; several
             `mechanisms`; a `matrix` on a space; a `box` with reports. `other` for those that `design` cannot call.
         elsewhere: For those: the command that makes them.
-        options: Which of the command's own options it takes, by name (see `cli.options.Options`).
+        options: Which of the command's own options it takes, by name (see `metricdp design --help`).
         own: Options of its own, each with what turns the text of `--set name=value` into its value.
         objective: Which loss it counts unless told otherwise.
         dense: Whether it holds a matrix of all secrets and reports, however many there are.
@@ -79,6 +99,94 @@ class Builder:
     def function(self) -> Callable[..., Mechanism]:
         """The function itself, imported now."""
         return loaded(self.make)
+
+    def build(
+        self,
+        space: FiniteSpace,
+        epsilon: float,
+        *,
+        prior: Floats | None = None,
+        loss: Any = None,
+        outputs: Any = None,
+        base: Mechanism | None = None,
+        matrix: Floats | None = None,
+        box: Box | None = None,
+        **options: Any,
+    ) -> Mechanism:
+        """Return the mechanism that the function makes of finitely many places; `options` are what it takes.
+
+        `outputs` are reports other than the places, for builders of problems; `base` is what is remapped, the
+        exponential mechanism unless given; `matrix` is one's own; `box` holds the secrets of those that interpolate.
+        """
+        counted = {"prior": prior, "loss": loss}
+        if "nearest" in self.options:
+            options.setdefault("nearest", min(NEAREST, len(space)))
+        if self.start == "space":
+            taken = {name: value for name, value in counted.items() if name in self.options}
+            return self.function(space, epsilon, **taken, **options)
+        if self.start == "mechanism":
+            usual = base or builder_named("exponential").build(space, epsilon, **counted)
+            return self.function(usual, **counted, **options)
+        if self.start == "matrix":
+            return self.function(space, matrix, epsilon, **counted)
+        if self.start == "box":
+            inside, loss = self._inside(space, box, prior, loss)
+            return self.function(inside, space, epsilon, prior=prior, loss=loss, **options)
+        return self.function(Problem(space, epsilon, outputs=outputs, **counted), **options)
+
+    def _inside(
+        self, space: FiniteSpace, box: Box | None, prior: Floats | None, loss: Any
+    ) -> tuple[FiniteSpace | Box, Any]:
+        """Return what holds all secrets, streets or a box, and the losses as the builder takes them."""
+        if space.network is not None:
+            if box is not None:
+                raise InvalidInput("--box belongs to places in the plane: on roads secrets are places along streets.")
+            return space, space.distances if loss is None and prior is not None else loss
+        if box is None or not isinstance(space.metric, Lp):
+            raise InvalidInput(
+                f"{self.name} needs lengths along axes (--metric l1, l2 or linf) or roads (--roads): with "
+                f"{type(space.metric).__name__} there are none. Project latitude and longitude to metres first, and "
+                "name the columns x and y."
+            )
+        outside = np.flatnonzero(~box.legal(space.points))
+        if len(outside) and (loss is not None or prior is not None):
+            raise InvalidInput(
+                f"--box leaves out {len(outside):,} of the places that a prior or a loss is given for, the first in "
+                f"row {outside[0]}: make it larger."
+            )
+        if loss is None and prior is not None:
+            loss = pairwise(space.metric, space.points, space.points)
+        return box, None if loss is None else (space.points, loss)
+
+    def own_options(self, pairs: tuple[str, ...]) -> dict[str, Any]:
+        """Return the options that only this builder has, from texts such as `inner=0.1`."""
+        found: dict[str, Any] = {}
+        for pair in pairs:
+            name, equals, text = pair.partition("=")
+            if not equals or name not in self.own:
+                its = ", ".join(f"--set {own}=..." for own in self.own) or "no option of this sort"
+                raise InvalidInput(f"--set {pair} does not fit {self.name}, which has {its}.")
+            reads: Any = self.own[name]
+            try:
+                found[name] = reads(text)
+            except ValueError as error:
+                wrong = f"{name} must be {KINDS[reads]}, got {text!r}." if reads in KINDS else str(error)
+                raise InvalidInput(f"--set {pair}: {wrong}") from error
+        return found
+
+
+def builder_named(name: str, offered: tuple[str, ...] = ()) -> Builder:
+    """Return a builder that can be called by its name: one of those that are `offered`, or of all."""
+    if offered and name not in offered:
+        raise InvalidInput(f"`builder` must be one of {', '.join(offered)}.")
+    if name not in BUILDERS.names and (how := OTHERWISE.get(name.lower().replace("-", "_"))) is not None:
+        raise InvalidInput(f"{name} is no builder of its own here: write {how}.")
+    found = BUILDERS.named(name)
+    if not found.at_command:
+        known = ", ".join(builder.name for builder in BUILDERS if builder.at_command)
+        how = f"is made by `{found.elsewhere}`" if found.elsewhere else f"is for Python (mdp.{found.name})"
+        raise InvalidInput(f"{found.name} {how}; `metricdp design` builds {known}.")
+    return found
 
 
 BUILDERS: Catalogue[Builder] = Catalogue("builder", [

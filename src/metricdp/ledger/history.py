@@ -14,6 +14,8 @@ from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import MICRO
 from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, ENTRIES, TOMBSTONES
 from metricdp.ledger.shares import shares_of
+from metricdp.mechanisms import ConcentratedGuarantee
+from metricdp.metrics import Lp
 
 MOST_RELEASES = 10_000_000  # that are added up one by one
 
@@ -66,6 +68,12 @@ def composed(charges: Sequence[Charged], metric: str, *, radius: float, delta: f
     each = [(one.amount + one.slack / radius) / one.rows / MICRO for one in mine]
     rates = np.repeat(np.asarray(each, dtype=np.float64), rows)
     return account(rates, radius=radius, delta=delta)
+
+
+def epsilon_of_rho(spent: int, unit: str, *, radius: float, delta: float) -> float:
+    """Return the epsilon that an account in rho, in millionths, adds up to for places a radius apart, but for delta."""
+    promise = ConcentratedGuarantee(spent / MICRO * (1.0 + 1e-15), Lp(2.0, unit=unit), "renyi")
+    return promise.epsilon_at(radius, delta)
 
 
 def everything(connection: sa.Connection) -> Iterator[dict[str, Any]]:

@@ -25,8 +25,9 @@ from metricdp.metrics.geography import (
     look_exchanged,
     unit_vectors,
 )
+from metricdp.metrics.named import SHAPES, metric_named
 from metricdp.metrics.neighbours import Rows, on_all_cores, within
-from metricdp.metrics.own import FunctionMetric, metric
+from metricdp.metrics.own import FunctionMetric, listed_metric, metric
 from metricdp.metrics.policy import PolicyGraph, covered, graph_of
 from metricdp.metrics.streets import StreetPath
 from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
@@ -37,6 +38,7 @@ __all__ = [
     "EARTH_RADIUS_KM",
     "KM_PER_DEGREE",
     "METRICS",
+    "SHAPES",
     "Angular",
     "Bags",
     "Frechet",
@@ -66,10 +68,12 @@ __all__ = [
     "is_proven",
     "is_replaced",
     "is_unknown",
+    "listed_metric",
     "look_exchanged",
     "measurable",
     "measuring",
     "metric",
+    "metric_named",
     "on_all_cores",
     "p_of",
     "pairwise",

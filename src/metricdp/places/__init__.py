@@ -7,7 +7,7 @@ from metricdp.places.folders import CENTERS, data_folder
 from metricdp.places.policy import policy
 from metricdp.places.protection import ProtectionSets, protection_sets
 from metricdp.places.regions import region_scale
-from metricdp.places.regular import grid
+from metricdp.places.regular import cell_radius, grid, map_cells, map_shape
 from metricdp.places.roads import road_network, travel_time
 from metricdp.places.spread import spread_places
 from metricdp.places.tree import LocationTree, location_tree
@@ -19,10 +19,13 @@ __all__ = [
     "bundled_roads",
     "bundled_streets",
     "bundled_trips",
+    "cell_radius",
     "data_folder",
     "elastic",
     "grid",
     "location_tree",
+    "map_cells",
+    "map_shape",
     "policies",
     "policy",
     "protection_sets",

@@ -68,6 +68,14 @@ def within(space: FiniteSpace, radius: float) -> Integers:
     return _once(np.repeat(np.arange(len(space)), near.counts), near.codes.astype(np.int64))
 
 
+def streets(space: FiniteSpace) -> Integers:
+    """Return the edges between crossings that a street joins, one way or both."""
+    if space.network is None:
+        raise InvalidInput("streets join the crossings of a road network, and these places are none.")
+    pairs = np.unique(np.sort(space.network.edges, axis=1), axis=0)
+    return np.asarray(pairs[pairs[:, 0] != pairs[:, 1]])
+
+
 def areas(labels: ArrayLike, *, neighbours: ArrayLike | None = None) -> Integers:
     """Return the edges between any two places of one area (or category), by the public name of every place's area.
 

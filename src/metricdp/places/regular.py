@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import as_floats
+from metricdp.arrays import Floats, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine, Lp, Metric
 from metricdp.spaces import FiniteSpace
+
+MOST_CELLS = 1_000_000
 
 
 def grid(
@@ -55,3 +57,69 @@ def grid(
     axes = [corner[axis] + steps[axis] * np.arange(side) for axis, side in enumerate(sides)]
     points = np.stack([values.ravel() for values in np.meshgrid(*axes, indexing="ij")], axis=1)
     return FiniteSpace(points, measure)
+
+
+def map_cells(corners: ArrayLike, side: float, *, metric: Metric | None = None) -> FiniteSpace:
+    """Return the middles of the square cells that cover a map between two corners, the lower one first.
+
+    `corners` are south, west, north and east on the Earth, else x, y of both; `side` is how wide and high a cell is, in
+    the unit of the metric, `Haversine()` unless given.
+    """
+    chosen: Metric = Haversine() if metric is None else metric
+    names = ("lat", "lon") if isinstance(chosen, Haversine) else ("x", "y")
+    low, high = as_floats(corners, "corners").reshape(2, 2)
+    shown = ",".join(f"{number:.12g}" for number in (*low.tolist(), *high.tolist()))
+    if not np.all(low < high):
+        axis = names[int(np.argmin(high - low))]
+        raise InvalidInput(
+            f"--grid names the lower corner first, then the upper one: {axis} does not grow in {shown!r}."
+            + (" Latitudes come before longitudes." if isinstance(chosen, Haversine) else "")
+        )
+    if not side > 0:
+        raise InvalidInput(f"--cell must be a distance above 0, got {side:g}{chosen.unit}.")
+    lengths = high - low
+    if isinstance(chosen, Haversine):
+        chosen.check(np.stack([low, high]))
+        widest = np.cos(np.radians(min(abs(low[0]), abs(high[0])) if low[0] * high[0] > 0 else 0.0))
+        lengths = lengths * chosen.degree * np.array([1.0, widest])
+    count = np.maximum(np.ceil(lengths / side - 1e-9), 1.0)
+    if not 2 <= count.prod() <= MOST_CELLS:
+        raise InvalidInput(
+            f"--cell {side:g}{chosen.unit} makes {count.prod():,.0f} cells of {lengths[0]:.4g} x {lengths[1]:.4g} "
+            f"{chosen.unit}; from 2 to {MOST_CELLS:,} can be designed for: take "
+            f"{'smaller' if count.prod() < 2 else 'larger'} ones."
+        )
+    middle = (low + high) / 2
+    corner = middle - _steps(chosen, side, middle[0]) * (count - 1) / 2
+    made = grid((int(count[0]), int(count[1])), spacing=side, origin=corner, metric=chosen)
+    return FiniteSpace(made.points, chosen, columns=names)
+
+
+def cell_radius(space: FiniteSpace, side: float) -> float:
+    """Return how far a position of a map lies from the middle of its cell of some side at most."""
+    if space.cell_radius is not None:
+        return space.cell_radius
+    middles = np.asarray(space.coordinates, dtype=np.float64)
+    steps = _steps(space.ground, side, (middles[:, 0].min() + middles[:, 0].max()) / 2)
+    single = np.ptp(middles, axis=0) == 0  # one row or one column: another one beside it shows how wide cells are
+    found = None
+    if single.any():
+        found = FiniteSpace(np.concatenate([middles, middles + steps * single]), space.ground).cell_radius
+    if found is not None:
+        return found
+    scale = space.ground.degree if isinstance(space.ground, Haversine) else 1.0
+    return float(scale * steps.sum() / 2.0)  # along one axis, then along the other
+
+
+def map_shape(space: FiniteSpace) -> tuple[int, int]:
+    """Return how many rows and columns the cells of a map have."""
+    rows = len(np.unique(space.points[:, 0]))
+    return rows, len(space) // rows
+
+
+def _steps(metric: Metric, side: float, latitude: float) -> Floats:
+    """Return how far the middles of neighbouring cells are apart, in degrees on the Earth."""
+    steps = np.full(2, side)
+    if isinstance(metric, Haversine):
+        steps = steps / (metric.degree * np.array([1.0, np.cos(np.radians(latitude))]))
+    return steps

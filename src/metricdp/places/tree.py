@@ -120,6 +120,20 @@ class LocationTree:
         method = f"{mechanism.certificate.method}, on {len(goals)} areas"
         return certify(problem, mechanism.matrix[labels], method=method, started=started)
 
+    def averages(self, level: int, *, prior: Floats | None = None, loss: Floats | None = None) -> tuple[Floats, Floats]:
+        """Return how likely the areas of a level are, and what their reports cost on average over their places.
+
+        `loss` is that of every place and the place that stands for every area, the distance unless given.
+        """
+        labels, middles = self._level(level), self.middles(level)
+        away = self.space.distances[:, middles] if loss is None else loss
+        weights = np.full(len(self.space), 1 / len(self.space)) if prior is None else prior
+        mass = np.bincount(labels, weights)
+        shares = np.where(mass[labels] > 0, weights / np.maximum(mass[labels], 1e-300), 1 / np.bincount(labels)[labels])
+        spent = np.zeros((len(middles), len(middles)))
+        np.add.at(spent, labels, shares[:, None] * away)
+        return mass / mass.sum(), spent
+
     def coarsen(self, mechanism: FiniteMechanism, level: int, *, loss: ArrayLike | None = None) -> MatrixMechanism:
         """Return a mechanism on the places that reports areas of a level: post-processing, the promise stays."""
         self._refuse_other(mechanism)

@@ -33,7 +33,7 @@ from metricdp.tables.spending import Spending
 from metricdp.tables.task import Request
 
 if TYPE_CHECKING:
-    from metricdp.ledger import BatchReceipt  # its database is imported where books are used
+    from metricdp.ledger import BatchReceipt, Ledger  # its database is imported where books are used
 
 __all__ = [
     "answered",
@@ -105,12 +105,20 @@ def open_books(call: Call, asked: PerPerson | None) -> Iterator[Charging | None]
             f"`ledger` must be an open ledger, its place such as 'budget.db', or a `Charging`, got "
             f"{type(books).__name__}."
         )
-    place, policy = os.fspath(books), None
-    begins = not is_server(place) and not Path(place).exists()
-    if asked.budget is not None and begins and isinstance(mechanism, Mechanism):
-        policy = first_policy(asked.budget, mechanism.guarantee, mechanism.inputs.dimension)
-    with Ledger.open(place, policy=policy) as ledger:
+    with open_ledger(os.fspath(books), asked.budget, mechanism) as ledger:
         yield Charging(ledger, **said)
+
+
+def open_ledger(
+    place: str, budget: float | None, mechanism: Any, *, key_file: str | None = None, head_file: str | None = None
+) -> Ledger:
+    """Open the ledger of a place; one in a file that is not there begins with a budget as the total of every person."""
+    from metricdp.ledger import Ledger
+
+    policy = None
+    if budget is not None and not is_server(place) and not Path(place).exists() and isinstance(mechanism, Mechanism):
+        policy = first_policy(budget, mechanism.guarantee, mechanism.inputs.dimension)
+    return Ledger.open(place, policy=policy, key_file=key_file, head_file=head_file)
 
 
 def first_policy(budget: float, promise: AnyGuarantee, dimension: int | None = None) -> str:

@@ -26,7 +26,6 @@ from metricdp.problems import Problem
 from metricdp.spaces import Box, FiniteSpace, given
 
 MOST_ANCHORS = 3  # cells along an axis of an interpolated mechanism: a comparison is no place for a long search
-NEAREST = 10  # free reports of constopt, where there are as many
 Own = Mechanism | Callable[[Problem], Mechanism]  # not declared: a mechanism, or a function that makes one
 STARTS = ("space", "problem", "mechanism", "metric", "box")
 
@@ -117,25 +116,17 @@ class Question:
         for name, value in (("gap", self.gap), ("seconds", self.seconds), ("objective", measure.objective)):
             if name in takes and value is not None:
                 wanted[name] = value
-        if "nearest" in takes:
-            wanted["nearest"] = min(NEAREST, len(self.space))
-        stakes = {"prior": self.prior, "loss": measure.loss}
-        if builder.start == "space":
-            return builder.function(self.space, epsilon, **{name: stakes[name] for name in stakes if name in takes})
+        counted: dict[str, Any] = {"prior": self.prior, "loss": measure.loss}
         if builder.start == "mechanism":
-            base = exponential(self.space, epsilon, prior=self.prior)
-            return builder.function(base, prior=self.prior, loss=measure.costs(self.space))
+            counted |= {"base": exponential(self.space, epsilon, prior=self.prior), "loss": measure.costs(self.space)}
         if builder.start == "box":
             points = np.asarray(self.space.points, dtype=np.float64)
             if not np.all(points.min(axis=0) < points.max(axis=0)):
                 raise InvalidInput("the places lie on a line along an axis, and a box needs an inside.")
             box = Box(points.min(axis=0), points.max(axis=0), self.space.metric)
-            counted = (points, measure.costs(self.space))
-            cells = (MOST_ANCHORS,) * box.dimension
-            return builder.function(
-                box, self.space, epsilon, loss=counted, prior=self.prior, anchors=cells, seconds=self.seconds
-            )
-        return builder.function(Problem(self.space, epsilon, **stakes), **wanted)
+            counted |= {"box": box, "loss": measure.costs(self.space)}
+            wanted = {"anchors": (MOST_ANCHORS,) * box.dimension, "seconds": self.seconds}
+        return builder.build(self.space, epsilon, **counted, **wanted)
 
     def speaks(self, mechanism: Mechanism, builder: Builder, epsilon: float, measure: Measure) -> bool:
         """Tell whether the bound of a certificate speaks about every mechanism of this comparison.

@@ -13,12 +13,11 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from metricdp import wording
-from metricdp.cli import advice, choices, terminal
+from metricdp.cli import advice, terminal
 from metricdp.cli.advice import QUESTIONS, Advice, Answers, Question
-from metricdp.cli.choices import Corners, Epsilon, Places, Where
-from metricdp.cli.stakes import loss_from, prior_from
+from metricdp.cli.options import Corners, Epsilon
+from metricdp.cli.places import Places, Where
 from metricdp.errors import InvalidInput
-from metricdp.spaces import FiniteSpace
 
 
 @dataclass(frozen=True)
@@ -76,15 +75,13 @@ def choose(*, said: Annotated[Situation, Parameter(name="*")] = NOTHING_SAID) ->
     """
     known = _asked(said)
     places = _places(known)
-    where, space = (Where(), None) if places is None else (places.where or Where(), places.space)
     _check(known, places)
-    answers = Answers(
-        str(known.secrets), str(known.prior), str(known.loss), str(known.wait), 0 if space is None else len(space)
-    )
+    size = 0 if places is None else len(places.space)
+    answers = Answers(str(known.secrets), str(known.prior), str(known.loss), str(known.wait), size)
     found = advice.chosen(answers)
-    terminal.say(*_reasons(found, known, answers, where, space))
+    terminal.say(*_reasons(found, known, answers, places))
     terminal.say("Run:")
-    for line in commands(found, known, where, space):
+    for line in commands(found, known, places):
         terminal.say(f"  {line}")
     return 0
 
@@ -172,20 +169,23 @@ def _places(said: Situation) -> Places | None:
 
 def _check(said: Situation, places: Places | None) -> None:
     """Refuse now what the command lines would be refused for."""
+    from metricdp.cli.orders import loss_of, prior_of
+    from metricdp.design.levels import Level
+
     unit = "km" if places is None else places.space.unit
     wish = "@" in str(said.epsilon)
-    choices.level_from(None if wish else said.epsilon, said.epsilon if wish else None, unit)
+    Level.parse(None if wish else said.epsilon, said.epsilon if wish else None, unit)
     if places is not None and said.prior != "none":
-        prior_from(str(said.prior), places)
+        prior_of(str(said.prior), places)
     if places is not None and said.loss != "distance":
-        loss_from(said.loss, places, speed=said.speed if said.loss == "time" else None)
+        loss_of(said.loss, places, speed=said.speed if said.loss == "time" else None)
 
 
-def _reasons(found: Advice, said: Situation, answers: Answers, where: Where, space: FiniteSpace | None) -> list[str]:
+def _reasons(found: Advice, said: Situation, answers: Answers, places: Places | None) -> list[str]:
     """Return why, one sentence a line."""
     taken = "metricdp trajectories" if found.name == "trips" else found.builder
     why = re.sub(r":? \[[^]]*\]\([^)]*\)", "", found.why)
-    on = "" if space is None else f" on {where.called(space)}"
+    on = "" if places is None or places.where is None else f" on {places.where.called(places.space)}"
     lines = [f"Take {taken}{on}: {why}."]
     if found.name == "texts":
         return [
@@ -196,13 +196,13 @@ def _reasons(found: Advice, said: Situation, answers: Answers, where: Where, spa
         ]
     if found.name == "laplace":
         lines.append("Secrets can be anywhere, so noise is added to every position; no list of places is needed.")
-    if space is not None:
+    if places is not None:
         lines.append("The places are finitely many, so the audit is a proof over all pairs and reports are places too.")
     if said.secrets in ("points", "roads") and said.device == "table":
         lines.append("Values that are not exactly a place need --snap, such as --snap 200m; what that costs is stated.")
-    if space is not None and answers.prior == "none":
+    if places is not None and answers.prior == "none":
         lines.append("Without a prior all places count as equally likely in the loss; the promise never depends on it.")
-    elif space is not None:
+    elif places is not None:
         lines.append("The prior lowers the loss. It must be public, and never come from the rows you protect.")
     if found.name in ("exponential", "remapped", "dictionary"):
         lines.append(
@@ -221,7 +221,7 @@ def _reasons(found: Advice, said: Situation, answers: Answers, where: Where, spa
     return lines
 
 
-def commands(found: Advice, said: Situation, where: Where, space: FiniteSpace | None) -> list[str]:
+def commands(found: Advice, said: Situation, found_at: Places | None) -> list[str]:
     """Return the command lines, one after the other, that do it."""
     level = ["--protect" if "@" in str(said.epsilon) else "--epsilon", str(said.epsilon)]
     several = said.rows == "several"
@@ -236,22 +236,25 @@ def commands(found: Advice, said: Situation, where: Where, space: FiniteSpace | 
             spread = ["--id", said.person, "--budget", _budget(said), "--spread", "even"] if several else []
             return [_line(["perturb", said.table, *level, *spread, "-o", "protected.csv"])]
         return [_line(["design", "--builder", "laplace", *level, "-o", said.output]), _line(["inspect", said.output])]
-    places = [part for name, value in _given(where).items() for part in (f"--{name}", value)]
+    places = [part for name, value in _given(found_at).items() for part in (f"--{name}", value)]
     design = ["design", *places, *level, "--builder", found.builder]
     design += [] if said.prior == "none" else ["--prior", str(said.prior)]
     design += [] if said.loss == "distance" else ["--loss", str(said.loss)]
     design += ["--speed", f"{said.speed:g}"] if said.loss == "time" and said.speed is not None else []
-    if found.name == "city" or (found.name == "optimal" and space is not None and len(space) > advice.MOST_FINE):
+    if found.name == "city" or (
+        found.name == "optimal" and found_at is not None and len(found_at.space) > advice.MOST_FINE
+    ):
         design += ["--gap", "0.05", "--seconds", "900"]
     lines = [_line([*design, "-o", said.output])]
     if said.device == "phone":
         return [*lines, _line(["export", said.output, "-o", "phone.mdp"]), _line(["inspect", "phone.mdp"])]
-    snap, person = _snap(where, space), ["--id", said.person, "--at-most", "1"] if several else []
+    snap, person = _snap(found_at), ["--id", said.person, "--at-most", "1"] if several else []
     return [*lines, _line(["perturb", said.table, "--mechanism", said.output, *snap, *person, "-o", "protected.csv"])]
 
 
-def _given(where: Where) -> Mapping[str, str]:
-    values = {one.name: getattr(where, one.name) for one in fields(where)}
+def _given(places: Places | None) -> Mapping[str, str]:
+    where = None if places is None else places.where
+    values = {} if where is None else {one.name: getattr(where, one.name) for one in fields(where)}
     return {name: str(value) for name, value in values.items() if isinstance(value, str | int)}
 
 
@@ -260,16 +263,16 @@ def _budget(said: Situation) -> str:
     text = str(said.epsilon)
     if "@" not in text:
         return text
-    wish = choices.level_from(None, text, "km")
-    return f"{wish.epsilon():.6g}/km"
+    from metricdp.design.levels import Level
+
+    return f"{Level.parse(None, text, 'km').epsilon():.6g}/km"
 
 
-def _snap(where: Where, space: FiniteSpace | None) -> list[str]:
+def _snap(places: Places | None) -> list[str]:
     """Return the option that puts values on the middle of their cell, at most half a diagonal away."""
-    if where.cell is None or space is None:
+    if places is None or not places.cell:
         return []
-    half = choices.cell_radius(where, space)
-    return ["--snap", wording.distance(half, space.unit, "up").replace(" ", "").replace(",", "")]
+    return ["--snap", wording.distance(places.cell, places.space.unit, "up").replace(" ", "").replace(",", "")]
 
 
 def _line(words: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import sys
 import time
 from contextlib import ExitStack
@@ -13,14 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from cyclopts import App, Parameter
 
 from metricdp.cli import terminal
-from metricdp.cli.choices import Epsilon, Output
-from metricdp.cli.composition import compose
-from metricdp.cli.tables import STANDARD, Overwrite
+from metricdp.cli.options import STANDARD, Epsilon, Output, Overwrite
 from metricdp.errors import InvalidInput
 from metricdp.files import is_server, replacing
 from metricdp.ledger_files import refuse_ledger
 from metricdp.rendering import json_text, place
-from metricdp.units import parse_duration, parse_epsilon, parse_rho
+from metricdp.units import parse_distance, parse_duration, parse_epsilon, parse_rho
 
 if TYPE_CHECKING:
     from metricdp.ledger import Budget, Ledger
@@ -54,6 +53,7 @@ class Books:
 
 
 BESIDE = Books()
+DELTA = 1e-5  # with which the concentrated rule may fail
 Flat = Annotated[Books, Parameter(name="*")]
 Person = Annotated[str, Parameter(name="--person", allow_leading_hyphen=True)]  # `-` is standard input
 
@@ -127,7 +127,7 @@ def show(
             if is_replaced_name(account.metric):
                 terminal.say("  An earlier version charged this. It counts in the accounts that replace it.")
             if radius is not None:
-                terminal.say(*(f"  {line}" for line in compose(ledger, name, account.metric, radius)))
+                terminal.say(*(f"  {line}" for line in _adding_up(ledger, name, account.metric, radius)))
     return 0
 
 
@@ -363,6 +363,34 @@ def _person(name: str) -> str:
     if not found:
         raise InvalidInput("say whose account: --person NAME, or --person - with the name on standard input.")
     return found
+
+
+def _adding_up(ledger: Ledger, person: str, metric: str, radius: str) -> list[str]:
+    """Say what the releases add up to for places a radius apart, by two rules; of an account in rho by its own."""
+    from metricdp.ledger.amounts import CONCENTRATED, NO_UNIT
+    from metricdp.ledger.history import composed, epsilon_of_rho
+
+    unit = metric.partition("/")[2]
+    if metric.startswith(CONCENTRATED):
+        unit = unit[:-1].replace(NO_UNIT, "")
+        spent = ledger.budget(person, metric=metric).accounts[0].spent
+        if not spent:
+            return ["Nothing was charged to it."]
+        worth = epsilon_of_rho(spent, unit, radius=parse_distance(radius, unit), delta=DELTA)
+        return [
+            f"All releases together, places {radius} apart each time: any set of reports is at most {_factor(worth)} "
+            f"times likelier from one than from the other, plus delta {DELTA:g}. Concentrated: approximate, not pure."
+        ]
+    total = composed(ledger.history(person), metric, radius=parse_distance(radius, unit), delta=DELTA)
+    return [
+        f"{total.releases:,} releases, places {radius} apart each time: at most a factor of {_factor(total.basic)} "
+        "(the basic rule, which the books charge by),",
+        f"and with probability 1 - {DELTA:g} at most {_factor(total.concentrated)} (the concentrated rule).",
+    ]
+
+
+def _factor(log: float) -> str:
+    return f"{math.exp(log):.4g}" if log < 700 else f"e^{log:.4g}"
 
 
 def _plain(found: Budget) -> dict[str, Any]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from metricdp import wording
-from metricdp.auditing import shuffled_epsilon
-from metricdp.cli import choices, terminal
-from metricdp.cli.choices import Input
+from metricdp.cli import terminal
+from metricdp.cli.options import Input, distance_in, mechanism_in
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Mechanism, pure
-from metricdp.spaces.finite import MOST_DISTANCES
+
+if TYPE_CHECKING:
+    from metricdp.mechanisms import Mechanism
 
 
 def shuffle(
@@ -44,12 +41,16 @@ def shuffle(
         json: Print the same as JSON.
         key: A public key file: the mechanism file is refused unless this key signed it.
     """
-    made = choices.mechanism_in(mechanism, trusted=key)
+    from metricdp import wording
+    from metricdp.auditing import shuffled_epsilon
+    from metricdp.mechanisms import pure
+
+    made = mechanism_in(mechanism, trusted=key)
     promise = pure(made.guarantee, "`metricdp shuffle`")
     if promise.slack > 0 or promise.radius is not None:
         raise InvalidInput(f"a crowd is counted for a promise of all pairs without slack, and this is {promise}.")
-    moved = choices.distance_in(distance, promise.unit, "distance")
-    across = choices.distance_in(diameter, promise.unit, "diameter") if diameter is not None else _across(made)
+    moved = distance_in(distance, promise.unit, "distance")
+    across = distance_in(diameter, promise.unit, "diameter") if diameter is not None else _across(made)
     found = shuffled_epsilon(promise.epsilon, people, distance=moved, diameter=across, delta=delta)
     values: dict[str, Any] = {
         "approximate": True,
@@ -82,6 +83,8 @@ def shuffle(
 
 def _across(made: Mechanism) -> float:
     """Return the largest distance of two secrets of a mechanism."""
+    from metricdp.spaces.finite import MOST_DISTANCES
+
     places: Any = made.inputs.finite
     if places is None or len(places) ** 2 > MOST_DISTANCES:
         many = "places anywhere" if places is None else f"{len(places):,} places, too many to measure all pairs"
@@ -89,4 +92,4 @@ def _across(made: Mechanism) -> float:
             "say how far apart the secrets of two people may be, with --diameter such as 5km: this mechanism is for "
             f"{many}."
         )
-    return float(np.max(places.distances))
+    return float(places.distances.max())

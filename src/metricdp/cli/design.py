@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from cyclopts import Parameter
 
-from metricdp import spaces, wording
-from metricdp.auditing import between_positions
-from metricdp.cli import building, choices, guarantees, tables, terminal, watching
-from metricdp.cli.choices import Epsilon, Output
-from metricdp.cli.options import NOTHING_ASKED, Options
-from metricdp.cli.shaping import SHAPES
-from metricdp.design.builders import BUILDERS
-from metricdp.mechanisms import MECHANISMS, Mechanism
-from metricdp.metrics import METRICS
-from metricdp.spaces import FiniteSpace
+from metricdp.cli import terminal, watching
+from metricdp.cli.options import NOTHING_ASKED, BuilderOptions, Epsilon, Output, Overwrite
+from metricdp.cli.places import NOWHERE, Where
 from metricdp.stages import doing
+
+if TYPE_CHECKING:
+    from metricdp.cli.orders import Order
+    from metricdp.mechanisms import Mechanism
 
 INTERRUPTED = 3  # exit code: written, but the search was ended before it was done
 
 
 def design(
     *,
-    where: Annotated[choices.Where, Parameter(name="*")] = choices.NOWHERE,
+    where: Annotated[Where, Parameter(name="*")] = NOWHERE,
     epsilon: Epsilon | None = None,
     protect: str | None = None,
     output: Output,
     builder: str | None = None,
-    options: Annotated[Options, Parameter(name="*")] = NOTHING_ASKED,
+    options: Annotated[BuilderOptions, Parameter(name="*")] = NOTHING_ASKED,
     json: bool = False,
-    overwrite: tables.Overwrite = False,
+    overwrite: Overwrite = False,
 ) -> int:
     """Design a mechanism for points, crossings or cells of a city, or for words, and write it with its certificate.
 
@@ -60,15 +56,17 @@ def design(
         overwrite: Replace a mechanism file that is there.
     """
     from metricdp.artifacts import save
+    from metricdp.auditing import between_positions
+    from metricdp.cli import guarantees, orders
     from metricdp.files import check_target
 
     check_target(output, source=where.named, overwrite=overwrite or options.resume)
     builder = builder or ("exponential" if where.are_words else "optimal")
     with watching.watch("Designing") as watch:
         with doing("reading"):
-            order, level = building.ordered(builder, where, options, epsilon=epsilon, protect=protect)
+            order, level = orders.ordered(builder, where, options, epsilon=epsilon, protect=protect)
         watch.begin(f"Designing {builder} {order.words}", order.gap, order.cost.unit)
-        made = building.made(order, progress=watch.progress)
+        made = orders.made(order, progress=watch.progress)
         promise = made.guarantee
         if order.snap and order.places is not None:  # what positions are promised that are put on cells
             promise = between_positions(promise, order.places.space, snap=order.snap)
@@ -92,8 +90,10 @@ def design(
     return code
 
 
-def _values(order: building.Order, made: Mechanism, output: str) -> dict[str, Any]:
+def _values(order: Order, made: Mechanism, output: str) -> dict[str, Any]:
     """Return what was built as plain values."""
+    from metricdp.cli import guarantees
+
     return {
         "path": output,
         "builder": order.builder.name,
@@ -104,16 +104,20 @@ def _values(order: building.Order, made: Mechanism, output: str) -> dict[str, An
     }
 
 
-def _next(order: building.Order, made: Mechanism, output: str) -> list[str]:
+def _next(order: Order, made: Mechanism, output: str) -> list[str]:
     """Return what one does with the file, one line each."""
+    import numpy as np
+
+    from metricdp import spaces, wording
+    from metricdp.mechanisms import MECHANISMS
+
     name = shlex.quote(output)
     where = None if order.places is None else order.places.where
     kinds = {"metric": "a table", "mechanisms": "a table of the columns of all parts", "box": "a table of places there"}
     snap, what = "", f"protects {kinds.get(order.builder.start, 'a table of these places')}"
     if where is not None and where.cell is not None and order.places is not None:
-        space = order.places.space  # a value of a cell lies at most half its diagonal from the middle
-        half = choices.cell_radius(where, space)
-        snap = f" --snap {wording.distance(half, space.ground.unit, 'up').replace(' ', '').replace(',', '')}"
+        unit = order.places.space.ground.unit  # a value of a cell lies at most half its diagonal from the middle
+        snap = f" --snap {wording.distance(order.places.cell, unit, 'up').replace(' ', '').replace(',', '')}"
         what = "protects a table, every value put on the middle of its cell"
     lines = ["Go on:", f"  metricdp audit {name}   judges it again, without trust in who made it"]
     if made.inputs.is_text:
@@ -122,7 +126,7 @@ def _next(order: building.Order, made: Mechanism, output: str) -> list[str]:
     lines.append(f"  metricdp perturb table.csv --mechanism {name}{snap} -o protected.csv   {what}")
     kind = MECHANISMS.kind(made)
     if kind is not None and kind.is_sparse:
-        places = spaces.given(made.inputs.finite, FiniteSpace, "the secrets").coordinates
+        places = spaces.given(made.inputs.finite, spaces.FiniteSpace, "the secrets").coordinates
         middle = ",".join(f"{value:.6g}" for value in np.median(places, axis=0))
         around = f"--around {middle} --radius 3{made.inputs.ground.unit}"
         lines.append(f"  metricdp export {name} {around} -o district.mdp   writes a public district for devices")
@@ -134,6 +138,8 @@ def metrics() -> int:
 
     An example: `metricdp metrics`
     """
+    from metricdp.metrics import METRICS, SHAPES
+
     rows = [{"metric": ", ".join(one.words), "about": one.about.replace("`", "")} for one in METRICS if one.words]
     rows += [{"metric": word, "about": about} for word, about in SHAPES.items()]
     terminal.say(*terminal.table_lines(["metric", "about"], rows))
@@ -145,6 +151,8 @@ def builders() -> int:
 
     An example: `metricdp builders`
     """
+    from metricdp.design.builders import BUILDERS
+
     rows = [
         {
             "builder": one.name,

@@ -1,4 +1,4 @@
-"""The commands of the service: run it, and make and revoke the keys of those who may ask it."""
+"""The commands that serve: the service, the keys of those who may ask it, and Studio."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from metricdp.cli import choices, terminal
-from metricdp.cli.choices import Epsilon
+from metricdp.cli import terminal
+from metricdp.cli.options import Epsilon, metric_of
 from metricdp.errors import InvalidInput, import_extra
-from metricdp.files import is_server
-from metricdp.units import parse_distance
+from metricdp.files import existing_file, is_server
+from metricdp.units import parse_distance, parse_epsilon
 
 if TYPE_CHECKING:
     from metricdp.service.running import Offer
@@ -141,8 +141,7 @@ def serve(
         bounds: How much it takes on.
         log: What is logged to the error stream, one JSON object a line; never a secret, a key or a report.
     """
-    for module in ("fastapi", "uvicorn", "prometheus_client"):
-        import_extra(module, "service")
+    _check_extra()
     from metricdp.service import running
     from metricdp.service.app import Books, Settings
     from metricdp.service.limits import Limits
@@ -179,18 +178,24 @@ def _offers(asked: Offered) -> list[Offer]:
             "--snap is for mechanisms on finitely many points: Laplace noise takes every value as it is."
         )
     snap = 0.0 if asked.snap is None else parse_distance(asked.snap)
-    offers = []
-    for text in asked.mechanism:
-        name, equals, path = text.partition("=")
-        path = path if equals else text
-        offers.append(Offer(name if equals else Path(path).stem, path, asked.key, snap=snap))
+    offers = [Offer(name, path, asked.key, snap=snap) for name, path in map(_named, asked.mechanism)]
     if asked.epsilon is not None:
-        metric = choices.metric_named(asked.metric)
-        level = choices.level_from(asked.epsilon, None, metric.unit)
-        offers.append(Offer("laplace", epsilon=level.epsilon(), metric=metric))
+        metric = metric_of(asked.metric)
+        offers.append(Offer("laplace", epsilon=parse_epsilon(asked.epsilon, metric.unit), metric=metric))
     if not offers:
         raise InvalidInput("name what to serve: --mechanism rome.mdp, or --epsilon 10/km for Laplace noise.")
     return offers
+
+
+def _named(text: str) -> tuple[str, str]:
+    """Return a mechanism's name and its file, from `name=file` or a file alone."""
+    name, _, path = text.partition("=")
+    return (name, path) if path else (Path(text).stem, text)
+
+
+def _check_extra() -> None:
+    for module in ("fastapi", "uvicorn", "prometheus_client"):
+        import_extra(module, "service")
 
 
 def _key_file(named: str | None, ledger: str) -> str:
@@ -273,3 +278,39 @@ def revoke(which: str, /, *, keys: KeyFile) -> int:
     key = revoke_key(keys, which)
     terminal.say(f"{key.id} ({key.name}) is revoked since {key.revoked}.")
     return 0
+
+
+def studio(
+    *,
+    port: int = 0,
+    ledger: str | None = None,
+    policy: str | None = None,
+    key: str | None = None,
+    mechanism: tuple[str, ...] = (),
+    browser: bool = True,
+) -> int:
+    """Open Studio in the browser: feel, protect, design, audit and budget, on this machine and nowhere else.
+
+    An example: `metricdp studio`
+
+    With books and a key of your own: `metricdp studio --ledger budget.db --key me.key`
+
+    Args:
+        port: The port on this machine; a free one unless given.
+        ledger: The books of the room Budget, such as budget.db; some that vanish with Studio unless given.
+        policy: What a person may spend, where the books begin, such as "40/km per day, 200/km ever".
+        key: The private key that signs what you design (`metricdp keys me`); one of this session unless given.
+        mechanism: A mechanism file that the room Budget releases with, or name=file; may be repeated.
+        browser: Open the browser; `--no-browser` only prints the address.
+    """
+    _check_extra()
+    from metricdp.service.running import Offer
+    from metricdp.studio.running import POLICY, Opening, run
+
+    if not 0 <= port <= 65_535:
+        raise InvalidInput(f"--port must lie between 0 and 65535, got {port}.")
+    if key is not None:
+        existing_file(key, "key file")
+    served = tuple(Offer(name, path).served() for name, path in map(_named, mechanism))
+    opening = Opening(port, ledger, policy or POLICY, key, served)
+    return run(opening, browser=browser)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from metricdp import wording
-from metricdp.cli import choices, tables, terminal
-from metricdp.cli.choices import Epsilon
-from metricdp.cli.stakes import loss_from, prior_from
-from metricdp.design.comparison import Compared, Measure
+from metricdp.cli import terminal
+from metricdp.cli.options import Epsilon, Overwrite
+from metricdp.cli.places import NOWHERE, Places, Where
 from metricdp.errors import InvalidInput
-from metricdp.metrics import covered
-from metricdp.units import parse_epsilon
+
+if TYPE_CHECKING:
+    from metricdp.design.comparison import Compared, Measure
 
 Outputs = Annotated[tuple[str, ...], Parameter(name=["--output", "-o"])]
 ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json")
@@ -27,7 +26,7 @@ LONGEST_REASON = 160
 
 def compare(
     *,
-    where: Annotated[choices.Where, Parameter(name="*")] = choices.NOWHERE,
+    where: Annotated[Where, Parameter(name="*")] = NOWHERE,
     epsilon: Epsilon,
     output: Outputs,
     builders: str | None = None,
@@ -38,7 +37,7 @@ def compare(
     gap: float = 1e-3,
     seconds: float = 60.0,
     draws: int = 20_000,
-    overwrite: tables.Overwrite = False,
+    overwrite: Overwrite = False,
 ) -> int:
     """Compare mechanisms on the same places at the same promise: losses, bounds for these reports, and time.
 
@@ -66,8 +65,11 @@ def compare(
         overwrite: Replace results that are there.
     """
     import metricdp
+    from metricdp.cli.orders import prior_of
     from metricdp.errors import check_extra
+    from metricdp.metrics import covered
     from metricdp.pictures.comparing import write_comparison
+    from metricdp.units import parse_epsilon
 
     targets = _targets(output, where.named, overwrite=overwrite)
     if any(Path(target).suffix.lower() in PICTURES for target in targets):
@@ -76,7 +78,7 @@ def compare(
     space = places.space
     levels = [parse_epsilon(part, space.unit) for part in epsilon.split(",") if part.strip()]
     measures = _measures(loss, objective, places, speed)
-    likely = None if prior is None else prior_from(prior, places)
+    likely = None if prior is None else prior_of(prior, places)
     names = None if builders is None else [name.strip() for name in builders.split(",") if name.strip()]
     for option, value in (("gap", gap), ("seconds", seconds), ("draws", draws)):
         if not value > 0:
@@ -126,7 +128,11 @@ def _targets(output: Sequence[str], source: str | None, *, overwrite: bool) -> l
     return [*targets, str(beside)]
 
 
-def _measures(losses: str, objectives: str, places: choices.Places, speed: float | None) -> list[Measure]:
+def _measures(losses: str, objectives: str, places: Places, speed: float | None) -> list[Measure]:
+    from metricdp import wording
+    from metricdp.cli.orders import loss_of
+    from metricdp.design.comparison import Measure
+
     kinds = [name.strip() for name in objectives.split(",") if name.strip()]
     if not kinds or any(kind not in OBJECTIVES for kind in kinds):
         raise InvalidInput(f"--objective must be expected, worst, or both with a comma between, got {objectives!r}.")
@@ -139,7 +145,7 @@ def _measures(losses: str, objectives: str, places: choices.Places, speed: float
         raise InvalidInput("--speed says how fast streets are driven and belongs to --loss time.")
     found = []
     for name in names:
-        cost = loss_from(name, places, speed=speed if name == "time" else None)
+        cost = loss_of(name, places, speed=speed if name == "time" else None)
         shown = Path(name).stem if name not in ("distance", "squared", "time") else name
         for kind in dict.fromkeys(kinds):
             objective: wording.Objective = "worst" if kind == "worst" else "expected"
@@ -148,6 +154,7 @@ def _measures(losses: str, objectives: str, places: choices.Places, speed: float
 
 
 def _lines(found: Compared, words: str, *, apart: bool) -> list[str]:
+    from metricdp import wording
     from metricdp.design.comparison.compare import above_words, loss_words
 
     lines = [f"{words}; every mechanism keeps epsilon times the distance, with no slack."]

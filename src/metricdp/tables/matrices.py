@@ -17,13 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp.arrays import Floats
-from metricdp.cli.reading import all_numbers, is_number
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
-from metricdp.tables.formats import reading
+from metricdp.tables.formats import located, read_batches, reading
 from metricdp.tables.formats.dialect import HEAD_BYTES, dialect_of
 from metricdp.tables.options import AS_IT_IS
-from metricdp.tables.values import is_text
+from metricdp.tables.sources import open_table
+from metricdp.tables.values import is_text, numbers_of
+from metricdp.tables.vectors import holds_vectors, rows_of
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".npy", ".parquet", ".pq")
 INDEX = ("", "index", "id", "name", "row", "secret", "unnamed: 0")  # what the column of row names is called
@@ -174,3 +175,37 @@ def _stacked(table: pa.Table, place: Path) -> Floats:
             raise InvalidInput(f"{str(place)!r} must hold numbers alone, and the column {name!r} holds others.")
         columns.append(column.cast(pa.float64()).to_numpy())
     return np.column_stack(columns)
+
+
+def all_numbers(array: pa.Array) -> bool:
+    """Tell whether all cells of a column are numbers, or empty."""
+    try:
+        array.cast(pa.float64())
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def is_number(value: object) -> bool:
+    """Tell whether a cell holds a number."""
+    try:
+        float(str(value))
+    except ValueError:
+        return False
+    return True
+
+
+def read_rows(path: str) -> Floats:
+    """Read a matrix from any table of numbers, or from one column of vectors, such as a projection."""
+    with open_table(located(path), geographic=False, vectors=True) as opened:
+        parts = []
+        for batch in read_batches(opened):
+            first = batch.schema.field(0)
+            if holds_vectors(first.type):
+                parts.append(rows_of(batch.column(0), opened.layout.width or 1, first.name))
+            else:
+                columns = zip(batch.columns, batch.schema.names, strict=True)
+                parts.append(np.column_stack([numbers_of(column, name) for column, name in columns]))
+    if not parts:
+        raise InvalidInput(f"{path!r} holds no matrix: it is empty.")
+    return np.concatenate(parts)

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 from cyclopts import Parameter
 
-from metricdp.cli import choices, tables, terminal
-from metricdp.cli.choices import Corners, Input, Output
-from metricdp.decoding import DensityEstimate, Mass
-from metricdp.decoding.estimate import Request
-from metricdp.decoding.saying import FREE
+from metricdp.cli import terminal
+from metricdp.cli.options import (
+    AS_IT_IS,
+    STANDARD,
+    Corners,
+    Input,
+    Output,
+    Overwrite,
+    ReadingOptions,
+    beside_output,
+    check_targets,
+    distance_in,
+    mechanism_in,
+    metric_of,
+    numbers,
+)
+from metricdp.cli.places import cells
 from metricdp.errors import InvalidInput, check_extra
 
 if TYPE_CHECKING:
-    from metricdp.tables.decoding import Decoded, Origin  # pyarrow is imported where something is read
+    from metricdp.decoding import DensityEstimate, Mass
+    from metricdp.tables.decoding import Decoded, Origin
 
 PICTURES = (".png", ".svg", ".pdf")
 SHOWN = 10
@@ -47,8 +59,8 @@ def estimate(
     report: str | None = None,
     json: bool = False,
     key: str | None = None,
-    table: Annotated[tables.Source, Parameter(name="*")] = tables.AS_IT_IS,
-    overwrite: tables.Overwrite = False,
+    table: Annotated[ReadingOptions, Parameter(name="*")] = AS_IT_IS,
+    overwrite: Overwrite = False,
 ) -> int:
     """Estimate where the secrets behind a table of reports lie: shares and counts of cells, with intervals.
 
@@ -97,6 +109,7 @@ def estimate(
         table: How the table is read.
         overwrite: Replace files that are there.
     """
+    from metricdp.decoding.estimate import Request
     from metricdp.tables.decoding import Rows, estimate_files, write_density
 
     if not sources:
@@ -105,7 +118,13 @@ def estimate(
         raise InvalidInput("--around and --radius belong together, such as --around 41.9,12.48 --radius 3km.")
     if not 0.5 <= confidence < 1.0:
         raise InvalidInput(f"--confidence must be at least 0.5 and below 1, such as 0.95, got {confidence:g}.")
-    _check(sources, output, picture, report, overwrite=overwrite)
+    if picture is not None:
+        if Path(picture).suffix.lower() not in PICTURES:
+            raise InvalidInput(f"the picture {picture!r} must be named .png, .svg or .pdf.")
+        check_extra("matplotlib", "plots")
+    check_targets(sources, overwrite=overwrite, table=output, picture=picture, page=report)
+    if output != STANDARD and "::" not in output:
+        check_targets(sources, overwrite=overwrite, output=output)
     laws = _Laws(mechanism or [], epsilon or [], metric, which, key)
     origin = laws.origin((grid, cell), within, len(sources))
     how = Request(method, target, confidence, together, None, intervals)
@@ -131,7 +150,7 @@ def estimate(
         from metricdp.pictures.density import write_density_page
 
         write_density_page(made, report, title=f"Densities from {title}", notices=notices)
-    with tables.beside_output(output):
+    with beside_output(output):
         if json:
             terminal.say_json(_values(found, region), sort_keys=True)
         else:
@@ -142,25 +161,6 @@ def estimate(
         for notice in notices:
             terminal.say(f"note: {notice}", stream=sys.stderr)
     return 0
-
-
-def _check(sources: Sequence[str], output: str, picture: str | None, report: str | None, *, overwrite: bool) -> None:
-    """Refuse what cannot be written before any work is done."""
-    from metricdp.files import check_target
-
-    if picture is not None:
-        if Path(picture).suffix.lower() not in PICTURES:
-            raise InvalidInput(f"the picture {picture!r} must be named .png, .svg or .pdf.")
-        check_extra("matplotlib", "plots")
-    if report is not None and Path(report).suffix.lower() not in (".html", ".htm"):
-        raise InvalidInput(f"the page {report!r} must be named .html.")
-    names = [name for name in (output, picture, report) if name is not None]
-    if len({Path(name).absolute() for name in names}) < len(names):
-        raise InvalidInput("the table, the picture and the page need names of their own.")
-    for name in names:
-        if name != tables.STANDARD and "::" not in name:
-            for source in sources:
-                check_target(name, source=None if source == tables.STANDARD else source, overwrite=overwrite)
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,9 @@ class _Laws:
 
     def origin(self, map_of: tuple[str | None, str | None], within: Any, sources: int) -> Origin:
         """Return the mechanisms that made the reports, and the cells where they have none of their own."""
+        import metricdp
         from metricdp.tables.decoding import Origin
+        from metricdp.units import parse_epsilon
 
         grid, cell = map_of
         if bool(self.files) == bool(self.levels):
@@ -190,35 +192,33 @@ class _Laws:
                 f"{count} mechanisms and {sources} tables: name one mechanism for every table, or the column that "
                 "names the mechanism of every row with --which."
             )
-        cells = None if grid is None or cell is None else choices.cells(grid, cell, self.metric)
+        middles = None if grid is None or cell is None else cells(grid, cell, self.metric)
         if self.files:
-            made = tuple(choices.mechanism_in(name, trusted=self.key) for name in self.files)
+            made = tuple(mechanism_in(name, trusted=self.key) for name in self.files)
             names = tuple((name, Path(name).name, Path(name).stem) for name in self.files)
-            return Origin(made, names, cells, within, self.which)
+            return Origin(made, names, middles, within, self.which)
         if self.key is not None:
             raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
-        if cells is None:
+        if middles is None:
             raise InvalidInput(
                 "Laplace noise takes secrets anywhere: say on which cells densities are wanted, with --grid "
                 "41.8,12.4,42.0,12.6 --cell 1km."
             )
-        chosen = choices.metric_named(self.metric)
-        made = tuple(
-            choices.noise_for(choices.level_from(level, None, chosen.unit), chosen, None) for level in self.levels
-        )
-        return Origin(made, tuple((level, level.split("/")[0]) for level in self.levels), cells, within, self.which)
+        chosen = metric_of(self.metric)
+        made = tuple(metricdp.laplace(chosen, parse_epsilon(level, chosen.unit)) for level in self.levels)
+        return Origin(made, tuple((level, level.split("/")[0]) for level in self.levels), middles, within, self.which)
 
 
 def _region(made: DensityEstimate, around: str, radius: str) -> tuple[int, Mass]:
-    try:
-        place = [float(part) for part in around.split(",")]
-    except ValueError as error:
-        raise InvalidInput(f"--around must be numbers such as 41.9,12.48, got {around!r}.") from error
-    codes = made.cells.around(place, choices.distance_in(radius, made.cells.ground.unit, "radius"))
+    place = numbers(around, "around", "numbers such as 41.9,12.48")
+    codes = made.cells.around(place, distance_in(radius, made.cells.ground.unit, "radius"))
     return len(codes), made.region(codes)
 
 
 def _lines(found: Decoded, region: tuple[int, Mass] | None) -> list[str]:
+    import numpy as np
+
+    from metricdp.decoding.saying import FREE
     from metricdp.pictures.density import covers
 
     made, empty = found.estimate, found.empty
@@ -253,8 +253,7 @@ def _lines(found: Decoded, region: tuple[int, Mass] | None) -> list[str]:
 
 
 def _values(found: Decoded, region: tuple[int, Mass] | None) -> dict[str, object]:
-    made = found.estimate
-    condition = made.condition
+    made, condition = found.estimate, found.estimate.condition
     values: dict[str, object] = {
         "reports": made.reports,
         "rows_without_report": found.empty,
@@ -263,7 +262,7 @@ def _values(found: Decoded, region: tuple[int, Mass] | None) -> dict[str, object
         "target": made.target,
         "confidence": made.confidence,
         "simultaneous": made.simultaneous,
-        "condition": condition if condition is not None and np.isfinite(condition) else None,
+        "condition": condition if condition is not None and math.isfinite(condition) else None,
         "effective": made.effective,
         "notes": list(made.notes),
         "elsewhere": None if made.elsewhere is None else asdict(made.elsewhere),

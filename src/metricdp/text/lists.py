@@ -7,19 +7,26 @@ from pathlib import Path
 
 import numpy as np
 
-from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Levenshtein, Metric
 from metricdp.spaces import FiniteSpace
+from metricdp.text.bundled import BUNDLED, bundled_vectors
+from metricdp.text.vectors import Vectors, read_vectors
 
 LONGEST_LIST = 64 << 20  # bytes of a list of words
 NAMED_WORDS = 5
 
 
-def word_space(vectors: str | None, words: str | None, metric: Metric | None) -> FiniteSpace:
-    """Return words as secrets: those of a file of vectors, some of them, or a list alone measured by its spelling."""
+def word_space(
+    vectors: str | None, words: str | None, metric: Metric | None = None
+) -> tuple[FiniteSpace, tuple[str, ...]]:
+    """Return words as secrets, and what was done that nobody asked for, a sentence each.
+
+    `vectors` names files of vectors with commas between, or "bundled"; `words` how many of their first words, or a list
+    of some of them. A list alone is measured by its spelling.
+    """
     if vectors is None:
-        listed = word_list(str(words), "words")
+        listed, notes = word_list(str(words), "words")
         if len(listed) < 2:
             raise InvalidInput(f"{words!r} must hold at least two words, one a line.")
         spelled = Levenshtein() if metric is None else metric
@@ -28,23 +35,19 @@ def word_space(vectors: str | None, words: str | None, metric: Metric | None) ->
                 f"the metric {type(spelled).__name__} measures vectors, and {words!r} lists words: add --vectors "
                 "glove.npz, or use --metric levenshtein."
             )
-        return FiniteSpace(np.array(listed)[:, None], spelled)
-    from metricdp.text import read_vectors
-    from metricdp.text.bundled import BUNDLED, bundled_vectors
-
+        return FiniteSpace(np.array(listed)[:, None], spelled), notes
     named = [vectors] if Path(vectors).exists() else [part.strip() for part in vectors.split(",")]
     places = [bundled_vectors() if one == BUNDLED and not Path(one).exists() else Path(one) for one in named]
     many = number_of(words)
     found = read_vectors(places, limit=many).distinct()
-    for sentence in found.notes:
-        note(sentence)
+    notes = found.notes
     if words is not None and many is None:
-        listed = word_list(words, "words")
+        listed, more = word_list(words, "words")
         rows = _rows(found.words, listed, vectors)
-        found = type(found)([found.words[row] for row in rows], found.array[rows])
+        found, notes = Vectors([found.words[row] for row in rows], found.array[rows]), (*notes, *more)
     if len(found.words) < 2:
         raise InvalidInput("a mechanism needs at least two words to choose between, and here is one.")
-    return found.space(metric)
+    return found.space(metric), notes
 
 
 def number_of(words: str | None) -> int | None:
@@ -57,8 +60,8 @@ def number_of(words: str | None) -> int | None:
     return many
 
 
-def word_list(path: str, option: str) -> list[str]:
-    """Return the words of a file, one a line; a word that comes twice counts once."""
+def word_list(path: str, option: str) -> tuple[list[str], tuple[str, ...]]:
+    """Return the words of a file, one a line, and a note where a word comes twice: it counts once."""
     place = Path(path)
     if not place.is_file():
         raise InvalidInput(f"--{option} must be a file with one word a line, there is none at {path!r}.")
@@ -73,9 +76,9 @@ def word_list(path: str, option: str) -> list[str]:
     if spaced:
         raise InvalidInput(f"{path!r} must hold one word a line, line {spaced[0] + 1} holds several.")
     once = list(dict.fromkeys(words))
-    if len(once) < len(words):
-        note(f"words of {path} that come twice: {len(words) - len(once):,}. They count once.")
-    return once
+    if len(once) == len(words):
+        return once, ()
+    return once, (f"words of {path} that come twice: {len(words) - len(once):,}. They count once.",)
 
 
 def _rows(words: Sequence[str], wanted: Sequence[str], vectors: str) -> list[int]:

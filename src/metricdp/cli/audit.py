@@ -1,0 +1,526 @@
+"""The command that judges: a mechanism file, anyone's matrix, recorded samples, or a sampler that is asked."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from metricdp.cli import terminal
+from metricdp.cli.options import AS_IT_IS, Epsilon, ReadingOptions, metric_of
+from metricdp.cli.places import point_file
+from metricdp.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from metricdp.arrays import Floats, Points
+    from metricdp.auditing import AuditReport, ConcentratedReport
+    from metricdp.metrics import Metric
+    from metricdp.spaces import FiniteSpace
+    from metricdp.tables.points import Flat
+
+FEW_CALLS = 2000  # draws by default where each is a call over the network
+MOST_SECRETS = 200  # of a mechanism file, where no others were named
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Recorded samples: a table with one row a draw.
+
+    Attributes:
+        secret: The columns of the secret, such as x,y or lat,lon or word.
+        report: The columns of the report, in the same order.
+    """
+
+    secret: str | None = None
+    report: str | None = None
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A sampler that is asked: a command, an address, or a JavaScript module.
+
+    Attributes:
+        command: A program that reads one secret a line (0.5,1.25 or a word) and prints one report a line, at once. It
+            is started without a shell and kept running.
+        url: An address that is called once a draw. Only made-up secrets may be sent: say so with --synthetic.
+        module: An ES module with a function `sample`, run in Node; with a mechanism file before it, metricdp for
+            JavaScript (js/dist/metricdp.js), which draws from that file.
+        secrets: A table with the secrets to ask about: two or more, one a row.
+        vectors: One vector a secret (.npy, CSV, Parquet), where secrets are words measured by their vectors.
+        body: For --url: JSON with places to fill, such as '{"at": ["{lat}", "{lon}"]}'; {secret} is the whole secret,
+            {count} asks for many reports at once. Without it the places stand in the address.
+        found: For --url: where in the answer the report is, such as result.point, or result.lat,result.lon.
+        header: For --url: a header whose value an environment variable holds, such as Authorization=API_TOKEN.
+        synthetic: For --url: the secrets are made up and belong to nobody.
+        rate: For --url: calls a second at most.
+        function: For --module: the function that draws.
+        timeout: Seconds to wait for an answer: 60, and 10 for --url, unless said.
+        independent: The reports of one call are drawn independently of each other. They are then asked for many at a
+            time, which is faster; without it every report that is judged comes from a call of its own.
+    """
+
+    command: str | None = None
+    url: str | None = None
+    module: str | None = None
+    secrets: str | None = None
+    vectors: str | None = None
+    body: str | None = None
+    found: str = ""
+    header: str | None = None
+    synthetic: bool = False
+    rate: float = 5.0
+    function: str = "sample"
+    timeout: float | None = None
+    independent: bool = False
+
+    @property
+    def way(self) -> str:
+        """The option that says whom to ask; empty where nobody is asked."""
+        ways = [f"--{name}" for name in ("command", "url", "module") if getattr(self, name) is not None]
+        if len(ways) > 1:
+            raise InvalidInput(f"{' and '.join(ways)} are two samplers: an audit is about one.")
+        return ways[0] if ways else ""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is judged, and how sure a refutation has to be.
+
+    Attributes:
+        metric: How far secrets are apart, such as l2; `metricdp metrics` lists the names. lat and lon mean haversine.
+        distances: Instead: a file with the distances between all secrets (.npy, CSV or Parquet), in their order.
+        epsilon: The promise: 10/km on lat and lon, a bare number elsewhere; a mechanism file brings its own.
+        slack: What the promise allows beside epsilon times the distance, whatever the distance; for samples.
+        confidence: How sure a refutation by samples has to be.
+        draws: How many reports are asked for at most: 100,000, and 2,000 from an address, unless said. A sampler that
+            is refuted earlier is asked no further.
+    """
+
+    metric: str | None = None
+    distances: str | None = None
+    epsilon: Epsilon | None = None
+    slack: float = 0.0
+    confidence: float = 0.99
+    draws: int | None = None
+
+    def level(self, metric: Metric) -> float:
+        """Return the epsilon in the unit of the metric."""
+        from metricdp.units import parse_epsilon
+
+        if self.epsilon is None:
+            example = "--epsilon 10/km" if metric.unit else "--epsilon 1.0"
+            raise InvalidInput(f"samples can only refute a promise: name it, such as {example}.")
+        return parse_epsilon(self.epsilon, metric.unit)
+
+
+NOT_RECORDED, NOBODY, NOTHING = Recorded(), Foreign(), Promise()
+
+
+def audit(
+    source: str | None = None,
+    /,
+    *,
+    points: str | None = None,
+    promise: Annotated[Promise, Parameter(name="*")] = NOTHING,
+    recorded: Annotated[Recorded, Parameter(name="*")] = NOT_RECORDED,
+    foreign: Annotated[Foreign, Parameter(name="*")] = NOBODY,
+    key: str | None = None,
+    again: bool = False,
+    json: bool = False,
+    table: Annotated[ReadingOptions, Parameter(name="*")] = AS_IT_IS,
+) -> int:
+    """Say what a mechanism really leaks: exit code 0 if its promise holds, 1 if it is violated, 2 if nobody can tell.
+
+    A mechanism file: `metricdp audit cells.mdp`
+
+    Anyone's matrix: `metricdp audit matrix.csv --points points.csv --metric l2 --epsilon 1.0 --json`
+
+    Recorded samples: `metricdp audit samples.csv --secret x,y --report u,v --metric l2 --epsilon 1.0`
+
+    A command: `metricdp audit --command "python their_sampler.py" --secrets points.csv --metric l2 --epsilon 1.0`
+
+    An address: `metricdp audit --url https://example.org/report --body '{"at": ["{lat}", "{lon}"]}' --found point
+    --secrets made_up.csv --synthetic --epsilon 10/km`
+
+    JavaScript: `metricdp audit --module sampler.mjs --secrets points.csv --epsilon 1.0`, or `metricdp audit cells.mdp
+    --module metricdp.js` to have metricdp for JavaScript draw from a mechanism file.
+
+    Samples can refute a promise and never prove it: where they find nothing the verdict is "not refuted", which is exit
+    code 2, and it says which leak would have been found.
+
+    Args:
+        source: A mechanism file, a matrix (CSV, Parquet, .npy; one row per secret), or a table of recorded samples.
+        points: For a matrix: the secrets, one a row.
+        promise: What is judged.
+        recorded: Which columns of a table hold what.
+        foreign: Who is asked.
+        key: A public key file: a mechanism file is refused unless this key signed it.
+        again: Judge a mechanism file anew, also where an audit of it that took long is remembered.
+        json: Print the report as JSON.
+        table: How points, secrets and samples are read.
+    """
+    from metricdp import wording
+    from metricdp.auditing import AuditReport
+    from metricdp.cli import guarantees
+
+    report, unit = _judged(source, points, promise, recorded, foreign, key, again=again, how=table)
+    if json:
+        terminal.say_json(guarantees.report_values(report, unit), sort_keys=True)
+    elif report.claimed is None and isinstance(report, AuditReport):
+        smallest = wording.number(report.epsilon, 12, "up")
+        terminal.say(f"the smallest epsilon is {smallest}; name the promise with --epsilon to have it judged.")
+    else:
+        terminal.say(report)
+    return {"holds": 0, "violated": 1}.get(report.verdict, 2)
+
+
+def _judged(
+    source: str | None,
+    points: str | None,
+    promise: Promise,
+    recorded: Recorded,
+    foreign: Foreign,
+    key: str | None,
+    *,
+    again: bool,
+    how: ReadingOptions,
+) -> tuple[AuditReport | ConcentratedReport, str]:
+    """Find out what is to be judged, and by whom."""
+    from metricdp.tables.formats import is_table
+    from metricdp.tables.matrices import is_matrix_file
+
+    table = source is not None and (is_matrix_file(source) or is_table(source))
+    named = recorded.secret is not None or recorded.report is not None
+    if foreign.way:
+        _refuse(points is not None, f"--points is for matrices: with {foreign.way} the secrets are named by --secrets.")
+        _refuse(named, f"--secret and --report name columns of recorded samples; {foreign.way} needs --secrets FILE.")
+        _refuse(
+            table, f"{source!r} and {foreign.way} are two things to judge: name the secrets with --secrets {source}."
+        )
+        return _audit_asked(source, foreign, promise, key, how)
+    if source is None:
+        raise InvalidInput(
+            "say what to judge: a mechanism file, a matrix, a table of samples, or a sampler with --command, --url or "
+            "--module. `metricdp audit --help` has an example of each."
+        )
+    _refuse(table and key is not None, "a matrix or a table bears no signature: leave --key away.")
+    if foreign.secrets is not None:
+        raise InvalidInput(
+            "--secrets is for samplers that are asked (--command, --url, --module): the secrets of a matrix are named "
+            "by --points, the columns of recorded samples by --secret and --report."
+        )
+    if table and named:
+        return _audit_recorded(source, recorded, promise, points, how)
+    _refuse(named, f"--secret and --report are for tables of samples (`metricdp formats`), not for {source!r}.")
+    asked = next(
+        (name for name in ("slack", "confidence", "draws") if getattr(promise, name) != getattr(Promise(), name)), ""
+    )
+    _refuse(bool(asked), f"--{asked} is for samples: a matrix and a mechanism file are judged exactly.")
+    if table:
+        return _audit_matrix(source, points, promise, how)
+    _refuse(points is not None, f"--points is for a matrix, and {source!r} is none: it brings its own secrets.")
+    return _audit_file(source, promise.epsilon, key, again=again)
+
+
+def _refuse(wrong: bool, sentence: str) -> None:
+    if wrong:
+        raise InvalidInput(sentence)
+
+
+def _audit_matrix(source: str, points: str | None, promise: Promise, how: ReadingOptions) -> tuple[AuditReport, str]:
+    import metricdp
+    from metricdp.files import existing_file
+    from metricdp.tables.matrices import is_matrix_file, read_matrix
+    from metricdp.units import parse_epsilon
+
+    if is_matrix_file(source):
+        existing_file(source)  # before anything is said about what belongs to it
+    space = _secrets_of_matrix(points, promise, how)
+    matrix = read_matrix(source, rows=len(space))
+    if len(matrix) != len(space):
+        where = promise.distances if points is None else points
+        raise InvalidInput(
+            f"{source!r} has {len(matrix)} rows and {where!r} has {len(space)} points: one row belongs to one secret."
+        )
+    claimed = None if promise.epsilon is None else parse_epsilon(promise.epsilon, space.unit)
+    with terminal.progress_bar("Auditing") as progress:
+        report = metricdp.audit(matrix, metric=space.metric, points=space.points, epsilon=claimed, progress=progress)
+    return report, space.unit
+
+
+def _secrets_of_matrix(points: str | None, promise: Promise, how: ReadingOptions) -> FiniteSpace:
+    import numpy as np
+
+    from metricdp.metrics import Precomputed
+    from metricdp.spaces import FiniteSpace
+    from metricdp.tables.matrices import read_distances
+
+    if promise.distances is None:
+        if points is None:
+            raise InvalidInput(
+                "a matrix is judged with its secrets: --points points.csv --metric l2 --epsilon 1.0, or --distances "
+                "distances.npy. A table of samples is judged with --secret x,y --report u,v."
+            )
+        return point_file(points, how).space(promise.metric)
+    _refuse(promise.metric is not None, "--distances says how far secrets are apart: leave --metric away.")
+    _refuse(points is not None, "--distances is given in the order of the rows of the matrix: leave --points away.")
+    metric = Precomputed(read_distances(promise.distances))
+    return FiniteSpace(np.arange(float(len(metric.distances)))[:, None], metric)
+
+
+def _audit_file(
+    source: str, epsilon: str | None, key: str | None, *, again: bool
+) -> tuple[AuditReport | ConcentratedReport, str]:
+    import metricdp
+    from metricdp.artifacts import inspect as open_file
+    from metricdp.artifacts.remembered import audited
+    from metricdp.mechanisms import ConcentratedGuarantee
+    from metricdp.units import parse_epsilon
+
+    found = open_file(source, judged=False, trusted=key)
+    unit = found.mechanism.guarantee.unit
+    claimed = None if epsilon is None else parse_epsilon(epsilon, unit)
+    if isinstance(found.mechanism.guarantee, ConcentratedGuarantee):
+        if claimed is None:
+            return metricdp.audit_concentrated(found.mechanism), unit
+        return metricdp.audit(found.mechanism, epsilon=claimed), unit
+    with terminal.progress_bar("Auditing") as progress:
+        return audited(found.mechanism, found.sha256, epsilon=claimed, again=again, progress=progress), unit
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Secrets, one a row, the names of their columns, and the metric between them."""
+
+    points: Points
+    columns: tuple[str, ...]
+    metric: Metric
+
+
+def _listed(path: str, promise: Promise, vectors: str | None, table: ReadingOptions) -> Listed:
+    """Return the secrets of a file, measured by a named metric, a matrix of distances or vectors of their own."""
+    from metricdp.metrics import Precomputed, listed_metric, pairwise
+    from metricdp.tables.matrices import read_distances, read_matrix
+
+    found, metric = point_file(path, table), promise.metric
+    if promise.distances is None and vectors is None:
+        return Listed(found.points, found.columns, found.space(metric).metric)
+    if promise.distances is not None:
+        if vectors is not None or metric is not None:
+            other = "--vectors" if vectors is not None else "--metric"
+            raise InvalidInput(f"--distances says how far secrets are apart: leave {other} away.")
+        apart: Floats = Precomputed(read_distances(promise.distances)).distances
+        name, unit = promise.distances, ""
+    else:
+        rows = read_matrix(str(vectors), rows=len(found.points))
+        chosen = metric_of(metric or "l2")
+        chosen.check(rows)
+        apart, name, unit = pairwise(chosen, rows, rows), str(vectors), chosen.unit
+    if len(found.points) != len(apart):
+        raise InvalidInput(
+            f"{name!r} has {len(apart)} rows for {len(found.points)} secrets: one row belongs to one secret."
+        )
+    return Listed(found.points, found.columns, listed_metric(found.points, apart, unit=unit))
+
+
+def _columns(source: str, names: str, option: str, how: ReadingOptions, *, planar: bool) -> tuple[Flat, Points]:
+    """Return the columns named by an option such as `--secret x,y`, as rows of numbers or as words."""
+    from metricdp.tables.points import read_columns
+
+    if not names.strip(", "):
+        raise InvalidInput(f"{option} names no column: write {option} x,y.")
+    columns = ReadingOptions(columns=names).names or []
+    return read_columns(source, columns, how.reading(), option=option, planar=planar)
+
+
+def _audit_recorded(
+    source: str, columns: Recorded, promise: Promise, names: str | None, how: ReadingOptions
+) -> tuple[AuditReport, str]:
+    """Judge a promise by recorded samples; `names` lists the secrets that the rows of `--distances` are about."""
+    import metricdp
+    from metricdp.tables.points import PointFile, is_geographic, metric_for
+
+    if columns.secret is None or columns.report is None:
+        missing, there = ("--report", "--secret") if columns.report is None else ("--secret", "--report")
+        raise InvalidInput(
+            f"recorded samples are pairs of a secret and a report: {there} names columns, and {missing} must too, such "
+            "as --secret x,y --report u,v."
+        )
+    if promise.draws is not None:
+        raise InvalidInput("--draws is for samplers that are asked: of recorded samples all rows are used.")
+    planar = promise.metric is not None and not promise.metric.startswith("haversine")
+    found, points = _columns(source, columns.secret, "--secret", how, planar=planar)
+    _, reports = _columns(source, columns.report, "--report", how, planar=planar)
+    _warn_of_exchange(points, reports)
+    if promise.distances is not None:
+        if names is None:
+            raise InvalidInput(
+                "--distances is about a list of secrets: name its file with --points, in the same order."
+            )
+        metric: Metric = _listed(names, promise, None, how).metric
+    else:
+        columns_held = ", ".join(found.columns)
+        if not found.geographic and is_geographic(found.columns[::-1]):
+            raise InvalidInput(
+                f"--secret {','.join(found.columns)} names the longitude first: latitude comes first, and in --report "
+                "as well."
+            )
+        of = PointFile(points, found.columns, found.geographic)
+        metric = metric_for(of, promise.metric, f"the columns {columns_held} hold degrees")
+    epsilon = promise.level(metric)
+    judged = metricdp.audit_samples(
+        points, reports, metric=metric, epsilon=epsilon, confidence=promise.confidence, slack=promise.slack
+    )
+    return judged, metric.unit
+
+
+def _audit_asked(
+    source: str | None, foreign: Foreign, promise: Promise, key: str | None, how: ReadingOptions
+) -> tuple[AuditReport, str]:
+    """Judge a promise by asking a sampler."""
+    import metricdp
+
+    if source is not None and foreign.module is None:
+        raise InvalidInput(
+            f"{source!r} and {foreign.way} are two things to judge: leave one away. The secrets to ask about are named "
+            "with --secrets."
+        )
+    if foreign.secrets is None and source is None:
+        raise InvalidInput(
+            f"{foreign.way} is asked about secrets: name a file with two or more, such as --secrets points.csv."
+        )
+    if source is None:
+        asked = _listed(str(foreign.secrets), promise, foreign.vectors, how)
+        epsilon, slack = promise.level(asked.metric), promise.slack
+    else:
+        asked, epsilon, slack = _of_file(source, foreign, promise, key)
+    if len(asked.points) < 2:
+        raise InvalidInput(f"{foreign.secrets!r} holds one secret: nothing can be told apart. Give two or more.")
+    with _opened(source, foreign, asked, promise) as draw, _told(epsilon, asked.metric.unit) as progress:
+        report = metricdp.audit_sampler(
+            draw,
+            secrets=asked.points if asked.points.dtype.kind != "U" else asked.points[:, 0].tolist(),
+            metric=asked.metric,
+            epsilon=epsilon,
+            confidence=promise.confidence,
+            draws=_draws(foreign, promise),
+            slack=slack,
+            independent=foreign.independent,
+            progress=progress,
+        )
+    return report, asked.metric.unit
+
+
+def _draws(foreign: Foreign, promise: Promise) -> int:
+    several = foreign.independent and "{count}" in f"{foreign.body}{foreign.url}"
+    return promise.draws or (FEW_CALLS if foreign.url is not None and not several else 100_000)
+
+
+def _of_file(source: str, foreign: Foreign, promise: Promise, key: str | None) -> tuple[Listed, float, float]:
+    """Return the secrets and the promise of a mechanism file, which a JavaScript module is asked to keep."""
+    import numpy as np
+
+    from metricdp.artifacts import inspect as open_file
+    from metricdp.metrics import listed_metric, pairwise
+    from metricdp.spaces import FiniteSpace, given
+    from metricdp.units import parse_epsilon
+
+    mechanism = open_file(source, judged=False, trusted=key).mechanism
+    kept, space, finite = mechanism.guarantee, mechanism.inputs, mechanism.inputs.finite
+    listed = None if finite is None else given(finite, FiniteSpace, "inputs")
+    if promise.metric is not None or promise.distances is not None:
+        raise InvalidInput("a mechanism file brings its metric: leave --metric and --distances away.")
+    epsilon = kept.epsilon if promise.epsilon is None else parse_epsilon(promise.epsilon, kept.unit)
+    slack = max(promise.slack, kept.slack)
+    if foreign.secrets is not None:
+        file = point_file(foreign.secrets)
+        rows, columns = file.space().points, file.columns
+    elif listed is not None:
+        chosen = np.unique(np.linspace(0, len(listed) - 1, min(len(listed), MOST_SECRETS)).astype(int))
+        rows, columns = np.asarray(space.decode(chosen)), space.columns
+    else:
+        raise InvalidInput("this mechanism takes any value: name the ones to ask about with --secrets points.csv.")
+    metric = space.metric
+    if listed is not None:  # distances are between codes, what is asked and answered are values
+        measured = listed.points[np.asarray(space.encode(rows))]
+        metric = listed_metric(rows, pairwise(metric, measured, measured), unit=kept.unit)
+    return Listed(rows, columns, metric), epsilon, slack
+
+
+@contextmanager
+def _opened(
+    source: str | None, foreign: Foreign, asked: Listed, promise: Promise
+) -> Iterator[Callable[[Any, int], Points]]:
+    """Start a sampler and end it, whatever happens in between."""
+    from metricdp.auditing import PROBED
+    from metricdp.samplers import CommandSampler, NodeSampler, WebSampler
+
+    made: CommandSampler | NodeSampler | WebSampler
+    if foreign.command is not None:
+        made = CommandSampler(foreign.command, patience=foreign.timeout or 60.0)
+    elif foreign.module is not None:
+        made = NodeSampler(
+            foreign.module, function=foreign.function, mechanism=source, patience=foreign.timeout or 60.0
+        )
+    else:
+        made = WebSampler(
+            str(foreign.url), synthetic=foreign.synthetic, body=foreign.body, found=foreign.found,
+            columns=asked.columns, rate=foreign.rate, patience=foreign.timeout or 10.0, headers=_header(foreign.header),
+        )  # fmt: skip
+        said = made.announcement(
+            _draws(foreign, promise), len(asked.points), independent=foreign.independent, probes=PROBED
+        )
+        terminal.say(said, stream=sys.stderr)
+    with made as draw:
+        yield draw
+
+
+def _header(words: str | None) -> dict[str, str]:
+    """Return a header whose value an environment variable holds: command lines are seen by everybody."""
+    if words is None:
+        return {}
+    name, equals, variable = (part.strip() for part in words.partition("="))
+    if not equals or not name or variable not in os.environ:
+        raise InvalidInput(
+            f"--header must be a name and an environment variable that holds its value, such as "
+            f"Authorization=API_TOKEN; {variable!r} is not set."
+        )
+    return {name: os.environ[variable]}
+
+
+def _warn_of_exchange(points: Points, reports: Points) -> None:
+    """Say where it looks as if `--secret` and `--report` were exchanged: secrets repeat, noisy reports do not."""
+    import numpy as np
+
+    if len(points) < 100:
+        return
+    kinds = [len(np.unique(part, axis=0)) for part in (points, reports)]
+    if 2 * kinds[0] > len(points) and 10 * kinds[1] < len(points):
+        terminal.note(
+            f"there are {kinds[0]:,} different secrets and only {kinds[1]:,} different reports: are --secret and "
+            "--report exchanged?"
+        )
+
+
+@contextmanager
+def _told(claimed: float, unit: str) -> Iterator[Callable[[float, float], None] | None]:
+    """Show on a terminal's error stream how far an audit is and what is known of epsilon."""
+    from metricdp import wording
+
+    per = f" per {unit}" if unit else ""
+    with terminal.steps_bar("Asking", "nothing known yet") as bar:
+        if bar is None:
+            yield None
+            return
+
+        def show(share: float, bound: float) -> None:
+            known = "infinite" if math.isinf(bound) else wording.number(bound, 3, "down")
+            bar(share, f"epsilon at least {known}{per}, claimed {claimed:.6g}")
+
+        yield show

@@ -1,0 +1,380 @@
+"""The commands for location trees: a mechanism for every level of a tree of areas, and reports that never come."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from metricdp import wording
+from metricdp.cli import terminal, watching
+from metricdp.cli.options import (
+    NOTHING_ASKED,
+    BuilderOptions,
+    Corners,
+    Epsilon,
+    Output,
+    Overwrite,
+    distance_in,
+    numbers,
+    quoted_names,
+)
+from metricdp.cli.places import NOWHERE, Places, Where
+from metricdp.errors import InvalidInput, NotPrivate
+from metricdp.stages import doing
+
+if TYPE_CHECKING:
+    from metricdp.arrays import Integers
+    from metricdp.artifacts import TreeFile
+    from metricdp.cli.orders import Order
+    from metricdp.mechanisms import MatrixMechanism
+    from metricdp.places import LocationTree
+    from metricdp.problems import LossSpec
+
+Secrets = Literal["places", "areas"]
+STANDING = (
+    "What is pruned shows in what is never reported: it must be a standing wish, chosen without looking at where "
+    "somebody is. A hole around a home shows the home: leave out whole areas instead."
+)
+
+
+def tree(
+    *,
+    where: Annotated[Where, Parameter(name="*")] = NOWHERE,
+    levels: str,
+    epsilon: Epsilon | None = None,
+    protect: str | None = None,
+    output: Output,
+    secrets: Secrets = "places",
+    builder: str | None = None,
+    prunable: int | None = None,
+    options: Annotated[BuilderOptions, Parameter(name="*")] = NOTHING_ASKED,
+    key: str | None = None,
+    json: bool = False,
+    overwrite: Overwrite = False,
+) -> int:
+    """Design a mechanism for every level of a tree of areas: places, districts, cities. People choose how precise.
+
+    An example: `metricdp tree --points shops.csv --levels district,city --epsilon 10/km -o porto`
+
+    Writes a folder: places.mdp, one file for every level above, and tree.json, which says what lies in what. All of
+    them keep the same promise for the places. `metricdp prune` leaves out areas that somebody never wants to be
+    reported at, and a browser or an app does both on the device.
+
+    Args:
+        where: Points of a file, roads, or cells of a map.
+        levels: The columns of the points that name areas, finest first, such as district,city; or a number of levels,
+            made by halving the map. An area lies whole in one of the next level. They must be public.
+        epsilon: How much may leak per distance: 10/km on lat and lon and on roads, a bare number elsewhere.
+        protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
+        output: The folder to write.
+        secrets: places (the default) hides places, and a level has other reports only: the best ones by optimal, with
+            other builders those of the places, told as areas. areas hides areas from each other, by the distance of
+            their nearest places, so that all places of an area have one law; that costs more.
+        builder: The name of a builder, optimal unless given; `metricdp builders` lists them.
+        prunable: Make places.mdp so that any so many places may be left out of its reports and the rest renormalised
+            (`metricdp prune --rule renormalise`); pruning by a map, the default, needs no such reserve and costs less.
+        options: What only some builders take.
+        key: A private key file from `metricdp keys`, to sign with.
+        json: Print the same as JSON.
+        overwrite: Replace a tree that is there.
+    """
+    from metricdp.artifacts import save_tree
+    from metricdp.artifacts.trees import check_folder
+    from metricdp.auditing import between_positions
+    from metricdp.cli import guarantees, orders
+    from metricdp.mechanisms import pure
+
+    check_folder(output, overwrite=overwrite)
+    if prunable is not None and (builder is not None or secrets == "areas"):
+        raise InvalidInput(
+            "--prunable is a law of its own, with places as secrets: leave --builder and --secrets away."
+        )
+    builder, columns = builder or "optimal", _columns(levels)
+    where = where if isinstance(columns, int) else _without(where, columns)
+    with watching.watch("Designing") as watch:
+        with doing("reading"):
+            order, level = orders.ordered(builder, where, options, epsilon=epsilon, protect=protect)
+            if order.places is None:
+                raise InvalidInput(f"{builder} is not built on places, which a tree needs; use optimal or exponential.")
+            made_of, named = _tree(columns, order.places)
+        watch.begin(f"Designing {builder} {order.words}", order.gap, order.cost.unit)
+        if prunable is None:
+            finest = table_of(orders.made(order, progress=watch.progress))
+        else:
+            finest = made_of.prunable(order.epsilon, prunable, prior=order.prior, loss=order.cost.loss)
+        laws = [finest, *(_at_level(made_of, level, finest, order, secrets) for level in range(1, made_of.height + 1))]
+        if any(law.certificate.interrupted for law in laws):
+            raise KeyboardInterrupt  # a tree is written whole or not at all
+        promise = pure(finest.guarantee, "a tree of places")
+        wider = between_positions(promise, order.places.space, snap=order.snap) if order.snap else promise
+        kept = [] if level is None else level.kept(wider)
+        with doing(watching.WRITING):
+            names = None if isinstance(columns, int) else columns
+            written = save_tree(made_of, laws, output, names=names, areas=named, key=key)
+    if json:
+        terminal.say_json(_values(written, laws), sort_keys=True)
+        return 0
+    made_by = builder if prunable is None else f"prunable by any {prunable} reports"
+    terminal.say(f"{output}: {made_by} {order.words}, {made_of!r}.")
+    terminal.say(f"Promise of every file: {finest.guarantee}.")
+    rows = [
+        {
+            "level": one.name,
+            "areas": f"{len(one.middles):,}",
+            "file": one.file,
+            "loss": in_words(law.certificate.loss, order.cost),
+            "none with these reports below": in_words(law.certificate.lower_bound, order.cost, "down")
+            if law.certificate.lower_bound > 0
+            else "",
+        }
+        for one, law in zip(written.levels, laws, strict=True)
+    ]
+    terminal.say(*terminal.table_lines(list(rows[0]), rows))
+    terminal.say(f"The loss is {order.cost.about}, to the place that stands for the area.")
+    terminal.say(*guarantees.factor_lines(finest, promise, order.snap), *kept)
+    first = next((one for one in written.levels[1:] if one.areas), written.levels[0])
+    area = (first.areas or ("0",))[0]
+    area = f'"{area}"' if "," in area else area
+    chosen = f"--tree {shlex.quote(output)} --level {shlex.quote(first.name)} --areas {shlex.quote(area)}"
+    terminal.say(
+        "Go on:",
+        f"  metricdp prune {shlex.quote(output)}/places.mdp {chosen} -o mine.mdp   never reports a place there",
+    )
+    return 0
+
+
+def _columns(levels: str) -> int | list[str]:
+    if levels.strip().isdecimal():
+        return int(levels)
+    found = quoted_names(levels, "levels", "areas", "district,city, or be a number such as 3")
+    if len(set(found)) < len(found):
+        raise InvalidInput(f"--levels names a column twice, got {levels!r}.")
+    return found
+
+
+def _without(where: Where, columns: list[str]) -> Where:
+    """Return where places are, the columns of areas and of names left out of their coordinates."""
+    if where.points is None or where.table.columns is not None:
+        return where
+    from metricdp.tables.points import IDS, read_flat
+    from metricdp.tables.task import there_are
+
+    besides = (*IDS, *columns, *where.policy.besides)
+    found = read_flat(where.points, None, where.table.reading(), besides=besides)
+    if missing := [name for name in columns if name not in found.table.schema.names]:
+        raise InvalidInput(f"{where.points!r}: no column {missing[0]!r}. {there_are(found.table.schema.names)}")
+    quoted = ",".join(f'"{name}"' for name in found.columns)
+    return replace(where, table=replace(where.table, columns=quoted))
+
+
+def _tree(columns: int | list[str], places: Places) -> tuple[LocationTree, list[list[str] | None]]:
+    """Return the tree and the names of its areas, level by level."""
+    from metricdp.places import location_tree
+
+    if isinstance(columns, int):
+        made = location_tree(places.space, columns)
+        return made, [None] * (made.height + 1)
+    file = places.file
+    if file is None:
+        raise InvalidInput("--levels names columns of the points: with --grid or --roads give a number, such as 3.")
+    labels = [file.labels(column) for column in columns]
+    names = file.names if file.rows is None else None
+    own = names if names is not None and len(set(names)) == len(places.space) else None
+    return location_tree(places.space, labels), [own, *(sorted(set(names)) for names in labels)]
+
+
+def table_of(mechanism: Any) -> MatrixMechanism:
+    """Return a mechanism that is a table; any other is refused."""
+    from metricdp.mechanisms.matrix import as_table
+
+    table = as_table(mechanism)
+    if table is None:
+        most = "tables with one row a place, up to 4,096 places"
+        raise InvalidInput(f"trees and pruning are for {most}: take fewer, or a district (`metricdp export --around`).")
+    return table
+
+
+def _at_level(
+    tree: LocationTree, level: int, finest: MatrixMechanism, order: Order, secrets: Secrets
+) -> MatrixMechanism:
+    """Return the mechanism of a level: the optimum among its reports, those of the finest one, or areas as secrets."""
+    from metricdp.cli.orders import made
+
+    middles = tree.middles(level)
+    costs = None if order.cost.loss is None else order.cost.matrix(finest.inputs)[:, middles]
+    if secrets == "places" and order.builder.name == "optimal" and len(middles) > 1:
+        goals = finest.inputs.part(middles)
+        return table_of(made(replace(order, cost=replace(order.cost, loss=costs)), outputs=goals))
+    if secrets == "places" or len(middles) == 1:
+        return tree.coarsen(finest, level, loss=costs)
+    prior, loss = tree.averages(level, prior=order.prior, loss=costs)
+    areas = replace(
+        order, places=Places(tree.at_level(level)), prior=None if order.prior is None else prior,
+        cost=replace(order.cost, loss=loss),
+    )  # fmt: skip
+    return tree.for_places(table_of(made(areas)), level, loss=costs)
+
+
+def in_words(loss: float, cost: LossSpec, rounding: Literal["nearest", "down"] = "nearest") -> str:
+    """Return a loss in the unit of what it counts."""
+    return wording.distance(loss, cost.unit, rounding)
+
+
+def _values(written: TreeFile, laws: list[MatrixMechanism]) -> dict[str, Any]:
+    from metricdp.cli import guarantees
+
+    return {
+        "folder": str(written.folder),
+        "places": written.places,
+        "levels": [
+            {"name": one.name, "file": str(Path(one.file)), "areas": len(one.middles)}
+            | guarantees.mechanism_values(law)
+            for one, law in zip(written.levels, laws, strict=True)
+        ],
+    }
+
+
+def prune(
+    source: str,
+    /,
+    *,
+    output: Output,
+    tree: str | None = None,
+    level: str | None = None,
+    areas: str | None = None,
+    around: Corners | None = None,
+    radius: str | None = None,
+    rule: Literal["cheapest", "nearest", "renormalise"] = "cheapest",
+    prior: str | None = None,
+    loss: str | None = None,
+    key: str | None = None,
+    json: bool = False,
+    overwrite: Overwrite = False,
+) -> int:
+    """Prune a mechanism: places that somebody never wants to be reported at are never reported; the promise stays.
+
+    An example: `metricdp prune porto/places.mdp --tree porto --areas Bonfim,Foz -o mine.mdp`
+
+    Without a tree: `metricdp prune cells.mdp --around 41.15,-8.61 --radius 300m -o mine.mdp`
+
+    A report that is left out becomes another one, always the same: post-processing, which keeps every promise. Whoever
+    is at such a place is protected as before. The new file is a mechanism like any other, for devices too. What is
+    pruned must be a standing wish ("never that street"): chosen by where somebody is it would tell that, and a hole
+    around a home would show the home.
+
+    Args:
+        source: A mechanism file on finitely many places; with --tree one of its files.
+        output: Where the new file goes.
+        tree: A folder from `metricdp tree`, or its tree.json.
+        level: The level that --areas names, such as district; found by the names unless given.
+        areas: Names of areas, or numbers of places (from 0), with commas between; "," in a name in double quotes.
+        around: Leave out all reports around this place, such as 41.15,-8.61.
+        radius: How far around it, such as 300m.
+        rule: cheapest puts a report on the one of least expected loss, nearest on the nearest; renormalise leaves it
+            out, as published, and is refused where that breaks the promise.
+        prior: With cheapest: how likely every place is, as for `metricdp design`. It must be public.
+        loss: With cheapest: what a report costs, as for `metricdp design`: distance, squared, ground or a file.
+        key: A private key file from `metricdp keys`, to sign with.
+        json: Print the same as JSON.
+        overwrite: Replace a file that is there.
+    """
+    from metricdp.artifacts import inspect, load_tree, save
+    from metricdp.auditing import expected_loss
+    from metricdp.cli import guarantees
+    from metricdp.cli.orders import prior_of
+    from metricdp.design.pruning import pruned
+    from metricdp.files import check_target
+
+    check_target(output, source=source, overwrite=overwrite)
+    if (areas is None) == (around is None) or (around is None) != (radius is None):
+        raise InvalidInput("say what is never reported: --areas and names, or --around 41.15,-8.61 --radius 300m.")
+    if rule != "cheapest" and (prior is not None or loss is not None):
+        raise InvalidInput("--prior and --loss say which report is cheapest: they belong to --rule cheapest.")
+    opened = inspect(source)
+    before = table_of(opened.mechanism)
+    found = None if tree is None else load_tree(tree)
+    reported = None if found is None else _reported(found, opened.sha256, source)
+    if around is not None and radius is not None:
+        codes = _around(before, around, radius)
+    else:
+        codes = _named(quoted_names(str(areas), "areas", "areas", "Bonfim,Foz"), found, reported, level, before)
+    places = Places(before.inputs)
+    likely = None if prior is None else prior_of(prior, places)
+    costs = _costs(loss, places, found, reported)
+    try:
+        after = pruned(before, codes, rule=rule, prior=likely, loss=costs.loss)
+    except NotPrivate as error:
+        raise NotPrivate(
+            f"{error} Take --rule cheapest, which keeps every promise, or a file from `metricdp tree --prunable`."
+        ) from error
+    save(after, output, licence=opened.licence or None, key=key)
+    if json:
+        terminal.say_json({"path": output, "pruned": codes.tolist(), **guarantees.mechanism_values(after)})
+        return 0
+    distances = before.inputs.distances_to(before.outputs)
+    same = expected_loss(before, prior=likely, loss=distances if costs.loss is None else costs.loss)
+    terminal.say(f"{output}: {len(codes):,} of {len(before.outputs):,} reports are never given ({rule}).")
+    terminal.say(f"Promise: {after.guarantee}, as before; audited epsilon {after.certificate.epsilon:.9g}.")
+    terminal.say(
+        f"Loss: {in_words(after.certificate.loss, costs)}, before {in_words(same, costs)} "
+        f"({'all places equally likely' if likely is None else 'under the prior'})."
+    )
+    terminal.say(STANDING)
+    if opened.signed_by and key is None:
+        terminal.say("The file read was signed; the new one is not: name your own key with --key to sign it.")
+    return 0
+
+
+def _reported(found: TreeFile, sha256: str, source: str) -> int:
+    level = found.holding(sha256)
+    if level is None:
+        raise InvalidInput(
+            f"{source!r} is none of the files of the tree in {str(found.folder)!r}: their checksums differ."
+        )
+    return level
+
+
+def _named(
+    names: list[str], found: TreeFile | None, reported: int | None, level: str | None, mechanism: MatrixMechanism
+) -> Integers:
+    """Return the reports that lie in areas, by name; without a tree by number."""
+    import numpy as np
+
+    if found is None or reported is None:
+        if level is not None:
+            raise InvalidInput("--level names a level of a tree: give it with --tree.")
+        size = len(mechanism.outputs)
+        if bad := [name for name in names if not (name.isdecimal() and int(name) < size)]:
+            raise InvalidInput(f"--areas without --tree are numbers of reports from 0 to {size - 1}, got {bad[0]!r}.")
+        return np.unique([int(name) for name in names])
+    chosen = found.level_named(level) if level is not None else found.level_with(names)
+    return found.reports(reported, chosen, found.area_codes(chosen, names))
+
+
+def _around(mechanism: MatrixMechanism, around: str, radius: str) -> Integers:
+    import numpy as np
+
+    outputs = mechanism.outputs
+    place = np.array(numbers(around, "around", "numbers such as 41.15,-8.61"))
+    if outputs.is_text or len(place) != outputs.coordinates.shape[1]:
+        raise InvalidInput(f"--around must be {outputs.coordinates.shape[1]} numbers, as places have, got {around!r}.")
+    reach = distance_in(radius, outputs.ground.unit, "radius")
+    codes = np.flatnonzero(outputs.ground(outputs.coordinates, place) <= reach)
+    if not len(codes):
+        raise InvalidInput(f"no report lies within {radius} of {around}: there is nothing to leave out.")
+    return codes
+
+
+def _costs(wanted: str | None, places: Places, found: TreeFile | None, reported: int | None) -> LossSpec:
+    import numpy as np
+
+    from metricdp.cli.orders import loss_of
+
+    cost = loss_of(wanted, places)
+    if cost.loss is None or not reported or found is None:
+        return cost
+    return replace(cost, loss=np.asarray(cost.loss)[:, found.levels[reported].middles])

@@ -1,0 +1,84 @@
+"""How much may leak: an epsilon, or a wish such as `2x@200m` that whatever is built has to keep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from metricdp import wording
+from metricdp.errors import InvalidInput, NotPrivate
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, pure
+from metricdp.mechanisms.concentrated import rho_for
+from metricdp.units import Wish, how_to_write, parse_epsilon, parse_rho, parse_wish
+
+NO_EPSILON = (
+    "Gaussian noise has a concentrated promise, which is approximate and has no epsilon per unit: say what it keeps at "
+    "a distance with --protect 2x@200m --set delta=1e-6, or name --set rho=0.35/km2."
+)
+
+
+@dataclass(frozen=True)
+class Level:
+    """How much may leak: an epsilon, or a wish that whatever is built has to keep, its slack included."""
+
+    asked: float | Wish
+
+    @classmethod
+    def parse(cls, epsilon: str | None, protect: str | None, unit: str) -> Level:
+        """Return what an epsilon such as `10/km` or a wish such as `2x@200m` asks for: one of the two."""
+        if (epsilon is None) == (protect is None):
+            how = (
+                how_to_write(unit)
+                if unit
+                else "Write --epsilon 1.0, or --protect 2x@0.5 for a factor of two at distance 0.5."
+            )
+            raise InvalidInput(f"say how much may leak, with either --epsilon or --protect. {how}")
+        return cls(parse_epsilon(epsilon, unit) if epsilon is not None else parse_wish(str(protect), unit))
+
+    def epsilon(self, slack: Callable[[float], float] | float = 0.0) -> float:
+        """Return the epsilon that was named, or the largest one that keeps the wish with such a slack."""
+        return self.asked.epsilon(slack) if isinstance(self.asked, Wish) else self.asked
+
+    def kept(self, stated: AnyGuarantee) -> list[str]:
+        """Return the sentence that compares a promise with the wish, where there was one; raise where it is broken."""
+        if not isinstance(self.asked, Wish):
+            return []
+        promise = pure(stated, "--protect")
+        outside = promise.radius is not None and self.asked.distance > promise.radius
+        if outside or not self.asked.kept(promise.epsilon, promise.slack):
+            raise NotPrivate(
+                f"the promise allows more than the factor {self.asked.level:g} asked for at {self.asked.distance:g} "
+                f"{promise.unit}: {promise}. Nothing was written."
+            )
+        return [wording.wish(promise, self.asked.level, self.asked.distance)]
+
+
+@dataclass(frozen=True)
+class ConcentratedLevel:
+    """How much may leak where the promise is concentrated: a rho, or a wish with the delta it may be broken with."""
+
+    rho: float
+    wish: Wish | None = None
+    delta: float = 0.0
+
+    @classmethod
+    def parse(cls, own: Mapping[str, Any], protect: str | None, unit: str) -> ConcentratedLevel:
+        """Return what a `rho` of a builder's own options, or a wish with their `delta`, asks for."""
+        if "rho" in own and protect is None and "delta" not in own:
+            return cls(parse_rho(own["rho"], unit))
+        if "rho" in own or protect is None or "delta" not in own:
+            raise InvalidInput(NO_EPSILON)
+        wish = parse_wish(protect, unit)
+        return cls(rho_for(wish.level, wish.distance, own["delta"]), wish, own["delta"])
+
+    def kept(self, promise: AnyGuarantee) -> list[str]:
+        """Return the sentence that compares a promise with the wish, where there was one; raise where it is broken."""
+        if self.wish is None:
+            return []
+        if not isinstance(promise, ConcentratedGuarantee):
+            raise InvalidInput("--set delta=... is for concentrated promises.")
+        if not promise.delta_at(self.wish.distance, math.log(self.wish.level)) <= self.delta * (1.0 + 1e-9):
+            raise NotPrivate(f"the promise does not keep what was asked for: {promise}. Nothing was written.")
+        return [wording.concentrated_wish(promise, self.wish.level, self.wish.distance, self.delta)]

@@ -12,11 +12,10 @@ import pyarrow as pa
 import pytest
 
 import serving
-from metricdp.service import bodies
-from metricdp.service.batches import coded
+from metricdp.service import workers
+from metricdp.service.batches import coded, read_stream
 from metricdp.service.refusals import Refused
 from metricdp.service.served import Served
-from metricdp.service.streams import read_stream
 
 KIND = "application/vnd.apache.arrow.stream"
 
@@ -237,10 +236,10 @@ def test_persons_of_a_dictionary_are_named_once_in_the_order_of_their_rows():
 
 
 def test_large_bodies_are_parsed_by_another_process(running, monkeypatch):
-    monkeypatch.setattr(bodies, "validated", lambda *unused: pytest.fail("parsed where releases are answered"))
+    monkeypatch.setattr(workers, "validated", lambda *unused: pytest.fail("parsed where releases are answered"))
     rows = [{"person": f"{'p' * 90}{number}", "secret": {"lat": 41.0, "lon": 12.0}} for number in range(2500)]
     body = {"request": uuid.uuid4().hex, "mechanism": "earth", "rows": rows}
-    assert len(json.dumps(body)) > bodies.SMALL
+    assert len(json.dumps(body)) > workers.SMALL
     with running.client() as client:
         found = client.post("/v1/release/batch", json=body)
         assert found.status_code == 200

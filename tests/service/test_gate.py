@@ -15,7 +15,7 @@ import pytest
 import serving
 from metricdp.service import keys, protocol
 from metricdp.service.app import described
-from metricdp.service.gate import HEADERS, Places, Rates, rule_for
+from metricdp.service.auth import HEADERS, Places, Rates, rule_for
 from metricdp.service.limits import Limits
 from metricdp.service.refusals import Refused
 

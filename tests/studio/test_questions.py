@@ -15,7 +15,7 @@ import pytest
 from metricdp.studio.app import house
 from metricdp.studio.auditing import AuditRoom
 from metricdp.studio.designing import DesignRoom
-from metricdp.studio.feeling import FeelRoom
+from metricdp.studio.feel import FeelRoom
 from metricdp.studio.protecting import ProtectRoom
 
 TABLE = b"lat,lon,t\n41.1,-8.6,2026-01-01T00:00:00\n41.2,-8.7,2026-01-02T00:00:00\n"

@@ -27,9 +27,8 @@ import pytest
 import browsers
 from metricdp.errors import OutputProblem
 from metricdp.studio.app import house
-from metricdp.studio.folder import LOCK, MARK, PREFIX, SessionFolder, remove_orphans
-from metricdp.studio.pages import Pages
 from metricdp.studio.running import Opening, Studio
+from metricdp.studio.sessions import LOCK, MARK, PREFIX, Pages, SessionFolder, remove_orphans
 
 SECRET = b"lat,lon\n41.1234567,-8.7654321\n"
 WAIT = 120.0

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import tempfile
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -13,31 +14,36 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, cast
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 import metricdp
 from metricdp.ledger import Ledger
-from metricdp.service import batching, designing, judging, releasing, watching
-from metricdp.service.apart import Apart
+from metricdp.service import batches, designing, releasing
+from metricdp.service.auth import VISIT, Auth
+from metricdp.service.commits import CommitQueue
 from metricdp.service.counters import Counters
-from metricdp.service.gate import VISIT, Gate
 from metricdp.service.jobs import Jobs
 from metricdp.service.keys import Keyring
 from metricdp.service.limits import Limits
-from metricdp.service.models import BatchRequest, DesignRequest, MatrixAudit, SamplesAudit
+from metricdp.service.models import BatchRequest, DesignRequest, Health, MatrixAudit, SamplesAudit
 from metricdp.service.refusals import Refused, malformed, mistake
+from metricdp.service.releasing import DENIED
 from metricdp.service.served import Served, Shelf
-from metricdp.service.state import State
-from metricdp.service.till import Till
+from metricdp.service.state import State, state_of
+from metricdp.service.workers import WorkerPool
 
 ABOUT = (
     "Release locations, words and other secrets under metric differential privacy, with a ledger of what every person "
     "spent. Every answer says what was promised, what it cost, what is left and how far the truth may be."
 )
+router = APIRouter()
+PATIENCE = 3.0  # seconds in which a ledger that is well answers
+UNWELL = 3.0  # seconds after a commit that failed
+REMEMBERED = 1.0  # seconds for which an answer of the ledger is taken as true, so that nobody can wear it out
 LARGE = (BatchRequest, DesignRequest, MatrixAudit, SamplesAudit)
 WORDS = {404: ("not_found", "there is nothing here."), 405: ("method", "this is asked for in another way.")}
 
@@ -66,8 +72,8 @@ class Settings:
     jobs: str | None = None
 
 
-def application(settings: Settings, served: list[Served]) -> Gate:
-    """Return the whole application behind its gate; the ledger is opened when it starts."""
+def application(settings: Settings, served: list[Served]) -> Auth:
+    """Return the whole application behind `Auth`; the ledger is opened when it starts."""
     counters, shelf, keyring = Counters(), Shelf(served), Keyring(settings.keys)
 
     @asynccontextmanager
@@ -75,7 +81,7 @@ def application(settings: Settings, served: list[Served]) -> Gate:
         with tempfile.TemporaryDirectory(prefix="metricdp-jobs-") as folder:
             state = _opened(settings, shelf, counters, settings.jobs or folder)
             app.state.metricdp = state
-            state.till.open()
+            state.commits.open()
             for one in shelf:
                 _ = one.common, one.described  # computed now, not at the first request
             try:
@@ -83,15 +89,15 @@ def application(settings: Settings, served: list[Served]) -> Gate:
                     yield
             finally:
                 state.stopping.set()
-                await state.till.close()
+                await state.commits.close()
                 state.jobs.stop()
-                state.apart.end()
+                state.auditing.end()
                 state.reading.end()
                 state.threads.shutdown()
                 state.ledger.close()
 
     app = described(living)
-    return Gate(app, keys=keyring, limits=settings.limits, counters=counters)
+    return Auth(app, keys=keyring, limits=settings.limits, counters=counters)
 
 
 @contextmanager
@@ -122,10 +128,10 @@ def _opened(settings: Settings, shelf: Shelf, counters: Counters, jobs: str) -> 
         ledger=ledger,
         limits=limits,
         counters=counters,
-        till=Till(ledger, waiting=limits.waiting, counters=counters),
+        commits=CommitQueue(ledger, waiting=limits.waiting, counters=counters),
         jobs=Jobs(jobs, limits),
-        apart=Apart(),
-        reading=Apart(),
+        auditing=WorkerPool(),
+        reading=WorkerPool(),
         threads=ThreadPoolExecutor(4 + limits.batches, thread_name_prefix="service"),
     )
 
@@ -143,8 +149,8 @@ def described(lifespan: Any = None) -> FastAPI:
         separate_input_output_schemas=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # bodies and errors belong in no trace
     )
-    for part in (releasing, batching, judging, designing, watching):
-        app.include_router(part.router)
+    for part in (releasing.router, batches.router, designing.audits, designing.router, router):
+        app.include_router(part)
     app.exception_handler(Refused)(_refused)
     app.exception_handler(RequestValidationError)(_malformed)
     app.exception_handler(HTTPException)(_wrong)
@@ -165,7 +171,7 @@ async def _malformed(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _mistaken(request: Request, error: Exception) -> JSONResponse:
-    return await _refused(request, mistake())  # the gate logs it: it is raised again behind this
+    return await _refused(request, mistake())  # `Auth` logs it: it is raised again behind this
 
 
 async def _wrong(request: Request, error: Exception) -> JSONResponse:
@@ -193,3 +199,47 @@ def _secured(app: FastAPI) -> dict[str, Any]:
                 operation["security"] = [] if path in ("/health", "/ready") else [{"key": []}]
         app.openapi_schema = found
     return app.openapi_schema
+
+
+@router.get("/health", operation_id="health", summary="Is it there", tags=["watch"], response_model=Health)
+async def health() -> JSONResponse:
+    """Answer as long as the process runs; no key is needed and nothing else is said."""
+    return JSONResponse({"status": "ok", "version": metricdp.__version__})
+
+
+@router.get(
+    "/ready", operation_id="ready", summary="Can it release", tags=["watch"], response_model=Health,
+    responses={503: {"model": Health, "description": "The ledger is out of reach, or the service stops."}},
+)  # fmt: skip
+async def ready(request: Request) -> JSONResponse:
+    """Tell whether releases can be made: the ledger answers and the service does not stop."""
+    state = state_of(request)
+    failing = time.monotonic() - state.commits.failed < UNWELL  # it may still be read where it cannot be written
+    good = not state.stopping.is_set() and not failing and await _answers(state)
+    content = {"status": "ok" if good else "not ready", "version": metricdp.__version__}
+    return JSONResponse(content, 200 if good else 503)
+
+
+async def _answers(state: State) -> bool:
+    now = time.monotonic()
+    at, good = state.looked
+    if now - at < REMEMBERED:
+        return good
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.get_running_loop().run_in_executor(state.threads, state.ask_ledger)
+        good = True
+    except Exception:
+        good = False
+    state.looked = (time.monotonic(), good)
+    return good
+
+
+@router.get(
+    "/metrics", operation_id="metrics", summary="Counters for Prometheus", tags=["watch"],
+    response_class=PlainTextResponse, responses=DENIED,
+)  # fmt: skip
+async def metrics(request: Request) -> Response:
+    """Give counts and times in the text form of Prometheus; no person, key, secret or report is in them."""
+    text, kind = state_of(request).counters.text()
+    return Response(text, media_type=kind)

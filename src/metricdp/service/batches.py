@@ -1,25 +1,127 @@
-"""Many rows at once: one charge for every person and one stored report for all of them.
+"""`/v1/release/batch`: many rows at once, as JSON or as an Arrow IPC stream, with one charge for every person.
 
 Reports are stored person by person, in the order of their names and then of their rows. So rows that come again in
 another order get reports of the right person.
+
+Streams of strangers are read only as large as they arrive. A compressed buffer, or a dictionary whose entries are long,
+can be a thousand times larger in memory than on the way. So streams with compressed buffers are refused before they are
+read, and dictionaries are taken for persons only, where they are never written out.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import Response
 
 from metricdp.arrays import Integers
+from metricdp.errors import MetricdpError
 from metricdp.ledger import BatchReceipt
 from metricdp.ledger.keys import has_one_order, in_order
-from metricdp.service.refusals import Refused
+from metricdp.service.models import BatchAnswer, BatchRequest
+from metricdp.service.refusals import Refused, too_busy
+from metricdp.service.releasing import CHARGED, account_values, amount, body_of, parsed, refused
 from metricdp.service.served import ORDERED, ORDERED_WORDS, TAG_BYTES, WORDS, Served, Shelf
+from metricdp.service.state import State, key_of, state_of
+from metricdp.service.workers import Rows, read_batch
+
+MEDIA_TYPE = "application/vnd.apache.arrow.stream"
+DICTIONARY, RECORDS = 2, 3  # the kinds of message that carry buffers
+OLD_COMPRESSION = b"ARROW:experimental_compression"  # how version 0.17 and earlier named it, beside the message
+PLAIN = "send an Arrow IPC stream without compression, with plain columns."
+
+
+def read_stream(body: bytes, rows: int) -> pa.Table:
+    """Return the table of a stream with at most so many rows."""
+    try:
+        if any(_is_compressed(message) for message in _messages(body)):
+            raise Refused(422, "invalid", f"the stream is compressed: {PLAIN}")
+        with pa.ipc.open_stream(body) as reader:
+            batches, found = [], 0
+            for batch in reader:
+                found += batch.num_rows
+                if found > rows:
+                    raise Refused(413, "too_large", f"a batch has at most {rows:,} rows: send it in parts.")
+                batches.append(batch)
+            table = pa.Table.from_batches(batches, reader.schema)
+            table.validate(full=True)  # offsets and codes may be forged
+        return table
+    except (pa.ArrowException, ValueError, OSError, struct.error, IndexError, OverflowError, MemoryError):
+        raise Refused(422, "invalid", f"the body is no Arrow IPC stream that can be read: {PLAIN}") from None
+
+
+def _messages(body: bytes) -> list[memoryview]:
+    """Return the metadata of every message of a stream: a length, a flatbuffer, then a body of the length it names."""
+    view, place, found = memoryview(body), 0, []
+    while place + 8 <= len(view):
+        mark, length = struct.unpack_from("<iI", view, place)
+        start = place + 8
+        if mark != -1:  # the form before version 0.15 has no mark
+            length, start = mark, place + 4
+        if length <= 0:
+            break
+        metadata = view[start : start + length]
+        if len(metadata) < length:
+            raise ValueError("cut off")
+        found.append(metadata)
+        root = _offset(metadata, 0)
+        size = _field(metadata, root, 3)
+        skip = struct.unpack_from("<q", metadata, size)[0] if size else 0
+        if skip < 0:
+            raise ValueError("a negative length")
+        place = start + length + skip
+    return found
+
+
+def _is_compressed(metadata: memoryview) -> bool:
+    if OLD_COMPRESSION in bytes(metadata):  # still read, so no name of a column may be this one either
+        return True
+    root = _offset(metadata, 0)
+    kind, header = _field(metadata, root, 1), _field(metadata, root, 2)
+    if not kind or not header or metadata[kind] not in (DICTIONARY, RECORDS):
+        return False
+    table = _offset(metadata, header)
+    if metadata[kind] == DICTIONARY:
+        data = _field(metadata, table, 1)
+        if not data:
+            return False
+        table = _offset(metadata, data)
+    return bool(_field(metadata, table, 3))
+
+
+def _offset(data: memoryview, place: int) -> int:
+    """Return where the offset at a place leads."""
+    return place + int(struct.unpack_from("<I", data, place)[0])
+
+
+def _field(data: memoryview, table: int, number: int) -> int:
+    """Return where a field of a flatbuffer table lies, 0 where it is left away."""
+    names = table - struct.unpack_from("<i", data, table)[0]
+    size = struct.unpack_from("<H", data, names)[0]
+    entry = 4 + 2 * number
+    if names < 0 or entry + 2 > size:
+        return 0
+    away = struct.unpack_from("<H", data, names + entry)[0]
+    return table + int(away) if away else 0
+
+
+def write_stream(table: pa.Table) -> bytes:
+    """Return a table as a stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
+
 
 LONGEST_NAME = 200  # letters of a person, as for single releases
 Draw = Callable[[Mapping[Any, int]], bytes]
@@ -151,3 +253,157 @@ def _other() -> Refused:
         409, "other_request", "this request id was used for other rows or another mechanism before: use a new one. "
         "Nothing was charged now.",
     )  # fmt: skip
+
+
+router = APIRouter()
+BODY = body_of(BatchRequest)
+BODY["requestBody"]["content"][MEDIA_TYPE] = {"schema": {"type": "string", "format": "binary"}}
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    **CHARGED,
+    200: {
+        "model": BatchAnswer,
+        "description": "One report for every row, in the order of the rows. As Arrow: the columns of the report and "
+        "`left`, what is left to the row's person in millionths; promise, accuracy and the cost of a row are JSON in "
+        "the schema's metadata under `metricdp`.",
+        "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+    },
+}
+REQUEST = r"^[\x21-\x7e]{1,200}$"
+
+
+@router.post(
+    "/v1/release/batch", operation_id="releaseBatch", summary="Release many secrets", tags=["release"],
+    response_model=BatchAnswer, responses=ANSWERS, openapi_extra=BODY,
+)  # fmt: skip
+async def release_batch(
+    request: Request,
+    mechanism: Annotated[str | None, Query(max_length=200, description="For Arrow: its name.")] = None,
+    person: Annotated[
+        str, Query(max_length=200, description="For Arrow: the column that says whose row it is.")
+    ] = "person",
+    on_refusal: Annotated[Literal["fail", "null"], Query(description="For Arrow, as in JSON.")] = "fail",
+    purpose: Annotated[str | None, Query(max_length=64, description="For Arrow, as in JSON.")] = None,
+    idempotency_key: Annotated[str | None, Header(pattern=REQUEST, description="For Arrow: the request id.")] = None,
+) -> Response:
+    """Draw one report for every row; all rows of a person are one charge, committed before the answer leaves."""
+    state, key = state_of(request), key_of(request)
+    if state.batches >= state.limits.batches:
+        raise too_busy("enough batches are at work; ask again in a moment. Nothing was charged.")
+    state.batches += 1
+    try:
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        body = await request.body()
+        if kind == MEDIA_TYPE:
+            options = (mechanism, person, on_refusal, purpose, idempotency_key)
+            work, finish = lambda: _from_arrow(state, body, *options), _as_arrow
+        elif kind == "application/json":
+            rows = await parsed(state, read_batch, body, state.limits.rows)
+            work, finish = lambda: _from_json(state, rows), _as_json
+        else:
+            raise Refused(415, "media_type", f"send application/json or {MEDIA_TYPE}.")
+        loop = asyncio.get_running_loop()
+        batch = await loop.run_in_executor(state.threads, work)
+        done = await loop.run_in_executor(state.threads, lambda: _settled(state, batch, key))
+        return await loop.run_in_executor(state.threads, lambda: finish(batch, done))
+    finally:
+        state.batches -= 1
+
+
+def _settled(state: State, batch: Batch, key: str) -> Settled:
+    counted = state.counters.releases
+    try:
+        done = settle(batch, lambda batch, draw: _charged(state, batch, key, draw), state.shelf)
+    except MetricdpError as error:
+        counted.labels(batch.served.name, "refused").inc(len(batch.codes))
+        raise refused(error) from None
+    released = int(done.granted.sum())
+    counted.labels(batch.served.name, "repeated" if done.receipt.repeated else "drawn").inc(released)
+    counted.labels(batch.served.name, "refused").inc(len(batch.codes) - released)
+    return done
+
+
+def _charged(state: State, batch: Batch, key: str, draw: Draw) -> BatchReceipt:
+    """Charge a batch; it takes its turn with single releases, so that none of them waits for a lock."""
+    promise = batch.served.guarantee
+    rows: dict[Any, int] = dict(zip(batch.persons, batch.counts.tolist(), strict=True))
+    return state.commits.alone(
+        lambda: state.ledger.release_batch(
+            rows, batch.request, key=key, metric=promise.metric, epsilon=promise.epsilon, slack=promise.slack,
+            dimension=batch.served.dimension, purpose=batch.purpose, partial=batch.partial, draw=draw,
+        )
+    )  # fmt: skip
+
+
+def _from_json(state: State, asked: Rows) -> Batch:
+    served = state.shelf.named(asked.mechanism)
+    persons, codes = coded(pa.chunked_array([asked.persons], pa.string()))
+    secrets = served.arrays([served.row(secret) for secret in asked.secrets])
+    return Batch(served, asked.request, asked.purpose, persons, codes, secrets, asked.partial)
+
+
+def _from_arrow(
+    state: State, body: bytes, mechanism: str | None, person: str, on_refusal: str, purpose: str | None, key: str | None
+) -> Batch:
+    served = state.shelf.named(mechanism)
+    if key is None:
+        raise Refused(422, "invalid", "`Idempotency-Key` is missing: a header with the request id.")
+    table = read_stream(body, state.limits.rows)
+    wanted = [person, *served.columns]
+    if any(table.schema.names.count(name) != 1 for name in wanted) or not table.num_rows:
+        shown = ", ".join(served.columns)
+        raise Refused(422, "invalid", f"the stream must have rows with the columns {shown} and that of the persons.")
+    persons, codes = coded(table.column(person))
+    secrets = [_plain(table.column(name), text) for name, text in zip(served.columns, served.kinds, strict=True)]
+    return Batch(served, key, purpose, persons, codes, secrets, on_refusal == "null")
+
+
+def _plain(column: pa.ChunkedArray, text: bool) -> pa.Array:
+    kind = column.type
+    words = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    numbers = pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    if not (words if text else numbers):
+        raise Refused(422, "invalid", f"the columns of the secret must hold {'text' if text else 'numbers'}.")
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _as_arrow(batch: Batch, done: Settled) -> Response:
+    served, left = batch.served, _left(batch, done)
+    columns = dict(zip(served.reports, done.reports, strict=True))
+    columns["left"] = pa.array(left[batch.codes])
+    told = {
+        "mechanism": served.name,
+        "promise": served.promise,
+        "accuracy": served.accuracy,
+        "cost": amount(done.receipt.charged, done.receipt.slack, done.receipt.unit),
+        "accounts": [
+            {"account": one.account, "cost": amount(one.charged, done.receipt.slack, one.unit)}
+            for one in done.receipt.parts
+        ],
+        "repeated": done.receipt.repeated,
+    }
+    table = pa.table(columns).replace_schema_metadata({"metricdp": json.dumps(told)})
+    return Response(write_stream(table), media_type=MEDIA_TYPE)
+
+
+def _as_json(batch: Batch, done: Settled) -> Response:
+    served, receipt = batch.served, done.receipt
+    rows = zip(*(part.to_pylist() for part in done.reports), strict=True)
+    reports = [None if None in row else dict(zip(served.reports, row, strict=True)) for row in rows]
+    lefts = [list(one.left.values()) for one in receipt.parts]  # in the order of the persons
+    persons = []
+    for number, (count, granted) in enumerate(zip(batch.counts.tolist(), done.granted.tolist(), strict=True)):
+        slack = granted * receipt.slack
+        accounts = [
+            account_values(one.account, one.unit, (granted * one.charged, slack), (left[number], 0))
+            for one, left in zip(receipt.parts, lefts, strict=True)
+        ]
+        first = {"cost": accounts[0]["cost"], "left": accounts[0]["left"]}
+        persons.append({"rows": count, "released": granted} | first | {"accounts": accounts})
+    own = {"reports": reports, "persons": persons, "repeated": receipt.repeated}
+    text = json.dumps(own, ensure_ascii=False, separators=(",", ":"))
+    return Response(text[:-1].encode() + served.common, media_type="application/json")
+
+
+def _left(batch: Batch, done: Settled) -> Integers:
+    """Return what is left to every person of a batch; the receipt names them in their order."""
+    return np.fromiter(done.receipt.left.values(), dtype=np.int64, count=len(batch.persons))

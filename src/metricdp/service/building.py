@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from metricdp import wording
 from metricdp.auditing import AuditReport
-from metricdp.design.builders import BUILDERS, Builder
+from metricdp.design.builders import builder_named
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, Guarantee, Mechanism
-from metricdp.metrics import METRICS, Haversine, Metric, ShortestPath
-from metricdp.problems import Problem
+from metricdp.metrics import Haversine, ShortestPath, metric_named
+from metricdp.problems import LossSpec
 from metricdp.spaces import FiniteSpace
 
 SERVICE = (
@@ -28,43 +27,23 @@ OFFERED = ("exponential", "truncated_exponential", "tight_constraints", "optimal
 GAP = 1e-3
 
 
-def metric_of(name: str) -> Metric:
-    """Return the metric of a name such as l2, haversine or haversine:mi."""
-    word, colon, unit = name.strip().partition(":")
-    words = METRICS.words()
-    found = words.get(word.strip().lower())
-    if found is None:
-        raise InvalidInput(f"`metric` must be one of {', '.join(words)}.")
-    metric: Any = found()
-    if colon and (not unit.strip() or not is_dataclass(metric)):
-        raise InvalidInput("`metric` names no unit that it can take; write haversine:mi, or its name alone.")
-    chosen: Metric = replace(metric, unit=unit.strip()) if colon else metric
-    return chosen
-
-
 def space_of(points: list[list[float]], metric: str, streets: dict[str, Any] | None = None) -> FiniteSpace:
     """Return the space of points, which must all have as many coordinates; along streets where there are any."""
     if len({len(point) for point in points}) != 1 or not points[0]:
         raise InvalidInput("`points` must have the same number of coordinates in every row, at least one.")
-    chosen = metric_of(metric)
+    chosen, places = metric_named(metric), np.array(points, dtype=np.float64)
     if streets is not None:
         roads = ShortestPath(streets["edges"], streets["lengths"], nodes=len(points))
-        places = np.array(points, dtype=np.float64)
         return FiniteSpace(np.arange(len(points))[:, None], roads, coordinates=places, ground=chosen)
-    return FiniteSpace(np.array(points, dtype=np.float64), chosen, columns=("lat", "lon") if _earth(chosen) else ())
-
-
-def _earth(metric: Metric) -> bool:
-    return isinstance(metric, Haversine)
+    return FiniteSpace(places, chosen, columns=("lat", "lon") if isinstance(chosen, Haversine) else ())
 
 
 def built(request: dict[str, Any], progress: Callable[[float, float, float, int], None]) -> Mechanism:
     """Design what was asked for."""
-    builder = builder_of(request["builder"])
+    builder = builder_named(request["builder"], OFFERED)
     space = space_of(request["points"], request["metric"], request.get("streets"))
-    loss = space.distances**2 if request.get("loss") == "squared" else None
     prior = None if request.get("prior") is None else np.array(request["prior"], dtype=np.float64)
-    wanted: dict[str, Any] = {}
+    wanted: dict[str, Any] = {"gap": GAP, "progress": progress} if builder.progress else {}
     for name in ("objective", "gap"):
         if request.get(name) is not None:
             if name not in builder.options:
@@ -73,20 +52,8 @@ def built(request: dict[str, Any], progress: Callable[[float, float, float, int]
     most = float(request["design_seconds"])
     if "seconds" in builder.options:
         wanted["seconds"] = min(most, request.get("seconds") or most)
-    if builder.start == "space":
-        if prior is not None:
-            wanted["prior"] = prior
-        return builder.function(space, request["epsilon"], **wanted)
-    if builder.progress:
-        wanted = {"gap": GAP, **wanted, "progress": progress}
-    return builder.function(Problem(space, request["epsilon"], loss=loss, prior=prior), **wanted)
-
-
-def builder_of(name: str) -> Builder:
-    """Return a builder that is offered."""
-    if name not in OFFERED:
-        raise InvalidInput(f"`builder` must be one of {', '.join(OFFERED)}.")
-    return BUILDERS.named(name)
+    loss = LossSpec.named(request.get("loss") or "distance", space).loss
+    return builder.build(space, request["epsilon"], prior=prior, loss=loss, **wanted)
 
 
 def audited(request: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +71,7 @@ def audited(request: dict[str, Any]) -> dict[str, Any]:
         if len(secrets) != len(reports):
             raise InvalidInput("`secrets` and `reports` must have as many rows.")
         report = audit_samples(
-            secrets, reports, metric=metric_of(request["metric"]), epsilon=request["epsilon"],
+            secrets, reports, metric=metric_named(request["metric"]), epsilon=request["epsilon"],
             slack=request["slack"], confidence=request["confidence"],
         )  # fmt: skip
     return report_values(report)

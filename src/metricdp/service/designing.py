@@ -1,4 +1,7 @@
-"""`/v1/design`: a mechanism designed as a job, with events on the way, an end and a file."""
+"""`/v1/design`, a mechanism designed as a job with events on the way, an end and a file; and `/v1/audit`.
+
+An audit judges a matrix or recorded samples as data. No command, address or path is taken.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
+from metricdp.design.builders import builder_named
 from metricdp.errors import MetricdpError
-from metricdp.service.bodies import read_design
-from metricdp.service.building import builder_of, space_of
+from metricdp.service.building import OFFERED, space_of
 from metricdp.service.jobs import ENDED, Job
-from metricdp.service.models import DesignRequest, JobAnswer, Refusal
+from metricdp.service.models import AuditAnswer, DesignRequest, JobAnswer, MatrixAudit, Refusal, SamplesAudit
 from metricdp.service.refusals import Refused, unfit
 from metricdp.service.releasing import DENIED, body_of, check_media_type, in_thread, parsed
 from metricdp.service.state import State, key_of, state_of
+from metricdp.service.workers import judge, read_design
 
-router = APIRouter()
+router, audits = APIRouter(), APIRouter()
 LOOK = 0.2  # seconds between two looks at the events of a job
 ALIVE = 15.0  # seconds after which a comment keeps a quiet stream open
 JOB: dict[int | str, dict[str, Any]] = {**DENIED, 404: {"model": Refusal, "description": "No such job of this key."}}
@@ -44,7 +48,7 @@ async def design(request: Request) -> Response:
     state = state_of(request)
     body = await parsed(state, read_design, await request.body(), state.limits.points)
     try:
-        builder_of(body["builder"])
+        builder_named(body["builder"], OFFERED)
         space_of(body["points"], body["metric"])
     except MetricdpError as error:
         raise unfit(error) from None
@@ -136,3 +140,21 @@ def _answer(job: Job, status: int = 200) -> Response:
     standing = job.standing()
     values = {name: getattr(standing, name) for name in JobAnswer.model_fields if name != "job"}
     return Response(json.dumps({"job": job.id, **values}), status, media_type="application/json")
+
+
+@audits.post(
+    "/v1/audit", operation_id="audit", summary="Judge a matrix or samples", tags=["read"],
+    response_model=AuditAnswer, responses=DENIED, openapi_extra=body_of(MatrixAudit, SamplesAudit),
+)  # fmt: skip
+async def audit(request: Request) -> Response:
+    """Say what a mechanism really leaks: exactly for a matrix, by evidence for samples."""
+    check_media_type(request)
+    state, body = state_of(request), await request.body()
+    limits = state.limits
+    try:
+        found: dict[str, Any] = await state.auditing.run(
+            judge, body, limits.points, limits.rows, seconds=0.9 * limits.seconds
+        )
+    except MetricdpError as error:
+        raise unfit(error) from None
+    return Response(json.dumps(found, allow_nan=False), media_type="application/json")

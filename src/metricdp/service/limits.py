@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+import os
+from dataclasses import dataclass, fields, replace
 
 from metricdp.errors import InvalidInput
 
@@ -52,8 +53,6 @@ class Limits:
 
     def shared(self, processes: int) -> Limits:
         """Return the limits of one of several processes, so that all together keep these."""
-        from dataclasses import replace
-
         return replace(
             self,
             rate=self.rate / processes,
@@ -61,3 +60,8 @@ class Limits:
             batches=max(1, self.batches // processes),
             connections=max(1, self.connections // processes),
         )
+
+
+def give_way() -> None:
+    """Let releases come first: this process gives way to others."""
+    os.setpriority(os.PRIO_PROCESS, 0, max(10, os.getpriority(os.PRIO_PROCESS, 0)))

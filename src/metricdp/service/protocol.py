@@ -11,13 +11,13 @@ PATIENCE = 10.0  # seconds for a request line and its headers, from the moment o
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's protocol with a limit on how long a head may take; bodies are limited by the gate."""
+    """uvicorn's protocol with a limit on how long a head may take; bodies are limited by `auth`."""
 
     _head: asyncio.TimerHandle | None = None
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.access_log = False  # paths are the sender's; the gate logs which endpoint it was
+        self.access_log = False  # paths are the sender's; `auth` logs which endpoint it was
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)

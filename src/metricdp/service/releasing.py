@@ -15,8 +15,7 @@ from starlette.responses import Response
 from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable, MetricdpError
 from metricdp.ledger import Receipt, Release
 from metricdp.ledger.amounts import charge_of, in_words
-from metricdp.service.bodies import SMALL
-from metricdp.service.drawing import Drawing
+from metricdp.service.commits import Drawing, out_of_reach
 from metricdp.service.models import (
     BudgetAnswer,
     BudgetRequest,
@@ -28,7 +27,7 @@ from metricdp.service.models import (
 from metricdp.service.refusals import Refused, unfit
 from metricdp.service.served import Served
 from metricdp.service.state import State, key_of, state_of
-from metricdp.service.till import out_of_reach
+from metricdp.service.workers import SMALL
 
 router = APIRouter()
 T = TypeVar("T")
@@ -63,7 +62,7 @@ async def release(body: ReleaseRequest, request: Request) -> Response:
         served.guarantee.epsilon, served.guarantee.slack, body.purpose, dimension=served.dimension,
     )  # fmt: skip
     try:
-        receipt = await state.till.release(asked)
+        receipt = await state.commits.release(asked)
     except MetricdpError as error:
         state.counters.releases.labels(served.name, "refused").inc()
         raise refused(error) from None

@@ -11,13 +11,13 @@ from typing import Any, cast
 from starlette.requests import Request
 
 from metricdp.ledger import Ledger
-from metricdp.service.apart import Apart
+from metricdp.service.auth import KEY
+from metricdp.service.commits import CommitQueue
 from metricdp.service.counters import Counters
-from metricdp.service.gate import KEY
 from metricdp.service.jobs import Jobs
 from metricdp.service.limits import Limits
 from metricdp.service.served import Shelf
-from metricdp.service.till import Till
+from metricdp.service.workers import WorkerPool
 
 
 @dataclass
@@ -28,10 +28,10 @@ class State:
     ledger: Ledger
     limits: Limits
     counters: Counters
-    till: Till
+    commits: CommitQueue
     jobs: Jobs
-    apart: Apart  # where audits are judged
-    reading: Apart  # where large bodies are parsed
+    auditing: WorkerPool  # where audits are judged
+    reading: WorkerPool  # where large bodies are parsed
     threads: ThreadPoolExecutor
     batches: int = 0  # at work
     looked: tuple[float, bool] = (
@@ -52,5 +52,5 @@ def state_of(request: Request) -> State:
 
 
 def key_of(request: Request) -> str:
-    """Return the client that asks, by the id of its first key: the gate has looked at the key."""
+    """Return the client that asks, by the id of its first key, which `auth` has looked at."""
     return str(request.scope[KEY])

@@ -15,27 +15,19 @@ from starlette.routing import Route
 from metricdp.artifacts import dumps, loads
 from metricdp.artifacts.signing import create_keys, read_public
 from metricdp.auditing import expected_loss
-from metricdp.design.exponential import exponential
-from metricdp.design.optimal import optimal
+from metricdp.design.builders import builder_named
 from metricdp.design.quantised import quantised
-from metricdp.design.remapped import remapped
-from metricdp.design.tight import tight_constraints
 from metricdp.errors import Infeasible, InvalidInput
-from metricdp.mechanisms import FiniteMechanism
 from metricdp.places import bundled_roads
-from metricdp.problems import Problem
-from metricdp.service.building import builder_of, space_of
+from metricdp.service.building import OFFERED, space_of
 from metricdp.service.state import State
 from metricdp.studio.asking import answer, body_of, in_sentences, number, question
 
 LARGEST = 1e300
 MOST_PLACES, MOST_COMPARED, MOST_FILE = 1_000, 400, 64 << 20
-COMPARED: dict[str, Callable[[Problem], FiniteMechanism]] = {
-    "exponential": lambda problem: exponential(problem.inputs, problem.epsilon),
-    "remapped": lambda problem: remapped(exponential(problem.inputs, problem.epsilon), prior=problem.prior),
-    "tight_constraints": lambda problem: tight_constraints(problem.inputs, problem.epsilon),
-    "optimal": lambda problem: optimal(problem, gap=0.02, seconds=30.0),
-}
+COMPARED: dict[str, dict[str, Any]] = {  # builders with their options
+    "exponential": {}, "remapped": {}, "tight_constraints": {}, "optimal": {"gap": 0.02, "seconds": 30.0},
+}  # fmt: skip
 
 
 class DesignRoom:
@@ -127,7 +119,7 @@ def _checked(sent: dict[str, Any], most: int) -> dict[str, Any]:
         raise InvalidInput("`streets` must have `edges` and `lengths`.")
     epsilon = number(sent, "epsilon", 1e-6, 1e6)
     metric, builder = str(sent.get("metric", "l2")), str(sent.get("builder", "optimal"))
-    builder_of(builder)
+    builder_named(builder, OFFERED)
     space_of(points, metric, streets)
     if sent.get("loss", "distance") not in ("distance", "squared"):
         raise InvalidInput("`loss` must be distance or squared.")
@@ -147,12 +139,11 @@ def _are_numbers(values: list[Any]) -> bool:
 def _compared(asked: dict[str, Any], names: list[str]) -> dict[str, Any]:
     space = space_of(asked["points"], asked["metric"], asked["streets"])
     prior = None if asked["prior"] is None else np.array(asked["prior"], dtype=np.float64)
-    problem = Problem(space, asked["epsilon"], prior=prior)
     losses: dict[str, float | None] = {}
     bound = None
     for name in names:
         try:
-            made = COMPARED[name](problem)
+            made: Any = builder_named(name).build(space, asked["epsilon"], prior=prior, **COMPARED[name])
         except Infeasible:
             losses[name] = None  # tight constraints exist for some spaces only
             continue

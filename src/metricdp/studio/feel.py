@@ -1,4 +1,6 @@
-"""What a promise feels like at one place: a cloud of reports and the circles that hold them, noise and the optimum.
+"""The room Feel: what a promise is like at one place.
+
+It shows a cloud of reports and the circles that hold them, of noise and of the optimum.
 
 The streets are the bundled ones. Noise keeps a wish such as "2x at 200 m" between all positions, in straight metres.
 The optimum keeps it between crossings, in metres along the streets; a position is put on the nearest crossing first. So
@@ -12,23 +14,70 @@ from __future__ import annotations
 
 import math
 import threading
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import distance_transform_edt
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from metricdp.arrays import Floats
+from metricdp.arrays import Booleans, Floats
 from metricdp.auditing.accuracy import radii_of
 from metricdp.design.laplace import laplace
 from metricdp.design.optimal import optimal
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism
-from metricdp.metrics import Haversine
+from metricdp.metrics import KM_PER_DEGREE, Haversine
 from metricdp.places import bundled_roads, bundled_streets
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
-from metricdp.studio.borders import Borders
+from metricdp.studio.asking import answer, in_sentences, number, question
 from metricdp.units import epsilon_for
+
+STEP = 0.01  # km between the points of the grid
+SHORTER = 0.999  # a plane over a few km is truer than that
+
+
+class Borders:
+    """For every two places a distance that no two positions fall below, one of which is nearest to each.
+
+    Positions lie up to `snap` from a place. They are covered by a grid: no position is farther than `cover` from a
+    point of it. So the place of a position is, seen from that point, at most 2 x `cover` farther than the nearest one,
+    and two positions are at most 2 x `cover` closer than their two points. Both follow from the triangle inequality
+    alone. The plane in which points are measured makes all lengths shorter than on the Earth.
+    """
+
+    def __init__(self, places: Floats, *, snap: float) -> None:
+        low, high = places.min(axis=0), places.max(axis=0)
+        margin = (snap + 2.0 * STEP) / KM_PER_DEGREE
+        south, north = low[0] - margin, high[0] + margin
+        wide, narrow = (math.cos(math.radians(at)) for at in sorted((abs(south), abs(north))))
+        west, east = low[1] - margin / narrow, high[1] + margin / narrow
+        rows = np.arange(south, north + STEP / KM_PER_DEGREE, STEP / KM_PER_DEGREE)
+        columns = np.arange(west, east + STEP / KM_PER_DEGREE / wide, STEP / KM_PER_DEGREE / wide)
+        cover = 1.001 * STEP / math.sqrt(2.0)
+        grid = np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1)
+        away = np.stack([Haversine()(grid.reshape(-1, 2), place).reshape(grid.shape[:2]) for place in places])
+        nearest = away.min(axis=0)
+        candidates = (away <= nearest + 2.0 * cover) & (nearest <= snap + cover)
+        sampling = SHORTER * STEP * np.array([1.0, narrow / wide])
+        points = [np.flatnonzero(one) for one in candidates]
+        starts = np.cumsum([0, *(len(one) for one in points[:-1])])
+        joined = np.concatenate(points)
+        self.apart = np.empty((len(places), len(places)))
+        for code, area in enumerate(candidates):
+            self.apart[code] = np.minimum.reduceat(
+                distance_transform_edt(~area, sampling=sampling).ravel()[joined], starts
+            )
+        self.apart = np.maximum(self.apart - 2.0 * cover, 0.0)
+
+    def within(self, km: float) -> Booleans:
+        """Return which two places two positions can be put on that are so far apart or less."""
+        return self.apart <= km
+
 
 CROSSINGS = 200
 GAP, SECONDS = 0.02, 30.0
@@ -161,3 +210,39 @@ def _answer(
         "mean": 1000.0 * mean,
         "factors": [{"metres": metres, "factor": one} for metres, one in zip(APART, factors, strict=True)],
     }
+
+
+MOST_CLOUD = 2_000
+
+
+class FeelRoom:
+    """Where the room is asked."""
+
+    def __init__(self) -> None:
+        self._feel = Feel()
+
+    def routes(self) -> list[Route]:
+        """Return what is asked where."""
+        return [
+            Route("/studio/streets", in_sentences(self.streets)),
+            Route("/studio/feel", in_sentences(self.cloud), methods=["POST"]),
+        ]
+
+    async def streets(self, request: Request) -> Response:
+        """Give the streets of the map."""
+        return answer(await run_in_threadpool(lambda: self._feel.streets))
+
+    async def cloud(self, request: Request) -> Response:
+        """Draw a cloud of reports at a place."""
+        asked = await question(request)
+        place = asked.get("place")
+        if not isinstance(place, list) or len(place) != 2:
+            raise InvalidInput("`place` must be a latitude and a longitude.")
+        ends = zip(place, (90.0, 180.0), strict=True)
+        where = np.array([number({"place": x}, "place", -most, most) for x, most in ends])
+        factor, km = number(asked, "factor", 1.01, 1000.0), number(asked, "metres", 1.0, 1e6) / 1000.0
+        count = int(number(asked, "count", 1, MOST_CLOUD))
+        draw = {"noise": self._feel.noise, "optimal": self._feel.optimum}.get(str(asked.get("kind")))
+        if draw is None:
+            raise InvalidInput("`kind` must be noise or optimal.")
+        return answer(await run_in_threadpool(partial(draw, where, factor, km, count)))

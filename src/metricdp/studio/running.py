@@ -30,10 +30,9 @@ from metricdp.studio.auditing import AuditRoom
 from metricdp.studio.budgeting import BudgetRoom
 from metricdp.studio.designing import DesignRoom
 from metricdp.studio.door import Door
-from metricdp.studio.feeling import FeelRoom
-from metricdp.studio.folder import SessionFolder, remove_orphans
-from metricdp.studio.pages import GRACE, Pages
+from metricdp.studio.feel import FeelRoom
 from metricdp.studio.protecting import ProtectRoom
+from metricdp.studio.sessions import GRACE, Pages, SessionFolder, remove_orphans
 from metricdp.units import epsilon_for
 
 POLICY = "40/km per day, 200/km ever"

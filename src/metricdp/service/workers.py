@@ -1,18 +1,69 @@
-"""Large JSON bodies as what they are described as.
+"""Work that may take long, in a process of its own that can be ended, so that none delays a release.
 
-Parsing tens of megabytes holds the interpreter for seconds, and with it every release. So bodies beyond `SMALL` bytes
-are handed as they came to a process of their own, which parses them and gives back plain values.
+Audits are judged there. Parsing tens of megabytes of JSON holds the interpreter for seconds, and with it every release:
+bodies beyond `SMALL` bytes are handed over as they came, and plain values come back.
 """
 
 from __future__ import annotations
 
+import asyncio
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from metricdp.service.building import audited
+from metricdp.service.limits import give_way
 from metricdp.service.models import AuditRequest, BatchRequest, DesignRequest, MatrixAudit, SamplesAudit
-from metricdp.service.refusals import Refused, malformed
+from metricdp.service.refusals import Refused, malformed, too_busy
+
+WAITING = 4
+
+
+class WorkerPool:
+    """One helper process, begun when it is first needed; where work takes too long the process is ended."""
+
+    def __init__(self) -> None:
+        self._pool: ProcessPoolExecutor | None = None
+        self._asked = 0
+        self._turn = asyncio.Lock()
+
+    async def run(self, work: Callable[..., Any], *arguments: Any, seconds: float) -> Any:
+        """Return what the work gives, or refuse: it takes too long, or others wait already."""
+        if self._asked >= WAITING:
+            raise too_busy("enough requests of this kind are at work or waiting; ask again in a moment.", retry=5.0)
+        self._asked += 1
+        try:
+            async with self._turn:
+                return await self._one(work, arguments, seconds)
+        finally:
+            self._asked -= 1
+
+    async def _one(self, work: Callable[..., Any], arguments: tuple[Any, ...], seconds: float) -> Any:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=give_way)
+        future = asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
+        try:
+            async with asyncio.timeout(seconds):
+                return await future
+        except BrokenProcessPool:
+            self.end()
+            raise Refused(422, "too_much", "this needs more memory than there is; send less.") from None
+        except (TimeoutError, asyncio.CancelledError):
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            for process in list((pool._processes or {}).values()):
+                process.kill()
+            pool.shutdown(wait=False, cancel_futures=True)
+
 
 SMALL = 256 * 1024  # bytes that are parsed where they arrive, in milliseconds
 DIMENSIONS = 64  # of points, secrets and reports

@@ -1,6 +1,6 @@
 """Who may come in, and with how much: everything is denied but what a rule allows.
 
-The gate stands around the whole application, so that nothing is routed, read or validated before it has looked at the
+`Auth` stands around the whole application, so that nothing is routed, read or validated before it has looked at the
 key. It also bounds bytes and time, turns requests away at once when there is enough to do, puts the headers on every
 answer, counts and logs; and it lets no error out but as an answer without values.
 """
@@ -125,8 +125,8 @@ class Places:
                 del self._taken[key]
 
 
-class Gate:
-    """The application with a gate around it."""
+class Auth:
+    """The application with all that is checked before it."""
 
     def __init__(self, app: Any, *, keys: Keyring, limits: Limits, counters: Counters) -> None:
         self.app, self._keys, self._limits, self._counters = app, keys, limits, counters
@@ -217,7 +217,7 @@ def _late() -> Refused:
 
 
 class _Visit:
-    """One request and its answer on their way through the gate."""
+    """One request and its answer on their way through `Auth`."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, largest: int) -> None:
         self.scope, self._receive, self._send, self._largest = scope, receive, send, largest

@@ -1,7 +1,9 @@
 """Where releases wait for the ledger: those that wait are committed together, with one wait for the disk.
 
 While one group is being committed in a thread, the next one gathers; so the busier the service is, the larger the
-groups. What waits is bounded: beyond, requests are turned away at once.
+groups. What waits is bounded: beyond, requests are turned away at once. Noise of a mechanism costs nearly as much for
+one secret as for a hundred, so a group is drawn for by one call. What is drawn for a release that turns out to be
+refused or repeated is thrown away; nobody has seen it.
 """
 
 from __future__ import annotations
@@ -11,16 +13,61 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
 
 from metricdp.errors import LedgerUnavailable
 from metricdp.ledger import Receipt, Release
 from metricdp.service import logs
 from metricdp.service.counters import Counters
-from metricdp.service.drawing import Drawing
 from metricdp.service.refusals import Refused, too_busy
+from metricdp.service.served import Served
+
+
+class Drawing:
+    """What one release draws, as the ledger calls it; it never shows itself."""
+
+    __slots__ = ("_place", "_pool", "_row", "_served")
+
+    def __init__(self, served: Served, row: tuple[Any, ...]) -> None:
+        self._served, self._row = served, row
+        self._pool, self._place = _Pool(served, [row]), 0
+
+    def __call__(self) -> bytes:
+        reports = self._pool.reports()
+        return self._served.encoded(reports, self._place, self._place + 1)
+
+    def __repr__(self) -> str:
+        return "Drawing()"
+
+    @staticmethod
+    def together(drawings: Iterable[Any]) -> None:
+        """Let those of one mechanism draw at once, when the first of them is asked."""
+        pools: dict[int, _Pool] = {}
+        for one in drawings:
+            if isinstance(one, Drawing):
+                pool = pools.setdefault(id(one._served), _Pool(one._served, []))
+                one._pool, one._place = pool, len(pool.rows)
+                pool.rows.append(one._row)
+
+
+class _Pool:
+    """Secrets that are drawn for at once, and their reports."""
+
+    __slots__ = ("_reports", "_served", "rows")
+
+    def __init__(self, served: Served, rows: list[tuple[Any, ...]]) -> None:
+        self._served, self.rows = served, rows
+        self._reports: Sequence[pa.Array] | None = None
+
+    def reports(self) -> Sequence[pa.Array]:
+        if self._reports is None:
+            self._reports = self._served.drawn(self._served.arrays(self.rows))
+        return self._reports
+
 
 MOST_TOGETHER = 64
 GATHER = 0.003  # seconds; nobody who is alone waits for others
@@ -35,14 +82,14 @@ class Books(Protocol):
     def release_many(self, releases: Sequence[Release]) -> list[Receipt | Exception]: ...
 
 
-class Till:
+class CommitQueue:
     """One thread that commits what waits."""
 
     def __init__(self, books: Books, *, waiting: int, counters: Counters) -> None:
         self._books, self._most, self._counters = books, waiting, counters
         self._waiting: deque[tuple[Release, asyncio.Future[Receipt]]] = deque()
         self._arrived = asyncio.Event()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="till")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="commits")
         self._task: asyncio.Task[None] | None = None
         self._closing = False
         self.failed = -math.inf  # when a commit last failed

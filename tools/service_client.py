@@ -1,10 +1,10 @@
-"""Write js/service/ from the service itself: its OpenAPI file and the client for JavaScript and TypeScript.
+"""Write from the service itself its OpenAPI file, the client for JavaScript and TypeScript, and records for Python.
 
-    python tools/service_client.py            write openapi.json, client.js and client.d.ts
+    python tools/service_client.py            write js/service/ and src/metricdp/service/answers.py
     python tools/service_client.py --check    write nothing, fail where something would change
 
-Every operation becomes a method and every schema an interface. The client has no dependencies: it needs `fetch`, which
-browsers, Node, Deno and Bun have.
+For JavaScript every operation becomes a method and every schema an interface. That client has no dependencies: it needs
+`fetch`, which browsers, Node, Deno and Bun have. For Python what comes back becomes frozen records.
 """
 
 from __future__ import annotations
@@ -13,13 +13,22 @@ import json
 import re
 import sys
 from pathlib import Path
+from textwrap import fill, indent
 from typing import Any
 
 from metricdp.service.app import described
 
-FOLDER = Path(__file__).resolve().parents[1] / "js" / "service"
+PROJECT = Path(__file__).resolve().parents[1]
+FOLDER = PROJECT / "js" / "service"
+ANSWERS = PROJECT / "src" / "metricdp" / "service" / "answers.py"
 WRITTEN = "written by tools/service_client.py from the OpenAPI file; change the service instead."
 RUNTIME = (FOLDER / "runtime.js").read_text(encoding="utf-8")
+RECORDS = {  # what the client for Python gives, by the names of the schemas; other parts of an answer are plain objects
+    "Accuracy": "Accuracy", "Amount": "Amount", "Guarantee": "Guarantee", "LimitLeft": "LimitLeft",
+    "BatchPerson": "BatchPerson", "BatchAnswer": "ReleasedBatch", "BudgetAnswer": "Budget", "JobAnswer": "Job",
+    "ReleaseAnswer": "Released",
+}  # fmt: skip
+PYTHON = {"string": "str", "number": "float", "integer": "int", "boolean": "bool", "null": "None"}
 TYPES = {"string": "string", "number": "number", "integer": "number", "boolean": "boolean", "null": "null"}
 
 
@@ -51,6 +60,40 @@ def interface(name: str, schema: dict[str, Any]) -> str:
         lines.append(comment(part.get("description", ""), "  "))
         lines.append(f"  {field}{'' if field in needed else '?'}: {typed(part)};")
     return "\n".join(line for line in [*lines, "}"] if line)
+
+
+def hinted(schema: dict[str, Any]) -> str:
+    """Return the Python type of a schema."""
+    if "$ref" in schema:
+        return RECORDS.get(schema["$ref"].rpartition("/")[2], "dict[str, Any]")
+    if "enum" in schema or "const" in schema:
+        return f"Literal[{', '.join(json.dumps(value) for value in schema.get('enum', [schema.get('const')]))}]"
+    if "anyOf" in schema:  # a part that may be missing stays a plain object
+        return " | ".join(dict.fromkeys("dict[str, Any]" if "$ref" in one else hinted(one) for one in schema["anyOf"]))
+    kind = schema.get("type")
+    if kind == "array":
+        return f"tuple[{hinted(schema['items'])}, ...]"
+    if kind == "object":
+        return f"dict[str, {hinted(schema.get('additionalProperties') or {})}]"
+    return PYTHON.get(str(kind), "Any")
+
+
+def records(schemas: dict[str, Any]) -> str:
+    """Return what the client for Python gives as a module of frozen records."""
+    parts = [f'"""Answers as records: {WRITTEN}"""', "", "from __future__ import annotations", ""]
+    parts += ["from dataclasses import dataclass", "from typing import Any, Literal"]
+    for name, record in RECORDS.items():
+        about = fill(f'"""{" ".join(schemas[name]["description"].split())}', 116, subsequent_indent="")
+        about = about + "\n" * ("\n" in about) + '"""'
+        fields = [f"{field}: {hinted(part)}" for field, part in schemas[name]["properties"].items()]
+        parts += [
+            "",
+            "",
+            "@dataclass(frozen=True)",
+            f"class {record}:",
+            indent("\n".join([about, "", *fields]), "    "),
+        ]
+    return "\n".join(parts) + "\n"
 
 
 def comment(text: str, indent: str) -> str:
@@ -102,8 +145,8 @@ def method_of(one: dict[str, Any]) -> tuple[str, str]:
     return code, f"{about}\n  {one['name']}({', '.join(types)}): {result};"
 
 
-def files() -> dict[str, str]:
-    """Return every file that is written, by name."""
+def files() -> dict[Path, str]:
+    """Return every file that is written, by its place."""
     description = described().openapi()
     methods = [method_of(one) for one in operations(description)]
     schemas = description["components"]["schemas"]
@@ -113,20 +156,20 @@ def files() -> dict[str, str]:
     types_head, _, types_tail = declared.partition("  // operations\n")
     listed = "\n\n".join(code for code, _ in methods)
     return {
-        "openapi.json": json.dumps(description, indent=1, ensure_ascii=False, sort_keys=True) + "\n",
-        "client.js": f"/** A client of the metricdp service: {WRITTEN} */\n\n{head}{listed}\n{tail}",
-        "client.d.ts": f"/** Types of the client: {WRITTEN} */\n\n{interfaces}\n\n{types_head}"
+        FOLDER / "openapi.json": json.dumps(description, indent=1, ensure_ascii=False, sort_keys=True) + "\n",
+        FOLDER / "client.js": f"/** A client of the metricdp service: {WRITTEN} */\n\n{head}{listed}\n{tail}",
+        FOLDER / "client.d.ts": f"/** Types of the client: {WRITTEN} */\n\n{interfaces}\n\n{types_head}"
         + "\n\n".join(declaration for _, declaration in methods)
         + f"\n{types_tail}",
+        ANSWERS: records(schemas),
     }
 
 
 def main() -> int:
     changed = []
-    for name, text in files().items():
-        path = FOLDER / name
+    for path, text in files().items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
-            changed.append(name)
+            changed.append(path.name)
             if "--check" not in sys.argv:
                 path.write_text(text, encoding="utf-8")
     if changed and "--check" in sys.argv:

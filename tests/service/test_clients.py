@@ -187,8 +187,8 @@ def test_the_files_of_the_client_are_what_the_service_describes():
     spec = spec_from_file_location("service_client", PROJECT / "tools" / "service_client.py")
     tool = module_from_spec(spec)
     spec.loader.exec_module(tool)
-    for name, text in tool.files().items():
-        assert (FOLDER / name).read_text(encoding="utf-8") == text, "run `python tools/service_client.py`"
+    for path, text in tool.files().items():
+        assert path.read_text(encoding="utf-8") == text, "run `python tools/service_client.py`"
 
 
 def test_programs_in_typescript_are_checked_by_the_types():

@@ -17,14 +17,15 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import is_dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from metricdp.errors import MetricdpError, import_extra
 from metricdp.files import replacing
+from metricdp.service.answers import Budget, Job, Released, ReleasedBatch
 
 if TYPE_CHECKING:
     import httpx
@@ -55,112 +56,6 @@ class ServiceError(MetricdpError):
         """What is left of the budget that did not suffice, in millionths."""
         found = self.details.get("micro_left")
         return found if isinstance(found, int) else None
-
-
-@dataclass(frozen=True)
-class Amount:
-    """What was charged or is left: millionths of epsilon per unit and of slack, and the epsilon in words."""
-
-    micro_epsilon: int
-    micro_slack: int
-    unit: str
-    words: str
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """What one report promises."""
-
-    epsilon: float
-    unit: str
-    slack: float
-    radius: float | None
-    metric: str
-    basis: str
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """The radius around a report that holds the truth with this chance."""
-
-    columns: tuple[str, ...]
-    radius: float
-    unit: str
-    level: float
-
-
-@dataclass(frozen=True)
-class Released:
-    """A report, what it promises, what it cost and what is left."""
-
-    report: dict[str, Value]
-    mechanism: str
-    repeated: bool
-    promise: Guarantee
-    accuracy: tuple[Accuracy, ...]
-    cost: Amount
-    left: Amount
-    accounts: tuple[dict[str, Any], ...] = ()  # account, cost and left of each
-
-
-@dataclass(frozen=True)
-class BatchPerson:
-    """What one person of a batch was charged."""
-
-    rows: int
-    released: int
-    cost: Amount
-    left: Amount
-    accounts: tuple[dict[str, Any], ...] = ()  # account, cost and left of each
-
-
-@dataclass(frozen=True)
-class ReleasedBatch:
-    """One report for every row, None where a budget refused, and what every person was charged."""
-
-    reports: tuple[dict[str, Value] | None, ...]
-    mechanism: str
-    repeated: bool
-    promise: Guarantee
-    accuracy: tuple[Accuracy, ...]
-    persons: tuple[BatchPerson, ...]
-
-
-@dataclass(frozen=True)
-class LimitLeft:
-    """What is left under one limit of the policy."""
-
-    limit: str
-    micro_left: int
-    refreshes: str | None
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What is left to a person, and how many releases of a mechanism that is."""
-
-    mechanism: str
-    left: Amount
-    cost: Amount
-    releases: int
-    limits: tuple[LimitLeft, ...]
-    accounts: tuple[dict[str, Any], ...] = ()  # account, cost and left of each
-
-
-@dataclass(frozen=True)
-class Job:
-    """How a design stands."""
-
-    job: str
-    state: Literal["waiting", "running", "done", "failed", "cancelled"]
-    message: str
-    lower: float | None
-    upper: float | None
-    gap: float | None
-    seconds: float
-    certificate: dict[str, Any] | None
-    promise: dict[str, Any] | None
 
 
 class Client:
@@ -387,36 +282,25 @@ def _unreadable(status: int) -> ServiceError:
     return ServiceError(sentence, status=status, error="unreadable")
 
 
-def _listed(value: Any) -> list[Any]:
-    if value is not None and not isinstance(value, list):
-        raise _unreadable(200)
-    return value or []
-
-
 def _given(**values: str | None) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-PARTS: dict[str, tuple[type[Any], bool]] = {  # fields that are records of ours, and whether there are many
-    "promise": (Guarantee, False),
-    "accuracy": (Accuracy, True),
-    "cost": (Amount, False),
-    "left": (Amount, False),
-    "persons": (BatchPerson, True),
-    "limits": (LimitLeft, True),
-}
-
-
-def _made(kind: type[T], values: Mapping[str, Any]) -> T:
+def _made(kind: type[T], values: Any) -> T:
     """Return a record of an answer; what a newer service adds is left away."""
-    found: dict[str, Any] = {}
     if not isinstance(values, Mapping):
         raise _unreadable(200)
-    for field in fields(cast(Any, kind)):
-        value = values.get(field.name)
-        part, many = PARTS.get(field.name, (None, False))
-        if kind is Job or part is None:
-            found[field.name] = tuple(value) if isinstance(value, list) else value
-        else:
-            found[field.name] = tuple(_made(part, one) for one in _listed(value)) if many else _made(part, value or {})
-    return kind(**found)
+    hints = get_type_hints(kind)
+    return kind(**{name: _part(hints[name], values.get(name)) for name in hints})
+
+
+def _part(hint: Any, value: Any) -> Any:
+    """Return a part of an answer: a record, several of them, or plain values."""
+    inner = get_args(hint)[0] if get_origin(hint) is tuple else hint
+    if not (isinstance(inner, type) and is_dataclass(inner)):
+        return tuple(value) if isinstance(value, list) else value
+    if inner is hint:
+        return _made(inner, value or {})
+    if value is not None and not isinstance(value, list):
+        raise _unreadable(200)
+    return tuple(_made(inner, one) for one in value or ())

@@ -10,7 +10,6 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from metricdp import shared
-from metricdp.arrays import as_positive
 from metricdp.errors import InvalidInput
 
 METRES = shared.METRES  # exact, so that nothing is lost in between
@@ -80,6 +79,13 @@ class Wish:
         while not self.kept(epsilon, slack):
             epsilon = math.nextafter(epsilon, 0.0)
         return as_positive(epsilon, "epsilon")
+
+
+def as_positive(value: float, name: str) -> float:
+    """Return a finite number above zero."""
+    from metricdp.arrays import as_positive  # numpy is imported where a number is checked: help needs units alone
+
+    return as_positive(value, name)
 
 
 def epsilon_for(level: float, radius: float, *, slack: float | Callable[[float], float] = 0.0) -> float:

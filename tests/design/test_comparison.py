@@ -306,3 +306,13 @@ def test_functions_of_ones_own_that_report_other_places_are_left_out() -> None:
     found = mdp.compare(SPACE, [1.0], builders=["exponential", finer, moved], measures=Measure())
     assert [one.builder for one in found.trials] == ["exponential"]
     assert all("other places" in found.missing[f"{name} at epsilon 1"] for name in ("finer", "moved"))
+
+
+def test_a_builder_is_called_by_its_name_in_one_way() -> None:
+    prior = np.arange(1.0, 13.0) / 78.0
+    for name, options in (("exponential", {}), ("remapped", {}), ("optimal", {"gap": 0.1}), ("constopt", {})):
+        made = named(name).build(SPACE, 1.0, prior=prior, **options)
+        assert made.guarantee.epsilon == 1.0, name
+        assert mdp.audit(made).kept
+    with pytest.raises(InvalidInput, match="needs lengths along axes"):
+        named("interpolated").build(mdp.FiniteSpace(np.array([[41.0, 12.0], [41.1, 12.1]]), mdp.Haversine()), 1.0)

@@ -115,6 +115,15 @@ def test_the_command_names_them(tmp_path: Path) -> None:
             metric_named(name)
 
 
+def test_a_name_of_a_stranger_opens_no_file(tmp_path) -> None:
+    (tmp_path / "s.csv").write_text("a,b\n2,0.5\n0.5,1\n")
+    for name in (f"mahalanobis={tmp_path / 's.csv'}", "bags=10"):
+        with pytest.raises(InvalidInput, match="unknown metric") as refused:
+            named(name)
+        assert "COVARIANCE" not in str(refused.value)
+    assert named("haversine:mi") == mdp.Haversine(unit="mi")
+
+
 def test_what_is_no_ellipse_is_said() -> None:
     for call, words in (
         (lambda: mdp.Mahalanobis.ellipse(0.0, 1.0, bearing=0.0), "`along` must be a positive"),

@@ -8,7 +8,7 @@ from scipy import sparse
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.problems import landmarks, losses
+from metricdp.problems import LossSpec, landmarks, losses
 
 
 def squared(a, b):
@@ -220,3 +220,27 @@ def test_pairs_laws_and_near_lists_that_do_not_fit_are_refused():
             problem.most_beyond(law)
     with pytest.raises(InvalidInput, match="`near` must be the near pairs of this problem"):
         problem.least_beyond(mdp.grid((2, 2)).near(1.0))
+
+
+def test_losses_have_names() -> None:
+    towns = mdp.FiniteSpace(np.array([[41.1, -8.6], [41.2, -8.6], [41.2, -8.5]]), mdp.Haversine())
+    hops = mdp.policy(towns, [[0, 1], [1, 2]])
+    assert LossSpec.named("distance", towns).is_distance
+    squared = LossSpec.named("squared", towns)
+    assert (squared.unit, squared.is_distance) == ("km²", False)
+    np.testing.assert_array_equal(squared.matrix(towns), towns.distances**2)
+    ground = LossSpec.named("ground", hops)
+    assert ground.unit == "km"
+    np.testing.assert_allclose(ground.matrix(hops), towns.distances)
+    kept = LossSpec.named("distance", hops, before=towns)  # the promise is in hops, the loss in kilometres
+    np.testing.assert_array_equal(kept.matrix(hops), towns.distances)
+
+
+def test_losses_of_many_places_are_functions_of_pairs() -> None:
+    line = mdp.FiniteSpace(np.arange(5_000.0)[:, None], mdp.Lp(2))
+    squared = LossSpec.named("squared", line).loss
+    assert squared(line.points[[0, 7]], line.points[[3, 7]]).tolist() == [9.0, 0.0]
+    streets = mdp.ShortestPath(np.column_stack([np.arange(4_999), np.arange(1, 5_000)]), np.ones(4_999), 5_000)
+    roads = mdp.FiniteSpace(np.arange(5_000), streets, coordinates=line.points * 2.0, ground=mdp.Lp(2))
+    ground = LossSpec.named("ground", roads).loss
+    assert ground(np.array([[0], [7]]), np.array([[3], [8]])).tolist() == [6.0, 2.0]

@@ -13,6 +13,7 @@ from metricdp.cli import terminal
 from metricdp.cli.options import Epsilon, metric_of
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.files import existing_file, is_server
+from metricdp.service.running import Door
 from metricdp.units import parse_distance, parse_epsilon
 
 if TYPE_CHECKING:
@@ -22,27 +23,6 @@ serving = App(name="serve", help="Serve releases, budgets, audits and designs ov
 keyring = App(name="keys", help="Make, list and revoke the keys of those who may ask the service.")
 serving.command(keyring)
 KeyFile = Annotated[str, Parameter(name="--keys")]
-
-
-@dataclass(frozen=True)
-class Door:
-    """Where the service is reached, and how.
-
-    Attributes:
-        host: The address it is bound to; other machines reach it only if this is told.
-        port: The port; 0 takes a free one.
-        certificate: A PEM file with the certificate chain, for TLS.
-        private_key: The PEM file of its key.
-        behind_proxy: A proxy in front speaks TLS: other addresses than this machine's are allowed without it.
-        processes: How many processes; more than one needs PostgreSQL.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 8484
-    certificate: str | None = None
-    private_key: str | None = None
-    behind_proxy: bool = False
-    processes: int = 1
 
 
 @dataclass(frozen=True)
@@ -146,9 +126,6 @@ def serve(
     from metricdp.service.app import Books, Settings
     from metricdp.service.limits import Limits
 
-    ways = running.Door(door.host, door.port, door.certificate, door.private_key, door.behind_proxy)
-    if not 1 <= door.processes <= 256:
-        raise InvalidInput(f"--processes must lie between 1 and 256, got {door.processes}.")
     if door.processes > 1 and not is_server(kept.ledger):
         raise InvalidInput(
             "a ledger in a file has one writer at a time, so more processes would only wait for each other: use "
@@ -157,15 +134,15 @@ def serve(
     offers = _offers(offered)
     books, keys = Books(kept.ledger, kept.policy, kept.ledger_key, kept.ledger_head), _key_file(kept.keys, kept.ledger)
     settings = Settings(books, keys, limits=Limits(**vars(bounds)), jobs=kept.jobs)
-    bound = ways.bound()
+    bound = door.bound()
     with bound:
         served = [offer.served() for offer in offers]
         settings.books.open().close()  # what is wrong with a file or the books is said here, as a sentence
-        terminal.say(f"metricdp serves at {ways.address(bound)}; Ctrl-C stops it when what was charged is answered.")
+        terminal.say(f"metricdp serves at {door.address(bound)}; Ctrl-C stops it when what was charged is answered.")
         for one in served:
             terminal.say(f"{one.name}: {one.promise['sentence']}")
         sys.stdout.flush()
-        return running.serve(running.Factory(settings, tuple(offers), door.processes, level=log), ways, bound)
+        return running.serve(running.Factory(settings, tuple(offers), door.processes, level=log), door, bound)
 
 
 def _offers(asked: Offered) -> list[Offer]:

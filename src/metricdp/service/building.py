@@ -79,28 +79,11 @@ def audited(request: dict[str, Any]) -> dict[str, Any]:
 
 def report_values(report: AuditReport) -> dict[str, Any]:
     """Return what an audit found as plain values."""
+    names = ("verdict", "claimed", "slack", "basis", "method", "confidence", "pairs", "draws", "reason", "power")
     witness = report.witness
-    return {
-        "verdict": report.verdict,
-        "epsilon": finite(report.epsilon),
-        "claimed": finite(report.claimed),
-        "slack": report.slack,
-        "basis": report.basis,
-        "method": report.method,
-        "confidence": report.confidence,
-        "pairs": report.pairs,
-        "draws": report.draws,
-        "reason": report.reason,
-        "power": report.power,
+    return _values(report, "epsilon", *names) | {
         "findings": [str(finding) for finding in report.findings],
-        "witness": None
-        if witness is None
-        else {
-            "secret": witness.secret,
-            "other": witness.other,
-            "report": witness.report,
-            "ratio": finite(witness.ratio),
-        },
+        "witness": None if witness is None else _values(witness, "secret", "other", "report", "ratio"),
     }
 
 
@@ -110,34 +93,23 @@ def _rows(values: list[list[float]], name: str) -> Any:
     return np.array(values, dtype=np.float64)
 
 
-def finite(value: float | None) -> float | None:
-    """Return a number that JSON has, or None."""
-    return None if value is None or not math.isfinite(value) else float(value)
+def _values(thing: object, *names: str) -> dict[str, Any]:
+    """Return what a thing has under some names; numbers that JSON does not have become None."""
+    return {name: finite(getattr(thing, name)) for name in names}
+
+
+def finite(value: Any) -> Any:
+    """Return a value that JSON has: None for a number that is not finite."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def promise_values(promise: Guarantee) -> dict[str, Any]:
     """Return a promise in numbers and in words."""
-    return {
-        "epsilon": promise.epsilon,
-        "unit": promise.unit,
-        "slack": promise.slack,
-        "radius": promise.radius,
-        "metric": type(promise.metric).__name__,
-        "basis": promise.basis,
-        "sentence": wording.short(promise),
-    }
+    found = {"metric": type(promise.metric).__name__, "sentence": wording.short(promise)}
+    return _values(promise, "epsilon", "unit", "slack", "radius", "basis") | found
 
 
 def certificate_values(certificate: Certificate) -> dict[str, Any]:
     """Return what was verified."""
-    return {
-        "loss": finite(certificate.loss),
-        "lower_bound": finite(certificate.lower_bound),
-        "gap": finite(certificate.gap),
-        "objective": certificate.objective,
-        "epsilon": finite(certificate.epsilon),
-        "pairs": certificate.pairs,
-        "method": certificate.method,
-        "note": certificate.note,
-        "unverified": list(certificate.stated),
-    }
+    names = ("loss", "lower_bound", "gap", "objective", "epsilon", "pairs", "method", "note")
+    return _values(certificate, *names) | {"unverified": list(certificate.stated)}

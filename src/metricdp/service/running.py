@@ -61,11 +61,12 @@ class Door:
     """Where the service is reached, and how.
 
     Attributes:
-        host: The address it is bound to.
+        host: The address it is bound to; other machines reach it only if this is told.
         port: The port; 0 takes a free one.
         certificate: A PEM file with the certificate chain, for TLS.
         private_key: The PEM file of its key.
-        behind_proxy: Something in front speaks TLS: other addresses than this machine's are allowed without it.
+        behind_proxy: A proxy in front speaks TLS: other addresses than this machine's are allowed without it.
+        processes: How many processes; more than one needs PostgreSQL.
     """
 
     host: str = "127.0.0.1"
@@ -73,6 +74,7 @@ class Door:
     certificate: str | None = None
     private_key: str | None = None
     behind_proxy: bool = False
+    processes: int = 1
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.private_key is None):
@@ -82,6 +84,8 @@ class Door:
                 existing_file(path, "PEM file")
         if not 0 <= self.port <= 65_535:
             raise InvalidInput(f"--port must lie between 0 and 65535, got {self.port}.")
+        if not 1 <= self.processes <= 256:
+            raise InvalidInput(f"--processes must lie between 1 and 256, got {self.processes}.")
         if not (_is_local(self.host) or self.certificate or self.behind_proxy):
             raise InvalidInput(
                 f"{self.host!r} can be reached by other machines, and without TLS everybody on the way could read "

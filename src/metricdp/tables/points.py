@@ -26,7 +26,7 @@ from metricdp.tables.formats import STANDARD, located, read_batches
 from metricdp.tables.jobs.plan import sources_of
 from metricdp.tables.matrices import all_numbers, is_number, read_matrix
 from metricdp.tables.options import AS_IT_IS, Reading
-from metricdp.tables.sources import open_table
+from metricdp.tables.sources import open_table, whole_table
 from metricdp.tables.task import LATITUDES, LONGITUDES, default_columns, there_are
 from metricdp.tables.values import is_text
 from metricdp.tables.vectors import WIDEST_PLACE
@@ -274,8 +274,8 @@ def read_numbers(path: str) -> Floats:
 
 def read_table(path: str, reading: Reading = AS_IT_IS) -> pa.Table:
     """Read a whole table, its columns as they are stored."""
-    with received(path) as place, open_table(located(place, reading.format), None, reading) as opened:
-        return pa.Table.from_batches(list(read_batches(opened)), schema=opened.schema)
+    with received(path) as place:
+        return whole_table(located(place, reading.format), None, reading)
 
 
 def numbers_of(array: pa.Array, name: str, path: str | os.PathLike[str]) -> Floats:

@@ -8,13 +8,11 @@ a command run code that was not asked for. The studies of `metricdp-papers` are 
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.util
 import os
 import sys
 from collections.abc import Iterable
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 
@@ -55,6 +53,8 @@ def load_inherited(names: Iterable[str] | None = None) -> None:
 
 
 def _module(name: str) -> ModuleType:
+    from importlib.metadata import entry_points  # what every command would load for the few that name a plugin
+
     offered = [entry for entry in entry_points(group=GROUP) if entry.name == name]
     target = offered[0].module if offered else name
     try:
@@ -69,6 +69,8 @@ def _module(name: str) -> ModuleType:
 
 
 def _file(path: Path) -> ModuleType:
+    import hashlib
+
     place = path.resolve()
     name = f"metricdp_plugin_{place.stem}_{hashlib.sha256(str(place).encode()).hexdigest()[:12]}"
     if name in sys.modules:

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from metricdp import wording
 from metricdp.cli import advice, terminal
 from metricdp.cli.advice import QUESTIONS, Advice, Answers, Question
 from metricdp.cli.options import Corners, Epsilon
@@ -170,7 +169,7 @@ def _places(said: Situation) -> Places | None:
 def _check(said: Situation, places: Places | None) -> None:
     """Refuse now what the command lines would be refused for."""
     from metricdp.cli.orders import loss_of, prior_of
-    from metricdp.design.levels import Level
+    from metricdp.design import Level
 
     unit = "km" if places is None else places.space.unit
     wish = "@" in str(said.epsilon)
@@ -263,13 +262,15 @@ def _budget(said: Situation) -> str:
     text = str(said.epsilon)
     if "@" not in text:
         return text
-    from metricdp.design.levels import Level
+    from metricdp.design import Level
 
     return f"{Level.parse(None, text, 'km').epsilon():.6g}/km"
 
 
 def _snap(places: Places | None) -> list[str]:
     """Return the option that puts values on the middle of their cell, at most half a diagonal away."""
+    from metricdp import wording
+
     if places is None or not places.cell:
         return []
     return ["--snap", wording.distance(places.cell, places.space.unit, "up").replace(" ", "").replace(",", "")]

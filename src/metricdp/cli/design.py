@@ -151,7 +151,7 @@ def builders() -> int:
 
     An example: `metricdp builders`
     """
-    from metricdp.design.builders import BUILDERS
+    from metricdp.design import BUILDERS
 
     rows = [
         {

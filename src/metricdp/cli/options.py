@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from metricdp.errors import InvalidInput
-from metricdp.wording import Objective
 
 if TYPE_CHECKING:
     import numpy as np
@@ -256,7 +255,7 @@ class BuilderOptions:
     speed: float | None = None
     gap: float | None = None
     seconds: float | None = None
-    objective: Objective | None = None
+    objective: Literal["expected", "worst"] | None = None
     solver: str | None = None
     window: str | None = None
     reports: Literal["finer"] | None = None

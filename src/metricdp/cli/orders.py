@@ -17,8 +17,8 @@ from metricdp.cli import guarantees
 from metricdp.cli.options import NOTHING_ASKED, BuilderOptions, distance_in, mechanism_in, metric_of, numbers
 from metricdp.cli.places import Places, Where
 from metricdp.cli.terminal import note
-from metricdp.design.builders import BUILDERS, Builder, builder_named
-from metricdp.design.levels import NO_EPSILON, ConcentratedLevel, Level
+from metricdp.design import BUILDERS, Builder, ConcentratedLevel, Level, builder_named
+from metricdp.design.levels import NO_EPSILON
 from metricdp.errors import InvalidInput, check_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.mechanisms.matrix import as_table

@@ -34,7 +34,7 @@ from metricdp.cli.options import (
 from metricdp.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from metricdp.design.levels import Level
+    from metricdp.design import Level
     from metricdp.mechanisms import Mechanism
     from metricdp.metrics import Metric
     from metricdp.tables import Summary
@@ -280,7 +280,7 @@ def _noise(
 ) -> tuple[Level, Mechanism]:
     """Return what was asked for and Laplace noise that keeps it, as wide as the secrets of a table."""
     import metricdp
-    from metricdp.design.levels import Level
+    from metricdp.design import Level
     from metricdp.tables.matrices import read_rows
     from metricdp.tables.points import check_places, check_width, width_of
 

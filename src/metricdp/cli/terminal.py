@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from metricdp import stages, wording
+from metricdp import stages
 from metricdp.rendering import json_text, printable
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def steps_bar(title: str, words: str = "") -> Iterator[Callable[[float, str], No
 
 def bounds_so_far(lower: float, upper: float, unit: str) -> str:
     """Return both bounds of a search and the gap between them in words; losses are distances."""
+    from metricdp import wording
+
     proven = f"none with these reports below {wording.distance(lower, unit, 'down')}"
     if not (math.isfinite(upper) and math.isfinite(lower) and upper > 0):
         return proven if math.isfinite(lower) else "no bounds yet"

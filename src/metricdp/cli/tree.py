@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from metricdp import wording
 from metricdp.cli import terminal, watching
 from metricdp.cli.options import (
     NOTHING_ASKED,
@@ -221,6 +220,8 @@ def _at_level(
 
 def in_words(loss: float, cost: LossSpec, rounding: Literal["nearest", "down"] = "nearest") -> str:
     """Return a loss in the unit of what it counts."""
+    from metricdp import wording
+
     return wording.distance(loss, cost.unit, rounding)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from metricdp import wording
 from metricdp.auditing import AuditReport
-from metricdp.design.builders import builder_named
+from metricdp.design import builder_named
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, Guarantee, Mechanism
 from metricdp.metrics import Haversine, ShortestPath, metric_named

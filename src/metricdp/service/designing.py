@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from metricdp.design.builders import builder_named
+from metricdp.design import builder_named
 from metricdp.errors import MetricdpError
 from metricdp.service.building import OFFERED, space_of
 from metricdp.service.jobs import ENDED, Job

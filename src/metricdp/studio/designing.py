@@ -15,7 +15,7 @@ from starlette.routing import Route
 from metricdp.artifacts import dumps, loads
 from metricdp.artifacts.signing import create_keys, read_public
 from metricdp.auditing import expected_loss
-from metricdp.design.builders import builder_named
+from metricdp.design import builder_named
 from metricdp.design.quantised import quantised
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.places import bundled_roads

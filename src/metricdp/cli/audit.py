@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from metricdp.auditing import AuditReport, ConcentratedReport
     from metricdp.metrics import Metric
     from metricdp.spaces import FiniteSpace
-    from metricdp.tables.points import Flat
 
 FEW_CALLS = 2000  # draws by default where each is a call over the network
 MOST_SECRETS = 200  # of a mechanism file, where no others were named
@@ -329,22 +328,12 @@ def _listed(path: str, promise: Promise, vectors: str | None, table: ReadingOpti
     return Listed(found.points, found.columns, listed_metric(found.points, apart, unit=unit))
 
 
-def _columns(source: str, names: str, option: str, how: ReadingOptions, *, planar: bool) -> tuple[Flat, Points]:
-    """Return the columns named by an option such as `--secret x,y`, as rows of numbers or as words."""
-    from metricdp.tables.points import read_columns
-
-    if not names.strip(", "):
-        raise InvalidInput(f"{option} names no column: write {option} x,y.")
-    columns = ReadingOptions(columns=names).names or []
-    return read_columns(source, columns, how.reading(), option=option, planar=planar)
-
-
 def _audit_recorded(
     source: str, columns: Recorded, promise: Promise, names: str | None, how: ReadingOptions
 ) -> tuple[AuditReport, str]:
     """Judge a promise by recorded samples; `names` lists the secrets that the rows of `--distances` are about."""
     import metricdp
-    from metricdp.tables.points import PointFile, is_geographic, metric_for
+    from metricdp.tables.points import is_geographic, read_columns
 
     if columns.secret is None or columns.report is None:
         missing, there = ("--report", "--secret") if columns.report is None else ("--secret", "--report")
@@ -355,9 +344,14 @@ def _audit_recorded(
     if promise.draws is not None:
         raise InvalidInput("--draws is for samplers that are asked: of recorded samples all rows are used.")
     planar = promise.metric is not None and not promise.metric.startswith("haversine")
-    found, points = _columns(source, columns.secret, "--secret", how, planar=planar)
-    _, reports = _columns(source, columns.report, "--report", how, planar=planar)
-    _warn_of_exchange(points, reports)
+    found = {}
+    for option, text in (("--secret", columns.secret), ("--report", columns.report)):
+        if not text.strip(", "):
+            raise InvalidInput(f"{option} names no column: write {option} x,y.")
+        held = ReadingOptions(columns=text).names or []
+        found[option] = read_columns(source, held, how.reading(), option=option, planar=planar)
+    secrets, reports = found["--secret"], found["--report"].points
+    _warn_of_exchange(secrets.points, reports)
     if promise.distances is not None:
         if names is None:
             raise InvalidInput(
@@ -365,17 +359,15 @@ def _audit_recorded(
             )
         metric: Metric = _listed(names, promise, None, how).metric
     else:
-        columns_held = ", ".join(found.columns)
-        if not found.geographic and is_geographic(found.columns[::-1]):
+        if not secrets.geographic and is_geographic(secrets.columns[::-1]):
             raise InvalidInput(
-                f"--secret {','.join(found.columns)} names the longitude first: latitude comes first, and in --report "
-                "as well."
+                f"--secret {','.join(secrets.columns)} names the longitude first: latitude comes first, and in "
+                "--report as well."
             )
-        of = PointFile(points, found.columns, found.geographic)
-        metric = metric_for(of, promise.metric, f"the columns {columns_held} hold degrees")
+        metric = secrets.metric(promise.metric)
     epsilon = promise.level(metric)
     judged = metricdp.audit_samples(
-        points, reports, metric=metric, epsilon=epsilon, confidence=promise.confidence, slack=promise.slack
+        secrets.points, reports, metric=metric, epsilon=epsilon, confidence=promise.confidence, slack=promise.slack
     )
     return judged, metric.unit
 

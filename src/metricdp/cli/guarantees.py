@@ -145,11 +145,6 @@ def _distances(mechanism: MatrixMechanism) -> Floats | None:
     return np.asarray((mechanism.matrix * apart).sum(axis=1) / mechanism.matrix.sum(axis=1))
 
 
-def ground_unit(mechanism: Mechanism) -> str:
-    """Return the unit in which table values are put on the nearest secret."""
-    return mechanism.inputs.ground.unit
-
-
 def in_short(mechanism: Mechanism, *, snap: float | None = None) -> str:
     """Return the promise as one sentence without Greek, for positions where they are put on places first."""
     promise, places = mechanism.guarantee, snapped_places(mechanism)

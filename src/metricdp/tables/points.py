@@ -56,10 +56,23 @@ class PointFile:
     rows: Integers | None = None
     notes: tuple[str, ...] = ()
 
+    def metric(self, name: str | None = None) -> Metric:
+        """Return the metric of a name, or the usual one: on the Earth, of words, or l2."""
+        if name is None:
+            name = "haversine" if self.geographic else "levenshtein" if self.points.dtype.kind == "U" else "l2"
+        chosen = metric_named(name, read=read_matrix)
+        if self.geographic and isinstance(chosen, Lp):
+            names = ", ".join(self.columns)
+            holds = f"{self.path!r} holds degrees ({names})" if self.path else f"the columns {names} hold degrees"
+            raise InvalidInput(
+                f"{holds}, which {name} would take for lengths: use --metric haversine, or rename the columns to x and "
+                "y if they are lengths."
+            )
+        return chosen
+
     def space(self, metric: str | None = None) -> FiniteSpace:
-        """Return the points as secrets under the metric of a name, or the usual one: on the Earth, of words, or l2."""
-        holds = f"{self.path!r} holds degrees ({', '.join(self.columns)})"
-        return FiniteSpace(self.points, metric_for(self, metric, holds), columns=self.columns)
+        """Return the points as secrets under the metric of a name, or the usual one."""
+        return FiniteSpace(self.points, self.metric(metric), columns=self.columns)
 
     def distinct(self) -> PointFile:
         """Return every point once, in the order in which the file names them; a single point is refused."""
@@ -208,19 +221,6 @@ def read_flat(
     return Flat(table, chosen, placed or is_geographic(chosen))
 
 
-def metric_for(of: PointFile, name: str | None, holds: str) -> Metric:
-    """Return the metric of a name, or the usual one of some points; `holds` says where the degrees of places stand."""
-    if name is None:
-        name = "haversine" if of.geographic else "levenshtein" if of.points.dtype.kind == "U" else "l2"
-    chosen = metric_named(name, read=read_matrix)
-    if of.geographic and isinstance(chosen, Lp):
-        raise InvalidInput(
-            f"{holds}, which {name} would take for lengths: use --metric haversine, or rename the columns to x and y "
-            "if they are lengths."
-        )
-    return chosen
-
-
 def _usual(names: Sequence[str]) -> Sequence[str]:
     """Return the columns of points where none were named: latitude and longitude, else all there are."""
     pair = [[name for name in names if name.strip().lower() in known] for known in (LATITUDES, LONGITUDES)]
@@ -233,9 +233,7 @@ def is_geographic(names: Sequence[str]) -> bool:
     return len(words) == 2 and bool(words[0] & set(LATITUDES)) and bool(words[1] & set(LONGITUDES))
 
 
-def read_columns(
-    path: str, columns: Sequence[str], reading: Reading, *, option: str, planar: bool
-) -> tuple[Flat, Points]:
+def read_columns(path: str, columns: Sequence[str], reading: Reading, *, option: str, planar: bool) -> PointFile:
     """Return columns of a table, such as those of recorded secrets, as rows of numbers or of words."""
     found = read_flat(path, columns, reading, planar=planar)
     table, wanted = found.table, found.columns
@@ -246,16 +244,15 @@ def read_columns(
                 f"{did_you_mean(name, table.schema.names)}"
             )
     arrays = [table.column(name).combine_chunks() for name in wanted]
-    if all(all_numbers(array) for array in arrays):
-        return found, np.column_stack(
-            [numbers_of(array, name, path) for array, name in zip(arrays, wanted, strict=True)]
-        )
-    if len(wanted) > 1 and any(all_numbers(array) for array in arrays):
-        numbers_of(next(a for a in arrays if not all_numbers(a)), wanted[0], path)  # says which row holds none
+    numeric = [all_numbers(array) for array in arrays]
+    if all(numeric) or (len(wanted) > 1 and any(numeric)):  # where only some are, it says which row holds none
+        rows = [numbers_of(array, name, path) for array, name in zip(arrays, wanted, strict=True)]
+        return PointFile(np.column_stack(rows), wanted, found.geographic)
     empty = sum(array.null_count for array in arrays)
     if empty:
         raise InvalidInput(f"{path!r}: {empty} cells of {', '.join(wanted)} ({option}) are empty. Name or drop them.")
-    return found, np.column_stack([np.array(array.cast(pa.string()).to_pylist(), dtype=np.str_) for array in arrays])
+    words = [np.array(array.cast(pa.string()).to_pylist(), dtype=np.str_) for array in arrays]
+    return PointFile(np.column_stack(words), wanted, found.geographic)
 
 
 def did_you_mean(name: str, names: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ const PYTHON = join(HERE, "..", "src", "metricdp");
 const IMPORT = /^import \{([^}]*)\} from "\.\/([\w-]+)\.js";\n/gm;
 const DECLARED = /^(?:export )?(?:async )?(?:function|class|const|let) (\w+)/gm;
 const SAID = [
-  "digits", "largest_factor", "beyond_largest", "lengths", "along", "along_steps", "plural", "counted", "things", "shares", "scale", "outside", "per", "promise", "short", "meaning", "concentrated",
+  "digits", "largest_factor", "beyond_largest", "lengths", "plural", "counted", "things", "shares", "scale", "outside", "per", "promise", "short", "meaning", "concentrated",
 ];
 const check = process.argv.includes("--check");
 

@@ -72,7 +72,7 @@ def _made() -> tuple[list[tuple[str, bytes]], dict[str, str]]:
 
     if unknown := {declaration.name for declaration in MECHANISMS} - {kind_of(data) for _, data in files if data}:
         raise LookupError(f"no file of the kinds {', '.join(sorted(unknown))} is forged")
-    from metricdp.metrics.declared import METRICS
+    from metricdp.metrics import METRICS
 
     if unknown := {declaration.name for declaration in METRICS} - set().union(*(_names(data) for _, data in files)):
         raise LookupError(f"no file with the metrics {', '.join(sorted(unknown))} is forged")

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 bb02ef6d586c2ca4ff454439ddb2f1f8f649014efc322e7f18893705f440495e.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 8bde24063034fd7bf9ca0eac8098415697cb7e6d99441ba322c711cdea56cc68.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */

@@ -160,13 +160,73 @@ class Declaration:
         """Return the fields of a thing."""
         return {name: getattr(thing, name) for name in self.fields} if self.read is None else self.read(thing)
 
+    def plain(self) -> dict[str, Any]:
+        """Return what is declared as plain values."""
+        return {
+            "about": self.about,
+            "fields": {name: plain_field(kind) for name, kind in self.fields.items()},
+            "words": list(self.words),
+            "since": self.since,
+            **({} if self.promise == "pure" else {"promise": self.promise}),
+        }
+
     def made(self, **values: Any) -> Any:
         """Return a thing from its fields."""
         return self.thing(**values) if self.make is None else self.make(**values)
 
 
+Facet = Any  # of a thing: a function that is called with it, or words
+
+
 class Registry(Catalogue[Declaration]):
-    """All declarations of one sort of thing, by name and by class."""
+    """All declarations of one sort of thing, by name and by class, and what each can be asked for.
+
+    A facet is what somebody asks of a thing: it stands in its declaration, or is registered by the package that asks,
+    where that lies above. What a thing has not is refused with a sentence.
+    """
+
+    def __init__(self, sort: str, refusals: Mapping[str, str] | None = None) -> None:
+        self._registered: dict[type, dict[str, Facet]] = {}
+        self.refusals = {} if refusals is None else refusals
+        super().__init__(sort)
+
+    def register(self, type: type, /, **facets: Facet) -> None:
+        """Add facets to what is declared, from a package above; one that it has already is not replaced."""
+        entry = next((one for one in self if one.thing is type), None)
+        if entry is None:
+            raise InvalidInput(f"{type.__name__} is no declared kind of {self.sort}: declare it first.")
+        known = self._registered.setdefault(type, {})
+        taken = [name for name in facets if name in known or getattr(entry, name, None) is not None]
+        if taken:
+            raise InvalidInput(f"the {self.sort} {entry.name!r} has its {taken[0]} already.")
+        known.update(facets)
+
+    def kind(self, thing: object) -> Declaration | None:
+        """Return the declaration of a thing's class, or of the nearest class that it extends."""
+        known = {entry.thing: entry for entry in self._entries.values()}
+        return next((known[one] for one in type(thing).__mro__ if one in known), None)
+
+    def find_facet(self, name: str, thing: object) -> Facet:
+        """Return a facet of a thing, None where it has none."""
+        found = self.kind(thing)
+        own = getattr(found, name, None)
+        return own if found is None or own is not None else self._registered.get(found.thing, {}).get(name)
+
+    def has(self, name: str, thing: object) -> bool:
+        """Tell whether a thing has a facet."""
+        return self.find_facet(name, thing) is not None
+
+    def facet(self, name: str, thing: object) -> Facet:
+        """Return a facet of a thing, or say that it has none."""
+        found = self.find_facet(name, thing)
+        if found is None:
+            raise self.refusal(name, thing)
+        return found
+
+    def refusal(self, name: str, thing: object) -> InvalidInput:
+        """Return the error that says what a thing has not."""
+        usual = f"the {self.sort} {{kind}} has no `{name}`, which its declaration would say: see docs/extend.md."
+        return InvalidInput(self.refusals.get(name, usual).format(kind=type(thing).__name__))
 
     def declare(self, entry: Declaration) -> Declaration:
         """Add a declaration; a name, a word or a class that is taken is refused."""
@@ -186,22 +246,18 @@ class Registry(Catalogue[Declaration]):
         """Return the declaration of a thing's class, or None."""
         return next((entry for entry in self if entry.thing is type(thing)), None)
 
+    def names_with(self, facet: str) -> tuple[str, ...]:
+        """Return the names of what has a facet."""
+        found = (one for one in self if self._registered.get(one.thing, {}).get(facet, getattr(one, facet, None)))
+        return tuple(one.name for one in found)
+
     def words(self) -> dict[str, Callable[[], Any]]:
         """Return every word of the command line with what it makes."""
         return {word: make for entry in self for word, make in entry.words.items()}
 
     def table(self) -> dict[str, Any]:
         """Return everything that is declared as plain values, for pages and for other languages."""
-        return {
-            entry.name: {
-                "about": entry.about,
-                "fields": {name: plain_field(kind) for name, kind in entry.fields.items()},
-                "words": list(entry.words),
-                "since": entry.since,
-                **({} if entry.promise == "pure" else {"promise": entry.promise}),
-            }
-            for entry in self
-        }
+        return {entry.name: entry.plain() for entry in self}
 
 
 def plain_field(kind: Field) -> dict[str, Any]:

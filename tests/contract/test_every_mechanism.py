@@ -177,6 +177,9 @@ STAIRCASE = Path(__file__).parents[2] / "examples" / "extend" / "staircase.py"
 ASKED = sorted({one.name for one in fields(Kind)} - {one.name for one in fields(Declaration)})
 
 
+NOT_ITS = (  # facets of finite mechanisms, and of those with secrets or reports of their own kind
+    "audit_concentrated", "distances", "laws", "operator", "pairs", "reports", "rows", "stored", "worst",
+)  # fmt: skip
 REFUSING = {("accuracy", ProductMechanism), ("distribution", ProductMechanism)}  # by part: the facet itself says so
 
 
@@ -185,54 +188,70 @@ def built(kind: str) -> Any:
     return KINDS[kind][0]()
 
 
+def of_facet(name: str, mechanism: Any, *more: Any) -> Any:
+    return MECHANISMS.facet(name, mechanism)(mechanism, *more)
+
+
+ANSWER: dict[str, Any] = {  # how the package asks, where it is not by the mechanism alone
+    "audit": lambda one: of_facet("audit", one, Claim(2.0)),
+    "audit_concentrated": lambda one: of_facet("audit_concentrated", one, None),
+    "accuracy": lambda one: radii_of(one, (0.5, 0.9)),
+    "distribution": distribution_of,
+    "rescale": rescaled,
+    "loss": lambda one: MECHANISMS.facet("loss", one) and figures_of(one, lambda effort, what: None),
+    "rows": lambda one: of_facet("rows", one, np.arange(2)),
+    "laws": lambda one: of_facet("laws", one, np.zeros((2, one.inputs.dimension))),
+    "pairs": lambda one: of_facet("pairs", one, np.full((5, 1), 0.1), np.random.default_rng(0)),
+    "stored": lambda one: MECHANISMS.facet("stored", one),
+}
+
+
+def are_rates(mechanism: Any, found: Any) -> bool:
+    promise = found(3.0).guarantee
+    return 3.0 in (getattr(promise, "epsilon", None), getattr(promise, "rho", None))
+
+
+def are_heights(mechanism: Any, found: Any) -> bool:
+    place, points = np.zeros((1, mechanism.inputs.dimension)), np.full((3, mechanism.inputs.dimension), 0.01)
+    return isinstance(found, Heights) and found.rate > 0 and found.density(place, points).shape == (1, 3)
+
+
+def are_laws(mechanism: Any, found: Any) -> bool:
+    return np.allclose(found.sum(axis=1), 1.0) and found.shape == (2, len(mechanism.outputs))
+
+
+def is_operator(mechanism: Any, found: Any) -> bool:
+    secrets = len(mechanism.inputs)
+    return bool(np.isclose(found.forward(np.full(secrets, 1.0 / secrets)).sum(), 1.0))
+
+
+RIGHT: dict[str, Any] = {  # whether an answer is of its kind and makes sense
+    "audit": lambda one, found: isinstance(found, AuditReport),
+    "audit_concentrated": lambda one, found: isinstance(found, ConcentratedReport),
+    "accuracy": lambda one, found: 0.0 <= found[0].value <= found[1].value and found[0].unit == found[1].metric.unit,
+    "distribution": lambda one, found: bool(found.density["formula"]),
+    "rescale": are_rates,
+    "loss": lambda one, found: found is None or (isinstance(found, Figures) and found.lower_bound <= found.loss),
+    "bins": are_heights,
+    "rows": are_laws,
+    "laws": are_laws,
+    "distances": lambda one, found: found.shape == (len(one.inputs),) and np.all(found > 0),
+    "worst": lambda one, found: 0 < found <= one.guarantee.epsilon * (1 + 1e-9),
+    "operator": is_operator,
+    "stored": lambda one, found: " " in found,
+    "reports": lambda one, found: len(found) == one.outputs.width,
+    "pairs": lambda one, found: found[0].shape == found[1].shape == (5, one.inputs.dimension),
+}
+
+
 def answer(name: str, mechanism: Any) -> Any:
     """Ask as the package asks."""
-    codes = np.arange(2)
-    if name == "audit":
-        return MECHANISMS.facet(name, mechanism)(mechanism, Claim(2.0))
-    if name == "audit_concentrated":
-        return MECHANISMS.facet(name, mechanism)(mechanism, None)
-    if name == "accuracy":
-        return radii_of(mechanism, (0.5, 0.9))
-    if name == "distribution":
-        return distribution_of(mechanism)
-    if name == "rescale":
-        return rescaled(mechanism)
-    if name == "loss":
-        MECHANISMS.facet(name, mechanism)
-        return figures_of(mechanism, lambda effort, what: None)
-    if name == "rows":
-        return MECHANISMS.facet(name, mechanism)(mechanism, codes)
-    if name == "pairs":
-        return MECHANISMS.facet(name, mechanism)(mechanism, np.full((5, 1), 0.1), np.random.default_rng(0))
-    return MECHANISMS.facet(name, mechanism)(mechanism)
+    return ANSWER.get(name, lambda one: of_facet(name, one))(mechanism)
 
 
 def right(name: str, mechanism: Any, found: Any) -> bool:
     """Tell whether an answer is of its kind and makes sense."""
-    if name == "audit":
-        return isinstance(found, AuditReport)
-    if name == "audit_concentrated":
-        return isinstance(found, ConcentratedReport)
-    if name == "accuracy":
-        near, far = found
-        return 0.0 <= near.value <= far.value and near.unit == far.metric.unit
-    if name == "distribution":
-        return bool(found.density["formula"])
-    if name == "rescale":
-        promise = found(3.0).guarantee
-        return 3.0 in (getattr(promise, "epsilon", None), getattr(promise, "rho", None))
-    if name == "loss":
-        return found is None or (isinstance(found, Figures) and found.lower_bound <= found.loss)
-    if name == "bins":
-        place, points = np.zeros((1, mechanism.inputs.dimension)), np.full((3, mechanism.inputs.dimension), 0.01)
-        return isinstance(found, Heights) and found.rate > 0 and found.density(place, points).shape == (1, 3)
-    if name == "rows":
-        return np.allclose(found.sum(axis=1), 1.0) and found.shape == (2, len(mechanism.outputs))
-    if name == "reports":
-        return len(found) == mechanism.outputs.width
-    left, other = found
-    return left.shape == other.shape == (5, mechanism.inputs.dimension)
+    return bool(RIGHT[name](mechanism, found))
 
 
 def asked(name: str, mechanism: Any) -> None:
@@ -253,7 +272,7 @@ def test_every_kind_answers_for_every_facet_or_refuses_with_a_sentence(kind: str
 def test_the_plugin_of_one_file_has_every_facet_too() -> None:
     mechanism = plugins.load(str(STAIRCASE)).staircase(mdp.Lp(1), 0.7)
     for name in ASKED:
-        assert MECHANISMS.has(name, mechanism) or name in ("audit_concentrated", "rows", "reports", "pairs")
+        assert MECHANISMS.has(name, mechanism) or name in NOT_ITS
         asked(name, mechanism)
 
 
@@ -262,7 +281,7 @@ def test_what_nobody_declared_is_refused_for_every_facet() -> None:
         assert not MECHANISMS.has(name, object())
         with pytest.raises(InvalidInput, match=r"\.$"):
             MECHANISMS.facet(name, object())
-    assert set(ASKED) == set(REFUSALS) - {"effort"}
+    assert set(ASKED) == set(RIGHT) == set(REFUSALS) - {"effort"}
 
 
 def test_effort_is_declared_for_what_is_not_a_formula() -> None:

@@ -94,7 +94,7 @@ def reference(mechanism: Any, secret: int, word: int, half: int = 1) -> int:
 def test_doubles_agree_with_interval_arithmetic_on_the_same_words(monkeypatch: Any, compiled: bool, kind: str) -> None:
     if compiled:
         pytest.importorskip("numba")
-    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.chords"):
+    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.measured"):
         monkeypatch.setattr(f"{module}.worth_compiling", lambda size: compiled)
     rng = np.random.default_rng(7)
     space = mdp.FiniteSpace(rng.normal(size=(30, 4)), mdp.Lp(2))
@@ -123,7 +123,7 @@ def planted(mechanism: Any, secret: int, border: int) -> int:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_words_at_a_border_are_left_to_interval_arithmetic(made: Any, monkeypatch: Any, compiled: bool) -> None:
-    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.chords"):
+    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.measured"):
         monkeypatch.setattr(f"{module}.worth_compiling", lambda size: compiled)
     law: KernelLaw = made.law
     for secret, border in ((3, 0), (3, 20), (39, 1)):

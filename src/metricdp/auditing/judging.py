@@ -57,7 +57,7 @@ from metricdp.mechanisms import (
     pure,
 )
 from metricdp.mechanisms.product import product_metric
-from metricdp.metrics import Metric, Weighted, pairwise
+from metricdp.metrics import Metric, pairwise, sum_of
 from metricdp.metrics.discrete import check_distances
 
 EDITION = 1  # raised whenever what a verdict says or rests on changes, so that none of before is remembered
@@ -165,14 +165,10 @@ def _judge_product(product: ProductMechanism, claim: Claim) -> AuditReport:
 
 
 def _not_the_sum(product: ProductMechanism, claim: Claim, slack: float) -> str:
-    honest, stated = product_metric(product.parts), product.guarantee.metric
-    same = (
-        isinstance(stated, Weighted)
-        and len(stated.parts) == len(honest.parts)
-        and all(
-            (one is two or one == two) and tuple(columns) == tuple(others) and weight == rate
-            for (one, columns, weight), (two, others, rate) in zip(stated.parts, honest.parts, strict=True)
-        )
+    honest, stated = product_metric(product.parts).parts, sum_of(product.guarantee.metric)
+    same = len(stated) == len(honest) and all(
+        (one is two or one == two) and tuple(columns) == tuple(others) and weight == rate
+        for (one, columns, weight), (two, others, rate) in zip(stated, honest, strict=True)
     )
     if not same or claim.radius is not None or claim.slack < slack:
         return "The promise is not the sum of the promises of its parts."

@@ -32,8 +32,9 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
+from metricdp.mechanisms.nearest import is_embedding
 from metricdp.mechanisms.projected import norm_above
-from metricdp.metrics import Angular, Haversine, Hyperbolic, Lp, Mahalanobis
+from metricdp.metrics import earth_of, norm_of
 
 CHECKED_PAIRS = 200
 NUMERIC = 1e-6  # relative: densities are integrals over cells, by quadrature
@@ -42,15 +43,15 @@ CLEARLY = 0.99  # below this share of what is needed a promise is broken, whatev
 
 def judge_noise(mechanism: VectorLaplace, claim: Claim) -> AuditReport:
     """Compare rate and slack with what the theorem asks for, and the densities with both at some pairs."""
-    if not isinstance(mechanism.inputs.metric, Lp | Mahalanobis):
+    if norm_of(mechanism.inputs.metric) is None:
         return _foreign(mechanism, claim)
     return _around(mechanism, claim, math.inf)
 
 
 def judge_spherical(mechanism: SphericalLaplace, claim: Claim) -> AuditReport:
     """The same on the Earth, where distances end and the poles must lie on the lattice."""
-    metric, pitch = mechanism.inputs.metric, mechanism.lattice.pitch
-    if not isinstance(metric, Haversine):
+    metric, pitch = earth_of(mechanism.inputs.metric), mechanism.lattice.pitch
+    if metric is None:
         return _foreign(mechanism, claim)
     if abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
         return _unfounded(claim, f"The poles do not lie on a lattice of pitch {pitch:g}.")
@@ -69,7 +70,7 @@ def judge_direction(mechanism: DirectionNoise, claim: Claim) -> AuditReport:
     rate, metric = mechanism.epsilon, mechanism.inputs.metric
     widest = float(metric(np.eye(1, mechanism.inputs.dimension), -np.eye(1, mechanism.inputs.dimension))[0])
     broken = (rate - claim.epsilon) * widest * CLEARLY > claim.slack if rate > claim.epsilon else False
-    density = f"exp(-{rate:.6g} angle)" if isinstance(metric, Angular) else f"exp({rate:.6g} <x, y>)"
+    density = f"exp(-{rate:.6g} angle)" if mechanism.angular else f"exp({rate:.6g} <x, y>)"
     law = (
         f"density proportional to {density} on the unit sphere with one normaliser, around the direction of the secret"
     )
@@ -140,8 +141,7 @@ def judge_projected(mechanism: ProjectedLaplace, claim: Claim) -> AuditReport:
 
 def judge_nearest(mechanism: NearestMechanism, claim: Claim) -> AuditReport:
     """The promise is that of the noise: the search for the nearest vector is post-processing, and may hide more."""
-    metric = mechanism.inputs.metric
-    if not isinstance(metric, Lp | Mahalanobis | Hyperbolic):
+    if not is_embedding(mechanism.inputs.metric):
         return _foreign(mechanism, claim)
     return AuditReport(
         claimed=claim.epsilon,

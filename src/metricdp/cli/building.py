@@ -15,6 +15,7 @@ from metricdp.cli.stakes import BY_DISTANCE, Cost, hidden_in_sets, loss_from, nu
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput, check_extra
 from metricdp.mechanisms import Mechanism
+from metricdp.metrics import METRICS
 from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
@@ -329,8 +330,8 @@ def check_extras(order: Order) -> None:
     if order.builder.name == "decomposed":
         balanced = options.partition in (None, "balanced")
         check_extra(*(("pymetis", "decompose") if balanced else ("sklearn", "decompose")))
-    if type(order.places.space.metric).__name__ == "Levenshtein":
-        check_extra("rapidfuzz", "text")
+    if needed := METRICS.find_facet("extra", order.places.space.metric):
+        check_extra(*needed)
 
 
 def on_windows(builder: Builder, space: FiniteSpace) -> bool:

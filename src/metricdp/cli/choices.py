@@ -22,7 +22,7 @@ from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, Mechanism, pure
 from metricdp.mechanisms.concentrated import rho_for
-from metricdp.metrics import METRICS, Metric
+from metricdp.metrics import METRICS, Metric, earth_of, exponent_of
 from metricdp.spaces import FiniteSpace
 from metricdp.units import Wish, how_to_write, parse_distance, parse_epsilon, parse_rho, parse_wish
 
@@ -268,7 +268,7 @@ MOST_CELLS = 1_000_000
 def cells(corners: str, size: str, metric: str | None) -> FiniteSpace:
     """Return the middles of the square cells that cover a map: `south,west,north,east` on the Earth, else x,y,x,y."""
     chosen = metric_named(metric or "haversine")
-    earth = isinstance(chosen, metricdp.Haversine)
+    earth = earth_of(chosen)
     names = ("lat", "lon") if earth else ("x", "y")
     try:
         low, high = np.array([float(part) for part in corners.split(",")]).reshape(2, 2)
@@ -287,10 +287,10 @@ def cells(corners: str, size: str, metric: str | None) -> FiniteSpace:
     if not side > 0:
         raise InvalidInput(f"--cell must be a distance above 0, got {size!r}.")
     lengths = high - low
-    if isinstance(chosen, metricdp.Haversine):
+    if earth is not None:
         chosen.check(np.stack([low, high]))
         widest = np.cos(np.radians(min(abs(low[0]), abs(high[0])) if low[0] * high[0] > 0 else 0.0))
-        lengths = lengths * chosen.degree * np.array([1.0, widest])
+        lengths = lengths * earth.degree * np.array([1.0, widest])
     count = np.maximum(np.ceil(lengths / side - 1e-9), 1.0)
     if not 2 <= count.prod() <= MOST_CELLS:
         raise InvalidInput(
@@ -299,8 +299,8 @@ def cells(corners: str, size: str, metric: str | None) -> FiniteSpace:
         )
     middle, shape = (low + high) / 2, (int(count[0]), int(count[1]))
     steps = np.full(2, side)
-    if isinstance(chosen, metricdp.Haversine):
-        steps = steps / (chosen.degree * np.array([1.0, np.cos(np.radians(middle[0]))]))
+    if earth is not None:
+        steps = steps / (earth.degree * np.array([1.0, np.cos(np.radians(middle[0]))]))
     corner = middle - steps * (count - 1) / 2
     made = metricdp.grid(shape, spacing=side, origin=corner, metric=chosen)
     return FiniteSpace(made.points, chosen, columns=names)
@@ -314,16 +314,17 @@ def cell_radius(where: Where | None, space: FiniteSpace) -> float:
         return space.cell_radius
     side, middles = distance_in(where.cell, space.ground.unit, "cell"), np.asarray(space.coordinates, dtype=np.float64)
     steps = np.full(2, side)
-    if isinstance(space.ground, metricdp.Haversine):
+    earth = earth_of(space.ground)
+    if earth is not None:
         middle = (middles[:, 0].min() + middles[:, 0].max()) / 2
-        steps = steps / (space.ground.degree * np.array([1.0, np.cos(np.radians(middle))]))
+        steps = steps / (earth.degree * np.array([1.0, np.cos(np.radians(middle))]))
     single = np.ptp(middles, axis=0) == 0  # one row or one column: another one beside it shows how wide cells are
     found = None
     if single.any():
         found = FiniteSpace(np.concatenate([middles, middles + steps * single]), space.ground).cell_radius
     if found is not None:
         return found
-    scale = space.ground.degree if isinstance(space.ground, metricdp.Haversine) else 1.0
+    scale = 1.0 if earth is None else earth.degree
     return float(scale * steps.sum() / 2.0)  # along one axis, then along the other
 
 
@@ -357,7 +358,7 @@ def _measured(
     if metric is None:
         metric = "haversine" if found.geographic else "levenshtein" if text else "l2"
     chosen = metric_named(metric)
-    if found.geographic and isinstance(chosen, metricdp.Lp):
+    if found.geographic and exponent_of(chosen) is not None:
         raise InvalidInput(
             f"{points!r} holds degrees ({', '.join(found.columns)}), which {metric} would take for lengths: use "
             "--metric haversine, or rename the columns to x and y if they are lengths."

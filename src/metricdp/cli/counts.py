@@ -12,7 +12,7 @@ from metricdp import wording
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Haversine
+from metricdp.metrics import points_are
 from metricdp.spaces import FiniteSpace
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def coordinates_in(table: pa.Table, space: FiniteSpace) -> tuple[str, ...]:
     from metricdp.tables.task import LATITUDES, LONGITUDES
 
     names = table.schema.names
-    if isinstance(space.ground, Haversine):
+    if points_are(space.ground, "degrees"):
         found = [[name for name in names if name.lower() in known] for known in (LATITUDES, LONGITUDES)]
         return tuple(one[0] for one in found) if all(len(one) == 1 for one in found) else ()
     wanted = space.columns
@@ -144,7 +144,7 @@ def _spacing(space: FiniteSpace) -> float:
     from scipy.spatial import KDTree
 
     points = np.asarray(space.coordinates, dtype=float)
-    if isinstance(space.ground, Haversine):  # chords of the sphere are ordered like its arcs
+    if points_are(space.ground, "degrees"):  # chords of the sphere are ordered like its arcs
         angles = np.radians(points)
         flat = np.cos(angles[:, 0])
         points = np.stack([flat * np.cos(angles[:, 1]), flat * np.sin(angles[:, 1]), np.sin(angles[:, 0])], axis=1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from metricdp.cli import guarantees, terminal
 from metricdp.cli.choices import Output, distance_in
 from metricdp.cli.tables import Overwrite
 from metricdp.declarations import Many, Table
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MECHANISMS, LocalMechanism, MatrixMechanism, Mechanism
+from metricdp.mechanisms import MECHANISMS, Mechanism
 from metricdp.metrics import graph_of
 from metricdp.units import HOP
 
@@ -135,7 +135,8 @@ def keys(name: str, /) -> int:
 
 def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
     """Return the rows of a mechanism for the secrets around a place."""
-    if not isinstance(mechanism, MatrixMechanism | LocalMechanism):
+    kind = MECHANISMS.kind(mechanism)
+    if kind is None or not (kind.holds_table or kind.is_sparse):
         raise InvalidInput(
             "--around is for mechanisms on finitely many places with rows of their own; this one has none to choose "
             "from (a kernel is one law of all its words: design one for fewer)."
@@ -145,18 +146,17 @@ def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
     except ValueError as error:
         raise InvalidInput(f"--around must be numbers such as 41.9,12.48, got {around!r}.") from error
     unit = guarantees.ground_unit(mechanism)
-    return mechanism.around(place, distance_in(radius, unit, "radius"))
+    district: Mechanism = cast(Any, mechanism).around(place, distance_in(radius, unit, "radius"))
+    return district
 
 
 def _storage(found: Inspection) -> str:
     if found.storage == "quantised":
         return f"probabilities as whole multiples of 1/2^{found.bits}, certified as stored"
     kind = MECHANISMS.named(found.kind)
-    if kind.is_sparse:
-        return "near reports and one background, exact"
-    if found.kind == "kernel":
+    if words := getattr(kind, "stored", None):
         held = f"vectors in {' and '.join(found.vectors)}" if found.vectors else "vectors"
-        return f"{held} and weights, rows are computed when they are needed"
+        return str(words.format(vectors=held))
     if found.storage == "sparse":
         return "zeros left out, exact"
     return (

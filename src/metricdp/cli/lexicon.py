@@ -9,7 +9,7 @@ import numpy as np
 
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Levenshtein, Metric
+from metricdp.metrics import Levenshtein, Metric, points_are
 from metricdp.spaces import FiniteSpace
 
 LONGEST_LIST = 64 << 20  # bytes of a list of words
@@ -23,7 +23,7 @@ def word_space(vectors: str | None, words: str | None, metric: Metric | None) ->
         if len(listed) < 2:
             raise InvalidInput(f"{words!r} must hold at least two words, one a line.")
         spelled = Levenshtein() if metric is None else metric
-        if not isinstance(spelled, Levenshtein):
+        if not points_are(spelled, "texts"):
             raise InvalidInput(
                 f"the metric {type(spelled).__name__} measures vectors, and {words!r} lists words: add --vectors "
                 "glove.npz, or use --metric levenshtein."

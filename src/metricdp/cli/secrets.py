@@ -15,7 +15,7 @@ from metricdp.arrays import Floats, Points
 from metricdp.cli import choices
 from metricdp.cli.tables import AS_IT_IS, Source
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Metric, Precomputed, pairwise
+from metricdp.metrics import Metric, Precomputed, exponent_of, pairwise
 from metricdp.tables.task import there_are
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def measuring(columns: Sequence[str], points: Points, metric: str | None, *, pla
     if metric is None:
         metric = "haversine" if geographic else "levenshtein" if points.dtype.kind == "U" else "l2"
     chosen = choices.metric_named(metric)
-    if geographic and isinstance(chosen, metricdp.Lp):
+    if geographic and exponent_of(chosen) is not None:
         raise InvalidInput(
             f"the columns {', '.join(columns)} hold degrees, which {metric} would take for lengths: use --metric "
             "haversine, or rename the columns to x and y if they are lengths."

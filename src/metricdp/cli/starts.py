@@ -17,7 +17,7 @@ from metricdp.design.builders import Builder
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.mechanisms.matrix import as_table
-from metricdp.metrics import Lp, Metric, pairwise
+from metricdp.metrics import Metric, exponent_of, pairwise
 from metricdp.spaces import Box, FiniteSpace
 
 
@@ -87,7 +87,7 @@ def in_box(
             loss = space.distances
         pieces = _pieces(anchors)
         return builder.function(space, space, epsilon, loss=loss, prior=prior, anchors=pieces, **wanted)
-    if not isinstance(space.metric, Lp):
+    if exponent_of(space.metric) is None:
         raise InvalidInput(
             f"{builder.name} needs lengths along axes (--metric l1, l2 or linf) or roads (--roads): with "
             f"{type(space.metric).__name__} there are none. Project latitude and longitude to metres first, and name "

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from metricdp.cli import terminal
 from metricdp.errors import InvalidInput, MetricdpError
-from metricdp.metrics import Haversine, Lp, Metric
+from metricdp.metrics import Lp, Metric, points_are
 
 if TYPE_CHECKING:
     from metricdp.tables.options import Reading  # pyarrow is imported where something is read
@@ -80,7 +80,7 @@ AS_IT_IS = Source()
 
 def refuse_vectors(source: str, table: Source, metric: Metric) -> None:
     """Refuse a column of vectors where places on the Earth are meant, before an epsilon is asked for its unit."""
-    if not isinstance(metric, Haversine) or table.names is None or source == STANDARD:
+    if not points_are(metric, "degrees") or table.names is None or source == STANDARD:
         return
     from metricdp.tables.vectors import WIDEST_PLACE
 
@@ -97,7 +97,7 @@ def refuse_vectors(source: str, table: Source, metric: Metric) -> None:
 
 def check_places(source: str, table: Source, metric: Metric) -> None:
     """Refuse a table without any column of places, where they are to be found by their names."""
-    if not isinstance(metric, Haversine) or table.names is not None or not Path(source).is_file():
+    if not points_are(metric, "degrees") or table.names is not None or not Path(source).is_file():
         return
     from metricdp.spaces import Unbounded
     from metricdp.tables.formats import located
@@ -116,7 +116,7 @@ def dimension_in(source: str, table: Source, metric: Metric) -> int | None:
     from metricdp.tables.jobs.plan import sources_of
     from metricdp.tables.sources import open_table
 
-    if isinstance(metric, Haversine):
+    if points_are(metric, "degrees"):
         return None
     if source == STANDARD:
         return None if table.names is None else len(table.names)

@@ -21,12 +21,13 @@ from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
 from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Kind, Reach
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace, noise_fields, on_lattice
 from metricdp.mechanisms.spherical import SphericalLaplace
-from metricdp.metrics import Bags, Haversine, Hyperbolic, Lp, Mahalanobis
+from metricdp.metrics import METRICS, points_are
 from metricdp.randomness import Randomness
-from metricdp.spaces import Unbounded, given
+from metricdp.spaces import Unbounded, Under, given
 
 MOST_ORDERED = 12  # vectors up to which the density of a bag is summed over all orders
 Noise = VectorLaplace | SphericalLaplace | HyperbolicLaplace
+BAGS: Under = ("Bags", lambda metric: points_are(metric, "bags"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +44,9 @@ class BagLaplace:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        metric = given(self.inputs, Unbounded, "inputs", under=(Bags,)).metric
+        metric: Any = given(self.inputs, Unbounded, "inputs", under=BAGS).metric
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        if isinstance(metric, Bags) and self.inputs.dimension % metric.dimension:
+        if self.inputs.dimension % metric.dimension:
             raise InvalidInput(f"`inputs` must have a multiple of {metric.dimension} numbers, one vector each.")
         _ = self.part
 
@@ -64,19 +65,12 @@ class BagLaplace:
     @cached_property
     def part(self) -> Noise:
         """The noise of one vector."""
-        metric = self.inputs.metric
-        ground, size = (metric.ground, metric.dimension) if isinstance(metric, Bags) else (metric, 1)
+        metric: Any = self.inputs.metric
+        ground = metric.ground
         promise = Guarantee(self.epsilon, ground, basis="theorem")
-        of_one = (Unbounded(ground, size), self.epsilon, self.lattice, promise, self.certificate)
-        if isinstance(ground, Haversine):
-            return SphericalLaplace(*of_one)
-        if isinstance(ground, Hyperbolic):
-            return HyperbolicLaplace(*of_one)
-        if isinstance(ground, Lp | Mahalanobis):
-            return VectorLaplace(*of_one)
-        raise InvalidInput(
-            f"bags of vectors take noise under Lp, Mahalanobis, Hyperbolic or Haversine, not {type(ground).__name__}."
-        )
+        of_one = (Unbounded(ground, metric.dimension), self.epsilon, self.lattice, promise, self.certificate)
+        found: Noise = METRICS.facet("noise", ground)(*of_one)
+        return found
 
     def _repr_html_(self) -> str:
         return mechanism_card(self)

@@ -15,7 +15,7 @@ from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.cards import card
 from metricdp.errors import InvalidInput, NotPure, OutOfDomain
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.metrics import Metric, Weighted, terms_of
+from metricdp.metrics import Metric, along_of, policy_of, sum_of, terms_of
 from metricdp.randomness import Randomness
 from metricdp.rendering import printable
 from metricdp.spaces import FiniteSpace, Space
@@ -56,12 +56,22 @@ class Guarantee:
         return self.metric.unit
 
     @property
+    def along(self) -> str:
+        """How the distances run, as words to put behind `apart`."""
+        return along_of(self.metric)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether it is one within the parts of a policy graph, across which nothing is hidden."""
+        return self.radius is not None and policy_of(self.metric) is not None
+
+    @property
     def parts(self) -> tuple[Guarantee, ...]:
         """The guarantees of the parts of a sum of metrics (`Weighted`), each in its own unit; none for one metric.
 
         Where several parts move, what they cost adds up; the slack is that of all parts together.
         """
-        if not isinstance(self.metric, Weighted) or self.radius is not None:
+        if not sum_of(self.metric) or self.radius is not None:
             return ()
         return tuple(
             Guarantee(float(term.rate * Fraction(self.epsilon)), term.metric, self.slack, self.basis)

@@ -14,7 +14,7 @@ from metricdp.arrays import as_positive
 from metricdp.cards import card
 from metricdp.errors import InvalidInput, NotPure
 from metricdp.mechanisms.conversions import FORMS, Form, delta_of, epsilon_of, mu_of
-from metricdp.metrics import Mahalanobis, Metric
+from metricdp.metrics import EUCLID, Metric, along_of, norm_of
 from metricdp.rendering import printable
 from metricdp.units import round_down
 
@@ -67,6 +67,11 @@ class ConcentratedGuarantee:
     def unit(self) -> str:
         """The unit of the distances: that of the metric. Rho is per its square."""
         return self.metric.unit
+
+    @property
+    def along(self) -> str:
+        """How the distances run, as words to put behind `apart`."""
+        return along_of(self.metric)
 
     def epsilon_at(self, distance: float, delta: float) -> float:
         """Return an epsilon with which (epsilon, delta) holds for secrets up to this far apart, rounded up."""
@@ -142,6 +147,7 @@ def rho_for(level: float, distance: float, delta: float) -> float:
 
 
 def _same(one: Metric, other: Metric) -> bool:
-    if isinstance(one, Mahalanobis) and isinstance(other, Mahalanobis):
-        return one.unit == other.unit and np.array_equal(one.covariance, other.covariance)
+    first, second = norm_of(one) or EUCLID, norm_of(other) or EUCLID
+    if first.covariance is not None and second.covariance is not None:
+        return one.unit == other.unit and np.array_equal(first.covariance, second.covariance)
     return one is other or one == other

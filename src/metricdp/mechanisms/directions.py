@@ -28,11 +28,15 @@ from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, K
 from metricdp.mechanisms.laplace import Lattice, lattice_words, noise_fields, on_lattice, refuse_fine_lattice
 from metricdp.mechanisms.noise.hats import Profile
 from metricdp.mechanisms.noise.laws import DirectionLaw, drawn
-from metricdp.metrics import Angular, Lp
+from metricdp.metrics import Metric, exponent_of, points_are
 from metricdp.randomness import Randomness, row_words, source_of
 from metricdp.spaces import Sphere, Unbounded, given
 
 FINEST = 24  # bits: multiples of 2^-24 up to one are exact in floats of 32 bits
+
+
+def _is_of_directions(metric: Metric) -> bool:
+    return points_are(metric, "directions") or exponent_of(metric) is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +58,9 @@ class DirectionNoise:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        metric = given(self.inputs, Sphere, "inputs", under=(Angular, Lp)).metric
+        metric = given(self.inputs, Sphere, "inputs", under=("Angular or Lp", _is_of_directions)).metric
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        if isinstance(metric, Lp) and (metric.p != 2.0 or self.inputs.dimension < 3):
+        if not self.angular and (exponent_of(metric) != 2.0 or self.inputs.dimension < 3):
             raise InvalidInput("von Mises-Fisher noise is private in the l_2 distance, from three dimensions on.")
         if self.lattice.pitch * math.sqrt(self.inputs.dimension) > 1.0:
             raise InvalidInput(f"`pitch` {self.lattice.pitch:g} is too coarse: a report might be zero everywhere.")
@@ -64,6 +68,11 @@ class DirectionNoise:
 
     def __repr__(self) -> str:
         return f"DirectionNoise({self.inputs.dimension} dimensions, pitch {self.lattice.pitch:g}, {self.guarantee})"
+
+    @property
+    def angular(self) -> bool:
+        """Whether the density falls with the angle, and not with the squared chord."""
+        return points_are(self.inputs.metric, "directions")
 
     @property
     def outputs(self) -> Unbounded:
@@ -90,9 +99,8 @@ class DirectionNoise:
     @cached_property
     def profile(self) -> Profile:
         """The density of how far reports lie from secrets."""
-        metric = self.inputs.metric
-        if isinstance(metric, Angular):
-            return Profile("angle", self.inputs.dimension, self.epsilon, metric.unit == "deg")
+        if self.angular:
+            return Profile("angle", self.inputs.dimension, self.epsilon, self.inputs.unit == "deg")
         return Profile("height", self.inputs.dimension, self.epsilon)
 
     @cached_property
@@ -104,7 +112,7 @@ class DirectionNoise:
     def reach(self) -> float:
         """How far the lattice moves a report at most, in the metric."""
         away = 0.5 * self.lattice.pitch * math.sqrt(self.inputs.dimension) * (1.0 + 1e-9)
-        if isinstance(self.inputs.metric, Lp):
+        if not self.angular:
             return away
         angle = math.asin(away) if away < 1.0 else math.pi
         return angle * (180.0 / math.pi if self.inputs.metric.unit == "deg" else 1.0)
@@ -127,8 +135,8 @@ class DirectionNoise:
 
     def away(self, start: Floats, goal: Floats) -> Floats:
         """Return what the logarithm of the density falls by, over epsilon: the angle, or half the squared distance."""
-        metric = self.inputs.metric
-        return np.asarray(metric(start, goal) if isinstance(metric, Angular) else 0.5 * np.square(metric(start, goal)))
+        apart = self.inputs.metric(start, goal)
+        return np.asarray(apart if self.angular else 0.5 * np.square(apart))
 
     @cached_property
     def log_mass(self) -> float:
@@ -194,13 +202,12 @@ def _accuracy(mechanism: DirectionNoise, levels: Floats) -> Reach:
     law, metric = spread_of(mechanism.profile), mechanism.inputs.metric
     # The border of the panel above: the chance of a smaller distance is at least the level, to ten digits.
     away = law.values[np.minimum(np.searchsorted(law.below, levels * (1.0 + 1e-10)), len(law.values) - 1)]
-    scale = mechanism.profile.rate / mechanism.epsilon if isinstance(metric, Angular) else 1.0
-    distance = away * scale if isinstance(metric, Angular) else np.sqrt(2.0 * away)
+    distance = away * (mechanism.profile.rate / mechanism.epsilon) if mechanism.angular else np.sqrt(2.0 * away)
     return Reach(distance + mechanism.reach, metric, True)
 
 
 def _distribution(mechanism: DirectionNoise) -> Distribution:
-    angular, power = isinstance(mechanism.inputs.metric, Angular), mechanism.profile.power
+    angular, power = mechanism.angular, mechanism.profile.power
     fall = "-epsilon * angle(x, y)" if angular else "epsilon * (<x, y> - 1)"
     density = {
         "formula": f"f(y | x) = constant * exp({fall}), x the direction of the secret, put on the nearest point of the "
@@ -216,8 +223,7 @@ def _distribution(mechanism: DirectionNoise) -> Distribution:
 
 def _loss(mechanism: DirectionNoise, _: Any) -> Figures:
     law, profile = spread_of(mechanism.profile), mechanism.profile
-    angular = isinstance(mechanism.inputs.metric, Angular)
-    return Figures(law.mean * (profile.rate / mechanism.epsilon) if angular else law.mean_chord)
+    return Figures(law.mean * (profile.rate / mechanism.epsilon) if mechanism.angular else law.mean_chord)
 
 
 def _pairs(mechanism: DirectionNoise, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -26,15 +26,16 @@ from metricdp.mechanisms.laplace import (
     Lattice,
     cell_nodes,
     cell_reach,
+    check_norm,
     lattice_words,
     on_lattice,
     refuse_fine_lattice,
     volume_words,
 )
 from metricdp.mechanisms.noise.laws import VectorLaw, drawn
-from metricdp.metrics import Lp, Mahalanobis
+from metricdp.metrics import EUCLID, Norm, norm_of
 from metricdp.randomness import Randomness, row_words, source_of
-from metricdp.spaces import Unbounded, given
+from metricdp.spaces import Unbounded
 
 DISPLACED = 40.0  # times 2^-52 of sigma: the mean error of a normal number in doubles, with room (docs/noise.md)
 
@@ -55,31 +56,31 @@ class GaussianNoise:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        metric = given(self.inputs, Unbounded, "inputs", under=(Lp, Mahalanobis)).metric
+        check_norm(self.inputs)
         check_gaussian(self)
-        if isinstance(metric, Lp) and metric.p != 2.0 and self.inputs.dimension != 1:
+        if self._norm.exponent != 2.0 and self.inputs.dimension != 1:
             raise InvalidInput("normal noise belongs to the l_2 distance: give mdp.Lp(2) or mdp.Mahalanobis.")
-        if isinstance(metric, Mahalanobis) and len(metric.covariance) != self.inputs.dimension:
-            raise InvalidInput(f"`inputs` must have {len(metric.covariance)} dimensions like the covariance.")
         refuse_fine_lattice(self.undecided, self.lattice.pitch)
 
     def __repr__(self) -> str:
         return f"GaussianNoise({self.inputs.dimension} dimensions, pitch {self.lattice.pitch:g}, {self.guarantee})"
 
     @property
+    def _norm(self) -> Norm:
+        return norm_of(self.inputs.metric) or EUCLID
+
+    @property
     def undecided(self) -> float:
         """A bound of the share of draws that doubles leave to arbitrary precision."""
-        n, metric = self.inputs.dimension, self.inputs.metric
-        widest = float(np.trace(metric.covariance) ** 0.5) if isinstance(metric, Mahalanobis) else 1.0
+        n, widest = self.inputs.dimension, self._norm.widest
         return float(4.4 * n * (DISPLACED + n) * 2.0**-52 * self.sigma * widest / self.lattice.pitch)
 
     @cached_property
     def law(self) -> VectorLaw:
         """The exact law of the noise, in whole numbers of cells."""
-        (top, bottom), metric = self.lattice.ratio, self.inputs.metric
+        top, bottom = self.lattice.ratio
         scale = Fraction(top) / Fraction(bottom) * Fraction(self.sigma)
-        covariance = metric.covariance if isinstance(metric, Mahalanobis) else None
-        return VectorLaw(2.0, self.inputs.dimension, (top, bottom), scale, covariance, normal=True)
+        return VectorLaw(2.0, self.inputs.dimension, (top, bottom), scale, self._norm.covariance, normal=True)
 
     @property
     def outputs(self) -> Unbounded:
@@ -118,13 +119,13 @@ class GaussianNoise:
         metric, n, pitch = self.inputs.metric, self.inputs.dimension, self.lattice.pitch
         start = self.inputs.encode(secrets)
         goal = self.lattice.values(self.lattice.held(self.inputs.encode(reports)))
-        if not isinstance(metric, Mahalanobis):
+        if self._norm.covariance is None:
             return np.asarray(_log_interval((goal - start) / self.sigma, 0.5 * pitch / self.sigma).sum(axis=-1))
         offsets, weights = cell_nodes(n, pitch) if n <= 3 else (np.zeros((1, n)), np.ones(1))
         energy = np.stack([np.square(metric(start, goal + offset) / self.sigma) / 2.0 for offset in offsets])
         least = energy.min(axis=0)
         mean = np.tensordot(weights, np.exp(least - energy), axes=1)
-        volume = n * np.log(pitch) - 0.5 * float(np.linalg.slogdet(metric.covariance)[1])
+        volume = n * np.log(pitch) - self._norm.log_volume
         return np.asarray(np.log(mean) - least + volume - n * (np.log(self.sigma) + 0.5 * np.log(2.0 * np.pi)))
 
 
@@ -196,8 +197,8 @@ def _distribution(mechanism: GaussianNoise) -> Distribution:
 
 
 def _bins(mechanism: GaussianNoise) -> Heights:
-    metric, n = mechanism.inputs.metric, mechanism.inputs.dimension
-    spread = float(np.linalg.det(metric.covariance)) ** 0.5 if isinstance(metric, Mahalanobis) else 1.0
+    metric, n, covariance = mechanism.inputs.metric, mechanism.inputs.dimension, mechanism._norm.covariance
+    spread = 1.0 if covariance is None else float(np.linalg.det(covariance)) ** 0.5
     volume = (mechanism.sigma * math.sqrt(2.0 * math.pi)) ** n * spread
 
     def density(places: Floats, points: Floats) -> Floats:

@@ -22,7 +22,7 @@ from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, K
 from metricdp.mechanisms.laplace import Lattice, lattice_words, noise_fields, on_lattice, refuse_fine_lattice
 from metricdp.mechanisms.noise.hyperbolic import HyperbolicLaw, rooms
 from metricdp.mechanisms.noise.laws import drawn
-from metricdp.metrics import Hyperbolic
+from metricdp.metrics import METRICS, Hyperbolic, Metric, points_are
 from metricdp.randomness import Randomness, row_words, source_of
 from metricdp.spaces import Unbounded, given
 
@@ -33,6 +33,11 @@ LIMIT = (
     "a little"
 )
 BORDER = 1.0 - 2.0**-50  # the longest report
+
+
+def is_ball(metric: Metric) -> bool:
+    """Tell whether the points of a metric lie in the Poincare ball."""
+    return points_are(metric, "ball")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +58,7 @@ class HyperbolicLaplace:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        given(self.inputs, Unbounded, "inputs", under=(Hyperbolic,))
+        given(self.inputs, Unbounded, "inputs", under=("Hyperbolic", is_ball))
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
         n = self.inputs.dimension
         if not self.epsilon >= n - 1 + LEAST_MARGIN:
@@ -222,3 +227,4 @@ MECHANISMS.declare(
         pairs=_pairs,
     )
 )
+METRICS.register(Hyperbolic, noise=HyperbolicLaplace)

@@ -20,9 +20,8 @@ from metricdp.mechanisms.curves import TINIEST, cell_of, checked_ratios, flips, 
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, stored
 from metricdp.mechanisms.noise.deciding import ball, below, exact, settled
 from metricdp.mechanisms.rows import RowSampler
-from metricdp.metrics import Lp
 from metricdp.randomness import Randomness, Source, source_of
-from metricdp.spaces import Box, FiniteSpace, given
+from metricdp.spaces import UNDER_LP, Box, FiniteSpace, given
 
 Rule = Literal["exact", "direction", "log", "relaxed"]
 RULES = ("exact", "direction", "log", "relaxed")
@@ -63,7 +62,7 @@ class InterpolatedMechanism:
     def __post_init__(self) -> None:
         if self.rule not in RULES:
             raise InvalidInput(f"`rule` must be one of {', '.join(RULES)}, got {self.rule!r}.")
-        given(self.inputs, Box, "inputs", under=(Lp,))
+        given(self.inputs, Box, "inputs", under=UNDER_LP)
         given(self.outputs, FiniteSpace, "outputs")
         axes = tuple(frozen(as_floats(axis, "axes")) for axis in self.axes)
         check_axes(self.inputs, axes)
@@ -315,5 +314,6 @@ MECHANISMS.declare(
         },
         effort=_every_cell,
         distribution=lambda one: stored(LINEAR if one.rule in ROUNDING_RULES else GEOMETRIC),
+        laws=lambda one, points: one.probabilities(points),
     )
 )

@@ -180,5 +180,6 @@ MECHANISMS.declare(
         effort=_every_distance,
         distribution=lambda one: stored(FORMULA),
         rows=lambda one, codes: one.rows(codes),
+        stored="{vectors} and weights, rows are computed when they are needed",
     )
 )

@@ -24,9 +24,9 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, mechanism_card, refuse_rows
 from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Heights, Kind, Reach
 from metricdp.mechanisms.noise.laws import VectorLaw, drawn
-from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
+from metricdp.metrics import EUCLID, METRICS, Lp, Mahalanobis, Metric, earth_of, norm_of
 from metricdp.randomness import Randomness, row_words, source_of
-from metricdp.spaces import Unbounded, given
+from metricdp.spaces import UNDER_NORMS, Unbounded, given
 
 LARGEST_CELL = shared.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
 GENEROUS = 1.0 + 9e-10  # above all rounding of a reach, and just below what older files state
@@ -125,19 +125,37 @@ def refuse_fine_lattice(undecided: float, pitch: float) -> None:
         )
 
 
+def drawn_exactly(reach: float) -> str:
+    """Return what a certificate notes of a lattice that moves a report by at most `reach`."""
+    return (
+        f"the lattice changes the mean distance by at most {reach:.3g}; drawn exactly: decided in doubles with proven "
+        "error bounds, in arbitrary precision where they cannot"
+    )
+
+
 def cell_reach(metric: Metric, dimension: int, pitch: float) -> float:
     """Return how far a point lies from its lattice point at most: half the diagonal of a cell, in the metric."""
-    if isinstance(metric, Haversine):  # longest at the equator
-        return float(metric.degree * pitch * np.sqrt(0.5) * GENEROUS)
-    p = metric.p if isinstance(metric, Lp) else 2.0
-    return float(0.5 * pitch * stretch(metric) * dimension ** (0.0 if np.isinf(p) else 1.0 / p) * GENEROUS)
+    earth, norm = earth_of(metric), norm_of(metric) or EUCLID
+    if earth is not None:  # longest at the equator
+        return float(earth.degree * pitch * np.sqrt(0.5) * GENEROUS)
+    return float(0.5 * pitch * norm.stretch() * dimension**norm.root * GENEROUS)
 
 
-def stretch(metric: Metric) -> float:
-    """Return the largest distance that a step of length one in the plain Euclidean sense can make."""
-    if isinstance(metric, Mahalanobis):
-        return metric.stretch
-    return 1.0
+def check_norm(space: Any) -> None:
+    """Refuse a space whose vectors are not measured by a norm of as many coordinates."""
+    norm = norm_of(given(space, Unbounded, "inputs", under=UNDER_NORMS).metric) or EUCLID
+    if norm.covariance is not None and not norm.fits(space.dimension):
+        raise InvalidInput(f"`inputs` must have {len(norm.covariance)} dimensions like the covariance.")
+
+
+def size_of(metric: Metric, dimension: int | None) -> int:
+    """Return how many numbers a vector under a norm has: as many as its covariance, else two unless said."""
+    norm = norm_of(metric) or EUCLID
+    if norm.covariance is None:
+        return 2 if dimension is None else dimension
+    if dimension is not None and not norm.fits(dimension):
+        raise InvalidInput(f"`dimension` must be {len(norm.covariance)} like the covariance, got {dimension}.")
+    return len(norm.covariance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,10 +174,8 @@ class VectorLaplace:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        metric = given(self.inputs, Unbounded, "inputs", under=(Lp, Mahalanobis)).metric
+        check_norm(self.inputs)
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        if isinstance(metric, Mahalanobis) and len(metric.covariance) != self.inputs.dimension:
-            raise InvalidInput(f"`inputs` must have {len(metric.covariance)} dimensions like the covariance.")
         refuse_fine_lattice(self.undecided, self.lattice.pitch)
 
     def __repr__(self) -> str:
@@ -174,12 +190,10 @@ class VectorLaplace:
         for 1e-22. A border of a cell lies within that on either side of a coordinate with a chance of 4 / pitch times
         it; the sum over coordinates is at most n^(1 - 1/p) times the displacement of the vector.
         """
-        n, metric = self.inputs.dimension, self.inputs.metric
-        p = metric.p if isinstance(metric, Lp) else 2.0
+        n, norm = self.inputs.dimension, norm_of(self.inputs.metric) or EUCLID
         # A whitened vector is stretched by at most the root of the largest eigenvalue, and so of the trace.
-        widest = float(np.trace(metric.covariance) ** 0.5) if isinstance(metric, Mahalanobis) else 1.0
-        displaced = widest * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2.0**-52 / self.epsilon
-        return float(4.4 * n ** (1.0 - (0.0 if np.isinf(p) else 1.0 / p)) * displaced / self.lattice.pitch)
+        displaced = norm.widest * (3 * n + (64 + 2 * n) * (20 + n / 2)) * 2.0**-52 / self.epsilon
+        return float(4.4 * n ** (1.0 - norm.root) * displaced / self.lattice.pitch)
 
     @cached_property
     def law(self) -> VectorLaw:
@@ -230,24 +244,17 @@ class VectorLaplace:
 
 def vector_law(space: Unbounded, lattice: tuple[float, float], scale: Fraction) -> VectorLaw:
     """Return the law of the noise that belongs to the metric of a space; `scale` is 1 / epsilon in cells."""
-    metric = space.metric
-    if isinstance(metric, Mahalanobis):
-        return VectorLaw(2.0, space.dimension, lattice, scale, metric.covariance)
-    return VectorLaw(metric.p if isinstance(metric, Lp) else 2.0, space.dimension, lattice, scale)
+    norm = norm_of(space.metric) or EUCLID
+    return VectorLaw(norm.exponent, space.dimension, lattice, scale, norm.covariance)
 
 
 def log_normaliser(space: Unbounded, epsilon: float) -> float:
     """Return ln of epsilon**n / (n! Vol(unit ball)), the density at the centre."""
     from scipy.special import gammaln
 
-    n, metric = space.dimension, space.metric
-    if isinstance(metric, Mahalanobis):
-        p, stretch = 2.0, 0.5 * float(np.linalg.slogdet(metric.covariance)[1])
-    else:
-        p, stretch = metric.p if isinstance(metric, Lp) else 2.0, 0.0
-    root = 0.0 if np.isinf(p) else 1.0 / p
-    log_ball = n * (np.log(2.0) + gammaln(1.0 + root)) - gammaln(1.0 + n * root)
-    return float(n * np.log(epsilon) - gammaln(n + 1.0) - log_ball - stretch)
+    n, norm = space.dimension, norm_of(space.metric) or EUCLID
+    log_ball = n * (np.log(2.0) + gammaln(1.0 + norm.root)) - gammaln(1.0 + n * norm.root)
+    return float(n * np.log(epsilon) - gammaln(n + 1.0) - log_ball - norm.log_volume)
 
 
 def cell_nodes(dimension: int, pitch: float) -> tuple[Floats, Floats]:
@@ -315,3 +322,5 @@ MECHANISMS.declare(
         bins=_bins,
     )
 )
+for _metric in (Lp, Mahalanobis):
+    METRICS.register(_metric, noise=VectorLaplace)

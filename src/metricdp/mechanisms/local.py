@@ -23,7 +23,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, WEIGHTS, Kind, stored
 from metricdp.mechanisms.local_rows import LocalSampler, row_chunks, row_totals, stored_at
-from metricdp.metrics import ShortestPath, measuring, width_of
+from metricdp.metrics import measuring, roads_of, width_of
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
 
@@ -219,10 +219,11 @@ def _every_near_pair(stored: Any) -> Effort:
     Nothing is held but what is stored: a file is bounded by its own size.
     """
     metric, points = stored.inputs.metric, stored.inputs.points
+    roads = roads_of(metric)
     n, entries = len(points), float(stored.columns.size)
     held, row = Effort(16.0 * (entries + n + stored.background.size)), entries / n
-    if isinstance(metric, ShortestPath) and metric.one_way == "open" and n == metric.nodes:
-        return held + Effort(steps=40.0 * len(metric.lengths) * (row + 50.0))
+    if roads is not None and roads.one_way == "open" and n == roads.nodes:
+        return held + Effort(steps=40.0 * len(roads.lengths) * (row + 50.0))
     apart = measuring(metric, n, n, width_of(points))
     return held + Effort(steps=apart.steps + float(n) * n * (row + 50.0))
 
@@ -257,5 +258,6 @@ MECHANISMS.declare(
         effort=_every_near_pair,
         distribution=lambda one: stored(FORMULA),
         rows=_rows,
+        stored="near reports and one background, exact",
     )
 )

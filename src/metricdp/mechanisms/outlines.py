@@ -20,9 +20,11 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Kind, Reach
 from metricdp.mechanisms.laplace import Lattice, VectorLaplace, noise_fields, on_lattice
-from metricdp.metrics import Frechet, Lp
+from metricdp.metrics import Lp, exponent_of, points_are
 from metricdp.randomness import Randomness
-from metricdp.spaces import Unbounded, given
+from metricdp.spaces import Unbounded, Under, given
+
+CURVES: Under = ("Frechet", lambda metric: points_are(metric, "curves"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +44,9 @@ class OutlineLaplace:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        metric = given(self.inputs, Unbounded, "inputs", under=(Frechet,)).metric
+        metric: Any = given(self.inputs, Unbounded, "inputs", under=CURVES).metric
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        if not isinstance(metric, Frechet) or not isinstance(metric.ground, Lp):
+        if exponent_of(metric.ground) is None:
             raise InvalidInput("the outline of a curve is private under Frechet with an Lp ground: its coordinates.")
         if self.inputs.dimension % metric.dimension:
             raise InvalidInput(f"`inputs` must have a multiple of {metric.dimension} numbers, one vertex each.")
@@ -57,8 +59,8 @@ class OutlineLaplace:
     @property
     def size(self) -> int:
         """How many coordinates a vertex has."""
-        metric = self.inputs.metric
-        return metric.dimension if isinstance(metric, Frechet) else 1
+        metric: Any = self.inputs.metric
+        return int(metric.dimension)
 
     @cached_property
     def part(self) -> VectorLaplace:

@@ -29,9 +29,9 @@ from metricdp.mechanisms.laplace import (
     refuse_fine_lattice,
 )
 from metricdp.mechanisms.noise.laws import VectorLaw, drawn
-from metricdp.metrics import Lp
+from metricdp.metrics import exponent_of
 from metricdp.randomness import Randomness, row_words, source_of
-from metricdp.spaces import Unbounded, given
+from metricdp.spaces import UNDER_LP, Unbounded, given
 
 UNIT = 2.0**-53
 
@@ -51,9 +51,9 @@ class ProjectedLaplace:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        metric = given(self.inputs, Unbounded, "inputs", under=(Lp,)).metric
+        metric = given(self.inputs, Unbounded, "inputs", under=UNDER_LP).metric
         matrix = as_matrix(self.matrix, "matrix", (None, self.inputs.dimension))
-        if not isinstance(metric, Lp) or metric.p != 2.0 or not 1 <= len(matrix) <= self.inputs.dimension:
+        if exponent_of(metric) != 2.0 or not 1 <= len(matrix) <= self.inputs.dimension:
             raise InvalidInput("a projection goes to fewer dimensions, and its promise is in the l_2 distance.")
         object.__setattr__(self, "matrix", frozen(matrix))
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))

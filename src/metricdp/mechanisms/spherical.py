@@ -23,9 +23,9 @@ from metricdp.mechanisms.laplace import (
     refuse_fine_lattice,
 )
 from metricdp.mechanisms.noise.laws import SphereLaw, drawn
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine
+from metricdp.metrics import EARTH_RADIUS_KM, METRICS, Earth, Haversine, earth_of
 from metricdp.randomness import Randomness, row_words, source_of
-from metricdp.spaces import Unbounded, given
+from metricdp.spaces import ON_EARTH, Unbounded, given
 from metricdp.units import METRES
 
 
@@ -49,7 +49,7 @@ class SphericalLaplace:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        given(self.inputs, Unbounded, "inputs", under=(Haversine,))
+        given(self.inputs, Unbounded, "inputs", under=ON_EARTH)
         pitch = self.lattice.pitch
         if self.inputs.dimension != 2 or pitch > 90.0 or abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
             raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {pitch:g}.")
@@ -74,8 +74,8 @@ class SphericalLaplace:
         return SphereLaw(Fraction(self.epsilon) * radius, int(np.rint(90.0 / self.lattice.pitch)))
 
     @property
-    def _metric(self) -> Haversine:
-        return self.inputs.metric if isinstance(self.inputs.metric, Haversine) else Haversine()
+    def _metric(self) -> Earth:
+        return earth_of(self.inputs.metric) or Haversine()
 
     @property
     def _rate(self) -> float:
@@ -211,3 +211,4 @@ MECHANISMS.declare(
         bins=_bins,
     )
 )
+METRICS.register(Haversine, noise=SphericalLaplace)

@@ -26,9 +26,9 @@ from metricdp.mechanisms.laplace import (
 )
 from metricdp.mechanisms.noise.laws import SphereGaussianLaw, drawn
 from metricdp.mechanisms.spherical import per_degree
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine
+from metricdp.metrics import EARTH_RADIUS_KM, Earth, Haversine, earth_of
 from metricdp.randomness import Randomness, row_words, source_of
-from metricdp.spaces import Unbounded, given
+from metricdp.spaces import ON_EARTH, Unbounded, given
 from metricdp.units import METRES
 
 
@@ -51,7 +51,7 @@ class SphericalGaussian:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        given(self.inputs, Unbounded, "inputs", under=(Haversine,))
+        given(self.inputs, Unbounded, "inputs", under=ON_EARTH)
         check_gaussian(self)
         pitch = self.lattice.pitch
         if self.inputs.dimension != 2 or pitch > 90.0 or abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
@@ -74,8 +74,8 @@ class SphericalGaussian:
         return SphereGaussianLaw(Fraction(self.sigma) / radius, int(np.rint(90.0 / self.lattice.pitch)))
 
     @property
-    def _metric(self) -> Haversine:
-        return self.inputs.metric if isinstance(self.inputs.metric, Haversine) else Haversine()
+    def _metric(self) -> Earth:
+        return earth_of(self.inputs.metric) or Haversine()
 
     @property
     def outputs(self) -> Unbounded:

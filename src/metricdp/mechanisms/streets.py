@@ -218,5 +218,6 @@ MECHANISMS.declare(
         since=2,
         effort=_every_piece,
         distribution=lambda one: stored(FORMULA),
+        laws=lambda one, points: one.probabilities(points),
     )
 )

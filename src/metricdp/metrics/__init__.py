@@ -1,5 +1,28 @@
 """Metrics: how far two secrets are apart, and so how hard they must be to tell apart."""
 
+# In the order in which lists name them.
+# isort: off
+from metricdp.metrics.vectors import Lp, Mahalanobis
+from metricdp.metrics.geography import (
+    DEGREES,
+    EARTH_RADIUS_KM,
+    KM_PER_DEGREE,
+    Haversine,
+    ShortestPath,
+    graph_of,
+    look_exchanged,
+    roads_of,
+    unit_vectors,
+)
+from metricdp.metrics.streets import StreetPath
+from metricdp.metrics.policy import PolicyGraph, covered, policy_of
+from metricdp.metrics.discrete import Hamming, Levenshtein, Precomputed
+from metricdp.metrics.curved import Angular, Hyperbolic
+from metricdp.metrics.composed import Temporal, Weighted
+from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
+from metricdp.metrics.bags import Bags
+
+# isort: on
 from metricdp.metrics.accounts import (
     Term,
     account_metric,
@@ -10,35 +33,37 @@ from metricdp.metrics.accounts import (
     p_of,
     terms_of,
 )
-from metricdp.metrics.bags import Bags
 from metricdp.metrics.base import Metric, is_proven, measurable, pairwise, precision_note
-from metricdp.metrics.composed import Temporal, Weighted
-from metricdp.metrics.curved import Angular, Hyperbolic
-from metricdp.metrics.declared import METRICS, measuring, width_of
-from metricdp.metrics.discrete import Hamming, Levenshtein, Precomputed
-from metricdp.metrics.geography import (
-    DEGREES,
-    EARTH_RADIUS_KM,
-    KM_PER_DEGREE,
-    Haversine,
-    ShortestPath,
-    look_exchanged,
-    unit_vectors,
+from metricdp.metrics.kind import (
+    EUCLID,
+    METRICS,
+    Earth,
+    MetricKind,
+    Norm,
+    Tree,
+    along_of,
+    earth_of,
+    exponent_of,
+    measuring,
+    norm_of,
+    points_are,
+    said_of,
+    sum_of,
+    tree_of,
+    width_of,
 )
 from metricdp.metrics.neighbours import Rows, on_all_cores, within
 from metricdp.metrics.own import FunctionMetric, metric
-from metricdp.metrics.policy import PolicyGraph, covered, graph_of
-from metricdp.metrics.streets import StreetPath
-from metricdp.metrics.transport import Frechet, Wasserstein, WordMovers
-from metricdp.metrics.vectors import Lp, Mahalanobis
 
 __all__ = [
     "DEGREES",
     "EARTH_RADIUS_KM",
+    "EUCLID",
     "KM_PER_DEGREE",
     "METRICS",
     "Angular",
     "Bags",
+    "Earth",
     "Frechet",
     "FunctionMetric",
     "Hamming",
@@ -48,6 +73,8 @@ __all__ = [
     "Lp",
     "Mahalanobis",
     "Metric",
+    "MetricKind",
+    "Norm",
     "PolicyGraph",
     "Precomputed",
     "Rows",
@@ -55,12 +82,16 @@ __all__ = [
     "StreetPath",
     "Temporal",
     "Term",
+    "Tree",
     "Wasserstein",
     "Weighted",
     "WordMovers",
     "account_metric",
+    "along_of",
     "counted",
     "covered",
+    "earth_of",
+    "exponent_of",
     "graph_of",
     "has_fingerprint",
     "is_proven",
@@ -70,11 +101,18 @@ __all__ = [
     "measurable",
     "measuring",
     "metric",
+    "norm_of",
     "on_all_cores",
     "p_of",
     "pairwise",
+    "points_are",
+    "policy_of",
     "precision_note",
+    "roads_of",
+    "said_of",
+    "sum_of",
     "terms_of",
+    "tree_of",
     "unit_vectors",
     "width_of",
     "within",

@@ -14,7 +14,7 @@ from metricdp.auditing import AuditReport
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, Guarantee, Mechanism
-from metricdp.metrics import METRICS, Haversine, Metric, ShortestPath
+from metricdp.metrics import METRICS, Metric, ShortestPath, points_are
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
@@ -55,7 +55,7 @@ def space_of(points: list[list[float]], metric: str, streets: dict[str, Any] | N
 
 
 def _earth(metric: Metric) -> bool:
-    return isinstance(metric, Haversine)
+    return points_are(metric, "degrees")
 
 
 def built(request: dict[str, Any], progress: Callable[[float, float, float, int], None]) -> Mechanism:

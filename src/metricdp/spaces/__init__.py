@@ -1,7 +1,7 @@
 """Where secrets live: finitely many points, also with a context, a box, the plane, the Earth, streets, products."""
 
 from metricdp.spaces.augmented import Augmented
-from metricdp.spaces.base import Space, checked, exchange_hint, given
+from metricdp.spaces.base import ON_EARTH, UNDER_LP, UNDER_NORMS, Space, Under, checked, exchange_hint, given
 from metricdp.spaces.continuous import Box, Unbounded
 from metricdp.spaces.declared import SPACES
 from metricdp.spaces.finite import ROUNDING, FiniteSpace
@@ -11,8 +11,11 @@ from metricdp.spaces.sphere import Sphere
 from metricdp.spaces.streets import Streets
 
 __all__ = [
+    "ON_EARTH",
     "ROUNDING",
     "SPACES",
+    "UNDER_LP",
+    "UNDER_NORMS",
     "Augmented",
     "Box",
     "FiniteSpace",
@@ -22,6 +25,7 @@ __all__ = [
     "Sphere",
     "Streets",
     "Unbounded",
+    "Under",
     "checked",
     "exchange_hint",
     "given",

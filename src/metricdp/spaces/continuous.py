@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, as_floats, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Haversine, Lp, Metric
+from metricdp.metrics import Lp, Metric, points_are
 from metricdp.spaces.base import exchange_hint, measured_rows, metric_rule, show
 from metricdp.spaces.coordinates import Coordinates
 
@@ -89,7 +89,7 @@ class Unbounded(Coordinates):
 
     def _outside(self, value: Floats) -> str:
         nearest = ""
-        if isinstance(self.metric, Haversine):
+        if points_are(self.metric, "degrees"):
             nearest = f", the nearest is {show(np.clip(value, [-90.0, -360.0], [90.0, 360.0]))}"
         return f"{show(value)} is not a secret: {self.rule()}{nearest}{self._hint(value[None]) or '.'}"
 

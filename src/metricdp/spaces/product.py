@@ -10,7 +10,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Points
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Metric, Weighted
+from metricdp.metrics import Metric
 from metricdp.spaces.base import Space, refuse, refuse_snap, space_card
 
 
@@ -22,7 +22,7 @@ class ProductSpace:
     """
 
     parts: tuple[Space, ...]
-    metric: Weighted
+    metric: Metric
 
     finite: ClassVar[None] = None
     limits: ClassVar[None] = None

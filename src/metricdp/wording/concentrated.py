@@ -6,7 +6,7 @@ import math
 from typing import Any, Protocol, runtime_checkable
 
 from metricdp.numerals import number
-from metricdp.wording.promises import along, distance, factor, share, templates, things
+from metricdp.wording.promises import distance, factor, share, templates, things
 
 LN_TWO = math.log(2.0)
 
@@ -25,6 +25,8 @@ class Concentrated(Protocol):
     def basis(self) -> str: ...
     @property
     def metric(self) -> object: ...
+    @property
+    def along(self) -> str: ...
     def epsilon_at(self, distance: float, delta: float) -> float: ...
     def delta_at(self, distance: float, epsilon: float) -> float: ...
     def distance_at(self, epsilon: float, delta: float) -> float: ...
@@ -62,7 +64,7 @@ def concentrated_short(promise: Concentrated) -> str:
         _words()["short"].format(
             things=things(promise.unit),
             reach=distance(twice_as_likely(promise), promise.unit, "down"),
-            along=along(promise),
+            along=promise.along,
             delta=usual_delta_words(),
             outside=outside,
         )
@@ -128,7 +130,7 @@ def concentrated_wish(promise: Concentrated, asked: float, apart: float, delta: 
         _words()["wish"].format(
             things=things(promise.unit),
             distance=distance(apart, promise.unit),
-            along=along(promise),
+            along=promise.along,
             asked=number(asked, 6),
             kept=factor(math.exp(exponent) if exponent < 700 else math.inf),
             delta=delta_words(delta),
@@ -159,7 +161,7 @@ def together(promise: Concentrated, times: int) -> str:
             per=_per(promise.unit),
             things=things(promise.unit),
             reach=distance(twice_as_likely(all_of_them), promise.unit, "down"),
-            along=along(promise),
+            along=promise.along,
             delta=usual_delta_words(),
         )
     )
@@ -169,7 +171,7 @@ def concentrated_whole_history(all_of_them: Concentrated, whose: str) -> str:
     """Return what all rows of a person together are worth, in distances; `all_of_them` is what they promise."""
     return (
         f"{whose}: of two histories whose {things(all_of_them.unit)} lie up to "
-        f"{distance(twice_as_likely(all_of_them), all_of_them.unit, 'down')} apart{along(all_of_them)} in every row no "
+        f"{distance(twice_as_likely(all_of_them), all_of_them.unit, 'down')} apart{all_of_them.along} in every row no "
         f"set of reports is more than twice as likely from one as from the other, plus delta {usual_delta_words()}; "
         "farther apart by more. That is approximate, not pure."
     )

@@ -5,23 +5,25 @@ from __future__ import annotations
 import math
 
 from metricdp.numerals import number
-from metricdp.wording.promises import Promise, along, distance, factor, largest_factor, meaning_rows, templates, things
+from metricdp.wording.promises import Promise, distance, factor, largest_factor, meaning_rows, templates, things
 
 
-def position_lines(promise: Promise, snap: float, slack: float) -> list[str]:
-    """Return the table that explains a promise between positions; `promise` has the slack of snapping in it."""
+def position_lines(promise: Promise, snap: float, slack: float, *, exponent: float) -> list[str]:
+    """Return the table that explains a promise between positions; `promise` has the slack of snapping in it.
+
+    `exponent` is the p of the distances: half a diagonal of a square is 2^(1/p) half sides.
+    """
     words = templates()["positions"]
     said = number(slack, templates()["digits"]["slack"], "up")
     lines = [str(words["head"].format(snap=distance(snap, promise.unit, "up"), slack=said)), *meaning_rows(promise)]
     if slack > math.log(2.0):
         most = math.log(2.0) / (2.0 * promise.epsilon)
-        order = float(getattr(promise.metric, "p", 2.0))  # half a diagonal of a square is 2^(1/p) half sides
         lines.append(
             str(
                 words["alone"].format(
                     factor=factor(_power(slack)),
                     most=distance(most, promise.unit, "down"),
-                    cell=distance(most * 2.0 ** (1.0 - 1.0 / order), promise.unit, "down"),
+                    cell=distance(most * 2.0 ** (1.0 - 1.0 / exponent), promise.unit, "down"),
                 )
             )
         )
@@ -37,7 +39,7 @@ def listed_lines(promise: Promise, nearest: float) -> list[str]:
 
 def ground_lines(promise: Promise) -> list[str]:
     """Return the table of a promise whose distances are not those by which positions are put on places: along roads."""
-    words, said = templates()["positions"], {"things": things(promise.unit), "along": along(promise)}
+    words, said = templates()["positions"], {"things": things(promise.unit), "along": promise.along}
     return [str(words["ground"].format(**said)), *meaning_rows(promise), str(words["put"].format(**said))]
 
 

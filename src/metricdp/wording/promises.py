@@ -32,15 +32,10 @@ class Promise(Protocol):
     def basis(self) -> str: ...
     @property
     def metric(self) -> object: ...
-
-
-class Measured(Protocol):
-    """What is read of anything that is promised in distances."""
-
     @property
-    def metric(self) -> object: ...
+    def along(self) -> str: ...
     @property
-    def unit(self) -> str: ...
+    def in_parts(self) -> bool: ...
 
 
 class Certified(Protocol):
@@ -125,20 +120,6 @@ def things(unit: str) -> str:
     return str(words["things"]["length" if unit in words["lengths"] else "other"])
 
 
-def along(promise: Measured) -> str:
-    """Return how the distances of a promise run, as words to put behind `apart`."""
-    words = templates()
-    name, steps = type(promise.metric).__name__, words["along_steps"]
-    if name in steps and promise.unit not in words["lengths"]:
-        return str(steps[name])
-    return str(words["along"].get(name, ""))
-
-
-def in_parts(promise: Promise) -> bool:
-    """Tell whether a promise is one within the parts of a policy graph, across which nothing is hidden."""
-    return promise.radius is not None and type(promise.metric).__name__ == "PolicyGraph"
-
-
 def reach(promise: Promise, ratio: float = 2.0) -> float:
     """Return the distance up to which reports differ by at most a factor, slack included and radius respected.
 
@@ -163,7 +144,7 @@ def promised(promise: Promise) -> str:
     slack = words["slack"].format(slack=number(promise.slack, digits["slack"], "up")) if promise.slack else ""
     within = ""
     if promise.radius is not None:
-        within = words["within_part" if in_parts(promise) else "within"].format(
+        within = words["within_part" if promise.in_parts else "within"].format(
             radius=distance(promise.radius, promise.unit, "down")
         )
     return str(
@@ -190,7 +171,7 @@ def short(promise: Promise) -> str:
             things=called,
             reach=distance(near, promise.unit, "down"),
             factor=factor(largest_factor(promise, 1.0)),
-            along=along(promise),
+            along=promise.along,
             outside=_outside(promise),
         )
     )
@@ -234,7 +215,7 @@ def lead(promise: Promise) -> str:
         templates()["lead" if not promise.slack else "lead_slack"].format(
             things=things(promise.unit),
             near=distance(near, promise.unit, "down"),
-            along=along(promise),
+            along=promise.along,
             times="two" if ratio == 2.0 else factor(ratio),
             outside=_outside(promise),
         )
@@ -247,7 +228,7 @@ def wish(promise: Promise, asked: float, apart: float) -> str:
         templates()["wish"].format(
             things=things(promise.unit),
             distance=distance(apart, promise.unit),
-            along=along(promise),
+            along=promise.along,
             asked=number(asked, 6),
             kept=factor(largest_factor(promise, apart)),
         )
@@ -381,5 +362,5 @@ def _outside(promise: Promise) -> str:
     if promise.radius is None:
         return ""
     far = distance(promise.radius, promise.unit, "down")
-    kind = "outside_part" if in_parts(promise) else "outside"
+    kind = "outside_part" if promise.in_parts else "outside"
     return str(templates()["short"][kind].format(things=things(promise.unit), radius=far))

@@ -9,7 +9,6 @@ from typing import Protocol
 from metricdp.numerals import number
 from metricdp.wording.promises import (
     Promise,
-    along,
     distance,
     epsilon,
     part_by_part,
@@ -123,7 +122,7 @@ def whole_history(promise: Promise, near: float, whose: str) -> str:
     called = things(promise.unit)
     return (
         f"{whose}: the odds between two histories whose {called} lie up to {short_distance(near, promise.unit)} apart"
-        f"{along(promise)} in every row shift by at most a factor of two; farther apart by more."
+        f"{promise.along} in every row shift by at most a factor of two; farther apart by more."
     )
 
 

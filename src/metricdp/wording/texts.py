@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from metricdp.numerals import number
-from metricdp.wording.promises import Promise, distance, epsilon, in_parts, short
+from metricdp.wording.promises import Promise, distance, epsilon, short
 
 
 class NumberRule(Protocol):
@@ -123,7 +123,7 @@ def text_promise(rules: TextRules, promise: Promise, lower: Sequence[float] = ()
     ]
     if promise.radius is not None:
         near = distance(promise.radius, promise.unit, "down")
-        parts = " and stays in its part of the policy" if in_parts(promise) else ""
+        parts = " and stays in its part of the policy" if promise.in_parts else ""
         lines.append(f"That holds where every word differs by at most {near}{parts}; nothing is promised beyond.")
     if rules.unknown == "spelling":
         lines.append("For words outside the vocabulary the distance is that of the words taken for them by spelling.")

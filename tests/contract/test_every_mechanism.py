@@ -177,8 +177,8 @@ STAIRCASE = Path(__file__).parents[2] / "examples" / "extend" / "staircase.py"
 ASKED = sorted({one.name for one in fields(Kind)} - {one.name for one in fields(Declaration)})
 
 
-NOT_ITS = (  # facets of finite mechanisms, and of those with secrets or reports of their own kind
-    "audit_concentrated", "distances", "laws", "operator", "pairs", "reports", "rows", "stored", "worst",
+NOT_ITS = (  # what its theorem says, and facets of mechanisms with finitely many secrets or reports of their own
+    "audit", "audit_concentrated", "distances", "laws", "operator", "pairs", "reports", "rows", "stored", "worst",
 )  # fmt: skip
 REFUSING = {("accuracy", ProductMechanism), ("distribution", ProductMechanism)}  # by part: the facet itself says so
 
@@ -227,6 +227,7 @@ def is_operator(mechanism: Any, found: Any) -> bool:
 
 RIGHT: dict[str, Any] = {  # whether an answer is of its kind and makes sense
     "audit": lambda one, found: isinstance(found, AuditReport),
+    "theorem": lambda one, found: found.rate > 0 and not found.obstacle and "{}" in found.said,
     "audit_concentrated": lambda one, found: isinstance(found, ConcentratedReport),
     "accuracy": lambda one, found: 0.0 <= found[0].value <= found[1].value and found[0].unit == found[1].metric.unit,
     "distribution": lambda one, found: bool(found.density["formula"]),

@@ -55,7 +55,7 @@ def test_log_densities_are_those_of_the_law(made: Any) -> None:
 
 def test_the_table_of_a_large_vocabulary_is_not_written_out(monkeypatch: Any) -> None:
     monkeypatch.setattr("metricdp.design.kernels.MOST_SECRETS", 400)
-    monkeypatch.setattr("metricdp.mechanisms.kernel.MOST_DENSE", 400**2)
+    monkeypatch.setattr("metricdp.mechanisms.kinds.kernel.MOST_DENSE", 400**2)
     points = np.random.default_rng(3).normal(size=(420, 2))
     large = mdp.exponential(mdp.FiniteSpace(points, mdp.Lp(2)), 1.0)
     assert isinstance(large, mdp.KernelMechanism)

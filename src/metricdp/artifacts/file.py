@@ -38,7 +38,7 @@ from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExt
 from metricdp.files import existing_file, replacing
 from metricdp.ledger_files import refuse_ledger
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, Mechanism
-from metricdp.mechanisms.product import parts_of
+from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.places.terms import licence_of
 
 VERSION = shared.VERSION

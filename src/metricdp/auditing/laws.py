@@ -12,7 +12,7 @@ from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, Mechanism
 from metricdp.mechanisms.kind import Distribution
-from metricdp.mechanisms.product import parts_of
+from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.metrics import Metric, exponent_of
 from metricdp.units import METRES
 

@@ -13,7 +13,7 @@ from metricdp.auditing.exact import within
 from metricdp.auditing.kernels import blocks_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, FiniteMechanism, Guarantee, KernelMechanism, Mechanism
-from metricdp.mechanisms.local import MOST_DENSE
+from metricdp.mechanisms.kinds.local import MOST_DENSE
 
 COUNT_TOLERANCE = 1e-9  # relative: a ratio above epsilon * (1 + 1e-9) is a violation, with no absolute slack
 

@@ -22,7 +22,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers
 from metricdp.mechanisms import InterpolatedMechanism, StreetMechanism
 from metricdp.mechanisms.curves import ULP, speed
-from metricdp.mechanisms.interpolated import ROUNDING_RULES
+from metricdp.mechanisms.kinds.interpolated import ROUNDING_RULES
 from metricdp.metrics import exponent_of
 
 CHUNK_VALUES = 2_000_000

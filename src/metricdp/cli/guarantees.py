@@ -21,8 +21,8 @@ from metricdp.mechanisms import (
     Mechanism,
     pure,
 )
-from metricdp.mechanisms.matrix import as_table
-from metricdp.mechanisms.product import parts_of
+from metricdp.mechanisms.kinds.matrix import as_table
+from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.metrics import exponent_of, policy_of, tree_of
 from metricdp.spaces import FiniteSpace, given
 

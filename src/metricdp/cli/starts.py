@@ -16,7 +16,7 @@ from metricdp.cli.choices import Places, Where
 from metricdp.design.builders import Builder
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
-from metricdp.mechanisms.matrix import as_table
+from metricdp.mechanisms.kinds.matrix import as_table
 from metricdp.metrics import Metric, exponent_of, pairwise
 from metricdp.spaces import Box, FiniteSpace
 

@@ -22,7 +22,7 @@ from metricdp.cli.policies import IDS, Ground, area_names
 from metricdp.cli.stakes import Cost
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism, pure
-from metricdp.mechanisms.matrix import as_table
+from metricdp.mechanisms.kinds.matrix import as_table
 from metricdp.stages import doing
 from metricdp.tables.task import there_are
 

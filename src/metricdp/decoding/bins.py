@@ -22,7 +22,7 @@ from metricdp.auditing import accuracy_radius
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Mechanism
 from metricdp.mechanisms.kind import Heights
-from metricdp.mechanisms.laplace import Lattice
+from metricdp.mechanisms.lattice import Lattice
 from metricdp.metrics import EUCLID, earth_of, norm_of
 from metricdp.spaces import FiniteSpace, Space
 

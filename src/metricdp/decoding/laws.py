@@ -18,8 +18,8 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, KernelMechanism, LocalMechanism, MatrixMechanism
-from metricdp.mechanisms.local import MOST_DENSE
-from metricdp.mechanisms.matrix import as_table
+from metricdp.mechanisms.kinds.local import MOST_DENSE
+from metricdp.mechanisms.kinds.matrix import as_table
 
 
 class Law(Protocol):

@@ -8,8 +8,8 @@ from dataclasses import replace
 from metricdp.arrays import as_positive, as_whole
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, DirectionNoise, Guarantee, Lattice
-from metricdp.mechanisms.directions import FINEST, spread_of
-from metricdp.mechanisms.laplace import drawn_exactly
+from metricdp.mechanisms.kinds.directions import FINEST, spread_of
+from metricdp.mechanisms.lattice import drawn_exactly
 from metricdp.metrics import Metric, exponent_of, points_are
 from metricdp.spaces import Sphere
 

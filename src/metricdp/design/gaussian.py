@@ -7,9 +7,9 @@ import math
 from metricdp.arrays import as_positive, as_whole
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, ConcentratedGuarantee, GaussianNoise, Lattice, SphericalGaussian
-from metricdp.mechanisms.gaussian import normal_mean, rho_above, sigma_below
-from metricdp.mechanisms.laplace import cell_reach, drawn_exactly, size_of, tidy_pitch
-from metricdp.mechanisms.spherical_gaussian import seen_mean
+from metricdp.mechanisms.kinds.gaussian import normal_mean, rho_above, sigma_below
+from metricdp.mechanisms.kinds.spherical_gaussian import seen_mean
+from metricdp.mechanisms.lattice import cell_reach, drawn_exactly, size_of, tidy_pitch
 from metricdp.metrics import EUCLID, METRICS, Haversine, Lp, Mahalanobis, Metric, exponent_of, norm_of
 from metricdp.spaces import Unbounded
 

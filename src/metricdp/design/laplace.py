@@ -23,10 +23,10 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.mechanisms.laplace import cell_reach, drawn_exactly, size_of, tidy_pitch
-from metricdp.mechanisms.nearest import is_embedding, nearest_loss
-from metricdp.mechanisms.projected import norm_above
-from metricdp.mechanisms.spherical import spherical_mean
+from metricdp.mechanisms.kinds.nearest import is_embedding, nearest_loss
+from metricdp.mechanisms.kinds.projected import norm_above
+from metricdp.mechanisms.kinds.spherical import spherical_mean
+from metricdp.mechanisms.lattice import cell_reach, drawn_exactly, size_of, tidy_pitch
 from metricdp.metrics import (
     EUCLID,
     METRICS,
@@ -175,7 +175,7 @@ def _projected(
     promise = Guarantee(epsilon, metric, basis="theorem")
     note = f"the loss is the mean distance from A x, in {len(matrix)} dimensions; the norm of A is below {norm:.9g}"
     proof = _theorem(len(matrix) / rate, epsilon, "l_2 Laplace after a projection", note)
-    return ProjectedLaplace(Unbounded(metric, matrix.shape[1]), matrix, rate, lattice, promise, proof)
+    return ProjectedLaplace(Unbounded(metric, matrix.shape[1]), rate, lattice, promise, proof, matrix=matrix)
 
 
 def _theorem(loss: float, epsilon: float, method: str, note: str = "") -> Certificate:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from metricdp import wording
-from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.arrays import Booleans, Floats, Integers, set_fields
 from metricdp.cards import card
 from metricdp.errors import InvalidInput, NotPure, OutOfDomain
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
@@ -43,10 +43,11 @@ class Guarantee:
     radius: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _number(self.epsilon, "epsilon", above=0.0))
-        object.__setattr__(self, "slack", _number(self.slack, "slack", least=0.0))
+        set_fields(
+            self, epsilon=_number(self.epsilon, "epsilon", above=0.0), slack=_number(self.slack, "slack", least=0.0)
+        )
         if self.radius is not None:
-            object.__setattr__(self, "radius", _number(self.radius, "radius", above=0.0))
+            set_fields(self, radius=_number(self.radius, "radius", above=0.0))
         if self.basis not in BASES:
             raise InvalidInput(f"`basis` must be one of {', '.join(BASES)}, got {self.basis!r}.")
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 
 from metricdp import wording
-from metricdp.arrays import as_positive
+from metricdp.arrays import as_positive, set_fields
 from metricdp.cards import card
 from metricdp.errors import InvalidInput, NotPure
 from metricdp.mechanisms.conversions import FORMS, Form, delta_of, epsilon_of, mu_of
@@ -47,9 +47,9 @@ class ConcentratedGuarantee:
     radius: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", as_positive(self.rho, "rho"))
+        set_fields(self, rho=as_positive(self.rho, "rho"))
         if self.radius is not None:
-            object.__setattr__(self, "radius", as_positive(self.radius, "radius"))
+            set_fields(self, radius=as_positive(self.radius, "radius"))
         if self.form not in FORMS:
             raise InvalidInput(f"`form` must be one of {', '.join(FORMS)}, got {self.form!r}.")
         if self.basis not in ("theorem", "certificate"):

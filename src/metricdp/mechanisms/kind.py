@@ -10,6 +10,7 @@ registered from there, as auditing does it for what follows from its proofs:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,7 @@ WEIGHTS = Array("single", sides=1, least=0, most=float(np.finfo(np.float32).max)
 Spend = Callable[[Effort, str], None]
 REFUSALS = {
     "audit": "{kind} has no proof that could be checked: its densities can only refute.",
+    "theorem": "what a {kind} promises follows from no theorem: its numbers are audited.",
     "audit_concentrated": "the divergences of a {kind} are not computed: mdp.concentrated(mechanism) says what its "
     "pure promise is worth.",
     "accuracy": "how far reports lie from the truth is not known for {kind}.",
@@ -108,11 +110,41 @@ class Heights:
 
 
 @dataclass(frozen=True)
+class Theorem:
+    """Why noise keeps a rate per distance, whichever its secrets are.
+
+    Attributes:
+        rate: The epsilon that it keeps.
+        law: What it is proven for, in words.
+        noise: The noise on a lattice whose densities are compared with the rate at some pairs; None: there are none.
+        widest: The largest distance of two secrets, where all of a smaller promise would show; 0 where less than the
+            rate may be kept.
+        shown: Which share of the rate shows for certain.
+        said: What is said of it, with {} for the law.
+        obstacle: Why it is not proven here, where it is not.
+    """
+
+    rate: float
+    law: str
+    noise: Any = None
+    widest: float = math.inf
+    shown: float = 1.0
+    said: str = "{}"
+    obstacle: str = ""
+
+
+def foreign(mechanism: Any) -> str:
+    """Return the obstacle of a theorem that is about other metrics."""
+    return f"This noise does not belong to the metric {type(mechanism.inputs.metric).__name__}."
+
+
+@dataclass(frozen=True)
 class Kind(Declaration):
     """What the package knows about one kind of mechanism; None: it does not do that.
 
     Attributes:
         audit: (mechanism, claim) -> AuditReport, from the numbers that are sampled.
+        theorem: (mechanism) -> Theorem, for noise: what its audit compares it with.
         audit_concentrated: (mechanism, claimed rho or None) -> ConcentratedReport.
         accuracy: (mechanism, levels) -> Reach.
         distribution: (mechanism) -> Distribution.
@@ -131,6 +163,7 @@ class Kind(Declaration):
     """
 
     audit: Facet | None = None
+    theorem: Facet | None = None
     audit_concentrated: Facet | None = None
     accuracy: Facet | None = None
     distribution: Facet | None = None

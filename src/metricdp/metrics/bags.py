@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp import shared
-from metricdp.arrays import Floats, Points
+from metricdp.arrays import Floats, Points, set_fields
 from metricdp.declarations import Effort, Part, Whole
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric, is_proven, pairwise
@@ -36,7 +36,7 @@ class Bags:
     def __post_init__(self) -> None:
         if not isinstance(self.dimension, int) or self.dimension < 1:
             raise InvalidInput(f"`dimension` must be a whole number from 1 on, got {self.dimension!r}.")
-        object.__setattr__(self, "unit", self.unit or self.ground.unit)
+        set_fields(self, unit=self.unit or self.ground.unit)
 
     @property
     def proven(self) -> bool:

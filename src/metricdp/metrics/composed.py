@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from metricdp import shared
-from metricdp.arrays import Booleans, Floats, Points, as_positive
+from metricdp.arrays import Booleans, Floats, Points, as_positive, set_fields
 from metricdp.declarations import Effort, Group, Many, Maybe, Part, Whole
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric, is_proven, measurable, pairwise
@@ -78,8 +78,7 @@ class Weighted:
         )
         if not checked:
             raise InvalidInput("`parts` must name at least one (metric, columns, weight).")
-        object.__setattr__(self, "parts", checked)
-        object.__setattr__(self, "unit", unit)
+        set_fields(self, parts=checked, unit=unit)
 
     @property
     def proven(self) -> bool:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Points, are_codes, as_codes, as_matrix, frozen
+from metricdp.arrays import Booleans, Floats, Points, are_codes, as_codes, as_matrix, frozen, set_fields
 from metricdp.declarations import Array, Effort
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.metrics.balls import whole_number, whole_numbers
@@ -71,8 +71,7 @@ class Precomputed:
     def __init__(self, distances: ArrayLike, unit: str = "") -> None:
         matrix = as_matrix(distances, "distances")
         check_distances(matrix)
-        object.__setattr__(self, "distances", frozen(matrix))
-        object.__setattr__(self, "unit", unit)
+        set_fields(self, distances=frozen(matrix), unit=unit)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         rows = as_codes(np.asarray(a)[..., 0], len(self.distances), "points")

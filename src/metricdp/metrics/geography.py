@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import shared
-from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_floats
+from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_floats, set_fields
 from metricdp.declarations import Array, Effort, Text, Whole
 from metricdp.errors import InvalidInput
 from metricdp.metrics.balls import balls_of, root_of
@@ -189,11 +189,7 @@ class ShortestPath:
             raise InvalidInput("`lengths` must be positive: two nodes at distance zero are one place, merge them.")
         if one_way not in ("open", "longer"):
             raise InvalidInput(f"`one_way` must be 'open' or 'longer', got {one_way!r}.")
-        for name, value in [
-            ("edges", pairs[~loops]), ("lengths", weights[~loops]), ("nodes", count), ("one_way", one_way),
-            ("unit", unit),
-        ]:  # fmt: skip
-            object.__setattr__(self, name, value)
+        set_fields(self, edges=pairs[~loops], lengths=weights[~loops], nodes=count, one_way=one_way, unit=unit)
 
     @cached_property
     def graph(self) -> csr_array:

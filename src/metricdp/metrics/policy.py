@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_positive
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_positive, set_fields
 from metricdp.declarations import Effort, Part
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric
@@ -36,7 +36,7 @@ class PolicyGraph:
     def __post_init__(self) -> None:
         if roads_of(self.network) is None or self.network.one_way != "open":
             raise InvalidInput("`network` must be a ShortestPath metric with one_way='open'.")
-        object.__setattr__(self, "apart", as_positive(self.apart, "apart"))
+        set_fields(self, apart=as_positive(self.apart, "apart"))
         longest = float(self.network.lengths.sum())  # no path is longer
         if not self.apart > longest:
             raise InvalidInput(f"`apart` must be above all lengths together, {longest:.6g}, got {self.apart:.6g}.")

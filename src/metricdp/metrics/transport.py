@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import shared
-from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_matrix, frozen
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_matrix, frozen, set_fields
 from metricdp.declarations import Array, Effort, Part, Whole
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import BLOCK_VALUES, Metric, is_proven, pairwise
@@ -44,8 +44,7 @@ class Wasserstein:
         else:
             array = as_matrix(array, "ground")
             check_distances(array)
-        object.__setattr__(self, "ground", frozen(array))
-        object.__setattr__(self, "unit", unit)
+        set_fields(self, ground=frozen(array), unit=unit)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.broadcast_arrays(_laws(a), _laws(b))
@@ -125,10 +124,9 @@ class WordMovers:
     def __init__(self, vectors: ArrayLike, ground: Metric | None = None, unit: str = "") -> None:
         array = frozen(as_matrix(vectors, "vectors"))
         metric = Lp(2) if ground is None else ground
-        object.__setattr__(self, "vectors", array)
+        set_fields(self, vectors=array)
         metric.check(array)
-        object.__setattr__(self, "ground", metric)
-        object.__setattr__(self, "unit", unit or metric.unit)
+        set_fields(self, ground=metric, unit=unit or metric.unit)
 
     @property
     def proven(self) -> bool:
@@ -164,7 +162,7 @@ class Frechet:
     def __post_init__(self) -> None:
         if not isinstance(self.dimension, int) or self.dimension < 1:
             raise InvalidInput(f"`dimension` must be a whole number from 1 on, got {self.dimension!r}.")
-        object.__setattr__(self, "unit", self.unit or self.ground.unit)
+        set_fields(self, unit=self.unit or self.ground.unit)
 
     @property
     def proven(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_matrix, as_positive, frozen
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_matrix, as_positive, frozen, set_fields
 from metricdp.declarations import Array, Number
 from metricdp.errors import InvalidInput
 from metricdp.metrics.accounts import EUCLID, stretch_of
@@ -63,7 +63,7 @@ class Lp:
     def __post_init__(self) -> None:
         if not (1 <= self.p <= MOST_P or self.p == math.inf):
             raise InvalidInput(f"`p` must be from 1 to {MOST_P:,.0f}, or math.inf, got {self.p}.")
-        object.__setattr__(self, "p", float(self.p))
+        set_fields(self, p=float(self.p))
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.asarray(a, float), np.asarray(b, float)
@@ -175,8 +175,7 @@ class Mahalanobis:
             raise InvalidInput(
                 "`covariance` must be positive definite; add a small multiple of the identity to it."
             ) from error
-        object.__setattr__(self, "covariance", frozen(matrix))
-        object.__setattr__(self, "unit", unit)
+        set_fields(self, covariance=frozen(matrix), unit=unit)
         if not self._defect < 0.1:
             raise InvalidInput(
                 "`covariance` is so close to singular that doubles cannot measure with it; add a small multiple of "

@@ -15,7 +15,7 @@ from metricdp.design.exponential import exponential
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism
-from metricdp.mechanisms.matrix import as_table
+from metricdp.mechanisms.kinds.matrix import as_table
 from metricdp.metrics import Metric, points_are
 from metricdp.mobility.closeness import flip, near_table, refuse_metric
 from metricdp.mobility.runs import Report, Step

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, as_floats, frozen
+from metricdp.arrays import Booleans, Floats, as_floats, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Lp, Metric, points_are
 from metricdp.spaces.base import exchange_hint, measured_rows, metric_rule, show
@@ -31,9 +31,7 @@ class Box(Coordinates):
             raise InvalidInput(
                 f"`lower` must lie below `upper` in every coordinate, got {low.tolist()} and {high.tolist()}."
             )
-        object.__setattr__(self, "lower", frozen(low))
-        object.__setattr__(self, "upper", frozen(high))
-        object.__setattr__(self, "metric", Lp(2) if metric is None else metric)
+        set_fields(self, lower=frozen(low), upper=frozen(high), metric=Lp(2) if metric is None else metric)
 
     @property
     def dimension(self) -> int:

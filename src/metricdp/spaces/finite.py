@@ -12,7 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import shared
-from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_points, as_positive, as_whole, frozen
+from metricdp.arrays import (
+    Booleans,
+    Floats,
+    Integers,
+    Points,
+    as_codes,
+    as_points,
+    as_positive,
+    as_whole,
+    frozen,
+    set_fields,
+)
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, ShortestPath, covered, earth_of, pairwise, roads_of, tree_of
 from metricdp.spaces.base import (
@@ -74,11 +85,14 @@ class FiniteSpace:
         if columns and len(columns) != places.shape[1]:
             raise InvalidInput(f"`columns` must name {places.shape[1]} columns, one per coordinate, got {columns!r}.")
         _refuse_duplicates(array)
-        object.__setattr__(self, "columns", tuple(columns))
-        object.__setattr__(self, "points", array)
-        object.__setattr__(self, "metric", metric)
-        object.__setattr__(self, "coordinates", places)
-        object.__setattr__(self, "ground", metric if ground is None else ground)
+        set_fields(
+            self,
+            columns=tuple(columns),
+            points=array,
+            metric=metric,
+            coordinates=places,
+            ground=metric if ground is None else ground,
+        )
 
     def __len__(self) -> int:
         return len(self.points)
@@ -86,8 +100,7 @@ class FiniteSpace:
     def __repr__(self) -> str:
         return f"FiniteSpace({len(self)} points, {type(self.metric).__name__})"
 
-    def _repr_html_(self) -> str:
-        return space_card(self)
+    _repr_html_ = space_card
 
     @property
     def unit(self) -> str:

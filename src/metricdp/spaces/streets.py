@@ -61,8 +61,7 @@ class Streets:
     def __repr__(self) -> str:
         return f"Streets({len(self)} streets, {self.network.nodes} crossings)"
 
-    def _repr_html_(self) -> str:
-        return space_card(self)
+    _repr_html_ = space_card
 
     def charge(self, snap: float) -> float:
         """Return 0; snapping is refused, since no secret is nearest."""

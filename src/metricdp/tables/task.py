@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import MECHANISMS, AnyGuarantee, Mechanism, pure
-from metricdp.mechanisms.product import parts_of
+from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.metrics import points_are, sum_of
 from metricdp.spaces import Space
 from metricdp.tables.lanes import Accuracy, Lane, Snapping, accuracy_of, snapping_of

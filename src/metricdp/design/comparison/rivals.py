@@ -20,7 +20,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     Mechanism,
 )
-from metricdp.mechanisms.matrix import as_table
+from metricdp.mechanisms.kinds.matrix import as_table
 from metricdp.metrics import covered, exponent_of
 from metricdp.problems import Problem
 from metricdp.spaces import Box, FiniteSpace, given

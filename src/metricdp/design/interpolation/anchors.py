@@ -12,7 +12,7 @@ import numpy as np
 from metricdp.arrays import Floats, as_floats, as_positive
 from metricdp.auditing.lipschitz import dual_exponent, dual_norm, normaliser_share
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.interpolated import MOST_AXES, Rule, check_axes
+from metricdp.mechanisms.kinds.interpolated import MOST_AXES, Rule, check_axes
 from metricdp.metrics import exponent_of
 from metricdp.solvers import Edges
 from metricdp.spaces import UNDER_LP, Box, FiniteSpace, Space, given

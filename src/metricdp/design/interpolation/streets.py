@@ -15,7 +15,7 @@ from metricdp.design.interpolation.anchors import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee
 from metricdp.mechanisms.curves import widest_ratio
-from metricdp.mechanisms.streets import Pieces, StreetMechanism, street_weights
+from metricdp.mechanisms.kinds.streets import Pieces, StreetMechanism, street_weights
 from metricdp.metrics import roads_of
 from metricdp.solvers import Edges, Progress, Status, solve_ratio
 from metricdp.spaces import FiniteSpace, Space, Streets, given

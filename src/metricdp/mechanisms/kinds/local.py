@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metricdp.arrays import Floats, Integers, as_codes, frozen
+from metricdp.arrays import Floats, Integers, as_codes, frozen, set_fields
 from metricdp.declarations import Array, Effort
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
@@ -68,8 +68,8 @@ class LocalMechanism:
         for name, weights in (("values", values), ("background", background)):
             if not np.all(np.isfinite(weights) & (weights >= 0)):
                 raise InvalidInput(f"`{name}` must be finite numbers of at least 0.")
-        for name, array in (("starts", starts), ("columns", columns), ("values", values), ("background", background)):
-            object.__setattr__(self, name, frozen(array))
+        set_fields(self, starts=frozen(starts), columns=frozen(columns))
+        set_fields(self, values=frozen(values), background=frozen(background))
         if not np.all(self.totals > 0):
             raise InvalidInput("every secret must have a report with a weight above 0.")
 
@@ -77,8 +77,7 @@ class LocalMechanism:
         n, m = len(self.inputs), len(self.outputs)
         return f"LocalMechanism({n} x {m}, {len(self.columns) / n:.0f} near reports each, {self.guarantee})"
 
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+    _repr_html_ = mechanism_card
 
     @cached_property
     def totals(self) -> Floats:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen
+from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen, set_fields
 from metricdp.declarations import Array, Effort, Many, Part, Table, Text
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
@@ -75,8 +75,7 @@ class InterpolatedMechanism:
         if len(self.ratios) != len(axes):
             raise InvalidInput(f"`ratios` must be one array for each of the {len(axes)} axes, got {len(self.ratios)}.")
         ratios = tuple(frozen(checked_ratios(r, len(a) - 1)) for r, a in zip(self.ratios, axes, strict=True))
-        for name, value in (("axes", axes), ("matrix", frozen(matrix)), ("ratios", ratios)):
-            object.__setattr__(self, name, value)
+        set_fields(self, axes=axes, matrix=frozen(matrix), ratios=ratios)
 
     def __repr__(self) -> str:
         cells = " x ".join(str(len(axis) - 1) for axis in self.axes)
@@ -95,8 +94,7 @@ class InterpolatedMechanism:
     def _sampler(self) -> RowSampler:
         return RowSampler(self.matrix)
 
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+    _repr_html_ = mechanism_card
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every point of the box."""

@@ -54,8 +54,7 @@ class ProductMechanism:
             )
         return metric
 
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+    _repr_html_ = mechanism_card
 
     def sample(self, secrets: Sequence[Any], /, *, rng: Randomness = None) -> tuple[Any, ...]:
         """Return the reports part by part, for secrets given part by part."""

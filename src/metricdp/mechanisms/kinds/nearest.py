@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers, as_codes, as_positive
+from metricdp.arrays import Floats, Integers, as_codes, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.hyperbolic import (
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Distribution, Figures, Kind, Reach, Theorem, foreign
+from metricdp.mechanisms.kinds.hyperbolic import (
     HyperbolicLaplace,
     distance_above,
     distance_at,
@@ -20,8 +21,8 @@ from metricdp.mechanisms.hyperbolic import (
     is_ball,
     refuse_border,
 )
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Distribution, Figures, Kind, Reach
-from metricdp.mechanisms.laplace import Lattice, tidy_pitch, vector_law
+from metricdp.mechanisms.kinds.laplace import vector_law
+from metricdp.mechanisms.lattice import Lattice, tidy_pitch
 from metricdp.metrics import EUCLID, Metric, norm_of, pairwise
 from metricdp.randomness import Randomness, row_words, source_of
 from metricdp.spaces import FiniteSpace, Unbounded, Under, given
@@ -51,7 +52,7 @@ class NearestMechanism:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
+        set_fields(self, epsilon=as_positive(self.epsilon, "epsilon"))
         inputs = given(self.inputs, FiniteSpace, "inputs", under=EMBEDDINGS)
         given(self.outputs, FiniteSpace, "outputs")
         metric, shape = inputs.metric, inputs.points.shape
@@ -68,8 +69,7 @@ class NearestMechanism:
     def __repr__(self) -> str:
         return f"NearestMechanism({len(self.inputs)} secrets, {len(self.outputs)} reports, {self.guarantee})"
 
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+    _repr_html_ = mechanism_card
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every secret code."""
@@ -185,6 +185,13 @@ FORMULA = (
 HYPERBOLIC = "report = the vector nearest to y, y from exp(-epsilon d(v, y)) in hyperbolic space"
 
 
+def _theorem(mechanism: NearestMechanism) -> Theorem:
+    """The promise is that of the noise: the search for the nearest vector is post-processing, and may hide more."""
+    obstacle = "" if is_embedding(mechanism.inputs.metric) else foreign(mechanism)
+    law = f"density proportional to exp(-{mechanism.epsilon:.6g} d), then the nearest vector: post-processing"
+    return Theorem(mechanism.epsilon, law, widest=0.0, obstacle=obstacle)
+
+
 def _accuracy(mechanism: NearestMechanism, levels: Floats) -> Reach:
     """The noise moves a vector by R, and what is found lies at most as far from there as the vector did: within 2 R."""
     from scipy.special import gammaincinv
@@ -216,6 +223,7 @@ MECHANISMS.declare(
         "noise in an embedding, then the nearest word",
         {"inputs": FINITE, "outputs": FINITE, "epsilon": RATE},
         make=_nearest,
+        theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
         loss=_loss,

@@ -20,16 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_positive
+from metricdp.arrays import Floats
 from metricdp.declarations import Part
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Kind, Reach
-from metricdp.mechanisms.laplace import Lattice, lattice_words, noise_fields, on_lattice, refuse_fine_lattice
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Reach, Theorem
+from metricdp.mechanisms.lattice import LaplaceNoise, lattice_words, noise_kind
 from metricdp.mechanisms.noise.hats import Profile
-from metricdp.mechanisms.noise.laws import DirectionLaw, drawn
+from metricdp.mechanisms.noise.laws import DirectionLaw
 from metricdp.metrics import Metric, exponent_of, points_are
-from metricdp.randomness import Randomness, row_words, source_of
 from metricdp.spaces import Sphere, Unbounded, given
 
 FINEST = 24  # bits: multiples of 2^-24 up to one are exact in floats of 32 bits
@@ -39,8 +37,8 @@ def _is_of_directions(metric: Metric) -> bool:
     return points_are(metric, "directions") or exponent_of(metric) is not None
 
 
-@dataclass(frozen=True, eq=False)
-class DirectionNoise:
+@dataclass(frozen=True, eq=False, repr=False)
+class DirectionNoise(LaplaceNoise):
     """Noise on the sphere: density proportional to exp(-epsilon * angle), or to exp(epsilon * <x, y>) under Lp(2).
 
     Reports are lattice points next to the unit sphere: every coordinate is within half a pitch of that of a unit
@@ -51,23 +49,13 @@ class DirectionNoise:
     References: Purkayastha (1991), Fisher (1953), Weggenmann and Kerschbaum (2021).
     """
 
-    inputs: Sphere
-    epsilon: float
-    lattice: Lattice
-    guarantee: Guarantee
-    certificate: Certificate
-
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Refuse what are no directions, and a lattice that is too coarse for unit vectors."""
         metric = given(self.inputs, Sphere, "inputs", under=("Angular or Lp", _is_of_directions)).metric
-        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
         if not self.angular and (exponent_of(metric) != 2.0 or self.inputs.dimension < 3):
             raise InvalidInput("von Mises-Fisher noise is private in the l_2 distance, from three dimensions on.")
         if self.lattice.pitch * math.sqrt(self.inputs.dimension) > 1.0:
             raise InvalidInput(f"`pitch` {self.lattice.pitch:g} is too coarse: a report might be zero everywhere.")
-        refuse_fine_lattice(self.undecided, self.lattice.pitch)
-
-    def __repr__(self) -> str:
-        return f"DirectionNoise({self.inputs.dimension} dimensions, pitch {self.lattice.pitch:g}, {self.guarantee})"
 
     @property
     def angular(self) -> bool:
@@ -81,9 +69,6 @@ class DirectionNoise:
     @cached_property
     def _outputs(self) -> Unbounded:
         return Unbounded(self.inputs.metric, self.inputs.dimension)
-
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
 
     @property
     def undecided(self) -> float:
@@ -116,12 +101,6 @@ class DirectionNoise:
             return away
         angle = math.asin(away) if away < 1.0 else math.pi
         return angle * (180.0 / math.pi if self.inputs.metric.unit == "deg" else 1.0)
-
-    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
-        """Return one report on the lattice for every secret."""
-        rows = self.inputs.encode(secrets)
-        law = self.law
-        return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the density with respect to area on the unit sphere, at the direction of each report.
@@ -198,6 +177,15 @@ def _faded(profile: Profile, peak: float, end: float, top: float) -> float:
     return far
 
 
+def _theorem(mechanism: DirectionNoise) -> Theorem:
+    """Rotations keep areas, so the normaliser is the same for every direction."""
+    rate, one = mechanism.epsilon, np.eye(1, mechanism.inputs.dimension)
+    density = f"exp(-{rate:.6g} angle)" if mechanism.angular else f"exp({rate:.6g} <x, y>)"
+    law = f"density proportional to {density} on the unit sphere with one normaliser"
+    away = float(mechanism.inputs.metric(one, -one)[0])
+    return Theorem(rate, f"{law}, around the direction of the secret itself", mechanism, away)
+
+
 def _accuracy(mechanism: DirectionNoise, levels: Floats) -> Reach:
     law, metric = spread_of(mechanism.profile), mechanism.inputs.metric
     # The border of the panel above: the chance of a smaller distance is at least the level, to ten digits.
@@ -237,14 +225,13 @@ def _pairs(mechanism: DirectionNoise, reach: Floats, rng: np.random.Generator) -
 
 
 MECHANISMS.declare(
-    Kind(
+    noise_kind(
         DirectionNoise,
         "direction-noise",
         "noise for any unit vector, on the sphere",
         NOISE | {"inputs": Part("space", ("sphere",))},
         since=2,
-        read=noise_fields,
-        make=on_lattice(DirectionNoise),
+        theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
         loss=_loss,

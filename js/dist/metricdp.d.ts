@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 8bde24063034fd7bf9ca0eac8098415697cb7e6d99441ba322c711cdea56cc68.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 5b1635683214aa73228a94d91356752650fc342c57e5549f4ff824a6340a32a8.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */
@@ -77,6 +77,7 @@ export type Words = {
     low: number;
     next(): void;
 };
+export type Kind = "bag-laplace" | "direction-noise" | "gaussian-noise" | "hyperbolic-laplace" | "interpolated" | "local" | "kernel" | "vector-laplace" | "matrix" | "nearest" | "outline-laplace" | "product" | "projected-laplace" | "spherical-laplace" | "spherical-gaussian" | "streets";
 /**
  * A code, coordinates (such as [latitude, longitude]) or a word; for a product a list with one of them per part.
  */
@@ -321,12 +322,8 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
 export class Mechanism {
     /** Mechanisms come from `open` and `prune`. @private */
     private constructor();
-    /**
-     * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
-     *   "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" |
-     *   "nearest" | "product"}
-     */
-    kind: "matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" | "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" | "nearest" | "product";
+    /** @type {Kind} */
+    kind: Kind;
     /** @type {number} */
     version: number;
     /** @type {number} */

@@ -1,5 +1,7 @@
 /** The fields of a mechanism file: written by build.js from fields.json, which tools/pages.py writes from the declarations. */
 
+/** @typedef {"bag-laplace" | "direction-noise" | "gaussian-noise" | "hyperbolic-laplace" | "interpolated" | "local" | "kernel" | "vector-laplace" | "matrix" | "nearest" | "outline-laplace" | "product" | "projected-laplace" | "spherical-laplace" | "spherical-gaussian" | "streets"} Kind */
+
 export const DECLARED = {
   "metric": {
     "Lp": {"since": 1, "fields": {"p": {"type": "number", "least": 1, "infinite": true}, "unit": {"type": "text", "longest": 100}}},

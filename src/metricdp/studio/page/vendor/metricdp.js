@@ -865,6 +865,8 @@ const WORDING = {
 
 /** The fields of a mechanism file: written by build.js from fields.json, which tools/pages.py writes from the declarations. */
 
+/** @typedef {"bag-laplace" | "direction-noise" | "gaussian-noise" | "hyperbolic-laplace" | "interpolated" | "local" | "kernel" | "vector-laplace" | "matrix" | "nearest" | "outline-laplace" | "product" | "projected-laplace" | "spherical-laplace" | "spherical-gaussian" | "streets"} Kind */
+
 const DECLARED = {
   "metric": {
     "Lp": {"since": 1, "fields": {"p": {"type": "number", "least": 1, "infinite": true}, "unit": {"type": "text", "longest": 100}}},
@@ -1542,6 +1544,58 @@ function judged({ inputs, table }, { epsilon: claimed, slack, radius }) {
   const holds = judgeable && worst <= claimed * (1 + TOLERANCE); // not so where `worst` is no number
   const verdict = holds ? "holds" : judgeable && worst > claimed ? "violated" : "cannot judge";
   return { epsilon: worst, claimed, tolerance: TOLERANCE, pairs, holds, verdict };
+}
+
+// ---------------------------------------------------------------------------------------------------- product.js
+
+/** Mechanisms of several parts: every part of a secret is drawn with its own mechanism. */
+
+
+/** Say a report as callers get it: the code where reports are finitely many, and its coordinates or word. */
+function reportOf({ outputs }, drawn) {
+  return typeof drawn === "number" ? { code: drawn, point: [...outputs.coordinates.row(drawn)] } : { code: null, point: drawn };
+}
+
+/** A space of lists with one value per part. */
+class ProductSpace {
+  constructor(parts) {
+    this.parts = parts;
+    this.metric = null;
+  }
+
+  encode(secret, options) {
+    refuseSecret(!Array.isArray(secret) || secret.length !== this.parts.length, "parts");
+    return this.parts.map((part, k) => part.inputs.encode(secret[k], options)); // refuse strangers before anything is drawn
+  }
+}
+
+/** Read a product with `readPart(kind, body, promise)`; its promise must be the sum of those of its parts. */
+function readProduct(body, file, promise, readPart) {
+  const parts = body.parts.map((entry) => {
+    refuse(entry.guarantee.basis === "none", "a part of it promises nothing");
+    return { ...readPart(entry.kind, entry.body, entry.guarantee), guarantee: entry.guarantee };
+  });
+  checkSum(body.parts, parts, file, promise);
+  const draw = (values, source) => parts.map((part, k) => reportOf(part, part.draw(values[k], source)));
+  return { inputs: new ProductSpace(parts), outputs: {}, draw, parts };
+}
+
+/** The metric of a product is the sum of those of its parts, each times its epsilon: the joint epsilon is 1 in it. */
+function checkSum(entries, parts, file, promise) {
+  const { name, parameters } = file.metric(promise.metric);
+  refuse(name !== "Weighted" || parameters.parts.length !== parts.length || promise.radius !== null, "its promise is not that of its parts");
+  let column = 0;
+  let slack = 0;
+  parts.forEach((part, k) => {
+    const [metric, columns, weight] = parameters.parts[k];
+    const { epsilon, slack: own, radius } = entries[k].guarantee;
+    const width = part.inputs.points?.width ?? part.inputs.dimension ?? 2;
+    const fits = file.same(metric, entries[k].guarantee.metric) && weight === epsilon && columns.length === width;
+    refuse(!fits || radius !== null || columns.some((found, at) => found !== column + at), "its promise is not that of its parts");
+    column += width;
+    slack += own;
+  });
+  refuse(!(promise.epsilon >= 1 && promise.slack >= slack * (1 - 1e-12)), "its promise is not that of its parts");
 }
 
 // ---------------------------------------------------------------------------------------------------- doubles.js
@@ -2686,7 +2740,7 @@ function hyperbolicNoise({ metric, dimension: n }, epsilon, pitch) {
 }
 
 /** Read Laplace noise in the Poincare ball: density proportional to exp(-epsilon d(x, y)) with respect to its volume. */
-function readHyperbolic(body, file, promise) {
+function readHyperbolicLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const draw = hyperbolicNoise(inputs, body.epsilon, body.pitch);
   checkPromise(promise, body.epsilon);
@@ -3163,7 +3217,7 @@ function sphericalNoise({ metric, dimension }, epsilon, pitch) {
 }
 
 /** Read Laplace noise on the Earth. */
-function readSpherical(body, file, promise) {
+function readSphericalLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const draw = sphericalNoise(inputs, body.epsilon, body.pitch);
   checkPromise(promise, body.epsilon);
@@ -3198,7 +3252,7 @@ function vectorNoise(space, epsilon, pitch) {
 }
 
 /** Read Laplace noise for vectors. */
-function readVector(body, file, promise) {
+function readVectorLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const draw = vectorNoise(inputs, body.epsilon, body.pitch);
   checkPromise(promise, body.epsilon);
@@ -3206,7 +3260,7 @@ function readVector(body, file, promise) {
 }
 
 /** Read noise for unit vectors: density proportional to exp(-epsilon * angle), or to exp(epsilon <x, y>) under l_2. */
-function readDirection(body, file, promise) {
+function readDirectionNoise(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { metric, dimension: n } = inputs;
   const isAngle = metric.name === "Angular";
@@ -3221,7 +3275,7 @@ function readDirection(body, file, promise) {
 }
 
 /** Read l_2 noise around A x, which keeps its rate times the norm of A: so (epsilon / rate)^2 - A A^T has no negative direction. */
-function readProjected(body, file, promise) {
+function readProjectedLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { metric, dimension: n } = inputs;
   const [k] = file.shape(body.matrix);
@@ -3266,7 +3320,7 @@ function byCoordinates(one, other) {
 const vectorsOf = (row, size) => Array.from({ length: row.length / size }, (_, k) => Array.from(row.slice(k * size, (k + 1) * size)));
 
 /** Read noise for bags of vectors: every vector gets noise of its own, and the reports come in lexicographic order. */
-function readBags(body, file, promise) {
+function readBagLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { name, ground, dimension: size } = inputs.metric;
   const belongs = name === "Bags" && Object.hasOwn(NOISE_OF, ground.name) && inputs.dimension % size === 0;
@@ -3285,7 +3339,7 @@ function readBags(body, file, promise) {
  * Read noise for curves under the discrete Frechet distance: on the start, the end, the least and the largest number of every
  * coordinate, none of which moves by more than that distance; so noise under the largest gap of them keeps the promise.
  */
-function readOutlines(body, file, promise) {
+function readOutlineLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { name, ground, dimension: size } = inputs.metric;
   refuse(name !== "Frechet" || ground.name !== "Lp" || inputs.dimension % size !== 0, "its noise does not belong to its metric");
@@ -3319,7 +3373,7 @@ function checkRho({ rho }, sigma) {
 const pairWithin = (level) => Math.sqrt(-2 * Math.log1p(-level)) * (1 + 2 ** -48);
 
 /** Read normal noise for vectors: y = x + sigma L z, L L^T the covariance of the metric, or 1. */
-function readGaussian(body, file, promise) {
+function readGaussianNoise(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { metric, dimension: n } = inputs;
   checkVectors(inputs);
@@ -3604,6 +3658,13 @@ function checkedRows(table) {
     refuse(!(Math.abs(total - 1) <= LARGEST_SUM_ERROR), "a row of probabilities does not sum to 1");
   }
   return table;
+}
+
+/** Read a table of probabilities with one row per secret. */
+function readMatrix(body, file) {
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
+  const table = readRows(body.matrix, file, inputs.size, outputs.size);
+  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
 }
 
 // ---------------------------------------------------------------------------------------------------- interpolated.js
@@ -4712,58 +4773,6 @@ function readNearest(body, file, promise) {
   return { inputs, outputs, draw };
 }
 
-// ---------------------------------------------------------------------------------------------------- product.js
-
-/** Mechanisms of several parts: every part of a secret is drawn with its own mechanism. */
-
-
-/** Say a report as callers get it: the code where reports are finitely many, and its coordinates or word. */
-function reportOf({ outputs }, drawn) {
-  return typeof drawn === "number" ? { code: drawn, point: [...outputs.coordinates.row(drawn)] } : { code: null, point: drawn };
-}
-
-/** A space of lists with one value per part. */
-class ProductSpace {
-  constructor(parts) {
-    this.parts = parts;
-    this.metric = null;
-  }
-
-  encode(secret, options) {
-    refuseSecret(!Array.isArray(secret) || secret.length !== this.parts.length, "parts");
-    return this.parts.map((part, k) => part.inputs.encode(secret[k], options)); // refuse strangers before anything is drawn
-  }
-}
-
-/** Read a product with `readPart(kind, body, promise)`; its promise must be the sum of those of its parts. */
-function readProduct(body, file, promise, readPart) {
-  const parts = body.parts.map((entry) => {
-    refuse(entry.guarantee.basis === "none", "a part of it promises nothing");
-    return { ...readPart(entry.kind, entry.body, entry.guarantee), guarantee: entry.guarantee };
-  });
-  checkSum(body.parts, parts, file, promise);
-  const draw = (values, source) => parts.map((part, k) => reportOf(part, part.draw(values[k], source)));
-  return { inputs: new ProductSpace(parts), outputs: {}, draw, parts };
-}
-
-/** The metric of a product is the sum of those of its parts, each times its epsilon: the joint epsilon is 1 in it. */
-function checkSum(entries, parts, file, promise) {
-  const { name, parameters } = file.metric(promise.metric);
-  refuse(name !== "Weighted" || parameters.parts.length !== parts.length || promise.radius !== null, "its promise is not that of its parts");
-  let column = 0;
-  let slack = 0;
-  parts.forEach((part, k) => {
-    const [metric, columns, weight] = parameters.parts[k];
-    const { epsilon, slack: own, radius } = entries[k].guarantee;
-    const width = part.inputs.points?.width ?? part.inputs.dimension ?? 2;
-    const fits = file.same(metric, entries[k].guarantee.metric) && weight === epsilon && columns.length === width;
-    refuse(!fits || radius !== null || columns.some((found, at) => found !== column + at), "its promise is not that of its parts");
-    column += width;
-    slack += own;
-  });
-  refuse(!(promise.epsilon >= 1 && promise.slack >= slack * (1 - 1e-12)), "its promise is not that of its parts");
-}
-
 // ---------------------------------------------------------------------------------------------------- streets.js
 
 /** Laws at crossings and cuts of streets, interpolated to every place along them. */
@@ -4830,44 +4839,42 @@ function readStreets(body, file) {
   return { inputs, outputs, table, draw, law };
 }
 
-// ---------------------------------------------------------------------------------------------------- kinds.js
+// ---------------------------------------------------------------------------------------------------- readers.js
 
-/** The kinds of mechanism a file can hold: one reader each. */
+/** The readers of the kinds of mechanism: written by build.js, which finds them by their names. */
 
-
-/** Read a table of probabilities with one row per secret. */
-function readMatrix(body, file) {
-  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
-  const table = readRows(body.matrix, file, inputs.size, outputs.size);
-  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
-}
 
 /**
  * A reader takes a body, the file and the promise, and gives `inputs`, `outputs`, `draw(value, source)`, where value is what
  * `inputs.encode` gives, and where there is one the `table`, the `law(value)`, and for the accuracy in a plane either the `rate` of Laplace
  * noise and the `reach` of a cell or `within(level)`.
  */
-const KINDS = {
-  matrix: readMatrix,
-  local: readLocal,
-  kernel: readKernel,
-  interpolated: readInterpolated,
-  streets: readStreets,
-  "spherical-laplace": readSpherical,
-  "vector-laplace": readVector,
-  "direction-noise": readDirection,
-  "projected-laplace": readProjected,
-  "gaussian-noise": readGaussian,
+const READERS = {
+  "bag-laplace": readBagLaplace,
+  "direction-noise": readDirectionNoise,
+  "gaussian-noise": readGaussianNoise,
+  "hyperbolic-laplace": readHyperbolicLaplace,
+  "interpolated": readInterpolated,
+  "local": readLocal,
+  "kernel": readKernel,
+  "vector-laplace": readVectorLaplace,
+  "matrix": readMatrix,
+  "nearest": readNearest,
+  "outline-laplace": readOutlineLaplace,
+  "projected-laplace": readProjectedLaplace,
+  "spherical-laplace": readSphericalLaplace,
   "spherical-gaussian": readSphericalGaussian,
-  "hyperbolic-laplace": readHyperbolic,
-  "bag-laplace": readBags,
-  "outline-laplace": readOutlines,
-  nearest: readNearest,
+  "streets": readStreets,
 };
 
+// ---------------------------------------------------------------------------------------------------- kinds.js
+
+/** Reading the mechanism of a file: a reader each for the kinds that it can hold. */
+
+
 function readPart(kind, body, file, promise) {
-  if (!Object.hasOwn(KINDS, kind)) throw new Unsupported("a mechanism of this kind is not drawn from here.");
-  const made = KINDS[kind](body, file, promise);
+  if (!Object.hasOwn(READERS, kind)) throw new Unsupported("a mechanism of this kind is not drawn from here.");
+  const made = READERS[kind](body, file, promise);
   const metric = file.manifest.metrics.findIndex((_, k) => file.metric(k) === made.inputs.metric);
   refuse(!file.same(metric, promise.metric), "the promise is in another metric than the secrets");
   checkUnit(promise, file);
@@ -5525,11 +5532,7 @@ class Mechanism {
     this.#parts = parts;
     this.#facts = facts;
     const { kind, version, sha256, bytes, guarantee, certificate, licence, signedBy, signature } = facts;
-    /**
-     * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
-     *   "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" |
-     *   "nearest" | "product"}
-     */
+    /** @type {Kind} */
     this.kind = kind;
     /** @type {number} */
     this.version = version;

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import metricdp as mdp
-from instances import local_on, some_kernel
+from instances import KINDS
 from metricdp import plugins
 from metricdp.artifacts import dumps, loads
 from metricdp.auditing.accuracy import radii_of
@@ -23,52 +23,12 @@ from metricdp.auditing.laws import distribution_of
 from metricdp.auditing.loss import figures_of
 from metricdp.auditing.report import AuditReport
 from metricdp.declarations import Declaration, Effort
-from metricdp.design.interpolation.streets import along_streets
 from metricdp.design.rescaling import rescaled
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, ProductMechanism
 from metricdp.mechanisms.kind import REFUSALS, Figures, Heights, Kind
 from metricdp.service.served import Served
 from metricdp.tables.task import usual_names
-
-SQUARE = mdp.grid((3, 3))
-LINE = mdp.FiniteSpace(np.arange(4.0)[:, None], mdp.Lp(1))
-ROME, NUMBERS, CURVE = [41.9, 12.5], [3.0, 4.0], [1.0, 3.0, 2.0]
-
-
-def interpolated():
-    places = np.linspace(0, 3, 13)[:, None]
-    loss = (places, np.abs(places - LINE.points[:, 0]))
-    return mdp.interpolated(
-        mdp.Box([0.0], [3.0], mdp.Lp(1)), LINE, 1.0, loss=loss, prior=np.full(13, 1 / 13), anchors=(2,)
-    )
-
-
-def streets():
-    roads = mdp.ShortestPath([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 1.5])
-    places = [[41.0, -8.0], [41.0, -8.01], [41.02, -8.0]]
-    corners = mdp.FiniteSpace(np.arange(3), roads, coordinates=places, ground=mdp.Haversine())
-    return along_streets(corners, corners, 1.0)
-
-
-KINDS = {  # one of every kind, and a secret as a row of a table holds it
-    "matrix": (lambda: mdp.exponential(SQUARE, 1.0), [1.0, 2.0]),
-    "local": (lambda: local_on(SQUARE, 1.5), [1.0, 2.0]),
-    "kernel": (some_kernel, None),
-    "interpolated": (interpolated, [1.3]),
-    "streets": (streets, None),
-    "spherical-laplace": (lambda: mdp.laplace(mdp.Haversine(), 10.0), ROME),
-    "vector-laplace": (lambda: mdp.laplace(mdp.Mahalanobis.ellipse(2.0, 0.5, bearing=25.0), 1.0), NUMBERS),
-    "gaussian-noise": (lambda: mdp.gaussian(mdp.Lp(2), 0.5), NUMBERS),
-    "spherical-gaussian": (lambda: mdp.gaussian(mdp.Haversine(), 0.5), ROME),
-    "projected-laplace": (lambda: mdp.laplace(mdp.Lp(2), 1.0, projection=[[0.6, 0.8]]), NUMBERS),
-    "direction-noise": (lambda: mdp.laplace(mdp.Angular(), 3.0, dimension=3, normalise=True), CURVE),
-    "hyperbolic-laplace": (lambda: mdp.laplace(mdp.Hyperbolic(), 2.0, dimension=2), [0.3, -0.2]),
-    "bag-laplace": (lambda: mdp.laplace(mdp.Bags(mdp.Lp(2), 1), 1.0, dimension=3), CURVE),
-    "outline-laplace": (lambda: mdp.laplace(mdp.Frechet(mdp.Lp(1), 1), 1.0, dimension=3), CURVE),
-    "nearest": (lambda: mdp.madlib(SQUARE, 1.0), [1.0, 2.0]),
-    "product": (lambda: mdp.product(mdp.exponential(SQUARE, 1.0), mdp.exponential(LINE, 1.0)), None),
-}
 
 
 @pytest.fixture(scope="module", params=KINDS)

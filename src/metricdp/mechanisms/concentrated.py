@@ -113,10 +113,10 @@ class ConcentratedGuarantee:
         )
 
     def __str__(self) -> str:
-        return printable(wording.concentrated_promised(self))
+        return printable(wording.promised(self))
 
     def _repr_html_(self) -> str:
-        rows = [("promise", str(self)), ("in short", wording.concentrated_short(self))]
+        rows = [("promise", str(self)), ("in short", wording.short(self))]
         return card("Concentrated guarantee: approximate, not pure", rows)
 
     def _apart(self, distance: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metricdp.numerals import number
-from metricdp.wording.promises import distance, epsilon, rivals
+from metricdp.wording.guarantees import distance, epsilon, rivals
 
 
 def report_promise(rate: float, slack: float, reach: float, unit: str) -> str:

@@ -1,6 +1,4 @@
 """What is asked: secrets, epsilon, reports, loss and prior."""
 
-from metricdp.problems.losses import NearLoss
-from metricdp.problems.problem import Problem
-
-__all__ = ["NearLoss", "Problem"]
+from metricdp.problems.losses import NearLoss as NearLoss
+from metricdp.problems.problem import Problem as Problem

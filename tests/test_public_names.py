@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import metricdp as mdp
-from metricdp.catalogue import Catalogue
+from metricdp.declarations import Catalogue
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput
 from metricdp.metrics import METRICS

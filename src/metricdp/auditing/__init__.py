@@ -40,7 +40,7 @@ from metricdp.auditing.shuffling import shuffled_epsilon as shuffled_epsilon
 from metricdp.auditing.sparse import SparseLaw as SparseLaw
 from metricdp.auditing.traces import bounded_range as bounded_range
 from metricdp.auditing.traces import trace_leakage as trace_leakage
-from metricdp.catalogue import named_later
+from metricdp.declarations import named_later
 from metricdp.mechanisms import Witness as Witness
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from metricdp.auditing.exact import within
 from metricdp.auditing.judging import distances_of
 from metricdp.auditing.leakage import has_rows, normalised, refuse_large
 from metricdp.auditing.report import Verdict
-from metricdp.cards import card
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import (
     MECHANISMS,
@@ -32,7 +31,7 @@ from metricdp.mechanisms import (
     SphericalGaussian,
 )
 from metricdp.metrics import Metric, earth_of, norm_of
-from metricdp.rendering import printable
+from metricdp.rendering import card, printable
 from metricdp.units import round_down
 
 SAMPLERS = (

@@ -17,8 +17,7 @@ from metricdp.cli.choices import Epsilon, Output
 from metricdp.cli.composition import compose
 from metricdp.cli.tables import STANDARD, Overwrite
 from metricdp.errors import InvalidInput
-from metricdp.files import is_server, replacing
-from metricdp.ledger_files import refuse_ledger
+from metricdp.files import is_server, refuse_ledger, replacing
 from metricdp.rendering import json_text, place
 from metricdp.units import parse_duration, parse_epsilon, parse_rho
 

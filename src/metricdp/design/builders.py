@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from metricdp.catalogue import Catalogue, loaded
+from metricdp.declarations import Catalogue, loaded
 from metricdp.mechanisms import Mechanism
 
 STAKES = ("prior", "loss", "sensitivity", "error")

@@ -12,12 +12,11 @@ import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Booleans, Floats, Integers, set_fields
-from metricdp.cards import card
 from metricdp.errors import InvalidInput, NotPure, OutOfDomain
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
 from metricdp.metrics import Metric, along_of, policy_of, sum_of, terms_of
 from metricdp.randomness import Randomness
-from metricdp.rendering import printable
+from metricdp.rendering import card, printable
 from metricdp.spaces import FiniteSpace, Space
 
 Basis = Literal["theorem", "certificate", "none"]

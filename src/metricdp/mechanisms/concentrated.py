@@ -11,11 +11,10 @@ import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import as_positive, set_fields
-from metricdp.cards import card
 from metricdp.errors import InvalidInput, NotPure
 from metricdp.mechanisms.conversions import FORMS, Form, delta_of, epsilon_of, mu_of
 from metricdp.metrics import EUCLID, Metric, along_of, norm_of
-from metricdp.rendering import printable
+from metricdp.rendering import card, printable
 from metricdp.units import round_down
 
 PURE_ONLY = ("epsilon", "slack", "bound", "with_slack")

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 
 from metricdp import wording
 from metricdp.arrays import Floats, as_codes, as_floats, as_matrix, as_positive, as_probabilities, frozen, set_fields
-from metricdp.cards import card
 from metricdp.errors import InvalidInput
 from metricdp.metrics import covered
 from metricdp.problems.losses import FunctionLoss, Loss, MetricLoss, NearLoss, SpaceLoss, TableLoss
-from metricdp.rendering import printable
+from metricdp.rendering import card, printable
 from metricdp.spaces import Augmented, FiniteSpace, Near, given
 
 ROWS = 1024  # secrets whose near losses are evaluated at a time

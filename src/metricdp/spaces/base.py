@@ -12,7 +12,6 @@ from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Points
-from metricdp.cards import card
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.metrics import (
     METRICS,
@@ -25,6 +24,7 @@ from metricdp.metrics import (
     norm_of,
     points_are,
 )
+from metricdp.rendering import card
 
 ROWS_KEPT = 1000  # row numbers an error carries
 

@@ -10,8 +10,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from metricdp.numerals import Rounding
-from metricdp.numerals import number as number
+from metricdp.rendering import Rounding
+from metricdp.rendering import number as number
 
 Objective = Literal["expected", "worst"]
 INTERRUPTED = "it was interrupted"  # how notes of certificates say that somebody ended a search

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from metricdp.numerals import number
+from metricdp.rendering import number
 from metricdp.wording.guarantees import (
     AnyPromise,
     Concentrated,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from metricdp.numerals import number
+from metricdp.rendering import number
 from metricdp.wording.guarantees import Promise, distance, epsilon, factor, largest_factor, meaning, share, short
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from metricdp.numerals import number
+from metricdp.rendering import number
 from metricdp.wording.guarantees import distance, epsilon, rivals
 
 

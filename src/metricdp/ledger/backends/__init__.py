@@ -5,7 +5,7 @@ A backend from outside is declared the same way: `BACKENDS.declare(...)`, see do
 
 import os
 
-from metricdp.catalogue import Catalogue
+from metricdp.declarations import Catalogue
 from metricdp.files import is_server
 from metricdp.ledger.backends.base import DAMAGE as DAMAGE
 from metricdp.ledger.backends.base import Backend as Backend

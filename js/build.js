@@ -1,7 +1,7 @@
 /**
  * Build dist/ from src/: one file to copy, without dependencies.
  *
- *     node build.js            write src/shared.js, src/declared.js, dist/metricdp.js and dist/geolocation.js
+ *     node build.js            write src/shared.js, src/declared.js, src/readers.js, dist/metricdp.js and dist/geolocation.js
  *     node build.js --check    write nothing, fail where something would change
  *     node build.js --types    also write dist/*.d.ts from the JSDoc (needs `npm install`, for TypeScript)
  *
@@ -20,9 +20,11 @@ const PYTHON = join(HERE, "..", "src", "metricdp");
 const IMPORT = /^import \{([^}]*)\} from "\.\/([\w-]+)\.js";\n/gm;
 const DECLARED = /^(?:export )?(?:async )?(?:function|class|const|let) (\w+)/gm;
 const SAID = [
-  "digits", "largest_factor", "beyond_largest", "lengths", "along", "along_steps", "plural", "counted", "things", "shares", "scale", "outside", "per", "promise", "short", "meaning", "concentrated",
+  "digits", "largest_factor", "beyond_largest", "lengths", "plural", "counted", "things", "shares", "scale", "outside", "per", "promise", "short", "meaning", "concentrated",
 ];
 const check = process.argv.includes("--check");
+const FIELDS = readFileSync(join(HERE, "fields.json"), "utf8").trim();
+const KINDS = Object.keys(JSON.parse(FIELDS).mechanism);
 
 const source = (name) => readFileSync(join(HERE, "src", `${name}.js`), "utf8");
 
@@ -39,11 +41,38 @@ function sharedModule() {
 
 /** What the declarations of metrics, spaces and mechanisms say about the fields of a file, one line each. */
 function declaredModule() {
-  const text = readFileSync(join(HERE, "fields.json"), "utf8").trim();
-  JSON.parse(text);
   return (
     "/** The fields of a mechanism file: written by build.js from fields.json, which tools/pages.py writes from the declarations. */\n\n" +
-    `export const DECLARED = ${text};\n`
+    `/** @typedef {${KINDS.map((kind) => `"${kind}"`).join(" | ")}} Kind */\n\n` +
+    `export const DECLARED = ${FIELDS};\n`
+  );
+}
+
+/**
+ * The readers of the kinds: `readVectorLaplace(body, file, promise)` reads a "vector-laplace", in whichever module it stands. A product
+ * is made of other kinds, see kinds.js; a kind without a reader is not drawn from here.
+ */
+function readersModule() {
+  const named = (kind) => `read${kind.replace(/(^|-)(\w)/g, (_, __, letter) => letter.toUpperCase())}`;
+  const homes = readdirSync(join(HERE, "src")).map((name) => [name, source(name.replace(/\.js$/, ""))]);
+  const found = KINDS.filter((kind) => kind !== "product").flatMap((kind) => {
+    const home = homes.find(([, text]) => text.includes(`export function ${named(kind)}(`));
+    return home ? [[kind, named(kind), home[0]]] : [];
+  });
+  const files = [...new Set(found.map(([, , home]) => home))].sort();
+  const imports = files.map((file) => {
+    const names = found.filter(([, , home]) => home === file).map(([, name]) => name);
+    return `import { ${names.sort().join(", ")} } from "./${file}";\n`;
+  });
+  return (
+    "/** The readers of the kinds of mechanism: written by build.js, which finds them by their names. */\n\n" +
+    `${imports.join("")}
+/**
+ * A reader takes a body, the file and the promise, and gives \`inputs\`, \`outputs\`, \`draw(value, source)\`, where value is what
+ * \`inputs.encode\` gives, and where there is one the \`table\`, the \`law(value)\`, and for the accuracy in a plane either the \`rate\` of Laplace
+ * noise and the \`reach\` of a cell or \`within(level)\`.
+ */
+export const READERS = {\n${found.map(([kind, name]) => `  "${kind}": ${name},\n`).join("")}};\n`
   );
 }
 
@@ -102,6 +131,7 @@ function fingerprint(text) {
 
 put("src/shared.js", sharedModule());
 put("src/declared.js", declaredModule());
+put("src/readers.js", readersModule());
 const module = bundle();
 put("dist/metricdp.js", module);
 put("dist/geolocation.js", 'export { planDay, protectGeolocation } from "./metricdp.js";\n');

@@ -131,3 +131,43 @@ def some_kernel() -> mdp.KernelMechanism:
     found = mdp.weighted_exponential(space, 1.2, weights=np.linspace(1.0, 2.0, 24), form="kernel")
     assert isinstance(found, mdp.KernelMechanism)
     return found
+
+
+SQUARE_OF_NINE = mdp.grid((3, 3))
+FOUR = mdp.FiniteSpace(np.arange(4.0)[:, None], mdp.Lp(1))
+ROME, NUMBERS, CURVE = [41.9, 12.5], [3.0, 4.0], [1.0, 3.0, 2.0]
+
+
+def on_a_line() -> Any:
+    places = np.linspace(0, 3, 13)[:, None]
+    loss = (places, np.abs(places - FOUR.points[:, 0]))
+    return mdp.interpolated(
+        mdp.Box([0.0], [3.0], mdp.Lp(1)), FOUR, 1.0, loss=loss, prior=np.full(13, 1 / 13), anchors=(2,)
+    )
+
+
+def along_three_streets() -> Any:
+    roads = mdp.ShortestPath([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 1.5])
+    places = [[41.0, -8.0], [41.0, -8.01], [41.02, -8.0]]
+    corners = mdp.FiniteSpace(np.arange(3), roads, coordinates=places, ground=mdp.Haversine())
+    return along_streets(corners, corners, 1.0)
+
+
+KINDS: dict[str, tuple[Any, Any]] = {  # one of every kind, and a secret as a row of a table holds it
+    "matrix": (lambda: mdp.exponential(SQUARE_OF_NINE, 1.0), [1.0, 2.0]),
+    "local": (lambda: local_on(SQUARE_OF_NINE, 1.5), [1.0, 2.0]),
+    "kernel": (some_kernel, None),
+    "interpolated": (on_a_line, [1.3]),
+    "streets": (along_three_streets, None),
+    "spherical-laplace": (lambda: mdp.laplace(mdp.Haversine(), 10.0), ROME),
+    "vector-laplace": (lambda: mdp.laplace(mdp.Mahalanobis.ellipse(2.0, 0.5, bearing=25.0), 1.0), NUMBERS),
+    "gaussian-noise": (lambda: mdp.gaussian(mdp.Lp(2), 0.5), NUMBERS),
+    "spherical-gaussian": (lambda: mdp.gaussian(mdp.Haversine(), 0.5), ROME),
+    "projected-laplace": (lambda: mdp.laplace(mdp.Lp(2), 1.0, projection=[[0.6, 0.8]]), NUMBERS),
+    "direction-noise": (lambda: mdp.laplace(mdp.Angular(), 3.0, dimension=3, normalise=True), CURVE),
+    "hyperbolic-laplace": (lambda: mdp.laplace(mdp.Hyperbolic(), 2.0, dimension=2), [0.3, -0.2]),
+    "bag-laplace": (lambda: mdp.laplace(mdp.Bags(mdp.Lp(2), 1), 1.0, dimension=3), CURVE),
+    "outline-laplace": (lambda: mdp.laplace(mdp.Frechet(mdp.Lp(1), 1), 1.0, dimension=3), CURVE),
+    "nearest": (lambda: mdp.madlib(SQUARE_OF_NINE, 1.0), [1.0, 2.0]),
+    "product": (lambda: mdp.product(mdp.exponential(SQUARE_OF_NINE, 1.0), mdp.exponential(FOUR, 1.0)), None),
+}

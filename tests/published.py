@@ -10,7 +10,7 @@ import numpy as np
 
 import metricdp as mdp
 from metricdp.mechanisms import BagLaplace, HyperbolicLaplace, OutlineLaplace
-from metricdp.mechanisms.hyperbolic import in_the_ball
+from metricdp.mechanisms.kinds.hyperbolic import in_the_ball
 from metricdp.mechanisms.noise.laws import drawn
 
 DATA = Path(__file__).parent / "data"

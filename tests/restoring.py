@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from metricdp.catalogue import Catalogue
+from metricdp.declarations import Catalogue
 from metricdp.design import BUILDERS
 from metricdp.ledger.backends import BACKENDS
 from metricdp.mechanisms import MECHANISMS

@@ -5,6 +5,9 @@ Prints a small table, or plain values with `--json`:
 - decisions on a mechanism kind outside the kind's own file, counted on the syntax tree: `isinstance` and `issubclass`
   with the class of a kind or a union of them, `case` patterns of such a class, comparisons of `type(...)` with one,
   `hasattr` of a mechanism, and comparisons with the name of a kind; `--decisions` lists every one;
+- decisions on a metric outside the metric's own file, counted in the same way, and `getattr` of a metric with a
+  default, `given(..., under=...)` with its class, and dictionaries with the names of metrics for keys; `--metrics`
+  lists every one;
 - registrations for one class each (`register` of singledispatch or of the kinds) outside the kind's own file;
 - lines of code (no blank lines, comments, docstrings, imports), files and lines of src, and of papers where it exists;
 - imports of private modules and names in the tests;
@@ -22,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -31,6 +34,7 @@ SOURCES = ("src/metricdp", "papers/src", "papers/metricdp_papers")
 # Words that are names of other things too: compared with what a kind is called they count, elsewhere not.
 COMMON = {"matrix", "local", "kernel", "product", "nearest", "streets", "interpolated"}
 SUBJECTS = ("mechanism", "noise", "part", "made", "held", "kind", "law")
+METRIC_SUBJECTS = ("metric", "ground")
 ENTERED = """
 import sys, threading
 seen = set()
@@ -70,6 +74,9 @@ class Measures:
     decisions: int = 0
     deciding_files: int = 0
     registrations: int = 0
+    metric_decisions: int = 0
+    metric_deciding_files: int = 0
+    metric_registrations: int = 0
     sizes: dict[str, Size] = field(default_factory=dict)
     private_imports_in_tests: int = 0
     deep_imports_in_tests: int = 0
@@ -119,6 +126,14 @@ def kinds() -> tuple[dict[str, str], set[str]]:
     return modules, {entry.name for entry in MECHANISMS}
 
 
+def metrics() -> tuple[dict[str, str], set[str]]:
+    """Return the classes of the metrics with the modules that define them, and their names."""
+    from metricdp.metrics import METRICS, FunctionMetric
+
+    modules = {one.__name__: one.__module__ for one in [*(entry.thing for entry in METRICS), FunctionMetric]}
+    return modules, set(modules)
+
+
 def names_in(node: ast.AST) -> set[str]:
     """Return the names and the last words of attributes that stand in an expression."""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)} | {
@@ -142,11 +157,24 @@ def unions(trees: dict[Path, ast.Module], classes: set[str]) -> set[str]:
         found |= more
 
 
-def decisions(project: Path = PROJECT) -> Iterator[tuple[Path, int, str, bool]]:
+Decides = Callable[[ast.AST, set[str], set[str]], bool]
+Found = tuple[Path, int, str, bool]
+
+
+def decisions(project: Path = PROJECT) -> Iterator[Found]:
     """Yield every decision on a mechanism kind outside its own file: file, line, expression, and False; or a
     registration and True.
     """
-    modules, names = kinds()
+    return decided(project, *kinds(), decides)
+
+
+def metric_decisions(project: Path = PROJECT) -> Iterator[Found]:
+    """Yield every decision on a metric outside its own file, and every registration."""
+    return decided(project, *metrics(), decides_on_metric)
+
+
+def decided(project: Path, modules: dict[str, str], names: set[str], decides: Decides) -> Iterator[Found]:
+    """Yield what decides on one of some classes outside the file that defines it."""
     folder = project / SOURCES[0]
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for part in SOURCES for path in files_in(project / part)}
     classes = set(modules)
@@ -170,7 +198,41 @@ def decides(node: ast.AST, classes: set[str], names: set[str]) -> bool:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) >= 2:
         if node.func.id in ("isinstance", "issubclass"):
             return bool(names_in(node.args[1]) & classes)
-        return node.func.id == "hasattr" and of_mechanism(node.args[0])
+        return node.func.id == "hasattr" and is_about(node.args[0], SUBJECTS)
+    if on_class(node, classes):
+        return True
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        words = set().union(*(words_in(side) for side in sides))
+        other = set().union(*(names_in(side) for side in sides))
+        return bool(words & (names - COMMON)) or (
+            bool(words & names) and bool(other & {"kind", "name", "type"}) and bool({"kind"} & other)
+        )
+    return False
+
+
+def decides_on_metric(node: ast.AST, classes: set[str], names: set[str]) -> bool:
+    """Tell whether a node of the syntax tree is a decision on a metric."""
+    if isinstance(node, ast.Call):
+        function = node.func.id if isinstance(node.func, ast.Name) else ""
+        if function in ("isinstance", "issubclass"):
+            return bool(names_in(node.args[1]) & classes)
+        if function == "hasattr" or (function == "getattr" and len(node.args) == 3):
+            return is_about(node.args[0], METRIC_SUBJECTS)
+        return any(one.arg == "under" and bool(names_in(one.value) & classes) for one in node.keywords)
+    if on_class(node, classes):
+        return True
+    if isinstance(node, ast.Dict):
+        return any(key is not None and bool(words_in(key) & names) for key in node.keys)
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        named = any(names_in(side) and names_in(side) <= classes for side in sides)
+        return named or any(words_in(side) & names for side in sides)
+    return False
+
+
+def on_class(node: ast.AST, classes: set[str]) -> bool:
+    """Tell whether a node chooses by class: the keys of a dictionary, a `case`, a comparison of `type(...)`."""
     if isinstance(node, ast.Dict):
         return any(key is not None and names_in(key) & classes for key in node.keys)
     if isinstance(node, ast.MatchClass):
@@ -179,15 +241,12 @@ def decides(node: ast.AST, classes: set[str], names: set[str]) -> bool:
         sides = [node.left, *node.comparators]
         if any(isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "type" for one in sides):
             return any(names_in(one) & classes for one in sides)
-        words = {
-            one.value for side in sides for one in ast.walk(side)
-            if isinstance(one, ast.Constant) and isinstance(one.value, str)
-        }  # fmt: skip
-        other = set().union(*(names_in(side) for side in sides))
-        return bool(words & (names - COMMON)) or (
-            bool(words & names) and bool(other & {"kind", "name", "type"}) and bool({"kind"} & other)
-        )
     return False
+
+
+def words_in(node: ast.AST) -> set[str]:
+    """Return the texts that stand in an expression."""
+    return {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
 
 
 def registers(node: ast.AST, classes: set[str]) -> bool:
@@ -201,9 +260,9 @@ def registers(node: ast.AST, classes: set[str]) -> bool:
     return False
 
 
-def of_mechanism(node: ast.AST) -> bool:
-    """Tell whether an expression is named as a mechanism is."""
-    return any(word in SUBJECTS for name in names_in(node) for word in name.lower().split("_"))
+def is_about(node: ast.AST, subjects: tuple[str, ...]) -> bool:
+    """Tell whether an expression is named as a mechanism is, or as a metric."""
+    return any(word in subjects for name in names_in(node) for word in name.lower().split("_"))
 
 
 def imports_of_tests(project: Path = PROJECT) -> tuple[int, int]:
@@ -235,12 +294,14 @@ def entered() -> tuple[int, int]:
 
 def measured() -> Measures:
     """Return everything that is measured."""
-    found = [path for path, _, _, registered in decisions() if not registered]
-    registrations = sum(registered for *_, registered in decisions())
+    counts: list[int] = []
+    for found in (list(decisions()), list(metric_decisions())):
+        paths = [path for path, *_, registered in found if not registered]
+        counts += [len(paths), len(set(paths)), len(found) - len(paths)]
     private, deep = imports_of_tests()
     files, modules = entered()
     sizes = {part: size_of(PROJECT / part) for part in ("src", "papers", "tests") if (PROJECT / part).is_dir()}
-    return Measures(len(found), len(set(found)), registrations, sizes, private, deep, files, modules)
+    return Measures(*counts, sizes, private, deep, files, modules)
 
 
 def main() -> None:
@@ -248,9 +309,10 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     reader.add_argument("--json", action="store_true", help="print plain values")
     reader.add_argument("--decisions", action="store_true", help="list every decision on a mechanism kind")
+    reader.add_argument("--metrics", action="store_true", help="list every decision on a metric")
     asked = reader.parse_args()
-    if asked.decisions:
-        for path, line, text, registered in decisions():
+    if asked.decisions or asked.metrics:
+        for path, line, text, registered in decisions() if asked.decisions else metric_decisions():
             if not registered:
                 print(f"{path}:{line}: {text}")
         return
@@ -262,6 +324,9 @@ def main() -> None:
         ("decisions on a kind outside its file", found.decisions),
         ("files that decide", found.deciding_files),
         ("registrations for a kind outside its file", found.registrations),
+        ("decisions on a metric outside its file", found.metric_decisions),
+        ("files that decide on a metric", found.metric_deciding_files),
+        ("registrations for a metric outside its file", found.metric_registrations),
     ]
     for part, size in found.sizes.items():
         rows += [(f"{part}: files", size.files), (f"{part}: lines", size.lines), (f"{part}: code lines", size.code)]

@@ -433,7 +433,7 @@ def fields() -> str:
     """The fields of a mechanism file as JSON, one declaration a line."""
     tables: dict[str, Mapping[str, Any]] = {
         registry.sort: {
-            name: {key: entry[key] for key in ("since", "promise", "fields") if key in entry}
+            name: {key: entry[key] for key in ("since", "promise", "along", "policy", "fields") if key in entry}
             for name, entry in table.items()
         }
         for registry, table in ((registry, registry.table()) for registry in (METRICS, SPACES, MECHANISMS))

@@ -42,6 +42,7 @@ def _made() -> tuple[list[tuple[str, bytes]], dict[str, str]]:
     """Return the files, those that could not be made empty: a case is the same attack wherever it can be made."""
     import metricdp as mdp
     from instances import (
+        KINDS,
         OTHERS,
         SPACES,
         hours,
@@ -70,9 +71,11 @@ def _made() -> tuple[list[tuple[str, bytes]], dict[str, str]]:
     files += [(path.name, path.read_bytes()) for path in sorted(DATA.glob("**/*.mdp"))]
     from metricdp.mechanisms import MECHANISMS
 
+    here = {kind_of(data) for _, data in files if data}
+    files += [(name, dumps(make())) for name, (make, _) in KINDS.items() if name not in here]
     if unknown := {declaration.name for declaration in MECHANISMS} - {kind_of(data) for _, data in files if data}:
         raise LookupError(f"no file of the kinds {', '.join(sorted(unknown))} is forged")
-    from metricdp.metrics.declared import METRICS
+    from metricdp.metrics import METRICS
 
     if unknown := {declaration.name for declaration in METRICS} - set().union(*(_names(data) for _, data in files)):
         raise LookupError(f"no file with the metrics {', '.join(sorted(unknown))} is forged")

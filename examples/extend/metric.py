@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import metricdp as mdp
-from metricdp.declarations import Declaration, Number, Text
+from metricdp.declarations import Number, Text
 from metricdp.errors import InvalidInput
-from metricdp.metrics import METRICS
+from metricdp.metrics import METRICS, MetricKind
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,14 @@ class Walking:
 
 
 METRICS.declare(
-    Declaration(
+    MetricKind(
         Walking,
         "Walking",
         "metres walked inside a building; points are (x, y, floor)",
         {"climb": Number(least=0), "unit": Text()},
         words={"walking": Walking},
+        said="on foot",
+        along=(" on foot", " on foot"),
     )
 )
 

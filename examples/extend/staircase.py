@@ -10,13 +10,12 @@ import numpy as np
 
 import metricdp as mdp
 from metricdp.arrays import as_positive
-from metricdp.auditing import AuditReport
 from metricdp.declarations import Part, Whole
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Certificate, Lattice
 from metricdp.mechanisms.base import refuse_rows
-from metricdp.mechanisms.kind import RATE, Distribution, Figures, Heights, Kind, Reach
+from metricdp.mechanisms.kind import RATE, Distribution, Figures, Heights, Kind, Reach, Theorem
 from metricdp.metrics import Lp
 from metricdp.randomness import source_of
 from metricdp.spaces import Unbounded
@@ -155,13 +154,10 @@ def staircase(metric: Lp, epsilon: float, *, dimension: int | None = None, step:
     return replace(made, certificate=replace(proof, loss=loss(made).loss))
 
 
-def audit(mechanism: Staircase, claim) -> AuditReport:
-    """Judge by the theorem: levels fall by epsilon a step, so the promise holds from that rate on, and not below."""
-    method = f"levels that fall by {mechanism.epsilon:.6g} d, of equal width but for the first; whole numbers drawn"
-    rate, broken = mechanism.epsilon, mechanism.epsilon > claim.epsilon
-    return AuditReport(
-        claimed=claim.epsilon, epsilon=rate, basis="theorem", method=method, refuted=broken, slack=claim.slack
-    )
+def theorem(mechanism: Staircase) -> Theorem:
+    """Return the rate that the noise keeps: levels fall by epsilon a step, so less than that is broken."""
+    law = f"levels that fall by {mechanism.epsilon:.6g} d, of equal width but for the first; whole numbers drawn"
+    return Theorem(mechanism.epsilon, law)
 
 
 def loss(mechanism: Staircase, spend=None) -> Figures:
@@ -222,7 +218,7 @@ MECHANISMS.declare(
             "inner": Whole(1, 2**20),
         },
         since=2,
-        audit=audit,
+        theorem=theorem,
         accuracy=accuracy,
         distribution=distribution,
         rescale=rescale,

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 1c6996ad5c778ae0b6350b2eb50a4bee22f2e61f9d0a52939cfba203774fb089.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 e13c99708385ef1fa6d3f6f0c4d7b265f060af9b330e57ac51a443460864d168.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */
@@ -77,6 +77,7 @@ export type Words = {
     low: number;
     next(): void;
 };
+export type Kind = "bag-laplace" | "direction-noise" | "gaussian-noise" | "hyperbolic-laplace" | "interpolated" | "local" | "kernel" | "vector-laplace" | "matrix" | "nearest" | "outline-laplace" | "product" | "projected-laplace" | "spherical-laplace" | "spherical-gaussian" | "streets";
 /**
  * A code, coordinates (such as [latitude, longitude]) or a word; for a product a list with one of them per part.
  */
@@ -321,12 +322,8 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
 export class Mechanism {
     /** Mechanisms come from `open` and `prune`. @private */
     private constructor();
-    /**
-     * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
-     *   "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" |
-     *   "nearest" | "product"}
-     */
-    kind: "matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" | "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" | "nearest" | "product";
+    /** @type {Kind} */
+    kind: Kind;
     /** @type {number} */
     version: number;
     /** @type {number} */

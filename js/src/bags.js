@@ -17,7 +17,7 @@ function byCoordinates(one, other) {
 const vectorsOf = (row, size) => Array.from({ length: row.length / size }, (_, k) => Array.from(row.slice(k * size, (k + 1) * size)));
 
 /** Read noise for bags of vectors: every vector gets noise of its own, and the reports come in lexicographic order. */
-export function readBags(body, file, promise) {
+export function readBagLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { name, ground, dimension: size } = inputs.metric;
   const belongs = name === "Bags" && Object.hasOwn(NOISE_OF, ground.name) && inputs.dimension % size === 0;
@@ -36,7 +36,7 @@ export function readBags(body, file, promise) {
  * Read noise for curves under the discrete Frechet distance: on the start, the end, the least and the largest number of every
  * coordinate, none of which moves by more than that distance; so noise under the largest gap of them keeps the promise.
  */
-export function readOutlines(body, file, promise) {
+export function readOutlineLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { name, ground, dimension: size } = inputs.metric;
   refuse(name !== "Frechet" || ground.name !== "Lp" || inputs.dimension % size !== 0, "its noise does not belong to its metric");

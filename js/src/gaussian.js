@@ -20,7 +20,7 @@ function checkRho({ rho }, sigma) {
 const pairWithin = (level) => Math.sqrt(-2 * Math.log1p(-level)) * (1 + 2 ** -48);
 
 /** Read normal noise for vectors: y = x + sigma L z, L L^T the covariance of the metric, or 1. */
-export function readGaussian(body, file, promise) {
+export function readGaussianNoise(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { metric, dimension: n } = inputs;
   checkVectors(inputs);

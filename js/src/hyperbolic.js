@@ -148,7 +148,7 @@ export function hyperbolicNoise({ metric, dimension: n }, epsilon, pitch) {
 }
 
 /** Read Laplace noise in the Poincare ball: density proportional to exp(-epsilon d(x, y)) with respect to its volume. */
-export function readHyperbolic(body, file, promise) {
+export function readHyperbolicLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const draw = hyperbolicNoise(inputs, body.epsilon, body.pitch);
   checkPromise(promise, body.epsilon);

@@ -26,7 +26,7 @@ export function sphericalNoise({ metric, dimension }, epsilon, pitch) {
 }
 
 /** Read Laplace noise on the Earth. */
-export function readSpherical(body, file, promise) {
+export function readSphericalLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const draw = sphericalNoise(inputs, body.epsilon, body.pitch);
   checkPromise(promise, body.epsilon);
@@ -61,7 +61,7 @@ export function vectorNoise(space, epsilon, pitch) {
 }
 
 /** Read Laplace noise for vectors. */
-export function readVector(body, file, promise) {
+export function readVectorLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const draw = vectorNoise(inputs, body.epsilon, body.pitch);
   checkPromise(promise, body.epsilon);
@@ -69,7 +69,7 @@ export function readVector(body, file, promise) {
 }
 
 /** Read noise for unit vectors: density proportional to exp(-epsilon * angle), or to exp(epsilon <x, y>) under l_2. */
-export function readDirection(body, file, promise) {
+export function readDirectionNoise(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { metric, dimension: n } = inputs;
   const isAngle = metric.name === "Angular";
@@ -84,7 +84,7 @@ export function readDirection(body, file, promise) {
 }
 
 /** Read l_2 noise around A x, which keeps its rate times the norm of A: so (epsilon / rate)^2 - A A^T has no negative direction. */
-export function readProjected(body, file, promise) {
+export function readProjectedLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { metric, dimension: n } = inputs;
   const [k] = file.shape(body.matrix);

@@ -49,11 +49,7 @@ export class Mechanism {
     this.#parts = parts;
     this.#facts = facts;
     const { kind, version, sha256, bytes, guarantee, certificate, licence, signedBy, signature } = facts;
-    /**
-     * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
-     *   "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" |
-     *   "nearest" | "product"}
-     */
+    /** @type {import("./declared.js").Kind} */
     this.kind = kind;
     /** @type {number} */
     this.version = version;

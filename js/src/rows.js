@@ -190,3 +190,10 @@ function checkedRows(table) {
   }
   return table;
 }
+
+/** Read a table of probabilities with one row per secret. */
+export function readMatrix(body, file) {
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
+  const table = readRows(body.matrix, file, inputs.size, outputs.size);
+  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+}

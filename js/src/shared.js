@@ -61,15 +61,6 @@ export const WORDING = {
     "mi",
     "ft"
   ],
-  "along": {
-    "ShortestPath": " along the roads",
-    "StreetPath": " along the streets",
-    "PolicyGraph": " along the edges of the policy"
-  },
-  "along_steps": {
-    "ShortestPath": " in the graph",
-    "PolicyGraph": " in the policy"
-  },
   "things": {
     "length": "places",
     "other": "secrets"

@@ -12,7 +12,7 @@ import { toWhole } from "./whole.js";
 const FACTORS = 8;
 
 /** Return -ln of the product of the first uniforms, and a bound of its error. */
-function gammaOf(count, uniforms) {
+export function gammaOf(count, uniforms) {
   let [total, inverses] = [0, 0];
   for (let start = 0; start < count; start += FACTORS) {
     let product = 1;
@@ -114,7 +114,7 @@ export function unitNoise(p, n, uniforms) {
 }
 
 /** Return the sign and the uniform of a whole number of 64 * words bits. */
-function signedBall(balls, digits, words) {
+export function signedBall(balls, digits, words) {
   const bits = 64n * words - 1n;
   return [digits >> bits, balls.uniform(digits & ((1n << bits) - 1n), bits)];
 }

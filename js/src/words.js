@@ -1,5 +1,6 @@
 /** Every sentence about a promise, from the same templates as Python's, rounded so that each stays true. */
 
+import { DECLARED } from "./declared.js";
 import { WORDING } from "./shared.js";
 import { toWhole } from "./whole.js";
 
@@ -81,9 +82,10 @@ export function factorWords(value) {
 
 export const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
 export const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
+const declaredMetric = (name) => (Object.hasOwn(DECLARED.metric, name) ? DECLARED.metric[name] : {});
 export const along = ({ metric, unit }) => {
-  if (Object.hasOwn(WORDING.along_steps, metric) && !WORDING.lengths.includes(unit)) return WORDING.along_steps[metric];
-  return Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "";
+  const [lengths, others] = declaredMetric(metric).along ?? ["", ""];
+  return WORDING.lengths.includes(unit) ? lengths : others;
 };
 
 /** Return the distance up to which reports differ by at most a factor: (ln(ratio) - slack) / epsilon, within the radius. */
@@ -100,7 +102,7 @@ export function largestFactor({ epsilon, slack, radius }, apart) {
 }
 
 // across the parts of a policy graph nothing is hidden: the name of the words that say so
-const inPart = (metric, words) => (metric === "PolicyGraph" ? `${words}_part` : words);
+const inPart = (metric, words) => (declaredMetric(metric).policy ? `${words}_part` : words);
 
 /** Return what is not protected because of the radius of a promise. */
 export function outside({ radius, unit, metric }) {

@@ -181,3 +181,12 @@ def _kind(value: object) -> str:
 def _brief(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def set_fields(record: object, **values: Any) -> None:
+    """Set fields of a frozen record while it is made, to what they were checked and converted to.
+
+    A frozen dataclass has no other way to store what its constructor made of an argument; nothing else may use this.
+    """
+    for name, value in values.items():
+        object.__setattr__(record, name, value)

@@ -25,7 +25,7 @@ from metricdp.design.tight import tight_constraints
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.files import made_folder, replacing
 from metricdp.mechanisms import FiniteMechanism
-from metricdp.metrics import Haversine, ShortestPath
+from metricdp.metrics import Haversine
 from metricdp.pictures import Comparison, Contender, Map, Story, overview, write_picture, write_report
 from metricdp.places import bundled_roads, bundled_streets, bundled_trips, road_network
 from metricdp.problems import Problem
@@ -231,9 +231,9 @@ def _porto(nodes: int | None) -> Scene:
 def _city(city: str, nodes: int | None) -> Scene:
     """Return a larger map; its streets are drawn straight from crossing to crossing."""
     space = road_network(city, nodes=CITY_NODES if nodes is None else nodes)
-    metric = space.metric
-    assert isinstance(metric, ShortestPath)
-    pairs = np.unique(np.sort(metric.edges, axis=1), axis=0)
+    network = space.network
+    assert network is not None
+    pairs = np.unique(np.sort(network.edges, axis=1), axis=0)
     ends = np.asarray(space.coordinates, dtype=np.float64)[pairs]
     again = f" --city {shlex.quote(city)}" + ("" if nodes is None else f" --nodes {nodes}")
     place = Path(city).stem.removeprefix("roads_").replace("_", " ").capitalize()

@@ -1,5 +1,7 @@
 """Writing a file whole or not at all, alone at it, and never through a link.
 
+A ledger or a part of one is never overwritten: that would give budgets back (`refuse_ledger`).
+
 Until a file is whole it lies beside its target under a hidden name, readable by its owner only. Whoever writes it holds
 a lock on it, which the system takes back when the process ends, however it ends: what a killed run left behind is known
 by its open lock and removed by the next one.
@@ -10,16 +12,17 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import secrets
 import socket
+import sqlite3
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.ledger_files import refuse_ledger
 from metricdp.rendering import is_address, is_broken_address
 
 try:
@@ -30,6 +33,11 @@ except ImportError:  # not on Windows: files are still written whole, and locks 
 LONGEST_NAME = 255  # bytes, on every file system in use
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+DATABASE = b"SQLite format 3\x00"
+LEDGER_TABLES = {"books", "lanes", "entries", "accounts"}
+LEDGER_KEY = re.compile(rb"[0-9a-f]{64}\s*")
+LEDGER_HEAD = b"metricdp ledger head"
+BESIDE_LEDGER = (".key", ".head", "-wal", "-shm", "-journal")
 
 
 def existing_file(path: str | os.PathLike[str], what: str = "file") -> Path:
@@ -362,3 +370,53 @@ def flush(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def refuse_ledger(target: str | os.PathLike[str]) -> None:
+    """Refuse to write over a ledger, its key, its head or its log, by any name or link: that gives budgets back."""
+    place = Path(os.path.realpath(target))
+    what = "ledger" if is_ledger(place) else "part of a ledger" if _belongs_to_ledger(place) else ""
+    if what:
+        raise OutputProblem(
+            f"cannot write {str(target)!r}: it is a {what}, and that is never overwritten. Choose another name for the "
+            "output."
+        )
+    if (_head_of(place) or b"").startswith(DATABASE) and place.stat().st_nlink > 1:
+        raise OutputProblem(
+            f"cannot write {str(target)!r}: this database has several names (hard links), and SQLite keeps what was "
+            "written last beside one of them only. Remove the other names, or choose another name for the output."
+        )
+
+
+def is_ledger(path: Path) -> bool:
+    """Tell whether a file is a ledger, also one that was emptied beside its key."""
+    head = _head_of(path)
+    if head is None or (head and not head.startswith(DATABASE)):
+        return False
+    if LEDGER_KEY.fullmatch(_head_of(path.with_name(f"{path.name}.key")) or b""):
+        return True
+    query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
+            return {name.lower() for (name,) in base.execute(query)} >= LEDGER_TABLES
+    except sqlite3.Error:
+        return False
+
+
+def _belongs_to_ledger(path: Path) -> bool:
+    head = _head_of(path) or b""
+    if LEDGER_KEY.fullmatch(head) or LEDGER_HEAD in head:
+        return True
+    ends = [end for end in BESIDE_LEDGER if path.name.endswith(end) and path.name != end]
+    return any(is_ledger(path.with_name(path.name[: -len(end)])) for end in ends)
+
+
+def _head_of(path: Path) -> bytes | None:
+    """Return how a file begins; None where there is no plain file that can be read."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            return None
+        with path.open("rb") as file:
+            return file.read(200)
+    except OSError:
+        return None

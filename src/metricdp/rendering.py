@@ -1,4 +1,6 @@
-"""How foreign text, addresses and paths are shown: the one place that every printed or stored sentence passes.
+"""How numbers, foreign text, addresses and paths are shown: the one place that every printed or stored sentence passes.
+
+Numbers are rounded to the side that keeps a sentence true (`number`).
 
 Text that comes from a file may hold characters that move a cursor, hide words or begin a line of their own; they are
 written out (`printable`). An address of a database may hold a password; only its host and database are shown
@@ -10,12 +12,18 @@ from __future__ import annotations
 import html
 import json
 import logging
+import math
 import os
 import re
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import Any, Literal
 
+Rounding = Literal["nearest", "up", "down"]
+_DECIMAL = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
+# Doubles carry an error of their own: 2.0000000000000004 is shown as 2, not as 2.01.
+_NOISE = Decimal("1e-12")
 HIDDEN = "..."
 # C0, DEL, C1, soft hyphen, marks and overrides of direction, zero-width letters, separators, lone surrogates, tags
 UNSAFE = re.compile(
@@ -34,6 +42,23 @@ _AMOUNT = re.compile(r"(?:[a-z]+ )?\d[\d.]*(?:e[+-]?\d+)?(?:/[A-Za-z]+2?)?(?: [a
 _NOT_PATHS = ("--columns", "--column", "--id", "--drop", "--coarsen", "--keep", "--accuracy-column", "--separator")
 
 
+def number(value: float, digits: int, rounding: Rounding = "nearest") -> str:
+    """Return a number with so many significant digits, without trailing zeros."""
+    if not math.isfinite(value):
+        return "infinitely much" if value > 0 else "not a number" if math.isnan(value) else "minus infinity"
+    if value == 0:
+        return "0"
+    exact = Decimal(value)
+    step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    noise = {"nearest": Decimal(0), "up": -_NOISE, "down": _NOISE}[rounding] * abs(exact)
+    rounded = ((exact + noise) / step).to_integral_value(_DECIMAL[rounding]) * step
+    if 1e-6 <= abs(rounded) < Decimal("1e21"):
+        text = f"{rounded:f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    head, _, power = f"{rounded:.{digits - 1}e}".partition("e")
+    return f"{head.rstrip('0').rstrip('.') if '.' in head else head}e{int(power)}"
+
+
 def printable(text: str) -> str:
     r"""Return text on one line, with control characters written out: a line break becomes `\n`.
 
@@ -47,6 +72,15 @@ def printable(text: str) -> str:
 def escape(text: str) -> str:
     """Return text for a page: printable, and with no letter that HTML reads as its own."""
     return html.escape(printable(text))
+
+
+def card(title: str, rows: Sequence[tuple[str, str]]) -> str:
+    """Return a titled table of two columns as HTML, everything escaped; what `_repr_html_` gives."""
+    lines = "".join(
+        f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(value)}</td></tr>'
+        for name, value in rows
+    )
+    return f'<table><caption style="text-align:left"><b>{escape(title)}</b></caption><tbody>{lines}</tbody></table>'
 
 
 def json_text(value: Any, *, indent: int | None = 2, sort_keys: bool = False, ascii_only: bool = True) -> str:

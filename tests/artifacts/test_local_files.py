@@ -17,7 +17,7 @@ from metricdp.artifacts import dumps, inspect, load, loads, save
 from metricdp.artifacts.limits import Budget, Limits
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
 from metricdp.mechanisms import MECHANISMS, Certificate, Guarantee, LocalMechanism
-from metricdp.mechanisms.local import packed
+from metricdp.mechanisms.kinds.local import packed
 
 
 @pytest.fixture

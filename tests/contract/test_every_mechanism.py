@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import metricdp as mdp
-from instances import local_on, some_kernel
+from instances import KINDS
 from metricdp import plugins
 from metricdp.artifacts import dumps, loads
 from metricdp.auditing.accuracy import radii_of
@@ -23,52 +23,12 @@ from metricdp.auditing.laws import distribution_of
 from metricdp.auditing.loss import figures_of
 from metricdp.auditing.report import AuditReport
 from metricdp.declarations import Declaration, Effort
-from metricdp.design.interpolation.streets import along_streets
 from metricdp.design.rescaling import rescaled
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, ProductMechanism
 from metricdp.mechanisms.kind import REFUSALS, Figures, Heights, Kind
 from metricdp.service.served import Served
 from metricdp.tables.task import usual_names
-
-SQUARE = mdp.grid((3, 3))
-LINE = mdp.FiniteSpace(np.arange(4.0)[:, None], mdp.Lp(1))
-ROME, NUMBERS, CURVE = [41.9, 12.5], [3.0, 4.0], [1.0, 3.0, 2.0]
-
-
-def interpolated():
-    places = np.linspace(0, 3, 13)[:, None]
-    loss = (places, np.abs(places - LINE.points[:, 0]))
-    return mdp.interpolated(
-        mdp.Box([0.0], [3.0], mdp.Lp(1)), LINE, 1.0, loss=loss, prior=np.full(13, 1 / 13), anchors=(2,)
-    )
-
-
-def streets():
-    roads = mdp.ShortestPath([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 1.5])
-    places = [[41.0, -8.0], [41.0, -8.01], [41.02, -8.0]]
-    corners = mdp.FiniteSpace(np.arange(3), roads, coordinates=places, ground=mdp.Haversine())
-    return along_streets(corners, corners, 1.0)
-
-
-KINDS = {  # one of every kind, and a secret as a row of a table holds it
-    "matrix": (lambda: mdp.exponential(SQUARE, 1.0), [1.0, 2.0]),
-    "local": (lambda: local_on(SQUARE, 1.5), [1.0, 2.0]),
-    "kernel": (some_kernel, None),
-    "interpolated": (interpolated, [1.3]),
-    "streets": (streets, None),
-    "spherical-laplace": (lambda: mdp.laplace(mdp.Haversine(), 10.0), ROME),
-    "vector-laplace": (lambda: mdp.laplace(mdp.Mahalanobis.ellipse(2.0, 0.5, bearing=25.0), 1.0), NUMBERS),
-    "gaussian-noise": (lambda: mdp.gaussian(mdp.Lp(2), 0.5), NUMBERS),
-    "spherical-gaussian": (lambda: mdp.gaussian(mdp.Haversine(), 0.5), ROME),
-    "projected-laplace": (lambda: mdp.laplace(mdp.Lp(2), 1.0, projection=[[0.6, 0.8]]), NUMBERS),
-    "direction-noise": (lambda: mdp.laplace(mdp.Angular(), 3.0, dimension=3, normalise=True), CURVE),
-    "hyperbolic-laplace": (lambda: mdp.laplace(mdp.Hyperbolic(), 2.0, dimension=2), [0.3, -0.2]),
-    "bag-laplace": (lambda: mdp.laplace(mdp.Bags(mdp.Lp(2), 1), 1.0, dimension=3), CURVE),
-    "outline-laplace": (lambda: mdp.laplace(mdp.Frechet(mdp.Lp(1), 1), 1.0, dimension=3), CURVE),
-    "nearest": (lambda: mdp.madlib(SQUARE, 1.0), [1.0, 2.0]),
-    "product": (lambda: mdp.product(mdp.exponential(SQUARE, 1.0), mdp.exponential(LINE, 1.0)), None),
-}
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -177,6 +137,9 @@ STAIRCASE = Path(__file__).parents[2] / "examples" / "extend" / "staircase.py"
 ASKED = sorted({one.name for one in fields(Kind)} - {one.name for one in fields(Declaration)})
 
 
+NOT_ITS = (  # what its theorem says, and facets of mechanisms with finitely many secrets or reports of their own
+    "audit", "audit_concentrated", "distances", "laws", "operator", "pairs", "reports", "rows", "stored", "worst",
+)  # fmt: skip
 REFUSING = {("accuracy", ProductMechanism), ("distribution", ProductMechanism)}  # by part: the facet itself says so
 
 
@@ -185,54 +148,71 @@ def built(kind: str) -> Any:
     return KINDS[kind][0]()
 
 
+def of_facet(name: str, mechanism: Any, *more: Any) -> Any:
+    return MECHANISMS.facet(name, mechanism)(mechanism, *more)
+
+
+ANSWER: dict[str, Any] = {  # how the package asks, where it is not by the mechanism alone
+    "audit": lambda one: of_facet("audit", one, Claim(2.0)),
+    "audit_concentrated": lambda one: of_facet("audit_concentrated", one, None),
+    "accuracy": lambda one: radii_of(one, (0.5, 0.9)),
+    "distribution": distribution_of,
+    "rescale": rescaled,
+    "loss": lambda one: MECHANISMS.facet("loss", one) and figures_of(one, lambda effort, what: None),
+    "rows": lambda one: of_facet("rows", one, np.arange(2)),
+    "laws": lambda one: of_facet("laws", one, np.zeros((2, one.inputs.dimension))),
+    "pairs": lambda one: of_facet("pairs", one, np.full((5, 1), 0.1), np.random.default_rng(0)),
+    "stored": lambda one: MECHANISMS.facet("stored", one),
+}
+
+
+def are_rates(mechanism: Any, found: Any) -> bool:
+    promise = found(3.0).guarantee
+    return 3.0 in (getattr(promise, "epsilon", None), getattr(promise, "rho", None))
+
+
+def are_heights(mechanism: Any, found: Any) -> bool:
+    place, points = np.zeros((1, mechanism.inputs.dimension)), np.full((3, mechanism.inputs.dimension), 0.01)
+    return isinstance(found, Heights) and found.rate > 0 and found.density(place, points).shape == (1, 3)
+
+
+def are_laws(mechanism: Any, found: Any) -> bool:
+    return np.allclose(found.sum(axis=1), 1.0) and found.shape == (2, len(mechanism.outputs))
+
+
+def is_operator(mechanism: Any, found: Any) -> bool:
+    secrets = len(mechanism.inputs)
+    return bool(np.isclose(found.forward(np.full(secrets, 1.0 / secrets)).sum(), 1.0))
+
+
+RIGHT: dict[str, Any] = {  # whether an answer is of its kind and makes sense
+    "audit": lambda one, found: isinstance(found, AuditReport),
+    "theorem": lambda one, found: found.rate > 0 and not found.obstacle and "{}" in found.said,
+    "audit_concentrated": lambda one, found: isinstance(found, ConcentratedReport),
+    "accuracy": lambda one, found: 0.0 <= found[0].value <= found[1].value and found[0].unit == found[1].metric.unit,
+    "distribution": lambda one, found: bool(found.density["formula"]),
+    "rescale": are_rates,
+    "loss": lambda one, found: found is None or (isinstance(found, Figures) and found.lower_bound <= found.loss),
+    "bins": are_heights,
+    "rows": are_laws,
+    "laws": are_laws,
+    "distances": lambda one, found: found.shape == (len(one.inputs),) and np.all(found > 0),
+    "worst": lambda one, found: 0 < found <= one.guarantee.epsilon * (1 + 1e-9),
+    "operator": is_operator,
+    "stored": lambda one, found: " " in found,
+    "reports": lambda one, found: len(found) == one.outputs.width,
+    "pairs": lambda one, found: found[0].shape == found[1].shape == (5, one.inputs.dimension),
+}
+
+
 def answer(name: str, mechanism: Any) -> Any:
     """Ask as the package asks."""
-    codes = np.arange(2)
-    if name == "audit":
-        return MECHANISMS.facet(name, mechanism)(mechanism, Claim(2.0))
-    if name == "audit_concentrated":
-        return MECHANISMS.facet(name, mechanism)(mechanism, None)
-    if name == "accuracy":
-        return radii_of(mechanism, (0.5, 0.9))
-    if name == "distribution":
-        return distribution_of(mechanism)
-    if name == "rescale":
-        return rescaled(mechanism)
-    if name == "loss":
-        MECHANISMS.facet(name, mechanism)
-        return figures_of(mechanism, lambda effort, what: None)
-    if name == "rows":
-        return MECHANISMS.facet(name, mechanism)(mechanism, codes)
-    if name == "pairs":
-        return MECHANISMS.facet(name, mechanism)(mechanism, np.full((5, 1), 0.1), np.random.default_rng(0))
-    return MECHANISMS.facet(name, mechanism)(mechanism)
+    return ANSWER.get(name, lambda one: of_facet(name, one))(mechanism)
 
 
 def right(name: str, mechanism: Any, found: Any) -> bool:
     """Tell whether an answer is of its kind and makes sense."""
-    if name == "audit":
-        return isinstance(found, AuditReport)
-    if name == "audit_concentrated":
-        return isinstance(found, ConcentratedReport)
-    if name == "accuracy":
-        near, far = found
-        return 0.0 <= near.value <= far.value and near.unit == far.metric.unit
-    if name == "distribution":
-        return bool(found.density["formula"])
-    if name == "rescale":
-        promise = found(3.0).guarantee
-        return 3.0 in (getattr(promise, "epsilon", None), getattr(promise, "rho", None))
-    if name == "loss":
-        return found is None or (isinstance(found, Figures) and found.lower_bound <= found.loss)
-    if name == "bins":
-        place, points = np.zeros((1, mechanism.inputs.dimension)), np.full((3, mechanism.inputs.dimension), 0.01)
-        return isinstance(found, Heights) and found.rate > 0 and found.density(place, points).shape == (1, 3)
-    if name == "rows":
-        return np.allclose(found.sum(axis=1), 1.0) and found.shape == (2, len(mechanism.outputs))
-    if name == "reports":
-        return len(found) == mechanism.outputs.width
-    left, other = found
-    return left.shape == other.shape == (5, mechanism.inputs.dimension)
+    return bool(RIGHT[name](mechanism, found))
 
 
 def asked(name: str, mechanism: Any) -> None:
@@ -253,7 +233,7 @@ def test_every_kind_answers_for_every_facet_or_refuses_with_a_sentence(kind: str
 def test_the_plugin_of_one_file_has_every_facet_too() -> None:
     mechanism = plugins.load(str(STAIRCASE)).staircase(mdp.Lp(1), 0.7)
     for name in ASKED:
-        assert MECHANISMS.has(name, mechanism) or name in ("audit_concentrated", "rows", "reports", "pairs")
+        assert MECHANISMS.has(name, mechanism) or name in NOT_ITS
         asked(name, mechanism)
 
 
@@ -262,7 +242,7 @@ def test_what_nobody_declared_is_refused_for_every_facet() -> None:
         assert not MECHANISMS.has(name, object())
         with pytest.raises(InvalidInput, match=r"\.$"):
             MECHANISMS.facet(name, object())
-    assert set(ASKED) == set(REFUSALS) - {"effort"}
+    assert set(ASKED) == set(RIGHT) == set(REFUSALS) - {"effort"}
 
 
 def test_effort_is_declared_for_what_is_not_a_formula() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 import metricdp as mdp
-from instances import OTHERS, SPACES, interpolated, place_and_hour, some_kernel, some_local, streets, with_zeros
+from instances import KINDS, OTHERS, SPACES, interpolated, place_and_hour, some_kernel, some_local, streets, with_zeros
 from metricdp.artifacts import save
+from metricdp.mechanisms import MECHANISMS
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +34,8 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         "normal": mdp.gaussian(mdp.Lp(2), 2.0, dimension=3),
         "normal on Earth": mdp.gaussian(mdp.Haversine(), 5.0),
     }
+    covered = {MECHANISMS.of(one).name for one in made.values()}
+    made |= {name: build() for name, (build, _) in KINDS.items() if name not in covered}
     for name, mechanism in made.items():
         save(mechanism, folder / f"{name.replace(' ', '-')}.mdp")
     save(with_zeros(), folder / "zeros.mdp", storage="sparse")

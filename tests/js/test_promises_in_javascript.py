@@ -18,6 +18,7 @@ from forging import rewritten
 from instances import SPACES
 from metricdp import wording
 from metricdp.artifacts import save
+from metricdp.metrics import along_of
 
 FOLDER = Path(__file__).parents[2] / "js"
 CELLS = np.array([[41.15 + 0.002 * i, -8.61 + 0.002 * j] for i in range(4) for j in range(4)])
@@ -62,7 +63,9 @@ def test_sentences_are_those_of_python() -> None:
     script = """answer = given.cases.map((p) => [words.shortWords(p), words.promised(p), words.meaningLines(p),
         words.reachOf(p), words.largestFactor(p, 0.06), words.distanceWords(p.epsilon, p.unit)]);"""
     for case, answer in zip(cases, ask(script, cases=cases), strict=True):
-        promise: Any = SimpleNamespace(**case | {"metric": type(case["metric"], (), {})()})  # type: ignore[call-overload]
+        metric = type(case["metric"], (getattr(mdp.metrics, case["metric"]),), {"unit": case["unit"]})
+        promise: Any = SimpleNamespace(**case | {"metric": metric.__new__(metric), "in_parts": False})  # type: ignore[call-overload]
+        promise.along = along_of(promise.metric)
         short, promised, lines, reach, factor, distance = answer
         assert short == wording.short(promise)
         assert promised == wording.promised(promise)

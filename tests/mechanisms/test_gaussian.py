@@ -144,7 +144,7 @@ def test_on_the_lattice_no_divergence_and_no_delta_is_above_the_promised_ones():
 
 def test_on_the_earth_the_density_is_one_and_its_divergences_keep_the_promise():
     """By integrals over the sphere: what is seen from the centre shows less than the great circle allows."""
-    from metricdp.mechanisms.spherical_gaussian import log_seen
+    from metricdp.mechanisms.kinds.spherical_gaussian import log_seen
 
     for sigma in (0.2, 1.0, 3.0):  # in radii of the Earth: that far out is where it is hard
         mass = quad(

@@ -25,9 +25,9 @@ def noise(epsilon: float, n: int, **options: Any) -> HyperbolicLaplace:
     return made
 
 
-def in_ball(rows: int, n: int, farthest: float = 3.0) -> Any:
-    found = RNG.normal(size=(rows, n))
-    return found / np.linalg.norm(found, axis=1, keepdims=True) * np.tanh(RNG.uniform(0, farthest / 2, size=(rows, 1)))
+def in_ball(rows: int, n: int, farthest: float = 3.0, rng: np.random.Generator = RNG) -> Any:
+    found = rng.normal(size=(rows, n))
+    return found / np.linalg.norm(found, axis=1, keepdims=True) * np.tanh(rng.uniform(0, farthest / 2, size=(rows, 1)))
 
 
 def apart(a: Any, b: Any) -> Any:
@@ -64,7 +64,7 @@ def test_distances_have_the_law_of_the_density_and_no_direction_is_preferred(n: 
 @pytest.mark.parametrize(("n", "epsilon"), [(1, 3.0), (2, 1.6), (6, 30.0)])
 def test_doubles_and_arbitrary_precision_draw_the_same_and_fine_lattices_need_more_bits(n: int, epsilon: float) -> None:
     law = noise(epsilon, n).law
-    rows = in_ball(60, n, 12.0)
+    rows = in_ball(60, n, 12.0, np.random.default_rng(2))
     words = row_words(GeneratorSource(np.random.default_rng(7)), law.width)
     with np.errstate(all="ignore"):
         cells, sure = law.doubles(rows, lambda attempt: words.first(attempt, 0, 60))

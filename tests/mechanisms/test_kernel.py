@@ -55,7 +55,7 @@ def test_log_densities_are_those_of_the_law(made: Any) -> None:
 
 def test_the_table_of_a_large_vocabulary_is_not_written_out(monkeypatch: Any) -> None:
     monkeypatch.setattr("metricdp.design.kernels.MOST_SECRETS", 400)
-    monkeypatch.setattr("metricdp.mechanisms.kernel.MOST_DENSE", 400**2)
+    monkeypatch.setattr("metricdp.mechanisms.kinds.kernel.MOST_DENSE", 400**2)
     points = np.random.default_rng(3).normal(size=(420, 2))
     large = mdp.exponential(mdp.FiniteSpace(points, mdp.Lp(2)), 1.0)
     assert isinstance(large, mdp.KernelMechanism)
@@ -94,7 +94,7 @@ def reference(mechanism: Any, secret: int, word: int, half: int = 1) -> int:
 def test_doubles_agree_with_interval_arithmetic_on_the_same_words(monkeypatch: Any, compiled: bool, kind: str) -> None:
     if compiled:
         pytest.importorskip("numba")
-    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.chords"):
+    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.measured"):
         monkeypatch.setattr(f"{module}.worth_compiling", lambda size: compiled)
     rng = np.random.default_rng(7)
     space = mdp.FiniteSpace(rng.normal(size=(30, 4)), mdp.Lp(2))
@@ -123,7 +123,7 @@ def planted(mechanism: Any, secret: int, border: int) -> int:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_words_at_a_border_are_left_to_interval_arithmetic(made: Any, monkeypatch: Any, compiled: bool) -> None:
-    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.chords"):
+    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.measured"):
         monkeypatch.setattr(f"{module}.worth_compiling", lambda size: compiled)
     law: KernelLaw = made.law
     for secret, border in ((3, 0), (3, 20), (39, 1)):

@@ -12,7 +12,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import ProjectedLaplace
-from metricdp.mechanisms.projected import norm_above
+from metricdp.mechanisms.kinds.projected import norm_above
 from metricdp.randomness import GeneratorSource, row_words
 
 RNG = np.random.default_rng(4)

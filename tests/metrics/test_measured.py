@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.metrics.balls import same_place, true_distance
-from metricdp.metrics.chords import Chords, _plain
-from metricdp.metrics.measured import Measured
-from metricdp.metrics.true_rows import true_row
+from metricdp.metrics.balls import same_place, true_distance, true_row
+from metricdp.metrics.measured import Chords, _plain
+from metricdp.metrics.measured import measured as measured_between
 
 COVARIANCE = np.diag([1.0, 2.0, 0.5]) + 0.3
 
@@ -77,7 +76,7 @@ def _exact(value: float) -> Any:
 @pytest.mark.parametrize("name", METRICS)
 def test_computed_distances_are_within_their_error_of_the_formula(name: str) -> None:
     points = points_for(name)
-    measured = Measured(METRICS[name], points)
+    measured = measured_between(METRICS[name], points)
     some = np.array([0, 3, 17])
     rows = measured.rows(some)
     np.testing.assert_array_equal(rows[:, 5:], measured.rows(some, 5) if name != "l2" else rows[:, 5:])
@@ -112,7 +111,7 @@ def test_two_doubles_hold_ninety_bits_of_a_distance(name: str) -> None:
 def test_products_of_points_far_from_zero_and_near_each_other_lose_nothing() -> None:
     rng = np.random.default_rng(5)
     points = 1e6 + np.concatenate([rng.normal(size=(20, 8)), 1e-5 * rng.normal(size=(20, 8))])
-    found = Chords(points).rows(np.arange(40))
+    found = Chords(points, mdp.Lp(2)).rows(np.arange(40))
     truth = np.array([[math.dist(a, b) for b in points] for a in points])
     np.testing.assert_allclose(found, truth, rtol=2e-13)
 

@@ -22,7 +22,7 @@ def test_a_problem_shows_itself_without_arrays():
 
 
 def test_what_a_card_shows_is_escaped():
-    from metricdp.cards import card
+    from metricdp.rendering import card
 
     assert "<script>" not in card("<script>", [("<script>", "<script>")])
 

@@ -8,7 +8,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.metrics import StreetPath, measurable
-from metricdp.spaces import ProductSpace, Space, Streets, Unbounded, checked, given
+from metricdp.spaces import UNDER_LP, UNDER_NORMS, ProductSpace, Space, Streets, Unbounded, checked, given
 
 ROADS = mdp.ShortestPath([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 1.5], 3)
 PLACES = mdp.FiniteSpace(
@@ -86,16 +86,16 @@ def test_a_space_says_what_others_would_ask_its_class_for() -> None:
 
 
 def test_an_argument_of_another_kind_of_space_is_named_in_a_sentence() -> None:
-    assert given(LINE, mdp.FiniteSpace, "places", under=(mdp.Lp, mdp.Mahalanobis)) is LINE
+    assert given(LINE, mdp.FiniteSpace, "places", under=UNDER_NORMS) is LINE
     for value, kind, under, sentence in (
-        (LINE, mdp.Box, (mdp.Lp,), "`places` must be a Box under Lp, got FiniteSpace."),
+        (LINE, mdp.Box, UNDER_LP, "`places` must be a Box under Lp, got FiniteSpace."),
         (
             PLACES,
             mdp.FiniteSpace,
-            (mdp.Lp, mdp.Mahalanobis),
+            UNDER_NORMS,
             "FiniteSpace under Lp or Mahalanobis, got one under Sh",
         ),
-        (3, Unbounded, (), "`places` must be an Unbounded, got int."),
+        (3, Unbounded, None, "`places` must be an Unbounded, got int."),
     ):
         with pytest.raises(InvalidInput, match=sentence):
             given(value, kind, "places", under=under)

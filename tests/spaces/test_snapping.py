@@ -78,7 +78,15 @@ def test_where_the_ground_is_the_metric_it_is_twice_the_snap() -> None:
 
 
 @pytest.mark.parametrize(
-    "ground", [mdp.Haversine(), mdp.Lp(1), mdp.Lp(np.inf), mdp.Mahalanobis([[2.0, 0.3], [0.3, 0.5]])]
+    "ground",
+    [
+        mdp.Haversine(),
+        mdp.Haversine("mi"),
+        mdp.Haversine("m"),
+        mdp.Lp(1),
+        mdp.Lp(np.inf),
+        mdp.Mahalanobis([[2.0, 0.3], [0.3, 0.5]]),
+    ],
 )
 def test_the_charge_is_the_largest_over_all_pairs_within_reach(ground) -> None:
     rng = np.random.default_rng(4)

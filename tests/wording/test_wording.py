@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metricdp import wording
-from metricdp.metrics import Haversine, Lp, ShortestPath
+from metricdp.metrics import Haversine, Lp, ShortestPath, along_of
 
 SOURCE = Path(wording.__file__).parents[1]
 UNITS = {"m": 0.001, "km": 1.0}
@@ -26,6 +26,11 @@ class Promise:
     radius: float | None = None
     basis: str = "theorem"
     metric: object = Haversine()
+    in_parts: bool = False
+
+    @property
+    def along(self):
+        return along_of(self.metric)
 
 
 def kilometres(text):

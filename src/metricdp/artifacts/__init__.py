@@ -20,20 +20,14 @@ mechanism again: a matrix by the exact audit, noise by its theorem. An audit tha
 one machine (see `remembered`).
 """
 
-from metricdp.artifacts.file import Inspection, dumps, inspect, load, loads, save
-from metricdp.artifacts.limits import Limits
-from metricdp.artifacts.trees import TreeFile, TreeLevel, load_tree, save_tree
-
-__all__ = [
-    "Inspection",
-    "Limits",
-    "TreeFile",
-    "TreeLevel",
-    "dumps",
-    "inspect",
-    "load",
-    "load_tree",
-    "loads",
-    "save",
-    "save_tree",
-]
+from metricdp.artifacts.file import Inspection as Inspection
+from metricdp.artifacts.file import dumps as dumps
+from metricdp.artifacts.file import inspect as inspect
+from metricdp.artifacts.file import load as load
+from metricdp.artifacts.file import loads as loads
+from metricdp.artifacts.file import save as save
+from metricdp.artifacts.limits import Limits as Limits
+from metricdp.artifacts.trees import TreeFile as TreeFile
+from metricdp.artifacts.trees import TreeLevel as TreeLevel
+from metricdp.artifacts.trees import load_tree as load_tree
+from metricdp.artifacts.trees import save_tree as save_tree

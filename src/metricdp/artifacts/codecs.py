@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from metricdp import shared
 from metricdp.artifacts.coded import CODED, decode_codes, encode_codes
@@ -239,12 +239,12 @@ class Decoder:
         certificate, codes = certificate_from(stated, guarantee)
         self._foresee(known, entry["body"])
         body = self._record(known.fields, entry["body"], "its body")
-        made: Mechanism = known.made(**body, guarantee=guarantee, certificate=certificate)
+        made: Any = known.made(**body, guarantee=guarantee, certificate=certificate)
         if not codes:
-            return made
-        if not hasattr(made, "witness"):
+            return cast(Mechanism, made)
+        if not MECHANISMS.has("rows", made):
             raise CorruptFile("its certificate names a worst pair where there are no pairs")
-        return replace(made, certificate=replace(made.certificate, witness=made.witness(*codes)))  # type: ignore[type-var]
+        return cast(Mechanism, replace(made, certificate=replace(made.certificate, witness=made.witness(*codes))))
 
     def _foresee(self, known: Declaration, body: object) -> None:
         """Refuse a mechanism that takes too much to judge, before its table is made."""

@@ -18,7 +18,7 @@ from metricdp.auditing.loss import figures_of
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import Certificate
 from metricdp.mechanisms.kind import Figures
-from metricdp.mechanisms.product import parts_of
+from metricdp.mechanisms.kinds.product import parts_of
 
 SAME = 1e-6  # relative: two ways to compute one number
 UNVERIFIED = ("loss", "lower_bound")

@@ -35,10 +35,9 @@ from metricdp.artifacts.remembered import audited, remember
 from metricdp.artifacts.storage import Layout, Storage, layout_of, stored_layout
 from metricdp.auditing import AuditReport, ConcentratedReport, audit, audit_concentrated
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
-from metricdp.files import existing_file, replacing
-from metricdp.ledger_files import refuse_ledger
+from metricdp.files import existing_file, refuse_ledger, replacing
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, Mechanism
-from metricdp.mechanisms.product import parts_of
+from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.places.terms import licence_of
 
 VERSION = shared.VERSION

@@ -2,84 +2,53 @@
 
 from typing import TYPE_CHECKING
 
-from metricdp.auditing.accuracy import accuracy_radius
-from metricdp.auditing.betting import PROBED, audit_sampler, audit_samples
-from metricdp.auditing.claim import Claim
-from metricdp.auditing.concentrated import ConcentratedReport, audit_concentrated, concentrated, delta_at
-from metricdp.auditing.context import CurrentPlace, bottleneck_distance, current_place
-from metricdp.auditing.densities import (
-    COUNT_TOLERANCE,
-    Approximate,
-    continuous_violations,
-    law_violations,
-    log_ratios,
-)
-from metricdp.auditing.exact import audit_matrix
-from metricdp.auditing.judging import audit, judge
-from metricdp.auditing.leakage import adversary_error, epsilon_at, posterior_leakage, violation_ratio
-from metricdp.auditing.local import audit_local
-from metricdp.auditing.loss import expected_loss, packing_lower_bound, quantile_loss, worst_loss
-from metricdp.auditing.positions import between_positions, position_factor
-from metricdp.auditing.report import AuditReport, Finding
-from metricdp.auditing.shuffling import shuffled_delta, shuffled_epsilon
-from metricdp.auditing.sparse import SparseLaw
-from metricdp.auditing.traces import bounded_range, trace_leakage
-from metricdp.catalogue import named_later
-from metricdp.mechanisms import Witness
+from metricdp.auditing.accuracy import accuracy_radius as accuracy_radius
+from metricdp.auditing.betting import PROBED as PROBED
+from metricdp.auditing.betting import audit_sampler as audit_sampler
+from metricdp.auditing.betting import audit_samples as audit_samples
+from metricdp.auditing.claim import Claim as Claim
+from metricdp.auditing.concentrated import ConcentratedReport as ConcentratedReport
+from metricdp.auditing.concentrated import audit_concentrated as audit_concentrated
+from metricdp.auditing.concentrated import concentrated as concentrated
+from metricdp.auditing.concentrated import delta_at as delta_at
+from metricdp.auditing.context import CurrentPlace as CurrentPlace
+from metricdp.auditing.context import bottleneck_distance as bottleneck_distance
+from metricdp.auditing.context import current_place as current_place
+from metricdp.auditing.densities import COUNT_TOLERANCE as COUNT_TOLERANCE
+from metricdp.auditing.densities import Approximate as Approximate
+from metricdp.auditing.densities import continuous_violations as continuous_violations
+from metricdp.auditing.densities import law_violations as law_violations
+from metricdp.auditing.densities import log_ratios as log_ratios
+from metricdp.auditing.exact import audit_matrix as audit_matrix
+from metricdp.auditing.judging import audit as audit
+from metricdp.auditing.judging import judge as judge
+from metricdp.auditing.leakage import adversary_error as adversary_error
+from metricdp.auditing.leakage import epsilon_at as epsilon_at
+from metricdp.auditing.leakage import posterior_leakage as posterior_leakage
+from metricdp.auditing.leakage import violation_ratio as violation_ratio
+from metricdp.auditing.local import audit_local as audit_local
+from metricdp.auditing.loss import expected_loss as expected_loss
+from metricdp.auditing.loss import packing_lower_bound as packing_lower_bound
+from metricdp.auditing.loss import quantile_loss as quantile_loss
+from metricdp.auditing.loss import worst_loss as worst_loss
+from metricdp.auditing.positions import between_positions as between_positions
+from metricdp.auditing.positions import position_factor as position_factor
+from metricdp.auditing.report import AuditReport as AuditReport
+from metricdp.auditing.report import Finding as Finding
+from metricdp.auditing.shuffling import shuffled_delta as shuffled_delta
+from metricdp.auditing.shuffling import shuffled_epsilon as shuffled_epsilon
+from metricdp.auditing.sparse import SparseLaw as SparseLaw
+from metricdp.auditing.traces import bounded_range as bounded_range
+from metricdp.auditing.traces import trace_leakage as trace_leakage
+from metricdp.declarations import named_later
+from metricdp.mechanisms import Witness as Witness
 
 if TYPE_CHECKING:
-    from metricdp.auditing.bounds import (
-        anywhere_lower_bound,
-        representative_lower_bound,
-        trivial_lower_bound,
-        universal_lower_bound,
-    )
+    from metricdp.auditing.bounds import anywhere_lower_bound as anywhere_lower_bound
+    from metricdp.auditing.bounds import representative_lower_bound as representative_lower_bound
+    from metricdp.auditing.bounds import trivial_lower_bound as trivial_lower_bound
+    from metricdp.auditing.bounds import universal_lower_bound as universal_lower_bound
 
-__all__ = [
-    "COUNT_TOLERANCE",
-    "PROBED",
-    "Approximate",
-    "AuditReport",
-    "Claim",
-    "ConcentratedReport",
-    "CurrentPlace",
-    "Finding",
-    "SparseLaw",
-    "Witness",
-    "accuracy_radius",
-    "adversary_error",
-    "anywhere_lower_bound",
-    "audit",
-    "audit_concentrated",
-    "audit_local",
-    "audit_matrix",
-    "audit_sampler",
-    "audit_samples",
-    "between_positions",
-    "bottleneck_distance",
-    "bounded_range",
-    "concentrated",
-    "continuous_violations",
-    "current_place",
-    "delta_at",
-    "epsilon_at",
-    "expected_loss",
-    "judge",
-    "law_violations",
-    "log_ratios",
-    "packing_lower_bound",
-    "position_factor",
-    "posterior_leakage",
-    "quantile_loss",
-    "representative_lower_bound",
-    "shuffled_delta",
-    "shuffled_epsilon",
-    "trace_leakage",
-    "trivial_lower_bound",
-    "universal_lower_bound",
-    "violation_ratio",
-    "worst_loss",
-]
 
 __getattr__ = named_later(
     __name__,

@@ -28,7 +28,7 @@ from metricdp.mechanisms import (
     StreetMechanism,
 )
 from metricdp.mechanisms.kind import Reach
-from metricdp.metrics import Metric, ShortestPath, Weighted, pairwise
+from metricdp.metrics import Metric, pairwise, roads_of, sum_of
 from metricdp.spaces import FiniteSpace
 
 ROUNDED_UP = 1.0 + 1e-9  # above all rounding of a distance
@@ -139,7 +139,7 @@ def _in_box(mechanism: InterpolatedMechanism, levels: Floats) -> Reach:
 def _along_streets(mechanism: StreetMechanism, levels: Floats) -> Reach:
     """Along a piece from a to b of length w a place lies at most (d(a, y) + d(b, y) + w) / 2 from a report y."""
     streets, outputs = mechanism.inputs, mechanism.outputs
-    if not isinstance(outputs.metric, ShortestPath):
+    if roads_of(outputs.metric) is None:
         raise InvalidInput("the reports are no crossings of the network: how far along the streets is not known.")
     ends = streets.at_crossings(outputs.points[:, 0])
     lengths, counts = streets.network.lengths, mechanism.counts
@@ -234,7 +234,7 @@ class _Ground:
     def pairs(self, row: int, columns: Integers) -> Floats:
         return (
             self.between(np.array([row]))[0, columns]
-            if isinstance(self.metric, ShortestPath)
+            if roads_of(self.metric) is not None
             else np.asarray(self.metric(self.secrets[row][None], self.reports[columns]))
         )
 
@@ -251,8 +251,7 @@ def _ground(inputs: FiniteSpace, outputs: FiniteSpace) -> _Ground:
     for metric, secrets, reports in pairs:
         if secrets.shape[1:] == reports.shape[1:] and (secrets.dtype.kind == "U") == (reports.dtype.kind == "U"):
             return _Ground(metric, secrets, reports)
-        if isinstance(metric, Weighted):
-            current, columns, _ = metric.parts[0]
+        for current, columns, _ in sum_of(metric)[:1]:
             if reports.shape[1:] == (len(columns),):
                 return _Ground(current, secrets[:, list(columns)], reports)
     raise InvalidInput("secrets and reports cannot be measured by one metric: how far apart they lie is not known.")

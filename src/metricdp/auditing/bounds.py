@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_matrix, as_points, as_positive, as_probabilities, as_whole
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Lp, Metric, pairwise
+from metricdp.metrics import Metric, pairwise
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers import Edges, solve_ratio
 from metricdp.solvers.edges import nearest
-from metricdp.spaces import Box, FiniteSpace, given
+from metricdp.spaces import UNDER_LP, Box, FiniteSpace, given
 
 UNIT = 2.0**-53
 MOST_PAIRED = 120  # rows up to which all pairs are used
@@ -154,7 +154,7 @@ def anywhere_lower_bound(
 
     `cells` is their number along an axis: more of them cost time and bring the bound nearer to the optimum.
     """
-    metric = given(space, FiniteSpace, "space", under=(Lp,)).metric
+    metric = given(space, FiniteSpace, "space", under=UNDER_LP).metric
     points = np.asarray(space.points, dtype=np.float64)
     if points.shape[1] not in USUAL_CELLS:
         raise InvalidInput(f"secrets must have one to three coordinates, got {points.shape[1]}.")

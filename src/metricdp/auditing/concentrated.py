@@ -18,7 +18,6 @@ from metricdp.auditing.exact import within
 from metricdp.auditing.judging import distances_of
 from metricdp.auditing.leakage import has_rows, normalised, refuse_large
 from metricdp.auditing.report import Verdict
-from metricdp.cards import card
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import (
     MECHANISMS,
@@ -31,8 +30,8 @@ from metricdp.mechanisms import (
     Mechanism,
     SphericalGaussian,
 )
-from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
-from metricdp.rendering import printable
+from metricdp.metrics import Metric, earth_of, norm_of
+from metricdp.rendering import card, printable
 from metricdp.units import round_down
 
 SAMPLERS = (
@@ -146,9 +145,9 @@ def _judge_table(mechanism: FiniteMechanism, claimed: float | None) -> Concentra
 
 def _judge_gaussian(mechanism: GaussianNoise, claimed: float | None) -> ConcentratedReport:
     """Secrets show rho, but for what the lattice hides of a d^2, which falls as h / d with the distance."""
-    metric = mechanism.inputs.metric
-    euclidean = isinstance(metric, Lp) and (metric.p == 2.0 or mechanism.inputs.dimension == 1)
-    return _normal(mechanism, claimed, isinstance(metric, Mahalanobis) or euclidean, 1.0 - 1e-6, "")
+    norm = norm_of(mechanism.inputs.metric)
+    fits = norm is not None and (norm.exponent == 2.0 or mechanism.inputs.dimension == 1)
+    return _normal(mechanism, claimed, fits, 1.0 - 1e-6, "")
 
 
 def _judge_spherical(mechanism: SphericalGaussian, claimed: float | None) -> ConcentratedReport:
@@ -157,8 +156,8 @@ def _judge_spherical(mechanism: SphericalGaussian, claimed: float | None) -> Con
     A fine lattice (h below sigma / 10) hides less than h^2 / 12 sigma^2 of them, and looking from the centre
     sigma^2 / R^2.
     """
-    metric, sigma = mechanism.inputs.metric, mechanism.sigma
-    if not isinstance(metric, Haversine):
+    metric, sigma = earth_of(mechanism.inputs.metric), mechanism.sigma
+    if metric is None:
         return _normal(mechanism, claimed, False, 0.0, "")
     fine = mechanism.lattice.pitch * metric.degree <= sigma / 10.0 and sigma <= metric.radius / 20.0
     where = ", added in space where no chord is longer than the great circle"

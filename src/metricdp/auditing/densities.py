@@ -13,7 +13,7 @@ from metricdp.auditing.claim import Claim
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Mechanism, Witness
-from metricdp.metrics import Haversine
+from metricdp.metrics import earth_of
 from metricdp.spaces import Box
 
 COUNT_TOLERANCE = 1e-9  # relative, as for finite mechanisms; there is no absolute slack on probabilities
@@ -47,7 +47,7 @@ def continuous_violations(
     mechanism's cells or of its half cells, and points along a border. Only refutes; `proof()` proves.
     """
     box = mechanism.inputs
-    if box.limits is None or not hasattr(mechanism, "probabilities"):
+    if box.limits is None or not MECHANISMS.has("laws", mechanism):
         raise InvalidInput("this needs a mechanism on a box with finitely many reports, such as mdp.interpolated.")
     limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
     return law_violations(
@@ -221,9 +221,9 @@ def _secret_pairs(mechanism: Mechanism, count: int, rng: np.random.Generator) ->
         left = rng.uniform(lower, upper, size=(count, space.dimension))
         step = rng.normal(size=left.shape)
         return left, np.clip(left + step * reach, lower, upper)
-    if isinstance(space.metric, Haversine):
+    if (earth := earth_of(space.metric)) is not None:
         left = np.stack([rng.uniform(-89, 89, count), rng.uniform(-180, 180, count)], axis=1)
-        step = np.clip(reach / space.metric.degree, 0, 30) * rng.normal(size=left.shape)
+        step = np.clip(reach / earth.degree, 0, 30) * rng.normal(size=left.shape)
         right = left + step / np.stack([np.ones(count), np.cos(np.radians(left[:, 0]))], axis=1)
         return left, np.stack([np.clip(right[:, 0], -90, 90), np.clip(right[:, 1], -360, 360)], axis=1)
     left = rng.normal(size=(count, space.dimension)) * 10.0 / mechanism.guarantee.epsilon

@@ -24,7 +24,7 @@ from metricdp.auditing.proving import ULP, Candidate, Prover, exact_sum
 from metricdp.auditing.report import AuditReport, obstacle_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Witness
-from metricdp.mechanisms.matrix import witness_of
+from metricdp.mechanisms.kinds.matrix import witness_of
 from metricdp.spreads import spreads
 
 

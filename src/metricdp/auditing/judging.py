@@ -23,41 +23,24 @@ from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.kernels import judge_kernel
 from metricdp.auditing.local import judge_local
 from metricdp.auditing.report import AuditReport, noted
-from metricdp.auditing.theorem import (
-    judge_bag,
-    judge_direction,
-    judge_hyperbolic,
-    judge_nearest,
-    judge_noise,
-    judge_outline,
-    judge_projected,
-    judge_spherical,
-)
+from metricdp.auditing.theorem import judge_theorem
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     MECHANISMS,
-    BagLaplace,
     ConcentratedGuarantee,
-    DirectionNoise,
     GaussianNoise,
-    HyperbolicLaplace,
     InterpolatedMechanism,
     KernelMechanism,
     LocalMechanism,
     MatrixMechanism,
     Mechanism,
-    NearestMechanism,
-    OutlineLaplace,
     ProductMechanism,
-    ProjectedLaplace,
     SphericalGaussian,
-    SphericalLaplace,
     StreetMechanism,
-    VectorLaplace,
     pure,
 )
-from metricdp.mechanisms.product import product_metric
-from metricdp.metrics import Metric, Weighted, pairwise
+from metricdp.mechanisms.kinds.product import product_metric
+from metricdp.metrics import Metric, pairwise, sum_of
 from metricdp.metrics.discrete import check_distances
 
 EDITION = 1  # raised whenever what a verdict says or rests on changes, so that none of before is remembered
@@ -102,6 +85,8 @@ def audit(
 @singledispatch
 def judge(mechanism: Any, claim: Claim) -> AuditReport:
     """Judge a mechanism against a claim, by the audit of its kind or else by its densities."""
+    if MECHANISMS.has("theorem", mechanism):
+        return judge_theorem(mechanism, claim)
     if not MECHANISMS.has("audit", mechanism):
         return judge_densities(mechanism, claim)
     found: AuditReport = MECHANISMS.facet("audit", mechanism)(mechanism, claim)
@@ -165,14 +150,10 @@ def _judge_product(product: ProductMechanism, claim: Claim) -> AuditReport:
 
 
 def _not_the_sum(product: ProductMechanism, claim: Claim, slack: float) -> str:
-    honest, stated = product_metric(product.parts), product.guarantee.metric
-    same = (
-        isinstance(stated, Weighted)
-        and len(stated.parts) == len(honest.parts)
-        and all(
-            (one is two or one == two) and tuple(columns) == tuple(others) and weight == rate
-            for (one, columns, weight), (two, others, rate) in zip(stated.parts, honest.parts, strict=True)
-        )
+    honest, stated = product_metric(product.parts).parts, sum_of(product.guarantee.metric)
+    same = len(stated) == len(honest) and all(
+        (one is two or one == two) and tuple(columns) == tuple(others) and weight == rate
+        for (one, columns, weight), (two, others, rate) in zip(stated, honest, strict=True)
     )
     if not same or claim.radius is not None or claim.slack < slack:
         return "The promise is not the sum of the promises of its parts."
@@ -208,14 +189,6 @@ MECHANISMS.register(KernelMechanism, audit=judge_kernel)
 MECHANISMS.register(ProductMechanism, audit=_judge_product)
 MECHANISMS.register(InterpolatedMechanism, audit=judge_box)
 MECHANISMS.register(StreetMechanism, audit=judge_streets)
-MECHANISMS.register(VectorLaplace, audit=judge_noise)
-MECHANISMS.register(SphericalLaplace, audit=judge_spherical)
-MECHANISMS.register(DirectionNoise, audit=judge_direction)
-MECHANISMS.register(HyperbolicLaplace, audit=judge_hyperbolic)
-MECHANISMS.register(BagLaplace, audit=judge_bag)
-MECHANISMS.register(OutlineLaplace, audit=judge_outline)
-MECHANISMS.register(ProjectedLaplace, audit=judge_projected)
-MECHANISMS.register(NearestMechanism, audit=judge_nearest)
 
 
 def distances_of(size: int, metric: Metric | None, points: Any, distances: Any) -> Floats:

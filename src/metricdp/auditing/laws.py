@@ -12,8 +12,8 @@ from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, Mechanism
 from metricdp.mechanisms.kind import Distribution
-from metricdp.mechanisms.product import parts_of
-from metricdp.metrics import Metric
+from metricdp.mechanisms.kinds.product import parts_of
+from metricdp.metrics import Metric, exponent_of
 from metricdp.units import METRES
 
 FORMAT, VERSION = "metricdp.law", 1
@@ -70,7 +70,7 @@ def law_of(mechanism: Mechanism, *, snap: float = 0.0) -> dict[str, Any]:
 def metric_words(metric: Metric) -> dict[str, Any]:
     """Return a metric as its name, its unit and its exponent where it has one."""
     words: dict[str, Any] = {"name": type(metric).__name__, "unit": metric.unit}
-    exponent = getattr(metric, "p", None)
+    exponent = exponent_of(metric)
     if exponent is not None:
         words["p"] = exponent if math.isfinite(exponent) else "infinity"
     return words

@@ -13,7 +13,7 @@ from metricdp.auditing.exact import within
 from metricdp.auditing.kernels import blocks_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, FiniteMechanism, Guarantee, KernelMechanism, Mechanism
-from metricdp.mechanisms.local import MOST_DENSE
+from metricdp.mechanisms.kinds.local import MOST_DENSE
 
 COUNT_TOLERANCE = 1e-9  # relative: a ratio above epsilon * (1 + 1e-9) is a violation, with no absolute slack
 
@@ -39,8 +39,8 @@ def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple
         found = continuous_violations(mechanism, epsilon=epsilon)
         return found.share, found.worst
     limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
-    if isinstance(mechanism, KernelMechanism) and _is_large(mechanism):
-        worst = _worst_of_kernel(mechanism) / limit
+    if _is_large(mechanism) and MECHANISMS.has("worst", mechanism):
+        worst = MECHANISMS.facet("worst", mechanism)(mechanism) / limit
         if worst <= 1.0 + COUNT_TOLERANCE:
             return 0.0, worst  # no report of any pair shows more than the pair does
         refuse_large(mechanism, f"the worst pair shows {worst:.6g} times epsilon; how many triples do")
@@ -161,3 +161,6 @@ def _worst_of_kernel(mechanism: KernelMechanism) -> float:
         shown = law.inner * np.minimum(apart, law.cap) + np.abs(logs[codes, None] - logs)
         worst = max(worst, float((shown[judged] / apart[judged]).max(initial=0.0)))
     return worst
+
+
+MECHANISMS.register(KernelMechanism, worst=_worst_of_kernel)

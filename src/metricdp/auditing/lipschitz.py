@@ -22,8 +22,8 @@ import numpy as np
 from metricdp.arrays import Floats, Integers
 from metricdp.mechanisms import InterpolatedMechanism, StreetMechanism
 from metricdp.mechanisms.curves import ULP, speed
-from metricdp.mechanisms.interpolated import ROUNDING_RULES
-from metricdp.metrics import Lp
+from metricdp.mechanisms.kinds.interpolated import ROUNDING_RULES
+from metricdp.metrics import exponent_of
 
 CHUNK_VALUES = 2_000_000
 SCALE = 500  # probabilities from 2^-1074 to 1 become numbers far from either end of the doubles
@@ -71,8 +71,7 @@ def corner_rows(shape: tuple[int, ...]) -> tuple[Integers, Integers]:
 
 def prove(mechanism: InterpolatedMechanism) -> Proof:
     """Return a proven bound of every |ln z(x) - ln z(x')| / d(x, x') of a mechanism on a box."""
-    metric = mechanism.inputs.metric
-    p = metric.p if isinstance(metric, Lp) else 2.0
+    p = exponent_of(mechanism.inputs.metric) or 2.0
     if mechanism.rule in ROUNDING_RULES:
         return prove_rounding(mechanism.matrix, mechanism.axes, mechanism.ratios, p)
     return prove_log(mechanism.matrix, mechanism.axes, p)

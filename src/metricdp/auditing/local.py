@@ -26,7 +26,7 @@ from metricdp.auditing.ratios import extremes, leaks_of
 from metricdp.auditing.report import AuditReport, noted, obstacle_of
 from metricdp.auditing.sparse import SparseLaw
 from metricdp.mechanisms import LocalMechanism
-from metricdp.metrics import ShortestPath
+from metricdp.metrics import roads_of
 from metricdp.spaces import FiniteSpace
 
 Streets = tuple[Integers, Floats]
@@ -53,8 +53,8 @@ def audit_local(inputs: FiniteSpace, law: SparseLaw, claim: Claim) -> AuditRepor
 
 def streets_of(inputs: FiniteSpace) -> Streets | None:
     """Return the pairs of secrets that streets join and their lengths, where these imply all other pairs."""
-    metric = inputs.metric
-    if not isinstance(metric, ShortestPath) or metric.one_way != "open" or len(inputs) != metric.nodes:
+    metric = roads_of(inputs.metric)
+    if metric is None or metric.one_way != "open" or len(inputs) != metric.nodes:
         return None
     position = np.empty(metric.nodes, dtype=np.int64)
     position[inputs.points[:, 0].astype(np.int64)] = np.arange(metric.nodes)

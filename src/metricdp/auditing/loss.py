@@ -63,8 +63,9 @@ def _row_losses(mechanism: FiniteMechanism, costs: Floats) -> Floats:
 
 def distance_losses(mechanism: FiniteMechanism) -> Floats:
     """Return the expected distance of a report from every secret."""
-    if isinstance(mechanism, KernelMechanism):
-        return expected_distances(mechanism.law, sums_of(mechanism.law))
+    own = MECHANISMS.find_facet("distances", mechanism)
+    if own is not None:
+        return np.asarray(own(mechanism))
     return _row_losses(mechanism, mechanism.inputs.distances_to(mechanism.outputs))
 
 
@@ -177,4 +178,6 @@ def packing_lower_bound(space: FiniteSpace, epsilon: float, *, radius: float | N
 
 
 MECHANISMS.register(MatrixMechanism, loss=_of_table)
-MECHANISMS.register(KernelMechanism, loss=_of_kernel)
+MECHANISMS.register(
+    KernelMechanism, loss=_of_kernel, distances=lambda one: expected_distances(one.law, sums_of(one.law))
+)

@@ -25,7 +25,7 @@ from metricdp.auditing.report import AuditReport, obstacle_of
 from metricdp.auditing.sparse import SparseLaw
 from metricdp.auditing.windows import SURE, Windows
 from metricdp.mechanisms import Witness
-from metricdp.metrics import ShortestPath, pairwise, within
+from metricdp.metrics import pairwise, roads_of, within
 from metricdp.metrics.neighbours import by_rows
 from metricdp.spaces import FiniteSpace
 
@@ -239,12 +239,12 @@ def _one_sided(inputs: FiniteSpace, windows: Windows) -> Witness | None:
 
 def unreachable(inputs: FiniteSpace) -> int:
     """Return how many pairs of secrets are at an infinite distance; a finite one is an equivalence."""
-    metric = inputs.metric
-    if isinstance(metric, ShortestPath):
+    metric, roads = inputs.metric, roads_of(inputs.metric)
+    if roads is not None:
         from scipy.sparse.csgraph import connected_components
 
-        one_way = metric.one_way != "open"
-        labels = connected_components(metric.graph, directed=one_way, connection="strong")[1]
+        one_way = roads.one_way != "open"
+        labels = connected_components(roads.graph, directed=one_way, connection="strong")[1]
         sizes = [int(size) for size in np.bincount(labels[inputs.points[:, 0].astype(np.int64)])]
     else:
         sizes, rest = [], inputs.points

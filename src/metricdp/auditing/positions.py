@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import AnyGuarantee, Guarantee, pure
-from metricdp.metrics import Lp
+from metricdp.metrics import exponent_of
 from metricdp.spaces import FiniteSpace
 
 
@@ -54,7 +54,7 @@ def mean_in_cell(space: FiniteSpace) -> float | None:
     radius = space.cell_radius
     if radius is None:
         return None
-    p = space.ground.p if isinstance(space.ground, Lp) else 2.0
+    p = exponent_of(space.ground) or 2.0
     return radius * (2.0 / 3.0 if math.isinf(p) else (p + 1.0) ** (-1.0 / p))
 
 

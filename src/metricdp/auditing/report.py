@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from metricdp.cards import card
 from metricdp.mechanisms import Witness
 from metricdp.metrics import Metric, precision_note
-from metricdp.rendering import printable
+from metricdp.rendering import card, printable
 
 Basis = Literal["proof", "theorem", "samples"]
 ROUNDING = 1.0 + 1e-12  # an excess below this comes from rounding, not from a mistake in the mechanism

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from metricdp.arrays import Floats, Integers
+from metricdp.arrays import Floats, Integers, set_fields
 from metricdp.auditing.proving import ULP, exact_sum
 from metricdp.mechanisms import Witness
 
@@ -37,7 +37,7 @@ class SparseLaw:
         for name, kind in kinds.items():
             array = np.ascontiguousarray(getattr(self, name), dtype=kind).view()
             array.flags.writeable = False  # as in a mechanism: loops are compiled for one type of arrays
-            object.__setattr__(self, name, array)
+            set_fields(self, **{name: array})
 
     def __len__(self) -> int:
         return len(self.starts) - 1

@@ -16,8 +16,7 @@ from cyclopts import App, Parameter
 from metricdp.cli import terminal
 from metricdp.cli.options import STANDARD, Epsilon, Output, Overwrite
 from metricdp.errors import InvalidInput
-from metricdp.files import is_server, replacing
-from metricdp.ledger_files import refuse_ledger
+from metricdp.files import is_server, refuse_ledger, replacing
 from metricdp.rendering import json_text, place
 from metricdp.units import parse_distance, parse_duration, parse_epsilon, parse_rho
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from metricdp.cli import terminal
 from metricdp.cli.options import Output, Overwrite, distance_in, numbers
@@ -137,15 +137,18 @@ def keys(name: str, /) -> int:
 
 def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
     """Return the rows of a mechanism for the secrets around a place."""
-    from metricdp.mechanisms import LocalMechanism, MatrixMechanism
+    from metricdp.mechanisms import MECHANISMS
 
-    if not isinstance(mechanism, MatrixMechanism | LocalMechanism):
+    kind = MECHANISMS.kind(mechanism)
+    if kind is None or not (kind.holds_table or kind.is_sparse):
         raise InvalidInput(
             "--around is for mechanisms on finitely many places with rows of their own; this one has none to choose "
             "from (a kernel is one law of all its words: design one for fewer)."
         )
     place = numbers(around, "around", "numbers such as 41.9,12.48")
-    return mechanism.around(place, distance_in(radius, mechanism.inputs.ground.unit, "radius"))
+    holder: Any = mechanism
+    district: Mechanism = holder.around(place, distance_in(radius, mechanism.inputs.ground.unit, "radius"))
+    return district
 
 
 def _storage(found: Inspection) -> str:
@@ -155,11 +158,9 @@ def _storage(found: Inspection) -> str:
     if found.storage == "quantised":
         return f"probabilities as whole multiples of 1/2^{found.bits}, certified as stored"
     kind = MECHANISMS.named(found.kind)
-    if kind.is_sparse:
-        return "near reports and one background, exact"
-    if found.kind == "kernel":
+    if words := getattr(kind, "stored", None):
         held = f"vectors in {' and '.join(found.vectors)}" if found.vectors else "vectors"
-        return f"{held} and weights, rows are computed when they are needed"
+        return str(words.format(vectors=held))
     if found.storage == "sparse":
         return "zeros left out, exact"
     return (

@@ -21,9 +21,9 @@ from metricdp.mechanisms import (
     Mechanism,
     pure,
 )
-from metricdp.mechanisms.matrix import as_table
-from metricdp.mechanisms.product import parts_of
-from metricdp.metrics import Haversine, Lp, PolicyGraph
+from metricdp.mechanisms.kinds.matrix import as_table
+from metricdp.mechanisms.kinds.product import parts_of
+from metricdp.metrics import exponent_of, policy_of, tree_of
 from metricdp.spaces import FiniteSpace, given
 
 
@@ -64,7 +64,9 @@ def factor_lines(mechanism: Mechanism, promise: Guarantee, snap: float | None) -
     if not snap:
         return [*wording.listed_lines(promise, nearest), wording.unlisted(promise)]
     wider = between_positions(promise, places, snap=snap)
-    lines = [*wording.position_lines(wider, snap, wider.slack), wording.between_places(promise, nearest)]
+    exponent = exponent_of(places.metric) or 2.0
+    lines = wording.position_lines(wider, snap, wider.slack, exponent=exponent)
+    lines.append(wording.between_places(promise, nearest))
     table = as_table(mechanism)
     kept = None if table is None else _kept(table)
     return lines if kept is None else [*lines, wording.place_kept(kept)]
@@ -72,7 +74,7 @@ def factor_lines(mechanism: Mechanism, promise: Guarantee, snap: float | None) -
 
 def snaps(places: FiniteSpace) -> bool:
     """Tell whether positions can be put on the nearest of these places by the distances of the promise itself."""
-    return not places.is_text and len(places) > 1 and isinstance(places.metric, Haversine | Lp) and places.same_ground
+    return not places.is_text and len(places) > 1 and tree_of(places.metric) is not None and places.same_ground
 
 
 def snapped_places(mechanism: Mechanism) -> FiniteSpace | None:
@@ -140,7 +142,8 @@ def meaning_lines(
 def _distances(mechanism: MatrixMechanism) -> Floats | None:
     """Return how far the reports of every secret lie from it, on average; None where no way leads to some of them."""
     apart, metric = mechanism.inputs.distances_to(mechanism.outputs), mechanism.inputs.metric
-    if isinstance(metric, PolicyGraph) and np.any(mechanism.matrix[apart >= metric.apart] > 0):
+    policy = policy_of(metric)
+    if policy is not None and np.any(mechanism.matrix[apart >= policy.apart] > 0):
         return None
     return np.asarray((mechanism.matrix * apart).sum(axis=1) / mechanism.matrix.sum(axis=1))
 

@@ -21,8 +21,8 @@ from metricdp.design import BUILDERS, Builder, ConcentratedLevel, Level, builder
 from metricdp.design.levels import NO_EPSILON
 from metricdp.errors import InvalidInput, check_extra
 from metricdp.mechanisms import Mechanism
-from metricdp.mechanisms.matrix import as_table
-from metricdp.metrics import Lp
+from metricdp.mechanisms.kinds.matrix import as_table
+from metricdp.metrics import METRICS, exponent_of
 from metricdp.metrics.balls import is_real
 from metricdp.problems import BY_DISTANCE, LossSpec
 from metricdp.spaces import Box, FiniteSpace
@@ -265,7 +265,7 @@ def _inside(places: Places, options: BuilderOptions, wanted: dict[str, Any]) -> 
     if space.network is not None:
         box: Any = options.box
         return {"anchors": _pieces(options.anchors), "box": box}
-    if not isinstance(space.metric, Lp):
+    if exponent_of(space.metric) is None:
         return {"anchors": None}  # refused by the builder
     box = _box(options.box, places)
     return {"anchors": _cells(options.anchors, box.dimension), "box": box}
@@ -461,8 +461,8 @@ def check_extras(order: Order) -> None:
     if "partition" in order.builder.options:
         balanced = options.partition in (None, "balanced")
         check_extra(*(("pymetis", "decompose") if balanced else ("sklearn", "decompose")))
-    if space.is_text:
-        space.metric(space.points[:1], space.points[:1])  # imports what the metric measures with
+    if needed := METRICS.find_facet("extra", space.metric):
+        check_extra(*needed)
 
 
 def on_windows(builder: Builder, space: FiniteSpace) -> bool:

@@ -397,11 +397,11 @@ NOWHERE = Where()
 
 def cells(corners: str, size: str, metric: str | None) -> FiniteSpace:
     """Return the middles of the square cells that cover a map: `south,west,north,east` on the Earth, else x,y,x,y."""
-    from metricdp.metrics import Haversine
+    from metricdp.metrics import points_are
     from metricdp.places import map_cells
 
     chosen = metric_of(metric or "haversine")
-    meaning = "south,west,north,east in degrees" if isinstance(chosen, Haversine) else "x,y of two corners"
+    meaning = "south,west,north,east in degrees" if points_are(chosen, "degrees") else "x,y of two corners"
     found = numbers(corners, "grid", f"four numbers, {meaning}, such as 41.8,12.4,42.0,12.6", count=4)
     return map_cells(found, distance_in(size, chosen.unit, "cell"), metric=chosen)
 

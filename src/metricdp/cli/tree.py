@@ -188,7 +188,7 @@ def _tree(columns: int | list[str], places: Places) -> tuple[LocationTree, list[
 
 def table_of(mechanism: Any) -> MatrixMechanism:
     """Return a mechanism that is a table; any other is refused."""
-    from metricdp.mechanisms.matrix import as_table
+    from metricdp.mechanisms.kinds.matrix import as_table
 
     table = as_table(mechanism)
     if table is None:

@@ -22,8 +22,8 @@ from metricdp.auditing import accuracy_radius
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Mechanism
 from metricdp.mechanisms.kind import Heights
-from metricdp.mechanisms.laplace import Lattice, stretch
-from metricdp.metrics import Haversine
+from metricdp.mechanisms.lattice import Lattice
+from metricdp.metrics import EUCLID, earth_of, norm_of
 from metricdp.spaces import FiniteSpace, Space
 
 INSIDE = 3  # points along each axis of a cell in which secrets may lie
@@ -142,10 +142,11 @@ def rates_of(mechanism: Mechanism, places: Floats) -> Floats:
     metric = mechanism.inputs.metric
     noisy = MECHANISMS.has("bins", mechanism)  # elsewhere laws are interpolated, and change at their epsilon
     level = heights_of(mechanism).rate if noisy else float(mechanism.guarantee.epsilon)
-    if isinstance(metric, Haversine):
+    earth, norm = earth_of(metric), norm_of(metric) or EUCLID
+    if earth is not None:
         across = math.cos(math.radians(float(np.abs(places[:, 0]).min())))
-        return level * metric.degree * np.array([1.0, max(across, 0.01)])
-    return np.full(places.shape[1], level * stretch(metric))
+        return level * earth.degree * np.array([1.0, max(across, 0.01)])
+    return np.full(places.shape[1], level * norm.stretch())
 
 
 def units_of(mechanism: Noise, edges: tuple[Floats, ...]) -> Floats:
@@ -233,9 +234,13 @@ def _bins_for(mechanism: Noise, cells: FiniteSpace, *, finely: bool = False) -> 
     low, high = places.min(axis=0), places.max(axis=0)
     radius, pitch = accuracy_radius(mechanism, FAR), mechanism.lattice.pitch
     margin = np.full(len(low), radius)
-    if isinstance(mechanism.inputs.metric, Haversine):
-        degree = mechanism.inputs.metric.degree
-        margin = radius / degree / np.array([1.0, max(math.cos(math.radians(float(np.abs(places[:, 0]).max()))), 0.01)])
+    earth = earth_of(mechanism.inputs.metric)
+    if earth is not None:
+        margin = (
+            radius
+            / earth.degree
+            / np.array([1.0, max(math.cos(math.radians(float(np.abs(places[:, 0]).max()))), 0.01)])
+        )
     regular = spacing_of(places)
     side = math.sqrt(len(cells)) if len(low) > 1 else len(cells)
     width = (high - low) / max(side - 1.0, 1.0) if regular is None else regular

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_codes, frozen
-from metricdp.cards import card
 from metricdp.decoding import saying
 from metricdp.decoding.anywhere import AnywhereDecoder
 from metricdp.decoding.bayes import Likeliest, Progress, likeliest
@@ -35,6 +34,7 @@ from metricdp.decoding.nodes import Nodes
 from metricdp.decoding.reading import Readable, check_inside, check_reports, readables
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
+from metricdp.rendering import card
 from metricdp.spaces import FiniteSpace
 
 Asked = Literal["linear", "bounded", "em"]

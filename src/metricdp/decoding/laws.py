@@ -17,9 +17,9 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism
-from metricdp.mechanisms.local import MOST_DENSE
-from metricdp.mechanisms.matrix import as_table
+from metricdp.mechanisms import MECHANISMS, KernelMechanism, LocalMechanism, MatrixMechanism
+from metricdp.mechanisms.kinds.local import MOST_DENSE
+from metricdp.mechanisms.kinds.matrix import as_table
 
 
 class Law(Protocol):
@@ -121,8 +121,9 @@ def finite_law(mechanism: MatrixMechanism | LocalMechanism | KernelMechanism) ->
     n, m = len(mechanism.inputs), len(mechanism.outputs)
     if n * m <= MOST_DENSE:
         return DenseLaw(mechanism.matrix)
-    if isinstance(mechanism, LocalMechanism):
-        return LocalLaw(mechanism)
+    if MECHANISMS.has("operator", mechanism):
+        found: Law = MECHANISMS.facet("operator", mechanism)(mechanism)
+        return found
     most = int(MOST_DENSE**0.5)
     raise InvalidInput(
         f"a kernel is decoded from its table, up to {most:,} x {most:,}; this one has {n:,} x {m:,}. Report on fewer "
@@ -139,3 +140,6 @@ def stacked(laws: Sequence[Law], totals: Sequence[int]) -> Law:
     if all(isinstance(law, DenseLaw) for law in laws):
         return DenseLaw(found.forward(np.eye(found.shape[0])))
     return found
+
+
+MECHANISMS.register(LocalMechanism, operator=LocalLaw)

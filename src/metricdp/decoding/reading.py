@@ -31,7 +31,7 @@ from metricdp.decoding.nodes import Nodes, nodes_of, with_around
 from metricdp.decoding.windows import FINE, MARGIN, Windows
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
-from metricdp.mechanisms.product import parts_of
+from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.spaces import FiniteSpace, given
 
 MOST_FINE = 1 << 20

@@ -34,7 +34,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats
 from metricdp.decoding.bins import Bins, Noise, density, heights_of, units_of
-from metricdp.metrics import Haversine
+from metricdp.metrics import points_are
 
 FINE = 0.25  # of a unit of noise: places and bins
 SIDE = 192  # places along a window, beyond which they lie wider
@@ -91,7 +91,7 @@ class Windows:
 
     @property
     def _curved(self) -> bool:
-        return isinstance(self.mechanism.inputs.metric, Haversine)
+        return points_are(self.mechanism.inputs.metric, "degrees")
 
     def enclosing(self, boxes: Floats, side: int) -> list[Weights]:
         """Return weights below (side 1) or above (side -1) the indicator of a union of boxes, one for every reach.

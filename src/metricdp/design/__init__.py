@@ -6,42 +6,28 @@ here beside them: what studies, comparisons and plugins are made of.
 
 from typing import TYPE_CHECKING
 
-from metricdp.catalogue import named_later
+from metricdp.declarations import named_later
 
 if TYPE_CHECKING:
-    from metricdp.design._certify import certify
-    from metricdp.design.builders import BUILDERS, Builder, builder_named
-    from metricdp.design.comparison.noises import no_noise, noise_of
-    from metricdp.design.comparison.rivals import Question
-    from metricdp.design.constopt import PUBLISHED_PENALTIES
-    from metricdp.design.contextual import near_stretch
-    from metricdp.design.decomposed import Neighbours
-    from metricdp.design.interpolation.anchors import grid_edges
-    from metricdp.design.levels import ConcentratedLevel, Level
-    from metricdp.design.optimal import exact_edges, plain_columns
-    from metricdp.design.parts import falls_apart, part_by_part
-    from metricdp.design.timely import in_time
+    from metricdp.design._certify import certify as certify
+    from metricdp.design.builders import BUILDERS as BUILDERS
+    from metricdp.design.builders import Builder as Builder
+    from metricdp.design.builders import builder_named as builder_named
+    from metricdp.design.comparison.noises import no_noise as no_noise
+    from metricdp.design.comparison.noises import noise_of as noise_of
+    from metricdp.design.comparison.rivals import Question as Question
+    from metricdp.design.constopt import PUBLISHED_PENALTIES as PUBLISHED_PENALTIES
+    from metricdp.design.contextual import near_stretch as near_stretch
+    from metricdp.design.decomposed import Neighbours as Neighbours
+    from metricdp.design.interpolation.anchors import grid_edges as grid_edges
+    from metricdp.design.levels import ConcentratedLevel as ConcentratedLevel
+    from metricdp.design.levels import Level as Level
+    from metricdp.design.optimal import exact_edges as exact_edges
+    from metricdp.design.optimal import plain_columns as plain_columns
+    from metricdp.design.parts import falls_apart as falls_apart
+    from metricdp.design.parts import part_by_part as part_by_part
+    from metricdp.design.timely import in_time as in_time
 
-__all__ = [
-    "BUILDERS",
-    "PUBLISHED_PENALTIES",
-    "Builder",
-    "ConcentratedLevel",
-    "Level",
-    "Neighbours",
-    "Question",
-    "builder_named",
-    "certify",
-    "exact_edges",
-    "falls_apart",
-    "grid_edges",
-    "in_time",
-    "near_stretch",
-    "no_noise",
-    "noise_of",
-    "part_by_part",
-    "plain_columns",
-]
 
 __getattr__ = named_later(
     __name__,

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.catalogue import Catalogue, loaded
+from metricdp.declarations import Catalogue, loaded
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
-from metricdp.metrics import Lp, pairwise
+from metricdp.metrics import exponent_of, pairwise
 from metricdp.problems import Problem
 from metricdp.spaces import Box, FiniteSpace
 
@@ -142,7 +142,7 @@ class Builder:
             if box is not None:
                 raise InvalidInput("--box belongs to places in the plane: on roads secrets are places along streets.")
             return space, space.distances if loss is None and prior is not None else loss
-        if box is None or not isinstance(space.metric, Lp):
+        if box is None or exponent_of(space.metric) is None:
             raise InvalidInput(
                 f"{self.name} needs lengths along axes (--metric l1, l2 or linf) or roads (--roads): with "
                 f"{type(space.metric).__name__} there are none. Project latitude and longitude to metres first, and "

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from metricdp.arrays import as_positive, as_whole
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, DirectionNoise, Guarantee, Lattice
-from metricdp.mechanisms.directions import FINEST, spread_of
-from metricdp.metrics import Angular, Lp, Metric
+from metricdp.mechanisms.kinds.directions import FINEST, spread_of
+from metricdp.mechanisms.lattice import drawn_exactly
+from metricdp.metrics import Metric, exponent_of, points_are
 from metricdp.spaces import Sphere
 
 
@@ -34,42 +36,38 @@ def von_mises_fisher(
 
     References: Fisher (1953), Weggenmann and Kerschbaum (2021).
     """
-    if not isinstance(metric, Lp) or metric.p != 2.0:
+    if exponent_of(metric) != 2.0:
         raise InvalidInput(
             f"von Mises-Fisher noise is private in the l_2 distance of unit vectors: give mdp.Lp(2), got {metric!r}; "
             "mdp.laplace(mdp.Angular(), ...) is private in the angle."
         )
-    return directional(metric, epsilon, dimension, pitch=pitch, normalise=normalise)
+    return directional(metric, epsilon, dimension, pitch, normalise=normalise)
 
 
 def directional(
-    metric: Angular | Lp, epsilon: float, dimension: int | None, *, pitch: float | None, normalise: bool
+    metric: Metric, epsilon: float, dimension: int | None, pitch: float | None, *, normalise: bool = False
 ) -> DirectionNoise:
     """Return noise on the sphere that belongs to a metric of unit vectors."""
-    rate = as_positive(epsilon, "epsilon")
-    least = 2 if isinstance(metric, Angular) else 3
+    rate, angular = as_positive(epsilon, "epsilon"), points_are(metric, "directions")
+    least = 2 if angular else 3
     dimension = None if dimension is None else as_whole(dimension, "dimension")
     if dimension is None or dimension < least:
         raise InvalidInput(f"`dimension` must say how many numbers a vector has, at least {least}, got {dimension}.")
     space = Sphere(metric, dimension, "any" if normalise else "unit")
     promise = Guarantee(rate, metric, basis="theorem")
-    name = "angular Laplace" if isinstance(metric, Angular) else "von Mises-Fisher"
+    name = "angular Laplace" if angular else "von Mises-Fisher"
     blank = Certificate(loss=0.0, lower_bound=0.0, method=f"{name} (theorem)", epsilon=rate)
     made = DirectionNoise(space, rate, Lattice(usual_pitch(metric, rate, space.dimension) if pitch is None else pitch),
                           promise, blank)  # fmt: skip
     law = spread_of(made.profile)
-    loss = law.mean * (made.profile.rate / rate) if isinstance(metric, Angular) else law.mean_chord
-    note = (
-        f"the lattice changes the mean distance by at most {made.reach:.3g}; drawn exactly: decided in doubles with "
-        "proven error bounds, in arbitrary precision where they cannot"
-    )
-    proof = Certificate(loss=loss, lower_bound=0.0, method=blank.method, epsilon=rate, note=note)
-    return DirectionNoise(space, rate, made.lattice, promise, proof)
+    loss = law.mean * (made.profile.rate / rate) if angular else law.mean_chord
+    return replace(made, certificate=replace(blank, loss=loss, note=drawn_exactly(made.reach)))
 
 
-def usual_pitch(metric: Angular | Lp, rate: float, dimension: int) -> float:
+def usual_pitch(metric: Metric, rate: float, dimension: int) -> float:
     """Return 2^-24, which reports in floats of 32 bits hold exactly, or less where the noise is as small."""
-    per_radian = rate * (180.0 / math.pi) if isinstance(metric, Angular) and metric.unit == "deg" else rate
-    noise = min(1.0, dimension / per_radian if isinstance(metric, Angular) else math.sqrt(dimension / per_radian))
+    angular = points_are(metric, "directions")
+    per_radian = rate * (180.0 / math.pi) if angular and metric.unit == "deg" else rate
+    noise = min(1.0, dimension / per_radian if angular else math.sqrt(dimension / per_radian))
     finer = math.ceil(math.log2(100.0 * math.sqrt(dimension) / noise))
     return float(2.0 ** -max(FINEST, finer))

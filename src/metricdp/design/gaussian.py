@@ -7,10 +7,10 @@ import math
 from metricdp.arrays import as_positive, as_whole
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, ConcentratedGuarantee, GaussianNoise, Lattice, SphericalGaussian
-from metricdp.mechanisms.gaussian import normal_mean, rho_above, sigma_below
-from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
-from metricdp.mechanisms.spherical_gaussian import seen_mean
-from metricdp.metrics import Haversine, Lp, Mahalanobis, Metric
+from metricdp.mechanisms.kinds.gaussian import normal_mean, rho_above, sigma_below
+from metricdp.mechanisms.kinds.spherical_gaussian import seen_mean
+from metricdp.mechanisms.lattice import cell_reach, drawn_exactly, size_of, tidy_pitch
+from metricdp.metrics import EUCLID, METRICS, Haversine, Lp, Mahalanobis, Metric, exponent_of, norm_of
 from metricdp.spaces import Unbounded
 
 SMALLEST, LARGEST = 1e-100, 1e100  # of a standard deviation: beyond, squares leave the range of doubles
@@ -42,27 +42,36 @@ def gaussian(
     """
     spread, promised = _spread(rho, sigma)
     dimension = None if dimension is None else as_whole(dimension, "dimension")
-    if isinstance(metric, Haversine):
-        if dimension not in (None, 2):
-            raise InvalidInput(f"places on the Earth have two dimensions, got `dimension` {dimension}.")
-        lattice = Lattice(min(1.0, tidy_pitch(spread / (100.0 * metric.degree))) if pitch is None else pitch)
-        proof = _theorem(metric.radius * seen_mean(spread / metric.radius), cell_reach(metric, 2, lattice.pitch))
-        promise = ConcentratedGuarantee(promised, metric)
-        return SphericalGaussian(Unbounded(metric, 2), spread, lattice, promise, proof)
-    if isinstance(metric, Mahalanobis):
-        size = len(metric.covariance)
-        if dimension not in (None, size):
-            raise InvalidInput(f"`dimension` must be {size} like the covariance, got {dimension}.")
-    elif isinstance(metric, Lp) and (metric.p == 2.0 or dimension == 1):
-        size = 2 if dimension is None else dimension
-    else:
+    build = METRICS.find_facet("gaussian", metric)
+    if build is None or (exponent_of(metric) not in (None, 2.0) and dimension != 1):
         raise InvalidInput(
             f"`gaussian` takes mdp.Lp(2), mdp.Mahalanobis or mdp.Haversine, got {metric!r}: the divergence of normal "
             "noise is a square of those distances and of no other."
         )
-    lattice = Lattice(tidy_pitch(spread / (100.0 * stretch(metric))) if pitch is None else pitch)
+    made: GaussianNoise | SphericalGaussian = build(
+        metric, spread, ConcentratedGuarantee(promised, metric), dimension, pitch
+    )
+    return made
+
+
+def _on_the_earth(
+    metric: Haversine, spread: float, promise: ConcentratedGuarantee, dimension: int | None, pitch: float | None
+) -> SphericalGaussian:
+    if dimension not in (None, 2):
+        raise InvalidInput(f"places on the Earth have two dimensions, got `dimension` {dimension}.")
+    lattice = Lattice(min(1.0, tidy_pitch(spread / (100.0 * metric.degree))) if pitch is None else pitch)
+    proof = _theorem(metric.radius * seen_mean(spread / metric.radius), cell_reach(metric, 2, lattice.pitch))
+    return SphericalGaussian(Unbounded(metric, 2), spread, lattice, promise, proof)
+
+
+def _of_a_norm(
+    metric: Metric, spread: float, promise: ConcentratedGuarantee, dimension: int | None, pitch: float | None
+) -> GaussianNoise:
+    size = size_of(metric, dimension)
+    stretch = (norm_of(metric) or EUCLID).stretch()
+    lattice = Lattice(tidy_pitch(spread / (100.0 * stretch)) if pitch is None else pitch)
     proof = _theorem(spread * normal_mean(size), cell_reach(metric, size, lattice.pitch))
-    return GaussianNoise(Unbounded(metric, size), spread, lattice, ConcentratedGuarantee(promised, metric), proof)
+    return GaussianNoise(Unbounded(metric, size), spread, lattice, promise, proof)
 
 
 def _spread(rho: float | None, sigma: float | None) -> tuple[float, float]:
@@ -84,6 +93,10 @@ def _theorem(loss: float, reach: float) -> Certificate:
         lower_bound=0.0,
         method="Gaussian noise (theorem): concentrated, not pure",
         epsilon=math.inf,  # of a pure promise, which none keeps
-        note=f"the lattice changes the mean distance by at most {reach:.3g}; drawn exactly: decided in doubles with "
-        "proven error bounds, in arbitrary precision where they cannot",
+        note=drawn_exactly(reach),
     )
+
+
+METRICS.register(Haversine, gaussian=_on_the_earth)
+METRICS.register(Lp, gaussian=_of_a_norm)
+METRICS.register(Mahalanobis, gaussian=_of_a_norm)

@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_matrix, as_positive, as_whole
-from metricdp.design.bags import of_bags
 from metricdp.design.directions import directional
-from metricdp.design.hyperbolic import hyperbolic
-from metricdp.design.outlines import of_outlines
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
+    BagLaplace,
     Certificate,
     Guarantee,
+    HyperbolicLaplace,
     LaplaceNoise,
     Lattice,
     NearestMechanism,
+    OutlineLaplace,
     ProjectedLaplace,
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.mechanisms.laplace import cell_reach, stretch, tidy_pitch
-from metricdp.mechanisms.nearest import nearest_loss
-from metricdp.mechanisms.projected import norm_above
-from metricdp.mechanisms.spherical import spherical_mean
-from metricdp.metrics import Angular, Bags, Frechet, Haversine, Hyperbolic, Lp, Mahalanobis, Metric
+from metricdp.mechanisms.kinds.nearest import is_embedding, nearest_loss
+from metricdp.mechanisms.kinds.projected import norm_above
+from metricdp.mechanisms.kinds.spherical import spherical_mean
+from metricdp.mechanisms.lattice import cell_reach, drawn_exactly, size_of, tidy_pitch
+from metricdp.metrics import (
+    EUCLID,
+    METRICS,
+    Angular,
+    Bags,
+    Frechet,
+    Haversine,
+    Hyperbolic,
+    Lp,
+    Mahalanobis,
+    Metric,
+    exponent_of,
+    norm_of,
+    points_are,
+)
 from metricdp.spaces import FiniteSpace, Unbounded
-
-Noise = TypeVar("Noise", VectorLaplace, SphericalLaplace)
 
 
 def laplace(
@@ -75,49 +87,84 @@ def laplace(
     dimension = None if dimension is None else as_whole(dimension, "dimension")
     if projection is not None:
         return _projected(metric, rate, projection, dimension, pitch)
-    if isinstance(metric, Angular):
-        return directional(metric, rate, dimension, pitch=pitch, normalise=normalise)
-    if normalise:
+    if normalise and not points_are(metric, "directions"):
         raise InvalidInput("`normalise` drops the lengths of vectors, for noise on the sphere: under mdp.Angular().")
-    if isinstance(metric, Bags):
-        if not isinstance(metric.ground, Lp | Mahalanobis | Hyperbolic | Haversine):
-            raise InvalidInput("bags of vectors take noise under Lp, Mahalanobis, Hyperbolic or Haversine.")
-        part: Any = laplace(metric.ground, rate, dimension=metric.dimension, pitch=pitch)
-        return of_bags(metric, part, dimension)
-    if isinstance(metric, Frechet):
-        return of_outlines(metric, rate, dimension, pitch=pitch)
-    if isinstance(metric, Hyperbolic):
-        return hyperbolic(metric, rate, dimension, pitch=pitch)
-    if isinstance(metric, Haversine):
-        lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
-        reach = cell_reach(metric, 2, lattice.pitch)
-        promise = Guarantee(rate, metric, basis="theorem")
-        proof = _theorem(metric.radius * spherical_mean(rate * metric.radius), rate, "spherical Laplace")
-        return _drawn(SphericalLaplace(Unbounded(metric, 2), rate, lattice, promise, proof), reach)
-    if isinstance(metric, Mahalanobis):
-        size = len(metric.covariance)
-        if dimension not in (None, size):
-            raise InvalidInput(f"`dimension` must be {size} like the covariance, got {dimension}.")
-    elif isinstance(metric, Lp):
-        size = 2 if dimension is None else dimension
-    else:
+    more = {"normalise": True} if normalise else {}
+    made: LaplaceNoise = METRICS.facet("laplace", metric)(metric, rate, dimension, pitch, **more)
+    return made
+
+
+def _on_the_earth(metric: Haversine, rate: float, dimension: int | None, pitch: float | None) -> SphericalLaplace:
+    lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
+    promise, note = Guarantee(rate, metric, basis="theorem"), drawn_exactly(cell_reach(metric, 2, lattice.pitch))
+    proof = _theorem(metric.radius * spherical_mean(rate * metric.radius), rate, "spherical Laplace", note)
+    return SphericalLaplace(Unbounded(metric, 2), rate, lattice, promise, proof)
+
+
+def _of_a_norm(metric: Metric, rate: float, dimension: int | None, pitch: float | None) -> VectorLaplace:
+    norm, size = norm_of(metric) or EUCLID, size_of(metric, dimension)
+    lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * norm.stretch())) if pitch is None else pitch)
+    promise, note = Guarantee(rate, metric, basis="theorem"), drawn_exactly(cell_reach(metric, size, lattice.pitch))
+    proof = _theorem(size / rate, rate, f"l_{norm.exponent:g} Laplace", note)
+    return VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof)
+
+
+def _in_the_ball(metric: Hyperbolic, rate: float, dimension: int | None, pitch: float | None) -> HyperbolicLaplace:
+    """Return noise of hyperbolic space, with the mean distance it goes in its certificate."""
+    if dimension is None:
         raise InvalidInput(
-            "`laplace` takes Haversine, Lp, Mahalanobis, Angular, Hyperbolic, Bags or Frechet, got "
-            f"{type(metric).__name__}; for other metrics use mdp.exponential on a finite space."
+            "`dimension` must say how many numbers a point of the ball has; the command takes it from --columns."
         )
-    lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * stretch(metric))) if pitch is None else pitch)
-    p = metric.p if isinstance(metric, Lp) else 2.0
-    reach = cell_reach(metric, size, lattice.pitch)
+    blank = _theorem(0.0, rate, "hyperbolic Laplace")
+    lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate)) if pitch is None else pitch)
     promise = Guarantee(rate, metric, basis="theorem")
-    proof = _theorem(size / rate, rate, f"l_{p:g} Laplace")
-    return _drawn(VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof), reach)
+    made = HyperbolicLaplace(Unbounded(metric, dimension), rate, lattice, promise, blank)
+    return replace(made, certificate=replace(blank, loss=made.mean, note=drawn_exactly(made.reach)))
+
+
+def _of_bags(metric: Bags, rate: float, dimension: int | None, pitch: float | None) -> BagLaplace:
+    """Return the noise of one vector for all vectors of a bag of `dimension` numbers."""
+    if not METRICS.has("noise", metric.ground):
+        raise InvalidInput("bags of vectors take noise under Lp, Mahalanobis, Hyperbolic or Haversine.")
+    part: Any = laplace(metric.ground, rate, dimension=metric.dimension, pitch=pitch)
+    if dimension is None or dimension < metric.dimension or dimension % metric.dimension:
+        raise InvalidInput(
+            f"`dimension` must say how many numbers a bag has, a multiple of the {metric.dimension} of a vector, got "
+            f"{dimension}."
+        )
+    count = dimension // metric.dimension
+    promise = Guarantee(part.epsilon, metric, basis="theorem")
+    proof = replace(
+        part.certificate,
+        loss=count * part.certificate.loss,
+        method=f"{part.certificate.method.removesuffix(' (theorem)')} on every vector of a bag (theorem)",
+        at_most=True,
+        note=f"{part.certificate.note}; the loss is the mean total length of the noise of {count} vectors: pairing "
+        "them anew can only be shorter",
+    )
+    return BagLaplace(Unbounded(metric, dimension), part.epsilon, part.lattice, promise, proof)
+
+
+def _of_outlines(metric: Frechet, rate: float, dimension: int | None, pitch: float | None) -> OutlineLaplace:
+    """Return noise on the outlines of curves of `dimension` numbers."""
+    if dimension is None or dimension < metric.dimension or dimension % metric.dimension:
+        raise InvalidInput(
+            f"`dimension` must say how many numbers a curve has, a multiple of the {metric.dimension} of a vertex, got "
+            f"{dimension}."
+        )
+    size = 4 * metric.dimension
+    lattice = Lattice(tidy_pitch(0.01 / rate) if pitch is None else pitch)
+    note = f"the loss is the mean largest gap between the outline and its report, {size} numbers"
+    proof = _theorem(size / rate, rate, "l_inf Laplace on the outline of a curve", note)
+    promise = Guarantee(rate, metric, basis="theorem")
+    return OutlineLaplace(Unbounded(metric, int(dimension)), rate, lattice, promise, proof)
 
 
 def _projected(
     metric: Metric, epsilon: float, projection: ArrayLike, dimension: int | None, pitch: float | None
 ) -> ProjectedLaplace:
     matrix = as_matrix(projection, "projection")
-    if not isinstance(metric, Lp) or metric.p != 2.0 or dimension not in (None, matrix.shape[1]):
+    if exponent_of(metric) != 2.0 or dimension not in (None, matrix.shape[1]):
         raise InvalidInput(
             f"`projection` of {matrix.shape[1]} columns is for vectors of as many numbers under mdp.Lp(2): angles can "
             f"grow where lengths shrink. Got {metric!r} and dimension {dimension}."
@@ -126,27 +173,13 @@ def _projected(
     rate = epsilon / norm * (1.0 - 1e-11)  # whoever bounds the norm again finds it within 1e-12
     lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate)) if pitch is None else pitch)
     promise = Guarantee(epsilon, metric, basis="theorem")
-    proof = Certificate(
-        loss=len(matrix) / rate,
-        lower_bound=0.0,
-        method="l_2 Laplace after a projection (theorem)",
-        epsilon=epsilon,
-        note=f"the loss is the mean distance from A x, in {len(matrix)} dimensions; the norm of A is below {norm:.9g}",
-    )
-    return ProjectedLaplace(Unbounded(metric, matrix.shape[1]), matrix, rate, lattice, promise, proof)
+    note = f"the loss is the mean distance from A x, in {len(matrix)} dimensions; the norm of A is below {norm:.9g}"
+    proof = _theorem(len(matrix) / rate, epsilon, "l_2 Laplace after a projection", note)
+    return ProjectedLaplace(Unbounded(metric, matrix.shape[1]), rate, lattice, promise, proof, matrix=matrix)
 
 
-def _drawn(mechanism: Noise, reach: float) -> Noise:
-    """Return the noise with a certificate that says what its lattice, which moves a report by at most `reach`, adds."""
-    note = (
-        f"the lattice changes the mean distance by at most {reach:.3g}; drawn exactly: decided in doubles with proven "
-        "error bounds, in arbitrary precision where they cannot"
-    )
-    return replace(mechanism, certificate=replace(mechanism.certificate, note=note))
-
-
-def _theorem(loss: float, epsilon: float, method: str) -> Certificate:
-    return Certificate(loss=loss, lower_bound=0.0, method=f"{method} (theorem)", epsilon=epsilon)
+def _theorem(loss: float, epsilon: float, method: str, note: str = "") -> Certificate:
+    return Certificate(loss=loss, lower_bound=0.0, method=f"{method} (theorem)", epsilon=epsilon, note=note)
 
 
 def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
@@ -160,10 +193,19 @@ def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
     References: Feyisetan et al. (2020); in hyperbolic space Feyisetan, Diethe and Drake (2019).
     """
     rate = as_positive(epsilon, "epsilon")
-    if not isinstance(space.metric, Lp | Mahalanobis | Hyperbolic):
+    if not is_embedding(space.metric):
         raise InvalidInput(
             f"`madlib` needs word vectors under Lp, Mahalanobis or Hyperbolic, got {type(space.metric).__name__}."
         )
     promise = Guarantee(rate, space.metric, basis="theorem")
     proof = _theorem(nearest_loss(space, rate), rate, "Laplace noise and nearest word")
     return NearestMechanism(space, space, rate, promise, replace(proof, at_most=True))
+
+
+METRICS.register(Haversine, laplace=_on_the_earth)
+METRICS.register(Lp, laplace=_of_a_norm)
+METRICS.register(Mahalanobis, laplace=_of_a_norm)
+METRICS.register(Angular, laplace=directional)
+METRICS.register(Hyperbolic, laplace=_in_the_ball)
+METRICS.register(Bags, laplace=_of_bags)
+METRICS.register(Frechet, laplace=_of_outlines)

@@ -17,7 +17,7 @@ from metricdp.design.timely import TooShort, in_time
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
-from metricdp.metrics import ShortestPath
+from metricdp.metrics import roads_of
 from metricdp.problems import Problem
 from metricdp.solvers import Edges, Interior, Progress, RatioSolution, Solver, solve_parts, solve_ratio
 from metricdp.solvers.edges import unique_pairs
@@ -187,12 +187,12 @@ def _solve_expected(
 
 def exact_edges(problem: Problem) -> Edges | None:
     """Return the pairs that imply all others, where the metric hands them out: the streets of a network."""
-    metric = problem.inputs.metric
-    if not isinstance(metric, ShortestPath) or metric.one_way != "open" or len(problem.inputs) != metric.nodes:
+    roads = roads_of(problem.inputs.metric)
+    if roads is None or roads.one_way != "open" or len(problem.inputs) != roads.nodes:
         return None
-    position = np.empty(metric.nodes, dtype=np.int64)
-    position[problem.inputs.points[:, 0].astype(np.int64)] = np.arange(metric.nodes)
-    pairs = unique_pairs(position[metric.edges])
+    position = np.empty(roads.nodes, dtype=np.int64)
+    position[problem.inputs.points[:, 0].astype(np.int64)] = np.arange(roads.nodes)
+    pairs = unique_pairs(position[roads.edges])
     return Edges(pairs, problem.log_ratios[pairs[:, 0], pairs[:, 1]])
 
 

@@ -13,7 +13,7 @@ from metricdp.design._certify import certify
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
-from metricdp.metrics import PolicyGraph, ShortestPath
+from metricdp.metrics import PolicyGraph, ShortestPath, covered, policy_of
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
@@ -32,8 +32,7 @@ class Share:
 
 def falls_apart(problem: Problem) -> bool:
     """Tell whether the secrets of a problem lie in several parts of a policy graph."""
-    metric = problem.inputs.metric
-    return isinstance(metric, PolicyGraph) and metric.covered(problem.inputs.points) is not None
+    return covered(problem.inputs.metric, problem.inputs.points) is not None
 
 
 def part_by_part(
@@ -77,8 +76,8 @@ def part_by_part(
 
 def _shares(problem: Problem, *, inside: bool) -> list[Share]:
     """Return the parts of a problem as problems of their own, each in the shortest paths of its part."""
-    inputs, metric, outputs = problem.inputs, problem.inputs.metric, problem.outputs
-    assert isinstance(metric, PolicyGraph)
+    inputs, metric, outputs = problem.inputs, policy_of(problem.inputs.metric), problem.outputs
+    assert metric is not None
     if len(inputs) > MOST:
         raise InvalidInput(
             f"the {len(inputs):,} secrets lie in several parts of a policy: above {MOST:,} build a mechanism for each "
@@ -116,8 +115,8 @@ def _inside(metric: PolicyGraph, outputs: FiniteSpace, part: int) -> Integers:
 
 def alone(space: FiniteSpace, secrets: Integers) -> FiniteSpace:
     """Return the places of one part of a policy as a space of their own, in the shortest paths of that part."""
-    metric, secrets = space.metric, np.asarray(secrets)
-    if not isinstance(metric, PolicyGraph):
+    metric, secrets = policy_of(space.metric), np.asarray(secrets)
+    if metric is None:
         return space.part(secrets)
     nodes = space.points[secrets, 0].astype(np.int64)
     whole = metric.parts == metric.parts[nodes[0]]

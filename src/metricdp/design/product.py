@@ -6,7 +6,7 @@ import numpy as np
 
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, Mechanism, ProductMechanism, pure
-from metricdp.mechanisms.product import parts_of, product_metric
+from metricdp.mechanisms.kinds.product import parts_of, product_metric
 
 WEIGHTED = (
     "mdp.product",

@@ -26,7 +26,6 @@ from metricdp.mechanisms import (
     SphericalLaplace,
     VectorLaplace,
 )
-from metricdp.metrics import Lp
 
 Make = Callable[[float], Mechanism]
 
@@ -48,7 +47,7 @@ def _like(mechanism: Any, build: Callable[..., Any], level: float, **options: An
 
 
 def _direction(mechanism: DirectionNoise) -> Make:
-    build: Any = von_mises_fisher if isinstance(mechanism.inputs.metric, Lp) else laplace
+    build: Any = laplace if mechanism.angular else von_mises_fisher
     return _like(mechanism, build, mechanism.epsilon, normalise=mechanism.inputs.lengths == "any")
 
 

@@ -3,29 +3,20 @@
 from metricdp.errors import MissingExtra
 
 try:
-    from metricdp.ledger.budgets import Balance, Budget, Standing
-    from metricdp.ledger.checking import Verdict
-    from metricdp.ledger.ledger import Ledger
-    from metricdp.ledger.policy import Limit, Policy
-    from metricdp.ledger.records import BatchReceipt, Release, Steady
-    from metricdp.ledger.settling import Receipt
+    from metricdp.ledger.budgets import Balance as Balance
+    from metricdp.ledger.budgets import Budget as Budget
+    from metricdp.ledger.budgets import Standing as Standing
+    from metricdp.ledger.checking import Verdict as Verdict
+    from metricdp.ledger.ledger import Ledger as Ledger
+    from metricdp.ledger.policy import Limit as Limit
+    from metricdp.ledger.policy import Policy as Policy
+    from metricdp.ledger.records import BatchReceipt as BatchReceipt
+    from metricdp.ledger.records import Release as Release
+    from metricdp.ledger.records import Steady as Steady
+    from metricdp.ledger.settling import Receipt as Receipt
 except ModuleNotFoundError as error:
     if error.name != "sqlalchemy":
         raise
     raise MissingExtra(
         "this needs the package `sqlalchemy`: install it with `pip install 'metricdp[ledger]'`"
     ) from error
-
-__all__ = [
-    "Balance",
-    "BatchReceipt",
-    "Budget",
-    "Ledger",
-    "Limit",
-    "Policy",
-    "Receipt",
-    "Release",
-    "Standing",
-    "Steady",
-    "Verdict",
-]

@@ -20,13 +20,13 @@ from metricdp.metrics import (
     Lp,
     Metric,
     Term,
-    Weighted,
     account_metric,
     counted,
     has_fingerprint,
     is_replaced,
     is_unknown,
     p_of,
+    sum_of,
     terms_of,
 )
 from metricdp.units import METRES
@@ -95,7 +95,7 @@ def accounts_for(
     if isinstance(metric, str):
         return (_named(metric, dimension, concentrated=concentrated),)
     terms = terms_of(metric, dimension)
-    in_sum = isinstance(metric, Weighted)
+    in_sum = bool(sum_of(metric))
     if in_sum and concentrated:
         raise InvalidInput(
             "rho is about squares of distances, and the square of a sum of metrics is not charged part by part: "

@@ -1,58 +1,35 @@
 """Mechanisms: what they are, what they promise, how they draw."""
 
-from metricdp.mechanisms.bags import BagLaplace
-from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, Limited, Mechanism, Stakes, Witness, pure
-from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.mechanisms.directions import DirectionNoise
-from metricdp.mechanisms.gaussian import GaussianNoise
-from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
-from metricdp.mechanisms.interpolated import ROUNDING_RULES, InterpolatedMechanism, Rule, corner_weights
-from metricdp.mechanisms.kernel import KernelMechanism
-from metricdp.mechanisms.kind import MECHANISMS
-from metricdp.mechanisms.laplace import LaplaceNoise, Lattice, VectorLaplace
-from metricdp.mechanisms.local import LocalMechanism
-from metricdp.mechanisms.matrix import MatrixMechanism
-from metricdp.mechanisms.nearest import NearestMechanism
-from metricdp.mechanisms.outlines import OutlineLaplace
-from metricdp.mechanisms.product import ProductMechanism
-from metricdp.mechanisms.projected import ProjectedLaplace
-from metricdp.mechanisms.spherical import SphericalLaplace
-from metricdp.mechanisms.spherical_gaussian import SphericalGaussian
-from metricdp.mechanisms.streets import StreetMechanism
+from metricdp.mechanisms.base import AnyGuarantee as AnyGuarantee
+from metricdp.mechanisms.base import Certificate as Certificate
+from metricdp.mechanisms.base import Guarantee as Guarantee
+from metricdp.mechanisms.base import Limited as Limited
+from metricdp.mechanisms.base import Mechanism as Mechanism
+from metricdp.mechanisms.base import Stakes as Stakes
+from metricdp.mechanisms.base import Witness as Witness
+from metricdp.mechanisms.base import pure as pure
+from metricdp.mechanisms.concentrated import ConcentratedGuarantee as ConcentratedGuarantee
+from metricdp.mechanisms.kind import MECHANISMS as MECHANISMS
+from metricdp.mechanisms.kinds.bags import BagLaplace as BagLaplace
+from metricdp.mechanisms.kinds.directions import DirectionNoise as DirectionNoise
+from metricdp.mechanisms.kinds.gaussian import GaussianNoise as GaussianNoise
+from metricdp.mechanisms.kinds.hyperbolic import HyperbolicLaplace as HyperbolicLaplace
+from metricdp.mechanisms.kinds.interpolated import ROUNDING_RULES as ROUNDING_RULES
+from metricdp.mechanisms.kinds.interpolated import InterpolatedMechanism as InterpolatedMechanism
+from metricdp.mechanisms.kinds.interpolated import Rule as Rule
+from metricdp.mechanisms.kinds.interpolated import corner_weights as corner_weights
+from metricdp.mechanisms.kinds.kernel import KernelMechanism as KernelMechanism
+from metricdp.mechanisms.kinds.laplace import VectorLaplace as VectorLaplace
+from metricdp.mechanisms.kinds.local import LocalMechanism as LocalMechanism
+from metricdp.mechanisms.kinds.matrix import MatrixMechanism as MatrixMechanism
+from metricdp.mechanisms.kinds.nearest import NearestMechanism as NearestMechanism
+from metricdp.mechanisms.kinds.outlines import OutlineLaplace as OutlineLaplace
+from metricdp.mechanisms.kinds.product import ProductMechanism as ProductMechanism
+from metricdp.mechanisms.kinds.projected import ProjectedLaplace as ProjectedLaplace
+from metricdp.mechanisms.kinds.spherical import SphericalLaplace as SphericalLaplace
+from metricdp.mechanisms.kinds.spherical_gaussian import SphericalGaussian as SphericalGaussian
+from metricdp.mechanisms.kinds.streets import StreetMechanism as StreetMechanism
+from metricdp.mechanisms.lattice import LaplaceNoise as LaplaceNoise
+from metricdp.mechanisms.lattice import Lattice as Lattice
 
 FiniteMechanism = MatrixMechanism | LocalMechanism | KernelMechanism  # between finite spaces: three ways to hold rows
-
-__all__ = [
-    "MECHANISMS",
-    "ROUNDING_RULES",
-    "AnyGuarantee",
-    "BagLaplace",
-    "Certificate",
-    "ConcentratedGuarantee",
-    "DirectionNoise",
-    "FiniteMechanism",
-    "GaussianNoise",
-    "Guarantee",
-    "HyperbolicLaplace",
-    "InterpolatedMechanism",
-    "KernelMechanism",
-    "LaplaceNoise",
-    "Lattice",
-    "Limited",
-    "LocalMechanism",
-    "MatrixMechanism",
-    "Mechanism",
-    "NearestMechanism",
-    "OutlineLaplace",
-    "ProductMechanism",
-    "ProjectedLaplace",
-    "Rule",
-    "SphericalGaussian",
-    "SphericalLaplace",
-    "Stakes",
-    "StreetMechanism",
-    "VectorLaplace",
-    "Witness",
-    "corner_weights",
-    "pure",
-]

@@ -11,13 +11,12 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from metricdp import wording
-from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.cards import card
+from metricdp.arrays import Booleans, Floats, Integers, set_fields
 from metricdp.errors import InvalidInput, NotPure, OutOfDomain
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.metrics import Metric, Weighted, terms_of
+from metricdp.metrics import Metric, along_of, policy_of, sum_of, terms_of
 from metricdp.randomness import Randomness
-from metricdp.rendering import printable
+from metricdp.rendering import card, printable
 from metricdp.spaces import FiniteSpace, Space
 
 Basis = Literal["theorem", "certificate", "none"]
@@ -43,10 +42,11 @@ class Guarantee:
     radius: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", _number(self.epsilon, "epsilon", above=0.0))
-        object.__setattr__(self, "slack", _number(self.slack, "slack", least=0.0))
+        set_fields(
+            self, epsilon=_number(self.epsilon, "epsilon", above=0.0), slack=_number(self.slack, "slack", least=0.0)
+        )
         if self.radius is not None:
-            object.__setattr__(self, "radius", _number(self.radius, "radius", above=0.0))
+            set_fields(self, radius=_number(self.radius, "radius", above=0.0))
         if self.basis not in BASES:
             raise InvalidInput(f"`basis` must be one of {', '.join(BASES)}, got {self.basis!r}.")
 
@@ -56,12 +56,22 @@ class Guarantee:
         return self.metric.unit
 
     @property
+    def along(self) -> str:
+        """How the distances run, as words to put behind `apart`."""
+        return along_of(self.metric)
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether it is one within the parts of a policy graph, across which nothing is hidden."""
+        return self.radius is not None and policy_of(self.metric) is not None
+
+    @property
     def parts(self) -> tuple[Guarantee, ...]:
         """The guarantees of the parts of a sum of metrics (`Weighted`), each in its own unit; none for one metric.
 
         Where several parts move, what they cost adds up; the slack is that of all parts together.
         """
-        if not isinstance(self.metric, Weighted) or self.radius is not None:
+        if not sum_of(self.metric) or self.radius is not None:
             return ()
         return tuple(
             Guarantee(float(term.rate * Fraction(self.epsilon)), term.metric, self.slack, self.basis)

@@ -10,12 +10,11 @@ from typing import NoReturn
 import numpy as np
 
 from metricdp import wording
-from metricdp.arrays import as_positive
-from metricdp.cards import card
+from metricdp.arrays import as_positive, set_fields
 from metricdp.errors import InvalidInput, NotPure
 from metricdp.mechanisms.conversions import FORMS, Form, delta_of, epsilon_of, mu_of
-from metricdp.metrics import Mahalanobis, Metric
-from metricdp.rendering import printable
+from metricdp.metrics import EUCLID, Metric, along_of, norm_of
+from metricdp.rendering import card, printable
 from metricdp.units import round_down
 
 PURE_ONLY = ("epsilon", "slack", "bound", "with_slack")
@@ -47,9 +46,9 @@ class ConcentratedGuarantee:
     radius: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", as_positive(self.rho, "rho"))
+        set_fields(self, rho=as_positive(self.rho, "rho"))
         if self.radius is not None:
-            object.__setattr__(self, "radius", as_positive(self.radius, "radius"))
+            set_fields(self, radius=as_positive(self.radius, "radius"))
         if self.form not in FORMS:
             raise InvalidInput(f"`form` must be one of {', '.join(FORMS)}, got {self.form!r}.")
         if self.basis not in ("theorem", "certificate"):
@@ -67,6 +66,11 @@ class ConcentratedGuarantee:
     def unit(self) -> str:
         """The unit of the distances: that of the metric. Rho is per its square."""
         return self.metric.unit
+
+    @property
+    def along(self) -> str:
+        """How the distances run, as words to put behind `apart`."""
+        return along_of(self.metric)
 
     def epsilon_at(self, distance: float, delta: float) -> float:
         """Return an epsilon with which (epsilon, delta) holds for secrets up to this far apart, rounded up."""
@@ -108,10 +112,10 @@ class ConcentratedGuarantee:
         )
 
     def __str__(self) -> str:
-        return printable(wording.concentrated_promised(self))
+        return printable(wording.promised(self))
 
     def _repr_html_(self) -> str:
-        rows = [("promise", str(self)), ("in short", wording.concentrated_short(self))]
+        rows = [("promise", str(self)), ("in short", wording.short(self))]
         return card("Concentrated guarantee: approximate, not pure", rows)
 
     def _apart(self, distance: float) -> float:
@@ -142,6 +146,7 @@ def rho_for(level: float, distance: float, delta: float) -> float:
 
 
 def _same(one: Metric, other: Metric) -> bool:
-    if isinstance(one, Mahalanobis) and isinstance(other, Mahalanobis):
-        return one.unit == other.unit and np.array_equal(one.covariance, other.covariance)
+    first, second = norm_of(one) or EUCLID, norm_of(other) or EUCLID
+    if first.covariance is not None and second.covariance is not None:
+        return one.unit == other.unit and np.array_equal(first.covariance, second.covariance)
     return one is other or one == other

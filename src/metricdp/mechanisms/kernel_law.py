@@ -16,12 +16,11 @@ import numpy as np
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.noise.functions import exp
-from metricdp.metrics import Metric
-from metricdp.metrics.balls import REAL, is_real
+from metricdp.metrics import METRICS, Metric
+from metricdp.metrics.balls import is_real, true_row
 from metricdp.metrics.limited import worth_compiling
-from metricdp.metrics.measured import Measured
+from metricdp.metrics.measured import Measured, measured
 from metricdp.metrics.rounding import UNIT
-from metricdp.metrics.true_rows import true_row
 from metricdp.spaces import FiniteSpace
 
 LARGEST_EXPONENT = 600.0  # a min(d, cap) of the farthest report: doubles hold e^-700
@@ -31,7 +30,7 @@ WIDEST_WEIGHTS = 90.0  # ln of the largest weight over the smallest
 def refuse_metric(metric: Metric) -> None:
     """Refuse a metric whose distances are only what it computes: a law of real numbers needs real distances."""
     if not is_real(metric):
-        names = ", ".join(kind.__name__ for kind in REAL)
+        names = ", ".join(METRICS.names_with("exact"))
         raise InvalidInput(
             f"a KernelMechanism needs a metric whose true distance is known ({names}), got "
             f"{type(metric).__name__}: ask for form='matrix'."
@@ -52,9 +51,11 @@ def refuse_weights(log_weights: Floats, size: int) -> None:
 class KernelLaw:
     """Terms of the rows of a kernel; weights are relative to the largest, which `shift` is the logarithm of."""
 
-    def __init__(self, space: FiniteSpace, inner: float, log_weights: Floats | None, cap: float) -> None:
+    def __init__(
+        self, space: FiniteSpace, inner: float, log_weights: Floats | None, cap: float, known: Measured | None = None
+    ) -> None:
         self.space, self.inner, self.log_weights, self.cap = space, inner, log_weights, cap
-        self.measured = Measured(space.metric, space.points)
+        self.measured = measured(space.metric, space.points) if known is None else known
         self.shift = 0.0 if log_weights is None else float(log_weights.max())
 
     def __len__(self) -> int:
@@ -62,8 +63,8 @@ class KernelLaw:
 
     def at(self, inner: float) -> KernelLaw:
         """Return the law of the same secrets with another inner budget; what was measured is shared."""
-        law = KernelLaw(self.space, inner, self.log_weights, self.cap)
-        law.measured, law.reach = self.measured, self.reach
+        law = KernelLaw(self.space, inner, self.log_weights, self.cap, self.measured)
+        law.reach = self.reach
         return law
 
     @cached_property

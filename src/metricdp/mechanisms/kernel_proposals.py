@@ -21,7 +21,7 @@ from metricdp.errors import MetricdpError
 from metricdp.mechanisms.kernel_law import KernelLaw
 from metricdp.mechanisms.noise.deciding import Digits, Undecided, ball, below, settled
 from metricdp.mechanisms.noise.functions import exp
-from metricdp.metrics import Lp
+from metricdp.metrics import exponent_of
 from metricdp.metrics.balls import true_distance
 from metricdp.metrics.limited import worth_compiling
 from metricdp.metrics.rounding import UNIT
@@ -44,12 +44,7 @@ class Proposals:
         self.law, n = law, len(law)
         self.flat: Booleans = np.zeros(n, dtype=np.bool_)
         metric = law.space.metric
-        if (
-            nearest is None
-            or law.log_weights is not None
-            or n < FEWEST
-            or not (isinstance(metric, Lp) and metric.p == 2)
-        ):
+        if nearest is None or law.log_weights is not None or n < FEWEST or exponent_of(metric) != 2.0:
             return
         self.points = np.ascontiguousarray(law.space.points, dtype=np.float64)
         self.nearest = np.minimum(nearest, law.cap)

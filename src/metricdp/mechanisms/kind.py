@@ -10,16 +10,16 @@ registered from there, as auditing does it for what follows from its proofs:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from metricdp import shared
 from metricdp.arrays import Floats
-from metricdp.declarations import Array, Declaration, Effort, Field, Number, Part, Registry
-from metricdp.errors import InvalidInput
+from metricdp.declarations import Array, Declaration, Effort, Facet, Field, Number, Part, Registry
 from metricdp.metrics import Metric
 
 FINITE = Part("space", ("finite",))
@@ -28,10 +28,10 @@ NOISE: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "epsilon": R
 RATIOS = Array(sides=1, least=0, most=shared.LARGEST_RATIO)
 WEIGHTS = Array("single", sides=1, least=0, most=float(np.finfo(np.float32).max))
 
-Facet = Callable[..., Any]
 Spend = Callable[[Effort, str], None]
 REFUSALS = {
     "audit": "{kind} has no proof that could be checked: its densities can only refute.",
+    "theorem": "what a {kind} promises follows from no theorem: its numbers are audited.",
     "audit_concentrated": "the divergences of a {kind} are not computed: mdp.concentrated(mechanism) says what its "
     "pure promise is worth.",
     "accuracy": "how far reports lie from the truth is not known for {kind}.",
@@ -43,6 +43,12 @@ REFUSALS = {
     "first (mdp.madlib, mdp.exponential).",
     "rows": "the probabilities of the reports of a {kind} are not listed: its secrets lie anywhere, or its law has no "
     "closed form.",
+    "laws": "the probabilities of the reports of a {kind} at a point are not listed: it is no mechanism on a box with "
+    "finitely many reports, such as mdp.interpolated.",
+    "distances": "the mean distances of the reports of a {kind} are those of its rows.",
+    "worst": "the worst pair of a {kind} is found among all its probabilities.",
+    "operator": "a {kind} is decoded from its table of probabilities.",
+    "stored": "how the file of a {kind} is stored is said by its fields.",
     "reports": "the reports of a {kind} have no names of their own: they stand in the columns of the secrets.",
     "pairs": "the secrets of a {kind} are taken anywhere: no pairs of its own are looked at.",
     "effort": "what judging a {kind} takes was not declared: it is taken as little.",
@@ -104,11 +110,41 @@ class Heights:
 
 
 @dataclass(frozen=True)
+class Theorem:
+    """Why noise keeps a rate per distance, whichever its secrets are.
+
+    Attributes:
+        rate: The epsilon that it keeps.
+        law: What it is proven for, in words.
+        noise: The noise on a lattice whose densities are compared with the rate at some pairs; None: there are none.
+        widest: The largest distance of two secrets, where all of a smaller promise would show; 0 where less than the
+            rate may be kept.
+        shown: Which share of the rate shows for certain.
+        said: What is said of it, with {} for the law.
+        obstacle: Why it is not proven here, where it is not.
+    """
+
+    rate: float
+    law: str
+    noise: Any = None
+    widest: float = math.inf
+    shown: float = 1.0
+    said: str = "{}"
+    obstacle: str = ""
+
+
+def foreign(mechanism: Any) -> str:
+    """Return the obstacle of a theorem that is about other metrics."""
+    return f"This noise does not belong to the metric {type(mechanism.inputs.metric).__name__}."
+
+
+@dataclass(frozen=True)
 class Kind(Declaration):
     """What the package knows about one kind of mechanism; None: it does not do that.
 
     Attributes:
         audit: (mechanism, claim) -> AuditReport, from the numbers that are sampled.
+        theorem: (mechanism) -> Theorem, for noise: what its audit compares it with.
         audit_concentrated: (mechanism, claimed rho or None) -> ConcentratedReport.
         accuracy: (mechanism, levels) -> Reach.
         distribution: (mechanism) -> Distribution.
@@ -116,12 +152,18 @@ class Kind(Declaration):
         loss: (mechanism, spend) -> Figures, or None where measuring takes too long or no metric does it.
         bins: (mechanism) -> Heights.
         rows: (mechanism, codes of secrets) -> the probabilities of all reports, between finite spaces.
+        laws: (mechanism, points) -> the probabilities of all reports, for secrets anywhere in a box or along streets.
+        distances: (mechanism) -> the mean distance of a report from every secret, where a table would be too large.
+        worst: (mechanism) -> the largest log-ratio per distance, where pairs are too many to be listed.
+        operator: (mechanism) -> the law of its reports as an operator, where a table would be too large.
+        stored: How its file is stored, in words, with {vectors} for where its points lie.
         reports: (mechanism) -> names of the columns of its reports, where they do not read like those of the secrets.
         pairs: (mechanism, reaches, generator) -> pairs of secrets so far apart, where not all numbers are secrets.
         effort: (fields) -> Effort of the audit, as for every declaration.
     """
 
     audit: Facet | None = None
+    theorem: Facet | None = None
     audit_concentrated: Facet | None = None
     accuracy: Facet | None = None
     distribution: Facet | None = None
@@ -129,58 +171,13 @@ class Kind(Declaration):
     loss: Facet | None = None
     bins: Facet | None = None
     rows: Facet | None = None
+    laws: Facet | None = None
+    distances: Facet | None = None
+    worst: Facet | None = None
+    operator: Facet | None = None
+    stored: str | None = None
     reports: Facet | None = None
     pairs: Facet | None = None
 
 
-class Kinds(Registry):
-    """All kinds of mechanism, by name and by class."""
-
-    def __init__(self, sort: str) -> None:
-        self._registered: dict[type, dict[str, Facet]] = {}
-        super().__init__(sort)
-
-    def register(self, type: type, /, **facets: Facet) -> None:
-        """Add facets to a declared kind, from a package above; one that it has already is not replaced."""
-        entry = next((one for one in self if one.thing is type), None)
-        if not isinstance(entry, Kind):
-            raise InvalidInput(f"{type.__name__} is no declared kind of mechanism: declare it as a `Kind` first.")
-        taken = [name for name in facets if getattr(entry, name) is not None]
-        if taken:
-            raise InvalidInput(f"the {self.sort} {entry.name!r} has its {taken[0]} already.")
-        self._registered.setdefault(type, {}).update(facets)
-
-    def _whole(self, entry: Declaration) -> Declaration:
-        added: dict[str, Any] = self._registered.get(entry.thing, {})
-        return replace(entry, **added) if added else entry
-
-    def __iter__(self) -> Iterator[Declaration]:
-        return (self._whole(entry) for entry in super().__iter__())
-
-    def named(self, name: str) -> Declaration:
-        """Return the kind of a name, as every catalogue does."""
-        return self._whole(super().named(name))
-
-    def kind(self, mechanism: object) -> Declaration | None:
-        """Return the kind of a mechanism: that of its class, or of the nearest class that it extends."""
-        known = {entry.thing: entry for entry in super().__iter__()}
-        found = next((known[one] for one in type(mechanism).__mro__ if one in known), None)
-        return None if found is None else self._whole(found)
-
-    def has(self, name: str, mechanism: object) -> bool:
-        """Tell whether the kind of a mechanism has a facet."""
-        return getattr(self.kind(mechanism), name, None) is not None
-
-    def facet(self, name: str, mechanism: object) -> Facet:
-        """Return a facet of the kind of a mechanism, or say that the kind has none."""
-        found: Facet | None = getattr(self.kind(mechanism), name, None)
-        if found is None:
-            raise self.refusal(name, mechanism)
-        return found
-
-    def refusal(self, name: str, mechanism: object) -> InvalidInput:
-        """Return the error that says what a kind cannot do."""
-        return InvalidInput(REFUSALS[name].format(kind=type(mechanism).__name__))
-
-
-MECHANISMS = Kinds("mechanism")
+MECHANISMS = Registry("mechanism", REFUSALS)

@@ -15,38 +15,37 @@ a person whose terms of an account all move by at most r is told apart by at mos
 from __future__ import annotations
 
 import hashlib
-import inspect
 import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from metricdp import shared
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric
-from metricdp.metrics.composed import Temporal, Weighted
-from metricdp.metrics.curved import Hyperbolic
-from metricdp.metrics.declared import METRICS
-from metricdp.metrics.discrete import Hamming, Levenshtein
-from metricdp.metrics.geography import ShortestPath
-from metricdp.metrics.own import NAMELESS, FunctionMetric
-from metricdp.metrics.policy import PolicyGraph, graph_of
-from metricdp.metrics.vectors import Lp
-from metricdp.units import HOP, METRES
+from metricdp.metrics.kind import METRICS, sum_of
+from metricdp.units import METRES
 
 DIGITS = 16  # of a fingerprint
 FINE = 40  # binary digits of a stretch
 EUCLID = "l2"  # the account of all l_p
 SUM = "weighted"  # what a sum of metrics was charged in before its parts were
-COUNTED = (Hamming, Levenshtein, Hyperbolic)  # a distance of 1 is the same whatever the unit says
-SHARED = ("shortestpath", "streetpath")  # in a unit of length one account for all networks
+OWN = "functionmetric"  # the class of metrics made by mdp.metric, which name their accounts themselves
 _LP = re.compile(r"l(inf|[0-9.]+(?:e\+?[0-9]+)?)")
 _FINGERPRINT = re.compile(rf"(?!policy\.)([a-z_][a-z0-9_]*)\.[0-9a-f]{{{DIGITS}}}")
+
+
+@runtime_checkable
+class Named(Protocol):
+    """A metric that is not declared, and names the account that it is charged in."""
+
+    @property
+    def account(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -64,10 +63,10 @@ def terms_of(metric: Metric, dimension: int | None = None) -> tuple[Term, ...]:
 
 
 def _terms(metric: Metric, rate: Fraction, dimension: int | None) -> Iterator[Term]:
-    if type(metric) is Weighted:  # what inherits from it may measure anything
-        for part, columns, weight in metric.parts:
-            yield from _terms(part, rate * Fraction(weight), len(columns))
-    else:
+    parts = () if METRICS.of(metric) is None else sum_of(metric)  # what inherits from one may measure anything
+    for part, columns, weight in parts:
+        yield from _terms(part, rate * Fraction(weight), len(columns))
+    if not parts:
         yield Term(metric, rate, dimension)
 
 
@@ -76,51 +75,34 @@ def account_metric(term: Term) -> tuple[str, str, Fraction]:
 
     Refused: an l_p below 2 whose number of coordinates is not known, and metrics of which nothing says the scale.
     """
-    metric = term.metric
-    unit = metric.unit.strip()
-    if type(metric) is Lp:  # what inherits from it may measure anything
-        return EUCLID, unit, stretch_of(metric.p, term.dimension)
-    graph = graph_of(metric) if type(metric) in (PolicyGraph, ShortestPath) else None
-    if graph is not None and (isinstance(metric, PolicyGraph) or unit == HOP):
-        return f"policy.{graph.fingerprint}", unit, Fraction(1)
-    name = type(metric).__name__.lower()
-    if isinstance(metric, FunctionMetric):
-        lacks = "no name" if metric.name == NAMELESS else "" if unit else "no unit"
-        lacks = lacks or ("values of its own, which its name does not say" if _holds_values(metric.function) else "")
-        if lacks:
-            raise InvalidInput(
-                "a ledger charges a metric of your own by its name and its unit, which say what a distance of 1 is, "
-                f"and this one has {lacks}: write a function with `def`, outside of any other, and "
-                "mdp.metric(its_name, unit='steps')."
-            )
-        return f"{name}.{_digest(name, metric.name, unit)}", unit, Fraction(1)
-    declared = METRICS.of(metric)
+    metric, declared = term.metric, METRICS.of(term.metric)
+    name, unit = type(metric).__name__.lower(), metric.unit.strip()
     if declared is None:
+        if isinstance(metric, Named):
+            return metric.account, unit, Fraction(1)
         raise InvalidInput(
             f"a ledger cannot tell what a distance of 1 is in the metric {type(metric).__name__}, which is not "
             "declared: declare it with its parameters (docs/extend.md), or use mdp.metric(function, unit='steps')."
         )
-    if type(metric) in COUNTED and unit in METRES:
+    own, scale = METRICS.find_facet("account", metric), METRICS.find_facet("scale", metric)
+    found: tuple[str, str, Fraction] | None = None if own is None else own(metric, term.dimension)
+    if found is not None:
+        return found
+    if scale == "count" and unit in METRES:
         raise InvalidInput(
             f"{type(metric).__name__} does not measure lengths, so a ledger cannot count it per {unit}: leave its unit "
             "away, or say what a distance of 1 is."
         )
-    has_scale = set(declared.fields) <= {"unit"} or type(metric) is Temporal or (name in SHARED and unit in METRES)
+    has_scale = set(declared.fields) <= {"unit"} or scale == "class" or (scale == "length" and unit in METRES)
     if has_scale and not _is_taken(name, type(metric)):
         return name, unit, Fraction(1)
     return f"{name}.{fingerprint(metric)}", unit, Fraction(1)
 
 
-def _holds_values(function: Any) -> bool:
-    """Tell whether something that is called may be another function under the same name, by values that it holds."""
-    bound = not hasattr(function, "__name__") or inspect.ismethod(function)
-    return bound or bool(getattr(function, "__closure__", None))
-
-
 def _is_taken(name: str, its: type) -> bool:
     """Tell whether a name is that of another account: of an l_p, a sum, or a class of the same name declared before."""
     first = next(one.thing for one in METRICS if one.thing.__name__.lower() == name)
-    return first is not its or p_of(name) is not None or name in (SUM, FunctionMetric.__name__.lower())
+    return first is not its or p_of(name) is not None or name in (SUM, OWN)
 
 
 def stretch_of(p: float, dimension: int | None) -> Fraction:
@@ -140,12 +122,8 @@ def stretch_of(p: float, dimension: int | None) -> Fraction:
     return min(root, Fraction(float(dimension) ** (1.0 / p - 0.5)) * (1 + Fraction(1, 1 << FINE)))
 
 
-def fingerprint(metric: Metric) -> str:
+def fingerprint(*things: Any) -> str:
     """Return what tells two metrics of a class apart: 16 digits of the SHA-256 of its class, unit and parameters."""
-    return _digest(metric)
-
-
-def _digest(*things: Any) -> str:
     digest = hashlib.sha256()
     for thing in things:
         for data in _canonical(thing):
@@ -175,10 +153,9 @@ def _canonical(thing: Any) -> Iterator[bytes]:
         yield str(len(thing)).encode()
         for one in thing:
             yield from _canonical(one)
-    elif type(thing) is ShortestPath:
-        yield b"graph"
-        yield thing.fingerprint.encode()
-    elif (declared := METRICS.of(thing)) is not None:
+    elif (declared := METRICS.of(thing)) is not None and (identity := METRICS.find_facet("identity", thing)):
+        yield from identity(thing)
+    elif declared is not None:
         yield b"metric"
         yield declared.name.encode()
         yield thing.unit.strip().encode()
@@ -186,9 +163,9 @@ def _canonical(thing: Any) -> Iterator[bytes]:
         for name in sorted(values):
             yield name.encode()
             yield from _canonical(values[name])
-    elif isinstance(thing, FunctionMetric):
+    elif isinstance(thing, Named):
         yield b"function"
-        yield account_metric(Term(thing, Fraction(1), None))[0].encode()
+        yield thing.account.encode()
     else:
         raise InvalidInput(
             f"a ledger cannot tell the parameters of a metric apart by a {type(thing).__name__}: declare them as "
@@ -203,12 +180,11 @@ def has_fingerprint(name: str) -> bool:
 
 def needs_parameters(name: str) -> bool:
     """Tell whether a name, without a unit, is that of a class whose accounts are named with more than the class."""
-    if name in (SUM, FunctionMetric.__name__.lower()):
+    if name in (SUM, OWN):
         return True
-    for one in METRICS:
-        if one.thing.__name__.lower() == name and name not in SHARED:
-            return not (set(one.fields) <= {"unit"} or one.thing in (Temporal, Lp, PolicyGraph))
-    return False
+    one = next((one for one in METRICS if one.thing.__name__.lower() == name), None)
+    scale, account = (getattr(one, facet, None) for facet in ("scale", "account"))
+    return one is not None and not (set(one.fields) <= {"unit"} or scale in ("class", "length") or account is not None)
 
 
 def p_of(name: str) -> float | None:
@@ -224,7 +200,7 @@ def p_of(name: str) -> float | None:
 def is_replaced(name: str) -> bool:
     """Tell whether nothing is charged any more under a name with its unit: earlier versions wrote it."""
     plain, _, unit = name.partition("/")
-    if plain in SHARED:
+    if any(one.thing.__name__.lower() == plain and getattr(one, "scale", None) == "length" for one in METRICS):
         return unit not in METRES
     p = p_of(plain)
     return (p is not None and plain != EUCLID) or needs_parameters(plain)
@@ -232,7 +208,7 @@ def is_replaced(name: str) -> bool:
 
 def is_unknown(name: str) -> bool:
     """Tell whether an account, without its unit, is of a class that is not declared here, and may be some day."""
-    known = {one.thing.__name__.lower() for one in METRICS} | {SUM, FunctionMetric.__name__.lower()}
+    known = {one.thing.__name__.lower() for one in METRICS} | {SUM, OWN}
     return name not in known and p_of(name) is None and not has_fingerprint(name) and not name.startswith("policy.")
 
 

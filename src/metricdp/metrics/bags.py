@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from metricdp.arrays import Floats, Points
+from metricdp import shared
+from metricdp.arrays import Floats, Points, set_fields
+from metricdp.declarations import Effort, Part, Whole
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric, is_proven, pairwise
+from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, measuring
 from metricdp.metrics.rounding import UNIT, lower_differences
 from metricdp.metrics.vectors import Lp, check_numbers
 
@@ -33,7 +36,7 @@ class Bags:
     def __post_init__(self) -> None:
         if not isinstance(self.dimension, int) or self.dimension < 1:
             raise InvalidInput(f"`dimension` must be a whole number from 1 on, got {self.dimension!r}.")
-        object.__setattr__(self, "unit", self.unit or self.ground.unit)
+        set_fields(self, unit=self.unit or self.ground.unit)
 
     @property
     def proven(self) -> bool:
@@ -73,3 +76,22 @@ class Bags:
                 f"a bag must have a multiple of {self.dimension} numbers, got {points.shape[-1]} columns."
             )
         self.ground.check(points.reshape(-1, self.dimension))
+
+
+def _effort(metric: Bags, points: int, others: int, width: int) -> Effort:
+    vectors = max(1.0, width / metric.dimension)
+    ground = measuring(metric.ground, int(vectors), int(vectors), metric.dimension)
+    return Effort(ground.values + 3.0 * points * others, points * others * (1e6 + ground.steps + 20.0 * vectors**3))
+
+
+METRICS.declare(
+    MetricKind(
+        Bags,
+        "Bags",
+        "least total distance of a pairing of two bags of vectors",
+        {"ground": Part("metric"), "dimension": Whole(1, shared.LARGEST_DIMENSION), "unit": UNIT_NAME},
+        since=2,
+        effort=_effort,
+        points="bags",
+    )
+)

@@ -8,9 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from metricdp.arrays import Booleans, Floats, Points, as_positive
+from metricdp import shared
+from metricdp.arrays import Booleans, Floats, Points, as_positive, set_fields
+from metricdp.declarations import Effort, Group, Many, Maybe, Part, Whole
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric, is_proven, measurable, pairwise
+from metricdp.metrics.kind import METRICS, RATE, UNIT_NAME, MetricKind, measuring
 from metricdp.metrics.rounding import lowered_where, rounding_error, sum_down, times_down
 from metricdp.metrics.vectors import check_numbers
 
@@ -75,8 +78,7 @@ class Weighted:
         )
         if not checked:
             raise InvalidInput("`parts` must name at least one (metric, columns, weight).")
-        object.__setattr__(self, "parts", checked)
-        object.__setattr__(self, "unit", unit)
+        set_fields(self, parts=checked, unit=unit)
 
     @property
     def proven(self) -> bool:
@@ -102,3 +104,33 @@ class Weighted:
     def legal(self, points: Points, /) -> Booleans:
         parts = [measurable(metric, points[..., list(columns)]) for metric, columns, _ in self.parts]
         return np.asarray(np.logical_and.reduce(parts))
+
+
+def _effort(metric: Weighted, points: int, others: int, width: int) -> Effort:
+    return sum((measuring(part, points, others, width) for part, _, _ in metric.parts), Effort())
+
+
+METRICS.declare(
+    MetricKind(
+        Temporal,
+        "Temporal",
+        "difference, around the clock with a period",
+        {"period": Maybe(RATE), "unit": UNIT_NAME},
+        points="times",
+        scale="class",
+    )
+)
+COLUMNS = Many(Whole(most=shared.LARGEST_DIMENSION - 1), least=1)
+METRICS.declare(
+    MetricKind(
+        Weighted,
+        "Weighted",
+        "sum of weight times metric over columns",
+        {
+            "parts": Many(Group((Part("metric"), COLUMNS, RATE)), least=1, most=shared.LARGEST_COUNT),
+            "unit": UNIT_NAME,
+        },
+        effort=_effort,
+        parts=lambda metric: metric.parts,
+    )
+)

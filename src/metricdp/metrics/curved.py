@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 
-from metricdp.arrays import Booleans, Floats, Points
+from metricdp.arrays import Booleans, Floats, Integers, Points
+from metricdp.declarations import Text
 from metricdp.errors import InvalidInput
+from metricdp.metrics.balls import balls_of, gaps_of, length_of
+from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind
+from metricdp.metrics.measured import ByChords, Chords, Measured
 from metricdp.metrics.rounding import LIBRARY, SMALLEST, UNIT, lowered, squared_norms
 from metricdp.metrics.vectors import Lp, check_numbers, refuse_rows
+
+STEEP = 1.75  # beyond this chord (two thirds of pi) an angle is measured from the opposite direction
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,11 @@ class Angular:
     def __post_init__(self) -> None:
         if self.unit not in RADIANS:
             raise InvalidInput(f"`unit` of an angle must be one of {', '.join(RADIANS)}, got {self.unit!r}.")
+
+    @property
+    def per_radian(self) -> float:
+        """How many of its unit make one radian."""
+        return RADIANS[self.unit]
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = _unit(a), _unit(b)
@@ -106,3 +118,80 @@ def _room(points: Floats) -> Floats:
     n = points.shape[-1]
     # 1 - high is exact from 1/2 on; `low` carries at most 4 n units of its own size, which is below n units.
     return np.asarray(((1.0 - high) - low) * (1.0 + 4 * UNIT) + (4 * n * n + 4) * UNIT * UNIT)
+
+
+class _Angles(ByChords):
+    """Angles from the chords of unit vectors."""
+
+    def _apart(self, codes: Integers, start: int) -> Floats:
+        """Return 2 arcsin(|u - v| / 2), and pi - 2 arcsin(|u + v| / 2) where that is steep."""
+        chords, directions = self.chords.rows(codes, start), self.chords.points
+        rows, columns = np.nonzero(chords > STEEP)
+        turned = Lp(2)(directions[codes[rows]], -directions[start + columns])
+        angles = 2.0 * np.arcsin(np.minimum(0.5 * chords, 1.0))
+        angles[rows, columns] = np.pi - 2.0 * np.arcsin(np.minimum(0.5 * turned, 1.0))
+        return np.asarray(angles * RADIANS[self.metric.unit])
+
+
+def _measured_by_angle(metric: Angular, points: Points) -> Measured:
+    n = int(points.shape[-1])
+    # Directions are turned by 2 units and their lengths are within n / 2 + 3 of one: an angle of 2 n + 12.
+    # Up to a chord of 1.75 the arcsine makes at most twice of the relative error of its argument.
+    relative, absolute = 2.0 * (9 * n + 48) * UNIT + (LIBRARY + 6) * UNIT, (4 * n + 50) * UNIT * metric.per_radian
+    return _Angles(metric, points, relative, absolute, Chords(_unit(points), Lp(2)))
+
+
+def _measured_in_the_ball(metric: Hyperbolic, points: Points) -> Measured:
+    n, (high, low) = int(points.shape[-1]), squared_norms(np.asarray(points, float))
+    room = float(((1.0 - high) - low).min())
+    return Measured(metric, points, (n + 45) * UNIT + 2.0 * n * n * UNIT * UNIT / room, n * SMALLEST)
+
+
+def _ball_of_angle(metric: Angular, one: Points, other: Points) -> Any:
+    import flint
+
+    a, b = balls_of(one), balls_of(other)
+    long_a, long_b = length_of(a), length_of(b)
+    u, v = [x / long_a for x in a], [x / long_b for x in b]
+    away = length_of([x - y for x, y in zip(u, v, strict=True)])
+    angle = 2 * flint.arb.atan2(away, length_of([x + y for x, y in zip(u, v, strict=True)]))
+    return angle if metric.unit == "rad" else angle * 180 / flint.arb.pi()
+
+
+def _ball_of_hyperbolic(metric: Hyperbolic, one: Points, other: Points) -> Any:
+    rooms = [1 - sum(x * x for x in balls_of(point)) for point in (one, other)]
+    return 2 * (length_of(gaps_of(one, other)) / (rooms[0] * rooms[1]).sqrt()).asinh()
+
+
+def _on_one_ray(metric: Angular, one: Points, other: Points) -> bool:
+    a, b = ([Fraction(x) for x in np.asarray(point, float).tolist()] for point in (one, other))
+    largest = max(range(len(a)), key=lambda i: abs(a[i]))  # on one ray: b = a b_l / a_l with a positive quotient
+    return a[largest] * b[largest] > 0 and all(x * b[largest] == y * a[largest] for x, y in zip(a, b, strict=True))
+
+
+METRICS.declare(
+    MetricKind(
+        Angular,
+        "Angular",
+        "angle",
+        {"unit": Text(tuple(RADIANS))},
+        words={"angular": Angular},
+        points="directions",
+        exact=_ball_of_angle,
+        same=_on_one_ray,
+        measured=_measured_by_angle,
+    )
+)
+METRICS.declare(
+    MetricKind(
+        Hyperbolic,
+        "Hyperbolic",
+        "Poincaré ball",
+        {"unit": UNIT_NAME},
+        words={"hyperbolic": Hyperbolic},
+        points="ball",
+        exact=_ball_of_hyperbolic,
+        measured=_measured_in_the_ball,
+        scale="count",
+    )
+)

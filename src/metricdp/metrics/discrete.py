@@ -8,8 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Points, are_codes, as_codes, as_matrix, frozen
+from metricdp.arrays import Booleans, Floats, Points, are_codes, as_codes, as_matrix, frozen, set_fields
+from metricdp.declarations import Array, Effort
 from metricdp.errors import InvalidInput, import_extra
+from metricdp.metrics.balls import whole_number, whole_numbers
+from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind
+from metricdp.metrics.measured import Measured
 from metricdp.spreads import spreads
 
 TRIANGLE_TOLERANCE = 1e-9
@@ -67,8 +71,7 @@ class Precomputed:
     def __init__(self, distances: ArrayLike, unit: str = "") -> None:
         matrix = as_matrix(distances, "distances")
         check_distances(matrix)
-        object.__setattr__(self, "distances", frozen(matrix))
-        object.__setattr__(self, "unit", unit)
+        set_fields(self, distances=frozen(matrix), unit=unit)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         rows = as_codes(np.asarray(a)[..., 0], len(self.distances), "points")
@@ -128,3 +131,49 @@ def check_distances(matrix: Floats) -> None:
                 f"{detour[i, j]:.6g} by way of {m}. Close it with shortest paths first "
                 "(scipy.sparse.csgraph.shortest_path)."
             )
+
+
+def _exactly(metric: Hamming | Levenshtein, points: Points) -> Measured:
+    return Measured(metric, points, 0.0, 0.0)
+
+
+METRICS.declare(
+    MetricKind(
+        Precomputed,
+        "Precomputed",
+        "entry of the matrix; points are row numbers",
+        {"distances": Array(sides=2), "unit": UNIT_NAME},
+        effort=lambda metric, points, others, width: Effort(3.0 * points * others, 20.0 * points * others),
+    )
+)
+METRICS.declare(
+    MetricKind(
+        Hamming,
+        "Hamming",
+        "differing columns",
+        {"unit": UNIT_NAME},
+        words={"hamming": Hamming},
+        exact=whole_number,
+        exact_row=whole_numbers,
+        measured=_exactly,
+        scale="count",
+    )
+)
+METRICS.declare(
+    MetricKind(
+        Levenshtein,
+        "Levenshtein",
+        "edits",
+        {"unit": UNIT_NAME},
+        words={"levenshtein": Levenshtein},
+        effort=lambda metric, points, others, width: Effort(
+            3.0 * points * others, points * others * (200.0 + width * width / 32.0)
+        ),
+        points="texts",
+        extra=("rapidfuzz", "text"),
+        exact=whole_number,
+        exact_row=whole_numbers,
+        measured=_exactly,
+        scale="count",
+    )
+)

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import shared
-from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_floats
+from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_floats, set_fields
+from metricdp.declarations import Array, Effort, Text, Whole
 from metricdp.errors import InvalidInput
+from metricdp.metrics.balls import balls_of, root_of
+from metricdp.metrics.base import Metric
+from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, Tree
 from metricdp.metrics.limited import between, limited, worth_compiling
+from metricdp.metrics.measured import Measured
 from metricdp.metrics.neighbours import MARGIN, Rows, by_tree
 from metricdp.metrics.rounding import LIBRARY, lowered, on_grid, rounding_error, shrinking
-from metricdp.units import METRES
+from metricdp.units import HOP, METRES
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -25,6 +31,7 @@ EARTH_RADIUS_KM = shared.EARTH_RADIUS_KM
 DEGREES = "latitude must lie in [-90, 90] and longitude in [-360, 360]"
 KM_PER_DEGREE = EARTH_RADIUS_KM * np.pi / 180.0
 FAR = 0.75  # beyond this squared half chord (120 degrees) the distance is measured from the antipode
+ROUNDING_UP = 1.0 + 1e-9  # of chords that may lie at a limit
 VANISHING = 2.0**-900  # squares below this may have lost digits: nearer than 1e-125 km is no distance
 
 
@@ -182,11 +189,7 @@ class ShortestPath:
             raise InvalidInput("`lengths` must be positive: two nodes at distance zero are one place, merge them.")
         if one_way not in ("open", "longer"):
             raise InvalidInput(f"`one_way` must be 'open' or 'longer', got {one_way!r}.")
-        for name, value in [
-            ("edges", pairs[~loops]), ("lengths", weights[~loops]), ("nodes", count), ("one_way", one_way),
-            ("unit", unit),
-        ]:  # fmt: skip
-            object.__setattr__(self, name, value)
+        set_fields(self, edges=pairs[~loops], lengths=weights[~loops], nodes=count, one_way=one_way, unit=unit)
 
     @cached_property
     def graph(self) -> csr_array:
@@ -288,3 +291,95 @@ class ShortestPath:
 
     def legal(self, points: Points, /) -> Booleans:
         return are_codes(points[..., 0], self.nodes)
+
+
+def graph_of(metric: Metric) -> ShortestPath | None:
+    """Return the graph along which a metric measures, of roads or of a policy; None for all others."""
+    found = METRICS.find_facet("graph", metric)
+    return None if found is None else found(metric)
+
+
+def roads_of(metric: Metric) -> ShortestPath | None:
+    """Return the network along whose roads a metric measures between crossings; None for all others."""
+    graph = graph_of(metric)
+    return graph if graph is metric else None
+
+
+def policy_account(graph: ShortestPath) -> tuple[str, str, Fraction]:
+    """Return the account of a policy: that of its graph."""
+    return f"policy.{graph.fingerprint}", graph.unit.strip(), Fraction(1)
+
+
+def _ball(metric: Haversine, one: Points, other: Points) -> Any:
+    import flint
+
+    (north, east), (south, west) = balls_of(one), balls_of(other)
+    parallels, turn = (north / 180).cos_pi() * (south / 180).cos_pi(), (east - west) / 360
+    half = ((north - south) / 360).sin_pi() ** 2 + parallels * turn.sin_pi() ** 2
+    rest = ((north + south) / 360).sin_pi() ** 2 + parallels * turn.cos_pi() ** 2  # 1 - half, precise at the antipode
+    angle = 2 * flint.arb.atan2(root_of(half), root_of(rest))
+    radius = Fraction(EARTH_RADIUS_KM) * Fraction(METRES["km"]) / Fraction(METRES[metric.unit])
+    return angle * flint.arb(flint.fmpq(radius.numerator, radius.denominator))
+
+
+def _same(metric: Haversine, one: Points, other: Points) -> bool:
+    (north, east), (south, west) = ([Fraction(x) for x in np.asarray(p, float).tolist()] for p in (one, other))
+    return north == south and (abs(north) == 90 or (east - west) % 360 == 0)
+
+
+def _tree(metric: Haversine) -> Tree:
+    """Chords grow with great circles."""
+    width = 2.0 * metric.radius
+    return Tree(
+        unit_vectors,
+        2.0,
+        lambda radius: float(2.0 * np.sin(min(radius / width, np.pi / 2.0)) * ROUNDING_UP),
+        lambda chords: np.asarray(width * np.arcsin(np.minimum(chords / 2.0, 1.0))),
+        # a way that follows the cell; cos(latitude) <= 1 only shortens it
+        lambda sides: float(0.5 * metric.degree * np.hypot(*sides)),
+    )
+
+
+def _effort(metric: ShortestPath, points: int, others: int, width: int) -> Effort:
+    size = metric.nodes + 2.0 * len(metric.lengths)
+    return Effort(4.0 * min(points, 256) * metric.nodes + 3.0 * points * others, 200.0 * points * size)
+
+
+METRICS.declare(
+    MetricKind(
+        Haversine,
+        "Haversine",
+        "great circle, (latitude, longitude) in degrees, sphere of 6371.009 km",
+        {"unit": Text(tuple(shared.METRES))},
+        words={"haversine": Haversine},
+        points="degrees",
+        tree=_tree,
+        said="as the crow flies",
+        rule=DEGREES,
+        exact=_ball,
+        same=_same,
+        measured=lambda metric, points: Measured(metric, points, 1e-14, 1e-120),
+    )
+)
+METRICS.declare(
+    MetricKind(
+        ShortestPath,
+        "ShortestPath",
+        'shortest path; `"open"`: both ways, `"longer"`: the longer of there and back',
+        {
+            "edges": Array("whole", sides=2),
+            "lengths": Array(sides=1),
+            "nodes": Whole(1, shared.LARGEST_NODES),
+            "one_way": Text(("open", "longer")),
+            "unit": UNIT_NAME,
+        },
+        effort=_effort,
+        points="nodes",
+        graph=lambda metric: metric,
+        said="along the streets",
+        along=(" along the roads", " in the graph"),
+        account=lambda metric, dimension: policy_account(metric) if metric.unit.strip() == HOP else None,
+        scale="length",
+        identity=lambda metric: (b"graph", metric.fingerprint.encode()),
+    )
+)

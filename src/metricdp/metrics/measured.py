@@ -1,8 +1,15 @@
 """Distances from some points to all, in doubles, with a proven bound of their error on either side.
 
 Metrics round down, so that a proof may divide by them. A law exp(-a d) needs to know how far the computed distance is
-from the true one: `Measured` says |computed - true| <= relative * true + absolute, for every pair of its points. For
-the metrics of vectors it measures by matrix products (`chords`), which are ten times as fast as differences.
+from the true one: `Measured` says |computed - true| <= relative * true + absolute, for every pair of its points. The
+metrics whose true distance is known make it (the facet `measured`); those of vectors measure by matrix products, which
+are ten times as fast as differences.
+
+|x - y|^2 = |x|^2 + |y|^2 - 2 <x, y> loses digits where x and y are near each other. With u = 2^-53, S = |x|^2 + |y|^2
+and n coordinates, the two norms and the product are within n u S together and 2 n u S at most, the three sums within
+6 u S, and moving the points to their middle within u sqrt(2 S) of the distance. So the square is within (2 n + 8) u S,
+and a distance whose square is at least S / 8 within (9 n + 48) u of itself. Nearer pairs are measured from the
+difference of their points, as the metric does.
 """
 
 from __future__ import annotations
@@ -13,101 +20,110 @@ from functools import cached_property
 import numpy as np
 
 from metricdp.arrays import Floats, Integers, Points
-from metricdp.metrics.balls import is_real
 from metricdp.metrics.base import Metric, pairwise
-from metricdp.metrics.chords import Chords
-from metricdp.metrics.curved import RADIANS, Angular, Hyperbolic
-from metricdp.metrics.discrete import Hamming, Levenshtein
-from metricdp.metrics.geography import Haversine
-from metricdp.metrics.rounding import LIBRARY, SMALLEST, UNIT, squared_norms
-from metricdp.metrics.vectors import Lp, Mahalanobis
+from metricdp.metrics.kind import METRICS
+from metricdp.metrics.limited import worth_compiling
+from metricdp.metrics.rounding import UNIT
 
-STEEP = 1.75  # beyond this chord (two thirds of pi) an angle is measured from the opposite direction
+NEAR = 0.125  # squares below this share of S are measured from differences
+VANISHING = 1e-200  # of S, points scaled to one: below, products lose digits
+ROOM = 64  # near points of a row that are written down on the way
+SOME = 1 << 20  # coordinates of near pairs that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """The distances between points of a metric whose true distance is known (`is_real`)."""
+    """The distances between points of a metric whose true distance is known, with their errors."""
 
     metric: Metric
     points: Points
-
-    def __post_init__(self) -> None:
-        if not is_real(self.metric):
-            raise TypeError(f"the errors of {type(self.metric).__name__} are not known.")
+    relative: float
+    absolute: float
 
     def rows(self, codes: Integers, start: int = 0) -> Floats:
         """Return the distances from some points to all from `start` on, zero to themselves."""
-        if self._chords is None:
-            apart = pairwise(self.metric, self.points[codes], self.points[start:])
-        elif isinstance(self.metric, Angular):
-            apart = self._angles(codes, start)
-        else:
-            apart = self._chords.rows(codes, start)
+        apart = self._apart(codes, start)
         own = codes >= start
         apart[np.flatnonzero(own), codes[own] - start] = 0.0
         return apart
+
+    def _apart(self, codes: Integers, start: int) -> Floats:
+        return pairwise(self.metric, self.points[codes], self.points[start:])
 
     def between(self, one: Integers, other: Integers) -> Floats:
         """Return the distances of pairs, within the same bounds."""
         apart = self.metric(self.points[one], self.points[other])
         return np.where(one == other, 0.0, apart)
 
-    @property
-    def relative(self) -> float:
-        return self._errors[0]
 
-    @property
-    def absolute(self) -> float:
-        return self._errors[1]
+@dataclass(frozen=True, eq=False)
+class ByChords(Measured):
+    """Those that are l2 distances of vectors, or follow from them."""
 
-    @cached_property
-    def _chords(self) -> Chords | None:
-        if isinstance(self.metric, Lp) and self.metric.p == 2:
-            return Chords(self.points)
-        if isinstance(self.metric, Angular):
-            return Chords(self._directions)
-        if isinstance(self.metric, Mahalanobis):
-            return Chords(self.metric.whiten(self.points))
-        return None
+    chords: Chords
 
-    @cached_property
-    def _directions(self) -> Floats:
-        vectors = np.asarray(self.points, float)
-        vectors = vectors / np.abs(vectors).max(axis=-1, keepdims=True)
-        return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
+    def _apart(self, codes: Integers, start: int) -> Floats:
+        return self.chords.rows(codes, start)
 
-    def _angles(self, codes: Integers, start: int) -> Floats:
-        """Return 2 arcsin(|u - v| / 2), and pi - 2 arcsin(|u + v| / 2) where that is steep."""
-        assert self._chords is not None
-        chords = self._chords.rows(codes, start)
-        rows, columns = np.nonzero(chords > STEEP)
-        turned = Lp(2)(self._directions[codes[rows]], -self._directions[start + columns])
-        angles = 2.0 * np.arcsin(np.minimum(0.5 * chords, 1.0))
-        angles[rows, columns] = np.pi - 2.0 * np.arcsin(np.minimum(0.5 * turned, 1.0))
-        assert isinstance(self.metric, Angular)
-        return np.asarray(angles * RADIANS[self.metric.unit])
+
+def measured(metric: Metric, points: Points) -> Measured:
+    """Return the distances between points with their errors; for metrics whose true distance is known."""
+    found: Measured = METRICS.facet("measured", metric)(metric, points)
+    return found
+
+
+class Chords:
+    """The l2 distances between the rows of a matrix, by products; those of near rows as `euclid`, mdp.Lp(2), does."""
+
+    def __init__(self, points: Floats, euclid: Metric) -> None:
+        self.points, self.euclid = np.ascontiguousarray(points, dtype=np.float64), euclid
+        self.relative = (9 * points.shape[1] + 48) * UNIT
 
     @cached_property
-    def _errors(self) -> tuple[float, float]:
-        metric, n = self.metric, int(self.points.shape[-1])
-        if isinstance(metric, Levenshtein | Hamming):
-            return 0.0, 0.0
-        if isinstance(metric, Haversine):
-            return 1e-14, 1e-120
-        chord = (9 * n + 48) * UNIT
-        if isinstance(metric, Angular):
-            # Directions are turned by 2 units and their lengths are within n / 2 + 3 of one: an angle of 2 n + 12.
-            # Up to a chord of 1.75 the arcsine makes at most twice of the relative error of its argument.
-            return 2.0 * chord + (LIBRARY + 6) * UNIT, (4 * n + 50) * UNIT * RADIANS[metric.unit]
-        if isinstance(metric, Mahalanobis):
-            # Points are misplaced by at most `uncertain` each, and lengths are off by the defect of the whitening.
-            uncertain, defect = metric.uncertainty(self.points)
-            return 2.0 * defect + 2.0 * chord, 4.0 * uncertain + n * SMALLEST / UNIT
-        if isinstance(metric, Hyperbolic):
-            high, low = squared_norms(np.asarray(self.points, float))
-            room = float(((1.0 - high) - low).min())
-            return (n + 45) * UNIT + 2.0 * n * n * UNIT * UNIT / room, n * SMALLEST
-        if isinstance(metric, Lp) and metric.p == 2:
-            return chord, n * SMALLEST
-        return (n + 50) * UNIT, n * SMALLEST
+    def _centred(self) -> tuple[Floats, Floats, float]:
+        """The points around their middle, scaled by a power of two to at most 1, their squares, and the scale."""
+        low, high = self.points.min(axis=0), self.points.max(axis=0)
+        moved = self.points - (0.5 * low + 0.5 * high)
+        largest = float(np.abs(moved).max(initial=0.0))
+        scale = float(2.0 ** np.clip(np.ceil(np.log2(largest)), -1000, 1000)) if largest > 0 else 1.0
+        moved *= 1.0 / scale
+        return moved, np.einsum("ij,ij->i", moved, moved), scale
+
+    def rows(self, codes: Integers, start: int = 0) -> Floats:
+        """Return the distances from some points to all from `start` on."""
+        moved, squares, scale = self._centred
+        apart: Floats = np.asarray(moved[codes] @ moved[start:].T)
+        lengths = _compiled if worth_compiling(len(self.points)) else _plain
+        rows, columns = lengths(apart, squares[codes], squares[start:], scale)
+        step = max(1, SOME // self.points.shape[1])
+        for begin in range(0, len(rows), step):
+            row, column = rows[begin : begin + step], columns[begin : begin + step]
+            apart[row, column] = self.euclid(self.points[codes[row]], self.points[start + column])
+        return apart
+
+
+def _plain(products: Floats, squares: Floats, others: Floats, scale: float) -> tuple[Integers, Integers]:
+    """Turn scalar products into distances, in place; return where they lose too many digits."""
+    total = squares[:, None] + others[None, :]
+    products *= -2.0
+    products += total
+    near = ~(products >= NEAR * total) | (total < VANISHING)
+    np.sqrt(np.maximum(products, 0.0, out=products), out=products)
+    products *= scale
+    rows, columns = np.nonzero(near)
+    return rows, columns
+
+
+def _compiled(products: Floats, squares: Floats, others: Floats, scale: float) -> tuple[Integers, Integers]:
+    """Do the same in machine code, on all cores."""
+    from metricdp.metrics.compiled_chords import lengths
+
+    lost, where = np.empty(len(squares), dtype=np.int64), np.empty((len(squares), ROOM), dtype=np.int64)
+    lengths(products, squares, others, scale, lost, where)
+    crowded, few = np.flatnonzero(lost > ROOM), np.flatnonzero(lost <= ROOM)
+    rows, columns = np.nonzero(products[crowded] < 0.0)
+    listed = np.arange(ROOM)[None, :] < lost[few, None]
+    return (
+        np.concatenate([crowded[rows], np.repeat(few, lost[few])]),
+        np.concatenate([columns, where[few][listed]]),
+    )

@@ -10,7 +10,7 @@ from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics.bags import Bags
 from metricdp.metrics.base import Metric
-from metricdp.metrics.declared import METRICS
+from metricdp.metrics.kind import METRICS
 from metricdp.metrics.transport import Frechet
 from metricdp.metrics.vectors import Lp, Mahalanobis
 

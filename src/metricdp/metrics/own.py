@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,6 +12,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Points
 from metricdp.errors import InvalidInput
+from metricdp.metrics.accounts import OWN, fingerprint
 from metricdp.metrics.base import by_blocks
 from metricdp.metrics.discrete import check_distances
 from metricdp.metrics.rounding import shrinking
@@ -47,6 +49,20 @@ class FunctionMetric:
     def proven(self) -> bool:
         """Whether the rounding error was stated, so that distances are rounded down by it."""
         return self.error is not None
+
+    @property
+    def account(self) -> str:
+        """The account of a ledger that a guarantee in it is charged in: by its name and unit."""
+        unit = self.unit.strip()
+        lacks = "no name" if self.name == NAMELESS else "" if unit else "no unit"
+        lacks = lacks or ("values of its own, which its name does not say" if _holds_values(self.function) else "")
+        if lacks:
+            raise InvalidInput(
+                "a ledger charges a metric of your own by its name and its unit, which say what a distance of 1 is, "
+                f"and this one has {lacks}: write a function with `def`, outside of any other, and "
+                "mdp.metric(its_name, unit='steps')."
+            )
+        return f"{OWN}.{fingerprint(OWN, self.name, unit)}"
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.asarray(a), np.asarray(b)
@@ -93,6 +109,12 @@ class FunctionMetric:
         if self.rule is None:
             return np.ones(points.shape[:-1], dtype=bool)
         return np.fromiter((_allows(self.rule, point) for point in points), dtype=bool, count=len(points))
+
+
+def _holds_values(function: Any) -> bool:
+    """Tell whether something that is called may be another function under the same name, by values that it holds."""
+    bound = not hasattr(function, "__name__") or inspect.ismethod(function)
+    return bound or bool(getattr(function, "__closure__", None))
 
 
 def _allows(rule: Callable[[Any], Any], point: Points) -> bool:

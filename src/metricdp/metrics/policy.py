@@ -8,10 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_positive
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_positive, set_fields
+from metricdp.declarations import Effort, Part
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric
-from metricdp.metrics.geography import ShortestPath
+from metricdp.metrics.geography import ShortestPath, policy_account, roads_of
+from metricdp.metrics.kind import METRICS, RATE, MetricKind, measuring
 from metricdp.metrics.neighbours import Rows, by_rows
 
 BLOCK = 256  # nodes whose ways are searched at a time
@@ -32,9 +34,9 @@ class PolicyGraph:
     proven: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.network, ShortestPath) or self.network.one_way != "open":
+        if roads_of(self.network) is None or self.network.one_way != "open":
             raise InvalidInput("`network` must be a ShortestPath metric with one_way='open'.")
-        object.__setattr__(self, "apart", as_positive(self.apart, "apart"))
+        set_fields(self, apart=as_positive(self.apart, "apart"))
         longest = float(self.network.lengths.sum())  # no path is longer
         if not self.apart > longest:
             raise InvalidInput(f"`apart` must be above all lengths together, {longest:.6g}, got {self.apart:.6g}.")
@@ -84,12 +86,34 @@ class PolicyGraph:
         return self.network.legal(points)
 
 
+def policy_of(metric: Metric) -> PolicyGraph | None:
+    """Return the policy of several parts that a metric is of; None for all others."""
+    found = METRICS.find_facet("policy", metric)
+    return None if found is None else found(metric)
+
+
 def covered(metric: Metric, points: Points) -> float | None:
     """Return up to which distance a metric asks for protection; None for all but policies of several parts."""
-    return metric.covered(points) if isinstance(metric, PolicyGraph) else None
+    policy = policy_of(metric)
+    return None if policy is None else policy.covered(points)
 
 
-def graph_of(metric: Metric) -> ShortestPath | None:
-    """Return the graph along which a metric measures, of roads or of a policy; None for all others."""
-    graph = metric.network if isinstance(metric, PolicyGraph) else metric
-    return graph if isinstance(graph, ShortestPath) else None
+def _effort(metric: PolicyGraph, points: int, others: int, width: int) -> Effort:
+    return measuring(metric.network, points, others, 1) + measuring(metric.network, metric.network.nodes, 1, 1)
+
+
+METRICS.declare(
+    MetricKind(
+        PolicyGraph,
+        "PolicyGraph",
+        "shortest path in a graph of several parts, `apart` across them",
+        {"network": Part("metric", ("ShortestPath",)), "apart": RATE},
+        since=2,
+        effort=_effort,
+        points="nodes",
+        graph=lambda metric: metric.network,
+        policy=lambda metric: metric,
+        along=(" along the edges of the policy", " in the policy"),
+        account=lambda metric, dimension: policy_account(metric.network),
+    )
+)

@@ -8,8 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Points, as_floats
+from metricdp.declarations import Effort, Part
 from metricdp.errors import InvalidInput
 from metricdp.metrics.geography import ShortestPath
+from metricdp.metrics.kind import METRICS, MetricKind, measuring
 from metricdp.metrics.rounding import lowered
 
 
@@ -50,3 +52,23 @@ class StreetPath:
         lengths = self.network.lengths
         street = np.clip(rows[..., 0], 0, len(lengths) - 1).astype(np.int64)
         return np.asarray((rows[..., 0] == street) & (rows[..., 1] >= 0) & (rows[..., 1] <= lengths[street]))
+
+
+def _effort(metric: StreetPath, points: int, others: int, width: int) -> Effort:
+    once = measuring(metric.network, points, others, 1)
+    return Effort(once.values + 8.0 * points * others, 4.0 * once.steps)
+
+
+METRICS.declare(
+    MetricKind(
+        StreetPath,
+        "StreetPath",
+        "shortest way between (street, offset)",
+        {"network": Part("metric", ("ShortestPath",))},
+        effort=_effort,
+        points="streets",
+        said="along the streets",
+        along=(" along the streets", " along the streets"),
+        scale="length",
+    )
+)

@@ -9,10 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_matrix, frozen
+from metricdp import shared
+from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_matrix, frozen, set_fields
+from metricdp.declarations import Array, Effort, Part, Whole
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import Metric, is_proven, pairwise
-from metricdp.metrics.discrete import check_distances
+from metricdp.metrics.base import BLOCK_VALUES, Metric, is_proven, pairwise
+from metricdp.metrics.discrete import FULL_TRIANGLE_CHECK, check_distances
+from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, measuring, plain_effort, width_of
 from metricdp.metrics.rounding import UNIT, lower_differences
 from metricdp.metrics.vectors import Lp, check_numbers, refuse_rows
 
@@ -41,8 +44,7 @@ class Wasserstein:
         else:
             array = as_matrix(array, "ground")
             check_distances(array)
-        object.__setattr__(self, "ground", frozen(array))
-        object.__setattr__(self, "unit", unit)
+        set_fields(self, ground=frozen(array), unit=unit)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.broadcast_arrays(_laws(a), _laws(b))
@@ -122,10 +124,9 @@ class WordMovers:
     def __init__(self, vectors: ArrayLike, ground: Metric | None = None, unit: str = "") -> None:
         array = frozen(as_matrix(vectors, "vectors"))
         metric = Lp(2) if ground is None else ground
-        object.__setattr__(self, "vectors", array)
+        set_fields(self, vectors=array)
         metric.check(array)
-        object.__setattr__(self, "ground", metric)
-        object.__setattr__(self, "unit", unit or metric.unit)
+        set_fields(self, ground=metric, unit=unit or metric.unit)
 
     @property
     def proven(self) -> bool:
@@ -161,7 +162,7 @@ class Frechet:
     def __post_init__(self) -> None:
         if not isinstance(self.dimension, int) or self.dimension < 1:
             raise InvalidInput(f"`dimension` must be a whole number from 1 on, got {self.dimension!r}.")
-        object.__setattr__(self, "unit", self.unit or self.ground.unit)
+        set_fields(self, unit=self.unit or self.ground.unit)
 
     @property
     def proven(self) -> bool:
@@ -193,3 +194,59 @@ class Frechet:
 def _laws(histograms: Points) -> Floats:
     rows = np.asarray(histograms, float)
     return np.asarray(rows / rows.sum(axis=-1, keepdims=True))
+
+
+def _transport(metric: Wasserstein, points: int, others: int, width: int) -> Effort:
+    pairs, bins = points * others, float(len(metric.ground))
+    if metric.ground.ndim == 1:
+        return plain_effort(metric, points, others, width)
+    # one small linear program a pair: milliseconds before the first step of its solver
+    return Effort(3.0 * pairs + 100.0 * bins * bins, pairs * (2e6 + 500.0 * bins * bins))
+
+
+def _documents(metric: WordMovers, points: int, others: int, width: int) -> Effort:
+    words = float(len(metric.vectors))
+    ground = measuring(metric.ground, len(metric.vectors), len(metric.vectors), width_of(metric.vectors))
+    closed = Effort(6.0 * words * words, words * words * min(words, FULL_TRIANGLE_CHECK))
+    return ground + closed + Effort(3.0 * points * others, points * others * (2e6 + 500.0 * words * words))
+
+
+def _curves(metric: Frechet, points: int, others: int, width: int) -> Effort:
+    vertices = max(1.0, width / metric.dimension)
+    at_once = max(others, min(points * others, BLOCK_VALUES / width))
+    one = measuring(metric.ground, 1, 1, metric.dimension)
+    cells = vertices * vertices
+    return Effort(
+        at_once * cells * (3.0 + metric.dimension) + one.values + 3.0 * points * others,
+        points * others * cells * (20.0 + one.steps) + 1e4 * cells * max(1.0, points * others / at_once),
+    )
+
+
+METRICS.declare(
+    MetricKind(
+        Wasserstein,
+        "Wasserstein",
+        "transport of histograms",
+        {"ground": Array(), "unit": UNIT_NAME},
+        effort=_transport,
+    )
+)
+METRICS.declare(
+    MetricKind(
+        WordMovers,
+        "WordMovers",
+        "transport of word counts",
+        {"vectors": Array(sides=2), "ground": Part("metric"), "unit": UNIT_NAME},
+        effort=_documents,
+    )
+)
+METRICS.declare(
+    MetricKind(
+        Frechet,
+        "Frechet",
+        "discrete Fréchet distance of curves",
+        {"ground": Part("metric"), "dimension": Whole(1, shared.LARGEST_DIMENSION), "unit": UNIT_NAME},
+        effort=_curves,
+        points="curves",
+    )
+)

@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING
 
 from metricdp.auditing.composition import TraceAccount, account, allocate, trajectory_epsilon
-from metricdp.catalogue import named_later
+from metricdp.declarations import named_later
 from metricdp.mobility.blankets import (
     Discovery,
     Features,

@@ -11,7 +11,7 @@ from metricdp.arrays import Floats, as_positive
 from metricdp.design.product import product
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms import Guarantee, Mechanism
-from metricdp.metrics import Temporal
+from metricdp.metrics import points_are
 from metricdp.mobility.traces import Traces
 from metricdp.randomness import Randomness
 from metricdp.spaces import FiniteSpace
@@ -54,8 +54,8 @@ def cloaked(
     """
     unit = as_positive(seconds_per_unit, "seconds_per_unit")
     clock = traces.seconds / unit
-    metric = time.inputs.metric
-    period = metric.period if isinstance(metric, Temporal) else None
+    metric: Any = time.inputs.metric
+    period = metric.period if points_are(metric, "times") else None
     day = np.zeros(len(traces)) if period is None else np.floor(clock / period) * period
     secrets, place_promise = _encoded(place, traces.coordinates, snap[0])
     times, time_promise = _encoded(time, (clock - day)[:, None], snap[1])

@@ -24,7 +24,7 @@ from metricdp.design.given import from_matrix
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mechanisms.noise.deciding import Undecided, ball, below, exact, settled
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Metric
+from metricdp.metrics import EARTH_RADIUS_KM, Lp, Metric, exponent_of, points_are
 from metricdp.randomness import Source
 from metricdp.spaces import FiniteSpace
 from metricdp.units import METRES
@@ -104,11 +104,11 @@ def true_distance(one: Floats, other: Floats, metric: Metric) -> Any:
     a, b = ([Fraction(float(value)) for value in point] for point in (one, other))
     if a == b:
         return flint.arb(0)
-    if isinstance(metric, Haversine):
+    if points_are(metric, "degrees"):
         radius = Fraction(str(EARTH_RADIUS_KM)) * Fraction(METRES["km"]) / Fraction(METRES[metric.unit])
         return exact(radius) * _angle(a, b)
     gaps = [abs(x - y) for x, y in zip(a, b, strict=True)]
-    p = metric.p if isinstance(metric, Lp) else math.nan
+    p = exponent_of(metric) or math.nan
     if p == 1:
         return exact(sum(gaps, start=Fraction(0)))
     if math.isinf(p):
@@ -141,7 +141,7 @@ def _angle(a: list[Fraction], b: list[Fraction]) -> Any:
 
 def refuse_metric(metric: Metric) -> None:
     """Refuse a metric whose true distance is not computed here."""
-    if not isinstance(metric, Haversine | Lp):
+    if not points_are(metric, "degrees") and exponent_of(metric) is None:
         raise InvalidInput(
             f"the test measures distances from places anywhere under mdp.Haversine() or mdp.Lp(p), got {metric!r}; "
             "with any other metric give finite places, an mdp.FiniteSpace."

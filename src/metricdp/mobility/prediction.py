@@ -18,8 +18,8 @@ from metricdp.design.exponential import exponential
 from metricdp.design.laplace import laplace
 from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism
-from metricdp.mechanisms.matrix import as_table
-from metricdp.metrics import Haversine, Metric
+from metricdp.mechanisms.kinds.matrix import as_table
+from metricdp.metrics import Metric, points_are
 from metricdp.mobility.closeness import flip, near_table, refuse_metric
 from metricdp.mobility.runs import Budget, Prediction, Report, Run, Step, parrot
 from metricdp.randomness import Randomness, Source, source_of
@@ -111,7 +111,7 @@ class Anywhere:
     def tidy(self, prediction: Report, /) -> Floats:
         """Return coordinates; on the Earth a line that leaves it goes on at the pole or around it."""
         point = np.array(prediction, dtype=np.float64).ravel()
-        if isinstance(self.metric, Haversine) and len(point) == 2 and np.all(np.isfinite(point)):
+        if points_are(self.metric, "degrees") and len(point) == 2 and np.all(np.isfinite(point)):
             point[0] = np.clip(point[0], -90.0, 90.0)
             point[1] = point[1] if -180.0 <= point[1] <= 180.0 else (point[1] + 180.0) % 360.0 - 180.0
         return np.asarray(self.inputs.encode(point[None])[0])
@@ -164,7 +164,7 @@ def ground_of(places: FiniteSpace | Metric, noise: Builder | None, dimension: in
     refuse_metric(metric)
 
     def usual(epsilon: float) -> Mechanism:
-        return laplace(metric, epsilon) if isinstance(metric, Haversine) else laplace(metric, epsilon, dimension=wide)
+        return laplace(metric, epsilon) if points_are(metric, "degrees") else laplace(metric, epsilon, dimension=wide)
 
     return Anywhere(Unbounded(metric, wide), usual if noise is None else noise)
 

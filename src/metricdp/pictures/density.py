@@ -13,7 +13,7 @@ from metricdp.arrays import Floats
 from metricdp.decoding import DensityEstimate
 from metricdp.decoding.saying import FREE
 from metricdp.files import replacing
-from metricdp.metrics import Haversine
+from metricdp.metrics import points_are
 from metricdp.pictures import page, palette
 from metricdp.pictures.vector import MAP_WIDTH
 from metricdp.rendering import escape
@@ -161,7 +161,7 @@ def _shown(value: object) -> str:
 
 def _plane(cells: FiniteSpace) -> tuple[Floats, Floats, bool]:
     """Return what goes across and up, and whether that is a map of the Earth."""
-    earth = isinstance(cells.ground, Haversine)
+    earth = points_are(cells.ground, "degrees")
     if cells.is_text or cells.width == 1:
         return np.arange(float(len(cells))), np.zeros(len(cells)), False
     places = np.asarray(cells.coordinates, dtype=np.float64)

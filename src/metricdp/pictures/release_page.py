@@ -73,7 +73,7 @@ def _head(release: Release) -> str:
 def _first_fact(guarantee: Guarantee) -> tuple[str, str]:
     things, near = wording.things(guarantee.unit), wording.reach(guarantee)
     if near > 0:
-        words = f"apart{wording.along(guarantee)}, {things} differ by at most a factor of two in one report"
+        words = f"apart{guarantee.along}, {things} differ by at most a factor of two in one report"
         return wording.distance(near, guarantee.unit, "down"), words
     return wording.factor(
         wording.largest_factor(guarantee, 0.0)

@@ -40,11 +40,11 @@ def _head(story: Story) -> str:
     facts = [
         (
             wording.distance(wording.reach(guarantee), guarantee.unit, "down"),
-            f"apart{wording.along(guarantee)}, places differ by at most a factor of two",
+            f"apart{guarantee.along}, places differ by at most a factor of two",
         ),
         (
             wording.cost(story.certificate, guarantee.unit),
-            wording.fact(story.certificate.objective) + wording.along(guarantee),
+            wording.fact(story.certificate.objective) + guarantee.along,
         ),
         (_closeness(story), _closeness_words(story)),
         (f"{story.rows:,}", "rows protected"),
@@ -110,7 +110,7 @@ def _certificate(story: Story) -> str:
     if audit.witness is not None:
         note = (
             f"The pair that is easiest to tell apart, for its distance, lies "
-            f"{wording.distance(story.worst_distance, story.guarantee.unit)} apart{wording.along(story.guarantee)}. "
+            f"{wording.distance(story.worst_distance, story.guarantee.unit)} apart{story.guarantee.along}. "
             f"Its reports differ by a factor of at most {wording.number(audit.witness.ratio, 6, 'up')}; "
             f"the promise allows {allowed} there. {note}"
         )

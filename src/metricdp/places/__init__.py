@@ -1,37 +1,23 @@
 """Ways to obtain a space: a grid, a road network, and the data that comes with the package."""
 
-from metricdp.places import policies
-from metricdp.places.bundled import bundled_roads, bundled_streets, bundled_trips
-from metricdp.places.elastic import elastic, scaled
-from metricdp.places.folders import CENTERS, data_folder
-from metricdp.places.policy import policy
-from metricdp.places.protection import ProtectionSets, protection_sets
-from metricdp.places.regions import region_scale
-from metricdp.places.regular import cell_radius, grid, map_cells, map_shape
-from metricdp.places.roads import road_network, travel_time
-from metricdp.places.spread import spread_places
-from metricdp.places.tree import LocationTree, location_tree
-
-__all__ = [
-    "CENTERS",
-    "LocationTree",
-    "ProtectionSets",
-    "bundled_roads",
-    "bundled_streets",
-    "bundled_trips",
-    "cell_radius",
-    "data_folder",
-    "elastic",
-    "grid",
-    "location_tree",
-    "map_cells",
-    "map_shape",
-    "policies",
-    "policy",
-    "protection_sets",
-    "region_scale",
-    "road_network",
-    "scaled",
-    "spread_places",
-    "travel_time",
-]
+from metricdp.places import policies as policies
+from metricdp.places.bundled import bundled_roads as bundled_roads
+from metricdp.places.bundled import bundled_streets as bundled_streets
+from metricdp.places.bundled import bundled_trips as bundled_trips
+from metricdp.places.elastic import elastic as elastic
+from metricdp.places.elastic import scaled as scaled
+from metricdp.places.folders import CENTERS as CENTERS
+from metricdp.places.folders import data_folder as data_folder
+from metricdp.places.policy import policy as policy
+from metricdp.places.protection import ProtectionSets as ProtectionSets
+from metricdp.places.protection import protection_sets as protection_sets
+from metricdp.places.regions import region_scale as region_scale
+from metricdp.places.regular import cell_radius as cell_radius
+from metricdp.places.regular import grid as grid
+from metricdp.places.regular import map_cells as map_cells
+from metricdp.places.regular import map_shape as map_shape
+from metricdp.places.roads import road_network as road_network
+from metricdp.places.roads import travel_time as travel_time
+from metricdp.places.spread import spread_places as spread_places
+from metricdp.places.tree import LocationTree as LocationTree
+from metricdp.places.tree import location_tree as location_tree

@@ -8,7 +8,7 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics import KM_PER_DEGREE, ShortestPath
+from metricdp.metrics import KM_PER_DEGREE
 from metricdp.places.folders import BUNDLED_FOLDER, CENTERS
 from metricdp.places.roads import road_network
 from metricdp.spaces import FiniteSpace
@@ -67,8 +67,8 @@ def _simulated_trip(roads: FiniteSpace, generator: np.random.Generator) -> tuple
     """Return the seconds since the start and the noisy positions of one trip."""
     from scipy.sparse.csgraph import dijkstra
 
-    metric = roads.metric
-    if not isinstance(metric, ShortestPath):
+    metric = roads.network
+    if metric is None:
         raise InvalidInput("trips need a road network: pass a space made by `road_network`.")
     start = int(generator.integers(len(roads)))
     away, before = dijkstra(metric.graph, directed=metric.one_way != "open", indices=start, return_predecessors=True)

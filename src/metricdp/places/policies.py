@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Integers, as_codes, as_positive
 from metricdp.design.parts import alone as alone
 from metricdp.errors import InvalidInput
-from metricdp.metrics import PolicyGraph
+from metricdp.metrics import policy_of
 from metricdp.places.policy import repairs as repairs
 from metricdp.spaces import FiniteSpace
 
@@ -169,9 +169,10 @@ def parts(space: FiniteSpace) -> list[Integers]:
 
     `alone(space, codes)` is a part as a space of its own, with nothing left to disclose.
     """
-    if not isinstance(space.metric, PolicyGraph):
+    policy = policy_of(space.metric)
+    if policy is None:
         return [np.arange(len(space))]
-    labels = space.metric.parts_of(space.points)
+    labels = policy.parts_of(space.points)
     found = [np.flatnonzero(labels == label) for label in range(int(labels.max()) + 1)]
     return sorted(found, key=lambda codes: (-len(codes), int(codes[0])))
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Haversine, Lp, Metric
+from metricdp.metrics import Haversine, Lp, Metric, earth_of
 from metricdp.spaces import FiniteSpace
 
 MOST_CELLS = 1_000_000
@@ -38,7 +38,8 @@ def grid(
     if steps.shape != (len(sides),) or np.any(steps <= 0):
         raise InvalidInput(f"`spacing` must be one or {len(sides)} positive numbers, got {spacing!r}.")
     measure: Metric = Lp(2) if metric is None else metric
-    if isinstance(measure, Haversine) and (origin is None or len(sides) != 2):
+    earth = earth_of(measure)
+    if earth is not None and (origin is None or len(sides) != 2):
         raise InvalidInput(
             "a grid on the Earth needs `origin`, the (latitude, longitude) of its south-west corner, and a shape of "
             f"(rows, columns), got origin {origin!r} and shape {shape!r}."
@@ -46,14 +47,14 @@ def grid(
     corner = np.zeros(len(sides)) if origin is None else as_floats(origin, "origin")
     if corner.shape != (len(sides),):
         raise InvalidInput(f"`origin` must be {len(sides)} numbers, got shape {corner.shape}.")
-    if isinstance(measure, Haversine):
+    if earth is not None:
         measure.check(corner[None])
-        middle = corner[0] + 0.5 * (sides[0] - 1) * steps[0] / measure.degree
-        top = corner[0] + (sides[0] - 1) * steps[0] / measure.degree
-        width = steps[1] / (measure.degree * max(np.cos(np.radians(middle)), 1e-300))
+        middle = corner[0] + 0.5 * (sides[0] - 1) * steps[0] / earth.degree
+        top = corner[0] + (sides[0] - 1) * steps[0] / earth.degree
+        width = steps[1] / (earth.degree * max(np.cos(np.radians(middle)), 1e-300))
         if top > 89.0 or corner[0] < -89.0 or (sides[1] - 1) * width >= 360.0:
             raise InvalidInput("a grid on the Earth must stay clear of the poles and not meet itself: make it smaller.")
-        steps = np.array([steps[0] / measure.degree, width])
+        steps = np.array([steps[0] / earth.degree, width])
     axes = [corner[axis] + steps[axis] * np.arange(side) for axis, side in enumerate(sides)]
     points = np.stack([values.ravel() for values in np.meshgrid(*axes, indexing="ij")], axis=1)
     return FiniteSpace(points, measure)
@@ -66,22 +67,23 @@ def map_cells(corners: ArrayLike, side: float, *, metric: Metric | None = None) 
     the unit of the metric, `Haversine()` unless given.
     """
     chosen: Metric = Haversine() if metric is None else metric
-    names = ("lat", "lon") if isinstance(chosen, Haversine) else ("x", "y")
+    earth = earth_of(chosen)
+    names = ("x", "y") if earth is None else ("lat", "lon")
     low, high = as_floats(corners, "corners").reshape(2, 2)
     shown = ",".join(f"{number:.12g}" for number in (*low.tolist(), *high.tolist()))
     if not np.all(low < high):
         axis = names[int(np.argmin(high - low))]
         raise InvalidInput(
             f"--grid names the lower corner first, then the upper one: {axis} does not grow in {shown!r}."
-            + (" Latitudes come before longitudes." if isinstance(chosen, Haversine) else "")
+            + (" Latitudes come before longitudes." if earth is not None else "")
         )
     if not side > 0:
         raise InvalidInput(f"--cell must be a distance above 0, got {side:g}{chosen.unit}.")
     lengths = high - low
-    if isinstance(chosen, Haversine):
+    if earth is not None:
         chosen.check(np.stack([low, high]))
         widest = np.cos(np.radians(min(abs(low[0]), abs(high[0])) if low[0] * high[0] > 0 else 0.0))
-        lengths = lengths * chosen.degree * np.array([1.0, widest])
+        lengths = lengths * earth.degree * np.array([1.0, widest])
     count = np.maximum(np.ceil(lengths / side - 1e-9), 1.0)
     if not 2 <= count.prod() <= MOST_CELLS:
         raise InvalidInput(
@@ -107,7 +109,8 @@ def cell_radius(space: FiniteSpace, side: float) -> float:
         found = FiniteSpace(np.concatenate([middles, middles + steps * single]), space.ground).cell_radius
     if found is not None:
         return found
-    scale = space.ground.degree if isinstance(space.ground, Haversine) else 1.0
+    earth = earth_of(space.ground)
+    scale = 1.0 if earth is None else earth.degree
     return float(scale * steps.sum() / 2.0)  # along one axis, then along the other
 
 
@@ -119,7 +122,7 @@ def map_shape(space: FiniteSpace) -> tuple[int, int]:
 
 def _steps(metric: Metric, side: float, latitude: float) -> Floats:
     """Return how far the middles of neighbouring cells are apart, in degrees on the Earth."""
-    steps = np.full(2, side)
-    if isinstance(metric, Haversine):
-        steps = steps / (metric.degree * np.array([1.0, np.cos(np.radians(latitude))]))
+    steps, earth = np.full(2, side), earth_of(metric)
+    if earth is not None:
+        steps = steps / (earth.degree * np.array([1.0, np.cos(np.radians(latitude))]))
     return steps

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.mechanisms.product import parts_of
+from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.places.bundled import bundled_roads
 
 OPENSTREETMAP = (

@@ -1,7 +1,6 @@
 """What is asked: secrets, epsilon, reports, loss and prior."""
 
-from metricdp.problems.loss_spec import BY_DISTANCE, LossSpec
-from metricdp.problems.losses import NearLoss
-from metricdp.problems.problem import Problem
-
-__all__ = ["BY_DISTANCE", "LossSpec", "NearLoss", "Problem"]
+from metricdp.problems.loss_spec import BY_DISTANCE as BY_DISTANCE
+from metricdp.problems.loss_spec import LossSpec as LossSpec
+from metricdp.problems.losses import NearLoss as NearLoss
+from metricdp.problems.problem import Problem as Problem

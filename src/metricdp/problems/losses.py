@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers, as_floats, frozen
+from metricdp.arrays import Floats, Integers, as_floats, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.problems.landmarks import most_by_landmarks
 from metricdp.spaces import FiniteSpace, Near
@@ -213,8 +213,7 @@ class NearLoss:
         low, high = (float(as_floats(value, name)) for value, name in ((least, "least"), (most, "most")))
         if low > high:
             raise InvalidInput(f"`least` must not be above `most`, got {low:g} and {high:g}.")
-        for name, value in (("table", rows), ("least", low), ("most", high)):
-            object.__setattr__(self, name, value)
+        set_fields(self, table=rows, least=low, most=high)
 
     def words(self) -> str:
         return f"{self.table.nnz:,} near pairs, others from {self.least:.4g} to {self.most:.4g}"

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import wording
-from metricdp.arrays import Floats, as_codes, as_floats, as_matrix, as_positive, as_probabilities, frozen
-from metricdp.cards import card
+from metricdp.arrays import Floats, as_codes, as_floats, as_matrix, as_positive, as_probabilities, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics import covered
 from metricdp.problems.losses import FunctionLoss, Loss, MetricLoss, NearLoss, SpaceLoss, TableLoss
-from metricdp.rendering import printable
+from metricdp.rendering import card, printable
 from metricdp.spaces import Augmented, FiniteSpace, Near, given
 
 ROWS = 1024  # secrets whose near losses are evaluated at a time
@@ -65,16 +64,9 @@ class Problem:
         reports = inputs if outputs is None else given(outputs, FiniteSpace, "outputs")
         n = len(inputs)
         weights = np.full(n, 1.0 / n) if prior is None else as_probabilities(prior, n)
-        values: dict[str, Any] = {
-            "inputs": inputs,
-            "epsilon": as_positive(epsilon, "epsilon"),
-            "outputs": reports,
-            "_loss": _loss_of(loss, inputs, reports),
-            "prior": frozen(weights),
-            "radius": _radius_of(radius, inputs),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        rate, costs = as_positive(epsilon, "epsilon"), _loss_of(loss, inputs, reports)
+        set_fields(self, inputs=inputs, epsilon=rate, outputs=reports, _loss=costs)
+        set_fields(self, prior=frozen(weights), radius=_radius_of(radius, inputs))
 
     @cached_property
     def loss(self) -> Floats:

@@ -5,8 +5,6 @@ calls at once (`each(secrets) -> reports`, one for every secret in their order).
 no longer needed (`with CommandSampler(...) as draw:`), and `fresh()` starts a command or a module anew.
 """
 
-from metricdp.samplers.command import CommandSampler
-from metricdp.samplers.node import NodeSampler
-from metricdp.samplers.web import WebSampler
-
-__all__ = ["CommandSampler", "NodeSampler", "WebSampler"]
+from metricdp.samplers.command import CommandSampler as CommandSampler
+from metricdp.samplers.node import NodeSampler as NodeSampler
+from metricdp.samplers.web import WebSampler as WebSampler

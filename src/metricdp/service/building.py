@@ -13,7 +13,7 @@ from metricdp.auditing import AuditReport
 from metricdp.design import builder_named
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, Guarantee, Mechanism
-from metricdp.metrics import Haversine, ShortestPath, metric_named
+from metricdp.metrics import ShortestPath, metric_named, points_are
 from metricdp.problems import LossSpec
 from metricdp.spaces import FiniteSpace
 
@@ -35,7 +35,7 @@ def space_of(points: list[list[float]], metric: str, streets: dict[str, Any] | N
     if streets is not None:
         roads = ShortestPath(streets["edges"], streets["lengths"], nodes=len(points))
         return FiniteSpace(np.arange(len(points))[:, None], roads, coordinates=places, ground=chosen)
-    return FiniteSpace(places, chosen, columns=("lat", "lon") if isinstance(chosen, Haversine) else ())
+    return FiniteSpace(places, chosen, columns=("lat", "lon") if points_are(chosen, "degrees") else ())
 
 
 def built(request: dict[str, Any], progress: Callable[[float, float, float, int], None]) -> Mechanism:

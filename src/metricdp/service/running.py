@@ -41,9 +41,9 @@ class Offer:
 
         if self.path is None:
             from metricdp.design.laplace import laplace
-            from metricdp.metrics import Haversine
+            from metricdp.metrics import points_are
 
-            dimension = None if isinstance(self.metric, Haversine) else 2
+            dimension = None if points_are(self.metric, "degrees") else 2
             return Served(self.name, laplace(self.metric, self.epsilon, dimension=dimension))
         from metricdp.artifacts import inspect
 

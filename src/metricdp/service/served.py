@@ -27,7 +27,7 @@ from metricdp.mechanisms import (
     Mechanism,
     pure,
 )
-from metricdp.mechanisms.product import parts_of
+from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.service.building import SERVICE, certificate_values, promise_values
 from metricdp.service.refusals import Refused
 from metricdp.tables.kernel import protect

@@ -11,7 +11,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
 from metricdp import wording
-from metricdp.arrays import Floats, Integers, as_floats, as_matrix
+from metricdp.arrays import Floats, Integers, as_floats, as_matrix, set_fields
 from metricdp.errors import Infeasible, InvalidInput, SolverFailure
 
 SparseMatrix: TypeAlias = Any
@@ -101,9 +101,7 @@ class RatioProgram:
             )
         if edges.size and (edges.min() < 0 or edges.max() >= cost.shape[0] or np.any(edges[:, 0] == edges[:, 1])):
             raise InvalidInput(f"`edges` must join different rows from 0 to {cost.shape[0] - 1}.")
-        object.__setattr__(self, "cost", cost)
-        object.__setattr__(self, "edges", edges)
-        object.__setattr__(self, "log_ratios", log_ratios)
+        set_fields(self, cost=cost, edges=edges, log_ratios=log_ratios)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, are_codes, as_codes, as_floats, frozen
+from metricdp.arrays import Booleans, Floats, Integers, are_codes, as_codes, as_floats, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, Precomputed, Weighted
 from metricdp.spaces.base import number_rows, refuse, refuse_snap, show, space_card
@@ -43,9 +43,7 @@ class Augmented:
                 "`histories` must be one row of codes per secret (current place first) and `weights` one positive "
                 f"number per step back, got shapes {rows.shape} and {lags.shape}."
             )
-        object.__setattr__(self, "base", base)
-        object.__setattr__(self, "histories", frozen(rows))
-        object.__setattr__(self, "weights", frozen(lags))
+        set_fields(self, base=base, histories=frozen(rows), weights=frozen(lags))
 
     def __len__(self) -> int:
         return len(self.histories)
@@ -53,8 +51,7 @@ class Augmented:
     def __repr__(self) -> str:
         return f"Augmented({len(self)} secrets of {len(self.base)} places, {self.lags} steps back)"
 
-    def _repr_html_(self) -> str:
-        return space_card(self)
+    _repr_html_ = space_card
 
     @property
     def lags(self) -> int:

@@ -6,14 +6,25 @@ logs. Whoever wants to see a value asks `space.why(row)`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Points
-from metricdp.cards import card
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.metrics import DEGREES, Haversine, Metric, ShortestPath, look_exchanged, measurable
+from metricdp.metrics import (
+    METRICS,
+    Metric,
+    ShortestPath,
+    earth_of,
+    exponent_of,
+    look_exchanged,
+    measurable,
+    norm_of,
+    points_are,
+)
+from metricdp.rendering import card
 
 ROWS_KEPT = 1000  # row numbers an error carries
 
@@ -96,14 +107,19 @@ class Space(Protocol):
 
 
 S = TypeVar("S")
+Under = tuple[str, Callable[[Metric], object]]  # what metrics are called, and what tells them
+ON_EARTH: Under = ("Haversine", earth_of)
+UNDER_LP: Under = ("Lp", exponent_of)
+UNDER_NORMS: Under = ("Lp or Mahalanobis", norm_of)
 
 
-def given(value: object, kind: type[S], name: str, *, under: tuple[type, ...] = (), advice: str = "") -> S:
+def given(value: object, kind: type[S], name: str, *, under: Under | None = None, advice: str = "") -> S:
     """Return an argument that must be one kind of space, measured by one of some metrics; refuse any other."""
-    if isinstance(value, kind) and (not under or isinstance(getattr(value, "metric", None), under)):
+    metric: Any = getattr(value, "metric", None)
+    if isinstance(value, kind) and (under is None or under[1](metric) not in (None, False)):
         return value
-    metrics = f" under {' or '.join(metric.__name__ for metric in under)}" if under else ""
-    other = f"one under {type(getattr(value, 'metric', None)).__name__}" if isinstance(value, kind) else None
+    metrics = "" if under is None else f" under {under[0]}"
+    other = f"one under {type(metric).__name__}" if isinstance(value, kind) else None
     raise InvalidInput(
         f"`{name}` must be {'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}{metrics}, "
         f"got {other or type(value).__name__}.{advice and f' {advice}'}"
@@ -151,8 +167,8 @@ def number_rows(values: Any, width: int) -> Floats:
 
 def measured_rows(metric: Metric, rows: Floats) -> Booleans:
     """Tell which rows are finite numbers that the metric can measure."""
-    if isinstance(metric, Haversine):
-        return metric.legal(rows)  # its limits leave out what is not finite
+    if points_are(metric, "degrees"):
+        return measurable(metric, rows)  # its limits leave out what is not finite
     # A sum is finite only where every term is; a sum that overflows is looked at again.
     finite: Booleans = np.asarray(np.isfinite(rows @ np.ones(rows.shape[1])))
     if finite.all():
@@ -165,12 +181,12 @@ def measured_rows(metric: Metric, rows: Floats) -> Booleans:
 
 def metric_rule(metric: Metric) -> str:
     """Say which rows of numbers a metric can measure."""
-    return DEGREES if isinstance(metric, Haversine) else f"{type(metric).__name__} must be able to measure the row"
+    return METRICS.find_facet("rule", metric) or f"{type(metric).__name__} must be able to measure the row"
 
 
 def exchange_hint(metric: Metric, bad: Points) -> str:
     """Return the question that helps where the first bad row is a longitude and a latitude."""
-    swapped = isinstance(metric, Haversine) and len(bad) > 0 and look_exchanged(np.asarray(bad[:1], dtype=float))
+    swapped = points_are(metric, "degrees") and len(bad) > 0 and look_exchanged(np.asarray(bad[:1], dtype=float))
     return ". Are latitude and longitude exchanged?" if swapped else ""
 
 

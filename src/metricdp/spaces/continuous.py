@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, as_floats, frozen
+from metricdp.arrays import Booleans, Floats, as_floats, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Haversine, Lp, Metric
+from metricdp.metrics import Lp, Metric, points_are
 from metricdp.spaces.base import exchange_hint, measured_rows, metric_rule, show
 from metricdp.spaces.coordinates import Coordinates
 
@@ -31,9 +31,7 @@ class Box(Coordinates):
             raise InvalidInput(
                 f"`lower` must lie below `upper` in every coordinate, got {low.tolist()} and {high.tolist()}."
             )
-        object.__setattr__(self, "lower", frozen(low))
-        object.__setattr__(self, "upper", frozen(high))
-        object.__setattr__(self, "metric", Lp(2) if metric is None else metric)
+        set_fields(self, lower=frozen(low), upper=frozen(high), metric=Lp(2) if metric is None else metric)
 
     @property
     def dimension(self) -> int:
@@ -89,7 +87,7 @@ class Unbounded(Coordinates):
 
     def _outside(self, value: Floats) -> str:
         nearest = ""
-        if isinstance(self.metric, Haversine):
+        if points_are(self.metric, "degrees"):
             nearest = f", the nearest is {show(np.clip(value, [-90.0, -360.0], [90.0, 360.0]))}"
         return f"{show(value)} is not a secret: {self.rule()}{nearest}{self._hint(value[None]) or '.'}"
 

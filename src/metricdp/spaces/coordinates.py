@@ -64,8 +64,7 @@ class Coordinates(ABC):
     def unit(self) -> str:
         return self.metric.unit
 
-    def _repr_html_(self) -> str:
-        return space_card(self)
+    _repr_html_ = space_card
 
     def charge(self, snap: float) -> float:
         """Return 0; snapping is refused, since no secret is nearest."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from metricdp import shared
 from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Text, Whole
-from metricdp.metrics import Metric, StreetPath, measuring, width_of
+from metricdp.metrics import StreetPath, measuring, width_of
 from metricdp.spaces.continuous import Box, Unbounded
 from metricdp.spaces.finite import FiniteSpace
 from metricdp.spaces.sphere import Sphere
@@ -23,14 +23,12 @@ def _finite(*, points: Any, coordinates: Any, **rest: Any) -> FiniteSpace:
     return FiniteSpace(points, coordinates=None if coordinates is points else coordinates, **rest)
 
 
-def _making(*, points: Any, metric: Metric, **rest: Any) -> Effort:
+def _making(*, points: Any, metric: Any, **rest: Any) -> Effort:
     # some metrics prepare themselves when the first point is checked; sorting finds points that stand twice
     return measuring(metric, 1, 1, width_of(points)) + Effort(4.0 * points.size, 200.0 * points.size)
 
 
-def _streets(metric: Metric) -> Streets:
-    if not isinstance(metric, StreetPath):
-        raise TypeError(metric)
+def _streets(metric: StreetPath) -> Streets:
     made = Streets(metric.network)
     made.__dict__["metric"] = metric  # one object, as in a space that was just built
     return made

@@ -12,9 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import shared
-from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_points, as_positive, as_whole, frozen
+from metricdp.arrays import (
+    Booleans,
+    Floats,
+    Integers,
+    Points,
+    as_codes,
+    as_points,
+    as_positive,
+    as_whole,
+    frozen,
+    set_fields,
+)
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Haversine, Lp, Metric, ShortestPath, covered, pairwise
+from metricdp.metrics import Metric, ShortestPath, covered, earth_of, pairwise, roads_of, tree_of
 from metricdp.spaces.base import (
     exchange_hint,
     measured_rows,
@@ -74,11 +85,14 @@ class FiniteSpace:
         if columns and len(columns) != places.shape[1]:
             raise InvalidInput(f"`columns` must name {places.shape[1]} columns, one per coordinate, got {columns!r}.")
         _refuse_duplicates(array)
-        object.__setattr__(self, "columns", tuple(columns))
-        object.__setattr__(self, "points", array)
-        object.__setattr__(self, "metric", metric)
-        object.__setattr__(self, "coordinates", places)
-        object.__setattr__(self, "ground", metric if ground is None else ground)
+        set_fields(
+            self,
+            columns=tuple(columns),
+            points=array,
+            metric=metric,
+            coordinates=places,
+            ground=metric if ground is None else ground,
+        )
 
     def __len__(self) -> int:
         return len(self.points)
@@ -86,8 +100,7 @@ class FiniteSpace:
     def __repr__(self) -> str:
         return f"FiniteSpace({len(self)} points, {type(self.metric).__name__})"
 
-    def _repr_html_(self) -> str:
-        return space_card(self)
+    _repr_html_ = space_card
 
     @property
     def unit(self) -> str:
@@ -111,7 +124,7 @@ class FiniteSpace:
 
     @property
     def network(self) -> ShortestPath | None:
-        return self.metric if isinstance(self.metric, ShortestPath) else None
+        return roads_of(self.metric)
 
     @property
     def is_text(self) -> bool:
@@ -206,9 +219,8 @@ class FiniteSpace:
 
     def tolerance(self, snap: float = 0.0) -> float:
         """Return how far a value may lie from a secret and still be it: the declared snap, or rounding."""
-        scale = (
-            self.ground.radius if isinstance(self.ground, Haversine) else 1.0 + float(np.abs(self.coordinates).max())
-        )
+        earth = earth_of(self.ground)
+        scale = 1.0 + float(np.abs(self.coordinates).max()) if earth is None else earth.radius
         return max(float(snap), ROUNDING * scale)
 
     @property
@@ -254,7 +266,7 @@ class FiniteSpace:
         On a grid every step is cut into `times`; elsewhere the middles between neighbours are added. The promise is
         about the secrets, so that more reports never cost privacy; what they may save is loss.
         """
-        plain = isinstance(self.metric, Haversine | Lp) and not self.is_text and self.same_ground
+        plain = tree_of(self.metric) is not None and not self.is_text and self.same_ground
         if not plain or self.dimension > 3 or len(self) < 2:
             raise InvalidInput(
                 "finer reports are made between points of up to three coordinates under l1, l2 or linf, and places on "
@@ -275,7 +287,7 @@ class FiniteSpace:
         It is the largest distance of a corner: within a quarter of the globe the cosine of the distance is concave in
         either coordinate, so that nothing inside a cell is farther away. Cells are as wide as the grid is spaced.
         """
-        if self.is_text or self.coordinates.shape[1] != 2 or not isinstance(self.ground, Haversine | Lp):
+        if self.is_text or self.coordinates.shape[1] != 2 or tree_of(self.ground) is None:
             return None
         return grid_radius(np.asarray(self.coordinates, dtype=np.float64), self.ground)
 

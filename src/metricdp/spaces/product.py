@@ -10,7 +10,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Points
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Metric, Weighted
+from metricdp.metrics import Metric
 from metricdp.spaces.base import Space, refuse, refuse_snap, space_card
 
 
@@ -22,7 +22,7 @@ class ProductSpace:
     """
 
     parts: tuple[Space, ...]
-    metric: Weighted
+    metric: Metric
 
     finite: ClassVar[None] = None
     limits: ClassVar[None] = None
@@ -61,8 +61,7 @@ class ProductSpace:
     def __repr__(self) -> str:
         return f"ProductSpace({', '.join(repr(part) for part in self.parts)})"
 
-    def _repr_html_(self) -> str:
-        return space_card(self)
+    _repr_html_ = space_card
 
     def charge(self, snap: float) -> float:
         """Return 0; snapping is refused, since no secret is nearest."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers, Points
-from metricdp.metrics import Haversine, Lp, Metric, Weighted, pairwise, unit_vectors
+from metricdp.metrics import Metric, Tree, pairwise, sum_of, tree_of
 
 BLOCK_VALUES = 4_000_000  # distances computed at a time by the plain search
 GRID_SIDE = 512
@@ -28,12 +28,12 @@ class Search(Protocol):
 
 def search_for(places: Points, metric: Metric) -> Search:
     """Return the quickest exact search for places under a metric."""
-    if isinstance(metric, Haversine | Lp):
-        return TreeSearch(places, metric)
-    if isinstance(metric, Weighted):
-        columns = [column for _, group, _ in metric.parts for column in group]
-        if len(metric.parts) > 1 and sorted(columns) == list(range(places.shape[1])):
-            return FactorSearch(places, metric)
+    tree, parts = tree_of(metric), sum_of(metric)
+    if tree is not None:
+        return TreeSearch(places, metric, tree)
+    columns = [column for _, group, _ in parts for column in group]
+    if len(parts) > 1 and sorted(columns) == list(range(places.shape[1])):
+        return FactorSearch(places, metric)
     return PlainSearch(places, metric)
 
 
@@ -63,11 +63,11 @@ class FactorSearch:
     to one place. Rows whose combination does not exist are searched plainly.
     """
 
-    def __init__(self, places: Points, metric: Weighted) -> None:
+    def __init__(self, places: Points, metric: Metric) -> None:
         self._places, self._metric = places, metric
         self._parts: list[tuple[list[int], Search, int]] = []
         keys = np.zeros(len(places), dtype=np.int64)
-        for part, group, _ in metric.parts:
+        for part, group, _ in sum_of(metric):
             columns = list(group)
             values, inverse = np.unique(places[:, columns], axis=0, return_inverse=True)
             self._parts.append((columns, search_for(values, part), len(values)))
@@ -99,11 +99,11 @@ class TreeSearch:
     d(c, third) - d(c, first) > 2 h, only `first` and `second` can be nearest, and the two distances decide.
     """
 
-    def __init__(self, places: Points, metric: Haversine | Lp) -> None:
+    def __init__(self, places: Points, metric: Metric, near: Tree) -> None:
         from scipy.spatial import cKDTree
 
-        self._places, self._metric = np.asarray(places, float), metric
-        self._tree = cKDTree(unit_vectors(self._places) if isinstance(metric, Haversine) else self._places)
+        self._places, self._metric, self._near = np.asarray(places, float), metric, near
+        self._tree = cKDTree(near.rows(self._places))
         self._grid = _Grid(self, self._places) if self._places.shape[1] == 2 and len(places) > 1 else None
 
     def nearest(self, rows: Points, /) -> Integers:
@@ -127,13 +127,9 @@ class TreeSearch:
 
     def three(self, rows: Points) -> tuple[Floats, Integers]:
         """Return the distances to the three nearest places (infinite where there are fewer), and their codes."""
-        if isinstance(self._metric, Haversine):
-            chords, codes = self._tree.query(unit_vectors(rows), k=3)
-            known = np.isfinite(chords)
-            away = np.full(chords.shape, np.inf)
-            away[known] = 2.0 * self._metric.radius * np.arcsin(np.minimum(chords[known] / 2.0, 1.0))
-        else:
-            away, codes = self._tree.query(rows, k=3, p=self._metric.p)
+        away, codes = self._tree.query(self._near.rows(rows), k=3, p=self._near.exponent)
+        known = np.isfinite(away)
+        away[known] = self._near.away(away[known])
         return np.asarray(away), np.asarray(codes, dtype=np.int64)
 
     def away(self, rows: Points, codes: Integers) -> Floats:
@@ -142,15 +138,11 @@ class TreeSearch:
 
     def query(self, rows: Points) -> Integers:
         """Return the nearest codes by the tree alone."""
-        if isinstance(self._metric, Haversine):  # chords grow with great circles
-            return np.asarray(self._tree.query(unit_vectors(rows))[1], dtype=np.int64)
-        return np.asarray(self._tree.query(rows, p=self._metric.p)[1], dtype=np.int64)
+        return np.asarray(self._tree.query(self._near.rows(rows), p=self._near.exponent)[1], dtype=np.int64)
 
     def half_cell(self, sides: Floats) -> float:
         """Return a bound on the distance from the centre of a cell to any of its points."""
-        if isinstance(self._metric, Haversine):  # a way that follows the cell; cos(latitude) <= 1 only shortens it
-            return float(0.5 * self._metric.degree * np.hypot(*sides))
-        return float(self._metric(0.5 * sides, np.zeros(2)))
+        return self._near.half_cell(sides)
 
 
 class _Grid:

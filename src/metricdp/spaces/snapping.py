@@ -8,7 +8,7 @@ import numpy as np
 
 from metricdp.arrays import Integers, Points
 from metricdp.errors import InvalidInput
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine, Lp, Metric, pairwise, unit_vectors
+from metricdp.metrics import Metric, pairwise, points_are, tree_of
 
 BLOCK, PLAIN_BLOCK = 4096, 256  # secrets whose neighbours are looked for at a time, by a tree and by measuring
 PLAIN_LIMIT = 10_000  # secrets whose pairs are all measured where no tree can find the near ones
@@ -33,8 +33,9 @@ def nearest_pair(points: Points, metric: Metric) -> float:
     """Return the least distance between two points, found by a tree."""
     from scipy.spatial import cKDTree
 
-    rows = unit_vectors(points) if isinstance(metric, Haversine) else points
-    _, near = cKDTree(rows).query(rows, k=2, p=metric.p if isinstance(metric, Lp) else 2.0)
+    tree = tree_of(metric)
+    rows, exponent = (points, 2.0) if tree is None else (tree.rows(points), tree.exponent)
+    _, near = cKDTree(rows).query(rows, k=2, p=exponent)
     return float(np.asarray(metric(points, points[near[:, 1]])).min())
 
 
@@ -47,10 +48,11 @@ def grid_radius(places: Points, ground: Metric) -> float | None:
     if any(np.ptp(step) > EVEN * step.max() for step in steps):
         return None
     half = np.array([step.max() / 2.0 for step in steps])
-    if isinstance(ground, Haversine) and not (half[0] < 22.5 and half[1] < 45.0):
+    around = points_are(ground, "degrees")
+    if around and not (half[0] < 22.5 and half[1] < 45.0):
         return None
     corners = [places + half * (up, right) for up in (-1.0, 1.0) for right in (-1.0, 1.0)]
-    if isinstance(ground, Haversine):
+    if around:
         for corner in corners:
             corner[:, 0] = np.clip(corner[:, 0], -90.0, 90.0)
             corner[:, 1] = (corner[:, 1] + 180.0) % 360.0 - 180.0
@@ -59,13 +61,11 @@ def grid_radius(places: Points, ground: Metric) -> float | None:
 
 def _near_pairs(places: Points, ground: Metric, near: float) -> Iterator[tuple[Integers, Integers]]:
     """Yield the pairs of secrets at most so far apart on the ground, block by block."""
-    tree, radius, rows = None, near, places
-    if isinstance(ground, Haversine | Lp):
+    by, tree, rows = tree_of(ground), None, places
+    if by is not None:
         from scipy.spatial import cKDTree
 
-        if isinstance(ground, Haversine):  # chords grow with great circles
-            rows = unit_vectors(places)
-            radius = 2.0 * np.sin(min(near / (2.0 * EARTH_RADIUS_KM), np.pi / 2.0)) * ROUNDING_UP
+        rows, radius = by.rows(places), by.reach(near)
         tree = cKDTree(rows)
     elif len(places) > PLAIN_LIMIT:
         raise InvalidInput(
@@ -75,10 +75,10 @@ def _near_pairs(places: Points, ground: Metric, near: float) -> Iterator[tuple[I
     step = PLAIN_BLOCK if tree is None else BLOCK
     for start in range(0, len(places), step):
         block = slice(start, start + step)
-        if tree is None:
+        if tree is None or by is None:
             left, right = np.nonzero(pairwise(ground, places[block], places) <= near)
         else:
-            found = tree.query_ball_point(rows[block], radius, p=ground.p if isinstance(ground, Lp) else 2.0)
+            found = tree.query_ball_point(rows[block], radius, p=by.exponent)
             left = np.repeat(np.arange(len(found)), [len(row) for row in found])
             right = np.concatenate([np.asarray(row, dtype=np.int64) for row in found])
         left = left + start

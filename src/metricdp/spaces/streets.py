@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, as_codes, as_floats
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.metrics import ShortestPath, StreetPath
+from metricdp.metrics import ShortestPath, StreetPath, roads_of
 from metricdp.spaces.base import (
     is_checked,
     measured_rows,
@@ -40,7 +40,7 @@ class Streets:
     dimension: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        if not isinstance(self.network, ShortestPath) or self.network.one_way != "open":
+        if roads_of(self.network) is None or self.network.one_way != "open":
             raise InvalidInput("`network` must be a ShortestPath metric with one_way='open': streets have two ways.")
 
     @cached_property
@@ -61,8 +61,7 @@ class Streets:
     def __repr__(self) -> str:
         return f"Streets({len(self)} streets, {self.network.nodes} crossings)"
 
-    def _repr_html_(self) -> str:
-        return space_card(self)
+    _repr_html_ = space_card
 
     def charge(self, snap: float) -> float:
         """Return 0; snapping is refused, since no secret is nearest."""

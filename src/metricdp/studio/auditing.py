@@ -16,7 +16,7 @@ from metricdp import wording
 from metricdp.artifacts import inspect
 from metricdp.auditing import audit, audit_concentrated
 from metricdp.mechanisms import ConcentratedGuarantee
-from metricdp.metrics import Haversine
+from metricdp.metrics import points_are
 from metricdp.service.building import finite, report_values
 from metricdp.studio.asking import answer, body_of, in_sentences
 
@@ -66,7 +66,7 @@ def _concentrated(mechanism: Any) -> dict[str, Any]:
 
 def _places(space: Any) -> list[list[float]] | None:
     """Return where secrets or reports are, if that can be shown on a map."""
-    if space.size is None or space.size > MOST_SHOWN or not isinstance(space.ground, Haversine):
+    if space.size is None or space.size > MOST_SHOWN or not points_are(space.ground, "degrees"):
         return None
     places: list[list[float]] = np.asarray(space.coordinates, dtype=np.float64).tolist()
     return places

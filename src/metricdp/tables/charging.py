@@ -25,7 +25,7 @@ import numpy as np
 from metricdp.errors import InvalidInput
 from metricdp.files import is_server
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, Mechanism
-from metricdp.metrics import Lp, Weighted
+from metricdp.metrics import exponent_of, sum_of
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.options import Call, Charging
 from metricdp.tables.persons import PerPerson, per_person
@@ -287,7 +287,7 @@ def _told(spending: Spending, done: BatchReceipt) -> tuple[str, ...]:
     persons = sum(1 for person in spending.counts if spending.rows(person))
     lines = [f"{persons:,} persons were charged for {spending.written:,} rows."]
     metric = spending.levels[0].task.guarantee.metric
-    if isinstance(metric, Weighted) or (isinstance(metric, Lp) and metric.p < 2):  # what is charged reads unlike it
+    if sum_of(metric) or (exponent_of(metric) or 2.0) < 2.0:  # what is charged reads unlike it
         lines[0] += f" A row cost {'at most ' if spending.is_spread else ''}{' and '.join(map(str, done.parts))}."
     if done.repeated:
         lines = ["This job was charged before: it went on and cost nothing more."]

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from metricdp.catalogue import loaded
+from metricdp.declarations import loaded
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import check_target, holding, in_its_folder, replacing
-from metricdp.ledger_files import is_ledger, refuse_ledger
+from metricdp.files import check_target, holding, in_its_folder, is_ledger, refuse_ledger, replacing
 from metricdp.tables.formats import INPUT_FILE, OPEN_FILES, STANDARD, Location
 from metricdp.tables.formats.databases import chosen_table, same_table
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Lp
+from metricdp.metrics import exponent_of
 from metricdp.tables.lanes import Lane
 from metricdp.tables.leaks import words_of
 from metricdp.tables.task import Task, is_geographic
@@ -247,7 +247,7 @@ def doubts_about(task: Task, first: Sequence[Floats | None]) -> list[Doubts | No
         one = Doubts(lane)
         if one.earthly:
             _refuse_scaled(lane, values)
-        elif isinstance(lane.mechanism.inputs.metric, Lp):
+        elif exponent_of(lane.mechanism.inputs.metric) is not None:
             one.limits = _limits(values)
         made.append(one)
     return made
@@ -269,7 +269,7 @@ def refuse_names(lane: Lane) -> None:
             )
         return
     degrees = (first & LATITUDE and second & LONGITUDE) or (first & LONGITUDE and second & LATITUDE)
-    if degrees and isinstance(lane.mechanism.inputs.metric, Lp) and lane.mechanism.inputs.size is None:
+    if degrees and exponent_of(lane.mechanism.inputs.metric) is not None and lane.mechanism.inputs.size is None:
         logging.getLogger("metricdp").warning(
             f"the columns {names} are degrees by their names, and the metric {lane.mechanism.inputs.metric!r} takes "
             "them for lengths: --metric haversine (mdp.Haversine()) measures places on the Earth."

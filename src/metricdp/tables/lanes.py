@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from metricdp import numerals
+from metricdp import rendering
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism, pure
 
@@ -71,7 +71,7 @@ def accuracy_of(lane: Lane, column: str, level: float = LEVEL) -> Accuracy:
     found = radii_of(lane.mechanism, (level,))[0]
     value, metres = found.value + lane.snap, in_metres(found.value + lane.snap, found.unit)
     unit = found.unit if metres is None else "m"
-    return Accuracy(column, float(numerals.number(value if metres is None else metres, 4, "up")), unit, level)
+    return Accuracy(column, float(rendering.number(value if metres is None else metres, 4, "up")), unit, level)
 
 
 def snapping_of(lane: Lane) -> Snapping:

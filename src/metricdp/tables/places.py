@@ -15,7 +15,7 @@ import pyarrow as pa
 from metricdp import wording
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Haversine, Lp, unit_vectors
+from metricdp.metrics import Lp, points_are, unit_vectors
 from metricdp.places import region_scale
 from metricdp.places.tables import FIRST, SECOND
 from metricdp.spaces import FiniteSpace
@@ -199,7 +199,7 @@ class PlaceTable:
     def coordinates_in(self, table: pa.Table) -> tuple[str, ...]:
         """Return the columns of a table that say where a row is; none where it has no such columns."""
         names = table.schema.names
-        if isinstance(self.space.ground, Haversine):
+        if points_are(self.space.ground, "degrees"):
             found = [[name for name in names if name.lower() in known] for known in (LATITUDES, LONGITUDES)]
             return tuple(one[0] for one in found) if all(len(one) == 1 for one in found) else ()
         wanted = self.space.columns
@@ -322,7 +322,7 @@ def _spacing(space: FiniteSpace) -> float:
     from scipy.spatial import KDTree
 
     points = np.asarray(space.coordinates, dtype=float)
-    if isinstance(space.ground, Haversine):  # chords of the sphere are ordered like its arcs
+    if points_are(space.ground, "degrees"):  # chords of the sphere are ordered like its arcs
         points = unit_vectors(points)
     near = KDTree(points).query(points, k=2)[1][:, 1]
     return float(space.ground(space.coordinates, space.coordinates[near]).max())

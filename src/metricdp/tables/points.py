@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from metricdp.arrays import Floats, Integers, Points
 from metricdp.errors import InvalidInput, MetricdpError
-from metricdp.metrics import Haversine, Lp, Metric, metric_named
+from metricdp.metrics import Lp, Metric, exponent_of, metric_named, points_are
 from metricdp.spaces import FiniteSpace, Unbounded
 from metricdp.tables.checks import refuse_odd_points
 from metricdp.tables.delivery import received
@@ -61,7 +61,7 @@ class PointFile:
         if name is None:
             name = "haversine" if self.geographic else "levenshtein" if self.points.dtype.kind == "U" else "l2"
         chosen = metric_named(name, read=read_matrix)
-        if self.geographic and isinstance(chosen, Lp):
+        if self.geographic and exponent_of(chosen) is not None:
             names = ", ".join(self.columns)
             holds = f"{self.path!r} holds degrees ({names})" if self.path else f"the columns {names} hold degrees"
             raise InvalidInput(
@@ -292,7 +292,7 @@ def numbers_of(array: pa.Array, name: str, path: str | os.PathLike[str]) -> Floa
 
 def width_of(source: str, names: Sequence[str] | None, reading: Reading, metric: Metric) -> int | None:
     """Return how many numbers a secret of a table has, for noise of a metric that takes any; None where 2 are usual."""
-    if isinstance(metric, Haversine):
+    if points_are(metric, "degrees"):
         return None
     if source == STANDARD:
         return None if names is None else len(names)
@@ -304,7 +304,7 @@ def width_of(source: str, names: Sequence[str] | None, reading: Reading, metric:
 
 def check_width(source: str, names: Sequence[str] | None, reading: Reading, metric: Metric) -> None:
     """Refuse a column of vectors where places on the Earth are meant, before an epsilon is asked for its unit."""
-    if not isinstance(metric, Haversine) or names is None or source == STANDARD:
+    if not points_are(metric, "degrees") or names is None or source == STANDARD:
         return
     try:
         width = width_of(source, names, reading, Lp(2))
@@ -319,7 +319,7 @@ def check_width(source: str, names: Sequence[str] | None, reading: Reading, metr
 
 def check_places(source: str, names: Sequence[str] | None, reading: Reading, metric: Metric) -> None:
     """Refuse a table without any column of places, where they are to be found by their names."""
-    if not isinstance(metric, Haversine) or names is not None or not Path(source).is_file():
+    if not points_are(metric, "degrees") or names is not None or not Path(source).is_file():
         return
     with open_table(located(source, reading.format), None, reading) as opened:
         found = {name.partition("#")[0].strip().lower() for name in opened.schema.names}

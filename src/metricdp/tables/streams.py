@@ -3,7 +3,7 @@
 import warnings
 from typing import Any
 
-from metricdp.catalogue import loaded
+from metricdp.declarations import loaded
 
 
 def __getattr__(name: str) -> Any:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from metricdp import wording
-from metricdp.cards import card
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, pure
-from metricdp.rendering import printable
+from metricdp.rendering import card, printable
 from metricdp.tables.lanes import Accuracy, Snapping
 from metricdp.tables.leaks import Finding, rows_sampled
 from metricdp.tables.options import CAREFREE, Disclosure

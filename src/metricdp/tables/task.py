@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import MECHANISMS, AnyGuarantee, Mechanism, pure
-from metricdp.mechanisms.product import parts_of
-from metricdp.metrics import Haversine, StreetPath, Weighted
+from metricdp.mechanisms.kinds.product import parts_of
+from metricdp.metrics import points_are, sum_of
 from metricdp.spaces import Space
 from metricdp.tables.lanes import Accuracy, Lane, Snapping, accuracy_of, snapping_of
 from metricdp.tables.leaks import rows_looked_at
@@ -212,11 +212,11 @@ def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, 
     if MECHANISMS.has("reports", mechanism):
         named: tuple[str, ...] = MECHANISMS.facet("reports", mechanism)(mechanism)
         return named
-    own = isinstance(ground, StreetPath)  # a place on a street does not read like the columns that it comes from
+    own = points_are(ground, "streets")  # a place on a street does not read like the columns that it comes from
     alike = inputs.is_text == outputs.is_text
     if alike and size == len(columns) and not own:
         return columns
-    if alike and isinstance(ground, Weighted) and ground.parts[0][1] == tuple(range(size)):
+    if alike and any(group == tuple(range(size)) for _, group, _ in sum_of(ground)[:1]):
         return columns[:size]
     if outputs.columns:
         return outputs.columns
@@ -227,7 +227,7 @@ def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, 
 
 def is_geographic(space: Space) -> bool:
     """Tell whether tables hold (latitude, longitude) for this space."""
-    return isinstance(space.ground, Haversine)
+    return points_are(space.ground, "degrees")
 
 
 def default_columns(names: Sequence[str], space: Space) -> tuple[str, ...]:

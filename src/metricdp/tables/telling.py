@@ -26,7 +26,7 @@ from metricdp.mechanisms import (
     Mechanism,
     pure,
 )
-from metricdp.metrics import Haversine, Lp, Metric, ShortestPath, StreetPath
+from metricdp.metrics import points_are, said_of
 from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, ShareOfBudget, WordExample
 from metricdp.pictures.release_page import OWN_LEVEL
 from metricdp.rendering import file_name, json_text
@@ -254,29 +254,19 @@ def _law(lane: Lane, spread: Spending | None) -> NoiseLaw:
         sentence = wording.loss(
             certificate.loss, promise.unit, certificate.objective, is_distance=is_distance, at_most=certificate.at_most
         )
-    if wording.along(promise):
-        sentence += f" Such distances run{wording.along(promise)}."
+    if promise.along:
+        sentence += f" Such distances run{promise.along}."
     if lane.snap and mechanism.inputs.same_ground:  # elsewhere the two distances do not add
         sentence += " " + wording.snapped_loss(lane.snap, mechanism.inputs.ground.unit)
     formula = distribution_of(mechanism).density["formula"]
     return NoiseLaw(
         curve=tuple((one.level, one.value + lane.snap) for one in radii),
         unit=radii[0].unit,
-        measured=_measured(radii[0].metric),
+        measured=said_of(radii[0].metric),
         formula=f"{formula}; epsilon = {promise.epsilon:.6g}{f' per {promise.unit}' if promise.unit else ''}",
         loss=sentence,
         tight=radii[0].tight and not lane.snap,
     )
-
-
-def _measured(metric: Metric) -> str:
-    if isinstance(metric, Haversine):
-        return "as the crow flies"
-    if isinstance(metric, ShortestPath | StreetPath):
-        return "along the streets"
-    if isinstance(metric, Lp):
-        return f"in the l_{metric.p:g} distance"
-    return f"in the distance of {type(metric).__name__}"
 
 
 def _scene(seen: Seen) -> Scene:
@@ -325,7 +315,7 @@ def _example(lane: Lane, reports: Floats) -> Example | None:
     """Return draws for a public place: one of the design in its middle, or a round place amid the reports."""
     mechanism = lane.mechanism
     inputs, outputs = mechanism.inputs, mechanism.outputs
-    if inputs.size is None and isinstance(inputs.ground, StreetPath):
+    if inputs.size is None and points_are(inputs.ground, "streets"):
         streets: Any = inputs
         place = _places(outputs)
         node = _middle(place)

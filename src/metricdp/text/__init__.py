@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from metricdp.catalogue import named_later
+from metricdp.declarations import named_later
 from metricdp.text.mechanism import TextMechanism
 from metricdp.text.numbers import Numeric
 from metricdp.text.rules import Rules

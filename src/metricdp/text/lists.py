@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Levenshtein, Metric
+from metricdp.metrics import Levenshtein, Metric, points_are
 from metricdp.spaces import FiniteSpace
 from metricdp.text.bundled import BUNDLED, bundled_vectors
 from metricdp.text.vectors import Vectors, read_vectors
@@ -30,7 +30,7 @@ def word_space(
         if len(listed) < 2:
             raise InvalidInput(f"{words!r} must hold at least two words, one a line.")
         spelled = Levenshtein() if metric is None else metric
-        if not isinstance(spelled, Levenshtein):
+        if not points_are(spelled, "texts"):
             raise InvalidInput(
                 f"the metric {type(spelled).__name__} measures vectors, and {words!r} lists words: add --vectors "
                 "glove.npz, or use --metric levenshtein."

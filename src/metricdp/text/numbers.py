@@ -21,7 +21,7 @@ from metricdp.arrays import Floats, as_floats, as_positive
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import LaplaceNoise
-from metricdp.mechanisms.laplace import LARGEST_CELL
+from metricdp.mechanisms.lattice import LARGEST_CELL
 from metricdp.metrics import Lp
 from metricdp.randomness import Randomness
 

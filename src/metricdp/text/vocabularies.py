@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_matrix
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Levenshtein, Lp, Metric
+from metricdp.metrics import Lp, Metric, points_are
 from metricdp.spaces import FiniteSpace
 
 
@@ -26,7 +26,7 @@ def vocabulary(words: Any, vectors: ArrayLike | None = None, *, metric: Metric |
     for row, word in enumerate(spellings):
         if seen.setdefault(word, row) != row:
             raise InvalidInput(f"`words` must be distinct, rows {seen[word]} and {row} hold the same word. Drop one.")
-    if isinstance(metric, Levenshtein):
+    if metric is not None and points_are(metric, "texts"):
         return FiniteSpace(np.array(spellings), metric)
     if vectors is None:
         raise InvalidInput(

@@ -17,7 +17,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.auditing.leakage import has_rows
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Mechanism
-from metricdp.mechanisms.matrix import as_table
+from metricdp.mechanisms.kinds.matrix import as_table
 from metricdp.metrics import pairwise
 from metricdp.spaces import FiniteSpace, given
 from metricdp.text.bundled import sample_reviews, sample_sentences

@@ -4,237 +4,112 @@ The words stand in `wording.json`, which JavaScript reads too. Numbers are round
 what is promised or possible at most is rounded up, what is reached or proven at least is rounded down.
 """
 
-from metricdp.wording.columns import (
-    FILES_STAY,
-    Found,
-    coarsened_columns,
-    dropped_columns,
-    found_columns,
-    looked_at,
-    looked_at_names,
-    refused_columns,
-    refused_names,
-)
-from metricdp.wording.concentrated import (
-    Concentrated,
-    concentrated_meanings,
-    concentrated_promised,
-    concentrated_short,
-    concentrated_whole_history,
-    concentrated_wish,
-    rho,
-    together,
-    twice_as_likely,
-    usual_delta,
-    usual_delta_words,
-)
-from metricdp.wording.documents import (
-    by_the_law,
-    open_in_texts,
-    texts_again,
-    texts_of_one_person,
-    unchanged,
-    unknown_words,
-    word_pair,
-)
-from metricdp.wording.kinds import (
-    history,
-    lead,
-    meaning_lines,
-    promised,
-    promised_in_parts,
-    released_again,
-    row_promise,
-    short,
-)
-from metricdp.wording.persons import Spent, spent, spent_again, spread_loss, spread_promise
-from metricdp.wording.positions import (
-    between_places,
-    ground_lines,
-    listed_lines,
-    place_kept,
-    position_lines,
-    position_loss,
-    unlisted,
-)
-from metricdp.wording.promises import (
-    INTERRUPTED,
-    Certified,
-    Meaning,
-    Objective,
-    Promise,
-    along,
-    average_distance,
-    bound,
-    certified,
-    compared,
-    cost,
-    distance,
-    epsilon,
-    fact,
-    factor,
-    gap,
-    largest_factor,
-    loss,
-    meaning,
-    meanings,
-    number,
-    objective,
-    part_by_part,
-    parts_of,
-    reach,
-    rivals,
-    share,
-    short_of_parts,
-    snapped_loss,
-    templates,
-    things,
-    units,
-    unverified,
-    wish,
-)
-from metricdp.wording.reports import accuracy, length, per_cent, within
-from metricdp.wording.rows import (
-    Snapped,
-    kept,
-    not_carried_over,
-    reach_together,
-    short_distance,
-    simulated,
-    snapped,
-    uncounted,
-    whole_history,
-    without_person,
-)
-from metricdp.wording.texts import not_hidden, text_promise, text_rules
-from metricdp.wording.trips import (
-    clocked_loss,
-    clocked_promise,
-    clocked_trip,
-    drawn_centres,
-    given_centres,
-    predicted_cost,
-    predicted_loss,
-    predicted_promise,
-    report_promise,
-    trip_loss,
-    trip_promise,
-    zoned_loss,
-    zoned_promise,
-    zoned_trip,
-)
-
-__all__ = [
-    "FILES_STAY",
-    "INTERRUPTED",
-    "Certified",
-    "Concentrated",
-    "Found",
-    "Meaning",
-    "Objective",
-    "Promise",
-    "Snapped",
-    "Spent",
-    "accuracy",
-    "along",
-    "average_distance",
-    "between_places",
-    "bound",
-    "by_the_law",
-    "certified",
-    "clocked_loss",
-    "clocked_promise",
-    "clocked_trip",
-    "coarsened_columns",
-    "compared",
-    "concentrated_meanings",
-    "concentrated_promised",
-    "concentrated_short",
-    "concentrated_whole_history",
-    "concentrated_wish",
-    "cost",
-    "distance",
-    "drawn_centres",
-    "dropped_columns",
-    "epsilon",
-    "fact",
-    "factor",
-    "found_columns",
-    "gap",
-    "given_centres",
-    "ground_lines",
-    "history",
-    "kept",
-    "largest_factor",
-    "lead",
-    "length",
-    "listed_lines",
-    "looked_at",
-    "looked_at_names",
-    "loss",
-    "meaning",
-    "meaning_lines",
-    "meanings",
-    "not_carried_over",
-    "not_hidden",
-    "number",
-    "objective",
-    "open_in_texts",
-    "part_by_part",
-    "parts_of",
-    "per_cent",
-    "place_kept",
-    "position_lines",
-    "position_loss",
-    "predicted_cost",
-    "predicted_loss",
-    "predicted_promise",
-    "promised",
-    "promised_in_parts",
-    "reach",
-    "reach_together",
-    "refused_columns",
-    "refused_names",
-    "released_again",
-    "report_promise",
-    "rho",
-    "rivals",
-    "row_promise",
-    "share",
-    "short",
-    "short_distance",
-    "short_of_parts",
-    "simulated",
-    "snapped",
-    "snapped_loss",
-    "spent",
-    "spent_again",
-    "spread_loss",
-    "spread_promise",
-    "templates",
-    "text_promise",
-    "text_rules",
-    "texts_again",
-    "texts_of_one_person",
-    "things",
-    "together",
-    "trip_loss",
-    "trip_promise",
-    "twice_as_likely",
-    "unchanged",
-    "uncounted",
-    "units",
-    "unknown_words",
-    "unlisted",
-    "unverified",
-    "usual_delta",
-    "usual_delta_words",
-    "whole_history",
-    "wish",
-    "within",
-    "without_person",
-    "word_pair",
-    "zoned_loss",
-    "zoned_promise",
-    "zoned_trip",
-]
+from metricdp.wording.guarantees import INTERRUPTED as INTERRUPTED
+from metricdp.wording.guarantees import Certified as Certified
+from metricdp.wording.guarantees import Concentrated as Concentrated
+from metricdp.wording.guarantees import Meaning as Meaning
+from metricdp.wording.guarantees import Objective as Objective
+from metricdp.wording.guarantees import Promise as Promise
+from metricdp.wording.guarantees import average_distance as average_distance
+from metricdp.wording.guarantees import between_places as between_places
+from metricdp.wording.guarantees import bound as bound
+from metricdp.wording.guarantees import certified as certified
+from metricdp.wording.guarantees import compared as compared
+from metricdp.wording.guarantees import concentrated_meanings as concentrated_meanings
+from metricdp.wording.guarantees import concentrated_whole_history as concentrated_whole_history
+from metricdp.wording.guarantees import concentrated_wish as concentrated_wish
+from metricdp.wording.guarantees import cost as cost
+from metricdp.wording.guarantees import distance as distance
+from metricdp.wording.guarantees import epsilon as epsilon
+from metricdp.wording.guarantees import fact as fact
+from metricdp.wording.guarantees import factor as factor
+from metricdp.wording.guarantees import gap as gap
+from metricdp.wording.guarantees import ground_lines as ground_lines
+from metricdp.wording.guarantees import largest_factor as largest_factor
+from metricdp.wording.guarantees import lead as lead
+from metricdp.wording.guarantees import listed_lines as listed_lines
+from metricdp.wording.guarantees import loss as loss
+from metricdp.wording.guarantees import meaning as meaning
+from metricdp.wording.guarantees import meaning_lines as meaning_lines
+from metricdp.wording.guarantees import meanings as meanings
+from metricdp.wording.guarantees import number as number
+from metricdp.wording.guarantees import objective as objective
+from metricdp.wording.guarantees import part_by_part as part_by_part
+from metricdp.wording.guarantees import parts_of as parts_of
+from metricdp.wording.guarantees import place_kept as place_kept
+from metricdp.wording.guarantees import position_lines as position_lines
+from metricdp.wording.guarantees import position_loss as position_loss
+from metricdp.wording.guarantees import promised as promised
+from metricdp.wording.guarantees import promised_in_parts as promised_in_parts
+from metricdp.wording.guarantees import reach as reach
+from metricdp.wording.guarantees import rho as rho
+from metricdp.wording.guarantees import rivals as rivals
+from metricdp.wording.guarantees import share as share
+from metricdp.wording.guarantees import short as short
+from metricdp.wording.guarantees import short_of_parts as short_of_parts
+from metricdp.wording.guarantees import snapped_loss as snapped_loss
+from metricdp.wording.guarantees import templates as templates
+from metricdp.wording.guarantees import things as things
+from metricdp.wording.guarantees import together as together
+from metricdp.wording.guarantees import twice_as_likely as twice_as_likely
+from metricdp.wording.guarantees import units as units
+from metricdp.wording.guarantees import unlisted as unlisted
+from metricdp.wording.guarantees import unverified as unverified
+from metricdp.wording.guarantees import usual_delta as usual_delta
+from metricdp.wording.guarantees import usual_delta_words as usual_delta_words
+from metricdp.wording.guarantees import wish as wish
+from metricdp.wording.tables import FILES_STAY as FILES_STAY
+from metricdp.wording.tables import Found as Found
+from metricdp.wording.tables import Snapped as Snapped
+from metricdp.wording.tables import Spent as Spent
+from metricdp.wording.tables import accuracy as accuracy
+from metricdp.wording.tables import coarsened_columns as coarsened_columns
+from metricdp.wording.tables import dropped_columns as dropped_columns
+from metricdp.wording.tables import found_columns as found_columns
+from metricdp.wording.tables import history as history
+from metricdp.wording.tables import kept as kept
+from metricdp.wording.tables import length as length
+from metricdp.wording.tables import looked_at as looked_at
+from metricdp.wording.tables import looked_at_names as looked_at_names
+from metricdp.wording.tables import not_carried_over as not_carried_over
+from metricdp.wording.tables import per_cent as per_cent
+from metricdp.wording.tables import reach_together as reach_together
+from metricdp.wording.tables import refused_columns as refused_columns
+from metricdp.wording.tables import refused_names as refused_names
+from metricdp.wording.tables import released_again as released_again
+from metricdp.wording.tables import row_promise as row_promise
+from metricdp.wording.tables import short_distance as short_distance
+from metricdp.wording.tables import simulated as simulated
+from metricdp.wording.tables import snapped as snapped
+from metricdp.wording.tables import spent as spent
+from metricdp.wording.tables import spent_again as spent_again
+from metricdp.wording.tables import spread_loss as spread_loss
+from metricdp.wording.tables import spread_promise as spread_promise
+from metricdp.wording.tables import uncounted as uncounted
+from metricdp.wording.tables import whole_history as whole_history
+from metricdp.wording.tables import within as within
+from metricdp.wording.tables import without_person as without_person
+from metricdp.wording.texts import by_the_law as by_the_law
+from metricdp.wording.texts import not_hidden as not_hidden
+from metricdp.wording.texts import open_in_texts as open_in_texts
+from metricdp.wording.texts import text_promise as text_promise
+from metricdp.wording.texts import text_rules as text_rules
+from metricdp.wording.texts import texts_again as texts_again
+from metricdp.wording.texts import texts_of_one_person as texts_of_one_person
+from metricdp.wording.texts import unchanged as unchanged
+from metricdp.wording.texts import unknown_words as unknown_words
+from metricdp.wording.texts import word_pair as word_pair
+from metricdp.wording.trips import clocked_loss as clocked_loss
+from metricdp.wording.trips import clocked_promise as clocked_promise
+from metricdp.wording.trips import clocked_trip as clocked_trip
+from metricdp.wording.trips import drawn_centres as drawn_centres
+from metricdp.wording.trips import given_centres as given_centres
+from metricdp.wording.trips import predicted_cost as predicted_cost
+from metricdp.wording.trips import predicted_loss as predicted_loss
+from metricdp.wording.trips import predicted_promise as predicted_promise
+from metricdp.wording.trips import report_promise as report_promise
+from metricdp.wording.trips import trip_loss as trip_loss
+from metricdp.wording.trips import trip_promise as trip_promise
+from metricdp.wording.trips import zoned_loss as zoned_loss
+from metricdp.wording.trips import zoned_promise as zoned_promise
+from metricdp.wording.trips import zoned_trip as zoned_trip

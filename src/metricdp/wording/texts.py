@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from metricdp.numerals import number
-from metricdp.wording.promises import Promise, distance, epsilon, in_parts, short
+from metricdp.rendering import number
+from metricdp.wording.guarantees import Promise, distance, epsilon, factor, largest_factor, meaning, share, short
 
 
 class NumberRule(Protocol):
@@ -123,7 +123,7 @@ def text_promise(rules: TextRules, promise: Promise, lower: Sequence[float] = ()
     ]
     if promise.radius is not None:
         near = distance(promise.radius, promise.unit, "down")
-        parts = " and stays in its part of the policy" if in_parts(promise) else ""
+        parts = " and stays in its part of the policy" if promise.in_parts else ""
         lines.append(f"That holds where every word differs by at most {near}{parts}; nothing is promised beyond.")
     if rules.unknown == "spelling":
         lines.append("For words outside the vocabulary the distance is that of the words taken for them by spelling.")
@@ -164,3 +164,51 @@ def not_hidden(rules: TextRules) -> list[str]:
     if noises:
         shown.append(f"where {_listed(noises)} stand and how they are written (digits behind the point, separators)")
     return [*shown, "topic and style, as far as words near the true ones tell them"]
+
+
+def open_in_texts() -> str:
+    """Return what stays visible in a text whose words are protected."""
+    return (
+        "Words are protected one by one: topic, style, length and rare combinations of words can still identify people."
+    )
+
+
+def unknown_words(policy: str, mask: str, masked: int) -> list[str]:
+    """Return how many words were unknown, as far as the output shows it."""
+    times = "nowhere" if not masked else "once" if masked == 1 else f"{masked:,} times"
+    lines = [f"In the output {mask} stands {times}."] if masked or policy == "mask" else []
+    if policy == "refuse":
+        return [*lines, "No word was outside the vocabulary: the table would have been refused."]
+    if policy == "mask":
+        return lines
+    return [*lines, "How many words were outside the vocabulary is not told, since the output does not show it."]
+
+
+def texts_of_one_person() -> str:
+    """Return what the texts of one person add up to."""
+    return "Texts of one person add up: the distances of all their words count together."
+
+
+def texts_again() -> str:
+    """Return what a second release of the same texts costs."""
+    return "Protecting these texts a second time and releasing both doubles epsilon."
+
+
+def word_pair(promise: Promise, first: str, second: str, apart: float) -> str:
+    """Return what a promise means between two words."""
+    ratio = largest_factor(promise, apart)
+    return f"{first} and {second} are {distance(apart, promise.unit)} apart: factor {factor(ratio)}, {meaning(ratio)}."
+
+
+def unchanged(value: float) -> str:
+    """Return how many words of the public sample stay."""
+    return f"Of the words of the bundled sample text {share(value)} are reported as they are."
+
+
+def by_the_law(known: float) -> str:
+    """Return where figures about words come from."""
+    missing = "" if known >= 1.0 else f" Of their words {number(100 * known, 3, 'down')} % are in the vocabulary."
+    return (
+        "These figures follow from the law of the mechanism on public sentences that come with metricdp, which were "
+        f"written for it: no table was looked at.{missing}"
+    )

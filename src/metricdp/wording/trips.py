@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from metricdp.numerals import number
-from metricdp.wording.promises import distance, epsilon, rivals
+from metricdp.rendering import number
+from metricdp.wording.guarantees import distance, epsilon, rivals
 
 
 def report_promise(rate: float, slack: float, reach: float, unit: str) -> str:

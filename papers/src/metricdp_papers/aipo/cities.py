@@ -9,7 +9,7 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput
-from metricdp.metrics import KM_PER_DEGREE, Lp, ShortestPath
+from metricdp.metrics import KM_PER_DEGREE, Lp, ShortestPath, exponent_of
 from metricdp.places import bundled_roads, data_folder, road_network
 from metricdp.spaces import Box, FiniteSpace
 
@@ -49,8 +49,7 @@ class Setting:
     @property
     def p(self) -> float:
         """The exponent of the metric."""
-        assert isinstance(self.box.metric, Lp)
-        return self.box.metric.p
+        return exponent_of(self.box.metric) or 2.0
 
 
 @lru_cache(maxsize=3)
@@ -62,9 +61,9 @@ def city(name: str) -> City:
         roads = _five_boroughs()
     else:
         roads = road_network(CITIES.get(name, name))
-    if not isinstance(roads.metric, ShortestPath):
+    if roads.network is None:
         raise TypeError("a road network has a ShortestPath metric")
-    return City(name, plane(np.asarray(roads.coordinates, dtype=float)), roads.metric)
+    return City(name, plane(np.asarray(roads.coordinates, dtype=float)), roads.network)
 
 
 def _five_boroughs() -> FiniteSpace:

@@ -11,7 +11,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, as_floats, as_probabilities
 from metricdp.auditing import audit, trivial_lower_bound
 from metricdp.mechanisms import Certificate, Guarantee, InterpolatedMechanism, corner_weights
-from metricdp.metrics import Lp, pairwise
+from metricdp.metrics import exponent_of, pairwise
 from metricdp.solvers import solve_ratio
 from metricdp.spaces import Box, FiniteSpace
 
@@ -78,8 +78,7 @@ def reached_slope(mechanism: InterpolatedMechanism) -> float:
     logs = np.log(mechanism.matrix[:, used]) - np.log(mechanism.matrix.sum(axis=1, keepdims=True))
     corners, cells = corner_rows(mechanism.shape)
     n, worst = len(mechanism.axes), 0.0
-    metric = mechanism.inputs.metric
-    p = metric.p if isinstance(metric, Lp) else 2.0
+    p = exponent_of(mechanism.inputs.metric) or 2.0
     dual = np.inf if p == 1.0 else 1.0 if np.isinf(p) else p / (p - 1.0)
     cube = logs[corners].reshape(len(cells), *([2] * n), -1)
     for vertex in product((0.0, 0.5, 1.0), repeat=n):

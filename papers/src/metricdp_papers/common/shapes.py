@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from metricdp.catalogue import loaded
+from metricdp.declarations import loaded
 from metricdp.errors import InvalidInput
 from metricdp_papers.common.rows import Row
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics import KM_PER_DEGREE, Haversine, ShortestPath
+from metricdp.metrics import KM_PER_DEGREE, Haversine
 from metricdp.mobility import Traces, Walks, clean, load_traces, resample, snap, snap_distances, split_trips
 from metricdp.places import bundled_roads, bundled_trips, data_folder, road_network
 from metricdp.spaces import FiniteSpace
@@ -137,14 +137,14 @@ def _detours(roads: FiniteSpace, crossings: np.ndarray[tuple[int], np.dtype[np.i
     """Return the mean over destinations of |path(l, destination) - path(y, destination)|, Eq. (34)."""
     from scipy.sparse.csgraph import dijkstra
 
-    if not isinstance(roads.metric, ShortestPath):
+    if roads.network is None:
         raise InvalidInput("detours need a road network.")
     # Destinations: crossings around the places, drawn evenly from those in their bounding box.
     here = roads.coordinates[crossings]
     inside = np.flatnonzero(np.all((roads.coordinates >= here.min(0)) & (roads.coordinates <= here.max(0)), axis=1))
     tasks = np.random.default_rng(seed).choice(inside, min(TASKS, len(inside)), replace=False)
-    one_way = roads.metric.one_way == "longer"
+    one_way = roads.network.one_way == "longer"
     # From everywhere TO a destination: with one-way streets that is from the destination along the streets reversed.
-    graph = roads.metric.graph.T.tocsr() if one_way else roads.metric.graph
+    graph = roads.network.graph.T.tocsr() if one_way else roads.network.graph
     away = dijkstra(graph, directed=one_way, indices=tasks)[:, crossings].T
     return np.asarray(np.abs(away[:, None] - away[None]).mean(axis=-1))

@@ -31,7 +31,7 @@ from metricdp import (
 from metricdp.arrays import Booleans, Floats
 from metricdp.design import BUILDERS, Builder, no_noise, noise_of
 from metricdp.errors import MetricdpError
-from metricdp.metrics import Haversine, Lp, Mahalanobis
+from metricdp.metrics import Lp, Mahalanobis, exponent_of, points_are
 from metricdp.mobility import zones
 from metricdp.places import location_tree, protection_sets, scaled
 from metricdp.problems import Problem
@@ -232,8 +232,8 @@ def _noises(asked: Asked, missing: dict[str, str]) -> dict[str, Build]:
             missing[name] = why
         else:
             listed[name] = partial(_noise, asked, builder)
-    flat = isinstance(space.metric, Lp) and space.metric.p == 2.0 and not space.is_text
-    if flat or isinstance(space.ground, Haversine):
+    flat = exponent_of(space.metric) == 2.0 and not space.is_text
+    if flat or points_are(space.ground, "degrees"):
         listed["gaussian, its own promise"] = lambda: _gaussian(asked)
     else:
         missing["gaussian, its own promise"] = "it is for vectors under l2 and for places on the Earth"
@@ -260,7 +260,7 @@ def _gaussian(asked: Asked) -> Drawn:
     space = asked.space
     middle = float(asked.prior @ space.distances @ asked.prior)
     rho = rho_for(math.exp(asked.epsilon * middle), middle, DELTA)
-    noise = gaussian(space.ground, rho, dimension=None if isinstance(space.ground, Haversine) else space.width)
+    noise = gaussian(space.ground, rho, dimension=None if points_are(space.ground, "degrees") else space.width)
     own = f"approximate, not pure: epsilon d with a delta of {DELTA:g} at the mean distance {middle:.3g} only"
     return Drawn(
         lambda secrets, generator: space.nearest(noise.sample(space.decode(secrets), rng=generator))[0], own=own

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Booleans, Floats
-from metricdp.metrics import Lp, pairwise
+from metricdp.metrics import exponent_of, pairwise
 from metricdp.spaces import FiniteSpace
 from metricdp.stages import doing
 
@@ -26,7 +26,7 @@ class Products:
 
     def __init__(self, space: FiniteSpace, inner: float) -> None:
         self.space, self.inner = space, inner
-        self._rough = _centred(space) if isinstance(space.metric, Lp) and space.metric.p == 2 else None
+        self._rough = _centred(space) if exponent_of(space.metric) == 2.0 else None
         self._kept: list[Tile] | None = None
         if 2 * len(self) ** 2 <= MOST_KEPT:
             with doing("measuring all distances"):

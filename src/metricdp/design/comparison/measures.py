@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from metricdp import wording
-from metricdp.arrays import Floats, Integers, as_matrix, frozen
+from metricdp.arrays import Floats, Integers, as_matrix, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.metrics import Metric
@@ -44,7 +44,7 @@ class Measure:
                 "matrix or a function, is given as `loss`: Measure('time', loss=matrix)."
             )
         if self.loss is not None and not callable(self.loss):
-            object.__setattr__(self, "loss", frozen(as_matrix(self.loss, "loss")))
+            set_fields(self, loss=frozen(as_matrix(self.loss, "loss")))
 
     @property
     def words(self) -> str:

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+import metricdp.design.laplace  # noqa: F401 - it registers which noise there is
 from metricdp.arrays import Floats, Integers
 from metricdp.design.builders import Builder
 from metricdp.design.comparison.measures import Draw
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import OutlineLaplace
-from metricdp.metrics import Angular, Bags, Frechet, Haversine, Hyperbolic, Lp, Mahalanobis, graph_of
+from metricdp.metrics import METRICS, Lp, exponent_of, graph_of, norm_of, points_are
 from metricdp.spaces import FiniteSpace
 
+NOWHERE = "noise needs coordinates, on the Earth, in a plane, on a sphere or in hyperbolic space"
 UNIT = 1e-3  # how far from one the length of a unit vector may be, as noise on the sphere takes it
 AT_ONCE = 2**20  # distances
 PAIRED = 4  # vectors of a bag up to which all pairings are looked at
@@ -28,13 +29,11 @@ def no_noise(builder: Builder, space: FiniteSpace) -> str:
     if space.is_text:
         return "noise on words is madlib"
     if builder.name == "von_mises_fisher":
-        units = isinstance(space.metric, Angular) or (isinstance(space.metric, Lp) and space.metric.p == 2.0)
+        units = points_are(space.metric, "directions") or exponent_of(space.metric) == 2.0
         if units and space.dimension >= 3 and space.coordinates is space.points and _are_unit(space.points):
             return ""
         return "it is for unit vectors of three numbers or more, under l2 or their angle"
-    if isinstance(space.ground, Haversine | Lp | Mahalanobis | Angular | Hyperbolic | Bags | Frechet):
-        return ""
-    return "noise needs coordinates, on the Earth, in a plane, on a sphere or in hyperbolic space"
+    return "" if METRICS.has("laplace", space.ground) else NOWHERE
 
 
 def noise_of(builder: Builder, space: FiniteSpace, epsilon: float) -> tuple[Draw, float]:
@@ -49,16 +48,16 @@ def noise_of(builder: Builder, space: FiniteSpace, epsilon: float) -> tuple[Draw
     under = Lp(2) if builder.name == "von_mises_fisher" else space.ground
     options: dict[str, Any] = {}
     if "dimension" in builder.options:
-        options["dimension"] = None if isinstance(space.ground, Haversine) else space.width
+        options["dimension"] = None if points_are(space.ground, "degrees") else space.width
     noise: Any = builder.function(under, epsilon / ratio, **options)
 
     def draw(secrets: Integers, generator: np.random.Generator) -> Integers:
         reports = np.asarray(noise.sample(space.decode(secrets), rng=generator))
-        if isinstance(noise, OutlineLaplace):
+        if points_are(space.ground, "curves"):
             return _least(lambda rows: _gaps(rows, noise.outline(space.points)), reports, len(space))
-        if isinstance(space.ground, Angular):
+        if points_are(space.ground, "directions"):
             return np.asarray((reports @ space.points.T).argmax(axis=1))  # the least angle
-        if isinstance(space.ground, Haversine | Lp | Mahalanobis):
+        if norm_of(space.ground) is not None or points_are(space.ground, "degrees"):
             return space.nearest(reports)[0]
         return _least(lambda rows: _away(space, rows), reports, len(space))
 
@@ -99,8 +98,8 @@ def _gaps(rows: Floats, others: Floats) -> Floats:
 
 def _away(space: FiniteSpace, rows: Floats) -> Floats:
     """Return the distances of rows to all secrets; those of small bags by all pairings at once."""
-    metric = space.ground
-    if not isinstance(metric, Bags) or space.width // metric.dimension > PAIRED:
+    metric: Any = space.ground
+    if not points_are(metric, "bags") or space.width // metric.dimension > PAIRED:
         return np.asarray(metric(rows[:, None], space.points[None]))
     count = space.width // metric.dimension
     first, second = (bags.reshape(len(bags), count, metric.dimension) for bags in (rows, space.points))

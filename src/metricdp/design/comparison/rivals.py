@@ -20,8 +20,8 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     Mechanism,
 )
-from metricdp.mechanisms.matrix import as_table
-from metricdp.metrics import Lp, covered
+from metricdp.mechanisms.kinds.matrix import as_table
+from metricdp.metrics import covered, exponent_of
 from metricdp.problems import Problem
 from metricdp.spaces import Box, FiniteSpace, given
 
@@ -72,7 +72,7 @@ class Question:
         if builder.start == "metric":
             return no_noise(builder, self.space)
         if builder.start == "box":
-            flat = isinstance(self.space.metric, Lp) and not self.space.is_text and self.space.dimension <= 2
+            flat = exponent_of(self.space.metric) is not None and not self.space.is_text and self.space.dimension <= 2
             return "" if flat else "it needs places in the plane or on a line, under l1, l2 or linf"
         if builder.name == "madlib" and not self.space.is_text:
             return "for places it is laplace, which stands beside it"

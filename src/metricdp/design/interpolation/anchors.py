@@ -12,10 +12,10 @@ import numpy as np
 from metricdp.arrays import Floats, as_floats, as_positive
 from metricdp.auditing.lipschitz import dual_exponent, dual_norm, normaliser_share
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.interpolated import MOST_AXES, Rule, check_axes
-from metricdp.metrics import Lp
+from metricdp.mechanisms.kinds.interpolated import MOST_AXES, Rule, check_axes
+from metricdp.metrics import exponent_of
 from metricdp.solvers import Edges
-from metricdp.spaces import Box, FiniteSpace, Space, given
+from metricdp.spaces import UNDER_LP, Box, FiniteSpace, Space, given
 
 # Programs are solved this far inside the promise, so that rounding cannot carry even very close points above it.
 MARGIN = 1e-6
@@ -46,7 +46,7 @@ class Task:
         cls, space: Space, outputs: FiniteSpace, epsilon: float, rule: Rule, budget: Budget | None, split: Any
     ) -> Task:
         advice = "Give mdp.Box([0, 0], [10, 10], mdp.Lp(2)) or the like; project latitude and longitude to kilometres."
-        box = given(space, Box, "box", under=(Lp,), advice=advice)
+        box = given(space, Box, "box", under=UNDER_LP, advice=advice)
         if box.dimension > MOST_AXES:
             raise InvalidInput(
                 f"a box of {box.dimension} coordinates needs too many anchors; at most {MOST_AXES} are supported."
@@ -76,8 +76,7 @@ class Task:
         if split == "grid" and box.dimension > max(GRID_STEPS):
             raise InvalidInput(f"a grid of splits over {box.dimension} axes has too many points; take `split=None`.")
         rate = as_positive(epsilon, "epsilon")
-        assert isinstance(box.metric, Lp)
-        p = box.metric.p
+        p = exponent_of(box.metric) or 2.0
         chosen: Rule = "exact" if rule == "direction" and (box.dimension == 1 or p == 1.0) else rule
         return cls(box, outputs, rate, p, chosen, budget or "half", split, time.perf_counter())
 

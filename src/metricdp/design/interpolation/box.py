@@ -31,7 +31,7 @@ from metricdp.design.interpolation.streets import along_streets
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, StreetMechanism
 from metricdp.mechanisms.curves import widest_ratio
-from metricdp.mechanisms.interpolated import InterpolatedMechanism, Rule, corner_weights
+from metricdp.mechanisms.kinds.interpolated import InterpolatedMechanism, Rule, corner_weights
 from metricdp.solvers import Progress, Status, solve_ratio
 from metricdp.spaces import Box, FiniteSpace, Streets
 from metricdp.stages import AUDITING, doing, stopped

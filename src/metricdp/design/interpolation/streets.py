@@ -15,8 +15,8 @@ from metricdp.design.interpolation.anchors import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee
 from metricdp.mechanisms.curves import widest_ratio
-from metricdp.mechanisms.streets import Pieces, StreetMechanism, street_weights
-from metricdp.metrics import ShortestPath
+from metricdp.mechanisms.kinds.streets import Pieces, StreetMechanism, street_weights
+from metricdp.metrics import roads_of
 from metricdp.solvers import Edges, Progress, Status, solve_ratio
 from metricdp.spaces import FiniteSpace, Space, Streets, given
 from metricdp.stages import AUDITING, doing
@@ -125,7 +125,7 @@ def _samples(
 ) -> tuple[Floats, Floats, Floats]:
     count = len(outputs)
     if loss is None:
-        if not isinstance(outputs.metric, ShortestPath):
+        if roads_of(outputs.metric) is None:
             raise InvalidInput("`loss` must be given where the reports are not crossings of the network.")
         ends = streets.at_crossings(outputs.points[:, 0])
 

@@ -5,25 +5,19 @@ A backend from outside is declared the same way: `BACKENDS.declare(...)`, see do
 
 import os
 
-from metricdp.catalogue import Catalogue
+from metricdp.declarations import Catalogue
 from metricdp.files import is_server
-from metricdp.ledger.backends.base import DAMAGE, Backend, Hold, Whole, backend_of, connect, is_full
+from metricdp.ledger.backends.base import DAMAGE as DAMAGE
+from metricdp.ledger.backends.base import Backend as Backend
+from metricdp.ledger.backends.base import Hold as Hold
+from metricdp.ledger.backends.base import Whole as Whole
+from metricdp.ledger.backends.base import backend_of as backend_of
+from metricdp.ledger.backends.base import connect as connect
+from metricdp.ledger.backends.base import is_full as is_full
 from metricdp.ledger.backends.postgres import Postgres
 from metricdp.ledger.backends.sqlite import Sqlite
 
 BACKENDS: Catalogue[type[Backend]] = Catalogue("ledger backend", [Sqlite, Postgres])
-
-__all__ = [
-    "BACKENDS",
-    "DAMAGE",
-    "Backend",
-    "Hold",
-    "Whole",
-    "backend_at",
-    "backend_of",
-    "connect",
-    "is_full",
-]
 
 
 def backend_at(place: str | os.PathLike[str]) -> Backend:

@@ -85,7 +85,7 @@ def vector_noise(p: float, dimension: int, digits: Digits, count: int) -> list[A
         return -math.prod(uniform(k) for k in range(shape)).log()
 
     if p == 1.0 or dimension == 1:
-        signed = [_signed(digits(0, k, count), count) for k in range(dimension)]
+        signed = [signed_share(digits(0, k, count), count) for k in range(dimension)]
         return [-sign * share.log() for sign, share in signed]
     if p == 2.0 and dimension == 2:
         radius, turn = gamma(2), 2 * uniform(2)
@@ -141,7 +141,7 @@ def factor_doubles(covariance: Any) -> tuple[Any, Any]:
     return settled(attempt)
 
 
-def _signed(word: int, count: int) -> tuple[int, Any]:
+def signed_share(word: int, count: int) -> tuple[int, Any]:
     """Return the sign of the first bit and the uniform of the others."""
     bits = 64 * count - 1
     return -1 if word >> bits else 1, ball(word & ((1 << bits) - 1), bits)
@@ -151,7 +151,7 @@ def _power_root(p: float, at: int, digits: Digits, count: int) -> Any:
     """Return a number with density proportional to exp(-|x|^p), by the proposals of `vectors.power_proposal`."""
     exponent = exact(p)
     for attempt in range(MOST_WORDS * 64):
-        sign, share = _signed(digits(attempt, at, count), count)
+        sign, share = signed_share(digits(attempt, at, count), count)
         chance = ball(digits(attempt, at + 1, count), 64 * count)
         if below(share, (exponent - 1) / exponent):
             size, beyond = share, 0

@@ -5,7 +5,7 @@ An engine from outside is declared the same way: `ENGINES.declare(Engine(...))`,
 
 from collections.abc import Iterator
 
-from metricdp.catalogue import Catalogue
+from metricdp.declarations import Catalogue
 from metricdp.errors import InvalidInput
 from metricdp.tables.engines import arrow, duckdb, local, ray, spark
 from metricdp.tables.engines.base import Engine, Perturb, Run

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
-from metricdp.catalogue import Catalogue, loaded
+from metricdp.declarations import Catalogue, loaded
 from metricdp.tables.options import Reading
 
 Packing = Literal["", "gzip", "zstd"]

@@ -19,7 +19,7 @@ from metricdp.artifacts import dumps, loads
 from metricdp.design.product import product
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
-from metricdp.mechanisms.product import parts_of
+from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.tables.applying import AnyTask
 from metricdp.tables.formats import located
 from metricdp.tables.jobs.keys import key_values

@@ -782,15 +782,6 @@ const WORDING = {
     "mi",
     "ft"
   ],
-  "along": {
-    "ShortestPath": " along the roads",
-    "StreetPath": " along the streets",
-    "PolicyGraph": " along the edges of the policy"
-  },
-  "along_steps": {
-    "ShortestPath": " in the graph",
-    "PolicyGraph": " in the policy"
-  },
   "things": {
     "length": "places",
     "other": "secrets"
@@ -877,6 +868,91 @@ const WORDING = {
   }
 };
 
+// ---------------------------------------------------------------------------------------------------- declared.js
+
+/** The fields of a mechanism file: written by build.js from fields.json, which tools/pages.py writes from the declarations. */
+
+/** @typedef {"bag-laplace" | "direction-noise" | "gaussian-noise" | "hyperbolic-laplace" | "interpolated" | "local" | "kernel" | "vector-laplace" | "matrix" | "nearest" | "outline-laplace" | "product" | "projected-laplace" | "spherical-laplace" | "spherical-gaussian" | "streets"} Kind */
+
+const DECLARED = {
+  "metric": {
+    "Lp": {"since": 1, "fields": {"p": {"type": "number", "least": 1, "infinite": true}, "unit": {"type": "text", "longest": 100}}},
+    "Mahalanobis": {"since": 1, "fields": {"covariance": {"type": "array", "sides": 2, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
+    "Haversine": {"since": 1, "fields": {"unit": {"type": "text", "choices": ["m", "km", "mi", "ft"], "longest": 10000}}},
+    "ShortestPath": {"since": 1, "along": [" along the roads", " in the graph"], "fields": {"edges": {"type": "array", "sides": 2, "of": "whole"}, "lengths": {"type": "array", "sides": 1, "of": "float"}, "nodes": {"type": "whole", "least": 1, "most": 4194304}, "one_way": {"type": "text", "choices": ["open", "longer"], "longest": 10000}, "unit": {"type": "text", "longest": 100}}},
+    "StreetPath": {"since": 1, "along": [" along the streets", " along the streets"], "fields": {"network": {"type": "part", "named": ["ShortestPath"], "of": "metric"}}},
+    "PolicyGraph": {"since": 2, "along": [" along the edges of the policy", " in the policy"], "policy": true, "fields": {"network": {"type": "part", "named": ["ShortestPath"], "of": "metric"}, "apart": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "Precomputed": {"since": 1, "fields": {"distances": {"type": "array", "sides": 2, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
+    "Hamming": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
+    "Levenshtein": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
+    "Angular": {"since": 1, "fields": {"unit": {"type": "text", "choices": ["rad", "deg"], "longest": 10000}}},
+    "Hyperbolic": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
+    "Temporal": {"since": 1, "fields": {"period": {"type": "maybe", "of": {"type": "number", "least": 1e-100, "most": 1e+100}}, "unit": {"type": "text", "longest": 100}}},
+    "Weighted": {"since": 1, "fields": {"parts": {"type": "many", "least": 1, "most": 1024, "of": {"type": "group", "of": [{"type": "part", "of": "metric"}, {"type": "many", "least": 1, "most": 65536, "of": {"type": "whole", "least": 0, "most": 65535}}, {"type": "number", "least": 1e-100, "most": 1e+100}]}}, "unit": {"type": "text", "longest": 100}}},
+    "Wasserstein": {"since": 1, "fields": {"ground": {"type": "array", "sides": 0, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
+    "WordMovers": {"since": 1, "fields": {"vectors": {"type": "array", "sides": 2, "of": "float"}, "ground": {"type": "part", "of": "metric"}, "unit": {"type": "text", "longest": 100}}},
+    "Frechet": {"since": 1, "fields": {"ground": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}, "unit": {"type": "text", "longest": 100}}},
+    "Bags": {"since": 2, "fields": {"ground": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}, "unit": {"type": "text", "longest": 100}}}
+  },
+  "space": {
+    "finite": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "points": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "coordinates": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "ground": {"type": "part", "of": "metric"}, "columns": {"type": "many", "least": 0, "most": 65536, "of": {"type": "text", "longest": 1000}}}},
+    "box": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "lower": {"type": "many", "least": 1, "most": 65536, "of": {"type": "number", "least": -1e+300, "most": 1e+300}}, "upper": {"type": "many", "least": 1, "most": 65536, "of": {"type": "number", "least": -1e+300, "most": 1e+300}}}},
+    "unbounded": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}}},
+    "sphere": {"since": 2, "fields": {"metric": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 2, "most": 65536}, "lengths": {"type": "text", "choices": ["unit", "any"], "longest": 10000}}},
+    "streets": {"since": 1, "fields": {"metric": {"type": "part", "named": ["StreetPath"], "of": "metric"}}}
+  },
+  "mechanism": {
+    "bag-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "direction-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["sphere"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "gaussian-noise": {"since": 2, "promise": "concentrated", "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "sigma": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "hyperbolic-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "interpolated": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["box"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "axes": {"type": "many", "least": 1, "most": 8, "of": {"type": "array", "sides": 1, "of": "float"}}, "ratios": {"type": "many", "least": 1, "most": 8, "of": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}}, "matrix": {"type": "table"}, "rule": {"type": "text", "choices": ["exact", "direction", "log", "relaxed"], "longest": 10000}}},
+    "local": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "lengths": {"type": "array", "sides": 2, "most": 65536, "of": "narrow"}, "columns": {"type": "array", "sides": 1, "most": 65535, "of": "narrow"}, "values": {"type": "array", "sides": 1, "least": 0, "most": 3.4028234663852886e+38, "coded": true, "of": "single"}, "background": {"type": "array", "sides": 1, "least": 0, "most": 3.4028234663852886e+38, "of": "single"}}},
+    "kernel": {"since": 2, "fields": {"space": {"type": "part", "named": ["finite"], "of": "space"}, "inner": {"type": "number", "least": 1e-100, "most": 1e+100}, "cap": {"type": "maybe", "of": {"type": "number", "least": 1e-100, "most": 1e+300}}, "log_weights": {"type": "maybe", "of": {"type": "array", "sides": 1, "least": -1000000.0, "most": 1000000.0, "of": "float"}}, "log_normalisers": {"type": "array", "sides": 1, "least": -1000000.0, "most": 1000000.0, "of": "float"}, "nearest": {"type": "maybe", "of": {"type": "array", "sides": 1, "least": 0, "most": 1e+300, "of": "float"}}}},
+    "vector-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "matrix": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "matrix": {"type": "table"}}},
+    "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "outline-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}},
+    "projected-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}, "matrix": {"type": "array", "sides": 2, "least": -1e+300, "most": 1e+300, "of": "float"}}},
+    "spherical-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "spherical-gaussian": {"since": 2, "promise": "concentrated", "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "sigma": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
+    "streets": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["streets"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "counts": {"type": "array", "sides": 1, "least": 1, "most": 536870912, "of": "whole"}, "ratios": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}, "matrix": {"type": "table"}}}
+  },
+  "pure": {
+    "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100},
+    "slack": {"type": "number", "least": 0},
+    "radius": {"type": "maybe", "of": {"type": "number", "above": 0}},
+    "unit": {"type": "text", "longest": 100},
+    "basis": {"type": "text", "choices": ["theorem", "certificate", "none"], "longest": 10000},
+    "metric": {"type": "part", "of": "metric"}
+  },
+  "concentrated": {
+    "rho": {"type": "number", "least": 1e-100, "most": 1e+100},
+    "form": {"type": "text", "choices": ["gaussian", "renyi"], "longest": 10000},
+    "radius": {"type": "maybe", "of": {"type": "number", "above": 0}},
+    "unit": {"type": "text", "longest": 100},
+    "basis": {"type": "text", "choices": ["theorem", "certificate"], "longest": 10000},
+    "metric": {"type": "part", "of": "metric"}
+  },
+  "certificate": {
+    "loss": {"type": "number"},
+    "lower_bound": {"type": "number"},
+    "worst_pair": {"type": "many", "least": 0, "most": 3, "of": {"type": "whole", "least": 0, "most": 9007199254740991}},
+    "verified_pairs": {"type": "whole", "least": 0, "most": 9007199254740991},
+    "method": {"type": "text", "longest": 10000},
+    "seconds": {"type": "number", "least": 0},
+    "epsilon": {"type": "number", "least": 0, "infinite": true},
+    "note": {"type": "text", "longest": 10000},
+    "objective": {"type": "text", "choices": ["expected", "worst"], "longest": 10000}
+  },
+  "later": {
+    "radius": null,
+    "note": "",
+    "objective": null
+  }
+};
+
 // ---------------------------------------------------------------------------------------------------- words.js
 
 /** Every sentence about a promise, from the same templates as Python's, rounded so that each stays true. */
@@ -960,9 +1036,10 @@ function factorWords(value) {
 
 const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
 const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
+const declaredMetric = (name) => (Object.hasOwn(DECLARED.metric, name) ? DECLARED.metric[name] : {});
 const along = ({ metric, unit }) => {
-  if (Object.hasOwn(WORDING.along_steps, metric) && !WORDING.lengths.includes(unit)) return WORDING.along_steps[metric];
-  return Object.hasOwn(WORDING.along, metric) ? WORDING.along[metric] : "";
+  const [lengths, others] = declaredMetric(metric).along ?? ["", ""];
+  return WORDING.lengths.includes(unit) ? lengths : others;
 };
 
 /** Return the distance up to which reports differ by at most a factor: (ln(ratio) - slack) / epsilon, within the radius. */
@@ -979,7 +1056,7 @@ function largestFactor({ epsilon, slack, radius }, apart) {
 }
 
 // across the parts of a policy graph nothing is hidden: the name of the words that say so
-const inPart = (metric, words) => (metric === "PolicyGraph" ? `${words}_part` : words);
+const inPart = (metric, words) => (declaredMetric(metric).policy ? `${words}_part` : words);
 
 /** Return what is not protected because of the radius of a promise. */
 function outside({ radius, unit, metric }) {
@@ -1474,6 +1551,58 @@ function judged({ inputs, table }, { epsilon: claimed, slack, radius }) {
   const holds = judgeable && worst <= claimed * (1 + TOLERANCE); // not so where `worst` is no number
   const verdict = holds ? "holds" : judgeable && worst > claimed ? "violated" : "cannot judge";
   return { epsilon: worst, claimed, tolerance: TOLERANCE, pairs, holds, verdict };
+}
+
+// ---------------------------------------------------------------------------------------------------- product.js
+
+/** Mechanisms of several parts: every part of a secret is drawn with its own mechanism. */
+
+
+/** Say a report as callers get it: the code where reports are finitely many, and its coordinates or word. */
+function reportOf({ outputs }, drawn) {
+  return typeof drawn === "number" ? { code: drawn, point: [...outputs.coordinates.row(drawn)] } : { code: null, point: drawn };
+}
+
+/** A space of lists with one value per part. */
+class ProductSpace {
+  constructor(parts) {
+    this.parts = parts;
+    this.metric = null;
+  }
+
+  encode(secret, options) {
+    refuseSecret(!Array.isArray(secret) || secret.length !== this.parts.length, "parts");
+    return this.parts.map((part, k) => part.inputs.encode(secret[k], options)); // refuse strangers before anything is drawn
+  }
+}
+
+/** Read a product with `readPart(kind, body, promise)`; its promise must be the sum of those of its parts. */
+function readProduct(body, file, promise, readPart) {
+  const parts = body.parts.map((entry) => {
+    refuse(entry.guarantee.basis === "none", "a part of it promises nothing");
+    return { ...readPart(entry.kind, entry.body, entry.guarantee), guarantee: entry.guarantee };
+  });
+  checkSum(body.parts, parts, file, promise);
+  const draw = (values, source) => parts.map((part, k) => reportOf(part, part.draw(values[k], source)));
+  return { inputs: new ProductSpace(parts), outputs: {}, draw, parts };
+}
+
+/** The metric of a product is the sum of those of its parts, each times its epsilon: the joint epsilon is 1 in it. */
+function checkSum(entries, parts, file, promise) {
+  const { name, parameters } = file.metric(promise.metric);
+  refuse(name !== "Weighted" || parameters.parts.length !== parts.length || promise.radius !== null, "its promise is not that of its parts");
+  let column = 0;
+  let slack = 0;
+  parts.forEach((part, k) => {
+    const [metric, columns, weight] = parameters.parts[k];
+    const { epsilon, slack: own, radius } = entries[k].guarantee;
+    const width = part.inputs.points?.width ?? part.inputs.dimension ?? 2;
+    const fits = file.same(metric, entries[k].guarantee.metric) && weight === epsilon && columns.length === width;
+    refuse(!fits || radius !== null || columns.some((found, at) => found !== column + at), "its promise is not that of its parts");
+    column += width;
+    slack += own;
+  });
+  refuse(!(promise.epsilon >= 1 && promise.slack >= slack * (1 - 1e-12)), "its promise is not that of its parts");
 }
 
 // ---------------------------------------------------------------------------------------------------- doubles.js
@@ -2618,7 +2747,7 @@ function hyperbolicNoise({ metric, dimension: n }, epsilon, pitch) {
 }
 
 /** Read Laplace noise in the Poincare ball: density proportional to exp(-epsilon d(x, y)) with respect to its volume. */
-function readHyperbolic(body, file, promise) {
+function readHyperbolicLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const draw = hyperbolicNoise(inputs, body.epsilon, body.pitch);
   checkPromise(promise, body.epsilon);
@@ -3095,7 +3224,7 @@ function sphericalNoise({ metric, dimension }, epsilon, pitch) {
 }
 
 /** Read Laplace noise on the Earth. */
-function readSpherical(body, file, promise) {
+function readSphericalLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const draw = sphericalNoise(inputs, body.epsilon, body.pitch);
   checkPromise(promise, body.epsilon);
@@ -3130,7 +3259,7 @@ function vectorNoise(space, epsilon, pitch) {
 }
 
 /** Read Laplace noise for vectors. */
-function readVector(body, file, promise) {
+function readVectorLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const draw = vectorNoise(inputs, body.epsilon, body.pitch);
   checkPromise(promise, body.epsilon);
@@ -3138,7 +3267,7 @@ function readVector(body, file, promise) {
 }
 
 /** Read noise for unit vectors: density proportional to exp(-epsilon * angle), or to exp(epsilon <x, y>) under l_2. */
-function readDirection(body, file, promise) {
+function readDirectionNoise(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { metric, dimension: n } = inputs;
   const isAngle = metric.name === "Angular";
@@ -3153,7 +3282,7 @@ function readDirection(body, file, promise) {
 }
 
 /** Read l_2 noise around A x, which keeps its rate times the norm of A: so (epsilon / rate)^2 - A A^T has no negative direction. */
-function readProjected(body, file, promise) {
+function readProjectedLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { metric, dimension: n } = inputs;
   const [k] = file.shape(body.matrix);
@@ -3198,7 +3327,7 @@ function byCoordinates(one, other) {
 const vectorsOf = (row, size) => Array.from({ length: row.length / size }, (_, k) => Array.from(row.slice(k * size, (k + 1) * size)));
 
 /** Read noise for bags of vectors: every vector gets noise of its own, and the reports come in lexicographic order. */
-function readBags(body, file, promise) {
+function readBagLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { name, ground, dimension: size } = inputs.metric;
   const belongs = name === "Bags" && Object.hasOwn(NOISE_OF, ground.name) && inputs.dimension % size === 0;
@@ -3217,7 +3346,7 @@ function readBags(body, file, promise) {
  * Read noise for curves under the discrete Frechet distance: on the start, the end, the least and the largest number of every
  * coordinate, none of which moves by more than that distance; so noise under the largest gap of them keeps the promise.
  */
-function readOutlines(body, file, promise) {
+function readOutlineLaplace(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { name, ground, dimension: size } = inputs.metric;
   refuse(name !== "Frechet" || ground.name !== "Lp" || inputs.dimension % size !== 0, "its noise does not belong to its metric");
@@ -3251,7 +3380,7 @@ function checkRho({ rho }, sigma) {
 const pairWithin = (level) => Math.sqrt(-2 * Math.log1p(-level)) * (1 + 2 ** -48);
 
 /** Read normal noise for vectors: y = x + sigma L z, L L^T the covariance of the metric, or 1. */
-function readGaussian(body, file, promise) {
+function readGaussianNoise(body, file, promise) {
   const inputs = file.space(body.inputs);
   const { metric, dimension: n } = inputs;
   checkVectors(inputs);
@@ -3536,6 +3665,13 @@ function checkedRows(table) {
     refuse(!(Math.abs(total - 1) <= LARGEST_SUM_ERROR), "a row of probabilities does not sum to 1");
   }
   return table;
+}
+
+/** Read a table of probabilities with one row per secret. */
+function readMatrix(body, file) {
+  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
+  const table = readRows(body.matrix, file, inputs.size, outputs.size);
+  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
 }
 
 // ---------------------------------------------------------------------------------------------------- interpolated.js
@@ -4647,58 +4783,6 @@ function readNearest(body, file, promise) {
   return { inputs, outputs, draw };
 }
 
-// ---------------------------------------------------------------------------------------------------- product.js
-
-/** Mechanisms of several parts: every part of a secret is drawn with its own mechanism. */
-
-
-/** Say a report as callers get it: the code where reports are finitely many, and its coordinates or word. */
-function reportOf({ outputs }, drawn) {
-  return typeof drawn === "number" ? { code: drawn, point: [...outputs.coordinates.row(drawn)] } : { code: null, point: drawn };
-}
-
-/** A space of lists with one value per part. */
-class ProductSpace {
-  constructor(parts) {
-    this.parts = parts;
-    this.metric = null;
-  }
-
-  encode(secret, options) {
-    refuseSecret(!Array.isArray(secret) || secret.length !== this.parts.length, "parts");
-    return this.parts.map((part, k) => part.inputs.encode(secret[k], options)); // refuse strangers before anything is drawn
-  }
-}
-
-/** Read a product with `readPart(kind, body, promise)`; its promise must be the sum of those of its parts. */
-function readProduct(body, file, promise, readPart) {
-  const parts = body.parts.map((entry) => {
-    refuse(entry.guarantee.basis === "none", "a part of it promises nothing");
-    return { ...readPart(entry.kind, entry.body, entry.guarantee), guarantee: entry.guarantee };
-  });
-  checkSum(body.parts, parts, file, promise);
-  const draw = (values, source) => parts.map((part, k) => reportOf(part, part.draw(values[k], source)));
-  return { inputs: new ProductSpace(parts), outputs: {}, draw, parts };
-}
-
-/** The metric of a product is the sum of those of its parts, each times its epsilon: the joint epsilon is 1 in it. */
-function checkSum(entries, parts, file, promise) {
-  const { name, parameters } = file.metric(promise.metric);
-  refuse(name !== "Weighted" || parameters.parts.length !== parts.length || promise.radius !== null, "its promise is not that of its parts");
-  let column = 0;
-  let slack = 0;
-  parts.forEach((part, k) => {
-    const [metric, columns, weight] = parameters.parts[k];
-    const { epsilon, slack: own, radius } = entries[k].guarantee;
-    const width = part.inputs.points?.width ?? part.inputs.dimension ?? 2;
-    const fits = file.same(metric, entries[k].guarantee.metric) && weight === epsilon && columns.length === width;
-    refuse(!fits || radius !== null || columns.some((found, at) => found !== column + at), "its promise is not that of its parts");
-    column += width;
-    slack += own;
-  });
-  refuse(!(promise.epsilon >= 1 && promise.slack >= slack * (1 - 1e-12)), "its promise is not that of its parts");
-}
-
 // ---------------------------------------------------------------------------------------------------- streets.js
 
 /** Laws at crossings and cuts of streets, interpolated to every place along them. */
@@ -4765,44 +4849,42 @@ function readStreets(body, file) {
   return { inputs, outputs, table, draw, law };
 }
 
-// ---------------------------------------------------------------------------------------------------- kinds.js
+// ---------------------------------------------------------------------------------------------------- readers.js
 
-/** The kinds of mechanism a file can hold: one reader each. */
+/** The readers of the kinds of mechanism: written by build.js, which finds them by their names. */
 
-
-/** Read a table of probabilities with one row per secret. */
-function readMatrix(body, file) {
-  const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
-  const table = readRows(body.matrix, file, inputs.size, outputs.size);
-  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
-}
 
 /**
  * A reader takes a body, the file and the promise, and gives `inputs`, `outputs`, `draw(value, source)`, where value is what
  * `inputs.encode` gives, and where there is one the `table`, the `law(value)`, and for the accuracy in a plane either the `rate` of Laplace
  * noise and the `reach` of a cell or `within(level)`.
  */
-const KINDS = {
-  matrix: readMatrix,
-  local: readLocal,
-  kernel: readKernel,
-  interpolated: readInterpolated,
-  streets: readStreets,
-  "spherical-laplace": readSpherical,
-  "vector-laplace": readVector,
-  "direction-noise": readDirection,
-  "projected-laplace": readProjected,
-  "gaussian-noise": readGaussian,
+const READERS = {
+  "bag-laplace": readBagLaplace,
+  "direction-noise": readDirectionNoise,
+  "gaussian-noise": readGaussianNoise,
+  "hyperbolic-laplace": readHyperbolicLaplace,
+  "interpolated": readInterpolated,
+  "local": readLocal,
+  "kernel": readKernel,
+  "vector-laplace": readVectorLaplace,
+  "matrix": readMatrix,
+  "nearest": readNearest,
+  "outline-laplace": readOutlineLaplace,
+  "projected-laplace": readProjectedLaplace,
+  "spherical-laplace": readSphericalLaplace,
   "spherical-gaussian": readSphericalGaussian,
-  "hyperbolic-laplace": readHyperbolic,
-  "bag-laplace": readBags,
-  "outline-laplace": readOutlines,
-  nearest: readNearest,
+  "streets": readStreets,
 };
 
+// ---------------------------------------------------------------------------------------------------- kinds.js
+
+/** Reading the mechanism of a file: a reader each for the kinds that it can hold. */
+
+
 function readPart(kind, body, file, promise) {
-  if (!Object.hasOwn(KINDS, kind)) throw new Unsupported("a mechanism of this kind is not drawn from here.");
-  const made = KINDS[kind](body, file, promise);
+  if (!Object.hasOwn(READERS, kind)) throw new Unsupported("a mechanism of this kind is not drawn from here.");
+  const made = READERS[kind](body, file, promise);
   const metric = file.manifest.metrics.findIndex((_, k) => file.metric(k) === made.inputs.metric);
   refuse(!file.same(metric, promise.metric), "the promise is in another metric than the secrets");
   checkUnit(promise, file);
@@ -4826,89 +4908,6 @@ function readMechanism(file) {
   file.refuseLeftovers();
   return made;
 }
-
-// ---------------------------------------------------------------------------------------------------- declared.js
-
-/** The fields of a mechanism file: written by build.js from fields.json, which tools/pages.py writes from the declarations. */
-
-const DECLARED = {
-  "metric": {
-    "Lp": {"since": 1, "fields": {"p": {"type": "number", "least": 1, "infinite": true}, "unit": {"type": "text", "longest": 100}}},
-    "Haversine": {"since": 1, "fields": {"unit": {"type": "text", "choices": ["m", "km", "mi", "ft"], "longest": 10000}}},
-    "Mahalanobis": {"since": 1, "fields": {"covariance": {"type": "array", "sides": 2, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
-    "Precomputed": {"since": 1, "fields": {"distances": {"type": "array", "sides": 2, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
-    "ShortestPath": {"since": 1, "fields": {"edges": {"type": "array", "sides": 2, "of": "whole"}, "lengths": {"type": "array", "sides": 1, "of": "float"}, "nodes": {"type": "whole", "least": 1, "most": 4194304}, "one_way": {"type": "text", "choices": ["open", "longer"], "longest": 10000}, "unit": {"type": "text", "longest": 100}}},
-    "StreetPath": {"since": 1, "fields": {"network": {"type": "part", "named": ["ShortestPath"], "of": "metric"}}},
-    "PolicyGraph": {"since": 2, "fields": {"network": {"type": "part", "named": ["ShortestPath"], "of": "metric"}, "apart": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "Temporal": {"since": 1, "fields": {"period": {"type": "maybe", "of": {"type": "number", "least": 1e-100, "most": 1e+100}}, "unit": {"type": "text", "longest": 100}}},
-    "Hamming": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
-    "Levenshtein": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
-    "Angular": {"since": 1, "fields": {"unit": {"type": "text", "choices": ["rad", "deg"], "longest": 10000}}},
-    "Hyperbolic": {"since": 1, "fields": {"unit": {"type": "text", "longest": 100}}},
-    "Weighted": {"since": 1, "fields": {"parts": {"type": "many", "least": 1, "most": 1024, "of": {"type": "group", "of": [{"type": "part", "of": "metric"}, {"type": "many", "least": 1, "most": 65536, "of": {"type": "whole", "least": 0, "most": 65535}}, {"type": "number", "least": 1e-100, "most": 1e+100}]}}, "unit": {"type": "text", "longest": 100}}},
-    "Wasserstein": {"since": 1, "fields": {"ground": {"type": "array", "sides": 0, "of": "float"}, "unit": {"type": "text", "longest": 100}}},
-    "WordMovers": {"since": 1, "fields": {"vectors": {"type": "array", "sides": 2, "of": "float"}, "ground": {"type": "part", "of": "metric"}, "unit": {"type": "text", "longest": 100}}},
-    "Frechet": {"since": 1, "fields": {"ground": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}, "unit": {"type": "text", "longest": 100}}},
-    "Bags": {"since": 2, "fields": {"ground": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}, "unit": {"type": "text", "longest": 100}}}
-  },
-  "space": {
-    "finite": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "points": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "coordinates": {"type": "array", "sides": 0, "least": -1e+300, "most": 1e+300, "of": "points"}, "ground": {"type": "part", "of": "metric"}, "columns": {"type": "many", "least": 0, "most": 65536, "of": {"type": "text", "longest": 1000}}}},
-    "box": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "lower": {"type": "many", "least": 1, "most": 65536, "of": {"type": "number", "least": -1e+300, "most": 1e+300}}, "upper": {"type": "many", "least": 1, "most": 65536, "of": {"type": "number", "least": -1e+300, "most": 1e+300}}}},
-    "unbounded": {"since": 1, "fields": {"metric": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 1, "most": 65536}}},
-    "sphere": {"since": 2, "fields": {"metric": {"type": "part", "of": "metric"}, "dimension": {"type": "whole", "least": 2, "most": 65536}, "lengths": {"type": "text", "choices": ["unit", "any"], "longest": 10000}}},
-    "streets": {"since": 1, "fields": {"metric": {"type": "part", "named": ["StreetPath"], "of": "metric"}}}
-  },
-  "mechanism": {
-    "vector-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "hyperbolic-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "spherical-laplace": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "bag-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "direction-noise": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["sphere"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "gaussian-noise": {"since": 2, "promise": "concentrated", "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "sigma": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "interpolated": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["box"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "axes": {"type": "many", "least": 1, "most": 8, "of": {"type": "array", "sides": 1, "of": "float"}}, "ratios": {"type": "many", "least": 1, "most": 8, "of": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}}, "matrix": {"type": "table"}, "rule": {"type": "text", "choices": ["exact", "direction", "log", "relaxed"], "longest": 10000}}},
-    "local": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "lengths": {"type": "array", "sides": 2, "most": 65536, "of": "narrow"}, "columns": {"type": "array", "sides": 1, "most": 65535, "of": "narrow"}, "values": {"type": "array", "sides": 1, "least": 0, "most": 3.4028234663852886e+38, "coded": true, "of": "single"}, "background": {"type": "array", "sides": 1, "least": 0, "most": 3.4028234663852886e+38, "of": "single"}}},
-    "kernel": {"since": 2, "fields": {"space": {"type": "part", "named": ["finite"], "of": "space"}, "inner": {"type": "number", "least": 1e-100, "most": 1e+100}, "cap": {"type": "maybe", "of": {"type": "number", "least": 1e-100, "most": 1e+300}}, "log_weights": {"type": "maybe", "of": {"type": "array", "sides": 1, "least": -1000000.0, "most": 1000000.0, "of": "float"}}, "log_normalisers": {"type": "array", "sides": 1, "least": -1000000.0, "most": 1000000.0, "of": "float"}, "nearest": {"type": "maybe", "of": {"type": "array", "sides": 1, "least": 0, "most": 1e+300, "of": "float"}}}},
-    "matrix": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "matrix": {"type": "table"}}},
-    "nearest": {"since": 1, "fields": {"inputs": {"type": "part", "named": ["finite"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "outline-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "product": {"since": 2, "fields": {"parts": {"type": "many", "least": 2, "most": 64, "of": {"type": "part", "of": "mechanism"}}}},
-    "projected-laplace": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}, "matrix": {"type": "array", "sides": 2, "least": -1e+300, "most": 1e+300, "of": "float"}}},
-    "spherical-gaussian": {"since": 2, "promise": "concentrated", "fields": {"inputs": {"type": "part", "named": ["unbounded"], "of": "space"}, "sigma": {"type": "number", "least": 1e-100, "most": 1e+100}, "pitch": {"type": "number", "least": 1e-100, "most": 1e+100}}},
-    "streets": {"since": 2, "fields": {"inputs": {"type": "part", "named": ["streets"], "of": "space"}, "outputs": {"type": "part", "named": ["finite"], "of": "space"}, "counts": {"type": "array", "sides": 1, "least": 1, "most": 536870912, "of": "whole"}, "ratios": {"type": "array", "sides": 1, "least": 0, "most": 1000000.0, "of": "float"}, "matrix": {"type": "table"}}}
-  },
-  "pure": {
-    "epsilon": {"type": "number", "least": 1e-100, "most": 1e+100},
-    "slack": {"type": "number", "least": 0},
-    "radius": {"type": "maybe", "of": {"type": "number", "above": 0}},
-    "unit": {"type": "text", "longest": 100},
-    "basis": {"type": "text", "choices": ["theorem", "certificate", "none"], "longest": 10000},
-    "metric": {"type": "part", "of": "metric"}
-  },
-  "concentrated": {
-    "rho": {"type": "number", "least": 1e-100, "most": 1e+100},
-    "form": {"type": "text", "choices": ["gaussian", "renyi"], "longest": 10000},
-    "radius": {"type": "maybe", "of": {"type": "number", "above": 0}},
-    "unit": {"type": "text", "longest": 100},
-    "basis": {"type": "text", "choices": ["theorem", "certificate"], "longest": 10000},
-    "metric": {"type": "part", "of": "metric"}
-  },
-  "certificate": {
-    "loss": {"type": "number"},
-    "lower_bound": {"type": "number"},
-    "worst_pair": {"type": "many", "least": 0, "most": 3, "of": {"type": "whole", "least": 0, "most": 9007199254740991}},
-    "verified_pairs": {"type": "whole", "least": 0, "most": 9007199254740991},
-    "method": {"type": "text", "longest": 10000},
-    "seconds": {"type": "number", "least": 0},
-    "epsilon": {"type": "number", "least": 0, "infinite": true},
-    "note": {"type": "text", "longest": 10000},
-    "objective": {"type": "text", "choices": ["expected", "worst"], "longest": 10000}
-  },
-  "later": {
-    "radius": null,
-    "note": "",
-    "objective": null
-  }
-};
 
 // ---------------------------------------------------------------------------------------------------- schema.js
 
@@ -5543,11 +5542,7 @@ class Mechanism {
     this.#parts = parts;
     this.#facts = facts;
     const { kind, version, sha256, bytes, guarantee, certificate, licence, signedBy, signature } = facts;
-    /**
-     * @type {"matrix" | "local" | "kernel" | "interpolated" | "streets" | "spherical-laplace" | "vector-laplace" | "projected-laplace" |
-     *   "direction-noise" | "hyperbolic-laplace" | "bag-laplace" | "outline-laplace" | "gaussian-noise" | "spherical-gaussian" |
-     *   "nearest" | "product"}
-     */
+    /** @type {Kind} */
     this.kind = kind;
     /** @type {number} */
     this.version = version;

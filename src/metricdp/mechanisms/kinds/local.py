@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from metricdp.arrays import Floats, Integers, as_codes, frozen
+from metricdp.arrays import Floats, Integers, as_codes, frozen, set_fields
 from metricdp.declarations import Array, Effort
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, WEIGHTS, Kind, stored
 from metricdp.mechanisms.local_rows import LocalSampler, row_chunks, row_totals, stored_at
-from metricdp.metrics import ShortestPath, measuring, width_of
+from metricdp.metrics import measuring, roads_of, width_of
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
 
@@ -68,8 +68,8 @@ class LocalMechanism:
         for name, weights in (("values", values), ("background", background)):
             if not np.all(np.isfinite(weights) & (weights >= 0)):
                 raise InvalidInput(f"`{name}` must be finite numbers of at least 0.")
-        for name, array in (("starts", starts), ("columns", columns), ("values", values), ("background", background)):
-            object.__setattr__(self, name, frozen(array))
+        set_fields(self, starts=frozen(starts), columns=frozen(columns))
+        set_fields(self, values=frozen(values), background=frozen(background))
         if not np.all(self.totals > 0):
             raise InvalidInput("every secret must have a report with a weight above 0.")
 
@@ -77,8 +77,7 @@ class LocalMechanism:
         n, m = len(self.inputs), len(self.outputs)
         return f"LocalMechanism({n} x {m}, {len(self.columns) / n:.0f} near reports each, {self.guarantee})"
 
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+    _repr_html_ = mechanism_card
 
     @cached_property
     def totals(self) -> Floats:
@@ -219,10 +218,11 @@ def _every_near_pair(stored: Any) -> Effort:
     Nothing is held but what is stored: a file is bounded by its own size.
     """
     metric, points = stored.inputs.metric, stored.inputs.points
+    roads = roads_of(metric)
     n, entries = len(points), float(stored.columns.size)
     held, row = Effort(16.0 * (entries + n + stored.background.size)), entries / n
-    if isinstance(metric, ShortestPath) and metric.one_way == "open" and n == metric.nodes:
-        return held + Effort(steps=40.0 * len(metric.lengths) * (row + 50.0))
+    if roads is not None and roads.one_way == "open" and n == roads.nodes:
+        return held + Effort(steps=40.0 * len(roads.lengths) * (row + 50.0))
     apart = measuring(metric, n, n, width_of(points))
     return held + Effort(steps=apart.steps + float(n) * n * (row + 50.0))
 
@@ -257,5 +257,6 @@ MECHANISMS.declare(
         effort=_every_near_pair,
         distribution=lambda one: stored(FORMULA),
         rows=_rows,
+        stored="near reports and one background, exact",
     )
 )

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen
+from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen, set_fields
 from metricdp.declarations import Array, Effort, Many, Part, Table, Text
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
@@ -20,9 +20,8 @@ from metricdp.mechanisms.curves import TINIEST, cell_of, checked_ratios, flips, 
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, stored
 from metricdp.mechanisms.noise.deciding import ball, below, exact, settled
 from metricdp.mechanisms.rows import RowSampler
-from metricdp.metrics import Lp
 from metricdp.randomness import Randomness, Source, source_of
-from metricdp.spaces import Box, FiniteSpace, given
+from metricdp.spaces import UNDER_LP, Box, FiniteSpace, given
 
 Rule = Literal["exact", "direction", "log", "relaxed"]
 RULES = ("exact", "direction", "log", "relaxed")
@@ -63,7 +62,7 @@ class InterpolatedMechanism:
     def __post_init__(self) -> None:
         if self.rule not in RULES:
             raise InvalidInput(f"`rule` must be one of {', '.join(RULES)}, got {self.rule!r}.")
-        given(self.inputs, Box, "inputs", under=(Lp,))
+        given(self.inputs, Box, "inputs", under=UNDER_LP)
         given(self.outputs, FiniteSpace, "outputs")
         axes = tuple(frozen(as_floats(axis, "axes")) for axis in self.axes)
         check_axes(self.inputs, axes)
@@ -76,8 +75,7 @@ class InterpolatedMechanism:
         if len(self.ratios) != len(axes):
             raise InvalidInput(f"`ratios` must be one array for each of the {len(axes)} axes, got {len(self.ratios)}.")
         ratios = tuple(frozen(checked_ratios(r, len(a) - 1)) for r, a in zip(self.ratios, axes, strict=True))
-        for name, value in (("axes", axes), ("matrix", frozen(matrix)), ("ratios", ratios)):
-            object.__setattr__(self, name, value)
+        set_fields(self, axes=axes, matrix=frozen(matrix), ratios=ratios)
 
     def __repr__(self) -> str:
         cells = " x ".join(str(len(axis) - 1) for axis in self.axes)
@@ -96,8 +94,7 @@ class InterpolatedMechanism:
     def _sampler(self) -> RowSampler:
         return RowSampler(self.matrix)
 
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+    _repr_html_ = mechanism_card
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every point of the box."""
@@ -315,5 +312,6 @@ MECHANISMS.declare(
         },
         effort=_every_cell,
         distribution=lambda one: stored(LINEAR if one.rule in ROUNDING_RULES else GEOMETRIC),
+        laws=lambda one, points: one.probabilities(points),
     )
 )

@@ -15,7 +15,7 @@ from metricdp.declarations import Many, Part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, mechanism_card
 from metricdp.mechanisms.kind import MECHANISMS, Distribution, Kind, Reach
-from metricdp.metrics import Weighted
+from metricdp.metrics import Metric, Weighted, sum_of
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import ProductSpace
 
@@ -46,16 +46,15 @@ class ProductMechanism:
         return ProductSpace(tuple(part.outputs for part in self.parts), self._metric)
 
     @property
-    def _metric(self) -> Weighted:
+    def _metric(self) -> Metric:
         metric = self.guarantee.metric
-        if not isinstance(metric, Weighted):
+        if not sum_of(metric):
             raise InvalidInput(
                 "the promise of a product must be in a Weighted metric with one group of columns a part."
             )
         return metric
 
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+    _repr_html_ = mechanism_card
 
     def sample(self, secrets: Sequence[Any], /, *, rng: Randomness = None) -> tuple[Any, ...]:
         """Return the reports part by part, for secrets given part by part."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import shared
-from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_stochastic, frozen
+from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_stochastic, frozen, set_fields
 from metricdp.declarations import Array, Effort, Part, Table
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
@@ -84,13 +84,12 @@ class StreetMechanism:
         counts = frozen(as_codes(self.counts, len(matrix) + 2, "counts"))
         if counts.shape != (len(self.inputs),) or np.any(counts < 1):
             raise InvalidInput(f"`counts` must be {len(self.inputs)} whole numbers from 1 on, one per street.")
-        object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "ratios", frozen(checked_ratios(self.ratios, len(counts), least=TINIEST_RATIO)))
+        set_fields(self, counts=counts, ratios=frozen(checked_ratios(self.ratios, len(counts), least=TINIEST_RATIO)))
         if matrix.shape != (self.pieces.anchors, len(self.outputs)):
             raise InvalidInput(
                 f"`matrix` must be {self.pieces.anchors} x {len(self.outputs)} (anchors x outputs), got {matrix.shape}."
             )
-        object.__setattr__(self, "matrix", frozen(matrix))
+        set_fields(self, matrix=frozen(matrix))
 
     def __repr__(self) -> str:
         return f"StreetMechanism({self.pieces.anchors} anchors, {len(self.outputs)} reports, {self.guarantee})"
@@ -107,8 +106,7 @@ class StreetMechanism:
     def _sampler(self) -> RowSampler:
         return RowSampler(self.matrix)
 
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+    _repr_html_ = mechanism_card
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every place."""
@@ -218,5 +216,6 @@ MECHANISMS.declare(
         since=2,
         effort=_every_piece,
         distribution=lambda one: stored(FORMULA),
+        laws=lambda one, points: one.probabilities(points),
     )
 )

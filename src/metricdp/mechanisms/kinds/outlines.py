@@ -9,24 +9,27 @@ Frechet distance (the same walk, begun a minute later), and what is private in t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Booleans, Floats, as_positive
+from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Kind, Reach
-from metricdp.mechanisms.laplace import Lattice, VectorLaplace, noise_fields, on_lattice
-from metricdp.metrics import Frechet, Lp
+from metricdp.mechanisms.base import Guarantee
+from metricdp.mechanisms.kind import MECHANISMS, Distribution, Reach, Theorem
+from metricdp.mechanisms.kinds.laplace import VectorLaplace
+from metricdp.mechanisms.lattice import FarNoise, LaplaceNoise, noise_kind
+from metricdp.metrics import Lp, exponent_of, points_are
 from metricdp.randomness import Randomness
-from metricdp.spaces import Unbounded, given
+from metricdp.spaces import Unbounded, Under, given
+
+CURVES: Under = ("Frechet", lambda metric: points_are(metric, "curves"))
 
 
-@dataclass(frozen=True, eq=False)
-class OutlineLaplace:
+@dataclass(frozen=True, eq=False, repr=False)
+class OutlineLaplace(FarNoise, LaplaceNoise):
     """Noise of rate `epsilon` under the largest gap on the outline of a curve.
 
     Reports are the start, the end, the least and the largest number of every coordinate, in this order, each with
@@ -35,16 +38,10 @@ class OutlineLaplace:
     Guarantee: epsilon times the discrete Frechet distance, exactly: an outline consists of numbers of the curve.
     """
 
-    inputs: Unbounded
-    epsilon: float
-    lattice: Lattice
-    guarantee: Guarantee
-    certificate: Certificate
-
-    def __post_init__(self) -> None:
-        metric = given(self.inputs, Unbounded, "inputs", under=(Frechet,)).metric
-        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        if not isinstance(metric, Frechet) or not isinstance(metric.ground, Lp):
+    def check(self) -> None:
+        """Refuse what are no curves of numbers."""
+        metric: Any = given(self.inputs, Unbounded, "inputs", under=CURVES).metric
+        if exponent_of(metric.ground) is None:
             raise InvalidInput("the outline of a curve is private under Frechet with an Lp ground: its coordinates.")
         if self.inputs.dimension % metric.dimension:
             raise InvalidInput(f"`inputs` must have a multiple of {metric.dimension} numbers, one vertex each.")
@@ -57,8 +54,8 @@ class OutlineLaplace:
     @property
     def size(self) -> int:
         """How many coordinates a vertex has."""
-        metric = self.inputs.metric
-        return metric.dimension if isinstance(metric, Frechet) else 1
+        metric: Any = self.inputs.metric
+        return int(metric.dimension)
 
     @cached_property
     def part(self) -> VectorLaplace:
@@ -68,7 +65,7 @@ class OutlineLaplace:
         return VectorLaplace(Unbounded(gap, 4 * self.size), self.epsilon, self.lattice, promise, self.certificate)
 
     @property
-    def outputs(self) -> Unbounded:
+    def outputs(self) -> Any:
         return self.part.inputs
 
     @property
@@ -76,9 +73,6 @@ class OutlineLaplace:
         """What the numbers of a report are; those of a curve they are not."""
         axes = [""] if self.size == 1 else [f"_{axis}" for axis in range(1, self.size + 1)]
         return tuple(f"{what}{axis}" for what in ("start", "end", "least", "largest") for axis in axes)
-
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
 
     def outline(self, curves: Any, /) -> Floats:
         """Return the outlines of curves, without noise."""
@@ -91,17 +85,15 @@ class OutlineLaplace:
         """Return one noisy outline for every curve."""
         return self.part.sample(self.outline(secrets), rng=rng)
 
-    @property
-    def limit(self) -> str:
-        return self.part.limit
-
-    def holds(self, rows: Floats) -> Booleans:
-        """Tell which curves noise can be added to."""
-        return self.lattice.holds(rows)
-
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report."""
         return self.part.log_density(self.outline(secrets), reports)
+
+
+def _theorem(mechanism: OutlineLaplace) -> Theorem:
+    """An outline moves by at most the Frechet distance of two curves, in its largest gap."""
+    outline: Theorem = MECHANISMS.facet("theorem", mechanism.part)(mechanism.part)
+    return replace(outline, said="the outline of a curve moves by at most the Frechet distance; on the outline: {}")
 
 
 def _accuracy(mechanism: OutlineLaplace, levels: Floats) -> Reach:
@@ -117,14 +109,12 @@ def _distribution(mechanism: OutlineLaplace) -> Distribution:
 
 
 MECHANISMS.declare(
-    Kind(
+    noise_kind(
         OutlineLaplace,
         "outline-laplace",
         "noise for the outline of any curve: its start, its end and the box it lies in",
-        NOISE,
         since=2,
-        read=noise_fields,
-        make=on_lattice(OutlineLaplace),
+        theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
         reports=lambda one: one.names,

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import shared
-from metricdp.arrays import Floats, Integers, as_codes, as_floats, as_positive, frozen
+from metricdp.arrays import Floats, Integers, as_codes, as_floats, as_positive, frozen, set_fields
 from metricdp.declarations import Array, Effort, Maybe, Number
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card
 from metricdp.mechanisms.kernel_law import KernelLaw, refuse_metric, refuse_weights
 from metricdp.mechanisms.kernel_rows import KernelSampler
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Kind, stored
-from metricdp.mechanisms.local import MOST_DENSE
+from metricdp.mechanisms.kinds.local import MOST_DENSE
 from metricdp.metrics import measuring, width_of
 from metricdp.randomness import Randomness, source_of
 from metricdp.spaces import FiniteSpace
@@ -52,30 +52,29 @@ class KernelMechanism:
     def __post_init__(self) -> None:
         n = len(self.space)
         refuse_metric(self.space.metric)
-        object.__setattr__(self, "inner", as_positive(self.inner, "inner"))
+        set_fields(self, inner=as_positive(self.inner, "inner"))
         if not (isinstance(self.cap, float | int) and self.cap > 0):
             raise InvalidInput(f"`cap` must be a distance above 0, or infinite, got {self.cap!r}.")
-        object.__setattr__(self, "cap", float(self.cap))
+        set_fields(self, cap=float(self.cap))
         normalisers = as_floats(self.log_normalisers, "log_normalisers")
         if normalisers.shape != (n,):
             raise InvalidInput(f"`log_normalisers` must be {n} numbers, one per secret, got shape {normalisers.shape}.")
-        object.__setattr__(self, "log_normalisers", frozen(normalisers))
+        set_fields(self, log_normalisers=frozen(normalisers))
         if self.nearest is not None:
             nearest = as_floats(self.nearest, "nearest")
             if nearest.shape != (n,) or np.any(nearest < 0):
                 raise InvalidInput(f"`nearest` must be {n} distances, one per secret, got shape {nearest.shape}.")
-            object.__setattr__(self, "nearest", frozen(nearest))
+            set_fields(self, nearest=frozen(nearest))
         if self.log_weights is not None:
             weights = as_floats(self.log_weights, "log_weights")
             refuse_weights(weights, n)
-            object.__setattr__(self, "log_weights", frozen(weights))
+            set_fields(self, log_weights=frozen(weights))
 
     def __repr__(self) -> str:
         n = len(self.space)
         return f"KernelMechanism({n} x {n}, exp(-{self.inner:.6g} d), {self.guarantee})"
 
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+    _repr_html_ = mechanism_card
 
     @property
     def inputs(self) -> FiniteSpace:
@@ -180,5 +179,6 @@ MECHANISMS.declare(
         effort=_every_distance,
         distribution=lambda one: stored(FORMULA),
         rows=lambda one, codes: one.rows(codes),
+        stored="{vectors} and weights, rows are computed when they are needed",
     )
 )

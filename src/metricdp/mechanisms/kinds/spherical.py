@@ -9,28 +9,42 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_positive
+from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Heights, Kind, Reach
-from metricdp.mechanisms.laplace import (
-    Lattice,
-    cell_nodes,
-    cell_reach,
-    lattice_words,
-    noise_fields,
-    on_lattice,
-    refuse_fine_lattice,
-)
-from metricdp.mechanisms.noise.laws import SphereLaw, drawn
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine
-from metricdp.randomness import Randomness, row_words, source_of
-from metricdp.spaces import Unbounded, given
+from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Heights, Reach, Theorem, foreign
+from metricdp.mechanisms.lattice import LaplaceNoise, Noise, cell_nodes, cell_reach, lattice_words, noise_kind
+from metricdp.mechanisms.noise.laws import SphereLaw
+from metricdp.metrics import EARTH_RADIUS_KM, METRICS, Earth, Haversine, earth_of
+from metricdp.spaces import ON_EARTH, Unbounded, given
 from metricdp.units import METRES
 
 
-@dataclass(frozen=True, eq=False)
-class SphericalLaplace:
+class EarthNoise(Noise):
+    """Noise around places on the Earth, on a lattice of degrees, both coordinates."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(pitch {self.lattice.pitch:g} degrees, {self.guarantee})"
+
+    def check(self) -> None:
+        """Refuse what is no place on the Earth, and a lattice that misses the poles."""
+        given(self.inputs, Unbounded, "inputs", under=ON_EARTH)
+        pitch = self.lattice.pitch
+        if self.inputs.dimension != 2 or pitch > 90.0 or abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
+            raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {pitch:g}.")
+
+    @property
+    def earth(self) -> Earth:
+        """The metric."""
+        return earth_of(self.inputs.metric) or Haversine()
+
+    @property
+    def radius(self) -> Fraction:
+        """The radius of the Earth in the unit of the metric, exactly."""
+        return Fraction(str(EARTH_RADIUS_KM)) * Fraction(METRES["km"]) / Fraction(METRES[self.earth.unit])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SphericalLaplace(EarthNoise, LaplaceNoise):
     """Laplace noise on the Earth: bearing uniform, distance r with density proportional to exp(-epsilon r) sin(r / R).
 
     That is the density exp(-epsilon * great-circle distance) with respect to area, and its normaliser is the same
@@ -41,59 +55,24 @@ class SphericalLaplace:
     secret itself ends: decided in doubles with proven error bounds, in arbitrary precision where those do not suffice.
     """
 
-    inputs: Unbounded
-    epsilon: float
-    lattice: Lattice  # in degrees, both coordinates
-    guarantee: Guarantee
-    certificate: Certificate
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        given(self.inputs, Unbounded, "inputs", under=(Haversine,))
-        pitch = self.lattice.pitch
-        if self.inputs.dimension != 2 or pitch > 90.0 or abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
-            raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {pitch:g}.")
-        refuse_fine_lattice(self.undecided, pitch)
-
-    def __repr__(self) -> str:
-        return f"SphericalLaplace(pitch {self.lattice.pitch:g} degrees, {self.guarantee})"
-
     @property
     def undecided(self) -> float:
         """A bound of the share of draws at the equator that doubles leave to arbitrary precision, usually far below it.
 
         As for vectors of two coordinates; 8 units of 2^-52 of 180 degrees leave room for walks far around the Earth.
         """
-        noise = (6 + 68 * 21) / (self.epsilon * self._metric.degree)
+        noise = (6 + 68 * 21) / (self.epsilon * self.earth.degree)
         return float(4.4 * 2.0 * (noise + 8 * 180.0) * 2.0**-52 / self.lattice.pitch)
 
     @cached_property
     def law(self) -> SphereLaw:
         """The exact law of the noise, in whole numbers of cells: those of a lattice of 90 degrees / `quarter`."""
-        radius = Fraction(str(EARTH_RADIUS_KM)) * Fraction(METRES["km"]) / Fraction(METRES[self._metric.unit])
-        return SphereLaw(Fraction(self.epsilon) * radius, int(np.rint(90.0 / self.lattice.pitch)))
-
-    @property
-    def _metric(self) -> Haversine:
-        return self.inputs.metric if isinstance(self.inputs.metric, Haversine) else Haversine()
+        return SphereLaw(Fraction(self.epsilon) * self.radius, int(np.rint(90.0 / self.lattice.pitch)))
 
     @property
     def _rate(self) -> float:
         """Epsilon per radian of a great circle."""
-        return self.epsilon * self._metric.radius
-
-    @property
-    def outputs(self) -> Unbounded:
-        return self.inputs
-
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
-
-    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
-        """Return one (latitude, longitude) on the lattice for every secret."""
-        rows = self.inputs.encode(secrets)
-        law = self.law
-        return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
+        return self.epsilon * self.earth.radius
 
     def _report(self, degrees: Floats) -> Floats:
         """Put points on the lattice: longitudes in [-180, 180), zero at the poles, where they mean nothing."""
@@ -111,7 +90,7 @@ class SphericalLaplace:
         offsets, weights = cell_nodes(2, self.lattice.pitch)
         pole = np.abs(goal[:, 0]) >= 90.0
         total = np.zeros(len(goal))
-        metric = self._metric
+        metric = self.earth
         least = np.maximum(0.0, metric(start, goal) - metric.degree * self.lattice.pitch)
         for offset, weight in zip(offsets, weights, strict=True):
             # The cell of a pole is a cap: it goes all the way round.
@@ -162,6 +141,16 @@ def per_degree(points: Floats) -> Floats:
     return np.asarray(np.cos(np.radians(points[:, 0])) * np.radians(1.0) ** 2)
 
 
+def _theorem(mechanism: SphericalLaplace) -> Theorem:
+    """Distances end on the Earth, and the poles must lie on the lattice."""
+    pitch, earth = mechanism.lattice.pitch, earth_of(mechanism.inputs.metric)
+    obstacle = foreign(mechanism) if earth is None else ""
+    if not obstacle and abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
+        obstacle = f"The poles do not lie on a lattice of pitch {pitch:g}."
+    law = f"density proportional to exp(-{mechanism.epsilon:.6g} d) with one normaliser around the secret itself"
+    return Theorem(mechanism.epsilon, law, mechanism, np.pi * mechanism.earth.radius, obstacle=obstacle)
+
+
 def _accuracy(mechanism: SphericalLaplace, levels: Floats) -> Reach:
     metric, rate = mechanism.inputs.metric, float(mechanism.law.rate)
     away = np.array([sphere_quantile(rate, float(level)) for level in levels]) * rate / mechanism.epsilon
@@ -183,7 +172,7 @@ def _distribution(mechanism: SphericalLaplace) -> Distribution:
 
 
 def _loss(mechanism: SphericalLaplace, _: Any) -> Figures:
-    metric = mechanism._metric
+    metric = mechanism.earth
     return Figures(metric.radius * spherical_mean(mechanism.epsilon * metric.radius))
 
 
@@ -198,16 +187,15 @@ def _bins(mechanism: SphericalLaplace) -> Heights:
 
 
 MECHANISMS.declare(
-    Kind(
+    noise_kind(
         SphericalLaplace,
         "spherical-laplace",
         "noise for any place on Earth",
-        NOISE,
-        read=noise_fields,
-        make=on_lattice(SphericalLaplace),
+        theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
         loss=_loss,
         bins=_bins,
     )
 )
+METRICS.register(Haversine, noise=SphericalLaplace)

@@ -15,15 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Booleans, Floats, as_positive
+from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card, refuse_rows
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Kind, Reach
-from metricdp.mechanisms.laplace import Lattice, lattice_words, noise_fields, on_lattice, refuse_fine_lattice
+from metricdp.mechanisms.base import refuse_rows
+from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Reach, Theorem
+from metricdp.mechanisms.lattice import LaplaceNoise, lattice_words, noise_kind
 from metricdp.mechanisms.noise.hyperbolic import HyperbolicLaw, rooms
-from metricdp.mechanisms.noise.laws import drawn
-from metricdp.metrics import Hyperbolic
-from metricdp.randomness import Randomness, row_words, source_of
+from metricdp.metrics import METRICS, Hyperbolic, Metric, points_are
 from metricdp.spaces import Unbounded, given
 
 LEAST_ROOM = 2.0**-20  # of 1 - |x|^2: secrets lie within 14.6 of the centre of the ball
@@ -35,8 +33,13 @@ LIMIT = (
 BORDER = 1.0 - 2.0**-50  # the longest report
 
 
-@dataclass(frozen=True, eq=False)
-class HyperbolicLaplace:
+def is_ball(metric: Metric) -> bool:
+    """Tell whether the points of a metric lie in the Poincare ball."""
+    return points_are(metric, "ball")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HyperbolicLaplace(LaplaceNoise):
     """Laplace noise in the Poincare ball: density proportional to exp(-epsilon d(x, y)) with respect to its volume.
 
     The distance r has the density exp(-epsilon r) sinh(r)^(n - 1): the sum of exponentials with the rates
@@ -46,15 +49,9 @@ class HyperbolicLaplace:
     Guarantee: epsilon * d exactly: what is drawn has the law of real numbers put on the lattice once.
     """
 
-    inputs: Unbounded
-    epsilon: float
-    lattice: Lattice
-    guarantee: Guarantee
-    certificate: Certificate
-
-    def __post_init__(self) -> None:
-        given(self.inputs, Unbounded, "inputs", under=(Hyperbolic,))
-        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
+    def check(self) -> None:
+        """Refuse what is no point of the ball, and a rate with which noise has no law."""
+        given(self.inputs, Unbounded, "inputs", under=("Hyperbolic", is_ball))
         n = self.inputs.dimension
         if not self.epsilon >= n - 1 + LEAST_MARGIN:
             raise InvalidInput(
@@ -62,17 +59,6 @@ class HyperbolicLaplace:
                 f"grows as exp({n - 1} r), so noise that falls more slowly has no law. Embed in fewer dimensions, or "
                 "use mdp.exponential over a finite vocabulary, which takes any epsilon."
             )
-        refuse_fine_lattice(self.undecided, self.lattice.pitch)
-
-    def __repr__(self) -> str:
-        return f"HyperbolicLaplace({self.inputs.dimension} dimensions, pitch {self.lattice.pitch:g}, {self.guarantee})"
-
-    @property
-    def outputs(self) -> Unbounded:
-        return self.inputs
-
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
 
     @cached_property
     def law(self) -> HyperbolicLaw:
@@ -99,12 +85,15 @@ class HyperbolicLaplace:
         """How far the lattice moves a report at most: its coordinates never bring points closer than they are."""
         return 0.5 * self.lattice.pitch * math.sqrt(self.inputs.dimension) * (1.0 + 1e-9)
 
-    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
-        """Return one report, a point of the ball, for every secret."""
-        rows = self.inputs.encode(secrets)
+    def rows_of(self, secrets: Any) -> Floats:
+        """Return the coordinates of secrets, refusing points next to the border of the ball."""
+        rows = super().rows_of(secrets)
         refuse_border(rows)
-        law = self.law
-        return in_the_ball(self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width))))
+        return rows
+
+    def released(self, values: Floats) -> Floats:
+        """Return the points of the ball that belong to points of the lattice."""
+        return in_the_ball(values)
 
     @property
     def limit(self) -> str:
@@ -129,7 +118,7 @@ class HyperbolicLaplace:
 
         n = self.inputs.dimension
         sphere = math.log(2.0) + 0.5 * n * math.log(math.pi) - float(gammaln(0.5 * n))
-        return sphere - n * math.log(2.0) + float(betaln(0.5 * (self.epsilon - n + 1), n))
+        return float(sphere - n * math.log(2.0) + float(betaln(0.5 * (self.epsilon - n + 1), n)))
 
 
 def in_the_ball(places: Floats) -> Floats:
@@ -179,6 +168,13 @@ def distance_at(dimension: int, epsilon: float, level: Floats) -> Floats:
     return np.asarray(-0.5 * np.log(betaincinv(0.5 * (epsilon - dimension + 1), dimension, 1.0 - level)))
 
 
+def _theorem(mechanism: HyperbolicLaplace) -> Theorem:
+    """Isometries keep volumes, so the normaliser is the same for every point."""
+    rate = mechanism.epsilon
+    law = f"density proportional to exp(-{rate:.6g} d) with respect to hyperbolic volume with one normaliser, around"
+    return Theorem(rate, f"{law} the secret itself", mechanism)
+
+
 def _accuracy(mechanism: HyperbolicLaplace, levels: Floats) -> Reach:
     away = distance_at(mechanism.inputs.dimension, mechanism.epsilon, levels)
     more = in_the_ball_within(mechanism.inputs.dimension, mechanism.lattice.pitch)
@@ -208,17 +204,16 @@ def _pairs(mechanism: HyperbolicLaplace, reach: Floats, rng: np.random.Generator
 
 
 MECHANISMS.declare(
-    Kind(
+    noise_kind(
         HyperbolicLaplace,
         "hyperbolic-laplace",
         "noise for any point of the Poincaré ball",
-        NOISE,
         since=2,
-        read=noise_fields,
-        make=on_lattice(HyperbolicLaplace),
+        theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
         loss=lambda one, spend: Figures(one.mean),
         pairs=_pairs,
     )
 )
+METRICS.register(Hyperbolic, noise=HyperbolicLaplace)

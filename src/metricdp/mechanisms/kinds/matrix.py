@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen
+from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen, set_fields
 from metricdp.declarations import Effort, Table
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
@@ -43,14 +43,13 @@ class MatrixMechanism:
             raise InvalidInput(
                 f"`matrix` must be {len(self.inputs)} x {len(self.outputs)} (inputs x outputs), got {matrix.shape}."
             )
-        object.__setattr__(self, "matrix", frozen(matrix))
+        set_fields(self, matrix=frozen(matrix))
 
     def __repr__(self) -> str:
         n, m = self.matrix.shape
         return f"MatrixMechanism({n} x {m}, {self.guarantee})"
 
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+    _repr_html_ = mechanism_card
 
     def witness(self, secret: int, other: int, report: int) -> Witness:
         """Return how much likelier a report is from one secret than from another, as a witness with coordinates."""

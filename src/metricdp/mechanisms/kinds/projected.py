@@ -7,7 +7,7 @@ A is public: it must not be made from the table that is protected, which would l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -15,60 +15,48 @@ from typing import Any
 import numpy as np
 
 from metricdp import shared
-from metricdp.arrays import Booleans, Floats, as_matrix, as_positive, frozen
+from metricdp.arrays import Floats, as_matrix, frozen, set_fields
 from metricdp.declarations import Array
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Kind, Reach
-from metricdp.mechanisms.laplace import (
-    Lattice,
-    cell_reach,
-    log_normaliser,
-    noise_fields,
-    on_lattice,
-    refuse_fine_lattice,
-)
-from metricdp.mechanisms.noise.laws import VectorLaw, drawn
-from metricdp.metrics import Lp
-from metricdp.randomness import Randomness, row_words, source_of
-from metricdp.spaces import Unbounded, given
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Reach, Theorem
+from metricdp.mechanisms.kinds.laplace import log_normaliser
+from metricdp.mechanisms.lattice import FarNoise, LaplaceNoise, cell_reach, noise_kind
+from metricdp.mechanisms.noise.laws import VectorLaw
+from metricdp.metrics import exponent_of
+from metricdp.spaces import UNDER_LP, Unbounded, given
 
 UNIT = 2.0**-53
+NUMERIC = 1e-6  # relative: a norm is bounded from above
 
 
-@dataclass(frozen=True, eq=False)
-class ProjectedLaplace:
+@dataclass(frozen=True, eq=False, repr=False)
+class ProjectedLaplace(FarNoise, LaplaceNoise):
     """l_2 Laplace noise of rate `epsilon` around A x: density proportional to exp(-epsilon |A x - y|).
 
     Guarantee: epsilon |A| times the l_2 distance of the vectors, exactly: A x is never rounded before the lattice.
     """
 
-    inputs: Unbounded
-    matrix: Floats
-    epsilon: float
-    lattice: Lattice
-    guarantee: Guarantee
-    certificate: Certificate
+    matrix: Floats = field(kw_only=True)
 
-    def __post_init__(self) -> None:
-        metric = given(self.inputs, Unbounded, "inputs", under=(Lp,)).metric
+    def check(self) -> None:
+        """Refuse a projection that is none, and another distance than l_2."""
+        metric = given(self.inputs, Unbounded, "inputs", under=UNDER_LP).metric
         matrix = as_matrix(self.matrix, "matrix", (None, self.inputs.dimension))
-        if not isinstance(metric, Lp) or metric.p != 2.0 or not 1 <= len(matrix) <= self.inputs.dimension:
+        if exponent_of(metric) != 2.0 or not 1 <= len(matrix) <= self.inputs.dimension:
             raise InvalidInput("a projection goes to fewer dimensions, and its promise is in the l_2 distance.")
-        object.__setattr__(self, "matrix", frozen(matrix))
-        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        refuse_fine_lattice(self.undecided, self.lattice.pitch)
+        set_fields(self, matrix=frozen(matrix))
 
     def __repr__(self) -> str:
         size = f"{self.inputs.dimension} to {len(self.matrix)} dimensions"
         return f"ProjectedLaplace({size}, pitch {self.lattice.pitch:g}, {self.guarantee})"
 
-    @cached_property
+    @property
     def outputs(self) -> Unbounded:
-        return Unbounded(self.inputs.metric, len(self.matrix))
+        return self._outputs
 
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+    @cached_property
+    def _outputs(self) -> Unbounded:
+        return Unbounded(self.inputs.metric, len(self.matrix))
 
     @property
     def undecided(self) -> float:
@@ -84,19 +72,13 @@ class ProjectedLaplace:
         scale = Fraction(top) / Fraction(bottom) / Fraction(self.epsilon)
         return VectorLaw(2.0, len(self.matrix), (top, bottom), scale, None, self.matrix)
 
-    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
-        """Return one report on the lattice for every secret."""
-        rows, law = self.inputs.encode(secrets), self.law
-        self.lattice.held(rows @ self.matrix.T)
-        return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
+    def centres(self, rows: Floats) -> Floats:
+        """Return where the noise lies around: A x."""
+        return rows @ self.matrix.T
 
     @property
     def limit(self) -> str:
         return f"after the projection {self.lattice.limit}"
-
-    def holds(self, rows: Floats) -> Booleans:
-        """Tell which secrets noise can be added to."""
-        return self.lattice.holds(rows @ self.matrix.T)
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the cell of each report: the density at its centre times its volume."""
@@ -133,6 +115,14 @@ def norm_above(matrix: Floats) -> float:
     return float(scale * (np.sqrt(largest / (1.0 - skew) + of_gram) + 2.0 * UNIT * length) * (1.0 + 16 * UNIT))
 
 
+def _theorem(mechanism: ProjectedLaplace) -> Theorem:
+    """Noise of a rate around A x keeps the rate times the norm of A, in the distance of the vectors themselves."""
+    norm, rate = norm_above(mechanism.matrix), mechanism.epsilon
+    law = f"density proportional to exp(-{rate:.6g} d) around A x, and |A x - A x'| is at most {norm:.9g} |x - x'|"
+    law += "; put on a lattice by bounds that are proven"
+    return Theorem(rate * norm * (1.0 + 2.0**-50), law, shown=1.0 - NUMERIC)
+
+
 def _accuracy(mechanism: ProjectedLaplace, levels: Floats) -> Reach:
     """How far a report lies from the projected truth, A x."""
     from scipy.special import gammaincinv
@@ -163,14 +153,13 @@ def _report_names(mechanism: ProjectedLaplace) -> tuple[str, ...]:
 
 
 MECHANISMS.declare(
-    Kind(
+    noise_kind(
         ProjectedLaplace,
         "projected-laplace",
         "noise for any vector, after a public projection to fewer dimensions",
         NOISE | {"matrix": Array(sides=2, least=-shared.LARGEST_COORDINATE, most=shared.LARGEST_COORDINATE)},
         since=2,
-        read=lambda one: noise_fields(one) | {"matrix": one.matrix},
-        make=on_lattice(ProjectedLaplace),
+        theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
         reports=_report_names,

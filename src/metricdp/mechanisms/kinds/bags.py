@@ -8,44 +8,36 @@ distance: N words cost N epsilon there (Fernandes, Dras and McIver 2019).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Booleans, Floats, as_positive
+from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, Limited, mechanism_card
-from metricdp.mechanisms.hyperbolic import HyperbolicLaplace
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Kind, Reach
-from metricdp.mechanisms.laplace import Lattice, VectorLaplace, noise_fields, on_lattice
-from metricdp.mechanisms.spherical import SphericalLaplace
-from metricdp.metrics import Bags, Haversine, Hyperbolic, Lp, Mahalanobis
+from metricdp.mechanisms.base import Guarantee, Limited
+from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Reach, Theorem
+from metricdp.mechanisms.lattice import LaplaceNoise, noise_kind
+from metricdp.metrics import METRICS, points_are
 from metricdp.randomness import Randomness
-from metricdp.spaces import Unbounded, given
+from metricdp.spaces import Unbounded, Under, given
 
 MOST_ORDERED = 12  # vectors up to which the density of a bag is summed over all orders
-Noise = VectorLaplace | SphericalLaplace | HyperbolicLaplace
+BAGS: Under = ("Bags", lambda metric: points_are(metric, "bags"))
 
 
-@dataclass(frozen=True, eq=False)
-class BagLaplace:
+@dataclass(frozen=True, eq=False, repr=False)
+class BagLaplace(LaplaceNoise):
     """Laplace noise of rate `epsilon` on every vector of a bag, released in lexicographic order.
 
     Guarantee: epsilon times the least total distance of a pairing of the two bags' vectors, exactly.
     """
 
-    inputs: Unbounded
-    epsilon: float
-    lattice: Lattice
-    guarantee: Guarantee
-    certificate: Certificate
-
-    def __post_init__(self) -> None:
-        metric = given(self.inputs, Unbounded, "inputs", under=(Bags,)).metric
-        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        if isinstance(metric, Bags) and self.inputs.dimension % metric.dimension:
+    def check(self) -> None:
+        """Refuse what are no bags, and vectors for which there is no noise."""
+        metric: Any = given(self.inputs, Unbounded, "inputs", under=BAGS).metric
+        if self.inputs.dimension % metric.dimension:
             raise InvalidInput(f"`inputs` must have a multiple of {metric.dimension} numbers, one vector each.")
         _ = self.part
 
@@ -53,33 +45,19 @@ class BagLaplace:
         return f"BagLaplace({self.count} vectors, pitch {self.lattice.pitch:g}, {self.guarantee})"
 
     @property
-    def outputs(self) -> Unbounded:
-        return self.inputs
-
-    @property
     def count(self) -> int:
         """How many vectors a bag has."""
-        return self.inputs.dimension // self.part.inputs.dimension
+        return int(self.inputs.dimension // self.part.inputs.dimension)
 
     @cached_property
-    def part(self) -> Noise:
+    def part(self) -> LaplaceNoise:
         """The noise of one vector."""
-        metric = self.inputs.metric
-        ground, size = (metric.ground, metric.dimension) if isinstance(metric, Bags) else (metric, 1)
+        metric: Any = self.inputs.metric
+        ground = metric.ground
         promise = Guarantee(self.epsilon, ground, basis="theorem")
-        of_one = (Unbounded(ground, size), self.epsilon, self.lattice, promise, self.certificate)
-        if isinstance(ground, Haversine):
-            return SphericalLaplace(*of_one)
-        if isinstance(ground, Hyperbolic):
-            return HyperbolicLaplace(*of_one)
-        if isinstance(ground, Lp | Mahalanobis):
-            return VectorLaplace(*of_one)
-        raise InvalidInput(
-            f"bags of vectors take noise under Lp, Mahalanobis, Hyperbolic or Haversine, not {type(ground).__name__}."
-        )
-
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+        of_one = (Unbounded(ground, metric.dimension), self.epsilon, self.lattice, promise, self.certificate)
+        found: LaplaceNoise = METRICS.facet("noise", ground)(*of_one)
+        return found
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
         """Return a bag of reports for every bag, its vectors in lexicographic order."""
@@ -122,6 +100,13 @@ class BagLaplace:
         return np.asarray(best[-1])
 
 
+def _theorem(mechanism: BagLaplace) -> Theorem:
+    """The noise of every vector is proven alone; a bag is a sum over orders, each with the bound of a pairing."""
+    one: Theorem = MECHANISMS.facet("theorem", mechanism.part)(mechanism.part)
+    rest = "their order is not told, so any pairing of two bags bounds what is"
+    return replace(one, said=f"every one of {mechanism.count} vectors: {{}}; {rest}")
+
+
 def _accuracy(mechanism: BagLaplace, levels: Floats) -> Reach:
     """All vectors stay within the radius of one with a chance that is lower by theirs together."""
     one = MECHANISMS.facet("accuracy", mechanism.part)(mechanism.part, 1.0 - (1.0 - levels) / mechanism.count)
@@ -139,14 +124,12 @@ def _loss(mechanism: BagLaplace, spend: Any) -> Figures:
 
 
 MECHANISMS.declare(
-    Kind(
+    noise_kind(
         BagLaplace,
         "bag-laplace",
         "noise for every vector of a bag, without their order",
-        NOISE,
         since=2,
-        read=noise_fields,
-        make=on_lattice(BagLaplace),
+        theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
         loss=_loss,

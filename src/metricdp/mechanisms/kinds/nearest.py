@@ -9,23 +9,31 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers, as_codes, as_positive
+from metricdp.arrays import Floats, Integers, as_codes, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.hyperbolic import (
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Distribution, Figures, Kind, Reach, Theorem, foreign
+from metricdp.mechanisms.kinds.hyperbolic import (
     HyperbolicLaplace,
     distance_above,
     distance_at,
     in_the_ball_within,
+    is_ball,
     refuse_border,
 )
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Distribution, Figures, Kind, Reach
-from metricdp.mechanisms.laplace import Lattice, tidy_pitch, vector_law
-from metricdp.metrics import Hyperbolic, Lp, Mahalanobis, pairwise
+from metricdp.mechanisms.kinds.laplace import vector_law
+from metricdp.mechanisms.lattice import Lattice, tidy_pitch
+from metricdp.metrics import EUCLID, Metric, norm_of, pairwise
 from metricdp.randomness import Randomness, row_words, source_of
-from metricdp.spaces import FiniteSpace, Unbounded, given
+from metricdp.spaces import FiniteSpace, Unbounded, Under, given
 
+EMBEDDINGS: Under = ("Lp or Mahalanobis or Hyperbolic", lambda metric: is_embedding(metric))
 MOST_COMPARED = 1_000  # vectors up to which the loss is bounded by all their distances
+
+
+def is_embedding(metric: Metric) -> bool:
+    """Tell whether there is Laplace noise for the vectors of a metric, after which a nearest one is found."""
+    return norm_of(metric) is not None or is_ball(metric)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +52,8 @@ class NearestMechanism:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        inputs = given(self.inputs, FiniteSpace, "inputs", under=(Lp, Mahalanobis, Hyperbolic))
+        set_fields(self, epsilon=as_positive(self.epsilon, "epsilon"))
+        inputs = given(self.inputs, FiniteSpace, "inputs", under=EMBEDDINGS)
         given(self.outputs, FiniteSpace, "outputs")
         metric, shape = inputs.metric, inputs.points.shape
         if len(shape) != 2:
@@ -55,15 +63,13 @@ class NearestMechanism:
                 f"`outputs` must be vectors of {shape[1]} coordinates like the inputs, got {self.outputs.points.shape}."
             )
         metric.check(self.outputs.points)
-        if isinstance(metric, Hyperbolic):
+        if self._noise is not None:  # which says so where there is no such noise
             refuse_border(inputs.points)
-            _ = self._noise  # says so where there is no such noise
 
     def __repr__(self) -> str:
         return f"NearestMechanism({len(self.inputs)} secrets, {len(self.outputs)} reports, {self.guarantee})"
 
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
+    _repr_html_ = mechanism_card
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every secret code."""
@@ -98,25 +104,24 @@ class NearestMechanism:
     def _noise(self) -> HyperbolicLaplace | None:
         """The noise of the Poincare ball, where that is the metric."""
         metric, n = self.inputs.metric, self.inputs.points.shape[1]
-        if not isinstance(metric, Hyperbolic):
+        if not is_ball(metric):
             return None
         lattice = Lattice(tidy_pitch(0.01 / self.epsilon))
         return HyperbolicLaplace(Unbounded(metric, n), self.epsilon, lattice, self.guarantee, self.certificate)
 
     @cached_property
     def _white(self) -> tuple[Floats, Floats]:
-        metric = self.inputs.metric
-        vectors = metric.whiten(self.outputs.points) if isinstance(metric, Mahalanobis) else self.outputs.points
+        vectors = (norm_of(self.inputs.metric) or EUCLID).whiten(self.outputs.points)
         return np.ascontiguousarray(vectors.T), 0.5 * np.einsum("ij,ij->i", vectors, vectors)
 
     def _nearest(self, noisy: Floats) -> Integers:
         metric = self.inputs.metric
-        if isinstance(metric, Hyperbolic) or (isinstance(metric, Lp) and metric.p != 2.0):
+        norm = norm_of(metric)
+        if norm is None or norm.exponent != 2.0:
             return np.asarray(pairwise(metric, noisy, self.outputs.points).argmin(axis=1), dtype=np.int64)
-        white = metric.whiten(noisy) if isinstance(metric, Mahalanobis) else noisy
         columns, halves = self._white
         # argmin |y - v|^2 = argmax y.v - |v|^2 / 2
-        return np.asarray((white @ columns - halves).argmax(axis=1), dtype=np.int64)
+        return np.asarray((norm.whiten(noisy) @ columns - halves).argmax(axis=1), dtype=np.int64)
 
 
 def nearest_loss(space: FiniteSpace, epsilon: float) -> float:
@@ -129,7 +134,7 @@ def nearest_loss(space: FiniteSpace, epsilon: float) -> float:
     from scipy.special import gammainc, gammaincc
 
     dimension = space.points.shape[1]
-    if isinstance(space.metric, Hyperbolic):
+    if is_ball(space.metric):
         return _nearest_loss_in_the_ball(space, epsilon)
     if len(space) > MOST_COMPARED:
         away = np.asarray(space.metric(space.points, space.points.mean(axis=0)[None]), dtype=np.float64)
@@ -167,7 +172,7 @@ def _nearest_loss_in_the_ball(space: FiniteSpace, epsilon: float) -> float:
 
 def _nearest(*, inputs: FiniteSpace, epsilon: float, certificate: Certificate, **rest: Any) -> NearestMechanism:
     # The first files stated the mean length of the noise, which bounds nothing: the bound is computed again.
-    if isinstance(inputs.metric, Lp | Mahalanobis | Hyperbolic):
+    if is_embedding(inputs.metric):
         loss = nearest_loss(inputs, epsilon)
         certificate = replace(certificate, loss=loss, lower_bound=min(0.0, loss), at_most=True)
     return NearestMechanism(inputs=inputs, epsilon=epsilon, certificate=certificate, **rest)
@@ -180,12 +185,19 @@ FORMULA = (
 HYPERBOLIC = "report = the vector nearest to y, y from exp(-epsilon d(v, y)) in hyperbolic space"
 
 
+def _theorem(mechanism: NearestMechanism) -> Theorem:
+    """The promise is that of the noise: the search for the nearest vector is post-processing, and may hide more."""
+    obstacle = "" if is_embedding(mechanism.inputs.metric) else foreign(mechanism)
+    law = f"density proportional to exp(-{mechanism.epsilon:.6g} d), then the nearest vector: post-processing"
+    return Theorem(mechanism.epsilon, law, widest=0.0, obstacle=obstacle)
+
+
 def _accuracy(mechanism: NearestMechanism, levels: Floats) -> Reach:
     """The noise moves a vector by R, and what is found lies at most as far from there as the vector did: within 2 R."""
     from scipy.special import gammaincinv
 
     metric, vectors = mechanism.inputs.metric, mechanism.inputs.points
-    if isinstance(metric, Hyperbolic):
+    if mechanism._noise is not None:
         away = distance_at(vectors.shape[1], mechanism.epsilon, levels)
         noise = 2.0 * (away + in_the_ball_within(vectors.shape[1], tidy_pitch(0.01 / mechanism.epsilon))(away))
         return Reach(noise, metric, False)
@@ -196,7 +208,7 @@ def _accuracy(mechanism: NearestMechanism, levels: Floats) -> Reach:
 
 
 def _distribution(mechanism: NearestMechanism) -> Distribution:
-    return Distribution({"formula": HYPERBOLIC if isinstance(mechanism.inputs.metric, Hyperbolic) else FORMULA})
+    return Distribution({"formula": FORMULA if mechanism._noise is None else HYPERBOLIC})
 
 
 def _loss(mechanism: NearestMechanism, _: Any) -> Figures:
@@ -211,6 +223,7 @@ MECHANISMS.declare(
         "noise in an embedding, then the nearest word",
         {"inputs": FINITE, "outputs": FINITE, "epsilon": RATE},
         make=_nearest,
+        theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
         loss=_loss,

@@ -20,23 +20,25 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_positive
+from metricdp.arrays import Floats
 from metricdp.declarations import Part
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Kind, Reach
-from metricdp.mechanisms.laplace import Lattice, lattice_words, noise_fields, on_lattice, refuse_fine_lattice
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Reach, Theorem
+from metricdp.mechanisms.lattice import LaplaceNoise, lattice_words, noise_kind
 from metricdp.mechanisms.noise.hats import Profile
-from metricdp.mechanisms.noise.laws import DirectionLaw, drawn
-from metricdp.metrics import Angular, Lp
-from metricdp.randomness import Randomness, row_words, source_of
+from metricdp.mechanisms.noise.laws import DirectionLaw
+from metricdp.metrics import Metric, exponent_of, points_are
 from metricdp.spaces import Sphere, Unbounded, given
 
 FINEST = 24  # bits: multiples of 2^-24 up to one are exact in floats of 32 bits
 
 
-@dataclass(frozen=True, eq=False)
-class DirectionNoise:
+def _is_of_directions(metric: Metric) -> bool:
+    return points_are(metric, "directions") or exponent_of(metric) is not None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DirectionNoise(LaplaceNoise):
     """Noise on the sphere: density proportional to exp(-epsilon * angle), or to exp(epsilon * <x, y>) under Lp(2).
 
     Reports are lattice points next to the unit sphere: every coordinate is within half a pitch of that of a unit
@@ -47,23 +49,18 @@ class DirectionNoise:
     References: Purkayastha (1991), Fisher (1953), Weggenmann and Kerschbaum (2021).
     """
 
-    inputs: Sphere
-    epsilon: float
-    lattice: Lattice
-    guarantee: Guarantee
-    certificate: Certificate
-
-    def __post_init__(self) -> None:
-        metric = given(self.inputs, Sphere, "inputs", under=(Angular, Lp)).metric
-        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
-        if isinstance(metric, Lp) and (metric.p != 2.0 or self.inputs.dimension < 3):
+    def check(self) -> None:
+        """Refuse what are no directions, and a lattice that is too coarse for unit vectors."""
+        metric = given(self.inputs, Sphere, "inputs", under=("Angular or Lp", _is_of_directions)).metric
+        if not self.angular and (exponent_of(metric) != 2.0 or self.inputs.dimension < 3):
             raise InvalidInput("von Mises-Fisher noise is private in the l_2 distance, from three dimensions on.")
         if self.lattice.pitch * math.sqrt(self.inputs.dimension) > 1.0:
             raise InvalidInput(f"`pitch` {self.lattice.pitch:g} is too coarse: a report might be zero everywhere.")
-        refuse_fine_lattice(self.undecided, self.lattice.pitch)
 
-    def __repr__(self) -> str:
-        return f"DirectionNoise({self.inputs.dimension} dimensions, pitch {self.lattice.pitch:g}, {self.guarantee})"
+    @property
+    def angular(self) -> bool:
+        """Whether the density falls with the angle, and not with the squared chord."""
+        return points_are(self.inputs.metric, "directions")
 
     @property
     def outputs(self) -> Unbounded:
@@ -72,9 +69,6 @@ class DirectionNoise:
     @cached_property
     def _outputs(self) -> Unbounded:
         return Unbounded(self.inputs.metric, self.inputs.dimension)
-
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
 
     @property
     def undecided(self) -> float:
@@ -90,9 +84,8 @@ class DirectionNoise:
     @cached_property
     def profile(self) -> Profile:
         """The density of how far reports lie from secrets."""
-        metric = self.inputs.metric
-        if isinstance(metric, Angular):
-            return Profile("angle", self.inputs.dimension, self.epsilon, metric.unit == "deg")
+        if self.angular:
+            return Profile("angle", self.inputs.dimension, self.epsilon, self.inputs.unit == "deg")
         return Profile("height", self.inputs.dimension, self.epsilon)
 
     @cached_property
@@ -104,16 +97,10 @@ class DirectionNoise:
     def reach(self) -> float:
         """How far the lattice moves a report at most, in the metric."""
         away = 0.5 * self.lattice.pitch * math.sqrt(self.inputs.dimension) * (1.0 + 1e-9)
-        if isinstance(self.inputs.metric, Lp):
+        if not self.angular:
             return away
         angle = math.asin(away) if away < 1.0 else math.pi
         return angle * (180.0 / math.pi if self.inputs.metric.unit == "deg" else 1.0)
-
-    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
-        """Return one report on the lattice for every secret."""
-        rows = self.inputs.encode(secrets)
-        law = self.law
-        return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the density with respect to area on the unit sphere, at the direction of each report.
@@ -127,8 +114,8 @@ class DirectionNoise:
 
     def away(self, start: Floats, goal: Floats) -> Floats:
         """Return what the logarithm of the density falls by, over epsilon: the angle, or half the squared distance."""
-        metric = self.inputs.metric
-        return np.asarray(metric(start, goal) if isinstance(metric, Angular) else 0.5 * np.square(metric(start, goal)))
+        apart = self.inputs.metric(start, goal)
+        return np.asarray(apart if self.angular else 0.5 * np.square(apart))
 
     @cached_property
     def log_mass(self) -> float:
@@ -190,17 +177,25 @@ def _faded(profile: Profile, peak: float, end: float, top: float) -> float:
     return far
 
 
+def _theorem(mechanism: DirectionNoise) -> Theorem:
+    """Rotations keep areas, so the normaliser is the same for every direction."""
+    rate, one = mechanism.epsilon, np.eye(1, mechanism.inputs.dimension)
+    density = f"exp(-{rate:.6g} angle)" if mechanism.angular else f"exp({rate:.6g} <x, y>)"
+    law = f"density proportional to {density} on the unit sphere with one normaliser"
+    away = float(mechanism.inputs.metric(one, -one)[0])
+    return Theorem(rate, f"{law}, around the direction of the secret itself", mechanism, away)
+
+
 def _accuracy(mechanism: DirectionNoise, levels: Floats) -> Reach:
     law, metric = spread_of(mechanism.profile), mechanism.inputs.metric
     # The border of the panel above: the chance of a smaller distance is at least the level, to ten digits.
     away = law.values[np.minimum(np.searchsorted(law.below, levels * (1.0 + 1e-10)), len(law.values) - 1)]
-    scale = mechanism.profile.rate / mechanism.epsilon if isinstance(metric, Angular) else 1.0
-    distance = away * scale if isinstance(metric, Angular) else np.sqrt(2.0 * away)
+    distance = away * (mechanism.profile.rate / mechanism.epsilon) if mechanism.angular else np.sqrt(2.0 * away)
     return Reach(distance + mechanism.reach, metric, True)
 
 
 def _distribution(mechanism: DirectionNoise) -> Distribution:
-    angular, power = isinstance(mechanism.inputs.metric, Angular), mechanism.profile.power
+    angular, power = mechanism.angular, mechanism.profile.power
     fall = "-epsilon * angle(x, y)" if angular else "epsilon * (<x, y> - 1)"
     density = {
         "formula": f"f(y | x) = constant * exp({fall}), x the direction of the secret, put on the nearest point of the "
@@ -216,8 +211,7 @@ def _distribution(mechanism: DirectionNoise) -> Distribution:
 
 def _loss(mechanism: DirectionNoise, _: Any) -> Figures:
     law, profile = spread_of(mechanism.profile), mechanism.profile
-    angular = isinstance(mechanism.inputs.metric, Angular)
-    return Figures(law.mean * (profile.rate / mechanism.epsilon) if angular else law.mean_chord)
+    return Figures(law.mean * (profile.rate / mechanism.epsilon) if mechanism.angular else law.mean_chord)
 
 
 def _pairs(mechanism: DirectionNoise, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -231,14 +225,13 @@ def _pairs(mechanism: DirectionNoise, reach: Floats, rng: np.random.Generator) -
 
 
 MECHANISMS.declare(
-    Kind(
+    noise_kind(
         DirectionNoise,
         "direction-noise",
         "noise for any unit vector, on the sphere",
         NOISE | {"inputs": Part("space", ("sphere",))},
         since=2,
-        read=noise_fields,
-        make=on_lattice(DirectionNoise),
+        theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
         loss=_loss,

@@ -16,31 +16,54 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Booleans, Floats, as_positive
+from metricdp.arrays import Floats, as_positive, set_fields
 from metricdp.declarations import Field, Part
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, mechanism_card
+from metricdp.mechanisms.base import Certificate
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.mechanisms.kind import MECHANISMS, RATE, Distribution, Figures, Heights, Kind, Reach
-from metricdp.mechanisms.laplace import (
+from metricdp.mechanisms.kind import MECHANISMS, RATE, Distribution, Figures, Heights, Reach
+from metricdp.mechanisms.lattice import (
+    FarNoise,
     Lattice,
+    Noise,
     cell_nodes,
     cell_reach,
+    check_norm,
     lattice_words,
-    on_lattice,
+    noise_kind,
     refuse_fine_lattice,
     volume_words,
 )
-from metricdp.mechanisms.noise.laws import VectorLaw, drawn
-from metricdp.metrics import Lp, Mahalanobis
-from metricdp.randomness import Randomness, row_words, source_of
-from metricdp.spaces import Unbounded, given
+from metricdp.mechanisms.noise.laws import VectorLaw
+from metricdp.metrics import EUCLID, Norm, norm_of
 
 DISPLACED = 40.0  # times 2^-52 of sigma: the mean error of a normal number in doubles, with room (docs/noise.md)
 
 
-@dataclass(frozen=True, eq=False)
-class GaussianNoise:
+@dataclass(frozen=True, eq=False, repr=False)
+class NormalNoise(Noise):
+    """Normal noise, its reports on a lattice: what `gaussian` makes, whatever the metric."""
+
+    inputs: Any
+    sigma: float
+    lattice: Lattice
+    guarantee: ConcentratedGuarantee
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        """Refuse a standard deviation that is none, and a promise that normal noise does not keep."""
+        set_fields(self, sigma=as_positive(self.sigma, "sigma"))
+        if not isinstance(self.guarantee, ConcentratedGuarantee):
+            raise InvalidInput(
+                "Gaussian noise keeps a concentrated promise (mdp.ConcentratedGuarantee), never a pure one, got "
+                f"{type(self.guarantee).__name__}."
+            )
+        self.check()
+        refuse_fine_lattice(self.undecided, self.lattice.pitch)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianNoise(FarNoise, NormalNoise):
     """Normal noise in any dimension: y = x + sigma L z, z standard normal, L L^T the covariance of the metric (or 1).
 
     The Renyi divergence of order a between two secrets is a d^2 / (2 sigma^2) before the lattice, at most that on it.
@@ -48,66 +71,34 @@ class GaussianNoise:
     Guarantee: concentrated with rho = 1 / (2 sigma^2) per squared unit, of Gaussian form; approximate, not pure.
     """
 
-    inputs: Unbounded
-    sigma: float
-    lattice: Lattice
-    guarantee: ConcentratedGuarantee
-    certificate: Certificate
-
-    def __post_init__(self) -> None:
-        metric = given(self.inputs, Unbounded, "inputs", under=(Lp, Mahalanobis)).metric
-        check_gaussian(self)
-        if isinstance(metric, Lp) and metric.p != 2.0 and self.inputs.dimension != 1:
+    def check(self) -> None:
+        """Refuse secrets that no norm of l_2 measures."""
+        check_norm(self.inputs)
+        if self._norm.exponent != 2.0 and self.inputs.dimension != 1:
             raise InvalidInput("normal noise belongs to the l_2 distance: give mdp.Lp(2) or mdp.Mahalanobis.")
-        if isinstance(metric, Mahalanobis) and len(metric.covariance) != self.inputs.dimension:
-            raise InvalidInput(f"`inputs` must have {len(metric.covariance)} dimensions like the covariance.")
-        refuse_fine_lattice(self.undecided, self.lattice.pitch)
 
-    def __repr__(self) -> str:
-        return f"GaussianNoise({self.inputs.dimension} dimensions, pitch {self.lattice.pitch:g}, {self.guarantee})"
+    @property
+    def _norm(self) -> Norm:
+        return norm_of(self.inputs.metric) or EUCLID
 
     @property
     def undecided(self) -> float:
         """A bound of the share of draws that doubles leave to arbitrary precision."""
-        n, metric = self.inputs.dimension, self.inputs.metric
-        widest = float(np.trace(metric.covariance) ** 0.5) if isinstance(metric, Mahalanobis) else 1.0
+        n, widest = self.inputs.dimension, self._norm.widest
         return float(4.4 * n * (DISPLACED + n) * 2.0**-52 * self.sigma * widest / self.lattice.pitch)
 
     @cached_property
     def law(self) -> VectorLaw:
         """The exact law of the noise, in whole numbers of cells."""
-        (top, bottom), metric = self.lattice.ratio, self.inputs.metric
+        top, bottom = self.lattice.ratio
         scale = Fraction(top) / Fraction(bottom) * Fraction(self.sigma)
-        covariance = metric.covariance if isinstance(metric, Mahalanobis) else None
-        return VectorLaw(2.0, self.inputs.dimension, (top, bottom), scale, covariance, normal=True)
-
-    @property
-    def outputs(self) -> Unbounded:
-        return self.inputs
-
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
-
-    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
-        """Return one report on the lattice for every secret."""
-        rows = self.inputs.encode(secrets)
-        self.lattice.held(rows)
-        law = self.law
-        return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
+        return VectorLaw(2.0, self.inputs.dimension, (top, bottom), scale, self._norm.covariance, normal=True)
 
     def radii(self, levels: Floats) -> Floats:
         """Return how far noise goes with these chances, before the lattice: (d / sigma)^2 is chi-squared."""
         from scipy.special import gammaincinv
 
         return np.asarray(self.sigma * np.sqrt(2.0 * gammaincinv(self.inputs.dimension / 2.0, levels)))
-
-    @property
-    def limit(self) -> str:
-        return self.lattice.limit
-
-    def holds(self, rows: Floats) -> Booleans:
-        """Tell which secrets noise can be added to."""
-        return self.lattice.holds(rows)
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report.
@@ -118,13 +109,13 @@ class GaussianNoise:
         metric, n, pitch = self.inputs.metric, self.inputs.dimension, self.lattice.pitch
         start = self.inputs.encode(secrets)
         goal = self.lattice.values(self.lattice.held(self.inputs.encode(reports)))
-        if not isinstance(metric, Mahalanobis):
+        if self._norm.covariance is None:
             return np.asarray(_log_interval((goal - start) / self.sigma, 0.5 * pitch / self.sigma).sum(axis=-1))
         offsets, weights = cell_nodes(n, pitch) if n <= 3 else (np.zeros((1, n)), np.ones(1))
         energy = np.stack([np.square(metric(start, goal + offset) / self.sigma) / 2.0 for offset in offsets])
         least = energy.min(axis=0)
         mean = np.tensordot(weights, np.exp(least - energy), axes=1)
-        volume = n * np.log(pitch) - 0.5 * float(np.linalg.slogdet(metric.covariance)[1])
+        volume = n * np.log(pitch) - self._norm.log_volume
         return np.asarray(np.log(mean) - least + volume - n * (np.log(self.sigma) + 0.5 * np.log(2.0 * np.pi)))
 
 
@@ -149,16 +140,6 @@ def rho_above(sigma: float) -> float:
     return as_positive(rho, "rho")
 
 
-def check_gaussian(mechanism: Any) -> None:
-    """Refuse a standard deviation that is none, and a promise that normal noise does not keep."""
-    object.__setattr__(mechanism, "sigma", as_positive(mechanism.sigma, "sigma"))
-    if not isinstance(mechanism.guarantee, ConcentratedGuarantee):
-        raise InvalidInput(
-            "Gaussian noise keeps a concentrated promise (mdp.ConcentratedGuarantee), never a pure one, got "
-            f"{type(mechanism.guarantee).__name__}."
-        )
-
-
 def _log_interval(at: Floats, half: float) -> Floats:
     """Return ln(Phi(at + half) - Phi(at - half)), without cancelling in the tails."""
     from scipy.special import log_ndtr
@@ -170,11 +151,6 @@ def _log_interval(at: Floats, half: float) -> Floats:
 
 
 NORMAL: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "sigma": RATE, "pitch": RATE}
-
-
-def gaussian_fields(mechanism: Any) -> dict[str, Any]:
-    """Return what a file holds of normal noise."""
-    return {"inputs": mechanism.inputs, "sigma": mechanism.sigma, "pitch": mechanism.lattice.pitch}
 
 
 def gaussian_accuracy(mechanism: Any, levels: Floats) -> Reach:
@@ -196,8 +172,8 @@ def _distribution(mechanism: GaussianNoise) -> Distribution:
 
 
 def _bins(mechanism: GaussianNoise) -> Heights:
-    metric, n = mechanism.inputs.metric, mechanism.inputs.dimension
-    spread = float(np.linalg.det(metric.covariance)) ** 0.5 if isinstance(metric, Mahalanobis) else 1.0
+    metric, n, covariance = mechanism.inputs.metric, mechanism.inputs.dimension, mechanism._norm.covariance
+    spread = 1.0 if covariance is None else float(np.linalg.det(covariance)) ** 0.5
     volume = (mechanism.sigma * math.sqrt(2.0 * math.pi)) ** n * spread
 
     def density(places: Floats, points: Floats) -> Floats:
@@ -208,14 +184,12 @@ def _bins(mechanism: GaussianNoise) -> Heights:
 
 
 MECHANISMS.declare(
-    Kind(
+    noise_kind(
         GaussianNoise,
         "gaussian-noise",
         "normal noise for any point of a plane or space; its promise is concentrated, not pure",
         NORMAL,
         since=2,
-        read=gaussian_fields,
-        make=on_lattice(GaussianNoise),
         promise="concentrated",
         accuracy=gaussian_accuracy,
         distribution=_distribution,

@@ -11,29 +11,15 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, mechanism_card
-from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.mechanisms.gaussian import DISPLACED, NORMAL, check_gaussian, gaussian_accuracy, gaussian_fields
-from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Heights, Kind
-from metricdp.mechanisms.laplace import (
-    Lattice,
-    cell_nodes,
-    cell_reach,
-    lattice_words,
-    on_lattice,
-    refuse_fine_lattice,
-)
-from metricdp.mechanisms.noise.laws import SphereGaussianLaw, drawn
-from metricdp.mechanisms.spherical import per_degree
-from metricdp.metrics import EARTH_RADIUS_KM, Haversine
-from metricdp.randomness import Randomness, row_words, source_of
-from metricdp.spaces import Unbounded, given
-from metricdp.units import METRES
+from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Heights
+from metricdp.mechanisms.kinds.gaussian import DISPLACED, NORMAL, NormalNoise, gaussian_accuracy
+from metricdp.mechanisms.kinds.spherical import EarthNoise, per_degree
+from metricdp.mechanisms.lattice import cell_nodes, cell_reach, lattice_words, noise_kind
+from metricdp.mechanisms.noise.laws import SphereGaussianLaw
 
 
-@dataclass(frozen=True, eq=False)
-class SphericalGaussian:
+@dataclass(frozen=True, eq=False, repr=False)
+class SphericalGaussian(EarthNoise, NormalNoise):
     """Normal noise for places on the Earth: added in space, then seen from the centre of the Earth.
 
     The place is a point of the sphere in three dimensions, the noise N(0, sigma^2) in each of them, and the report the
@@ -44,50 +30,16 @@ class SphericalGaussian:
     Guarantee: concentrated with rho = 1 / (2 sigma^2) per squared unit, of Gaussian form; approximate, not pure.
     """
 
-    inputs: Unbounded
-    sigma: float
-    lattice: Lattice  # in degrees, both coordinates
-    guarantee: ConcentratedGuarantee
-    certificate: Certificate
-
-    def __post_init__(self) -> None:
-        given(self.inputs, Unbounded, "inputs", under=(Haversine,))
-        check_gaussian(self)
-        pitch = self.lattice.pitch
-        if self.inputs.dimension != 2 or pitch > 90.0 or abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
-            raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {pitch:g}.")
-        refuse_fine_lattice(self.undecided, pitch)
-
-    def __repr__(self) -> str:
-        return f"SphericalGaussian(pitch {self.lattice.pitch:g} degrees, {self.guarantee})"
-
     @property
     def undecided(self) -> float:
         """A bound of the share of draws at the equator that doubles leave to arbitrary precision."""
-        noise = 4.0 * DISPLACED * self.sigma / self._metric.degree
+        noise = 4.0 * DISPLACED * self.sigma / self.earth.degree
         return float(4.4 * 2.0 * (noise + 8 * 180.0) * 2.0**-52 / self.lattice.pitch)
 
     @cached_property
     def law(self) -> SphereGaussianLaw:
         """The exact law of the noise, in whole numbers of cells: those of a lattice of 90 degrees / `quarter`."""
-        radius = Fraction(str(EARTH_RADIUS_KM)) * Fraction(METRES["km"]) / Fraction(METRES[self._metric.unit])
-        return SphereGaussianLaw(Fraction(self.sigma) / radius, int(np.rint(90.0 / self.lattice.pitch)))
-
-    @property
-    def _metric(self) -> Haversine:
-        return self.inputs.metric if isinstance(self.inputs.metric, Haversine) else Haversine()
-
-    @property
-    def outputs(self) -> Unbounded:
-        return self.inputs
-
-    def _repr_html_(self) -> str:
-        return mechanism_card(self)
-
-    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
-        """Return one (latitude, longitude) on the lattice for every secret."""
-        rows, law = self.inputs.encode(secrets), self.law
-        return self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width)))
+        return SphereGaussianLaw(Fraction(self.sigma) / self.radius, int(np.rint(90.0 / self.lattice.pitch)))
 
     def radii(self, levels: Floats) -> Floats:
         """Return how far noise goes with these chances, before the lattice."""
@@ -97,7 +49,7 @@ class SphericalGaussian:
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report, by quadrature over the cell."""
         start, goal = self.inputs.encode(secrets), self.inputs.encode(reports)
-        metric, pitch = self._metric, self.lattice.pitch
+        metric, pitch = self.earth, self.lattice.pitch
         offsets, weights = cell_nodes(2, pitch)
         pole = np.abs(goal[:, 0]) >= 90.0
         logs = []
@@ -181,12 +133,12 @@ def _distribution(mechanism: SphericalGaussian) -> Distribution:
 
 
 def _loss(mechanism: SphericalGaussian, _: Any) -> Figures:
-    radius = mechanism._metric.radius
+    radius = mechanism.earth.radius
     return Figures(radius * seen_mean(mechanism.sigma / radius))
 
 
 def _bins(mechanism: SphericalGaussian) -> Heights:
-    metric, radius = mechanism.inputs.metric, mechanism._metric.radius
+    metric, radius = mechanism.inputs.metric, mechanism.earth.radius
 
     def density(places: Floats, points: Floats) -> Floats:
         apart = metric(places[:, None, :], points[None, :, :])
@@ -196,14 +148,12 @@ def _bins(mechanism: SphericalGaussian) -> Heights:
 
 
 MECHANISMS.declare(
-    Kind(
+    noise_kind(
         SphericalGaussian,
         "spherical-gaussian",
         "normal noise for any place on Earth; its promise is concentrated, not pure",
         NORMAL,
         since=2,
-        read=gaussian_fields,
-        make=on_lattice(SphericalGaussian),
         promise="concentrated",
         accuracy=gaussian_accuracy,
         distribution=_distribution,

@@ -1,0 +1,253 @@
+"""The public lattice that noise is released on, and what all noise on one has in common.
+
+The report is the lattice point nearest to secret + noise, both real numbers: the secret is a double and hence known
+exactly, the noise has its density in real numbers, and nothing is rounded before the end. Where doubles with proven
+error bounds leave one lattice point, that is the report; where not, more bits of the same uniforms and arbitrary
+precision decide (`noise`, docs/noise.md). So a promise needs no slack: the lattice is post-processing, and removes the
+low bits through which sums of doubles give a secret away.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from metricdp import shared
+from metricdp.arrays import Booleans, Floats, as_positive, set_fields
+from metricdp.declarations import Field
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, mechanism_card, refuse_rows
+from metricdp.mechanisms.kind import NOISE, Kind
+from metricdp.mechanisms.noise.laws import drawn
+from metricdp.metrics import EUCLID, Metric, earth_of, norm_of
+from metricdp.randomness import Randomness, row_words, source_of
+from metricdp.spaces import UNDER_NORMS, Unbounded, given
+
+LARGEST_CELL = shared.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
+GENEROUS = 1.0 + 9e-10  # above all rounding of a reach, and just below what older files state
+MOST_UNDECIDED = shared.LARGEST_DRAWING_ERROR  # a lattice on which doubles leave more draws undecided is refused
+
+
+FAR_OUT = "doubles do not hold its multiples farther out. Give a larger `pitch` or subtract a public origin first"
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The multiples of a pitch, in every coordinate."""
+
+    pitch: float
+
+    def __post_init__(self) -> None:
+        set_fields(self, pitch=as_positive(self.pitch, "pitch"))
+
+    def cells(self, values: Floats) -> Floats:
+        """Return the whole numbers of the nearest lattice points."""
+        return np.rint(values * self._per_unit if self._per_unit else values / self.pitch)
+
+    def values(self, cells: Floats) -> Floats:
+        """Return the coordinates; a pitch such as 0.001 gives correctly rounded decimals.
+
+        Zero has no sign: a negative one would tell on which side of zero the secret lies.
+        """
+        return (cells / self._per_unit if self._per_unit else cells * self.pitch) + 0.0
+
+    def holds(self, values: Floats) -> Booleans:
+        """Tell of which rows doubles hold the multiples of the pitch, with room for noise."""
+        return np.asarray(np.abs(self.cells(values)).max(axis=1, initial=0.0) <= LARGEST_CELL)
+
+    def held(self, values: Floats) -> Floats:
+        """Return the cells of rows, refusing those that are too far out for the lattice."""
+        refuse_rows(self.holds(values), f"is too far out for a lattice of pitch {self.pitch:g}: {FAR_OUT}")
+        return self.cells(values)
+
+    @property
+    def limit(self) -> str:
+        """The rule that `holds` tells, in words."""
+        largest = f"{LARGEST_CELL * self.pitch:.3g}"
+        return f"no coordinate may be larger than {largest}, with a lattice of pitch {self.pitch:g}: {FAR_OUT}"
+
+    @property
+    def ratio(self) -> tuple[float, float]:
+        """Numerator and denominator of the number of cells in a unit: doubles, taken as exact."""
+        return (self._per_unit, 1.0) if self._per_unit else (1.0, self.pitch)
+
+    @property
+    def _per_unit(self) -> float:
+        inverse = np.rint(1.0 / self.pitch)
+        return float(inverse) if inverse >= 1 and 1.0 / inverse == self.pitch else 0.0
+
+
+def noise_kind(thing: type, name: str, about: str, fields: Mapping[str, Field] = NOISE, **facets: Any) -> Kind:
+    """Return the kind of noise on a lattice, whose pitch its file holds."""
+
+    def make(*, pitch: float, **rest: Any) -> Any:
+        return thing(lattice=Lattice(pitch), **rest)
+
+    return Kind(thing, name, about, fields, make=make, **facets)
+
+
+def tidy_pitch(limit: float) -> float:
+    """Return the largest of 1, 2 or 5 times a power of ten that is not above `limit`."""
+    power = int(np.floor(np.log10(limit)))
+    for exponent in (power, power - 1):
+        for digit in (5, 2, 1):
+            pitch = digit * 10.0**exponent if exponent >= 0 else 1.0 / np.rint(10.0**-exponent / digit)
+            if pitch <= limit and (exponent >= 0 or 10 ** (-exponent) % digit == 0):
+                return float(pitch)
+    raise InvalidInput(f"no lattice pitch below {limit:g}.")
+
+
+def refuse_fine_lattice(undecided: float, pitch: float) -> None:
+    """Refuse a pitch at which doubles decide too little, and say how coarse it must be."""
+    if not undecided <= MOST_UNDECIDED:
+        raise InvalidInput(
+            f"`pitch` {pitch:g} is finer than noise in doubles can decide: too many draws would take arbitrary "
+            f"precision. Give a pitch of at least {pitch * undecided / MOST_UNDECIDED:.2g}."
+        )
+
+
+def drawn_exactly(reach: float) -> str:
+    """Return what a certificate notes of a lattice that moves a report by at most `reach`."""
+    return (
+        f"the lattice changes the mean distance by at most {reach:.3g}; drawn exactly: decided in doubles with proven "
+        "error bounds, in arbitrary precision where they cannot"
+    )
+
+
+def cell_reach(metric: Metric, dimension: int, pitch: float) -> float:
+    """Return how far a point lies from its lattice point at most: half the diagonal of a cell, in the metric."""
+    earth, norm = earth_of(metric), norm_of(metric) or EUCLID
+    if earth is not None:  # longest at the equator
+        return float(earth.degree * pitch * np.sqrt(0.5) * GENEROUS)
+    return float(0.5 * pitch * norm.stretch() * dimension**norm.root * GENEROUS)
+
+
+def check_norm(space: Any) -> None:
+    """Refuse a space whose vectors are not measured by a norm of as many coordinates."""
+    norm = norm_of(given(space, Unbounded, "inputs", under=UNDER_NORMS).metric) or EUCLID
+    if norm.covariance is not None and not norm.fits(space.dimension):
+        raise InvalidInput(f"`inputs` must have {len(norm.covariance)} dimensions like the covariance.")
+
+
+def size_of(metric: Metric, dimension: int | None) -> int:
+    """Return how many numbers a vector under a norm has: as many as its covariance, else two unless said."""
+    norm = norm_of(metric) or EUCLID
+    if norm.covariance is None:
+        return 2 if dimension is None else dimension
+    if dimension is not None and not norm.fits(dimension):
+        raise InvalidInput(f"`dimension` must be {len(norm.covariance)} like the covariance, got {dimension}.")
+    return len(norm.covariance)
+
+
+class Noise(ABC):
+    """Noise around rows of coordinates, released on a lattice: a kind says its law, and which secrets it takes."""
+
+    inputs: Any
+    lattice: Lattice
+    guarantee: AnyGuarantee
+    certificate: Certificate
+    law: Any
+
+    _repr_html_ = mechanism_card
+
+    def __repr__(self) -> str:
+        size = f"{self.inputs.dimension} dimensions"
+        return f"{type(self).__name__}({size}, pitch {self.lattice.pitch:g}, {self.guarantee})"
+
+    @property
+    def pitch(self) -> float:
+        """The spacing of the lattice, as files hold it."""
+        return self.lattice.pitch
+
+    @property
+    def outputs(self) -> Any:
+        return self.inputs
+
+    @abstractmethod
+    def log_density(self, secrets: Any, reports: Any, /) -> Floats:
+        """Return the log of the density or of the mass of the lattice cell of each report."""
+
+    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
+        """Return one report on the lattice for every secret."""
+        rows, law = self.rows_of(secrets), self.law
+        return self.released(self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width))))
+
+    @abstractmethod
+    def check(self) -> None:
+        """Refuse secrets and a lattice that do not belong to this noise."""
+
+    @property
+    def undecided(self) -> float:
+        """A bound of the share of draws that doubles leave to arbitrary precision."""
+        return 0.0
+
+    def rows_of(self, secrets: Any) -> Floats:
+        """Return the coordinates of secrets, refusing those that noise cannot be added to."""
+        return np.asarray(self.inputs.encode(secrets))
+
+    def released(self, values: Floats) -> Floats:
+        """Return reports for points of the lattice: the points themselves."""
+        return values
+
+
+class FarNoise(Noise):
+    """Noise on a lattice whose points doubles do not hold everywhere."""
+
+    def rows_of(self, secrets: Any) -> Floats:
+        """Return the coordinates of secrets, refusing those that are too far out for the lattice."""
+        rows = super().rows_of(secrets)
+        self.lattice.held(self.centres(rows))
+        return rows
+
+    def centres(self, rows: Floats) -> Floats:
+        """Return where the noise lies around: the secrets themselves."""
+        return rows
+
+    @property
+    def limit(self) -> str:
+        return self.lattice.limit
+
+    def holds(self, rows: Floats) -> Booleans:
+        """Tell which secrets noise can be added to."""
+        return self.lattice.holds(self.centres(rows))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LaplaceNoise(Noise):
+    """Noise of one rate, its reports on a lattice: what `laplace` makes, whatever the metric."""
+
+    inputs: Any
+    epsilon: float
+    lattice: Lattice
+    guarantee: Guarantee
+    certificate: Certificate
+
+    def __post_init__(self) -> None:
+        set_fields(self, epsilon=as_positive(self.epsilon, "epsilon"))
+        self.check()
+        refuse_fine_lattice(self.undecided, self.lattice.pitch)
+
+
+def cell_nodes(dimension: int, pitch: float) -> tuple[Floats, Floats]:
+    """Return points of a cell around zero, and the share of its mass that each stands for."""
+    # Gauss-Legendre with four nodes on each half of the cell: the density may have its kink at the centre.
+    nodes, weights = np.polynomial.legendre.leggauss(4)
+    half = np.concatenate([(nodes - 1.0) / 4.0, (nodes + 1.0) / 4.0]) * pitch
+    mass = np.concatenate([weights, weights]) / 4.0
+    offsets = np.array(list(product(half, repeat=dimension)))
+    return offsets, np.array([np.prod(w) for w in product(mass, repeat=dimension)])
+
+
+def lattice_words(mechanism: Any, moves: float, unit: str) -> dict[str, Any]:
+    """Return the lattice of the reports as plain values."""
+    return {"pitch": mechanism.lattice.pitch, "unit": unit, "moves_at_most": moves}
+
+
+def volume_words(dimension: int) -> str:
+    """Return what a density of so many coordinates is per."""
+    return f"volume of {dimension} coordinate{'s' if dimension > 1 else ''}"

@@ -80,7 +80,7 @@ def perturb(
         overwrite: Replace an output that is there.
     """
     from metricdp.cli import guarantees
-    from metricdp.tables.api import names_many
+    from metricdp.tables.many import names_many
     from metricdp.tables.options import Job
 
     names, reading, job = table.names, table.reading(target_format), Job(engine=engine, resume=resume, discard=discard)

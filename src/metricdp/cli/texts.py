@@ -22,7 +22,7 @@ from metricdp.rendering import command_line
 
 if TYPE_CHECKING:
     from metricdp.tables.options import Job, Reading
-    from metricdp.tables.texts import TextSummary
+    from metricdp.tables.summary import Summary
     from metricdp.text import TextMechanism
     from metricdp.text.worth import Worth
 
@@ -156,7 +156,7 @@ def text(
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
         overwrite: Replace an output that is there.
     """
-    from metricdp.tables.api import names_many
+    from metricdp.tables.many import names_many
 
     told.check(source, output, overwrite=overwrite)
     if choose:
@@ -183,26 +183,18 @@ def text(
         files = _tell(summary, told)  # before anything is printed: whoever reads may go away
         terminal.say(wording.open_in_texts(), *summary.lines())
         terminal.say("What epsilon means between words of the vocabulary:")
-        made = summary.mechanism.words
+        made = mechanism.words
         terminal.say(*(f"  {line}" for line in word_pairs(made)), *staying_words(made), *files)
     return 0
 
 
 def _check_first(source: str, output: str, table: TextSource, leaving: Leaving, *, many: Job, overwrite: bool) -> None:
     """Refuse a table or an output that does not fit before a mechanism is built, which takes minutes for many words."""
-    from metricdp.tables.api import names_many
-    from metricdp.tables.formats import located
-    from metricdp.tables.text_files import check_text_files
-    from metricdp.tables.texts import check_texts
+    from metricdp.tables.many import check_texts_in, names_many
 
-    care, reading = leaving.disclosure(), _reading(source, output, table)
-    if names_many(source, many):
-        check_text_files(source, columns=table.names or None, care=care, reading=reading)
-        return
-    if output != tables.STANDARD and Path(output).exists() and Path(output).is_file():
+    if not names_many(source, many) and output != tables.STANDARD and Path(output).is_file():
         check_target(output, source=source, overwrite=overwrite)
-    origin = located(source, reading.format)
-    check_texts(origin, columns=table.names or None, care=care, reading=reading)
+    check_texts_in(source, many, table.names, leaving.disclosure(), _reading(source, output, table))
 
 
 def _mechanism(source: str, words: Words, speech: Speech) -> TextMechanism:
@@ -232,7 +224,7 @@ def _is_plain(name: str) -> bool:
     return bool(ends) and (ends[-2] if ends[-1] in (".gz", ".zst") and len(ends) > 1 else ends[-1]) in PLAIN
 
 
-def _tell(summary: TextSummary, told: Told) -> list[str]:
+def _tell(summary: Summary, told: Told) -> list[str]:
     """Write the page and the record, and return a line about each."""
     from metricdp.pictures.text_page import write_text_page
     from metricdp.tables.telling import write_record

@@ -24,13 +24,13 @@ import numpy as np
 
 from metricdp.errors import InvalidInput
 from metricdp.files import is_server
-from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, Mechanism
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee
 from metricdp.metrics import Lp, Weighted
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.options import Call, Charging
 from metricdp.tables.persons import PerPerson, per_person
 from metricdp.tables.spending import Spending
-from metricdp.tables.task import Request
+from metricdp.tables.task import Request, texts_of
 
 if TYPE_CHECKING:
     from metricdp.ledger import BatchReceipt  # its database is imported where books are used
@@ -58,13 +58,19 @@ WHOSE = "the ledger charges everybody for their own rows: name the column that s
 def requested(call: Call) -> Iterator[Request]:
     """Return what a call asks to be done to the rows of a table, with its books open."""
     reading, mechanism = call.reading, call.mechanism
-    assert isinstance(mechanism, Mechanism)
-    persons = per_person(call.people, mechanism.guarantee)
+    persons = per_person(call.people, _promise(call))
     request = Request(
         mechanism, call.columns, reading.snap, reading.on_error, reading.show_values, call.disclosure, persons
     )
     with _open_books(call, persons) as charging:
         yield replace(request, charging=charging)
+
+
+def _promise(call: Call) -> AnyGuarantee:
+    """Return the promise of a row that budgets and books count; of texts it is for the whole of one."""
+    texts, people = texts_of(call.mechanism), call.people
+    counted = people.budget is not None or people.ledger is not None
+    return texts.row_guarantee if texts is not None and counted else call.mechanism.guarantee
 
 
 @contextmanager
@@ -73,7 +79,7 @@ def _open_books(call: Call, asked: PerPerson | None) -> Iterator[Charging | None
 
     Books in a file that is not there yet begin with the budget, where one was given, as the total of every person.
     """
-    books, mechanism = call.people.ledger, call.mechanism
+    books = call.people.ledger
     said: dict[str, Any] = {
         word: getattr(call.people, word) for word in ("purpose", "key", "refused") if word in call.given
     }
@@ -106,8 +112,8 @@ def _open_books(call: Call, asked: PerPerson | None) -> Iterator[Charging | None
         )
     place, policy = os.fspath(books), None
     begins = not is_server(place) and not Path(place).exists()
-    if asked.budget is not None and begins and isinstance(mechanism, Mechanism):
-        policy = first_policy(asked.budget, mechanism.guarantee, mechanism.inputs.dimension)
+    if asked.budget is not None and begins:
+        policy = first_policy(asked.budget, _promise(call), call.mechanism.inputs.dimension)
     with Ledger.open(place, policy=policy) as ledger:
         yield Charging(ledger, **said)
 

@@ -8,16 +8,25 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metricdp import wording
 from metricdp.arrays import Floats, Integers
-from metricdp.errors import NotPrivate
+from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.metrics import Haversine, Lp
 from metricdp.tables.doubts import Doubts, doubts_about, refuse_names
 from metricdp.tables.lanes import Lane
-from metricdp.tables.leaks import Finding, Secret, kind_by_name, look, rows_sampled, sample_of, text_kind
-from metricdp.tables.task import Task, is_geographic
-from metricdp.tables.text_task import TextTask
+from metricdp.tables.leaks import (
+    Finding,
+    Secret,
+    kind_by_name,
+    look,
+    look_at_texts,
+    rows_sampled,
+    sample_of,
+    text_kind,
+)
+from metricdp.tables.task import Task, is_geographic, there_are
 from metricdp.tables.values import Secrets, rows_in, secrets_of
 from metricdp.tables.views import without_views
 
@@ -33,11 +42,17 @@ def first_look(
     table to find that in, or enough of it; the first rows unless there are more at hand.
     """
     doubts = doubts_about(task, lane_numbers(first, task))
+    if task.texts is not None:
+        rows = None  # texts are looked at in the first rows alone
+        if not task.care.force:
+            _refuse_wordless(first, task)
     return findings_in(first if rows is None else rows, task, person=person), doubts
 
 
 def judge_first(first: Any, task: Task, doubts: Sequence[Doubts | None]) -> None:
     """Judge the first rows alone, where nobody sees all of them."""
+    if task.texts is not None:
+        return
     bad = np.zeros(first.num_rows, dtype=bool)
     for lane in task.lanes:
         bad |= ~secrets_of([_whole(first.column(name)) for name in lane.columns], lane).good
@@ -63,13 +78,31 @@ def findings_in(table: Any, task: Task, *, person: str | None = None) -> tuple[F
     """
     sample = without_views(sample_of(table, rows_sampled(task.width)))
     leaving = task.care.trim.applied(sample)
-    found = look(leaving, _secret(sample, task), person=person, kept=task.care.kept)
+    if task.texts is None:
+        found = look(leaving, _secret(sample, task), person=person, kept=task.care.kept)
+    else:
+        found = look_at_texts(leaving, task.columns, person=person, kept=task.care.kept)
     if found and task.care.strict:
         raise NotPrivate(wording.refused_columns(found))
     return found
 
 
-def look_at_names(names: Sequence[str], task: Task | TextTask, engine: str) -> None:
+def _refuse_wordless(table: Any, task: Task) -> None:
+    """Refuse a column without a single word in its first rows: it is hardly the one that is meant."""
+    rows = without_views(table)
+    for name in task.columns:
+        texts = rows.column(name)
+        texts = texts.cast(texts.type.value_type) if pa.types.is_dictionary(texts.type) else texts
+        filled = pc.sum(pc.greater(pc.binary_length(texts), 0)).as_py() or 0
+        worded = pc.sum(pc.match_substring_regex(texts, r"[\pL\p{So}]")).as_py() or 0
+        if filled and not worded:
+            raise InvalidInput(
+                f"the column {name!r} holds no words in its first {rows.num_rows:,} rows: is it the one meant? "
+                f"{there_are(rows.schema.names, shown=task.shown)}"
+            )
+
+
+def look_at_names(names: Sequence[str], task: Task, engine: str) -> None:
     """Look at the names alone, where an engine has the rows: log what they say, or refuse it if strict."""
     gone = (*task.columns, *task.reports, *task.care.trim.touched, *task.care.kept)
     kinds = [(name, kind_by_name(name)) for name in names if name not in gone]
@@ -77,7 +110,7 @@ def look_at_names(names: Sequence[str], task: Task | TextTask, engine: str) -> N
     if found and task.care.strict:
         raise NotPrivate(wording.refused_columns(found))
     log_findings(found, wording.looked_at_names(engine))
-    if isinstance(task, Task) and not task.care.force:
+    if not task.care.force:
         for lane in task.lanes:
             refuse_names(lane)
 
@@ -138,6 +171,8 @@ def log_findings(found: Sequence[Finding], looked_at: str = "") -> None:
 
 def _secret(sample: Any, task: Task) -> Secret:
     """Return what is protected, as far as a look needs it; of a product its first part of numbers."""
+    if task.texts is not None:
+        return Secret(task.columns, None, None, geographic=False)
     read: list[tuple[Any, Secrets]] = []
     for lane in task.lanes:
         arrays = [_whole(sample.column(name)) for name in lane.columns]

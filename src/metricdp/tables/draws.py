@@ -46,6 +46,10 @@ class Draws:
     def __repr__(self) -> str:
         return f"Draws(partition {self.partition}, batch {self.batch})"
 
+    def piece(self, number: int) -> Draws:
+        """Return the place of a piece of the batch, where it is too long to be protected at once."""
+        return Draws(self.key, f"{self.partition}, batch {self.batch}", number, self.applied)
+
     def source(self, content: Sequence[Any]) -> KeyedSource:
         """Return the stream for secrets with this content."""
         parts = (self.applied, self.partition, str(self.batch), *(fingerprint(part) for part in content))

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from metricdp import wording
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
 from metricdp.tables.checks import first_look, judged, log_findings
@@ -25,9 +24,8 @@ from metricdp.tables.options import CAREFREE
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.repeating import Draw, charged_reports
 from metricdp.tables.spending import ALL, Portion
+from metricdp.tables.summary import composed
 from metricdp.tables.task import Request, Task
-from metricdp.tables.text_pump import look_beside, protected_text_table
-from metricdp.tables.text_task import TextRequest, TextTask
 from metricdp.tables.trim import Trim, names_of
 
 
@@ -42,7 +40,8 @@ def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
         _wrapped(frame)  # refuses names that repeat or are no texts
         if request.columns is None:  # the usual ones are columns of the frame
             asked = dataclasses.replace(request, care=CAREFREE)
-            request = dataclasses.replace(request, columns=asked.task(list(frame.columns)).columns)
+            task = asked.task(list(frame.columns), lambda: _kinds(_wrapped(frame)))
+            request = dataclasses.replace(request, columns=task.columns)
         frame = index.as_columns(frame)
     made = _perturb_wrapped(frame, _wrapped(frame), request, rng)
     return index.put_back(made, frozenset((*request.care.trim.touched, *names_of(request.columns))))
@@ -64,11 +63,11 @@ def _reported(
     logger = logging.getLogger("metricdp")
     if not persons.needs_counts and request.charging is None:
         counter.add(table)
-        people = counter.people
-        logger.info("%s", wording.history(task.guarantee, people.count, people.column, people.most_rows))
+        for line in composed(task.guarantee, counter.people, None, task.texts)[:1]:
+            logger.info("%s", line)
         return draw(ALL)
     spending = spending_in([table], persons, names, task)
-    for line in wording.spent(spending, task.guarantee):
+    for line in composed(task.guarantee, None, spending, task.texts):
         logger.info("%s", line)
     if request.charging is not None:
         return charged_reports(request.charging, spending, table, task, draw, rng)
@@ -76,7 +75,7 @@ def _reported(
 
 
 def _perturb_arrow(frame: Any, request: Request, rng: Randomness) -> Any:
-    task = request.task(frame.schema.names)
+    task = request.task(frame.schema.names, lambda: frame.schema)
     _refuse_empty(frame.num_rows)
 
     def draw(portion: Portion) -> Protected:
@@ -120,7 +119,7 @@ def _wrapped(frame: Any) -> Any:
 def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness) -> Any:
     import narwhals.stable.v2 as nw
 
-    task = request.task(wrapped.columns)
+    task = request.task(wrapped.columns, lambda: _kinds(wrapped))
     _refuse_empty(len(wrapped))
 
     @cache
@@ -164,7 +163,9 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
         if is_simulated(rng):
             result = result.with_columns(nw.lit(True).alias(SIMULATED_COLUMN))
         return _polars_alone(result)
-    native = result.to_native().astype({name: frame[name].dtype for name in lanes if wrapped.schema[name].is_float()})
+    same = [name for name in lanes if wrapped.schema[name].is_float()]
+    same += [] if task.texts is None else [name for name in task.columns if not hasattr(frame[name], "cat")]
+    native = result.to_native().astype({name: frame[name].dtype for name in same})
     for name in [name for name, lane in lanes.items() if lane.packed]:
         native = native.assign(**{name: _vectors_like(frame[name], native[name])})
     return _pandas_alone(native, simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
@@ -183,49 +184,9 @@ def _whose(request: Request) -> str | None:
     return None if request.persons is None else request.persons.column
 
 
-def protect_frame_texts(frame: Any, request: TextRequest, rng: Randomness = None) -> Any:
-    """Protect the texts of a table in memory and give back the type that came."""
-    if isinstance(frame, pa.Table | pa.RecordBatch):
-        table = frame if isinstance(frame, pa.Table) else pa.Table.from_batches([frame])
-        task = request.task(table.schema)
-        _refuse_empty(table.num_rows)
-        log_findings(look_beside(table.slice(0, SAMPLED_FROM), task))
-        made = protected_text_table(table, task, rng)
-        made = marked_table(made) if is_simulated(rng) else made
-        return made if isinstance(frame, pa.Table) else made.combine_chunks().to_batches()[0]
-    index = FrameIndex.of(frame) if _is_pandas(frame) else None
-    if index is not None and index.columns:
-        _wrapped(frame)  # refuses names that repeat or are no texts
-        if request.columns is None:  # the usual ones are columns of the frame
-            asked = dataclasses.replace(request, care=CAREFREE)
-            columns = asked.task(_first_rows(_wrapped(frame).head(SAMPLED_FROM)).schema).columns
-            request = dataclasses.replace(request, columns=columns)
-        frame = index.as_columns(frame)
-    wrapped = _wrapped(frame)
-    _refuse_empty(len(wrapped))
-    for name in set(names_of(request.columns)) & set(wrapped.columns):
-        _arrow(wrapped.get_column(name), name)  # refuses one that mixes kinds of values
-    first = _first_rows(wrapped.head(SAMPLED_FROM))
-    task = request.task(first.schema)
-    log_findings(look_beside(first, task))
-    made = _texts_put_back(frame, wrapped, task, rng)
-    return made if index is None else index.put_back(made, frozenset((*task.care.trim.touched, *task.columns)))
-
-
-def _texts_put_back(frame: Any, wrapped: Any, task: TextTask, rng: Randomness) -> Any:
-    """Return a data frame whose texts are protected, in the type that they came in unless that names their values."""
-    import narwhals.stable.v2 as nw
-
-    secret = pa.table({name: _arrow(wrapped.get_column(name), name) for name in task.columns})
-    made = protected_text_table(secret, TextTask(task.mechanism, task.columns), rng)
-    fresh = nw.from_arrow(made, backend=wrapped.implementation)
-    result = _trimmed(wrapped.with_columns(*(fresh.get_column(name) for name in task.columns)), task.care.trim)
-    if not hasattr(frame, "attrs"):
-        if is_simulated(rng):
-            result = result.with_columns(nw.lit(True).alias(SIMULATED_COLUMN))
-        return _polars_alone(result)
-    same = {name: frame[name].dtype for name in task.columns if not hasattr(frame[name], "cat")}
-    return _pandas_alone(result.to_native().astype(same), simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
+def _kinds(wrapped: Any) -> pa.Schema:
+    """Return names and types of a data frame, as far as its first rows show them."""
+    return _first_rows(wrapped.head(SAMPLED_FROM)).schema
 
 
 def _look(frame: Any, task: Task, person: str | None) -> tuple[tuple[Finding, ...], list[Doubts | None]]:

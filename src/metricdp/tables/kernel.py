@@ -6,8 +6,9 @@ before anything is drawn, the mechanism draws once for the whole batch, and the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import OutOfDomain
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.spaces import Space, checked
+from metricdp.spaces import Space
 from metricdp.tables.draws import Draws, is_simulated
 from metricdp.tables.harmless import harmless
 from metricdp.tables.lanes import Lane
@@ -26,11 +27,12 @@ from metricdp.tables.marks import marked_table
 from metricdp.tables.options import OnError
 from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.task import Task, task_for
-from metricdp.tables.values import Secrets, broken_rule, secrets_of, shown_row
+from metricdp.tables.values import Secrets, broken_rule, marked_as, secrets_of, shown_row
 from metricdp.tables.vectors import holds_vectors, lists_of, report_kind
-from metricdp.tables.views import filtered, plain_type
+from metricdp.tables.views import filtered, plain, plain_type
 
 ROWS_NAMED = 10
+PIECE = 4 << 20  # bytes of text that are cut into words at once
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Protected:
     left_out: Integers | None = None  # rows that are not reported, whatever they hold
     contents: tuple[Any, ...] = ()  # what the secrets of every lane were read from
     radii: tuple[Floats, ...] = ()  # the accuracy of every row, where rows have different ones
+    empty: int = 0  # of texts: cells without one
+    masked: int = 0  # and masks that stand in the reports
 
     def kept(self, rows: int) -> pa.Array:
         """Return the mask of the rows that were good."""
@@ -148,8 +152,8 @@ def report_fields(schema: pa.Schema, task: Task) -> list[pa.Field]:
 def report_type(given: pa.DataType, lane: Lane) -> pa.DataType:
     """Return the type of reports for a column of the given type: the same one where it can hold them."""
     outputs = lane.mechanism.outputs
-    if outputs.is_text:
-        return given
+    if outputs.is_text:  # texts hardly repeat: they get no dictionary
+        return given.value_type if outputs.size is None and pa.types.is_dictionary(given) else given
     if lane.packed:
         if not holds_vectors(given):
             return pa.list_(pa.float64())  # nothing but nulls, or whoever reads it refuses it
@@ -182,16 +186,71 @@ def protect(
     rng: Randomness | Draws = None,
     first_row: int = 0,
     portion: Portion = ALL,
+    table: str = "",
 ) -> Protected:
     """Return one report per row, or raise an error that names the bad rows.
 
     `rng` may be `Draws`, which derive the stream of this batch from a job key, its place and its content. `portion`
-    says which rows are reported, and at which epsilon each.
+    says which rows are reported, and at which epsilon each. Long texts are protected piece by piece.
     """
+    bounds = _bounds(arrays, task)
+    if len(bounds) <= 2:
+        return _protect(arrays, task, rng, first_row, portion, table)
+    parts = []
+    for number, (start, stop) in enumerate(pairwise(bounds)):
+        own = rng.piece(number) if isinstance(rng, Draws) else rng
+        piece = [array.slice(start, stop - start) for array in arrays]
+        parts.append(_protect(piece, task, own, first_row + start, portion.slice(start, stop), table))
+    left_out = None if portion.kept is None else np.flatnonzero(~portion.kept)
+    return Protected(
+        tuple(pa.concat_arrays(columns) for columns in zip(*(part.columns for part in parts), strict=True)),
+        np.concatenate([start + part.bad for start, part in zip(bounds, parts, strict=False)]),
+        left_out,
+        parts[0].contents,
+        empty=sum(part.empty for part in parts),
+        masked=sum(part.masked for part in parts),
+    )
+
+
+def pieces(batch: Any, task: Task) -> Iterator[Any]:
+    """Yield a batch in pieces that are protected at once: of texts so many bytes, so that their words fit in memory.
+
+    Where the cuts are depends on the texts alone, so that a task that is run again draws from the same streams.
+    """
+    bounds = [] if task.texts is None else _bounds(picked(batch, task), task)
+    if len(bounds) <= 2:
+        yield batch
+    else:
+        yield from (batch.slice(start, stop - start) for start, stop in pairwise(bounds))
+
+
+def _bounds(arrays: Sequence[pa.Array], task: Task) -> list[int]:
+    """Return where a batch is cut: as many rows as there is room for, and one at least."""
+    rows = len(arrays[0])
+    if task.texts is None:
+        return [0, rows]
+    before, bounds = np.concatenate([[0], np.cumsum(sum(map(_lengths, arrays)))]), [0]
+    while bounds[-1] < rows:
+        room = before[bounds[-1]] + PIECE
+        bounds.append(max(bounds[-1] + 1, int(np.searchsorted(before, room, side="right")) - 1))
+    return bounds
+
+
+def _lengths(texts: pa.Array) -> Any:
+    """Return how many bytes every text has."""
+    if pa.types.is_dictionary(texts.type):
+        lengths = _lengths(texts.dictionary)
+        return np.append(lengths, 0)[texts.indices.fill_null(len(lengths)).to_numpy(zero_copy_only=False)]
+    return pc.fill_null(pc.binary_length(plain(texts)), 0).to_numpy(zero_copy_only=False)
+
+
+def _protect(
+    arrays: Sequence[pa.Array], task: Task, rng: Randomness | Draws, first_row: int, portion: Portion, table: str
+) -> Protected:
     parts, start = [], 0
     for lane in task.lanes:
         own = arrays[start : start + len(lane.columns)]
-        parts.append((lane, own, secrets_of(own, lane)))
+        parts.append((lane, own, secrets_of(own, lane, first_row, table)))
         start += len(own)
     good: Booleans = parts[0][2].good
     for _, _, secrets in parts[1:]:
@@ -199,6 +258,9 @@ def protect(
     asked = portion.kept
     bad = np.flatnonzero(~good if asked is None else ~good & asked)
     if bad.size and task.on_error == "fail":
+        if task.texts is not None:
+            wrong = next((lane, secrets) for lane, _, secrets in parts if not secrets.good[bad].all())
+            raise _refused_texts(*wrong, bad, first_row)
         row = int(bad[0])
         lane, own = next((lane, own) for lane, own, secrets in parts if not secrets.good[row])
         shown = shown_row(own, row, lane) if task.show_values else ""
@@ -212,7 +274,18 @@ def protect(
         columns.extend(_reports(lane, own, secrets, None if wanted.all() else wanted, _Law(laws, number, source)))
     contents = tuple(secrets.content for _, _, secrets in parts)
     left_out = None if asked is None else np.flatnonzero(~asked)
-    return Protected(tuple(columns), bad, left_out, contents, _radii(task, portion))
+    counts = (0, 0)
+    if task.texts is not None:
+        held = contents if asked is None else [content.filter(pa.array(asked)) for content in contents]
+        counts = _counts(held, columns, task.texts.rules.mask)
+    return Protected(tuple(columns), bad, left_out, contents, _radii(task, portion), *counts)
+
+
+def _counts(texts: Sequence[pa.Array], reports: Sequence[pa.Array], mask: str) -> tuple[int, int]:
+    """Return how many cells hold no text, and how many masks stand in the reports."""
+    empty = sum(one.null_count + int(pc.sum(pc.equal(pc.binary_length(one), 0)).as_py() or 0) for one in texts)
+    masked = sum(int(pc.sum(pc.count_substring(plain(one), mask)).as_py() or 0) for one in reports)
+    return empty, masked
 
 
 def _radii(task: Task, portion: Portion) -> tuple[Floats, ...]:
@@ -242,7 +315,7 @@ class _Law:
         parts = np.split(order, np.flatnonzero(np.diff(self.number[order])) + 1)
         result: Any = None
         for rows in parts:
-            own = values[rows] if space.size is not None else checked(np.asarray(values)[rows], space)
+            own = marked_as(values[rows], space)
             drawn = np.asarray(self.mechanisms[int(self.number[rows[0]])].sample(own, rng=self.rng))
             result = np.empty((len(values), *drawn.shape[1:]), drawn.dtype) if result is None else result
             result[rows] = drawn
@@ -277,6 +350,8 @@ def _decoded(outputs: Space, drawn: Any) -> list[pa.Array]:
     if outputs.is_text and outputs.size is not None:
         words, codes = outputs.decode(np.arange(outputs.size)), pa.array(drawn)
         return [pa.array(words[:, column].tolist(), pa.string()).take(codes) for column in range(outputs.width)]
+    if outputs.is_text:
+        return [pa.array(drawn, pa.large_string())]
     rows = np.asarray(outputs.decode(drawn), dtype=np.float64)
     return [pa.array(np.ascontiguousarray(rows[:, column])) for column in range(outputs.width)]
 
@@ -297,6 +372,29 @@ def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def _sentence(text: str) -> str:
     return text if text.endswith("?") else f"{text.rstrip('.')}."
+
+
+def _refused_texts(lane: Lane, secrets: Secrets, bad: Integers, first_row: int) -> OutOfDomain:
+    """Return the error that names the rows of texts with unknown words, or with too many, and nothing in them."""
+    space: Any = secrets.space
+    unknown, costly = space.broken(secrets.values)
+    rows = bad[unknown[bad] if unknown[bad].any() else costly[bad]] + first_row
+    named = ", ".join(str(row) for row in rows[:ROWS_NAMED]) + (", ..." if rows.size > ROWS_NAMED else "")
+    where = f"row {named}" if rows.size == 1 else f"{rows.size:,} rows so far: {named}"
+    kept, column = tuple(int(row) for row in rows[:1000]), lane.columns[0]
+    if not unknown[bad].any():
+        return OutOfDomain(
+            f"texts in the column {column!r} cost more than the budget of {space.rules.budget:g}, in {where} (the "
+            "first is row 0). Raise the budget, take a smaller epsilon (--lower for long texts alone), or say what "
+            "becomes of words that it does not pay for with --beyond mask or drop.",
+            rows=kept,
+        )
+    return OutOfDomain(
+        f"words in the column {column!r} are not in the vocabulary of {len(space.codes):,} words, in {where} (the "
+        "first is row 0). They are never passed through. Take a larger vocabulary, or say what becomes of them with "
+        'Rules(unknown="drop"), "mask" or "spelling" (--unknown on the command line).',
+        rows=kept,
+    )
 
 
 def _refusal(rows: Integers, rule: str, shown: str) -> OutOfDomain:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,30 +15,32 @@ import pyarrow as pa
 from metricdp import wording
 from metricdp.errors import InvalidInput, MetricdpError, NotPrivate, OutputProblem
 from metricdp.files import link_notes
-from metricdp.mechanisms import Mechanism
 from metricdp.randomness import source_of
 from metricdp.tables.charging import charge_job, grant, refuse_name, request_of, requested
 from metricdp.tables.checks import findings_in, refuse_names_of_files
 from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import Run, runner
-from metricdp.tables.formats import located, read_batches
+from metricdp.tables.file import open_for, task_of
+from metricdp.tables.formats import Location, located, read_batches
 from metricdp.tables.jobs.folder import begun, checked_target, forget, order_key_of, publish, records_of
 from metricdp.tables.jobs.keys import folder_keys, key_values, other_names
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job, home_of, plan, sources_of
 from metricdp.tables.jobs.travel import retold
 from metricdp.tables.leaks import Finding, rows_sampled, sample_of
-from metricdp.tables.options import CAREFREE, Call, Charging, disclosure_from
+from metricdp.tables.options import Call, Charging, Disclosure, Names, Reading, disclosure_from
+from metricdp.tables.options import Job as Asked
 from metricdp.tables.people import PeopleCounter, spending_in
 from metricdp.tables.persons import PerPerson
 from metricdp.tables.sources import open_table
 from metricdp.tables.spending import Spending
 from metricdp.tables.summary import Passage, PeopleCount, Summary, Tally
-from metricdp.tables.task import Request, Task, is_geographic
-from metricdp.tables.trim import Trim
+from metricdp.tables.task import Request, Task, check_texts
+from metricdp.tables.trim import Trim, names_of
 
 Watch = Callable[[Task, Any], None]
 FILES_LOOKED_AT = 64
+MANY = ("engine", "resume", "discard")  # what makes a job over files of any source
 KEPT = (
     "The job is kept and nothing of it can be seen: mend what is wrong and continue it with resume=True (--resume), "
     "or give it up with discard=True (--discard)."
@@ -61,21 +63,15 @@ def perturb_files(sources: Files, call: Call) -> Summary:
     lies in that folder and is destroyed when the job is finished. Two jobs for one output: the second is refused.
     """
     started = time.perf_counter()
-    reading, asked_job, rng, columns, care = call.reading, call.job, call.rng, call.columns, call.disclosure
-    run, paths, place = begin(sources, call)
-    assert isinstance(call.mechanism, Mechanism)
-    geographic, id_column = is_geographic(call.mechanism.inputs), call.people.id
-    request = Request(call.mechanism, columns, reading.snap, reading.on_error, care=care)
+    reading, asked_job, rng, care, id_column = call.reading, call.job, call.rng, call.disclosure, call.people.id
+    run, paths, place = _begin(sources, call)
+    request = Request(call.mechanism, call.columns, reading.snap, reading.on_error, care=care)
     keys = folder_keys(paths)
-    first = replace(located(paths[0], reading.format), keys=key_values(paths[0], keys))
-    with open_table(
-        first, columns, reading, geographic=geographic, vectors=True,
-        usual=lambda names: replace(request, care=CAREFREE).task(names).columns,
-    ) as table:  # fmt: skip
-        names, notes = table.schema.names, table.layout.notes
-        task = replace(request, columns=table.columns or columns, reads=table.layout.reads).task(names)
+    with open_for(request, _first(paths, keys, reading), reading) as table:
+        names, notes, task = table.schema.names, table.layout.notes, task_of(table, request)
     counter = None if id_column is None else PeopleCounter(id_column, names)
-    parcel = parcel_of(task, columns, reading, keys)
+    asked = call.columns if task.texts is None else names_of(call.columns) or task.columns
+    parcel = parcel_of(task, asked, reading, keys)
     shown = _look_across(paths, parcel, task, id_column)
     key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
     planned = plan(paths, place, parcel, simulated=is_simulated(rng), order_key=order_key_of(place, key))
@@ -84,11 +80,11 @@ def perturb_files(sources: Files, call: Call) -> Summary:
         requested(call) as with_books,
         begun(planned, parcel, resume=asked_job.resume, discard=asked_job.discard, key=key) as job,
     ):
-        charging, asked = with_books.charging, with_books.persons
+        charging, persons = with_books.charging, with_books.persons
         _refuse_parts(charging)
         if not job.finished:
-            bill = None if charging is None or asked is None else _Bill(charging, job, parcel, asked, task)
-            job = carried_out(job, run, call, bill)
+            bill = None if charging is None or persons is None else _Bill(charging, job, parcel, persons, task)
+            job = _carried_out(job, run, call, bill)
             told += [] if bill is None else bill.told
         records = list(records_of(job).values())
     named = [row for record in records for row in record.bad_rows] if len(paths) == 1 else []
@@ -98,13 +94,17 @@ def perturb_files(sources: Files, call: Call) -> Summary:
         tuple(named),
         tuple(dict.fromkeys(name for record in records for name in record.dropped)),
         _once([*shown, *(one for record in records for one in record.findings)], id_column),
+        empty=sum(record.empty for record in records),
+        masked=sum(record.masked for record in records),
+        looked=sum(record.looked for record in records),
     )
+    files = () if task.texts is None else (f"{len(paths):,} files, each in its own format.",)
     passage = Passage(
         source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
         target=str(call.to),
         names=names,
         simulated=job.simulated,
-        notes=(*link_notes(paths), *notes, *told_of_keys(keys, care.trim), *told),
+        notes=(*files, *link_notes(paths), *notes, *_told_of_keys(keys, care.trim), *told),
     )
     if asked_job.watch is not None:
         _look_again(job, parcel, task, asked_job.watch)
@@ -112,7 +112,7 @@ def perturb_files(sources: Files, call: Call) -> Summary:
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
 
 
-def begin(sources: Files, call: Call) -> tuple[Run, list[Path], Path]:
+def _begin(sources: Files, call: Call) -> tuple[Run, list[Path], Path]:
     """Return who runs a job over files, which files they are, and where the output goes."""
     run, reading = runner(call.job.engine or "local"), call.reading
     if reading.target_format is not None:
@@ -122,6 +122,26 @@ def begin(sources: Files, call: Call) -> tuple[Run, list[Path], Path]:
         raise InvalidInput(f"{str(bases[0])!r} is a database: protect its tables one by one, as {bases[0]}::table.")
     assert call.to is not None
     return run, paths, checked_target(call.to)
+
+
+def _first(paths: Sequence[Path], keys: Sequence[str], reading: Reading) -> Location:
+    """Return the first of many files, with what its folders say."""
+    return replace(located(paths[0], reading.format), keys=key_values(paths[0], keys))
+
+
+def names_many(source: Files, job: Asked) -> bool:
+    """Tell whether a source is a job over many files: a folder, a pattern, a list, or because that is asked for."""
+    if not isinstance(source, str | os.PathLike) or any(getattr(job, word) for word in MANY):
+        return True
+    return not Path(source).is_file() and (Path(source).is_dir() or any(mark in os.fspath(source) for mark in "*?["))
+
+
+def check_texts_in(source: Files, job: Asked, columns: Names, care: Disclosure, reading: Reading) -> None:
+    """Refuse files whose columns of texts do not fit, before a mechanism is built for them, which may take minutes."""
+    paths = sources_of(source) if names_many(source, job) else []
+    origin = _first(paths, folder_keys(paths), reading) if paths else located(cast(str, source), reading.format)
+    with open_table(origin, names_of(columns) or None, reading, geographic=False) as table:
+        check_texts(table.schema, table.columns or columns, care, table.reader.schema.names)
 
 
 def _look_across(paths: Sequence[Path], parcel: Parcel, task: Task, person: str | None) -> tuple[Finding, ...]:
@@ -177,7 +197,7 @@ def _once(found: Sequence[Finding], id_column: str | None) -> tuple[Finding, ...
     return tuple(dict.fromkeys(same))
 
 
-def told_of_keys(keys: Sequence[str], trim: Trim) -> list[str]:
+def _told_of_keys(keys: Sequence[str], trim: Trim) -> list[str]:
     """Say what the names of folders and files show of the rows in them."""
     lost = [name for name in keys if name in trim.touched]
     lines = [f"The names of folders are columns: {', '.join(keys)}."] if keys else []
@@ -223,7 +243,7 @@ def _refuse_parts(charging: Charging | None) -> None:
         )
 
 
-def carried_out(job: Job, run: Run, asked: Call, bill: _Bill | None = None) -> Job:
+def _carried_out(job: Job, run: Run, asked: Call, bill: _Bill | None = None) -> Job:
     """Run what is left of a job and put its output in its place."""
     done = records_of(job)
     if bill is not None and not done:

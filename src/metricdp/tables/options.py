@@ -18,7 +18,6 @@ from metricdp.tables.trim import Trim, names_of
 if TYPE_CHECKING:
     from metricdp.ledger import Ledger  # its database is imported where books are used
     from metricdp.mechanisms import Mechanism
-    from metricdp.text import TextMechanism
 
 Allocation = Literal["even"]
 Which = Literal["first", "random"]
@@ -267,7 +266,7 @@ CAREFREE = Disclosure()
 class Call:
     """All that is asked for in one call of `mdp.perturb`, but for the table."""
 
-    mechanism: Mechanism | TextMechanism
+    mechanism: Mechanism
     columns: Names | None = None
     to: Target = None
     people: People = People()
@@ -289,7 +288,7 @@ class Call:
 
 
 def call_of(
-    mechanism: Mechanism | TextMechanism,
+    mechanism: Mechanism,
     columns: Names | None,
     to: Target,
     rng: Randomness,

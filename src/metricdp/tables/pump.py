@@ -21,7 +21,7 @@ from metricdp.tables.doubts import Doubts, Glimpse
 from metricdp.tables.draws import Draws, Keyed, is_simulated
 from metricdp.tables.formats import Reader, read_batches
 from metricdp.tables.harmless import fewer_categories, harmless_schema
-from metricdp.tables.kernel import picked, protect, replace, report_schema
+from metricdp.tables.kernel import picked, pieces, protect, replace, report_schema
 from metricdp.tables.leaks import Finding, Sample, rows_sampled
 from metricdp.tables.marks import marked
 from metricdp.tables.people import Allotment, PeopleCounter
@@ -29,9 +29,11 @@ from metricdp.tables.sources import Outlet
 from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.summary import NAMED_ROWS, Tally
 from metricdp.tables.task import Task
+from metricdp.tables.values import texts_in
 from metricdp.tables.views import filtered
 
 THREADS = max(1, min(4, os.cpu_count() or 1))  # the kernel spends its time in compiled code that shares the interpreter
+FIRST_BYTES = 16 << 20  # of a table of texts that are looked at before anything is drawn
 Tell = Callable[[int], None]  # told numbers of rows as they are done; a negative one takes them back
 
 
@@ -44,6 +46,8 @@ class Step:
     bad: Integers
     staying: pa.Array | None  # the rows that are in the result; None where all are
     glimpses: tuple[Glimpse | None, ...] = ()  # what is seen of the secrets of every lane
+    empty: int = 0  # of texts: cells without one
+    masked: int = 0  # and masks that stand in the reports
 
     @property
     def kept(self) -> pa.RecordBatch:
@@ -66,26 +70,30 @@ def pump(
     tell: Tell | None = None,
 ) -> Tally:
     """Protect all that a reader gives into a file and return what became of it."""
-    rows = bad = written = 0
+    rows = bad = written = empty = masked = 0
     bad_rows: list[int] = []
     shrunk: set[str] = set()
     schema = report_schema(reader.schema, task)
     schema = marked(schema) if is_simulated(draws) else schema
     batches = read_batches(reader)
-    first = _first(batches, task.first_rows)
+    first = _first(batches, task, first_row, reader.name)
+    looked = sum(batch.num_rows for batch in first)
     person = None if persons is None else persons.column
     allotment = persons if isinstance(persons, Allotment) else None
     found, doubts = _looked(first, reader.schema, task, person)
     sample = Sample(rows_sampled(task.width))
     with outlet.without(task.reports).opened(schema) as writer:
         for step in protected(
-            _again(first, batches), task, draws, first_row=first_row, allotment=allotment, doubts=doubts
-        ):
+            _again(first, batches), task, draws, first_row=first_row, allotment=allotment, doubts=doubts,
+            table=reader.name,
+        ):  # fmt: skip
             for doubt, glimpse in zip(doubts, step.glimpses, strict=True):
                 if doubt is not None and glimpse is not None:
                     doubt.add(glimpse, first_row + rows)
-            sample.add(step.batch)
+            if task.texts is None:
+                sample.add(step.batch)
             written += step.result.num_rows
+            empty, masked = empty + step.empty, masked + step.masked
             writer.write(step.result)
             if isinstance(persons, PeopleCounter):
                 persons.add(step.kept)
@@ -99,19 +107,26 @@ def pump(
     for doubt in doubts:
         if doubt is not None:
             doubt.judge()
-    if rows > task.first_rows:  # before the output appears
+    if rows > task.first_rows and task.texts is None:  # before the output appears
         found = _both(found, findings_in(sample.table(reader.schema), task, person=person))
     if allotment is not None:
         allotment.finish()
     unused = [f"categories of {name!r} that no row holds" for name in sorted(shrunk)]
-    return Tally(rows, bad, tuple(bad_rows), (*harmless_schema(reader.schema)[1], *unused), found, written)
+    dropped = (*harmless_schema(reader.schema)[1], *unused)
+    return Tally(rows, bad, tuple(bad_rows), dropped, found, written, empty, masked, looked)
 
 
-def _first(batches: Iterator[pa.RecordBatch], rows: int) -> list[pa.RecordBatch]:
-    """Return the first batches, as many as are looked at before anything is drawn."""
+def _first(batches: Iterator[pa.RecordBatch], task: Task, first_row: int, table: str) -> list[pa.RecordBatch]:
+    """Return the first batches, as many as are looked at before anything is drawn; texts must be UTF-8."""
     first: list[pa.RecordBatch] = []
-    while sum(batch.num_rows for batch in first) < rows and (batch := next(batches, None)) is not None:
+    rows = size = 0
+    while rows < task.first_rows and (task.texts is None or size < FIRST_BYTES):
+        if (batch := next(batches, None)) is None:
+            break
+        for name in () if task.texts is None else task.columns:
+            texts_in(batch.column(name), name, first_row + rows, table)
         first.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
     return first
 
 
@@ -145,18 +160,22 @@ def protected(
     first_row: int = 0,
     allotment: Allotment | None = None,
     doubts: Sequence[Doubts | None] = (),
+    table: str = "",
 ) -> Iterator[Step]:
-    """Yield every batch with its reports.
+    """Yield every batch with its reports, long texts in pieces.
 
     Without randomness of the caller's every batch draws from a cryptographic stream of its own, on several threads.
-    Keyed streams are bound to the number of the batch; other randomness is used up batch by batch.
+    Keyed streams are bound to the number of the batch; other randomness is used up batch by batch. Words of texts are
+    cut by one thread: the interpreter does that, and the words of a few batches would not fit into memory.
     """
-    if draws is None:
-        yield from _on_threads(batches, task, first_row, allotment, doubts)
+    cut = (piece for batch in batches for piece in pieces(batch, task))
+    if draws is None and task.texts is None:
+        yield from _on_threads(cut, task, first_row, allotment, doubts)
         return
-    for number, batch in enumerate(batches):
+    for number, batch in enumerate(cut):
         portion = ALL if allotment is None else allotment.portion(batch)
-        yield _step(batch, task, draws.batch(number) if isinstance(draws, Keyed) else draws, first_row, portion, doubts)
+        rng = draws.batch(number) if isinstance(draws, Keyed) else draws
+        yield _step(batch, task, rng, first_row, portion, doubts, table)
         first_row += batch.num_rows
 
 
@@ -167,12 +186,14 @@ def _step(
     first_row: int,
     portion: Portion,
     doubts: Sequence[Doubts | None],
+    table: str = "",
 ) -> Step:
-    done = protect(picked(batch, task), task, rng=rng, first_row=first_row, portion=portion)
+    done = protect(picked(batch, task), task, rng=rng, first_row=first_row, portion=portion, table=table)
     seen = tuple(
         None if one is None else one.glimpse(rows, done.bad) for one, rows in zip(doubts, done.contents, strict=False)
     )
-    return Step(batch, replace(batch, task, done), done.bad, done.staying(batch.num_rows, task.on_error), seen)
+    staying = done.staying(batch.num_rows, task.on_error)
+    return Step(batch, replace(batch, task, done), done.bad, staying, seen, done.empty, done.masked)
 
 
 def _on_threads(

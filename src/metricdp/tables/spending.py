@@ -151,6 +151,11 @@ class Portion:
     number: Integers | None = None
     tasks: tuple[Task, ...] = ()
 
+    def slice(self, start: int, stop: int) -> Portion:
+        """Return the same for some of the rows."""
+        kept = None if self.kept is None else self.kept[start:stop]
+        return Portion(kept, None if self.number is None else self.number[start:stop], self.tasks)
+
 
 ALL = Portion()
 
@@ -161,13 +166,13 @@ def spending_of(asked: PerPerson, counts: Counter[Any], task: Task) -> Spending:
         raise InvalidInput(f"nobody is named in {asked.column!r}: there are no rows to protect.")
     limit = max(counts.values()) if asked.at_most is None else asked.at_most
     persons = Counter(min(count, limit) for count in counts.values())
-    promise = task.mechanism.guarantee
+    promise = task.guarantee
     full = promise.rho if isinstance(promise, ConcentratedGuarantee) else promise.epsilon
     amounts = {count: _share(asked, count, full, promise) for count in sorted(persons, reverse=True)}
     made: dict[float, Task] = {}
     fewer = {amount for amount in amounts.values() if amount != full}
     if fewer:
-        make = _maker(task.mechanism, len(fewer))
+        make = _maker(task, len(fewer))
         made = {amount: _at(task, make(amount)) for amount in fewer}
     made[full] = task
     levels = tuple(
@@ -230,9 +235,14 @@ def _at(task: Task, mechanism: Mechanism) -> Task:
     return replace(task, mechanism=mechanism, lanes=lanes, accuracy=accuracy)
 
 
-def _maker(mechanism: Mechanism, kinds: int) -> Callable[[float], Mechanism]:
+def _maker(task: Task, kinds: int) -> Callable[[float], Mechanism]:
     """Return what makes the same mechanism at another epsilon: the law of that epsilon, never scaled draws."""
     from metricdp.design.rescaling import rescaled  # imported where something is built
+
+    mechanism, texts = task.mechanism, task.texts
+    if texts is not None:
+        full = Fraction(pure(task.guarantee, "an even spread").epsilon)
+        return lambda amount: texts.at_share(Fraction(amount) / full)
 
     if mechanism.inputs.size is not None and kinds > MOST_TABLES:
         raise InvalidInput(

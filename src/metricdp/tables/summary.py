@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from metricdp import wording
 from metricdp.cards import card
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, pure
 from metricdp.rendering import printable
 from metricdp.tables.lanes import Accuracy, Snapping
-from metricdp.tables.leaks import Finding, rows_sampled
+from metricdp.tables.leaks import SAMPLED, SAMPLED_FROM, Finding, rows_sampled
 from metricdp.tables.options import CAREFREE, Disclosure
 from metricdp.tables.spending import Spending
 from metricdp.tables.task import Task
+
+if TYPE_CHECKING:
+    from metricdp.text import TextMechanism
 
 MOST_NAMED = 20  # columns that a summary names one by one
 NAMED_ROWS = 1000  # bad rows that a summary names
@@ -39,6 +44,9 @@ class Tally:
     dropped: tuple[str, ...] = ()  # metadata that was not carried over
     findings: tuple[Finding, ...] = ()  # columns that may give the secret away
     written: int | None = None  # rows in the output, where some were left out on purpose
+    empty: int = 0  # of texts: cells without one, masks in the output, rows that other columns were looked at in
+    masked: int = 0
+    looked: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,16 @@ class Passage:
     names: Sequence[str]  # the columns of the source
     simulated: bool
     notes: tuple[str, ...] = ()  # sentences on what else should be known
+
+
+@dataclass(frozen=True)
+class TextCounts:
+    """What became of the cells of a table of texts; all of it can be counted in the output too."""
+
+    mechanism: TextMechanism
+    empty: int  # cells without a text
+    masked: int  # masks that stand in the output
+    looked: int  # rows at the beginning that other columns were looked at in
 
 
 @dataclass(frozen=True)
@@ -77,6 +95,7 @@ class Summary:
     care: Disclosure = CAREFREE  # what was dropped, coarsened and kept on purpose
     spending: Spending | None = None  # what the rows of every person cost, where a budget or a limit was asked for
     sampled: int = rows_sampled(1)  # how many rows of a table were looked at, at most
+    texts: TextCounts | None = None  # where its secrets are texts
 
     @classmethod
     def of(
@@ -114,6 +133,7 @@ class Summary:
             care=task.care,
             spending=spending,
             sampled=rows_sampled(task.width),
+            texts=None if task.texts is None else TextCounts(task.texts, tally.empty, tally.masked, tally.looked),
         )
 
     @property
@@ -128,8 +148,13 @@ class Summary:
 
     @property
     def composed_epsilon(self) -> float | None:
-        """The epsilon that holds for every person's rows together: they add up. None where nobody was counted."""
+        """The epsilon that holds for every person's rows together: they add up.
+
+        None where nobody was counted, and for texts without a budget, which may have any length.
+        """
         promise = pure(self.guarantee, "an epsilon for all rows of a person")
+        if self.texts is not None and self.texts.mechanism.rules.budget is None:
+            return None
         if self.spending is not None:
             return self.spending.epsilon
         return None if self.people is None else self.people.most_rows * promise.epsilon
@@ -153,9 +178,7 @@ class Summary:
             done = "left out" if self.on_error == "drop" else "emptied"
             named = ", ".join(str(row) for row in self.bad_rows[:10]) + (", ..." if self.bad > 10 else "")
             lines.append(f"{self.bad:,} of {self.rows:,} rows held no legal secret and were {done}: rows {named}.")
-        lines.extend(self.whole_history())
-        spread = self.spending is not None and self.spending.is_spread
-        lines.append(wording.spread_promise(self.guarantee) if spread else wording.row_promise(self.guarantee))
+        lines.extend(self._of_texts() if self.texts is not None else self._of_rows())
         if self.snapping is not None:
             lines.append(wording.snapped(self.snapping, pure(self.guarantee, "snapping")))
         for position, one in enumerate(self.accuracy):
@@ -169,7 +192,7 @@ class Summary:
             lines.append(wording.kept(self.kept_columns))
         if self.kept_columns or self.care.trim.coarsen:
             lines.extend(wording.found_columns(self.findings))
-            lines.append(wording.looked_at(min(self.rows, self.sampled), self.rows))
+            lines.append(self._looked_at())
         if self.dropped:
             lines.append(wording.not_carried_over(self.dropped))
         lines.extend(self.notes)
@@ -177,12 +200,36 @@ class Summary:
             lines.append(wording.simulated())
         return [printable(line) for line in lines]
 
+    def _of_rows(self) -> list[str]:
+        """Return what all rows of a person, and one, are promised."""
+        spread = self.spending is not None and self.spending.is_spread
+        one = wording.spread_promise(self.guarantee) if spread else wording.row_promise(self.guarantee)
+        return [*self.whole_history(), one]
+
+    def _of_texts(self) -> list[str]:
+        """Return what texts are promised, what happened to their words, and that texts of one person add up."""
+        assert self.texts is not None
+        mechanism, empty = self.texts.mechanism, self.texts.empty
+        rules, lines = mechanism.rules, []
+        if empty:
+            cells = "1 cell held no text: it is" if empty == 1 else f"{empty:,} cells held no text: they are"
+            lines.append(f"{cells} empty in the output too, so that this is not hidden.")
+        lines += [*mechanism.promise(), *rules.sentences()]
+        lines += wording.unknown_words(rules.unknown, rules.mask, self.texts.masked, self.on_error)
+        return [*lines, wording.texts_of_one_person()]
+
+    def _looked_at(self) -> str:
+        if self.texts is None:
+            return wording.looked_at(min(self.rows, self.sampled), self.rows)
+        looked = self.texts.looked
+        return wording.looked_at(min(looked, SAMPLED), min(looked, SAMPLED_FROM), first=True)
+
     def whole_history(self) -> list[str]:
         """Return what all rows of the person who has the most are worth, in distances; nothing where none were counted.
 
         Rows of one person add up, so this comes before the promise of one row.
         """
-        if self.people is None or self.people.most_rows < 2:
+        if self.people is None or self.people.most_rows < 2 or self.texts is not None:
             return []
         whose = "All rows of any one person together"
         if self.spending is None or not self.spending.is_spread:
@@ -216,6 +263,8 @@ class Summary:
 
     def again(self) -> str:
         """Return what protecting and releasing the table a second time costs."""
+        if self.texts is not None and (self.spending is None or self.composed_epsilon is None):
+            return wording.texts_again()
         if self.spending is None:
             return wording.released_again(self.guarantee)
         return wording.spent_again(self.spending, self.guarantee)
@@ -230,15 +279,10 @@ class Summary:
 
     def composition(self) -> list[str]:
         """Return what the rows of one person add up to, one sentence a line."""
-        if self.spending is not None:
-            return wording.spent(self.spending, self.guarantee)
-        if self.people is None:
-            return [wording.uncounted()]
-        people = self.people
-        lines = [wording.history(self.guarantee, people.count, people.column, people.most_rows)]
-        if people.without:
-            lines.append(wording.without_person(people.without, people.column))
-        return lines
+        if self.people is None and self.spending is None:
+            return [wording.uncounted()] if self.texts is None else []
+        texts = None if self.texts is None else self.texts.mechanism
+        return composed(self.guarantee, self.people, self.spending, texts)
 
     def _repr_html_(self) -> str:
         return card("Protected", [("", line) for line in self.lines()])
@@ -248,6 +292,20 @@ class Summary:
         if len(self.columns) > MOST_NAMED:
             return f"protected {plural}: {len(self.columns)}, from {self.columns[0]} to {self.columns[-1]}"
         return f"protected {plural}: {', '.join(self.columns)}"
+
+
+def composed(
+    promise: AnyGuarantee, people: PeopleCount | None, spending: Spending | None, texts: TextMechanism | None
+) -> list[str]:
+    """Return what the rows of one person add up to, one sentence a line; of texts without a budget only how many."""
+    unknown = texts is not None and texts.rules.budget is None
+    if spending is not None:
+        return wording.spent(spending, None if unknown else promise)
+    if people is None:
+        return []
+    counted = wording.texts_counted if unknown else partial(wording.history, promise)
+    lines = [counted(people.count, people.column, people.most_rows)]
+    return [*lines, wording.without_person(people.without, people.column)] if people.without else lines
 
 
 def _largest(task: Task, spending: Spending | None) -> tuple[Accuracy, ...]:

@@ -6,8 +6,11 @@ import difflib
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
 
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import MECHANISMS, AnyGuarantee, Mechanism, pure
@@ -16,15 +19,21 @@ from metricdp.metrics import Haversine, StreetPath, Weighted
 from metricdp.spaces import Space
 from metricdp.tables.lanes import Accuracy, Lane, Snapping, accuracy_of, snapping_of
 from metricdp.tables.leaks import rows_looked_at
-from metricdp.tables.options import CAREFREE, Charging, Disclosure, OnError
+from metricdp.tables.options import CAREFREE, Charging, Disclosure, Names, OnError
 from metricdp.tables.patterns import expanded
 from metricdp.tables.persons import PerPerson
 from metricdp.tables.trim import names_of
+from metricdp.tables.views import plain_type
+
+if TYPE_CHECKING:
+    from metricdp.text import TextMechanism
 
 SENTENCE = 5  # words in the name of a column from which on it reads as a text
 LATITUDES = ("lat", "latitude")
 LONGITUDES = ("lon", "lng", "long", "longitude")
 AXES = ("x", "y", "z")
+TRIED = ("text", "texts", "review", "reviews", "comment", "comments", "sentence", "message", "body", "content")
+Kinds = Callable[[], pa.Schema]  # the names and types of a table, where finding them takes time
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,7 @@ class Task:
     show_values: bool = False
     care: Disclosure = CAREFREE
     accuracy: tuple[Accuracy, ...] = ()  # columns that are added, one a lane
+    shown: bool = True  # whether errors name columns
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -72,8 +82,16 @@ class Task:
         return next((snapping_of(lane) for lane in self.lanes if lane.snap), None)
 
     @property
+    def texts(self) -> TextMechanism | None:
+        """The mechanism of a task on texts; None for any other task."""
+        return texts_of(self.mechanism)
+
+    @property
     def guarantee(self) -> AnyGuarantee:
-        """The promise for the rows of a table, the slack of snapping included."""
+        """The promise for the rows of a table, the slack of snapping included; of texts with a budget for all of it."""
+        if self.texts is not None and self.texts.rules.budget is not None:
+            of_one, columns = self.texts.row_guarantee, len(self.lanes)
+            return replace(of_one, epsilon=columns * of_one.epsilon, slack=columns * of_one.slack)
         snapping = self.snapping
         promise = self.mechanism.guarantee
         return pure(promise, "snapping").with_slack(snapping.slack) if snapping else promise
@@ -92,10 +110,20 @@ class Request:
     persons: PerPerson | None = None
     reads: str = "number"
     charging: Charging | None = None  # of whoever is in `persons`
+    shown: bool = True  # whether errors name columns: the first line of standard input may be a text
 
-    def task(self, names: Sequence[str]) -> Task:
-        """Check what was asked for against the columns there are."""
-        return _checked(names, self)
+    def task(self, names: Sequence[str], kinds: Kinds | None = None, stored: Sequence[str] | None = None) -> Task:
+        """Check what was asked for against the columns there are.
+
+        For texts the types of the columns are asked for; `stored` are the columns of a file that has others.
+        """
+        return _checked(names, self, kinds, names if stored is None else stored)
+
+
+def texts_of(mechanism: Mechanism) -> TextMechanism | None:
+    """Return a mechanism whose secrets are texts of any length; None for any other."""
+    space = mechanism.inputs
+    return cast("TextMechanism", mechanism) if space.is_text and space.size is None and space.width == 1 else None
 
 
 def task_for(
@@ -110,7 +138,7 @@ def task_for(
     return Request(mechanism, columns, snap, on_error).task(names)
 
 
-def _checked(names: Sequence[str], request: Request) -> Task:
+def _checked(names: Sequence[str], request: Request, kinds: Kinds | None, stored: Sequence[str]) -> Task:
     mechanism, snap, on_error = request.mechanism, request.snap, request.on_error
     if not isinstance(mechanism, Mechanism):
         raise InvalidInput(f"`mechanism` must be a mechanism such as mdp.laplace(...), got {type(mechanism).__name__}.")
@@ -121,12 +149,18 @@ def _checked(names: Sequence[str], request: Request) -> Task:
     if not (math.isfinite(snap) and snap >= 0):
         raise InvalidInput(f"`snap` must be a distance of at least 0, got {snap:g}.")
     parts = parts_of(mechanism)
+    if texts_of(mechanism) is not None:
+        chosen = _columns_of_texts(names, request.columns, kinds, stored, shown=request.shown)
+        parts = parts * len(chosen)
+    elif any(texts_of(part) is not None for part in parts):
+        raise InvalidInput("texts are protected by themselves: their mechanism is no part of a product.")
+    else:
+        chosen = _chosen(names, parts, request.columns)
     snapping = [number for number, part in enumerate(parts) if _has_nearest(part.inputs)]
     if snap and not snapping:
         raise InvalidInput("`snap` is for mechanisms on finitely many points; this one takes every value as it is.")
     if snap and len(snapping) > 1:
         raise InvalidInput("`snap` would mean several parts of this product: put the values on the points first.")
-    chosen = _chosen(names, parts, request.columns)
     lanes, start = [], 0
     packed = len(chosen) < sum(part.inputs.width for part in parts)
     for number, part in enumerate(parts):
@@ -134,9 +168,9 @@ def _checked(names: Sequence[str], request: Request) -> Task:
         start += len(own)
         far = float(snap) if number in snapping else 0.0
         lanes.append(Lane(part, own, own if packed else _report_names(part, own), far, request.reads, packed))
-    task = Task(mechanism, tuple(lanes), on_error, request.show_values, request.care)
+    task = Task(mechanism, tuple(lanes), on_error, request.show_values, request.care, shown=request.shown)
     _check_names(names, task)
-    _check_care(names, task)
+    _check_care(names, task.columns, task.reports, task.care, shown=request.shown)
     if added := names_of(request.care.accuracy_column):
         task = replace(task, accuracy=_accuracies(names, task, added))
     _ = task.snapping  # refused before any row is read
@@ -193,13 +227,59 @@ def _accuracies(names: Sequence[str], task: Task, columns: Sequence[str]) -> tup
     return tuple(accuracy_of(lane, column) for lane, column in zip(task.lanes, columns, strict=True))
 
 
-def _check_care(names: Sequence[str], task: Task) -> None:
+def _check_care(
+    names: Sequence[str], columns: Sequence[str], reports: Sequence[str], care: Disclosure, *, shown: bool = True
+) -> None:
     """Refuse to drop, coarsen or keep what is not there, or what is protected."""
-    for name in (*task.care.trim.touched, *task.care.kept):
-        if name in task.columns or (name in task.reports and name not in names):
+    for name in (*care.trim.touched, *care.kept):
+        if name in columns or (name in reports and name not in names):
             raise InvalidInput(f"{name!r} is protected: it holds reports, and is neither dropped, coarsened nor kept.")
         if not any(name == other or name.startswith((f"{other}.", f"{other}[")) for other in names):
-            check_present(names, [name])
+            check_present(names, [name], shown=shown)
+
+
+def check_texts(schema: pa.Schema, columns: Names | None, care: Disclosure, stored: Sequence[str]) -> None:
+    """Refuse a table of texts whose columns do not fit; the mechanism may be built later."""
+    chosen = _columns_of_texts(schema.names, columns, lambda: schema, stored)
+    _check_care(schema.names, chosen, chosen, care)
+
+
+def _columns_of_texts(
+    names: Sequence[str], columns: Names | None, kinds: Kinds | None, stored: Sequence[str], *, shown: bool = True
+) -> tuple[str, ...]:
+    """Return the columns of texts: those that were named, the only one of text, or the one that is called so."""
+    schema = None if kinds is None else kinds()
+    chosen = expanded(names_of(columns), names)
+    if not chosen:
+        found = [field.name for field in schema or () if holds_text(field.type)]
+        chosen = tuple(found if len(found) == 1 else [name for name in found if name.strip().lower() in TRIED])
+        if len(chosen) != 1:
+            there = there_are(names, shown=shown)
+            raise InvalidInput(f"say which column holds the texts, such as --column text. {there}")
+    check_present(names, chosen, shown=shown)
+    lists = [name for name in chosen if name not in stored and name.endswith("]")]
+    if lists:
+        raise InvalidInput(
+            f"the column {lists[0].rpartition('[')[0]!r} holds lists: join the items of a row to one text first."
+        )
+    if len(set(chosen)) < len(chosen):
+        raise InvalidInput(f"the columns of texts must be different ones, got {', '.join(chosen)}.")
+    for name in chosen:
+        if list(names).count(name) > 1:
+            raise InvalidInput(
+                f"the table has more than one column {name!r}: rename one of them, or name it as {name}#1 or {name}#2 "
+                "where the table is a file."
+            )
+        if schema is not None and not holds_text(schema.field(name).type):
+            raise InvalidInput(f"the column {name!r} must hold text, it holds {schema.field(name).type}.")
+    return chosen
+
+
+def holds_text(kind: pa.DataType) -> bool:
+    """Tell whether a column holds texts, be it by way of a dictionary."""
+    kind = plain_type(kind)
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -262,7 +342,8 @@ def usual_names(mechanism: Mechanism) -> tuple[str, ...]:
         elif is_geographic(space):
             names += (LATITUDES[0], LONGITUDES[0])
         elif space.is_text:
-            names += ["word"] if size == 1 else [f"word_{number}" for number in range(1, size + 1)]
+            one = "text" if space.size is None else "word"
+            names += [one] if size == 1 else [f"{one}_{number}" for number in range(1, size + 1)]
         else:
             names += AXES[:size] if size <= len(AXES) else [f"x{number}" for number in range(1, size + 1)]
     return tuple(name if names.count(name) == 1 else f"{name}_{number}" for number, name in enumerate(names))

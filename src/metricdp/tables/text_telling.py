@@ -15,12 +15,12 @@ import numpy as np
 
 from metricdp import wording
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.mechanisms import Mechanism
+from metricdp.mechanisms import Mechanism, pure
 from metricdp.pictures.release import WordExample
 from metricdp.pictures.text_page import TextPage
 from metricdp.rendering import file_name
+from metricdp.tables.summary import Summary, TextCounts
 from metricdp.tables.telling import citation
-from metricdp.tables.texts import TextSummary
 from metricdp.text import TextMechanism
 from metricdp.text.bundled import sample_sentences
 from metricdp.text.worth import Worth, law_rows, unchanged, words_of, worth
@@ -77,36 +77,39 @@ def law_lines(found: Worth, unit: str) -> list[str]:
     return [*lines, wording.by_the_law(found.known)]
 
 
-def record_of_texts(summary: TextSummary) -> dict[str, Any]:
+def record_of_texts(summary: Summary) -> dict[str, Any]:
     """Return what was done to a table of texts as plain values; `text.schema.json` says what each is."""
     summary = replace(summary, source=file_name(summary.source), target=file_name(summary.target))  # it may travel
-    promise, tally, rules = summary.mechanism.words.guarantee, summary.tally, summary.mechanism.rules
-    found = _worth(summary.mechanism.words)
+    texts = counts_of(summary)
+    mechanism, promise = texts.mechanism, pure(texts.mechanism.words.guarantee, "a text")
+    rules, found = mechanism.rules, _worth(mechanism.words)
     return {
         "format": FORMAT,
         "version": VERSION,
         "metricdp": version("metricdp"),
         "source": summary.source,
         "target": summary.target,
-        "rows": tally.rows,
-        "cells_without_text": tally.empty,
-        "masks": tally.masked,
+        "rows": summary.written,
+        "cells_without_text": texts.empty,
+        "masks": texts.masked,
         "columns": {
             "protected": list(summary.columns),
             "kept": list(summary.kept_columns),
             "dropped": list(summary.care.trim.drop),
             "coarsened": {name: step.written for name, step in summary.care.trim.coarsen},
-            "revealing": [{"column": one.column, "kind": one.kind, "evidence": one.evidence} for one in tally.findings],
+            "revealing": [
+                {"column": one.column, "kind": one.kind, "evidence": one.evidence} for one in summary.findings
+            ],
         },
         "promise": {
             "epsilon": promise.epsilon,
             "unit": promise.unit,
             "per": "distance of words, added up over a text",
-            "lower": [level.guarantee.epsilon for level in summary.mechanism.lower],
+            "lower": [level.guarantee.epsilon for level in mechanism.lower],
             "slack": promise.slack,
             "metric": type(promise.metric).__name__,
             "basis": promise.basis,
-            "words": list(summary.mechanism.promise()),
+            "words": list(mechanism.promise()),
         },
         "rules": {
             "unknown": rules.unknown,
@@ -117,9 +120,9 @@ def record_of_texts(summary: TextSummary) -> dict[str, Any]:
             "beyond": rules.beyond,
             "sentences": rules.sentences(),
         },
-        "vocabulary": len(words_of(summary.mechanism.words)),
+        "vocabulary": len(words_of(mechanism.words)),
         "on_public_sentences": None if found is None else asdict(found),
-        "left_behind": list(tally.dropped),
+        "left_behind": list(summary.dropped),
         "notes": list(summary.notes),
         "simulated": summary.simulated,
         "seconds": summary.seconds,
@@ -127,32 +130,40 @@ def record_of_texts(summary: TextSummary) -> dict[str, Any]:
     }
 
 
+def counts_of(summary: Summary) -> TextCounts:
+    """Return what is said of the texts of a table; a table of something else is refused."""
+    if summary.texts is None:
+        raise InvalidInput("this summary is of a table of points or words: its record is that of `metricdp perturb`.")
+    return summary.texts
+
+
 def page_of_texts(
-    summary: TextSummary,
+    summary: Summary,
     *,
     repeat: Sequence[str] = (),
     files: Sequence[tuple[str, str]] = (),
 ) -> TextPage:
     """Return what the page of a table of protected texts tells."""
-    words = summary.mechanism.words
-    found, promise = _worth(words), words.guarantee
+    mechanism = counts_of(summary).mechanism
+    words = mechanism.words
+    found, promise = _worth(words), pure(words.guarantee, "a text")
     facts = [(wording.epsilon(promise.epsilon, promise.unit), "is epsilon, per distance between words")]
     if found is not None:
         facts.append((wording.share(found.unchanged), "of the words of a public sample stay as they are"))
     if found is not None and found.recovered is not None:
         facts.append((wording.share(found.recovered), "of them an attacker guesses right"))
-    facts.append((f"{summary.tally.rows:,}", "rows released"))
+    facts.append((f"{summary.written:,}", "rows released"))
     stayed = [wording.kept(summary.kept_columns)] if summary.kept_columns else ["Nothing but the protected texts."]
-    stayed += wording.found_columns([one for one in summary.tally.findings if one.evidence == "name"])[:-1]
+    stayed += wording.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
     return TextPage(
         title=f"{file_name(summary.source)}, protected",
         lead="Every word was drawn anew at random, the likelier the closer its meaning; often it is the word itself. "
         "What that promises is below; what it does not hide comes first.",
         facts=tuple(facts),
         limits=(wording.open_in_texts(), wording.texts_of_one_person(), wording.texts_again()),
-        promise=(*summary.mechanism.promise(), *summary.mechanism.rules.sentences()),
+        promise=(*mechanism.promise(), *mechanism.rules.sentences()),
         pairs=tuple(word_pairs(words)),
-        before_after=tuple(before_after(summary.mechanism)),
+        before_after=tuple(before_after(mechanism)),
         likely=tuple(_likely(words)),
         law=() if found is None else tuple(law_lines(found, promise.unit)),
         stayed=(*stayed, *summary.notes),

@@ -41,13 +41,20 @@ class Secrets:
 
         Without chosen rows all must be good.
         """
-        chosen = self.values if rows is None else self.values[rows]
-        return chosen if self.space.size is not None else checked(chosen, self.space)
+        return marked_as(self.values if rows is None else self.values[rows], self.space)
 
 
-def secrets_of(arrays: Sequence[pa.Array], lane: Lane) -> Secrets:
-    """Read the secrets of one lane from its columns."""
+def marked_as(values: Any, space: Space) -> Any:
+    """Return secrets that a space found legal, marked so where they are coordinates."""
+    return values if space.size is not None or space.is_text else checked(np.asarray(values), space)
+
+
+def secrets_of(arrays: Sequence[pa.Array], lane: Lane, first_row: int = 0, table: str = "") -> Secrets:
+    """Read the secrets of one lane from its columns; where something is wrong with all of them, with table and row."""
     space = lane.mechanism.inputs
+    if space.is_text and space.size is None:
+        content = texts_in(arrays[0], lane.columns[0], first_row, table)
+        return Secrets(space, *space.admit(content), content)
     if space.is_text:
         return _words(arrays, lane)
     rows = rows_in(arrays, lane)
@@ -112,6 +119,39 @@ def _cast(array: pa.Array) -> pa.Array | None:
 def is_text(kind: pa.DataType) -> bool:
     """Tell whether a column holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def texts_in(column: Any, name: str, first_row: int = 0, table: str = "") -> pa.Array:
+    """Return a column of texts that are all UTF-8."""
+    column = plain(column)
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    row = text_that_is_no_utf8(column)
+    if row is not None:
+        raise InvalidInput(
+            f"{f'{table!r}: ' if table else ''}the column {name!r} holds text that is not UTF-8 in row "
+            f"{first_row + row} (the first is row 0), so nobody knows its words. Save it as UTF-8."
+        )
+    return column.cast(pa.large_string())
+
+
+def text_that_is_no_utf8(column: pa.Array) -> int | None:
+    """Return the first row of a column of text whose bytes are no UTF-8; None where all are."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        pass
+    else:
+        return None
+    raw = column.cast(pa.binary()).to_pylist()
+    return next((number for number, cell in enumerate(raw) if cell is not None and not _is_utf8(cell)), 0)
+
+
+def _is_utf8(cell: bytes) -> bool:
+    try:
+        cell.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _words(arrays: Sequence[pa.Array], lane: Lane) -> Secrets:

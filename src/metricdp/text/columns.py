@@ -37,6 +37,11 @@ class Column:
         """The number of the text that each token stands in."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
+    def taken(self, rows: Integers) -> Column:
+        """Return some of the texts."""
+        places, starts = _spans(self.starts[:-1][rows], np.diff(self.starts)[rows])
+        return replace(self, ids=self.ids[places], starts=starts)
+
 
 class _Chunks(dict[str, int]):
     """Pieces without spaces, each cut into tokens when it comes for the first time."""
@@ -56,24 +61,27 @@ class _Chunks(dict[str, int]):
         return code
 
 
-def column_of(texts: Any, cutting: Cutting) -> Column:
+def column_of(texts: Sequence[str], cutting: Cutting) -> Column:
     """Return texts in tokens; no token spans a space, so distinct chunks are cut once."""
-    cells = texts_of(texts)
     chunks = _Chunks(cutting)
     codes: list[int] = []
     counts: list[int] = []
     find, look = CHUNK.findall, chunks.__getitem__
-    for text in cells:
+    for text in texts:
         found = find(text)
         counts.append(len(found))
         codes.extend(map(look, found))
     ends, order = np.array(chunks.ends), np.array(codes, dtype=np.int64)
-    lengths = np.diff(ends)[order]
-    before = np.concatenate([[0], np.cumsum(lengths)])
-    within = np.arange(before[-1]) - np.repeat(before[:-1], lengths)
-    ids = np.array(chunks.ids, dtype=np.int64)[np.repeat(ends[:-1][order], lengths) + within]
+    places, before = _spans(ends[:-1][order], np.diff(ends)[order])
+    ids = np.array(chunks.ids, dtype=np.int64)[places]
     starts = before[np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])]
     return Column(list(chunks.tokens), ids, starts)
+
+
+def _spans(begins: Integers, lengths: Integers) -> tuple[Integers, Integers]:
+    """Return the places of spans one behind the other, and where each of them begins among these."""
+    before = np.concatenate([[0], np.cumsum(lengths)])
+    return np.repeat(begins - before[:-1], lengths) + np.arange(before[-1]), before
 
 
 def with_amounts(column: Column) -> Column:
@@ -104,14 +112,24 @@ def _is_currency(token: Token, end: int) -> bool:
     return token.kind == "punctuation" and unicodedata.category(token.text[end]) == "Sc"
 
 
-def texts_of(texts: Any) -> list[str]:
-    """Return a column of texts as a list; a cell that is no text is refused by its row."""
+def cells_of(texts: Any) -> list[Any]:
+    """Return a column of texts as a list."""
     if isinstance(texts, str):
         raise InvalidInput("`texts` must be a list of texts, got one text. Put it in a list.")
+    if getattr(getattr(texts, "dtype", None), "kind", "") in tuple("fiub"):
+        raise InvalidInput(
+            "`texts` must be texts, got numbers. What a mechanism on texts does to one word is asked of its `words`, "
+            "such as mdp.audit(texts.words)."
+        )
     cells = texts.to_pylist() if hasattr(texts, "to_pylist") else texts
-    listed = list(cells) if isinstance(cells, Sequence) or hasattr(cells, "__iter__") else None
-    if listed is None:
+    if not (isinstance(cells, Sequence) or hasattr(cells, "__iter__")):
         raise InvalidInput(f"`texts` must be a list or a column of texts, got {type(texts).__name__}.")
+    return list(cells)
+
+
+def texts_of(texts: Any) -> list[str]:
+    """Return a column of texts as a list; a cell that is no text is refused by its row."""
+    listed = cells_of(texts)
     wrong = [row for row, cell in enumerate(listed) if not isinstance(cell, str)]
     if wrong:
         several = f" ({len(wrong)} such rows)" if len(wrong) > 1 else ""

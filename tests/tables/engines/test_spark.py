@@ -25,8 +25,8 @@ from metricdp.tables.engines import spark
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.kernel import protected_table
-from metricdp.tables.text_pump import protected_texts
-from metricdp.tables.text_task import TextTask
+from metricdp.tables.pump import protected
+from metricdp.tables.task import Request
 from restoring import as_it_was
 from tables.engines.killing import killing
 from tables.engines.law import LOCAL, MATRIX, check, files, together
@@ -202,10 +202,11 @@ def texts(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert [kind for _, kind in made.dtypes] == ["int", "string"]
     # What Spark drew is what anybody draws who has the key, the place and the texts.
-    task = TextTask(DRAWN, ("text",))
+    task = Request(DRAWN, "text").task(WHOLE.schema.names)
     rows = pa.Table.from_pylist(WHOLE.to_pylist() * 2, WHOLE.schema).combine_chunks().to_batches()
-    applied = parcel_of(TextTask(DRAWN, ("text",), Disclosure(drop="note"))).applied
-    (alone,) = protected_texts(rows, task, Keyed(KEY, "partition 0", applied))
+    dropped = Request(DRAWN, "text", care=Disclosure(drop="note")).task(WHOLE.schema.names)
+    applied = parcel_of(dropped).applied
+    (alone,) = protected(rows, task, Keyed(KEY, "partition 0", applied))
     assert [row.text for row in made.collect()] == alone.result["text"].to_pylist()
     staying = mdp.perturb(frame, STAYING, columns="text", to=str(folder / "staying"))
     assert [row.text for row in staying.collect()] == expected() * 2

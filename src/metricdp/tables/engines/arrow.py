@@ -22,8 +22,6 @@ from metricdp.tables.pump import pump
 from metricdp.tables.sources import Outlet
 from metricdp.tables.spending import Spending
 from metricdp.tables.task import Request, Task
-from metricdp.tables.text_pump import pump_texts
-from metricdp.tables.text_task import TextRequest
 
 
 def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
@@ -31,7 +29,7 @@ def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Ran
     from pyarrow import dataset
 
     once, target = isinstance(source, pa.RecordBatchReader), _place(source, target)
-    task = request.task(source.schema.names)
+    task = request.task(source.schema.names, lambda: source.schema)
     charging, persons, counter = request.charging, request.persons, None
     if once:
         _refuse_once(request)
@@ -54,18 +52,6 @@ def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Ran
                 logging.getLogger("metricdp").info("%s", line)
     log_findings(tally.findings)
     return _over(target, once=once)
-
-
-def protect_texts(source: Any, request: TextRequest, /, *, target: Target, rng: Randomness) -> Any:
-    """Write the batches with their texts protected to a Parquet file; return a data set over it, or a reader."""
-    place = _place(source, target)
-    task = request.task(source.schema)
-    with holding(place), replacing(place) as partial:
-        stream = StreamReader(source)
-        tally = pump_texts(stream, Outlet(partial, stream.storage), task, rng)
-        _refuse_empty(tally.rows)
-    log_findings(tally.findings)
-    return _over(place, once=isinstance(source, pa.RecordBatchReader))
 
 
 def _place(source: Any, target: Target) -> str:
@@ -159,5 +145,4 @@ ENGINE = Engine(
     "Arrow data sets and readers, streamed to a Parquet file",
     packages=("pyarrow",),
     perturb=perturb_stream,
-    texts=protect_texts,
 )

@@ -16,22 +16,18 @@ import pyarrow as pa
 from metricdp import wording
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
-from metricdp.tables.applying import AnyTask, fields_of
 from metricdp.tables.charging import charge_new, grant, kept_elsewhere, requested
 from metricdp.tables.checks import first_look, judge_first, log_findings
-from metricdp.tables.engines.base import FOR_TEXTS, Engine, refuse_rng
-from metricdp.tables.engines.functions import register, register_texts
-from metricdp.tables.kernel import whole
+from metricdp.tables.engines.base import Engine, refuse_rng
+from metricdp.tables.engines.functions import register
+from metricdp.tables.kernel import report_fields, whole
 from metricdp.tables.leaks import SAMPLED
 from metricdp.tables.options import Call, Charging, Disclosure, OnError
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.persons import PerPerson
 from metricdp.tables.spending import Spending
 from metricdp.tables.task import Request, Task, usual_names
-from metricdp.tables.text_pump import look_beside
-from metricdp.tables.text_task import TextRequest, TextTask
 from metricdp.tables.trim import Step, Trim, coarser
-from metricdp.text import TextMechanism
 
 NUMBERS = pa.float64()
 ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)")  # a type that lists the values that it may have
@@ -54,12 +50,8 @@ def table_from(source: tuple[Any, Any], call: Call) -> Any:
             'made of it: mdp.perturb((connection, "FROM points"), mechanism, to="protected").'
         )
     refuse_rng("DuckDB", call.rng)
-    with _queried(connection, query) as text:
-        if isinstance(call.mechanism, TextMechanism):
-            request = TextRequest(call.mechanism, call.columns, call.disclosure)
-            return _made(engine, connection, (text, call.to), request)
-        with requested(call) as rows:
-            return _made(engine, connection, (text, call.to), rows)
+    with _queried(connection, query) as text, requested(call) as request:
+        return _made(engine, connection, (text, call.to), request)
 
 
 def pair_of(source: Any) -> tuple[Any, Any] | None:
@@ -95,17 +87,17 @@ def _queried(connection: Any, query: Any) -> Iterator[str]:
         query.query(name, f"DROP VIEW {name}")
 
 
-def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request | TextRequest) -> Any:
+def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request) -> Any:
     """Make the table of a request."""
     query, target = where
-    care, rows = request.care, request if isinstance(request, Request) else None
+    care, persons, charging = request.care, request.persons, request.charging
     source = f"({query.strip().rstrip(';')})"
     empty = _asked(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), "DuckDB cannot run the query")
     kinds = dict(zip(empty.columns, (str(kind) for kind in empty.types), strict=True))
     schema = empty.to_arrow_table().schema
-    task: AnyTask = request.task(schema.names) if isinstance(request, Request) else request.task(schema)
+    task = request.task(schema.names, lambda: schema)
     _refuse_inside(schema.names, care)
-    limit = FIRST_TEXTS if isinstance(task, TextTask) else task.first_rows
+    limit = task.first_rows if task.texts is None else FIRST_TEXTS
     first = _asked(
         engine,
         lambda: connection.sql(f"FROM {source} LIMIT {limit}").to_arrow_table(),
@@ -114,9 +106,8 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
     if first.num_rows:
         _look(first, task)
     name = f"metricdp_{secrets.token_hex(6)}"
-    persons, charging = (None, None) if rows is None else (rows.persons, rows.charging)
     allotted, spending = None, None
-    if persons is not None and isinstance(task, Task) and (persons.needs_counts or charging is not None):
+    if persons is not None and (persons.needs_counts or charging is not None):
         there = _is_there(engine, connection, target)
         allotted, spending = _allotted(connection, name, source, (persons, task), (charging, target, there))
         if spending is None:
@@ -124,13 +115,10 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
         source = f"{name}_rows POSITIONAL JOIN {name}_portion"
     errors: list[MetricdpError] = []
     kind_of = [schema.field(c).type for c in task.columns]
-    if isinstance(task, TextTask):
-        register_texts(engine, connection, name, task, errors)
-    else:
-        register(engine, connection, name, task, kind_of, errors, tasks=() if allotted is None else allotted)
+    register(engine, connection, name, task, kind_of, errors, tasks=() if allotted is None else allotted)
     steps = _register_steps(connection, name, care.trim, kinds)
     drawn = ", ".join(_quoted(column) for column in task.columns) + (f", {name}_number" if allotted else "")
-    made = dict(zip(task.reports, fields_of(schema, task), strict=True))
+    made = dict(zip(task.reports, report_fields(schema, task), strict=True))
     outputs = []
     for column in schema.names:
         if column in made:
@@ -142,7 +130,7 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
         elif column not in task.columns and column not in care.trim.drop:
             outputs.append(_without_categories(column, kinds[column]))
     outputs += [f"q.{_quoted(column)} AS {_quoted(column)}" for column in task.reports if column not in schema.names]
-    kept = " WHERE q IS NOT NULL" if rows is not None and rows.on_error == "drop" else ""
+    kept = " WHERE q IS NOT NULL" if request.on_error == "drop" else ""
     source += f" WHERE {name}_kept" if allotted else ""
     goal = f"TABLE {_quoted(target)}" if charging is None else f"TEMP TABLE {name}_made"  # out of sight until charged
     statement = (
@@ -171,14 +159,10 @@ def _without_categories(column: str, kind: str) -> str:
     return _quoted(column) if plain == kind else f"CAST({_quoted(column)} AS {plain}) AS {_quoted(column)}"
 
 
-def _look(first: pa.Table, task: AnyTask) -> None:
-    """Look at the first rows: what gives the secret away, and for rows what looks wrong."""
-    looked = wording.looked_at(min(first.num_rows, SAMPLED), first.num_rows, first=True)
-    if isinstance(task, TextTask):
-        log_findings(look_beside(first, task), looked)
-        return
+def _look(first: pa.Table, task: Task) -> None:
+    """Look at the first rows: what gives the secret away, and what looks wrong."""
     found, doubts = first_look(first, task)
-    log_findings(found, looked)
+    log_findings(found, wording.looked_at(min(first.num_rows, SAMPLED), first.num_rows, first=True))
     judge_first(first, task, doubts)
 
 
@@ -258,7 +242,7 @@ def _asked(engine: Any, call: Callable[[], T], what: str, errors: Sequence[Metri
 def duckdb_function(
     connection: Any,
     name: str,
-    mechanism: Mechanism | TextMechanism,
+    mechanism: Mechanism,
     *,
     snap: float = 0.0,
     on_error: OnError = "fail",
@@ -274,11 +258,6 @@ def duckdb_function(
     does), never a view.
     """
     engine = import_extra("duckdb", "duckdb")
-    if isinstance(mechanism, TextMechanism):
-        if snap or on_error != "fail":
-            raise InvalidInput(FOR_TEXTS.format(word="`snap`" if snap else "`on_error`"))
-        register_texts(engine, connection, name, TextTask(mechanism, ("text",)))
-        return
     if on_error == "drop":
         raise InvalidInput('a function cannot drop rows: on_error="null", and leave out the rows that are NULL.')
     names = usual_names(mechanism)

@@ -1,4 +1,4 @@
-"""Functions for DuckDB: the kernels of rows and of texts, drawn for every row."""
+"""Functions for DuckDB: the kernel, drawn for every row."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from metricdp.tables.jobs.travel import retold
 from metricdp.tables.kernel import protect, report_type, whole
 from metricdp.tables.spending import ALL, Portion
 from metricdp.tables.task import Task
-from metricdp.tables.text_pump import protect_columns, texts_in
-from metricdp.tables.text_task import TextTask
 from metricdp.tables.values import is_text
 from metricdp.tables.vectors import is_list
 
@@ -43,7 +41,7 @@ def register(
             portion = Portion(None, np.asarray(whole(arrays[-1])), tuple(tasks)) if tasks else ALL
             done = protect(columns, task, portion=portion)
         except MetricdpError as error:
-            found = type(error)(f"in a batch of {len(arrays[0])} rows of the query, {error}")
+            found = retold(error, f"in a batch of {len(arrays[0])} rows of the query, {error}")
             if errors is not None:
                 errors.append(found)
             raise found from error
@@ -76,32 +74,6 @@ def register(
         type="arrow",
         null_handling="special",
         side_effects=True,  # a constant argument must not be folded into one draw for all rows
-    )
-
-
-def register_texts(
-    engine: Any, connection: Any, name: str, task: TextTask, errors: list[MetricdpError] | None = None
-) -> None:
-    """Register the kernel of texts as a function; `errors` are as above."""
-
-    def draw(*arrays: Any) -> Any:
-        try:
-            texts = [texts_in(array, column) for array, column in zip(arrays, task.columns, strict=True)]
-            made, _, _ = protect_columns(texts, task, None)
-        except MetricdpError as error:
-            found = retold(error, f"in a batch of {len(arrays[0])} rows of the query, {error}")
-            if errors is not None:
-                errors.append(found)
-            raise found from error
-        plain = [column.cast(pa.string()) for column in made]
-        return plain[0] if errors is None else pa.StructArray.from_arrays(plain, names=list(task.columns))
-
-    places = [Parameter(f"text_{place}", Parameter.POSITIONAL_ONLY) for place in range(len(task.columns))]
-    draw.__signature__ = Signature(places)  # type: ignore[attr-defined]
-    text = engine.sqltype("VARCHAR")
-    result = text if errors is None else engine.struct_type(dict.fromkeys(task.columns, text))
-    connection.create_function(
-        name, draw, [text] * len(task.columns), result, type="arrow", null_handling="special", side_effects=True
     )
 
 

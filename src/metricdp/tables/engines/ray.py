@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,21 +20,20 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.plugins import inherited, load_inherited
 from metricdp.randomness import Randomness
-from metricdp.tables.applying import applied_to_table
 from metricdp.tables.charging import charge_new, grant, kept_elsewhere
 from metricdp.tables.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Draws
-from metricdp.tables.engines.base import Engine, refuse_for_workers, refuse_rng, refuse_target
+from metricdp.tables.engines.base import Engine, refuse_for_workers, refuse_target
 from metricdp.tables.jobs.parcel import Parcel, parcel_of
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.jobs.travel import Packed, is_ours, packed, retold, unpacked
+from metricdp.tables.kernel import protected_table
 from metricdp.tables.options import Target
 from metricdp.tables.people import PeopleCounter, spending_by
 from metricdp.tables.pump import Tell
 from metricdp.tables.spending import Spending
 from metricdp.tables.task import Request, Task
-from metricdp.tables.text_task import TextRequest, TextTask, check_columns
 
 RETRIES = 3
 
@@ -55,9 +55,10 @@ def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: R
     refuse_target(dataset, target)
     ray = started()
     names = dataset.schema().names
-    task = request.task(names)
+    made_once = cache(partial(_blocks, dataset))
+    task = request.task(names, lambda: _kinds(ray, dataset, made_once))
     look_at_names(names, task, "Ray")
-    blocks = _blocks(dataset)
+    blocks = made_once()
     spending = None if request.charging is None else _granted(ray, blocks, request, task, names)
     made = _drawn(ray, blocks, parcel_of(task))
     if request.charging is not None and spending is not None:
@@ -66,18 +67,10 @@ def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: R
     return ray.data.from_arrow_refs(made)
 
 
-def protect_texts(dataset: Any, request: TextRequest, /, *, target: Target, rng: Randomness) -> Any:
-    """Return a materialised Ray data set with its texts protected; blocks and rows keep their order."""
-    refuse_rng("ray", rng)
-    refuse_target(dataset, target)
-    ray = started()
-    blocks = _blocks(dataset)
+def _kinds(ray: Any, dataset: Any, blocks: Callable[[], list[Any]]) -> pa.Schema:
+    """Return names and types of a data set; blocks of pandas have types of their own."""
     schema = dataset.schema().base_schema
-    if not isinstance(schema, pa.Schema):  # blocks of pandas have types of their own
-        schema = ray.get(ray.remote(_schema).remote(blocks[0]))
-    task = request.task(schema)
-    look_at_names(schema.names, task, "Ray")
-    return ray.data.from_arrow_refs(_drawn(ray, blocks, parcel_of(task)))
+    return schema if isinstance(schema, pa.Schema) else ray.get(ray.remote(_schema).remote(blocks()[0]))
 
 
 def _schema(table: Any) -> Any:
@@ -148,10 +141,9 @@ def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple
         load_inherited(names)
         if not table.schema.names:  # what a filter leaves of a block that it took all rows of
             return table, None
-        task = replace(parcel, file=file).task(table.schema.names)
-        if isinstance(task, TextTask):
-            check_columns(table.schema, task.columns, task.care)  # a block may have other types than the first
-        return applied_to_table(table, task, Draws(key, f"block {number}", 0, applied)), None
+        # A block may have other types than the first.
+        task = replace(parcel, file=file).task(table.schema.names, lambda: table.schema)
+        return protected_table(table, task, Draws(key, f"block {number}", 0, applied)), None
     except Exception as error:
         return None, packed(error)
 
@@ -201,6 +193,5 @@ ENGINE = Engine(
     run,
     packages=("ray",),
     perturb=perturb_dataset,
-    texts=protect_texts,
     extra="ray",
 )

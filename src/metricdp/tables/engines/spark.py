@@ -22,21 +22,20 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.plugins import inherited, load_inherited
 from metricdp.randomness import Randomness
-from metricdp.tables.applying import AnyTask, applied_to_batches, fields_of
 from metricdp.tables.charging import charge_new, grant, kept_elsewhere
 from metricdp.tables.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Keyed
-from metricdp.tables.engines.base import Engine, refuse_for_workers, refuse_rng
+from metricdp.tables.engines.base import Engine, refuse_for_workers
 from metricdp.tables.jobs.folder import records_of
 from metricdp.tables.jobs.parcel import parcel_of
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.run import run_partition
 from metricdp.tables.jobs.travel import Packed, bare, is_ours, packed, retold, told, unpacked
+from metricdp.tables.kernel import report_fields
 from metricdp.tables.options import Target
 from metricdp.tables.people import CHANGED, PeopleCounter, spending_by
-from metricdp.tables.pump import Tell
+from metricdp.tables.pump import Tell, protected
 from metricdp.tables.task import Request, Task
-from metricdp.tables.text_task import TextRequest
 
 POLL_SECONDS = 1.0
 
@@ -45,20 +44,11 @@ def perturb_frame(frame: Any, request: Request, /, *, target: Target, rng: Rando
     """Write the protected frame to a folder of Parquet files and return the frame that reads it."""
     types = import_extra("pyspark.sql.pandas.types", "spark")
     refuse_for_workers("pyspark", request, rng)
-    task = request.task(frame.columns)
+    task = request.task(frame.columns, lambda: _arrow_schema(frame, types))
     look_at_names(frame.columns, task, "Spark")
     place = _place(frame, target)
     bill = None if request.charging is None else _Bill(frame.sparkSession, request, task, frame)
     return _made(frame, task, types, place, bill)
-
-
-def protect_texts(frame: Any, request: TextRequest, /, *, target: Target, rng: Randomness) -> Any:
-    """Write the frame with its texts protected to a folder of Parquet files and return the frame that reads it."""
-    types = import_extra("pyspark.sql.pandas.types", "spark")
-    refuse_rng("pyspark", rng)
-    task = request.task(_arrow_schema(frame, types))
-    look_at_names(frame.columns, task, "Spark")
-    return _made(frame, task, types, _place(frame, target))
 
 
 def _place(frame: Any, target: Target) -> str:
@@ -76,7 +66,7 @@ def _place(frame: Any, target: Target) -> str:
     return str(target)
 
 
-def _made(frame: Any, task: AnyTask, types: Any, target: str, bill: _Bill | None = None) -> Any:
+def _made(frame: Any, task: Task, types: Any, target: str, bill: _Bill | None = None) -> Any:
     """Write the protected frame, unless it is there and was paid for, and return the frame that reads it."""
     parcel = parcel_of(task)
     session = frame.sparkSession
@@ -182,11 +172,11 @@ def _why(error: Exception) -> str:
     return str(getattr(error, "getCondition", lambda: None)() or type(error).__name__)
 
 
-def _schema(frame: Any, task: AnyTask, types: Any) -> Any:
+def _schema(frame: Any, task: Task, types: Any) -> Any:
     """Return the Spark schema of the protected frame: kept columns as they are, reports as the kernel gives them."""
     arrow = _arrow_schema(frame, types)
     kept = [field for field in frame.schema if field.name not in (*task.columns, *task.care.trim.drop)]
-    made = dict(zip(task.reports, fields_of(arrow, task), strict=True))
+    made = dict(zip(task.reports, report_fields(arrow, task), strict=True))
     fields = []
     for field in frame.schema:
         if field.name in made:
@@ -240,7 +230,7 @@ class _Mapper:
         try:
             load_inherited(plugins)
             task = replace(parcel, file=self.file.value).task(self.names)
-            yield from applied_to_batches(batches, task, draws)
+            yield from (step.result for step in protected(batches, task, draws))
         except Exception as error:  # Spark logs what is raised, with all it came from
             raise bare(error) from None
 
@@ -304,6 +294,5 @@ ENGINE = Engine(
     run,
     packages=("pyspark",),
     perturb=perturb_frame,
-    texts=protect_texts,
     extra="spark",
 )

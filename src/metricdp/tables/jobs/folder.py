@@ -35,7 +35,6 @@ from metricdp.tables.jobs.parcel import Parcel
 from metricdp.tables.jobs.plan import Job, home_of, job_from
 from metricdp.tables.leaks import Finding
 from metricdp.tables.summary import Tally
-from metricdp.tables.text_pump import TextTally
 
 COSTS = "protecting the same rows again and releasing both costs their epsilon twice"
 
@@ -55,12 +54,10 @@ class Record:
     looked: int = 0
 
 
-def record_of(tally: Tally | TextTally, size: int) -> Record:
+def record_of(tally: Tally, size: int) -> Record:
     """Return what is kept of what became of a partition."""
-    if isinstance(tally, TextTally):
-        kept = tally.dropped, tally.findings, tally.empty, tally.masked, tally.looked
-        return Record(tally.rows, 0, (), size, *kept)
-    return Record(tally.rows, tally.bad, tally.bad_rows, size, tally.dropped, tally.findings)
+    kept = tally.dropped, tally.findings, tally.empty, tally.masked, tally.looked
+    return Record(tally.rows, tally.bad, tally.bad_rows, size, *kept)
 
 
 def checked_target(target: str | os.PathLike[str]) -> Path:

@@ -16,20 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from metricdp.artifacts import dumps, loads
-from metricdp.design.product import product
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.mechanisms.product import parts_of
-from metricdp.tables.applying import AnyTask
 from metricdp.tables.formats import located
 from metricdp.tables.jobs.keys import key_values
 from metricdp.tables.options import AS_IT_IS, OnError, Reading, disclosure_from
 from metricdp.tables.sources import OpenTable, open_table
-from metricdp.tables.task import Request, is_geographic
-from metricdp.tables.text_task import TextTask
+from metricdp.tables.task import Kinds, Request, Task, is_geographic
 from metricdp.tables.trim import names_of
-from metricdp.text import TextMechanism
-from metricdp.text.rules import rules_from
+from metricdp.text.mechanism import restored
 
 
 @dataclass(frozen=True)
@@ -65,48 +61,51 @@ class Parcel:
             digest.update(json.dumps(["keys", self.keys]).encode())
         return digest.hexdigest()
 
-    def task(self, names: Sequence[str], reads: str = "number") -> AnyTask:
-        """Return the task for a table with these columns."""
-        if self.rules:
-            return TextTask(_opened_texts(self.file, self.rules), self.columns, disclosure_from(self.care))
+    def task(
+        self,
+        names: Sequence[str],
+        kinds: Kinds | None = None,
+        stored: Sequence[str] | None = None,
+        reads: str = "number",
+    ) -> Task:
+        """Return the task for a table with these columns, as `Request.task` does."""
         care = replace(disclosure_from(self.care), accuracy_column=self.accuracy)
-        request = Request(_opened(self.file), self.columns, self.snap, self.on_error, care=care, reads=reads)
-        return request.task(names)
+        mechanism = _opened(self.file, self.rules)
+        request = Request(mechanism, self.columns, self.snap, self.on_error, care=care, reads=reads)
+        return request.task(names, kinds, stored)
+
+    def task_of(self, table: OpenTable) -> Task:
+        """Return the task for an open file of the job."""
+        return self.task(table.schema.names, lambda: table.schema, table.reader.schema.names, table.layout.reads)
 
     def opened(self, path: Path, groups: Sequence[int] = ()) -> AbstractContextManager[OpenTable]:
         """Open a file of the job."""
         location = replace(located(path, self.reading.format), keys=key_values(path, self.keys))
-        rows = not self.rules
-        geographic = rows and is_geographic(_opened(self.file).inputs)
+        geographic = is_geographic(_opened(self.file, self.rules).inputs)
         return open_table(
-            location, self.asked, self.reading, geographic=geographic, vectors=rows, groups=groups,
+            location, self.asked, self.reading, geographic=geographic, vectors=not self.rules, groups=groups,
             usual=lambda _: self.columns,
         )  # fmt: skip
 
 
 def parcel_of(
-    task: AnyTask,
+    task: Task,
     asked: Sequence[str] | str | None = None,
     reading: Reading = AS_IT_IS,
     keys: tuple[str, ...] = (),
 ) -> Parcel:
     """Pack a task; a kind of mechanism that has no file is refused, and so are secrets that stand in folder names."""
     for name in keys:
-        if name in (*task.columns, *(() if isinstance(task, TextTask) else task.reports)):
+        if name in (*task.columns, *task.reports):
             raise InvalidInput(
                 f"{name!r} is protected and stands in the names of the folders too, which would show it: give the "
                 "folders another key, or move the files out of them."
             )
     wanted = None if asked is None else names_of(asked)
-    if isinstance(task, TextTask):
-        levels = (task.mechanism.words, *task.mechanism.lower)
-        held = levels[0] if len(levels) == 1 else product(*levels)  # a file for all of them, and for their words once
-        rules = task.mechanism.rules.text()
-        file = dumps(_timeless(held), licence="")
-        return Parcel(file, task.columns, 0.0, "fail", task.care.text(), (), wanted, reading, rules, keys)
     added = tuple(one.column for one in task.accuracy)
-    file = dumps(_timeless(task.mechanism), licence="")  # the same bytes in every version: a job goes on by them
-    return Parcel(file, task.columns, task.snap, task.on_error, task.care.text(), added, wanted, reading, "", keys)
+    held, rules = (task.mechanism, "") if task.texts is None else task.texts.stored()
+    file = dumps(_timeless(held), licence="")  # the same bytes in every version: a job goes on by them
+    return Parcel(file, task.columns, task.snap, task.on_error, task.care.text(), added, wanted, reading, rules, keys)
 
 
 def _timeless(mechanism: Any) -> Any:
@@ -118,12 +117,6 @@ def _timeless(mechanism: Any) -> Any:
 
 
 @lru_cache(maxsize=2)
-def _opened(file: bytes) -> Mechanism:
-    return loads(file, judged=False)
-
-
-@lru_cache(maxsize=2)
-def _opened_texts(file: bytes, rules: str) -> TextMechanism:
-    held = _opened(file)
-    words, *lower = parts_of(held)
-    return TextMechanism(words, rules_from(rules), lower)
+def _opened(file: bytes, rules: str) -> Mechanism:
+    held = loads(file, judged=False)
+    return restored(held, rules) if rules else held

@@ -19,7 +19,6 @@ from metricdp.tables.formats import FORMATS, PACKINGS, ParquetReader
 from metricdp.tables.jobs.keys import released_places
 from metricdp.tables.jobs.parcel import Parcel
 from metricdp.tables.options import OnError, Reading, disclosure_from, reading_from
-from metricdp.tables.text_task import TextTask, check_columns
 
 VERSION = 3
 PARTITION_ROWS = 1 << 20
@@ -150,9 +149,7 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
         found, name = path.stat(), os.path.abspath(path)
         sources.append(Source(name, found.st_size, found.st_mtime_ns))
         with parcel.opened(path) as table:
-            task = parcel.task(table.schema.names)
-            if isinstance(task, TextTask):
-                check_columns(table.schema, task.columns, task.care)
+            parcel.task_of(table)  # refuses columns that do not fit
             reader = table.reader
             groups = _groups(reader) if isinstance(reader, ParquetReader) else [((), 0, _lines(path))]
         for part, (chosen, first, rows) in enumerate(groups):

@@ -9,13 +9,12 @@ from pathlib import Path
 
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.files import flush
-from metricdp.tables.applying import applied_to_file
 from metricdp.tables.draws import Keyed
 from metricdp.tables.jobs.folder import Record, read_job, record_of, write_json
 from metricdp.tables.jobs.parcel import Parcel
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.jobs.travel import retold
-from metricdp.tables.pump import Tell
+from metricdp.tables.pump import Tell, pump
 from metricdp.tables.sources import like_source
 
 
@@ -35,9 +34,8 @@ def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
     draws = Keyed(key, partition.target, job.applied, job.simulated)
     try:
         with parcel.opened(path, partition.groups) as table:
-            task = parcel.task(table.schema.names, table.layout.reads)
-            outlet = like_source(table, partial)
-            tally = applied_to_file(table, outlet, task, draws, first_row=partition.first_row, tell=tell)
+            task = parcel.task_of(table)
+            tally = pump(table, like_source(table, partial), task, draws, first_row=partition.first_row, tell=tell)
         flush(partial)
         job.sources[partition.source].refuse_changes()
         record = record_of(tally, partial.stat().st_size)

@@ -20,23 +20,26 @@ WORD = re.compile(r"\w{3,}")
 MOST, MORE = 0.3, 0.2  # the share of rows whose words stand in the text, and how much above that of other rows' texts
 
 
-def look_at_texts(table: Any, texts: Sequence[str], *, kept: Sequence[str] = ()) -> tuple[Finding, ...]:
+def look_at_texts(
+    table: Any, texts: Sequence[str], *, person: str | None = None, kept: Sequence[str] = ()
+) -> tuple[Finding, ...]:
     """Return what is found in the columns of a sample beside protected texts.
 
     Args:
         table: Rows of a table with the columns that will leave, and the texts as they were read.
         texts: The columns of the texts.
+        person: The column that says whose row it is.
         kept: Columns that somebody has looked at.
     """
     secret = Secret(tuple(texts), None, None, geographic=False)
-    usual = {one.column: one for one in look(table, secret, kept=kept)}
+    usual = {one.column: one for one in look(table, secret, person=person, kept=kept)}
     rows = np.unique(np.linspace(0, table.num_rows - 1, min(LOOKED_AT, table.num_rows)).astype(int))
     some = table.take(pa.array(rows))
     true = [[str(cell) for cell in Leaf(name, name, _whole(some, name)).array.to_pylist()] for name in texts]
     joined = [" ".join(text[:LONGEST] for text in row).lower() for row in zip(*true, strict=True)]
     said, codes = [set(WORD.findall(text)) for text in joined], _codes(joined)
     found = []
-    for leaf in leaves(some, without=frozenset((*texts, *kept))):
+    for leaf in leaves(some, without=frozenset((*texts, *kept, *(() if person is None else (person,))))):
         kind = _repeats(leaf, said, codes)
         if kind is not None:
             found.append(Finding(leaf.path, kind, "value"))

@@ -6,8 +6,10 @@ or study is one file and one declaration, in this package or in another (see doc
 
 from __future__ import annotations
 
+import ast
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import Any, Generic, Protocol, TypeVar
 
 from metricdp.errors import InvalidInput
@@ -71,6 +73,17 @@ def loaded(target: str | Callable[..., Any]) -> Callable[..., Any]:
     module, _, name = target.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return found
+
+
+def named_in_stub(package: str) -> tuple[Callable[[str], Any], list[str]]:
+    """Return a `__getattr__` and the names of a package: those of its `__init__.pyi`, imported when they are used."""
+    stub = ast.parse(files(package).joinpath("__init__.pyi").read_text(encoding="utf-8"))
+    homes: dict[str, list[str]] = {}
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            home = (node.module or "").removeprefix(f"{package}.")
+            homes[home] = [*homes.get(home, ()), *(alias.name for alias in node.names)]
+    return named_later(package, homes), sorted(name for names in homes.values() for name in names)
 
 
 def named_later(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:

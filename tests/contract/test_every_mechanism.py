@@ -29,7 +29,7 @@ from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, ProductMechanism
 from metricdp.mechanisms.kind import REFUSALS, Figures, Heights, Kind
 from metricdp.service.served import Served
-from metricdp.tables.task import usual_names
+from metricdp.tables.plan import usual_names
 
 SQUARE = mdp.grid((3, 3))
 LINE = mdp.FiniteSpace(np.arange(4.0)[:, None], mdp.Lp(1))

@@ -20,7 +20,7 @@ import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain, OutputProblem
 from metricdp.tables import perturb
 from metricdp.tables.formats import located, open_reader
-from metricdp.tables.jobs.run import run_partition
+from metricdp.tables.jobs.folder import run_partition
 from metricdp.text import Rules, TextMechanism
 
 WORDS = ["good", "fine", "bad", "poor", "room", "house", "was", "is", "the", "a", "monday", "friday"]
@@ -259,7 +259,7 @@ def in_this_process(job: Any, pending: Any, tell: Any, /, *, workers: Any = None
 def test_many_files_become_a_folder_at_once_or_not_at_all(
     tmp_path: Path, words: Any, masked: TextMechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metricdp.tables.many.runner", lambda engine: in_this_process)
+    monkeypatch.setattr("metricdp.tables.files.runner", lambda engine: in_this_process)
     (tmp_path / "days" / "may").mkdir(parents=True)
     (tmp_path / "days" / "one.csv").write_text("text\ngood room\n")
     (tmp_path / "days" / "may" / "two.csv").write_text("text\nbad\nthe zebra\n")

@@ -13,7 +13,7 @@ from metricdp.files import is_server
 
 if TYPE_CHECKING:
     from metricdp.mechanisms import Mechanism
-    from metricdp.tables.options import Charging
+    from metricdp.tables import Charging
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,7 @@ class Charged:
             yield None
             return
         from metricdp.ledger import Ledger
-        from metricdp.tables.charging import first_policy
-        from metricdp.tables.options import Charging
-        from metricdp.tables.persons import parse_amount
+        from metricdp.tables import Charging, first_policy, parse_amount
 
         begins = not is_server(self.ledger) and not Path(self.ledger).exists()
         policy = None

@@ -36,7 +36,7 @@ def counts_from(path: str, space: FiniteSpace, rows: Integers | None, what: Coun
     the place they name, or the nearest one; otherwise row by row in the order of the places. What was done is said.
     """
     from metricdp.cli.reading import read_table
-    from metricdp.tables.task import there_are
+    from metricdp.tables import there_are
 
     table = read_table(path)
     if table.num_rows == 0:
@@ -53,7 +53,7 @@ def counts_from(path: str, space: FiniteSpace, rows: Integers | None, what: Coun
 
 def coordinates_in(table: pa.Table, space: FiniteSpace) -> tuple[str, ...]:
     """Return the columns of a table that say where a row is; none where it has no such columns."""
-    from metricdp.tables.task import LATITUDES, LONGITUDES
+    from metricdp.tables import LATITUDES, LONGITUDES
 
     names = table.schema.names
     if isinstance(space.ground, Haversine):
@@ -68,7 +68,7 @@ def coordinates_in(table: pa.Table, space: FiniteSpace) -> tuple[str, ...]:
 def _weights(table: pa.Table, path: str, beside: tuple[str, ...], what: Counted) -> Floats:
     """Return what every row counts: the column that was named, the only other one, or one a row."""
     from metricdp.cli.reading import numbers_of
-    from metricdp.tables.task import there_are
+    from metricdp.tables import there_are
 
     names, column = table.schema.names, what.column
     left = [name for name in names if name not in beside]

@@ -106,7 +106,7 @@ NOT_ELASTIC = Elastic()
 def _column_of(ground: Ground, column: str) -> Floats:
     """Return the numbers in a column of the points; rows of one place add up."""
     from metricdp.cli.reading import numbers_of
-    from metricdp.tables.task import there_are
+    from metricdp.tables import there_are
 
     if ground.points is None:
         raise InvalidInput("--elastic column:NAME names a column of the points: it belongs to --points.")

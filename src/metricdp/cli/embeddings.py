@@ -27,10 +27,8 @@ class Vectors:
         """Return the matrix of the projection."""
         import numpy as np
 
+        from metricdp.tables import holds_vectors, numbers_of, open_table, rows_of
         from metricdp.tables.formats import located, read_batches
-        from metricdp.tables.sources import open_table
-        from metricdp.tables.values import numbers_of
-        from metricdp.tables.vectors import holds_vectors, rows_of
 
         if self.projection is None:
             return None

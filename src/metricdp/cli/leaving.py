@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from metricdp.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from metricdp.tables.options import Disclosure
+    from metricdp.tables import Disclosure
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Leaving:
 
     def disclosure(self, *, force: bool = False, accuracy_column: list[str] | None = None) -> Disclosure:
         """Return them as `mdp.perturb` takes them."""
-        from metricdp.tables.options import Disclosure
+        from metricdp.tables import Disclosure
 
         steps: dict[str, str] = {}
         for item in _names(self.coarsen):

@@ -20,10 +20,9 @@ from metricdp.arrays import Floats
 from metricdp.cli.reading import all_numbers, is_number
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
+from metricdp.tables import AS_IT_IS, is_text
 from metricdp.tables.formats import reading
-from metricdp.tables.formats.dialect import HEAD_BYTES, dialect_of
-from metricdp.tables.options import AS_IT_IS
-from metricdp.tables.values import is_text
+from metricdp.tables.formats.csv import HEAD_BYTES, dialect_of
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".npy", ".parquet", ".pq")
 INDEX = ("", "index", "id", "name", "row", "secret", "unnamed: 0")  # what the column of row names is called

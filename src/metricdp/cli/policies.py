@@ -18,7 +18,7 @@ from metricdp.units import parse_distance
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from metricdp.tables.options import Reading
+    from metricdp.tables import Reading
 
 Left = Literal["refuse", "join", "disclose"]
 LENGTHS = ("length", "weight")
@@ -185,7 +185,7 @@ class Ground:
     def table(self) -> pa.Table:
         """Return the file of points as it is stored."""
         from metricdp.cli.reading import read_table
-        from metricdp.tables.options import AS_IT_IS
+        from metricdp.tables import AS_IT_IS
 
         reading = AS_IT_IS if self.reading is None else replace(self.reading, scale=1.0, crs=None)
         return read_table(str(self.points), reading)
@@ -193,7 +193,7 @@ class Ground:
 
 def area_names(ground: Ground, column: str) -> list[str]:
     """Return the area of every place, by a column of the file of points; rows of one place must agree."""
-    from metricdp.tables.task import there_are
+    from metricdp.tables import there_are
 
     path, table = str(ground.points), ground.table()
     if column not in table.schema.names:
@@ -249,7 +249,7 @@ def _read(path: str, ground: Ground) -> tuple[Integers, Floats | None]:
 
 def _column(table: pa.Table, names: tuple[str, ...], path: str) -> list[Any]:
     from metricdp.places.tables import FIRST, SECOND
-    from metricdp.tables.task import there_are
+    from metricdp.tables import there_are
 
     found = next((name for name in names if name in table.schema.names), None)
     if found is None:

@@ -80,8 +80,7 @@ def perturb(
         overwrite: Replace an output that is there.
     """
     from metricdp.cli import guarantees
-    from metricdp.tables.many import names_many
-    from metricdp.tables.options import Job
+    from metricdp.tables import Job, names_many
 
     names, reading, job = table.names, table.reading(target_format), Job(engine=engine, resume=resume, discard=discard)
     many = names_many(source, job)
@@ -95,7 +94,7 @@ def perturb(
     sight = telling.sight()
     wished, chosen = _protection(epsilon, protect, mechanism, key, metric=metric, at=(source, table, vectors))
     if telling.report is not None:
-        from metricdp.tables.telling import PAGE
+        from metricdp.tables.reporting import PAGE
 
         pure(chosen.guarantee, *PAGE)  # before anything is read or charged
     snapping = 0.0 if snap is None else parse_distance(snap, guarantees.ground_unit(chosen))

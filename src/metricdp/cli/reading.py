@@ -16,13 +16,18 @@ import pyarrow as pa
 
 from metricdp.arrays import Floats, Points
 from metricdp.errors import InvalidInput
-from metricdp.tables.checks import refuse_odd_points
-from metricdp.tables.delivery import received
+from metricdp.tables import (
+    AS_IT_IS,
+    LATITUDES,
+    LONGITUDES,
+    Reading,
+    is_text,
+    open_table,
+    received,
+    refuse_odd_points,
+    there_are,
+)
 from metricdp.tables.formats import located, read_batches
-from metricdp.tables.options import AS_IT_IS, Reading
-from metricdp.tables.sources import open_table
-from metricdp.tables.task import LATITUDES, LONGITUDES, there_are
-from metricdp.tables.values import is_text
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ def read_points(
 
     Columns named lat and lon (latitude, longitude, lng) are taken alone, whatever stands beside them; columns
     `besides` the points, which say something else about them, are left out unless they are named. Points that look
-    wrong, as the secrets of a table may (`tables.doubts`), are refused unless `yes_really`.
+    wrong, as the secrets of a table may (`tables.disclosure`), are refused unless `yes_really`.
     """
     found = read_flat(path, columns, reading, besides=besides)
     table, chosen, geographic = found.table, found.columns, found.geographic

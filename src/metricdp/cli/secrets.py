@@ -16,7 +16,7 @@ from metricdp.cli import choices
 from metricdp.cli.tables import AS_IT_IS, Source
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, Precomputed, pairwise
-from metricdp.tables.task import there_are
+from metricdp.tables import there_are
 
 if TYPE_CHECKING:
     from metricdp.cli.reading import Flat

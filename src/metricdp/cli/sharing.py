@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 if TYPE_CHECKING:
-    from metricdp.tables.options import Charging, People
+    from metricdp.tables import Charging, People
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Sharing:
 
     def people(self, ledger: Charging | None) -> People:
         """Return them as `mdp.perturb` takes them."""
-        from metricdp.tables.options import People
+        from metricdp.tables import People
 
         return People(self.person, self.budget, self.spread, self.at_most, self.which, ledger)
 

@@ -19,7 +19,7 @@ from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Lp, pairwise
 from metricdp.spaces import FiniteSpace
-from metricdp.tables.task import there_are
+from metricdp.tables import there_are
 
 if TYPE_CHECKING:
     import pyarrow as pa  # imported where something is read

@@ -16,7 +16,7 @@ from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.metrics import Haversine, Lp, Metric
 
 if TYPE_CHECKING:
-    from metricdp.tables.options import Reading  # pyarrow is imported where something is read
+    from metricdp.tables import Reading  # pyarrow is imported where something is read
 
 STANDARD = "-"  # standard input or output
 Overwrite = Annotated[bool, Parameter(name="--overwrite", negative="")]
@@ -65,7 +65,7 @@ class Source:
 
     def reading(self, target_format: str | None = None) -> Reading:
         """Return what was said, for the opener of tables."""
-        from metricdp.tables.options import Reading
+        from metricdp.tables import Reading
 
         separator = None if self.separator is None else self.separator.replace("\\t", "\t")
         if separator is not None and len(separator.encode()) != 1:
@@ -82,7 +82,7 @@ def refuse_vectors(source: str, table: Source, metric: Metric) -> None:
     """Refuse a column of vectors where places on the Earth are meant, before an epsilon is asked for its unit."""
     if not isinstance(metric, Haversine) or table.names is None or source == STANDARD:
         return
-    from metricdp.tables.vectors import WIDEST_PLACE
+    from metricdp.tables import WIDEST_PLACE
 
     try:
         width = dimension_in(source, table, Lp(2))
@@ -100,9 +100,8 @@ def check_places(source: str, table: Source, metric: Metric) -> None:
     if not isinstance(metric, Haversine) or table.names is not None or not Path(source).is_file():
         return
     from metricdp.spaces import Unbounded
+    from metricdp.tables import LATITUDES, LONGITUDES, default_columns, open_table
     from metricdp.tables.formats import located
-    from metricdp.tables.sources import open_table
-    from metricdp.tables.task import LATITUDES, LONGITUDES, default_columns
 
     with open_table(located(source, table.source_format), None, table.reading()) as opened:
         names = {name.partition("#")[0].strip().lower() for name in opened.schema.names}
@@ -112,9 +111,9 @@ def check_places(source: str, table: Source, metric: Metric) -> None:
 
 def dimension_in(source: str, table: Source, metric: Metric) -> int | None:
     """Return how many numbers a secret of a table has, for noise of a metric that takes any; None where 2 are usual."""
+    from metricdp.tables import open_table
     from metricdp.tables.formats import located
-    from metricdp.tables.jobs.plan import sources_of
-    from metricdp.tables.sources import open_table
+    from metricdp.tables.jobs import sources_of
 
     if isinstance(metric, Haversine):
         return None

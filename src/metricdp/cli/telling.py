@@ -15,8 +15,8 @@ from metricdp.mechanisms import Mechanism
 from metricdp.rendering import command_line
 
 if TYPE_CHECKING:
-    from metricdp.tables.sight import Sight
-    from metricdp.tables.summary import Summary
+    from metricdp.tables import Summary
+    from metricdp.tables.reporting import Preview
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ class Telling:
         """Return where the law goes, where it was asked for."""
         return f"{output}.law.json" if self.law or self.accuracy_column is not None else None
 
-    def sight(self) -> Sight | None:
+    def sight(self) -> Preview | None:
         """Return what looks at the table while it is written, where a page was asked for."""
-        from metricdp.tables.sight import Sight
+        from metricdp.tables.reporting import Preview
 
-        return None if self.report is None else Sight(secrets=self.show_secrets)
+        return None if self.report is None else Preview(secrets=self.show_secrets)
 
-    def tell(self, summary: Summary, mechanism: Mechanism, sight: Sight | None) -> list[str]:
+    def tell(self, summary: Summary, mechanism: Mechanism, sight: Preview | None) -> list[str]:
         """Write all that was asked for and return a line about each."""
         from metricdp.pictures.release_page import write_release
-        from metricdp.tables.telling import law_told, record_of, release_of, write_record
+        from metricdp.tables.reporting import law_told, record_of, release_of, write_record
 
         place, lines = self.law_file(summary.target), []
         what = "the protected tables" if Path(summary.target).is_dir() else "the protected table"

@@ -21,8 +21,7 @@ from metricdp.files import check_target
 from metricdp.rendering import command_line
 
 if TYPE_CHECKING:
-    from metricdp.tables.options import Job, Reading
-    from metricdp.tables.summary import Summary
+    from metricdp.tables import Job, Reading, Summary
     from metricdp.text import TextMechanism
     from metricdp.text.worth import Worth
 
@@ -103,7 +102,7 @@ class Many:
     @property
     def job(self) -> Job:
         """Return what was asked for, for the job."""
-        from metricdp.tables.options import Job
+        from metricdp.tables import Job
 
         return Job(engine=self.engine, resume=self.resume, discard=self.discard)
 
@@ -156,7 +155,7 @@ def text(
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
         overwrite: Replace an output that is there.
     """
-    from metricdp.tables.many import names_many
+    from metricdp.tables import names_many
 
     told.check(source, output, overwrite=overwrite)
     if choose:
@@ -178,7 +177,7 @@ def text(
             job=replace(many.job, overwrite=overwrite and not several, progress=progress),
         )  # fmt: skip
     with tables.beside_output(output):
-        from metricdp.tables.text_telling import staying_words, word_pairs
+        from metricdp.tables.reporting import staying_words, word_pairs
 
         files = _tell(summary, told)  # before anything is printed: whoever reads may go away
         terminal.say(wording.open_in_texts(), *summary.lines())
@@ -190,7 +189,7 @@ def text(
 
 def _check_first(source: str, output: str, table: TextSource, leaving: Leaving, *, many: Job, overwrite: bool) -> None:
     """Refuse a table or an output that does not fit before a mechanism is built, which takes minutes for many words."""
-    from metricdp.tables.many import check_texts_in, names_many
+    from metricdp.tables import check_texts_in, names_many
 
     if not names_many(source, many) and output != tables.STANDARD and Path(output).is_file():
         check_target(output, source=source, overwrite=overwrite)
@@ -227,8 +226,7 @@ def _is_plain(name: str) -> bool:
 def _tell(summary: Summary, told: Told) -> list[str]:
     """Write the page and the record, and return a line about each."""
     from metricdp.pictures.text_page import write_text_page
-    from metricdp.tables.telling import write_record
-    from metricdp.tables.text_telling import page_of_texts, record_of_texts
+    from metricdp.tables.reporting import page_of_texts, record_of_texts, write_record
 
     lines, files = [], [(Path(summary.target).name, "the protected table")]
     if told.json is not None:
@@ -279,14 +277,14 @@ def _tell_choices(found: list[Worth], words: int, told: Told) -> list[str]:
     """Write the page and the record of several epsilons, and return a line about each."""
     lines = []
     if told.json is not None:
-        from metricdp.tables.telling import write_record
+        from metricdp.tables.reporting import write_record
 
         held = {"format": "metricdp.text.choose", "version": 1, "words": words, "rows": [asdict(one) for one in found]}
         write_record(held, told.json)
         lines.append(f"Record: {told.json}.")
     if told.report is not None:
         from metricdp.pictures.text_page import write_text_page
-        from metricdp.tables.text_telling import page_of_choices
+        from metricdp.tables.reporting import page_of_choices
 
         write_text_page(page_of_choices(found, words, repeat=[command_line(sys.argv[1:])]), told.report)
         lines.append(f"Page: {told.report}.")

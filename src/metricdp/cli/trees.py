@@ -24,7 +24,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism, pure
 from metricdp.mechanisms.matrix import as_table
 from metricdp.stages import doing
-from metricdp.tables.task import there_are
+from metricdp.tables import there_are
 
 if TYPE_CHECKING:
     from metricdp.artifacts import TreeFile

@@ -17,10 +17,10 @@ from metricdp.tables.charging import requested
 from metricdp.tables.engines import engine_of
 from metricdp.tables.engines.base import FOR_TEXTS, refuse_target
 from metricdp.tables.engines.duckdb import pair_of, table_from
-from metricdp.tables.file import perturb_file as one_file
+from metricdp.tables.files import Files, names_many
+from metricdp.tables.files import perturb_file as one_file
+from metricdp.tables.files import perturb_files as job_over_files
 from metricdp.tables.frames import perturb_frame
-from metricdp.tables.many import Files, names_many
-from metricdp.tables.many import perturb_files as job_over_files
 from metricdp.tables.options import (
     WORDS,
     Call,
@@ -33,8 +33,8 @@ from metricdp.tables.options import (
     Target,
     call_of,
 )
-from metricdp.tables.summary import Summary
-from metricdp.tables.task import texts_of
+from metricdp.tables.plan import texts_of
+from metricdp.tables.results import Summary
 
 Frame = TypeVar("Frame")
 NOT_OF_TEXTS = ("crs", "scale", "snap", "show_values", "accuracy_column")

@@ -20,8 +20,8 @@ from metricdp.mobility import Cloaked, clean, cloaked
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 from metricdp.tables.charging import name_of
-from metricdp.tables.delivery import delivered
 from metricdp.tables.options import Charging
+from metricdp.tables.results import delivered
 from metricdp.tables.trips import Fixes, Journey, locations, read_fixes, reports_like, tell, write_reports
 
 DAY = 1440.0  # minutes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,21 +13,78 @@ import pyarrow as pa
 
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
-from metricdp.tables.checks import first_look, judged, log_findings
-from metricdp.tables.compact import compact
-from metricdp.tables.doubts import Doubts
-from metricdp.tables.draws import is_simulated
-from metricdp.tables.index import FrameIndex
-from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
-from metricdp.tables.leaks import SAMPLED_FROM, Finding, rows_sampled, sample_rows
-from metricdp.tables.marks import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, marked_table
-from metricdp.tables.options import CAREFREE
+from metricdp.tables.batch import ALL, Portion, Protected, picked, protect, report_type
+from metricdp.tables.charging import Draw, charged_reports
+from metricdp.tables.disclosure.checks import SanityCheck, first_look, judged, log_findings
+from metricdp.tables.disclosure.leftovers import compact
+from metricdp.tables.disclosure.look import SAMPLED_FROM, Finding, rows_looked_at, rows_sampled, sample_rows
+from metricdp.tables.disclosure.trim import trimmed
+from metricdp.tables.draws import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, is_simulated, marked_table
+from metricdp.tables.options import CAREFREE, Trim, names_of
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
-from metricdp.tables.repeating import Draw, charged_reports
-from metricdp.tables.spending import ALL, Portion
-from metricdp.tables.summary import composed
-from metricdp.tables.task import Request, Task
-from metricdp.tables.trim import Trim, names_of
+from metricdp.tables.pipeline import replace
+from metricdp.tables.plan import Request, Task
+from metricdp.tables.results import composed
+from metricdp.tables.values import whole
+
+
+@dataclass(frozen=True)
+class FrameIndex:
+    """The index of a frame, and the columns that stand for its levels while the frame is protected.
+
+    An index that only counts the rows from 0 has none: it says no more than their order.
+    """
+
+    index: Any
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, frame: Any) -> FrameIndex:
+        """Return the index of a frame; a level without a name is called `index`, or `level_1` among several."""
+        index = frame.index
+        counts = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None
+        taken, columns = {str(name) for name in frame.columns}, []
+        for number, given in enumerate([] if counts else index.names):
+            name = str(given) if given is not None else "index" if index.nlevels == 1 else f"level_{number}"
+            while name in taken:
+                name = f"{name}_index"
+            taken.add(name)
+            columns.append(name)
+        return cls(index, tuple(columns))
+
+    def as_columns(self, frame: Any) -> Any:
+        """Return the frame with its levels as columns and rows that are counted from 0."""
+        plain = frame.reset_index(drop=True)
+        for number, name in enumerate(self.columns):
+            level = self.index.get_level_values(number)
+            if type(level).__name__ in ("PeriodIndex", "IntervalIndex"):  # Arrow knows neither; they are put back whole
+                level = level.astype(str)
+            plain[name] = level.array
+        plain.attrs = dict(frame.attrs)
+        return plain
+
+    def put_back(self, frame: Any, touched: frozenset[str]) -> Any:
+        """Return a protected frame with its index: levels that were `touched` as they are now, others as they were."""
+        if not self.columns:
+            return frame
+        rows, staying = frame.index, [name for name in self.columns if name in frame.columns]
+        if not touched & set(self.columns):
+            frame = frame.drop(columns=staying)
+            frame.index = self.index.take(rows)
+        elif staying:
+            frame = frame.set_index(staying)
+            given = dict(zip(self.columns, self.index.names, strict=True))
+            frame.index = frame.index.set_names([given[name] for name in staying])
+        else:
+            frame = frame.reset_index(drop=True)
+        if hasattr(frame.index, "remove_unused_levels"):
+            frame.index = frame.index.remove_unused_levels()
+            for number, level in enumerate(frame.index.levels):
+                if hasattr(level, "remove_unused_categories"):
+                    frame.index = frame.index.set_levels(level.remove_unused_categories(), level=number)
+        if hasattr(frame.index, "remove_unused_categories"):
+            frame.index = frame.index.remove_unused_categories()
+        return frame
 
 
 def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
@@ -79,10 +137,10 @@ def _perturb_arrow(frame: Any, request: Request, rng: Randomness) -> Any:
     _refuse_empty(frame.num_rows)
 
     def draw(portion: Portion) -> Protected:
-        found, doubts = first_look(frame.slice(0, task.first_rows), task, person=_whose(request), rows=frame)
+        found, sanity = first_look(frame.slice(0, rows_looked_at(task.width)), task, person=_whose(request), rows=frame)
         log_findings(found)
         drawn = protect(picked(frame, task), task, rng=rng, portion=portion)
-        judged(doubts, drawn.contents, drawn.bad)
+        judged(sanity, drawn.contents, drawn.bad)
         return drawn
 
     protected = _reported(request, task, frame.column, frame.schema.names, rng, draw)
@@ -127,10 +185,10 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
         return _arrow(wrapped.get_column(name), name)
 
     def draw(portion: Portion) -> Protected:
-        found, doubts = _look(wrapped, task, _whose(request))
+        found, sanity = _look(wrapped, task, _whose(request))
         log_findings(found)
         drawn = protect([column(name) for name in task.columns], task, rng=rng, portion=portion)
-        judged(doubts, drawn.contents, drawn.bad)
+        judged(sanity, drawn.contents, drawn.bad)
         return drawn
 
     protected = _reported(request, task, column, list(wrapped.columns), rng, draw)
@@ -139,13 +197,13 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
         pa.table(dict(zip(task.reports, protected.columns, strict=True))), backend=wrapped.implementation
     )
     kinds = {name: column(name).type for name in task.columns}
-    lanes = {name: lane for lane in task.lanes for name in lane.reports if name in lane.columns}
+    groups = {name: group for group in task.groups for name in group.reports if name in group.columns}
     series = []
     for name in task.reports:
         new = fresh.get_column(name)
-        if name in lanes:
+        if name in groups:
             kind = wrapped.schema[name]
-            fits = report_type(kinds[name], lanes[name]) == kinds[name]
+            fits = report_type(kinds[name], groups[name]) == kinds[name]
             missing = protected.bad.size or protected.left_out is not None
             fits = fits and not (missing and kind.is_integer())
             if isinstance(
@@ -163,10 +221,10 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
         if is_simulated(rng):
             result = result.with_columns(nw.lit(True).alias(SIMULATED_COLUMN))
         return _polars_alone(result)
-    same = [name for name in lanes if wrapped.schema[name].is_float()]
+    same = [name for name in groups if wrapped.schema[name].is_float()]
     same += [] if task.texts is None else [name for name in task.columns if not hasattr(frame[name], "cat")]
     native = result.to_native().astype({name: frame[name].dtype for name in same})
-    for name in [name for name, lane in lanes.items() if lane.packed]:
+    for name in [name for name, group in groups.items() if group.packed]:
         native = native.assign(**{name: _vectors_like(frame[name], native[name])})
     return _pandas_alone(native, simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
 
@@ -189,9 +247,9 @@ def _kinds(wrapped: Any) -> pa.Schema:
     return _first_rows(wrapped.head(SAMPLED_FROM)).schema
 
 
-def _look(frame: Any, task: Task, person: str | None) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
-    first = _first_rows(frame.head(task.first_rows))
-    if len(frame) <= task.first_rows:
+def _look(frame: Any, task: Task, person: str | None) -> tuple[tuple[Finding, ...], list[SanityCheck | None]]:
+    first = _first_rows(frame.head(rows_looked_at(task.width)))
+    if len(frame) <= rows_looked_at(task.width):
         return first_look(first, task, person=person)
     rows = sample_rows(len(frame), rows_sampled(task.width))
     return first_look(first, task, person=person, rows=_first_rows(frame[rows.tolist(), :]))
@@ -222,7 +280,7 @@ def _trimmed(result: Any, trim: Trim) -> Any:
             tuple(name for name in trim.drop if name.startswith(f"{top}.")),
             tuple((name, step) for name, step in trim.coarsen if name == top or name.startswith(f"{top}.")),
         )
-        made = own.applied(pa.table({top: _arrow(result.get_column(top), top)}))
+        made = trimmed(pa.table({top: _arrow(result.get_column(top), top)}), own)
         new = nw.from_arrow(made, backend=result.implementation).get_column(top)
         same = not own.drop and new.dtype != result.schema[top]
         result = result.with_columns(new.cast(result.schema[top]) if same else new)

@@ -17,8 +17,8 @@ from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.metrics import Haversine
 from metricdp.mobility import PREDICTIONS, Care, FixedUtility, PredictiveMechanism, Run, clean, predictive, resample
 from metricdp.tables.charging import name_of
-from metricdp.tables.delivery import delivered
 from metricdp.tables.options import Charging
+from metricdp.tables.results import delivered
 from metricdp.tables.trips import Fixes, Journey, locations, read_fixes, reports_like, tell, write_reports
 
 METRIC = Haversine()

@@ -155,18 +155,6 @@ def open_table(
         yield table
 
 
-def whole_table(
-    location: Location,
-    columns: Sequence[str] | str | None = None,
-    reading: Reading = AS_IT_IS,
-    *,
-    geographic: bool = True,
-) -> pa.Table:
-    """Return a whole table, its secrets in flat columns."""
-    with open_table(location, columns, reading, geographic=geographic) as table:
-        return pa.Table.from_batches(list(read_batches(table)), schema=table.schema)
-
-
 @dataclass(frozen=True)
 class Outlet:
     """Where protected batches go: a new file, how rows lie in it, and how columns are put back together."""

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from metricdp.tables.delivery import delivered
 from metricdp.tables.feeds import COLUMNS
 from metricdp.tables.options import AS_IT_IS, Reading
+from metricdp.tables.results import delivered
 from metricdp.tables.streams import Answer, Stream
 from metricdp.tables.trips import Journey, locations, read_fixes, tell, write_reports
 

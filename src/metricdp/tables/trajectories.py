@@ -14,8 +14,8 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mobility import Mobility, Traces, Trajectories, estimate, trajectory_problem
 from metricdp.spaces import FiniteSpace
-from metricdp.tables.delivery import delivered
 from metricdp.tables.formats import Location, located
+from metricdp.tables.results import delivered
 from metricdp.tables.trips import Journey, locations, read_fixes, reports_like, tell, write_reports
 
 

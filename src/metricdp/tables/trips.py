@@ -13,7 +13,7 @@ import pyarrow as pa
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput
 from metricdp.mobility import Traces, load_traces, trip_numbers
-from metricdp.tables.checks import refuse_odd_points
+from metricdp.tables.disclosure.checks import refuse_odd_points
 from metricdp.tables.formats import (
     Location,
     Storage,
@@ -23,8 +23,8 @@ from metricdp.tables.formats import (
     target_location,
 )
 from metricdp.tables.options import AS_IT_IS, Reading
+from metricdp.tables.plan import there_are
 from metricdp.tables.sources import open_table
-from metricdp.tables.task import there_are
 from metricdp.tables.values import is_text, numbers_of
 
 COLUMNS = ("trip", "t", "lat", "lon")

@@ -21,8 +21,8 @@ from metricdp.mobility import Visit, Walks, Zones, clean, home_of, resample, sna
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 from metricdp.tables.charging import name_of
-from metricdp.tables.delivery import delivered
 from metricdp.tables.options import Charging
+from metricdp.tables.results import delivered
 from metricdp.tables.trips import Fixes, Journey, locations, read_fixes, reports_like, tell, write_reports
 
 MOST_PLACES = 400  # of which everybody's zone has a mechanism of its own

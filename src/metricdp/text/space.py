@@ -14,11 +14,10 @@ from metricdp.errors import OutOfDomain
 from metricdp.metrics import Metric
 from metricdp.spaces import Space
 from metricdp.spaces.base import refuse_snap
-from metricdp.text.columns import Column, cells_of, column_of, texts_of, with_amounts
+from metricdp.text.columns import Column, Units, cells_of, column_of, texts_of, units_of, with_amounts, with_units
 from metricdp.text.deciding import ACTIONS, DRAW, NOISE, REFUSE, Decided, decided
 from metricdp.text.rules import Rules
 from metricdp.text.tokens import UNSPACED_LETTER, Cutting
-from metricdp.text.units import Units, units_of, with_units
 
 ROUNDING = 1.0 + 1e-9  # forty times 0.1 is 4
 ROWS_SHOWN, ROWS_KEPT = 5, 1000

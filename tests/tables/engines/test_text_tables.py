@@ -16,12 +16,11 @@ from scipy.stats import chi2
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain
-from metricdp.tables import many, perturb, task_for
+from metricdp.tables import files, perturb, task_for
+from metricdp.tables.batch import PIECE, pieces
 from metricdp.tables.draws import Keyed
-from metricdp.tables.jobs.folder import records_of
-from metricdp.tables.jobs.run import run_partition
-from metricdp.tables.kernel import PIECE, pieces
-from metricdp.tables.pump import protected
+from metricdp.tables.jobs.folder import records_of, run_partition
+from metricdp.tables.pipeline import protected
 from metricdp.text import TextMechanism
 from tables.engines.words import BAD, DRAWN, KERNEL, REFUSING, STAYING, WHOLE, WORDS, expected, mechanism
 
@@ -190,7 +189,7 @@ def days(folder: Path, table: pa.Table = WHOLE) -> str:
 
 
 def test_a_partition_that_is_run_again_gives_the_same_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "runner", lambda engine: here)
+    monkeypatch.setattr(files, "runner", lambda engine: here)
     monkeypatch.setattr("metricdp.tables.jobs.plan.PARTITION_ROWS", 2)
     lower = [mechanism(1000.0).words]
     texts = TextMechanism(STAYING.words, mechanism(1.0, budget=4000.0, beyond="mask").rules, lower)
@@ -210,7 +209,7 @@ def test_a_partition_that_is_run_again_gives_the_same_texts(tmp_path: Path, monk
 def test_a_job_that_met_an_unknown_word_goes_on_with_other_rules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(many, "runner", lambda engine: here)
+    monkeypatch.setattr(files, "runner", lambda engine: here)
     source = days(tmp_path / "in", BAD)
     with pytest.raises(OutOfDomain, match=r"in '0.parquet', words in the column 'text' .* row 1 .*The job is kept"):
         perturb(source, REFUSING, to=tmp_path / "out")

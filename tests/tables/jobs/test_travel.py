@@ -11,7 +11,7 @@ import pytest
 
 from metricdp import errors
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, OutOfDomain, OutputProblem
-from metricdp.tables.jobs.travel import bare, is_ours, packed, retold, told, unpacked
+from metricdp.tables.jobs.errors import bare, is_ours, packed, reworded, told, unpacked
 
 CANARY = "41.1579438"
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MetricdpError)]
@@ -28,7 +28,7 @@ def test_rows_travel_along() -> None:
     there = unpacked(json.loads(json.dumps(packed(OutOfDomain("rows 3 and 9", rows=(3, 9))))))
     assert isinstance(there, OutOfDomain)
     assert there.rows == (3, 9)
-    again = retold(there, "in one of the files, rows 3 and 9")
+    again = reworded(there, "in one of the files, rows 3 and 9")
     assert (type(again), again.rows, str(again)) == (OutOfDomain, (3, 9), "in one of the files, rows 3 and 9")
     assert str(there) == "rows 3 and 9"
 

@@ -10,8 +10,8 @@ from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.options import Target
-from metricdp.tables.pump import Tell
-from metricdp.tables.task import Request
+from metricdp.tables.pipeline import Tell
+from metricdp.tables.plan import Request
 
 FOR_TEXTS = (
     "{word} is for rows of numbers or single words: for texts, `mdp.text.Rules` say what becomes of every word, and "

@@ -17,9 +17,9 @@ from typing import Any
 import metricdp
 from metricdp.errors import OutputProblem
 from metricdp.tables.engines.base import Engine
+from metricdp.tables.jobs.errors import is_ours, unpacked
 from metricdp.tables.jobs.plan import Job
-from metricdp.tables.jobs.travel import is_ours, unpacked
-from metricdp.tables.pump import Tell
+from metricdp.tables.pipeline import Tell
 
 ATTEMPTS = 3  # how often a partition may take its worker down with it
 

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from metricdp.plugins import load_inherited
-from metricdp.tables.jobs.run import run_partition
-from metricdp.tables.jobs.travel import packed
+from metricdp.tables.jobs.errors import packed
+from metricdp.tables.jobs.folder import run_partition
 
 
 def say(value: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from metricdp.text.deciding import ACTIONS, CASES, DRAW, DROP, NOISE, Decided, i
 from metricdp.text.numbers import PITCHES, drawn
 from metricdp.text.rules import Rules, rules_from
 from metricdp.text.space import TextSpace, spellings
-from metricdp.text.tokens import CLITIC
+from metricdp.text.tokens import CLITIC, Cutting
 from metricdp.units import round_down
 
 NOISES = ("number", "amount", "date", "time")
@@ -152,7 +152,7 @@ class TextMechanism:
         return tuple(pure(level.guarantee, "a text").epsilon for level in self._levels)
 
     @property
-    def cutting(self) -> Any:
+    def cutting(self) -> Cutting:
         """How texts are cut into words: by the vocabulary, which is public."""
         return self.inputs.cutting
 

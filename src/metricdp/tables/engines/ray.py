@@ -23,7 +23,7 @@ from metricdp.tables.charging import charge_ready, grant, kept_elsewhere
 from metricdp.tables.disclosure.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Draws
 from metricdp.tables.engines.base import Engine, refuse_for_workers, refuse_target
-from metricdp.tables.jobs.errors import PackedError, is_ours, packed, reworded, unpacked
+from metricdp.tables.jobs.errors import PackedError, is_ours, pack_error, reworded, unpack_error
 from metricdp.tables.jobs.folder import run_partition
 from metricdp.tables.jobs.plan import Job, TaskSpec, spec_of
 from metricdp.tables.options import Target
@@ -97,7 +97,7 @@ def _waited(ray: Any, made: Sequence[tuple[Any, Any]]) -> None:
         if failed is not None:
             for _, other in made[number + 1 :]:
                 ray.cancel(other)
-            error = unpacked(failed)
+            error = unpack_error(failed)
             raise reworded(error, f"block {number} of the data set: {error}")
 
 
@@ -126,7 +126,7 @@ def _people(table: Any, column: str, names: Sequence[str]) -> tuple[Any, PackedE
             table = pa.table({column: pa.nulls(0, pa.string())})
         return table.select([column]).group_by(column).aggregate([([], "count_all")]), None
     except Exception as error:
-        return None, packed(error)
+        return None, pack_error(error)
 
 
 def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple[Any, PackedError | None]:
@@ -140,7 +140,7 @@ def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple
         task = replace(spec, file=file).task(table.schema.names, lambda: table.schema)
         return protected_table(table, task, Draws(key, f"block {number}", 0, applied)), None
     except Exception as error:
-        return None, packed(error)
+        return None, pack_error(error)
 
 
 def _answer(ray: Any, ticket: Any, lost: type[Exception]) -> Any:
@@ -148,7 +148,7 @@ def _answer(ray: Any, ticket: Any, lost: type[Exception]) -> Any:
     try:
         return ray.get(ticket)
     except lost as error:
-        return packed(error)
+        return pack_error(error)
 
 
 def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
@@ -171,7 +171,7 @@ def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None 
             else:
                 for other in left:
                     ray.cancel(other)
-                raise unpacked(answer)
+                raise unpack_error(answer)
 
 
 def _partition(folder: str, number: int, names: Sequence[str]) -> int | PackedError:
@@ -179,7 +179,7 @@ def _partition(folder: str, number: int, names: Sequence[str]) -> int | PackedEr
         load_inherited(names)
         return run_partition(folder, number).rows
     except Exception as error:
-        return packed(error)
+        return pack_error(error)
 
 
 ENGINE = Engine(

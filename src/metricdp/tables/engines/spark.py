@@ -26,7 +26,7 @@ from metricdp.tables.charging import charge_ready, grant, kept_elsewhere
 from metricdp.tables.disclosure.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Keyed
 from metricdp.tables.engines.base import Engine, refuse_for_workers
-from metricdp.tables.jobs.errors import PackedError, bare, is_ours, packed, reworded, told, unpacked
+from metricdp.tables.jobs.errors import PackedError, bare_error, error_in, is_ours, pack_error, reworded, unpack_error
 from metricdp.tables.jobs.folder import records_of, run_partition
 from metricdp.tables.jobs.plan import Job, spec_of
 from metricdp.tables.options import Target
@@ -156,7 +156,7 @@ def _written(noisy: Any, context: Any, target: str, bill: _Bill | None = None) -
     except MetricdpError as error:  # of the books
         return error
     except Exception as error:  # Spark wraps what a worker raised in an error of its own
-        found = told(str(error))
+        found = error_in(str(error))
         if found is not None:
             return reworded(found, f"in one of the partitions, {found}")
         return OutputProblem(f"cannot write {target!r}: Spark stopped with {_why(error)}; its log says where.")
@@ -228,7 +228,7 @@ class _Mapper:
             task = replace(spec, file=self.file.value).task(self.names)
             yield from (step.result for step in protected(batches, task, draws))
         except Exception as error:  # Spark logs what is raised, with all it came from
-            raise bare(error) from None
+            raise bare_error(error) from None
 
 
 def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
@@ -250,13 +250,13 @@ def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None 
     try:
         answers = context.parallelize(list(pending), len(pending)).map(_Partition(job.folder, inherited())).collect()
     except Exception as error:  # py4j's errors share no base with ours
-        raise told(str(error)) or OutputProblem(f"Spark gave up: {type(error).__name__}.") from None
+        raise error_in(str(error)) or OutputProblem(f"Spark gave up: {type(error).__name__}.") from None
     finally:
         over.set()
         watcher.join()
     for failed in answers:
         if failed is not None:
-            raise unpacked(failed)
+            raise unpack_error(failed)
 
 
 def _session() -> Any:
@@ -278,9 +278,9 @@ class _Partition:
             load_inherited(self.plugins)
             run_partition(self.folder, number)
         except Exception as error:
-            if not is_ours(packed(error)):  # Spark tries again what fails
-                raise bare(error) from None
-            return packed(error)
+            if not is_ours(pack_error(error)):  # Spark tries again what fails
+                raise bare_error(error) from None
+            return pack_error(error)
         return None
 
 

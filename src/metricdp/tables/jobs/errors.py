@@ -17,7 +17,7 @@ TRACED = re.compile(r"metricdp\.errors\.(\w+): (.*)")
 PackedError = dict[str, Any]  # kind, message, rows: what JSON and every engine can carry
 
 
-def packed(error: BaseException) -> PackedError:
+def pack_error(error: BaseException) -> PackedError:
     """Return an error as plain values."""
     if isinstance(error, MetricdpError):
         return {"kind": type(error).__name__, "message": str(error), "rows": list(getattr(error, "rows", ()))}
@@ -25,31 +25,31 @@ def packed(error: BaseException) -> PackedError:
     return {"kind": "", "message": reason or f"of an error of the kind {type(error).__name__}", "rows": []}
 
 
-def is_ours(spec: PackedError) -> bool:
+def is_ours(packed: PackedError) -> bool:
     """Tell whether the error is one of ours, which another try would meet again."""
-    return bool(spec["kind"])
+    return bool(packed["kind"])
 
 
-def unpacked(spec: PackedError) -> MetricdpError:
+def unpack_error(packed: PackedError) -> MetricdpError:
     """Return the error that was packed; one that is not ours says what became of the worker."""
-    kind = getattr(metricdp.errors, spec["kind"], None) if spec["kind"] else None
+    kind = getattr(metricdp.errors, packed["kind"], None) if packed["kind"] else None
     if not (isinstance(kind, type) and issubclass(kind, MetricdpError)):
-        return OutputProblem(f"a worker failed because {spec['message']}.")
-    error = kind(spec["message"])
-    if spec["rows"] and hasattr(error, "rows"):
-        error.rows = tuple(spec["rows"])
+        return OutputProblem(f"a worker failed because {packed['message']}.")
+    error = kind(packed["message"])
+    if packed["rows"] and hasattr(error, "rows"):
+        error.rows = tuple(packed["rows"])
     return error
 
 
-def told(text: str) -> MetricdpError | None:
+def error_in(text: str) -> MetricdpError | None:
     """Return the error of ours that an engine put into a text of its own, as the last line of a traceback."""
     found = TRACED.search(text)
-    return None if found is None else unpacked({"kind": found[1], "message": found[2], "rows": []})
+    return None if found is None else unpack_error({"kind": found[1], "message": found[2], "rows": []})
 
 
-def bare(error: Exception) -> MetricdpError:
+def bare_error(error: Exception) -> MetricdpError:
     """Return an error that may be raised in a worker: whoever logs it logs no other that it came from."""
-    return unpacked(packed(error))
+    return unpack_error(pack_error(error))
 
 
 def reworded(error: MetricdpError, message: str) -> MetricdpError:

@@ -11,7 +11,7 @@ import pytest
 
 from metricdp import errors
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, OutOfDomain, OutputProblem
-from metricdp.tables.jobs.errors import bare, is_ours, packed, reworded, told, unpacked
+from metricdp.tables.jobs.errors import bare_error, error_in, is_ours, pack_error, reworded, unpack_error
 
 CANARY = "41.1579438"
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MetricdpError)]
@@ -19,13 +19,13 @@ KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and is
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_error_of_ours_arrives_as_it_was(kind: type[MetricdpError]) -> None:
-    there = unpacked(json.loads(json.dumps(packed(kind("row 3 is no secret.")))))
+    there = unpack_error(json.loads(json.dumps(pack_error(kind("row 3 is no secret.")))))
     assert type(there) is kind
     assert str(there) == "row 3 is no secret."
 
 
 def test_rows_travel_along() -> None:
-    there = unpacked(json.loads(json.dumps(packed(OutOfDomain("rows 3 and 9", rows=(3, 9))))))
+    there = unpack_error(json.loads(json.dumps(pack_error(OutOfDomain("rows 3 and 9", rows=(3, 9))))))
     assert isinstance(there, OutOfDomain)
     assert there.rows == (3, 9)
     again = reworded(there, "in one of the files, rows 3 and 9")
@@ -47,10 +47,10 @@ def test_rows_travel_along() -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_of_other_errors_only_the_kind_travels(error: Exception) -> None:
-    parcel = packed(error)
-    assert not is_ours(parcel)
-    assert CANARY not in json.dumps(parcel)
-    assert isinstance(unpacked(parcel), OutputProblem)
+    packed = pack_error(error)
+    assert not is_ours(packed)
+    assert CANARY not in json.dumps(packed)
+    assert isinstance(unpack_error(packed), OutputProblem)
 
 
 def test_what_is_raised_in_a_worker_brings_nothing_along() -> None:
@@ -61,7 +61,7 @@ def test_what_is_raised_in_a_worker_brings_nothing_along() -> None:
             except pa.ArrowInvalid as error:
                 raise InvalidInput("the column 'lat' must hold numbers.") from error
         except Exception as error:
-            raise bare(error) from None
+            raise bare_error(error) from None
 
     with pytest.raises(InvalidInput, match="must hold numbers") as caught:
         work()
@@ -70,11 +70,11 @@ def test_what_is_raised_in_a_worker_brings_nothing_along() -> None:
 
 def test_an_error_of_ours_is_found_in_the_words_of_an_engine() -> None:
     text = "Job aborted: Traceback ...\n  File x\nmetricdp.errors.CorruptFile: it was altered.\n\n\tat org.apache.spark"
-    found = told(text)
+    found = error_in(text)
     assert (type(found), str(found)) == (CorruptFile, "it was altered.")
-    assert told("Job aborted: Traceback ...\nValueError: 3") is None
+    assert error_in("Job aborted: Traceback ...\nValueError: 3") is None
 
 
 @pytest.mark.parametrize("kind", ["importlib", "import_extra", "Exception", "__name__", "nothing"])
 def test_only_kinds_of_ours_are_made_again(kind: str) -> None:
-    assert type(unpacked({"kind": kind, "message": "x", "rows": []})) is OutputProblem
+    assert type(unpack_error({"kind": kind, "message": "x", "rows": []})) is OutputProblem

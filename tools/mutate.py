@@ -133,6 +133,13 @@ def _mistakes() -> list[Mistake]:
         "    if False:\n        raise InvalidInput(",
         *by_table,
     )
+    texts, of_texts = "src/metricdp/text/mechanism.py", "tests/tables/test_texts_of_persons.py"
+    plant(
+        texts, "floor(Fraction(budget) * SURE / unit)", "floor(Fraction(budget) / unit)", of_texts, "-k", "never_below"
+    )
+    plant("src/metricdp/tables/plan.py", "epsilon=columns * of_one.epsilon", "epsilon=of_one.epsilon",
+          of_texts, "-k", "every_column")  # fmt: skip
+    plant(charging, "texts.row_guarantee if texts is not None and counted else", "", of_texts, "-k", "no_total")
     losses, checking = "src/metricdp/ledger/losses.py", "src/metricdp/ledger/checking.py"
     plant(losses, "        if then != before.link:\n            return True\n", "", HEADS, "-k", "under")
     plant(checking, "if entry.account is None or (entry", "if entry.account is not None and (entry", BOOKS)
@@ -172,7 +179,7 @@ def _mistakes() -> list[Mistake]:
     plant(rendering, "text = _WORD.sub(_without_password, _NAMED", "text = (_NAMED", *escaped)
     plant(rendering, 'rest.rfind("@")', 'rest.find("@")', *escaped)
 
-    compacted, buffers = "src/metricdp/tables/compact.py", "tests/tables/test_compact.py"
+    compacted, buffers = "src/metricdp/tables/disclosure/leftovers.py", "tests/tables/test_compact.py"
     plant(compacted, "made[gone] = 0", "pass", buffers)
     plant(compacted, "if gone is not None and lengths[gone].any():", "if False:", buffers)
     plant(compacted, "_compact(array.field(number), gone,", "_compact(array.field(number), hidden,", buffers)

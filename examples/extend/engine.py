@@ -7,8 +7,7 @@ from pathlib import Path
 
 import metricdp as mdp
 from metricdp.tables.engines import ENGINES, Engine
-from metricdp.tables.jobs.plan import Job
-from metricdp.tables.jobs.run import Tell, run_partition
+from metricdp.tables.jobs import Job, Tell, run_partition
 
 
 def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:

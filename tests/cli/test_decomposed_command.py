@@ -151,8 +151,9 @@ def test_what_does_not_fit_is_refused(here: Path, capsys: pytest.CaptureFixture[
     assert not Path("x.mdp").exists()
 
 
-def test_a_terminal_sees_a_bar_and_the_answer(here: Path) -> None:
+def test_a_terminal_sees_a_bar_and_the_answer(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pty = pytest.importorskip("pty", reason="needs a terminal")
+    monkeypatch.setenv("COLUMNS", "200")  # no line is shortened
     seen = bytearray()
 
     def read(handle: int) -> bytes:

@@ -171,12 +171,12 @@ import pyarrow as pa
 from metricdp.metrics import METRICS
 from metricdp.tables.engines import ray, spark
 from metricdp.tables.draws import KEY_BYTES
-from metricdp.tables.jobs.parcel import Parcel
+from metricdp.tables.jobs.plan import TaskSpec
 
 def block(names):
     rows = pa.table({"x": [0.0], "y": [0.0], "floor": [0.0]})
-    parcel = Parcel(b"", ("x", "y", "floor"), 0.0, "fail")
-    rest = (parcel, "applied", names)
+    spec = TaskSpec(b"", ("x", "y", "floor"), 0.0, "fail")
+    rest = (spec, "applied", names)
     made, failed = ray._block(rows, 0, open("rooms.mdp", "rb").read(), rest, b"k" * KEY_BYTES)
     assert failed is None and made.num_rows == 1, failed
 

@@ -28,7 +28,7 @@ from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, ProductMechanism
 from metricdp.mechanisms.kind import REFUSALS, Figures, Heights, Kind
 from metricdp.service.served import Served
-from metricdp.tables.task import usual_names
+from metricdp.tables.plan import usual_names
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -13,10 +13,11 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain, OutputProblem
 from metricdp.ledger import Ledger
-from metricdp.tables import Charging, repeating, task_for
+from metricdp.tables import Charging, task_for
+from metricdp.tables import charging as books
 from metricdp.tables.charging import charge_new
 from metricdp.tables.people import spending_in
-from metricdp.tables.persons import PerPerson
+from metricdp.tables.plan import PerPerson
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 PEOPLE = ["anna", "ben", "anna", "anna", "cleo", "ben"]  # three, two and one
@@ -125,7 +126,7 @@ def test_the_name_of_a_job_belongs_to_its_rows_and_its_mechanism(ledger, people,
 
 
 def test_two_runs_of_one_job_at_once_give_one_draw(ledger, monkeypatch):
-    charging, true, other = Charging(ledger, job="monday"), repeating.grant, []
+    charging, true, other = Charging(ledger, job="monday"), books.grant, []
 
     def meanwhile(*asked):
         if not other:
@@ -133,7 +134,7 @@ def test_two_runs_of_one_job_at_once_give_one_draw(ledger, monkeypatch):
             other.append(mdp.perturb(table(), EARTH, id="person", ledger=charging))
         return true(*asked)
 
-    monkeypatch.setattr(repeating, "grant", meanwhile)  # after this run has seen that the job is new
+    monkeypatch.setattr(books, "grant", meanwhile)  # after this run has seen that the job is new
     monkeypatch.setattr("metricdp.ledger.Ledger.granted", lambda self, rows, **options: rows)
     mine = mdp.perturb(table(), EARTH, id="person", ledger=charging)
     assert mine.equals(other[1])
@@ -213,7 +214,7 @@ def test_a_job_that_comes_again_in_another_spelling_gives_everybody_their_own_re
     again = mdp.perturb(table(["e\u0301", "f", "ab"]), EARTH, id="person", ledger=monday)
     assert again.select(["lat", "lon"]).equals(first.select(["lat", "lon"]))
     with monkeypatch.context() as patched:  # as version 0.1.0 kept them
-        patched.setattr(repeating, "ORDER", b"none")
+        patched.setattr(books, "ORDER", b"none")
         old = Charging(ledger, job="old")
         mdp.perturb(table(["é", "f", "ab"]), EARTH, id="person", ledger=old)
     with pytest.raises(InvalidInput, match="nobody can tell whose report is whose"):

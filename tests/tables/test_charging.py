@@ -11,8 +11,8 @@ import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.ledger import Ledger
-from metricdp.tables import Charging, many, perturb
-from metricdp.tables.jobs.run import run_partition
+from metricdp.tables import Charging, files, perturb
+from metricdp.tables.jobs.folder import run_partition
 
 EARTH = "haversine/km"
 NOISE = mdp.laplace(mdp.Haversine(), 10.0)
@@ -47,7 +47,7 @@ def in_process(monkeypatch):
         for number in pending:
             run_partition(job.folder, number, tell)
 
-    monkeypatch.setattr(many, "runner", lambda name: run)
+    monkeypatch.setattr(files, "runner", lambda name: run)
 
 
 def cut_off(job):
@@ -111,7 +111,7 @@ def test_a_job_over_many_files_is_charged_once_however_often_it_goes_on(ledger, 
         written(tmp_path / "days" / f"{number}.parquet", ["anna", "ben"])
     options = {"id": "person", "ledger": ledger}
     with monkeypatch.context() as patched:
-        patched.setattr(many, "publish", cut_off)  # charged, and not yet in its place
+        patched.setattr(files, "publish", cut_off)  # charged, and not yet in its place
         with pytest.raises(KeyboardInterrupt):
             perturb(tmp_path / "days", NOISE, to=tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
@@ -130,7 +130,7 @@ def test_rows_that_a_job_gets_after_it_was_charged_are_charged_too(ledger, tmp_p
     written(tmp_path / "days" / "0.csv", ["anna"])
     options = {"id": "person", "ledger": ledger}
     with monkeypatch.context() as patched:
-        patched.setattr(many, "publish", cut_off)
+        patched.setattr(files, "publish", cut_off)
         with pytest.raises(KeyboardInterrupt):
             perturb(tmp_path / "days", NOISE, to=tmp_path / "out", **options)
     written(tmp_path / "days" / "0.csv", ["anna", "anna", "ben"])

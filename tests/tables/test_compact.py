@@ -15,8 +15,8 @@ import pytest
 
 import metricdp as mdp
 from metricdp.tables import perturb
-from metricdp.tables.compact import compact
-from metricdp.tables.views import filtered
+from metricdp.tables.disclosure.leftovers import compact
+from metricdp.tables.values import filtered
 
 NOISE = mdp.laplace(mdp.Haversine(), 10.0)
 ROWS = 12

@@ -143,8 +143,10 @@ def test_what_means_nothing_here_is_refused(tmp_path: Path) -> None:
     ]  # fmt: skip
     for number, (source, word, sentence) in enumerate(cases):
         assert sentence in refused(source, tmp_path / str(number), word)
-    for word in ("id", "budget", "snap", "on_error", "force", "crs", "watch"):
+    for word in ("snap", "crs", "show_values", "accuracy_column"):
         assert "rows of numbers" in refused("pandas", tmp_path / word, word, TEXTS)
+    for word in ("budget", "ledger"):
+        assert "Rules(budget=60)" in refused("pandas", tmp_path / word, word, TEXTS)
     with pytest.raises(InvalidInput, match="`to` is for"):
         mdp.perturb(ROWS, EARTH, to="out.parquet")
     with pytest.raises(InvalidInput, match=r'to="protected.csv"'):

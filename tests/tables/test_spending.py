@@ -20,7 +20,7 @@ import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.tables import People, formats, perturb, task_for
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
-from metricdp.tables.persons import PerPerson, per_person
+from metricdp.tables.plan import PerPerson, per_person
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 LINE = mdp.laplace(mdp.Lp(1), 2.0, dimension=1)
@@ -227,16 +227,16 @@ def test_rows_of_nobody_and_unknown_columns_are_refused() -> None:
 
 def test_a_table_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(table(), tmp_path / "in.parquet")
-    from metricdp.tables import file
+    from metricdp.tables import files
 
-    counted = file.spending_in
+    counted = files.spending_in
 
     def one_row_less(*arguments: object) -> object:
         found = counted(*arguments)
         found.counts[b"p4"] -= 1
         return found
 
-    monkeypatch.setattr(file, "spending_in", one_row_less)
+    monkeypatch.setattr(files, "spending_in", one_row_less)
     with pytest.raises(InvalidInput, match="changed"):
         perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet", id="who", max_rows=2)
     assert not (tmp_path / "out.parquet").exists()

@@ -287,8 +287,8 @@ def test_sparse_rows_and_a_background() -> None:
 def test_every_kind_travels_as_a_file(streets: StreetMechanism) -> None:
     from metricdp.tables import task_for
     from metricdp.tables.draws import Draws
-    from metricdp.tables.jobs.parcel import parcel_of
-    from metricdp.tables.kernel import protected_table
+    from metricdp.tables.jobs.plan import spec_of
+    from metricdp.tables.pipeline import protected_table
 
     place, hour, word = parts()
     cases = [
@@ -302,8 +302,8 @@ def test_every_kind_travels_as_a_file(streets: StreetMechanism) -> None:
     for mechanism, row in cases:
         table = pa.table({name: values * 500 for name, values in row.items()})
         task = task_for(table.column_names, mechanism, columns=list(row))
-        parcel = parcel_of(task)
-        assert parcel.applied == parcel_of(task).applied
+        parcel = spec_of(task)
+        assert parcel.applied == spec_of(task).applied
         draws = Draws(bytes(32), "a", 0, parcel.applied)
         here, there = (protected_table(table, t, draws) for t in (task, parcel.task(table.column_names)))
         assert here.equals(there)
@@ -311,7 +311,7 @@ def test_every_kind_travels_as_a_file(streets: StreetMechanism) -> None:
     slower = replace(place, certificate=replace(place.certificate, seconds=9.0))  # designed again, for --resume
     names = ["p", "h", "w"]
     again = [task_for(names, mdp.product(first, hour, word), columns=names) for first in (place, slower)]
-    assert parcel_of(again[0]).applied == parcel_of(again[1]).applied
+    assert spec_of(again[0]).applied == spec_of(again[1]).applied
 
 
 def test_reports_that_are_no_numbers_of_the_secret_have_names_of_their_own() -> None:

@@ -19,10 +19,9 @@ from browsers import CHROMIUM_OPTIONS, chromium
 from metricdp import cli
 from metricdp.places import bundled_roads, bundled_trips
 from metricdp.tables import Disclosure
-from metricdp.tables.jobs.parcel import parcel_of
-from metricdp.tables.jobs.plan import job_from, plan
-from metricdp.tables.task import Request
-from metricdp.tables.telling import citation
+from metricdp.tables.jobs.plan import job_from, plan, spec_of
+from metricdp.tables.plan import Request
+from metricdp.tables.reporting.pages import citation
 
 PROJECT = Path(__file__).parents[2]
 SCHEMA = json.loads((PROJECT / "src/metricdp/tables/perturb.schema.json").read_text())
@@ -215,12 +214,12 @@ def test_the_column_travels_with_a_job_over_many_files(tmp_path):
     plain, asked = (
         Request(noise, care=Disclosure(accuracy_column=names)).task(["lat", "lon"]) for names in (None, "m")
     )
-    parcel = parcel_of(asked)
-    assert parcel.task(["lat", "lon"]).accuracy == asked.accuracy
+    spec = spec_of(asked)
+    assert spec.task(["lat", "lon"]).accuracy == asked.accuracy
     assert asked.accuracy[0].radius == 474.8
-    assert parcel.applied != parcel_of(plain).applied  # a job is not continued with other columns
-    planned = plan([table(tmp_path)], tmp_path / "out", parcel, simulated=False, order_key="")
-    assert job_from(json.loads(json.dumps(planned.entry())), tmp_path).accuracy == ("m",)
+    assert spec.applied != spec_of(plain).applied  # a job is not continued with other columns
+    planned = plan([table(tmp_path)], tmp_path / "out", spec, simulated=False, order_key="")
+    assert job_from(json.loads(json.dumps(planned.entry())), tmp_path).spec.accuracy == ("m",)
 
 
 def table(folder: Path) -> Path:

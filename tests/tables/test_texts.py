@@ -20,7 +20,7 @@ import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain, OutputProblem
 from metricdp.tables import perturb
 from metricdp.tables.formats import located, open_reader
-from metricdp.tables.jobs.run import run_partition
+from metricdp.tables.jobs.folder import run_partition
 from metricdp.text import Rules, TextMechanism
 
 WORDS = ["good", "fine", "bad", "poor", "room", "house", "was", "is", "the", "a", "monday", "friday"]
@@ -54,8 +54,8 @@ def test_words_become_words_and_all_else_stays(tmp_path: Path, masked: TextMecha
     assert made.endswith(b"\r\n2;\r\n")
     cell = made.decode("utf-8-sig").splitlines()[1].partition(";")[2]
     assert cell.count('""') == 2  # quotes stay, doubled as CSV has them
-    assert summary.tally.empty == 1
-    assert summary.tally.masked == cell.count("[MASK]")
+    assert summary.texts.empty == 1
+    assert summary.texts.masked == cell.count("[MASK]")
     assert summary.columns == ("text",)
     assert summary.kept_columns == ("id",)
 
@@ -156,7 +156,7 @@ def test_columns_that_repeat_the_text_are_found(tmp_path: Path, masked: TextMech
     )
     pq.write_table(table, tmp_path / "in.parquet")
     summary = perturb(tmp_path / "in.parquet", masked, to=tmp_path / "out.parquet", columns="text")
-    kinds = {one.column: one.kind for one in summary.tally.findings}
+    kinds = {one.column: one.kind for one in summary.findings}
     assert kinds["copy"] == "repeats"
     assert kinds["topic"] == "repeats"
     assert kinds["answer"] == "prose"
@@ -259,12 +259,12 @@ def in_this_process(job: Any, pending: Any, tell: Any, /, *, workers: Any = None
 def test_many_files_become_a_folder_at_once_or_not_at_all(
     tmp_path: Path, words: Any, masked: TextMechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metricdp.tables.many.runner", lambda engine: in_this_process)
+    monkeypatch.setattr("metricdp.tables.files.runner", lambda engine: in_this_process)
     (tmp_path / "days" / "may").mkdir(parents=True)
     (tmp_path / "days" / "one.csv").write_text("text\ngood room\n")
     (tmp_path / "days" / "may" / "two.csv").write_text("text\nbad\nthe zebra\n")
     summary = perturb(tmp_path / "days", masked, to=tmp_path / "safe")
-    assert (summary.tally.rows, summary.tally.masked) == (3, 1)
+    assert (summary.rows, summary.texts.masked) == (3, 1)
     assert sorted(path.name for path in (tmp_path / "safe").rglob("*.csv")) == ["one.csv", "two.csv"]
     assert (tmp_path / "safe" / "may" / "two.csv").read_text().count("\n") == 3
     with pytest.raises(OutOfDomain, match="row 1"):
@@ -279,4 +279,4 @@ def test_a_column_without_words_is_hardly_the_one_that_is_meant(tmp_path: Path, 
     with pytest.raises(InvalidInput, match="'stars' holds no words in its first 2 rows"):
         perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv", columns="stars")
     (tmp_path / "in.csv").write_text('text\n""\n""\n')
-    assert perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv").tally.empty == 2
+    assert perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv").texts.empty == 2

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.tables import perturb
-from metricdp.tables.trim import Step, Trim, coarser
+from metricdp.tables.disclosure.trim import coarser
+from metricdp.tables.options import Step, Trim
 from metricdp.text import Rules, TextMechanism
 from tables.engines.hand import perturbed
 

@@ -5,8 +5,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.text import Rules, TextMechanism
-from metricdp.text.cases import LOWER, SPELLED, TITLE, UPPER, case_of, in_case
-from metricdp.text.spelling import nearest_spellings
+from metricdp.text.deciding import LOWER, SPELLED, TITLE, UPPER, case_of, in_case, nearest_spellings
 
 
 def edits(one, other):

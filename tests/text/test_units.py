@@ -5,9 +5,8 @@ import pytest
 
 import metricdp as mdp
 from metricdp.text import Rules, TextMechanism
-from metricdp.text.columns import column_of
+from metricdp.text.columns import column_of, units_of, with_units
 from metricdp.text.tokens import AS_WRITTEN
-from metricdp.text.units import units_of, with_units
 
 
 def joined(text, units):

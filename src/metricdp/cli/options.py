@@ -143,13 +143,16 @@ class LedgerOptions:
                 )
             yield None
             return
+        from metricdp.tables import parse_amount
         from metricdp.tables.charging import open_ledger
         from metricdp.tables.options import Charging
-        from metricdp.tables.persons import parse_amount
 
-        total = None if budget is None or mechanism is None else parse_amount(budget, mechanism.guarantee)
+        total, promise, dimension = None, None, None
+        if budget is not None and mechanism is not None:
+            promise, dimension = mechanism.guarantee, mechanism.inputs.dimension
+            total = parse_amount(budget, promise)
         with open_ledger(
-            self.ledger, total, mechanism, key_file=self.key_file, head_file=self.head_file
+            self.ledger, total, promise, dimension, key_file=self.key_file, head_file=self.head_file
         ) as ledger:  # fmt: skip
             yield Charging(ledger, purpose=self.purpose, refused=self.refused)
 

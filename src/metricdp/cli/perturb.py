@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from metricdp.mechanisms import Mechanism
     from metricdp.metrics import Metric
     from metricdp.tables import Summary
-    from metricdp.tables.sight import Sight
+    from metricdp.tables.reporting import Preview
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ class ReportOptions:
         """Return where the law goes, where it was asked for."""
         return f"{output}.law.json" if self.law or self.accuracy_column is not None else None
 
-    def write(self, summary: Summary, mechanism: Mechanism, sight: Sight | None) -> list[str]:
+    def write(self, summary: Summary, mechanism: Mechanism, sight: Preview | None) -> list[str]:
         """Write all that was asked for and return a line about each."""
         from metricdp.pictures.release_page import write_release
         from metricdp.rendering import command_line
-        from metricdp.tables.telling import law_told, record_of, release_of, write_record
+        from metricdp.tables.reporting import law_told, record_of, release_of, write_record
 
         place, lines = self.law_file(summary.target), []
         what = "the protected tables" if Path(summary.target).is_dir() else "the protected table"
@@ -184,9 +184,9 @@ def perturb(
     from metricdp import wording
     from metricdp.cli import guarantees
     from metricdp.mechanisms import pure
-    from metricdp.tables.api import names_many
+    from metricdp.tables import names_many
     from metricdp.tables.options import Job
-    from metricdp.tables.sight import Sight
+    from metricdp.tables.reporting import Preview
     from metricdp.units import parse_distance
 
     names, job = table.names, Job(engine=engine, resume=resume, discard=discard)
@@ -199,7 +199,7 @@ def perturb(
             "--show-secrets is for one file: of many, the page shows the reports that lie in the output."
         )
     telling.check(source, output, overwrite=overwrite)
-    sight = None if telling.report is None else Sight(secrets=telling.show_secrets)
+    sight = None if telling.report is None else Preview(secrets=telling.show_secrets)
     if mechanism is None:
         wished, chosen = _noise(epsilon, protect, key, metric_of(metric), (source, table, vectors))
     else:
@@ -207,7 +207,7 @@ def perturb(
             raise InvalidInput("a mechanism file brings its own epsilon: leave --epsilon and --protect away.")
         wished, chosen = None, mechanism_in(mechanism, trusted=key)
     if telling.report is not None:
-        from metricdp.tables.telling import PAGE
+        from metricdp.tables.reporting import PAGE
 
         pure(chosen.guarantee, *PAGE)  # before anything is read or charged
     unit = chosen.inputs.ground.unit

@@ -30,8 +30,7 @@ from metricdp.files import check_target
 from metricdp.rendering import command_line
 
 if TYPE_CHECKING:
-    from metricdp.tables.options import Job, Reading
-    from metricdp.tables.texts import TextSummary
+    from metricdp.tables import Job, Reading, Summary
     from metricdp.text import TextMechanism
     from metricdp.text.worth import Worth
 
@@ -112,7 +111,7 @@ class Many:
     @property
     def job(self) -> Job:
         """Return what was asked for, for the job."""
-        from metricdp.tables.options import Job
+        from metricdp.tables import Job
 
         return Job(engine=self.engine, resume=self.resume, discard=self.discard)
 
@@ -165,7 +164,7 @@ def text(
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
         overwrite: Replace an output that is there.
     """
-    from metricdp.tables.api import names_many
+    from metricdp.tables import names_many
 
     told.check(source, output, overwrite=overwrite)
     if choose:
@@ -187,12 +186,12 @@ def text(
             job=replace(many.job, overwrite=overwrite and not several, progress=progress),
         )  # fmt: skip
     with beside_output(output):
-        from metricdp.tables.text_telling import staying_words, word_pairs
+        from metricdp.tables.reporting import staying_words, word_pairs
 
         files = _tell(summary, told)  # before anything is printed: whoever reads may go away
         terminal.say(wording.open_in_texts(), *summary.lines())
         terminal.say("What epsilon means between words of the vocabulary:")
-        made = summary.mechanism.words
+        made = mechanism.words
         terminal.say(*(f"  {line}" for line in word_pairs(made)), *staying_words(made), *files)
     return 0
 
@@ -201,19 +200,11 @@ def _check_first(
     source: str, output: str, table: TextSource, leaving: DisclosureOptions, *, many: Job, overwrite: bool
 ) -> None:
     """Refuse a table or an output that does not fit before a mechanism is built, which takes minutes for many words."""
-    from metricdp.tables.api import names_many
-    from metricdp.tables.formats import located
-    from metricdp.tables.text_files import check_text_files
-    from metricdp.tables.texts import check_texts
+    from metricdp.tables import check_texts_in, names_many
 
-    care, reading = leaving.disclosure(), _reading(source, output, table)
-    if names_many(source, many):
-        check_text_files(source, columns=table.names or None, care=care, reading=reading)
-        return
-    if output != STANDARD and Path(output).exists() and Path(output).is_file():
+    if not names_many(source, many) and output != STANDARD and Path(output).is_file():
         check_target(output, source=source, overwrite=overwrite)
-    origin = located(source, reading.format)
-    check_texts(origin, columns=table.names or None, care=care, reading=reading)
+    check_texts_in(source, many, table.names, leaving.disclosure(), _reading(source, output, table))
 
 
 def _mechanism(source: str, words: WordOptions, speech: TokenOptions) -> TextMechanism:
@@ -243,11 +234,10 @@ def _is_plain(name: str) -> bool:
     return bool(ends) and (ends[-2] if ends[-1] in (".gz", ".zst") and len(ends) > 1 else ends[-1]) in PLAIN
 
 
-def _tell(summary: TextSummary, told: Told) -> list[str]:
+def _tell(summary: Summary, told: Told) -> list[str]:
     """Write the page and the record, and return a line about each."""
     from metricdp.pictures.text_page import write_text_page
-    from metricdp.tables.telling import write_record
-    from metricdp.tables.text_telling import page_of_texts, record_of_texts
+    from metricdp.tables.reporting import page_of_texts, record_of_texts, write_record
 
     lines, files = [], [(Path(summary.target).name, "the protected table")]
     if told.json is not None:
@@ -298,14 +288,14 @@ def _tell_choices(found: list[Worth], words: int, told: Told) -> list[str]:
     """Write the page and the record of several epsilons, and return a line about each."""
     lines = []
     if told.json is not None:
-        from metricdp.tables.telling import write_record
+        from metricdp.tables.reporting import write_record
 
         held = {"format": "metricdp.text.choose", "version": 1, "words": words, "rows": [asdict(one) for one in found]}
         write_record(held, told.json)
         lines.append(f"Record: {told.json}.")
     if told.report is not None:
         from metricdp.pictures.text_page import write_text_page
-        from metricdp.tables.text_telling import page_of_choices
+        from metricdp.tables.reporting import page_of_choices
 
         write_text_page(page_of_choices(found, words, repeat=[command_line(sys.argv[1:])]), told.report)
         lines.append(f"Page: {told.report}.")

@@ -159,8 +159,8 @@ def _without(where: Where, columns: list[str]) -> Where:
     """Return where places are, the columns of areas and of names left out of their coordinates."""
     if where.points is None or where.table.columns is not None:
         return where
+    from metricdp.tables import there_are
     from metricdp.tables.points import IDS, read_flat
-    from metricdp.tables.task import there_are
 
     besides = (*IDS, *columns, *where.policy.besides)
     found = read_flat(where.points, None, where.table.reading(), besides=besides)

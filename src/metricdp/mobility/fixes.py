@@ -15,13 +15,11 @@ from metricdp.arrays import Floats, Integers, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine
 from metricdp.mobility.traces import Traces
-from metricdp.tables import Disclosure, Reading
+from metricdp.tables import Disclosure, Reading, refuse_odd_points, there_are
 from metricdp.tables.charging import name_of
-from metricdp.tables.checks import refuse_odd_points
 from metricdp.tables.formats import Location, Storage, located, open_writer, read_batches
 from metricdp.tables.people import ids_of
 from metricdp.tables.sources import open_table, whole_table
-from metricdp.tables.task import there_are
 from metricdp.tables.values import is_text, numbers_of
 
 COLUMNS = ("trip", "t", "lat", "lon")

@@ -31,10 +31,10 @@ from metricdp.mobility.ways import (
 )
 from metricdp.tables import Disclosure, Job, People, Reading
 from metricdp.tables.charging import open_books
-from metricdp.tables.delivery import delivered
 from metricdp.tables.formats import located, target_location
 from metricdp.tables.options import WORDS, call_of
-from metricdp.tables.persons import PerPerson
+from metricdp.tables.plan import PerPerson
+from metricdp.tables.results import delivered
 
 How: TypeAlias = Contextual | Predictive | Zoned | Cloaked | Distribution | Absorption
 WAYS: dict[type[Any], Any] = {

@@ -30,9 +30,7 @@ from metricdp.mechanisms import (
 from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.service.building import SERVICE, certificate_values, promise_values
 from metricdp.service.refusals import Refused
-from metricdp.tables.kernel import protect
-from metricdp.tables.task import Task, task_for, usual_names
-from metricdp.tables.values import rules_of, secrets_of
+from metricdp.tables import Task, protect, rules_of, secrets_of, task_for, usual_names
 
 TAG_BYTES = 8
 LEVEL = 0.95  # of the radius that holds the truth
@@ -91,12 +89,12 @@ class Served:
     @cached_property
     def kinds(self) -> tuple[bool, ...]:
         """Which parts of a secret are words."""
-        return tuple(lane.mechanism.inputs.is_text for lane in self.task.lanes for _ in lane.columns)
+        return tuple(group.mechanism.inputs.is_text for group in self.task.groups for _ in group.columns)
 
     @cached_property
     def told(self) -> tuple[bool, ...]:
         """Which parts of a report are words."""
-        return tuple(lane.mechanism.outputs.is_text for lane in self.task.lanes for _ in lane.reports)
+        return tuple(group.mechanism.outputs.is_text for group in self.task.groups for _ in group.reports)
 
     @cached_property
     def tag(self) -> bytes:
@@ -119,12 +117,12 @@ class Served:
     def accuracy(self) -> list[dict[str, Any]]:
         """The radius around a report that holds the truth with 95 %, for every part of a product."""
         found = []
-        for lane in self.task.lanes:
-            (radius,) = radii_of(lane.mechanism, (LEVEL,))
+        for group in self.task.groups:
+            (radius,) = radii_of(group.mechanism, (LEVEL,))
             found.append(
                 {
-                    "columns": list(lane.reports),
-                    "radius": wording_up(radius.value + lane.snap),
+                    "columns": list(group.reports),
+                    "radius": wording_up(radius.value + group.snap),
                     "unit": radius.unit,
                     "level": LEVEL,
                 }
@@ -194,14 +192,14 @@ class Served:
     def check(self, arrays: Sequence[pa.Array]) -> None:
         """Refuse rows that are no secrets, before anything is charged or drawn."""
         start = 0
-        for lane in self.task.lanes:
-            good = secrets_of(arrays[start : start + len(lane.columns)], lane).good
-            start += len(lane.columns)
+        for group in self.task.groups:
+            good = secrets_of(arrays[start : start + len(group.columns)], group).good
+            start += len(group.columns)
             if not good.all():
                 raise self._outside(tuple(int(row) for row in np.flatnonzero(~good)[:10]))
 
     def _outside(self, rows: tuple[int, ...]) -> Refused:
-        rules = "; ".join(rule.rstrip(".") for lane in self.task.lanes for rule in rules_of(lane))
+        rules = "; ".join(rule.rstrip(".") for group in self.task.groups for rule in rules_of(group))
         sentence = f"the secret is none of the mechanism {self.name}: {rules}."
         return Refused(422, "outside", sentence, rows=list(rows[:10]))
 

@@ -25,17 +25,21 @@ from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.metrics import Haversine
 from metricdp.pictures.release_page import write_release
 from metricdp.studio.asking import answer, in_sentences, number, question
-from metricdp.tables import Disclosure, People, perturb
+from metricdp.tables import (
+    AS_IT_IS,
+    LATITUDES,
+    LONGITUDES,
+    Disclosure,
+    People,
+    findings_in,
+    is_text,
+    open_table,
+    perturb,
+)
 from metricdp.tables import Job as Work
-from metricdp.tables.checks import findings_in
+from metricdp.tables import Request as Wanted
 from metricdp.tables.formats import located
-from metricdp.tables.options import AS_IT_IS
-from metricdp.tables.sight import Sight
-from metricdp.tables.sources import open_table
-from metricdp.tables.task import LATITUDES, LONGITUDES
-from metricdp.tables.task import Request as Wanted
-from metricdp.tables.telling import law_told, record_of, release_of, write_record
-from metricdp.tables.values import is_text
+from metricdp.tables.reporting import Preview, law_told, record_of, release_of, write_record
 
 MOST_BYTES = 4 << 30
 PREVIEW = 200
@@ -327,7 +331,7 @@ def _decoded(text: bytes) -> str:
 
 def _protected(job: Job, chosen: Chosen) -> None:
     """Protect the whole file, in a thread of its own."""
-    sight, noise = Sight(), _noise(chosen)
+    sight, noise = Preview(), _noise(chosen)
 
     def progress(share: float) -> None:
         if job.stopped:

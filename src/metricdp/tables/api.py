@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 from typing import Any, TypeVar, Unpack, overload
 
 import pyarrow as pa
@@ -14,13 +14,13 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.tables.charging import requested
-from metricdp.tables.engines import Engine, engine_of
+from metricdp.tables.engines import engine_of
 from metricdp.tables.engines.base import FOR_TEXTS, refuse_target
 from metricdp.tables.engines.duckdb import pair_of, table_from
-from metricdp.tables.file import perturb_file as file_of_rows
-from metricdp.tables.frames import perturb_frame, protect_frame_texts
-from metricdp.tables.many import Files
-from metricdp.tables.many import perturb_files as job_of_rows
+from metricdp.tables.files import Files, names_many
+from metricdp.tables.files import perturb_file as one_file
+from metricdp.tables.files import perturb_files as job_over_files
+from metricdp.tables.frames import perturb_frame
 from metricdp.tables.options import (
     WORDS,
     Call,
@@ -33,17 +33,12 @@ from metricdp.tables.options import (
     Target,
     call_of,
 )
-from metricdp.tables.summary import Summary
-from metricdp.tables.text_files import protect_text_files as job_of_texts
-from metricdp.tables.text_task import TextRequest
-from metricdp.tables.texts import TextSummary
-from metricdp.tables.texts import protect_text_file as file_of_texts
-from metricdp.text import TextMechanism
+from metricdp.tables.plan import texts_of
+from metricdp.tables.results import Summary
 
 Frame = TypeVar("Frame")
-MANY = ("engine", "resume", "discard")  # what makes a job over files of any source
-OF_TEXTS = {"columns", "drop", "coarsen", "keep", "strict", "format", "target_format", "separator", "decimal"}
-OF_TEXTS |= {"block_bytes", "engine", "resume", "discard", "workers", "overwrite", "progress"}
+NOT_OF_TEXTS = ("crs", "scale", "snap", "show_values", "accuracy_column")
+LONGEST_TEXT = 32 << 20  # bytes of a row of a CSV file
 OF_ROWS = {word for word, record in WORDS.items() if record in ("people", "disclosure")} - {"accuracy_column"}
 OF_ROWS |= {"snap", "on_error", "show_values", "name"}
 ONE_FILE = (
@@ -69,20 +64,15 @@ class _Options(PerturbOptions, total=False):
     rng: Randomness
 
 
-AnyMechanism = Mechanism | TextMechanism
-
-
 @overload
 def perturb(source: Files, mechanism: Mechanism, **options: Unpack[_Options]) -> Summary: ...
 @overload
-def perturb(source: Files, mechanism: TextMechanism, **options: Unpack[_Options]) -> TextSummary: ...
+def perturb(source: tuple[Any, Any], mechanism: Mechanism, **options: Unpack[_Options]) -> Any: ...
 @overload
-def perturb(source: tuple[Any, Any], mechanism: AnyMechanism, **options: Unpack[_Options]) -> Any: ...
-@overload
-def perturb(source: Frame, mechanism: AnyMechanism, **options: Unpack[_Options]) -> Frame: ...
+def perturb(source: Frame, mechanism: Mechanism, **options: Unpack[_Options]) -> Frame: ...
 def perturb(
     source: Any,
-    mechanism: AnyMechanism,
+    mechanism: Mechanism,
     *,
     columns: Names | None = None,
     to: Target = None,
@@ -114,8 +104,8 @@ def perturb(
         source: The table: a data frame; a file in any of the formats that `metricdp formats` lists, a table of a
             database (`trips.db::fixes`), or "-" for standard input; many files, as a pattern such as "days/*.parquet",
             a folder, or a list; a DuckDB relation, or a connection and a query, `(connection, "FROM points")`.
-        mechanism: What is applied to every row; or a `mdp.text.TextMechanism`, which is applied to every text of the
-            columns, by rules of its own.
+        mechanism: What is applied to every row. A `mdp.text.TextMechanism` is applied to every text of every column
+            that is named; a text that is missing stays missing.
         columns: The columns that hold the secret, in the order of its coordinates. In files a path into a struct
             (`pos.lat`), an item of a list (`pos[0]`), a whole list, struct or geometry, and one of several columns of a
             name (`lat#2`) too.
@@ -133,10 +123,10 @@ def perturb(
     """
     records = {"people": people, "disclosure": disclosure, "reading": reading, "job": job}
     call = call_of(mechanism, columns, to, rng, records, options)
-    if not isinstance(mechanism, Mechanism | TextMechanism):
+    if not isinstance(mechanism, Mechanism):
         raise InvalidInput(f"`mechanism` must be a mechanism such as mdp.laplace(...), got {type(mechanism).__name__}.")
-    if isinstance(mechanism, TextMechanism):
-        call.refuse((word for word in WORDS if word not in OF_TEXTS), FOR_TEXTS)
+    if texts_of(mechanism) is not None:
+        call.refuse(NOT_OF_TEXTS, FOR_TEXTS)
     paths = [source] if isinstance(source, str | os.PathLike) else source
     if isinstance(paths, list | tuple) and all(isinstance(path, str | os.PathLike) for path in paths):
         return _of_files(source, call)
@@ -146,25 +136,19 @@ def perturb(
     return _of_frame(source, call) if pair is None else table_from(pair, call)
 
 
-def names_many(source: Files, job: Job) -> bool:
-    """Tell whether a source is a job over many files: a folder, a pattern, a list, or because that is asked for."""
-    if not isinstance(source, str | os.PathLike) or any(getattr(job, word) for word in MANY):
-        return True
-    return not Path(source).is_file() and (Path(source).is_dir() or any(mark in os.fspath(source) for mark in "*?["))
-
-
-def _of_files(source: Files, call: Call) -> Summary | TextSummary:
+def _of_files(source: Files, call: Call) -> Summary:
     """Protect one file, or many as a job."""
-    texts = isinstance(call.mechanism, TextMechanism)
     if call.to is None:
         raise InvalidInput('a file is protected into another: name it, such as to="protected.csv".')
+    if texts_of(call.mechanism) is not None:
+        call = replace(call, reading=replace(call.reading, block_bytes=max(call.reading.block_bytes, LONGEST_TEXT)))
     if names_many(source, call.job):
         for word, sentence in NOT_IN_A_JOB.items():
             call.refuse([word], sentence)
-        return job_of_texts(source, call) if texts else job_of_rows(source, call)
+        return job_over_files(source, call)
     assert isinstance(source, str | os.PathLike)
     call.refuse(["workers"], "{word} is for a job over many files: name its engine too, such as engine='local'.")
-    return file_of_texts(source, call) if texts else file_of_rows(source, call)
+    return one_file(source, call)
 
 
 def _of_frame(frame: Any, call: Call) -> Any:
@@ -174,26 +158,16 @@ def _of_frame(frame: Any, call: Call) -> Any:
         refuse_target(frame, call.to)
         if type(frame).__module__.partition(".")[0] == "polars" and type(frame).__name__ == "LazyFrame":
             frame = frame.collect(engine="streaming")  # once: the reports must not be drawn again
-    if isinstance(call.mechanism, TextMechanism):
-        return _texts_of_frame(engine, frame, call, TextRequest(call.mechanism, call.columns, call.disclosure))
     with requested(call) as request:
         if engine is not None and engine.perturb is not None:
             return engine.perturb(frame, request, target=call.to, rng=call.rng)
         return perturb_frame(frame, request, call.rng)
 
 
-def _texts_of_frame(engine: Engine | None, frame: Any, call: Call, request: TextRequest) -> Any:
-    if engine is None:
-        return protect_frame_texts(frame, request, call.rng)
-    if engine.texts is None:
-        raise InvalidInput(f"the engine {engine.name!r} protects no texts: write the table to a file first.")
-    return engine.texts(frame, request, target=call.to, rng=call.rng)
-
-
 def _old(name: str, **usual: Any) -> Callable[..., Any]:
     """Return a function of files that `perturb` replaces."""
 
-    def call(source: Files, target: Target, mechanism: AnyMechanism, **options: Any) -> Any:
+    def call(source: Files, target: Target, mechanism: Mechanism, **options: Any) -> Any:
         _warn(name, "source, mechanism, to=target")
         return perturb(source, mechanism, to=target, **{**usual, **options})
 
@@ -212,7 +186,7 @@ protect_texts = _old("protect_texts")
 protect_text_files = _old("protect_text_files", engine="local")
 
 
-def duckdb_table(connection: Any, query: str, target: str, mechanism: AnyMechanism, **options: Any) -> Any:
+def duckdb_table(connection: Any, query: str, target: str, mechanism: Mechanism, **options: Any) -> Any:
     """Call `mdp.perturb((connection, query), mechanism, to=target)`: an old name, for one version."""
     _warn("duckdb_table", "(connection, query), mechanism, to=target")
     return perturb((connection, query), mechanism, to=target, **options)

@@ -4,16 +4,21 @@ The books are asked twice. Before anything is drawn they say whether all rows fi
 nothing is charged. When the whole output is ready and not yet in its place, everybody is charged in one transaction;
 only then does the output appear. A run that ends before that cost nothing; one that ends in between cost, and released
 nothing.
+
+The reports of a table in memory whose job has a name are kept with its charge, in one commit. Asked again they come
+back, whatever the rows hold this time: nothing is drawn, so nothing is released twice. They are kept person by person,
+in the order of the names and then of the rows, without the names; so they find their rows in another order too.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
@@ -21,16 +26,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
+from metricdp.arrays import Integers
 from metricdp.errors import InvalidInput
 from metricdp.files import is_server
-from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, Mechanism
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee
 from metricdp.metrics import exponent_of, sum_of
+from metricdp.randomness import Randomness
+from metricdp.tables.batch import Portion, Protected
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.options import Call, Charging
-from metricdp.tables.persons import PerPerson, per_person
-from metricdp.tables.spending import Spending
-from metricdp.tables.task import Request
+from metricdp.tables.people import Allotment, Spending, ids_of
+from metricdp.tables.plan import PerPerson, Request, Task, per_person, texts_of
+from metricdp.tables.values import taken
 
 if TYPE_CHECKING:
     from metricdp.ledger import BatchReceipt, Ledger  # its database is imported where books are used
@@ -59,13 +68,19 @@ WHOSE = "the ledger charges everybody for their own rows: name the column that s
 def requested(call: Call) -> Iterator[Request]:
     """Return what a call asks to be done to the rows of a table, with its books open."""
     reading, mechanism = call.reading, call.mechanism
-    assert isinstance(mechanism, Mechanism)
-    persons = per_person(call.people, mechanism.guarantee)
+    persons = per_person(call.people, _promise(call))
     request = Request(
         mechanism, call.columns, reading.snap, reading.on_error, reading.show_values, call.disclosure, persons
     )
     with open_books(call, persons) as charging:
         yield replace(request, charging=charging)
+
+
+def _promise(call: Call) -> AnyGuarantee:
+    """Return the promise of a row that budgets and books count; of texts it is for the whole of one."""
+    texts, people = texts_of(call.mechanism), call.people
+    counted = people.budget is not None or people.ledger is not None
+    return texts.row_guarantee if texts is not None and counted else call.mechanism.guarantee
 
 
 @contextmanager
@@ -74,7 +89,7 @@ def open_books(call: Call, asked: PerPerson | None) -> Iterator[Charging | None]
 
     Books in a file that is not there yet begin with the budget, where one was given, as the total of every person.
     """
-    books, mechanism = call.people.ledger, call.mechanism
+    books = call.people.ledger
     said: dict[str, Any] = {
         word: getattr(call.people, word) for word in ("purpose", "key", "refused") if word in call.given
     }
@@ -105,19 +120,27 @@ def open_books(call: Call, asked: PerPerson | None) -> Iterator[Charging | None]
             f"`ledger` must be an open ledger, its place such as 'budget.db', or a `Charging`, got "
             f"{type(books).__name__}."
         )
-    with open_ledger(os.fspath(books), asked.budget, mechanism) as ledger:
+    promise = None if asked.budget is None else _promise(call)
+    dimension = None if promise is None else call.mechanism.inputs.dimension
+    with open_ledger(os.fspath(books), asked.budget, promise, dimension) as ledger:
         yield Charging(ledger, **said)
 
 
 def open_ledger(
-    place: str, budget: float | None, mechanism: Any, *, key_file: str | None = None, head_file: str | None = None
+    place: str,
+    budget: float | None,
+    promise: AnyGuarantee | None,
+    dimension: int | None = None,
+    *,
+    key_file: str | None = None,
+    head_file: str | None = None,
 ) -> Ledger:
     """Open the ledger of a place; one in a file that is not there begins with a budget as the total of every person."""
     from metricdp.ledger import Ledger
 
     policy = None
-    if budget is not None and not is_server(place) and not Path(place).exists() and isinstance(mechanism, Mechanism):
-        policy = first_policy(budget, mechanism.guarantee, mechanism.inputs.dimension)
+    if budget is not None and not is_server(place) and not Path(place).exists() and promise is not None:
+        policy = first_policy(budget, promise, dimension)
     return Ledger.open(place, policy=policy, key_file=key_file, head_file=head_file)
 
 
@@ -139,7 +162,7 @@ def first_policy(budget: float, promise: AnyGuarantee, dimension: int | None = N
 
 def grant(charging: Charging, spending: Spending) -> Spending:
     """Return what everybody may spend of it now; raise where that is less and not welcome. Nobody is charged."""
-    rows, costs = _rows(charging, spending)
+    rows, costs = _costs(charging, spending)
     found = charging.ledger.granted(rows, **costs, partial=charging.refused == "report")
     names = {person: found.get(name_of(person), 0) for person in spending.counts}
     short = any(names[person] < spending.rows(person) for person in names)
@@ -154,7 +177,7 @@ def charge(
     The receipt holds the report that was kept with the charge: that of the first time where the request is repeated.
     """
     name = request or charging.job or secrets.token_hex(16)
-    rows, costs = _rows(charging, spending)
+    rows, costs = _costs(charging, spending)
     done = charging.ledger.release_batch(rows, name, key=charging.key, draw=lambda granted: report, **costs)
     return done, _told(spending, done)
 
@@ -168,6 +191,12 @@ def charge_new(charging: Charging, spending: Spending) -> tuple[str, ...]:
             "nothing. Ask again for what the other one gave."
         )
     return told
+
+
+def charge_ready(charging: Charging, spending: Spending) -> None:
+    """Charge for an output that is ready, and log what was charged."""
+    for line in charge_new(charging, spending):
+        logging.getLogger("metricdp").info("%s", line)
 
 
 def charge_job(charging: Charging, spending: Spending, request: str) -> tuple[str, ...]:
@@ -189,7 +218,7 @@ def answered(charging: Charging, spending: Spending) -> BatchReceipt | None:
     """
     if charging.job is None:
         return None
-    rows, costs = _rows(charging, spending)
+    rows, costs = _costs(charging, spending)
     where = {name: costs[name] for name in ("metric", "dimension", "purpose")} | {"concentrated": "rho" in costs}
     found = charging.ledger.answered(rows, charging.job, key=charging.key, **where)
     if found is not None and charging.refused == "fail" and found.granted != rows:
@@ -240,7 +269,7 @@ def request_of(key: bytes) -> str:
     return hashlib.blake2b(b"ledger", key=key[:64], digest_size=16).hexdigest()
 
 
-def _rows(charging: Charging, spending: Spending) -> tuple[dict[Any, int], dict[str, Any]]:
+def _costs(charging: Charging, spending: Spending) -> tuple[dict[Any, int], dict[str, Any]]:
     """Return how many rows everybody has in the output, and what the books have to know of them."""
     if spending.asked.column in spending.levels[0].task.columns:  # the books would hold hashes of secrets
         raise InvalidInput(
@@ -298,3 +327,112 @@ def _told(spending: Spending, done: BatchReceipt) -> tuple[str, ...]:
             f"{'person' if short == 1 else 'persons'} whose budget does not hold them all."
         )
     return tuple(lines)
+
+
+LARGEST = 1 << 26  # bytes that the books keep of one job
+GOOD, BAD, LEFT_OUT = 0, 1, 2
+APPLIED, COUNTS, ORDER = b"applied", b"counts", b"order"
+Draw = Callable[[Portion], Protected]
+
+
+@dataclass(frozen=True)
+class PersonRows:
+    """Whose the rows of a table are: in the order in which reports are kept, and how many everybody has."""
+
+    order: Integers
+    counts: Integers
+    persons: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, table: pa.Table, column: str) -> PersonRows:
+        """Order the rows of a table by person."""
+        persons, places = ids_of(table, column)
+        from metricdp.ledger.keys import in_order  # imported where books are used
+
+        by_name = in_order([name_of(person) for person in persons])
+        ranks = np.empty(len(persons), dtype=np.int64)
+        ranks[by_name] = np.arange(len(persons))
+        order = np.argsort(ranks[places], kind="stable")
+        return cls(order, np.bincount(ranks[places], minlength=len(persons)), tuple(persons[n] for n in by_name))
+
+
+def charged_reports(
+    charging: Charging, spending: Spending, table: pa.Table, task: Task, draw: Draw, rng: Randomness
+) -> Protected:
+    """Charge everybody for their rows of a table in memory and return its reports, or those the books have kept."""
+    rows = PersonRows.of(table, spending.asked.column)
+    found = answered(charging, spending)
+    if found is None:
+        allowed = grant(charging, spending)
+        protected = draw(Allotment(allowed, rng).portion(table))
+        kept = b"" if charging.job is None else _stored(protected, rows, task)
+        found, told = charge(charging, allowed, report=kept)
+        for line in told:
+            logging.getLogger("metricdp").info("%s", line)
+        if not found.repeated:
+            return protected
+    return _restored(charging, found, rows, task)
+
+
+def _stored(protected: Protected, rows: PersonRows, task: Task) -> bytes:
+    """Return reports as the books keep them."""
+    state = np.zeros(len(rows.order), dtype=np.uint8)
+    state[protected.bad] = BAD
+    if protected.left_out is not None:
+        state[protected.left_out] = LEFT_OUT
+    columns = [*protected.columns, pa.array(state)]
+    names = [*(str(number) for number in range(len(protected.columns))), "state"]
+    ordered = taken(pa.table(columns, names=names), pa.array(rows.order))
+    notes = {APPLIED: _applied(task), COUNTS: rows.counts.astype("<i8").tobytes(), ORDER: b"ledger"}
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, ordered.schema.with_metadata(notes)) as writer:
+        writer.write_table(ordered.replace_schema_metadata(notes))
+    kept: bytes = sink.getvalue().to_pybytes()
+    if len(kept) > LARGEST:
+        raise InvalidInput(
+            f"the reports of this table take {len(kept) >> 20:,} MiB, and the books keep {LARGEST >> 20} MiB of a job "
+            "with a name: leave `name` away, or protect a file. Nobody was charged."
+        )
+    return kept
+
+
+def _restored(charging: Charging, found: Any, rows: PersonRows, task: Task) -> Protected:
+    """Return reports that the books have kept, in the order of the rows that are asked for now."""
+    if not found.report:
+        raise other_rows(charging)
+    with pa.ipc.open_stream(found.report) as reader:
+        table = reader.read_all()
+    notes = table.schema.metadata
+    if notes[APPLIED] != _applied(task):
+        raise InvalidInput(
+            f"the job {charging.job!r} was charged before, with another mechanism or other columns: give this one a "
+            "name of its own. Nobody was charged now."
+        )
+    from metricdp.ledger.keys import has_one_order
+
+    if ORDER not in notes and not has_one_order([name_of(person) for person in rows.persons]):
+        raise InvalidInput(
+            f"the job {charging.job!r} was charged by version 0.1.0, which kept reports in the order of names as they "
+            "were spelled, and names of this table have another order in another spelling: nobody can tell whose "
+            "report is whose. Protect the rows as a new job, which is charged."
+        )
+    ordered = np.asarray(table["state"])
+    ends = np.cumsum(rows.counts)
+    same = notes[COUNTS] == rows.counts.astype("<i8").tobytes()
+    reported = np.add.reduceat((ordered != LEFT_OUT).astype(np.int64), ends - rows.counts) if same else rows.counts
+    granted = [found.granted.get(name_of(person), 0) for person in rows.persons]
+    if not same or not np.array_equal(reported, granted):
+        raise other_rows(charging)
+    back = np.empty_like(rows.order)
+    back[rows.order] = np.arange(len(rows.order))
+    columns = [column.combine_chunks() for column in taken(table, pa.array(back)).columns]
+    state = np.asarray(columns.pop())
+    left_out = np.flatnonzero(state == LEFT_OUT)
+    logging.getLogger("metricdp").info("This job was charged before: its reports came from the books, at no cost.")
+    return Protected(tuple(columns), np.flatnonzero(state == BAD), left_out if len(left_out) else None)
+
+
+def _applied(task: Task) -> bytes:
+    """Return a digest of what was promised and of the columns it was done to."""
+    said = (type(task.mechanism).__name__, repr(task.guarantee), task.columns, task.reports, task.snap, task.on_error)
+    return hashlib.blake2b(repr(said).encode(), digest_size=16).hexdigest().encode()

@@ -16,12 +16,12 @@ from metricdp.decoding.reading import Readable, readables
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace, Space
-from metricdp.tables.delivery import delivered, received
+from metricdp.tables.draws import SIMULATED_COLUMN, is_marked
 from metricdp.tables.formats import Storage, located, read_batches, target_location
-from metricdp.tables.marks import SIMULATED_COLUMN, is_marked
 from metricdp.tables.options import AS_IT_IS, Reading
+from metricdp.tables.plan import AXES, default_columns, is_geographic
+from metricdp.tables.results import delivered, received
 from metricdp.tables.sources import Outlet, open_table
-from metricdp.tables.task import AXES, default_columns, is_geographic
 from metricdp.tables.values import is_text, numbers_of
 
 Progress = Callable[[float], None]

@@ -1,4 +1,4 @@
-"""Which random stream a batch draws from, where an engine may run the same work twice.
+"""Which random stream a batch draws from, where an engine may run the same work twice; and the mark of simulations.
 
 Engines retry, speculate and resume. If a batch that was run twice drew twice, its secrets could be released twice; if
 two different batches drew the same stream, their difference would be released without noise. So the stream of a batch
@@ -46,6 +46,10 @@ class Draws:
     def __repr__(self) -> str:
         return f"Draws(partition {self.partition}, batch {self.batch})"
 
+    def piece(self, number: int) -> Draws:
+        """Return the place of a piece of the batch, where it is too long to be protected at once."""
+        return Draws(self.key, f"{self.partition}, batch {self.batch}", number, self.applied)
+
     def source(self, content: Sequence[Any]) -> KeyedSource:
         """Return the stream for secrets with this content."""
         parts = (self.applied, self.partition, str(self.batch), *(fingerprint(part) for part in content))
@@ -92,3 +96,23 @@ def fingerprint(content: Any) -> str:
         if len(plain) and plain.buffers()[2] is not None:
             digest.update(memoryview(plain.buffers()[2])[int(offsets[0]) : int(offsets[-1])])
     return digest.hexdigest()
+
+
+SIMULATED_KEY = "metricdp.simulated"
+SIMULATED_COLUMN = "metricdp_simulated"  # in CSV files and Polars frames, which have no metadata
+SIMULATED = "drawn from a seeded generator: for tests and simulations, not for release"
+
+
+def marked(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with the mark."""
+    return schema.with_metadata({**(schema.metadata or {}), SIMULATED_KEY.encode(): SIMULATED.encode()})
+
+
+def marked_table(table: Any) -> Any:
+    """Return a record batch or table with the mark."""
+    return table.replace_schema_metadata(marked(table.schema).metadata)
+
+
+def is_marked(schema: pa.Schema) -> bool:
+    """Tell whether a schema carries the mark."""
+    return SIMULATED_KEY.encode() in (schema.metadata or {})

@@ -5,30 +5,86 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import pyarrow as pa
 
-from metricdp import wording
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
-from metricdp.tables.checks import first_look, judged, log_findings
-from metricdp.tables.compact import compact
-from metricdp.tables.doubts import Doubts
-from metricdp.tables.draws import is_simulated
-from metricdp.tables.index import FrameIndex
-from metricdp.tables.kernel import Protected, picked, protect, replace, report_type, whole
-from metricdp.tables.leaks import SAMPLED_FROM, Finding, rows_sampled, sample_rows
-from metricdp.tables.marks import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, marked_table
-from metricdp.tables.options import CAREFREE
+from metricdp.tables.batch import ALL, Portion, Protected, picked, protect, report_type
+from metricdp.tables.charging import Draw, charged_reports
+from metricdp.tables.disclosure.checks import SanityCheck, first_look, judged, log_findings
+from metricdp.tables.disclosure.leftovers import compact
+from metricdp.tables.disclosure.look import SAMPLED_FROM, Finding, rows_looked_at, rows_sampled, sample_rows
+from metricdp.tables.disclosure.trim import trimmed
+from metricdp.tables.draws import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, is_simulated, marked_table
+from metricdp.tables.options import CAREFREE, Trim, names_of
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
-from metricdp.tables.repeating import Draw, charged_reports
-from metricdp.tables.spending import ALL, Portion
-from metricdp.tables.task import Request, Task
-from metricdp.tables.text_pump import look_beside, protected_text_table
-from metricdp.tables.text_task import TextRequest, TextTask
-from metricdp.tables.trim import Trim, names_of
+from metricdp.tables.pipeline import replace
+from metricdp.tables.plan import Request, Task
+from metricdp.tables.results import composed
+from metricdp.tables.values import whole
+
+
+@dataclass(frozen=True)
+class FrameIndex:
+    """The index of a frame, and the columns that stand for its levels while the frame is protected.
+
+    An index that only counts the rows from 0 has none: it says no more than their order.
+    """
+
+    index: Any
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, frame: Any) -> FrameIndex:
+        """Return the index of a frame; a level without a name is called `index`, or `level_1` among several."""
+        index = frame.index
+        counts = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1 and index.name is None
+        taken, columns = {str(name) for name in frame.columns}, []
+        for number, given in enumerate([] if counts else index.names):
+            name = str(given) if given is not None else "index" if index.nlevels == 1 else f"level_{number}"
+            while name in taken:
+                name = f"{name}_index"
+            taken.add(name)
+            columns.append(name)
+        return cls(index, tuple(columns))
+
+    def as_columns(self, frame: Any) -> Any:
+        """Return the frame with its levels as columns and rows that are counted from 0."""
+        plain = frame.reset_index(drop=True)
+        for number, name in enumerate(self.columns):
+            level = self.index.get_level_values(number)
+            if type(level).__name__ in ("PeriodIndex", "IntervalIndex"):  # Arrow knows neither; they are put back whole
+                level = level.astype(str)
+            plain[name] = level.array
+        plain.attrs = dict(frame.attrs)
+        return plain
+
+    def put_back(self, frame: Any, touched: frozenset[str]) -> Any:
+        """Return a protected frame with its index: levels that were `touched` as they are now, others as they were."""
+        if not self.columns:
+            return frame
+        rows, staying = frame.index, [name for name in self.columns if name in frame.columns]
+        if not touched & set(self.columns):
+            frame = frame.drop(columns=staying)
+            frame.index = self.index.take(rows)
+        elif staying:
+            frame = frame.set_index(staying)
+            given = dict(zip(self.columns, self.index.names, strict=True))
+            frame.index = frame.index.set_names([given[name] for name in staying])
+        else:
+            frame = frame.reset_index(drop=True)
+        if hasattr(frame.index, "remove_unused_levels"):
+            frame.index = frame.index.remove_unused_levels()
+            for number, level in enumerate(frame.index.levels):
+                if hasattr(level, "remove_unused_categories"):
+                    frame.index = frame.index.set_levels(level.remove_unused_categories(), level=number)
+        if hasattr(frame.index, "remove_unused_categories"):
+            frame.index = frame.index.remove_unused_categories()
+        return frame
 
 
 def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
@@ -42,7 +98,8 @@ def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
         _wrapped(frame)  # refuses names that repeat or are no texts
         if request.columns is None:  # the usual ones are columns of the frame
             asked = dataclasses.replace(request, care=CAREFREE)
-            request = dataclasses.replace(request, columns=asked.task(list(frame.columns)).columns)
+            task = asked.task(list(frame.columns), lambda: _kinds(_wrapped(frame)))
+            request = dataclasses.replace(request, columns=task.columns)
         frame = index.as_columns(frame)
     made = _perturb_wrapped(frame, _wrapped(frame), request, rng)
     return index.put_back(made, frozenset((*request.care.trim.touched, *names_of(request.columns))))
@@ -64,11 +121,11 @@ def _reported(
     logger = logging.getLogger("metricdp")
     if not persons.needs_counts and request.charging is None:
         counter.add(table)
-        people = counter.people
-        logger.info("%s", wording.history(task.guarantee, people.count, people.column, people.most_rows))
+        for line in composed(task.guarantee, counter.people, None, task.texts)[:1]:
+            logger.info("%s", line)
         return draw(ALL)
     spending = spending_in([table], persons, names, task)
-    for line in wording.spent(spending, task.guarantee):
+    for line in composed(task.guarantee, None, spending, task.texts):
         logger.info("%s", line)
     if request.charging is not None:
         return charged_reports(request.charging, spending, table, task, draw, rng)
@@ -76,14 +133,14 @@ def _reported(
 
 
 def _perturb_arrow(frame: Any, request: Request, rng: Randomness) -> Any:
-    task = request.task(frame.schema.names)
+    task = request.task(frame.schema.names, lambda: frame.schema)
     _refuse_empty(frame.num_rows)
 
     def draw(portion: Portion) -> Protected:
-        found, doubts = first_look(frame.slice(0, task.first_rows), task, person=_whose(request), rows=frame)
+        found, sanity = first_look(frame.slice(0, rows_looked_at(task.width)), task, person=_whose(request), rows=frame)
         log_findings(found)
         drawn = protect(picked(frame, task), task, rng=rng, portion=portion)
-        judged(doubts, drawn.contents, drawn.bad)
+        judged(sanity, drawn.contents, drawn.bad)
         return drawn
 
     protected = _reported(request, task, frame.column, frame.schema.names, rng, draw)
@@ -120,7 +177,7 @@ def _wrapped(frame: Any) -> Any:
 def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness) -> Any:
     import narwhals.stable.v2 as nw
 
-    task = request.task(wrapped.columns)
+    task = request.task(wrapped.columns, lambda: _kinds(wrapped))
     _refuse_empty(len(wrapped))
 
     @cache
@@ -128,10 +185,10 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
         return _arrow(wrapped.get_column(name), name)
 
     def draw(portion: Portion) -> Protected:
-        found, doubts = _look(wrapped, task, _whose(request))
+        found, sanity = _look(wrapped, task, _whose(request))
         log_findings(found)
         drawn = protect([column(name) for name in task.columns], task, rng=rng, portion=portion)
-        judged(doubts, drawn.contents, drawn.bad)
+        judged(sanity, drawn.contents, drawn.bad)
         return drawn
 
     protected = _reported(request, task, column, list(wrapped.columns), rng, draw)
@@ -140,13 +197,13 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
         pa.table(dict(zip(task.reports, protected.columns, strict=True))), backend=wrapped.implementation
     )
     kinds = {name: column(name).type for name in task.columns}
-    lanes = {name: lane for lane in task.lanes for name in lane.reports if name in lane.columns}
+    groups = {name: group for group in task.groups for name in group.reports if name in group.columns}
     series = []
     for name in task.reports:
         new = fresh.get_column(name)
-        if name in lanes:
+        if name in groups:
             kind = wrapped.schema[name]
-            fits = report_type(kinds[name], lanes[name]) == kinds[name]
+            fits = report_type(kinds[name], groups[name]) == kinds[name]
             missing = protected.bad.size or protected.left_out is not None
             fits = fits and not (missing and kind.is_integer())
             if isinstance(
@@ -164,8 +221,10 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
         if is_simulated(rng):
             result = result.with_columns(nw.lit(True).alias(SIMULATED_COLUMN))
         return _polars_alone(result)
-    native = result.to_native().astype({name: frame[name].dtype for name in lanes if wrapped.schema[name].is_float()})
-    for name in [name for name, lane in lanes.items() if lane.packed]:
+    same = [name for name in groups if wrapped.schema[name].is_float()]
+    same += [] if task.texts is None else [name for name in task.columns if not hasattr(frame[name], "cat")]
+    native = result.to_native().astype({name: frame[name].dtype for name in same})
+    for name in [name for name, group in groups.items() if group.packed]:
         native = native.assign(**{name: _vectors_like(frame[name], native[name])})
     return _pandas_alone(native, simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
 
@@ -183,54 +242,14 @@ def _whose(request: Request) -> str | None:
     return None if request.persons is None else request.persons.column
 
 
-def protect_frame_texts(frame: Any, request: TextRequest, rng: Randomness = None) -> Any:
-    """Protect the texts of a table in memory and give back the type that came."""
-    if isinstance(frame, pa.Table | pa.RecordBatch):
-        table = frame if isinstance(frame, pa.Table) else pa.Table.from_batches([frame])
-        task = request.task(table.schema)
-        _refuse_empty(table.num_rows)
-        log_findings(look_beside(table.slice(0, SAMPLED_FROM), task))
-        made = protected_text_table(table, task, rng)
-        made = marked_table(made) if is_simulated(rng) else made
-        return made if isinstance(frame, pa.Table) else made.combine_chunks().to_batches()[0]
-    index = FrameIndex.of(frame) if _is_pandas(frame) else None
-    if index is not None and index.columns:
-        _wrapped(frame)  # refuses names that repeat or are no texts
-        if request.columns is None:  # the usual ones are columns of the frame
-            asked = dataclasses.replace(request, care=CAREFREE)
-            columns = asked.task(_first_rows(_wrapped(frame).head(SAMPLED_FROM)).schema).columns
-            request = dataclasses.replace(request, columns=columns)
-        frame = index.as_columns(frame)
-    wrapped = _wrapped(frame)
-    _refuse_empty(len(wrapped))
-    for name in set(names_of(request.columns)) & set(wrapped.columns):
-        _arrow(wrapped.get_column(name), name)  # refuses one that mixes kinds of values
-    first = _first_rows(wrapped.head(SAMPLED_FROM))
-    task = request.task(first.schema)
-    log_findings(look_beside(first, task))
-    made = _texts_put_back(frame, wrapped, task, rng)
-    return made if index is None else index.put_back(made, frozenset((*task.care.trim.touched, *task.columns)))
+def _kinds(wrapped: Any) -> pa.Schema:
+    """Return names and types of a data frame, as far as its first rows show them."""
+    return _first_rows(wrapped.head(SAMPLED_FROM)).schema
 
 
-def _texts_put_back(frame: Any, wrapped: Any, task: TextTask, rng: Randomness) -> Any:
-    """Return a data frame whose texts are protected, in the type that they came in unless that names their values."""
-    import narwhals.stable.v2 as nw
-
-    secret = pa.table({name: _arrow(wrapped.get_column(name), name) for name in task.columns})
-    made = protected_text_table(secret, TextTask(task.mechanism, task.columns), rng)
-    fresh = nw.from_arrow(made, backend=wrapped.implementation)
-    result = _trimmed(wrapped.with_columns(*(fresh.get_column(name) for name in task.columns)), task.care.trim)
-    if not hasattr(frame, "attrs"):
-        if is_simulated(rng):
-            result = result.with_columns(nw.lit(True).alias(SIMULATED_COLUMN))
-        return _polars_alone(result)
-    same = {name: frame[name].dtype for name in task.columns if not hasattr(frame[name], "cat")}
-    return _pandas_alone(result.to_native().astype(same), simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
-
-
-def _look(frame: Any, task: Task, person: str | None) -> tuple[tuple[Finding, ...], list[Doubts | None]]:
-    first = _first_rows(frame.head(task.first_rows))
-    if len(frame) <= task.first_rows:
+def _look(frame: Any, task: Task, person: str | None) -> tuple[tuple[Finding, ...], list[SanityCheck | None]]:
+    first = _first_rows(frame.head(rows_looked_at(task.width)))
+    if len(frame) <= rows_looked_at(task.width):
         return first_look(first, task, person=person)
     rows = sample_rows(len(frame), rows_sampled(task.width))
     return first_look(first, task, person=person, rows=_first_rows(frame[rows.tolist(), :]))
@@ -261,7 +280,7 @@ def _trimmed(result: Any, trim: Trim) -> Any:
             tuple(name for name in trim.drop if name.startswith(f"{top}.")),
             tuple((name, step) for name, step in trim.coarsen if name == top or name.startswith(f"{top}.")),
         )
-        made = own.applied(pa.table({top: _arrow(result.get_column(top), top)}))
+        made = trimmed(pa.table({top: _arrow(result.get_column(top), top)}), own)
         new = nw.from_arrow(made, backend=result.implementation).get_column(top)
         same = not own.drop and new.dtype != result.schema[top]
         result = result.with_columns(new.cast(result.schema[top]) if same else new)

@@ -20,11 +20,10 @@ from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
 from metricdp.tables.formats import located, read_batches, reading
-from metricdp.tables.formats.dialect import HEAD_BYTES, dialect_of
+from metricdp.tables.formats.csv import HEAD_BYTES, dialect_of
 from metricdp.tables.options import AS_IT_IS
 from metricdp.tables.sources import open_table
-from metricdp.tables.values import is_text, numbers_of
-from metricdp.tables.vectors import holds_vectors, rows_of
+from metricdp.tables.values import holds_vectors, is_text, numbers_of, rows_of
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".npy", ".parquet", ".pq")
 INDEX = ("", "index", "id", "name", "row", "secret", "unnamed: 0")  # what the column of row names is called

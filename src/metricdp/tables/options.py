@@ -5,20 +5,20 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, asdict, dataclass, fields, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
-from metricdp.tables.trim import Trim, names_of
 
 if TYPE_CHECKING:
     from metricdp.ledger import Ledger  # its database is imported where books are used
     from metricdp.mechanisms import Mechanism
-    from metricdp.text import TextMechanism
 
 Allocation = Literal["even"]
 Which = Literal["first", "random"]
@@ -84,6 +84,73 @@ class People:
     purpose: str | None = None
     key: str = "perturb"
     refused: Refused = "fail"
+
+
+SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "hour": 3600, "d": 86400, "day": 86400, "w": 604800}
+DAY = 86400
+
+
+@dataclass(frozen=True)
+class Step:
+    """How coarse a column becomes: a number, or a time in seconds."""
+
+    size: Fraction
+    is_time: bool
+    written: str
+
+    @classmethod
+    def of(cls, value: Any) -> Step:
+        """Read 1h, 15min, 10 or 0.5."""
+        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", str(value), re.ASCII)
+        unit = "" if found is None else found[2].rstrip("s") or found[2]
+        if found is None or (unit and unit not in SECONDS) or Fraction(found[1]) <= 0:
+            raise InvalidInput(
+                f"a column is coarsened to a step such as 1h, 15min, 1d for times or 10 for numbers, got {value!r}."
+            )
+        size = Fraction(found[1]) * (SECONDS[unit] if unit else 1)
+        if unit and (size.denominator != 1 or (size < DAY and DAY % size) or (size > DAY and size % DAY)):
+            raise InvalidInput(f"a time is coarsened to whole seconds that divide a day, or to days; got {value!r}.")
+        return cls(size, bool(unit), str(value).strip())
+
+
+def names_of(columns: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Return names of columns as a tuple: none, one or several."""
+    if columns is None or isinstance(columns, str):
+        return () if columns is None else (columns,)
+    found = tuple(columns) if isinstance(columns, Iterable) else (columns,)
+    for name in found:
+        if not isinstance(name, str):
+            raise InvalidInput(f"columns are named by text, such as {str(name)!r}, got {type(name).__name__}.")
+    return found
+
+
+@dataclass(frozen=True)
+class Trim:
+    """What does not leave as it came: columns that are dropped and columns that are coarsened.
+
+    A name may be a path into a struct, such as `position.accuracy`.
+    """
+
+    drop: tuple[str, ...] = ()
+    coarsen: tuple[tuple[str, Step], ...] = ()
+
+    @classmethod
+    def of(cls, drop: Sequence[str] | str = (), coarsen: Mapping[str, Any] | None = None) -> Trim:
+        """Read what was asked for."""
+        names, steps = names_of(drop), tuple((name, Step.of(value)) for name, value in (coarsen or {}).items())
+        names_of(tuple(coarsen or ()))  # refused where they are no texts
+        both = [name for name, _ in steps if name in names]
+        if both:
+            raise InvalidInput(f"{both[0]!r} is both dropped and coarsened: ask for one of the two.")
+        return cls(tuple(dict.fromkeys(names)), steps)
+
+    def __bool__(self) -> bool:
+        return bool(self.drop or self.coarsen)
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """All names that were asked for."""
+        return (*self.drop, *(name for name, _ in self.coarsen))
 
 
 @dataclass(frozen=True)
@@ -193,8 +260,8 @@ class Job:
         workers: How many processes the local engine starts; all cores unless said.
         overwrite: Replace an output file that is there.
         progress: Called with the finished share, from 0 to 1.
-        watch: Told every batch of a file as it was read and as it is written, such as `tables.sight.Sight`; of many
-            files every batch of reports in the finished output, such as `tables.sight.Sight.released`.
+        watch: Told every batch of a file as it was read and as it is written, such as `tables.reporting.Preview`; of
+            many files every batch of reports in the finished output, such as `tables.reporting.Preview.released`.
     """
 
     engine: str | None = None
@@ -267,7 +334,7 @@ CAREFREE = Disclosure()
 class Call:
     """All that is asked for in one call of `mdp.perturb`, but for the table."""
 
-    mechanism: Mechanism | TextMechanism
+    mechanism: Mechanism
     columns: Names | None = None
     to: Target = None
     people: People = People()
@@ -289,7 +356,7 @@ class Call:
 
 
 def call_of(
-    mechanism: Mechanism | TextMechanism,
+    mechanism: Mechanism,
     columns: Names | None,
     to: Target,
     rng: Randomness,

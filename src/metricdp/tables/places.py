@@ -20,8 +20,8 @@ from metricdp.places import region_scale
 from metricdp.places.tables import FIRST, SECOND
 from metricdp.spaces import FiniteSpace
 from metricdp.tables.matrices import read_distances
+from metricdp.tables.plan import LATITUDES, LONGITUDES, there_are
 from metricdp.tables.points import PointFile, did_you_mean, numbers_of, read_numbers, read_table
-from metricdp.tables.task import LATITUDES, LONGITUDES, there_are
 
 LENGTHS = ("length", "weight")
 

@@ -20,16 +20,15 @@ from metricdp.arrays import Floats, Integers, Points
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.metrics import Lp, Metric, exponent_of, metric_named, points_are
 from metricdp.spaces import FiniteSpace, Unbounded
-from metricdp.tables.checks import refuse_odd_points
-from metricdp.tables.delivery import received
+from metricdp.tables.disclosure.checks import refuse_odd_points
 from metricdp.tables.formats import STANDARD, located, read_batches
 from metricdp.tables.jobs.plan import sources_of
 from metricdp.tables.matrices import all_numbers, is_number, read_matrix
 from metricdp.tables.options import AS_IT_IS, Reading
+from metricdp.tables.plan import LATITUDES, LONGITUDES, default_columns, there_are
+from metricdp.tables.results import received
 from metricdp.tables.sources import open_table, whole_table
-from metricdp.tables.task import LATITUDES, LONGITUDES, default_columns, there_are
-from metricdp.tables.values import is_text
-from metricdp.tables.vectors import WIDEST_PLACE
+from metricdp.tables.values import WIDEST_PLACE, is_text
 
 IDS = ("id", "name", "node")  # what the column is called that names points
 

@@ -27,7 +27,7 @@ from metricdp.tables.formats import (
 )
 from metricdp.tables.layouts import PLAIN, Layout, Table, layout_for
 from metricdp.tables.options import AS_IT_IS, Reading
-from metricdp.tables.values import is_text
+from metricdp.tables.values import is_text, text_that_is_no_utf8
 
 
 class OpenTable:
@@ -99,26 +99,6 @@ class OpenTable:
                 f"{self.name!r}: the column {field.name!r} holds text that is not UTF-8 in row {first_row + row} (the "
                 "first is row 0). Save the file as UTF-8, or write a CSV file, which keeps the bytes."
             )
-
-
-def text_that_is_no_utf8(column: pa.Array) -> int | None:
-    """Return the first row of a column of text whose bytes are no UTF-8; None where all are."""
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        pass
-    else:
-        return None
-    raw = column.cast(pa.binary()).to_pylist()
-    return next((number for number, cell in enumerate(raw) if cell is not None and not _is_utf8(cell)), 0)
-
-
-def _is_utf8(cell: bytes) -> bool:
-    try:
-        cell.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def share_told(table: OpenTable, progress: Callable[[float], None] | None) -> Callable[[int], None]:

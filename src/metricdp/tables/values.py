@@ -1,9 +1,8 @@
-"""From columns to secrets: which rows hold a legal secret, what it is, and what is wrong with the others."""
+"""Cells of columns: numbers, texts, lists of numbers, and columns whose values lie elsewhere (views, tensors)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,68 +11,216 @@ import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Limited
-from metricdp.spaces import Space, checked, exchange_hint
-from metricdp.tables.lanes import Lane
-from metricdp.tables.vectors import broken_list, rows_of
-from metricdp.tables.views import plain
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that holds the same values without views; of tensors (Arrow's, Ray's) the lists behind them."""
+    if _is_tensor(kind):
+        return plain_type(kind.storage_type)
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, plain_type(kind.value_type), kind.ordered)
+    if pa.types.is_list_view(kind):
+        kind = pa.list_(kind.value_field)
+    if pa.types.is_large_list_view(kind):
+        kind = pa.large_list(kind.value_field)
+    return kind if pa.types.is_union(kind) else rebuilt(kind, lambda field: field.with_type(plain_type(field.type)))
+
+
+LISTS: tuple[tuple[Any, Any], ...] = (
+    (pa.types.is_list, pa.list_),
+    (pa.types.is_large_list, pa.large_list),
+    (pa.types.is_list_view, pa.list_view),
+    (pa.types.is_large_list_view, pa.large_list_view),
+)
+
+
+def rebuilt(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """Return a type with the fields inside it changed; one that holds no other as it is."""
+    if pa.types.is_struct(kind):
+        return pa.struct([change(kind.field(number)) for number in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        return pa.map_(change(kind.key_field), change(kind.item_field), keys_sorted=kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(change(kind.value_field), kind.list_size)
+    if pa.types.is_union(kind):
+        return pa.union([change(kind.field(number)) for number in range(kind.num_fields)], kind.mode, kind.type_codes)
+    return next((make(change(kind.value_field)) for is_one, make in LISTS if is_one(kind)), kind)
+
+
+def plain(column: Any) -> Any:
+    """Return a column without views; one that has none as it is."""
+    kind = plain_type(column.type)
+    return column if kind == column.type else _as(column, kind)
+
+
+def _as(column: Any, kind: pa.DataType) -> Any:
+    """Return a column in another type of the same values; Arrow's own cast of views of lists gives broken lists."""
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([_as(chunk, kind) for chunk in column.chunks], kind)
+    if _is_tensor(column.type):
+        return plain(column.storage)
+    if _is_view_of_lists(column.type):
+        large = pa.types.is_large_list(kind)
+        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int64() if large else pa.int32())
+        made = pa.LargeListArray if large else pa.ListArray
+        return made.from_arrays(offsets, plain(column.flatten()), type=kind, mask=column.is_null())
+    if any(_is_view_of_lists(inner) for inner in (*_inside(column.type), kind, *_inside(kind))):
+        return pa.array(column.to_pylist(), kind)
+    return column.cast(kind)
+
+
+def _is_tensor(kind: pa.DataType) -> bool:
+    """Tell whether a type is that of vectors or arrays of one shape, kept as lists."""
+    if not isinstance(kind, pa.BaseExtensionType):
+        return False
+    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_one(kind.storage_type) for is_one in lists)
+
+
+def _is_view_of_lists(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
+
+
+def _inside(kind: pa.DataType) -> Iterator[pa.DataType]:
+    """Yield the types that a type is made of."""
+    for number in range(kind.num_fields):
+        yield kind.field(number).type
+        yield from _inside(kind.field(number).type)
+
+
+def without_views(table: Any) -> Any:
+    """Return a record batch or table none of whose columns holds views."""
+    return _with_types(table, {place: plain_type(kind) for place, kind in enumerate(table.schema.types)})
+
+
+def taken(table: Any, rows: pa.Array) -> Any:
+    """Return rows of a record batch or table by their numbers, in the types it has."""
+    return _with_types(_with_types(table, _pickable(table.schema)).take(rows), dict(enumerate(table.schema.types)))
+
+
+def filtered(table: Any, kept: pa.Array) -> Any:
+    """Return the rows of a record batch or table that are kept, in the types it has."""
+    return _with_types(_with_types(table, _pickable(table.schema)).filter(kept), dict(enumerate(table.schema.types)))
+
+
+def _pickable(schema: pa.Schema) -> dict[int, pa.DataType]:
+    """Return types whose rows Arrow picks; of lists that are views it does, and makes none of lists."""
+    return {place: kind if _is_picked(kind) else plain_type(kind) for place, kind in enumerate(schema.types)}
+
+
+def _is_picked(kind: pa.DataType) -> bool:
+    """Tell whether Arrow picks rows of a type that `plain_type` would change."""
+    return _is_tensor(kind) or (_is_view_of_lists(kind) and plain_type(kind.value_type) == kind.value_type)
+
+
+def _with_types(table: Any, kinds: dict[int, pa.DataType]) -> Any:
+    for place, kind in kinds.items():
+        if table.schema.field(place).type != kind:
+            field = table.schema.field(place).with_type(kind)
+            table = table.set_column(place, field, _as(table.column(place), kind))
+    return table
+
+
+WIDEST_PLACE = 3  # a list of so many numbers is a place, whose coordinates become columns; a longer one is a vector
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Tell whether a column holds lists."""
+    kind = plain_type(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def holds_vectors(kind: pa.DataType) -> bool:
+    """Tell whether a column holds lists of numbers."""
+    return is_list(kind) and _holds_numbers(plain_type(kind).value_type)
+
+
+def _holds_numbers(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def rows_of(array: pa.Array, width: int, name: str) -> Floats:
+    """Return lists of `width` numbers as rows of doubles; a row is NaN where the list is null or of another length."""
+    if pa.types.is_null(array.type):
+        return np.full((len(array), width), np.nan)
+    if not is_list(array.type):
+        raise InvalidInput(
+            f"this mechanism needs {width} columns, or one that holds lists of {width} numbers; got {name!r}, which "
+            f"holds {array.type}."
+        )
+    array = plain(array)
+    if not _holds_numbers(array.type.value_type):
+        raise InvalidInput(f"the column {name!r} must hold lists of numbers, it holds {array.type}.")
+    fits = lengths_of(array) == width
+    if fits.all():
+        return _doubles(array.flatten()).reshape(len(array), width)
+    rows = np.full((len(array), width), np.nan)
+    rows[fits] = _doubles(array.filter(pa.array(fits)).flatten()).reshape(-1, width)
+    return rows
+
+
+def lengths_of(array: pa.Array) -> Any:
+    """Return how long every list is; -1 where there is none."""
+    return pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
+
+
+def _doubles(values: pa.Array) -> Floats:
+    plain = values if pa.types.is_floating(values.type) else values.cast(pa.float64(), safe=False)
+    return np.asarray(plain.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def report_kind(given: pa.DataType, width: int, item: pa.DataType) -> pa.DataType:
+    """Return the type of reports for lists of the given type: the same kind of list, of `width` numbers.
+
+    Views of lists and tensors become lists.
+    """
+    given = plain_type(given)
+    field = given.value_field.with_type(item)
+    if pa.types.is_fixed_size_list(given):
+        return pa.list_(field, width)
+    return pa.large_list(field) if pa.types.is_large_list(given) else pa.list_(field)
+
+
+def lists_of(rows: Floats, kind: pa.DataType, good: Booleans | None) -> pa.Array:
+    """Return rows of numbers as lists of a type; `good` says which rows of the table they are, the others are null.
+
+    Doubles are rounded to the type of the lists, which sees reports alone: post-processing.
+    """
+    width = rows.shape[1]
+    with np.errstate(over="ignore"):
+        flat = rows.astype(kind.value_type.to_pandas_dtype(), copy=False).ravel()
+    if pa.types.is_fixed_size_list(kind):
+        if good is None:
+            return pa.FixedSizeListArray.from_arrays(pa.array(flat), type=kind)
+        spread = np.zeros((len(good), width), dtype=flat.dtype)
+        spread[good] = flat.reshape(-1, width)
+        return pa.FixedSizeListArray.from_arrays(pa.array(spread.ravel()), type=kind, mask=pa.array(~good))
+    lengths = np.full(len(rows), width) if good is None else np.where(good, width, 0)
+    mask = None if good is None else pa.array(~good)
+    large = pa.types.is_large_list(kind)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int64() if large else pa.int32())
+    made = pa.LargeListArray if large else pa.ListArray
+    return made.from_arrays(offsets, pa.array(flat), type=kind, mask=mask)
+
+
+def broken_list(array: pa.Array, row: int, width: int, name: str) -> str | None:
+    """Say what is wrong with one list, without its numbers; None where all of it are numbers."""
+    array = plain(array)
+    if not array[row].is_valid:
+        return f"{name} holds no list"
+    items = array[row].values
+    if len(items) != width:
+        return f"{name} holds a list of another length than {width}"
+    missing = int(np.count_nonzero(~np.isfinite(_doubles(items))))
+    return f"{name} holds a list with {missing} of {width} items that are no number" if missing else None
+
 
 NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
-SHOWN_ITEMS = 6
-JOINT = "\x1f"  # between the columns of words of several columns
-
-
-@dataclass(frozen=True, repr=False)
-class Secrets:
-    """The secrets of one batch: which rows are legal, codes or coordinates of all rows, and what was read.
-
-    Rows that are not legal hold a placeholder in `values`. `content` is what the secrets were read from, in a form that
-    does not depend on how the engine stores it: it binds keyed noise to the data (see `draws`).
-    """
-
-    space: Space
-    good: Booleans
-    values: Any
-    content: Any
-
-    def of(self, rows: Booleans | None) -> Any:
-        """Return the secrets of the chosen rows (all of them for None), marked as checked where they are coordinates.
-
-        Without chosen rows all must be good.
-        """
-        chosen = self.values if rows is None else self.values[rows]
-        return chosen if self.space.size is not None else checked(chosen, self.space)
-
-
-def secrets_of(arrays: Sequence[pa.Array], lane: Lane) -> Secrets:
-    """Read the secrets of one lane from its columns."""
-    space = lane.mechanism.inputs
-    if space.is_text:
-        return _words(arrays, lane)
-    rows = rows_in(arrays, lane)
-    good, values = space.admit(rows, snap=lane.snap)
-    if isinstance(lane.mechanism, Limited):  # noise has limits of its own
-        good = _held(lane.mechanism, good, np.asarray(values))
-    return Secrets(space, good, values, rows)
-
-
-def _held(noise: Limited, good: Booleans, rows: Floats) -> Booleans:
-    """Return which of the good rows noise can be added to."""
-    if good.all():
-        return noise.holds(rows)
-    left = good.copy()
-    left[good] = noise.holds(rows[good])
-    return left
-
-
-def rows_in(arrays: Sequence[pa.Array], lane: Lane) -> Floats:
-    """Return the numbers of a lane, one row each, NaN where there is none."""
-    if lane.packed:
-        return rows_of(arrays[0], lane.mechanism.inputs.width, lane.columns[0])
-    rows = np.empty((len(arrays[0]), len(arrays)))
-    for column, (array, name) in enumerate(zip(arrays, lane.columns, strict=True)):
-        rows[:, column] = numbers_of(array, name)
-    return rows
 
 
 def numbers_of(array: pa.Array, name: str) -> Floats:
@@ -114,77 +261,48 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _words(arrays: Sequence[pa.Array], lane: Lane) -> Secrets:
-    """Read words; every different one is looked up once."""
-    text = []
-    for array, name in zip(arrays, lane.columns, strict=True):
-        held = plain(array)
-        held = held.dictionary_decode() if pa.types.is_dictionary(held.type) else held
-        if not is_text(held.type) and not pa.types.is_null(held.type):
-            raise InvalidInput(f"the column {name!r} must hold words, it holds {array.type}.")
-        text.append(held.cast(pa.string()))
-    joined = text[0] if len(text) == 1 else pc.binary_join_element_wise(*text, JOINT)
-    different = joined.dictionary_encode()
-    rows = [tuple(word.split(JOINT)) if len(text) > 1 else (word,) for word in different.dictionary.to_pylist()]
-    legal, codes = lane.mechanism.inputs.admit(rows)
-    places = different.indices.fill_null(len(rows)).to_numpy(zero_copy_only=False)
-    good = np.append(legal, False)[places]
-    return Secrets(lane.mechanism.inputs, good, np.append(codes, 0)[places], joined)
+def texts_in(column: Any, name: str, first_row: int = 0, table: str = "") -> pa.Array:
+    """Return a column of texts that are all UTF-8."""
+    column = plain(column)
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    row = text_that_is_no_utf8(column)
+    if row is not None:
+        raise InvalidInput(
+            f"{f'{table!r}: ' if table else ''}the column {name!r} holds text that is not UTF-8 in row "
+            f"{first_row + row} (the first is row 0), so nobody knows its words. Save it as UTF-8."
+        )
+    return column.cast(pa.large_string())
 
 
-def broken_rule(arrays: Sequence[pa.Array], row: int, lane: Lane) -> str:
-    """Say which rule a row breaks, without its values."""
-    space = lane.mechanism.inputs
-    if space.is_text:
-        missing = [name for array, name in zip(arrays, lane.columns, strict=True) if not array[row].is_valid]
-        return f"{' and '.join(missing)} hold{'s' * (len(missing) == 1)} no word" if missing else space.rule()
-    values = _row(arrays, row, lane)
-    if lane.packed:
-        broken = broken_list(arrays[0], row, lane.mechanism.inputs.width, lane.columns[0])
-        return broken or f"in {lane.columns[0]}, {_rule(lane, values)}"
-    missing = [name for value, name in zip(values, lane.columns, strict=True) if not np.isfinite(value)]
-    if missing:
-        return f"{' and '.join(missing)} hold{'s' * (len(missing) == 1)} no {lane.reads}"
-    hint = exchange_hint(space.ground, values[None])
-    if not hint and space.size is not None:
-        hint = ". Raise the snap distance" if lane.snap else ". Ask for snapping (snap=, --snap; its slack is stated)"
-    return f"in {', '.join(lane.columns)}, {_rule(lane, values)}{hint}"
+def text_that_is_no_utf8(column: pa.Array) -> int | None:
+    """Return the first row of a column of text whose bytes are no UTF-8; None where all are."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        pass
+    else:
+        return None
+    raw = column.cast(pa.binary()).to_pylist()
+    return next((number for number, cell in enumerate(raw) if cell is not None and not _is_utf8(cell)), 0)
 
 
-def rules_of(lane: Lane) -> list[str]:
-    """Return the rules that rows of a lane must keep: those of the secrets, and of the noise where it has any."""
-    own = [lane.mechanism.limit] if isinstance(lane.mechanism, Limited) and lane.mechanism.limit else []
-    return [lane.mechanism.inputs.rule(snap=lane.snap), *own]
+def _is_utf8(cell: bytes) -> bool:
+    try:
+        cell.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
-def _rule(lane: Lane, values: Floats) -> str:
-    """Say which rule numbers break: that of the secrets, or that of the noise."""
-    space = lane.mechanism.inputs
-    if isinstance(lane.mechanism, Limited) and space.legal(values[None])[0]:
-        return lane.mechanism.limit
-    return space.rule(snap=lane.snap)
+def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def shown_row(arrays: Sequence[pa.Array], row: int, lane: Lane) -> str:
-    """Show the values of a row and what would be legal: only for a caller who asked for it."""
-    space = lane.mechanism.inputs
-    shown = [_shown(array[row]) for array in arrays]
-    came = ", ".join(f"{name} is {text}" for name, text in zip(lane.columns, shown, strict=True))
-    if space.is_text:
-        words = [array[row].as_py() for array in arrays]
-        return came if None in words else f"{came}; {space.why(words)}"
-    values = _row(arrays, row, lane)
-    return came if not np.isfinite(values).all() or space.legal(values[None])[0] else f"{came}; {space.why(values)}"
-
-
-def _row(arrays: Sequence[pa.Array], row: int, lane: Lane) -> Floats:
-    return np.asarray(rows_in([array.slice(row, 1) for array in arrays], lane)[0])
-
-
-def _shown(scalar: Any) -> str:
-    value = scalar.as_py()
-    if value is None or value == "":
-        return "nothing"
-    if isinstance(value, list):
-        return f"a list of {len(value)} that begins with {', '.join(str(item) for item in value[:SHOWN_ITEMS])}"
-    return repr(value) if isinstance(value, str) else f"{value:.9g}" if isinstance(value, float) else str(value)
+def holds_text(kind: pa.DataType) -> bool:
+    """Tell whether a column holds texts, be it by way of a dictionary."""
+    kind = plain_type(kind)
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -1,10 +1,13 @@
-"""A column of texts as arrays: distinct tokens once, and for every place which of them stands there."""
+"""A column of texts as arrays: distinct tokens once, and for every place which of them stands there.
+
+Words of a vocabulary that are written apart, such as new_york or "new york", are joined to units.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -37,6 +40,11 @@ class Column:
         """The number of the text that each token stands in."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
+    def taken(self, rows: Integers) -> Column:
+        """Return some of the texts."""
+        places, starts = _spans(self.starts[:-1][rows], np.diff(self.starts)[rows])
+        return replace(self, ids=self.ids[places], starts=starts)
+
 
 class _Chunks(dict[str, int]):
     """Pieces without spaces, each cut into tokens when it comes for the first time."""
@@ -56,24 +64,27 @@ class _Chunks(dict[str, int]):
         return code
 
 
-def column_of(texts: Any, cutting: Cutting) -> Column:
+def column_of(texts: Sequence[str], cutting: Cutting) -> Column:
     """Return texts in tokens; no token spans a space, so distinct chunks are cut once."""
-    cells = texts_of(texts)
     chunks = _Chunks(cutting)
     codes: list[int] = []
     counts: list[int] = []
     find, look = CHUNK.findall, chunks.__getitem__
-    for text in cells:
+    for text in texts:
         found = find(text)
         counts.append(len(found))
         codes.extend(map(look, found))
     ends, order = np.array(chunks.ends), np.array(codes, dtype=np.int64)
-    lengths = np.diff(ends)[order]
-    before = np.concatenate([[0], np.cumsum(lengths)])
-    within = np.arange(before[-1]) - np.repeat(before[:-1], lengths)
-    ids = np.array(chunks.ids, dtype=np.int64)[np.repeat(ends[:-1][order], lengths) + within]
+    places, before = _spans(ends[:-1][order], np.diff(ends)[order])
+    ids = np.array(chunks.ids, dtype=np.int64)[places]
     starts = before[np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])]
     return Column(list(chunks.tokens), ids, starts)
+
+
+def _spans(begins: Integers, lengths: Integers) -> tuple[Integers, Integers]:
+    """Return the places of spans one behind the other, and where each of them begins among these."""
+    before = np.concatenate([[0], np.cumsum(lengths)])
+    return np.repeat(begins - before[:-1], lengths) + np.arange(before[-1]), before
 
 
 def with_amounts(column: Column) -> Column:
@@ -104,14 +115,24 @@ def _is_currency(token: Token, end: int) -> bool:
     return token.kind == "punctuation" and unicodedata.category(token.text[end]) == "Sc"
 
 
-def texts_of(texts: Any) -> list[str]:
-    """Return a column of texts as a list; a cell that is no text is refused by its row."""
+def cells_of(texts: Any) -> list[Any]:
+    """Return a column of texts as a list."""
     if isinstance(texts, str):
         raise InvalidInput("`texts` must be a list of texts, got one text. Put it in a list.")
+    if getattr(getattr(texts, "dtype", None), "kind", "") in tuple("fiub"):
+        raise InvalidInput(
+            "`texts` must be texts, got numbers. What a mechanism on texts does to one word is asked of its `words`, "
+            "such as mdp.audit(texts.words)."
+        )
     cells = texts.to_pylist() if hasattr(texts, "to_pylist") else texts
-    listed = list(cells) if isinstance(cells, Sequence) or hasattr(cells, "__iter__") else None
-    if listed is None:
+    if not (isinstance(cells, Sequence) or hasattr(cells, "__iter__")):
         raise InvalidInput(f"`texts` must be a list or a column of texts, got {type(texts).__name__}.")
+    return list(cells)
+
+
+def texts_of(texts: Any) -> list[str]:
+    """Return a column of texts as a list; a cell that is no text is refused by its row."""
+    listed = cells_of(texts)
     wrong = [row for row, cell in enumerate(listed) if not isinstance(cell, str)]
     if wrong:
         several = f" ({len(wrong)} such rows)" if len(wrong) > 1 else ""
@@ -121,3 +142,58 @@ def texts_of(texts: Any) -> list[str]:
             rows=tuple(wrong[:1000]),
         )
     return listed
+
+
+APART = re.compile(r"[ _]+")
+LONGEST_UNIT = 8  # words of a unit
+
+Units = dict[str, dict[tuple[str, ...], int]]
+
+
+def units_of(words: Iterable[str]) -> Units:
+    """Return the units of a vocabulary by their first word: the parts behind it, and how many there are in all."""
+    found: Units = {}
+    for word in words:
+        parts = APART.split(word.lower())
+        if 1 < len(parts) <= LONGEST_UNIT and all(parts):
+            found.setdefault(parts[0], {})[tuple(parts[1:])] = len(parts)
+    return found
+
+
+def with_units(column: Column, units: Units) -> Column:
+    """Return the column with the longest units joined into one word each, from left to right."""
+    lower = [token.text.lower() if token.kind == "word" else "" for token in column.tokens]
+    spaces = np.array([token.kind == "space" for token in column.tokens], dtype=np.bool_)
+    begins = np.array([word in units for word in lower], dtype=np.bool_)[column.ids]
+    if not begins.any():
+        return column
+    longest = {word: max(rest.values()) for word, rest in units.items()}
+    ids, ends = column.ids.tolist(), column.starts[1:]
+    end_of = ends[column.rows].tolist()
+    tokens = dict(zip(column.tokens, range(len(column.tokens)), strict=True))
+    stays = np.ones(len(ids), dtype=np.bool_)
+    changed, done = column.ids.copy(), 0
+    for place in np.flatnonzero(begins).tolist():
+        if place < done:
+            continue
+        first = lower[ids[place]]
+        reach = min(end_of[place], place + 2 * longest[first] - 1)
+        parts = _parts(ids[place:reach], spaces, lower)
+        size = next((n for n in range(len(parts), 1, -1) if tuple(parts[1:n]) in units[first]), 0)
+        if size:
+            done = place + 2 * size - 1
+            stays[place + 1 : done] = False
+            text = " ".join(column.tokens[ids[at]].text for at in range(place, done, 2))
+            changed[place] = tokens.setdefault(Token("word", text), len(tokens))
+    before = np.concatenate([[0], np.cumsum(stays)])
+    return replace(column, tokens=list(tokens), ids=changed[stays], starts=before[column.starts])
+
+
+def _parts(ids: list[int], spaces: np.ndarray[tuple[int], np.dtype[np.bool_]], lower: list[str]) -> list[str]:
+    """Return the words from here on that are apart by spaces alone."""
+    parts = [lower[ids[0]]]
+    for at in range(1, len(ids) - 1, 2):
+        if not spaces[ids[at]] or not lower[ids[at + 1]]:
+            break
+        parts.append(lower[ids[at + 1]])
+    return parts

@@ -1,18 +1,63 @@
-"""What happens to each distinct token of a column, by rules that are public."""
+"""What happens to each distinct token of a column, by rules that are public; how words are written and spelled."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from metricdp.arrays import Integers, Points
-from metricdp.text.cases import LOWER, SPELLED, case_of
+from metricdp.errors import import_extra
 from metricdp.text.numbers import PITCHES, Value, holds, read_date, read_number, read_time
 from metricdp.text.rules import ADDRESSES, Rules
-from metricdp.text.spelling import nearest_spellings
 from metricdp.text.tokens import Token, forms
+
+LOWER, TITLE, UPPER, SPELLED = range(4)
+CASES = 4
+
+
+def case_of(word: str) -> int:
+    """Return how a word is written: lower case, Title, UPPER (two letters or more); anything else counts as lower."""
+    lower = word.lower()
+    if word == lower:
+        return LOWER
+    if word == titled(lower):
+        return TITLE
+    return UPPER if word == word.upper() else LOWER
+
+
+def in_case(word: str, case: int) -> str:
+    """Return a word written in a case; `SPELLED` leaves it as the vocabulary has it."""
+    if case == TITLE:
+        return titled(word)
+    return word.upper() if case == UPPER else word
+
+
+def titled(word: str) -> str:
+    """Return a word with a capital letter, each of its parts where it is written apart."""
+    return " ".join(part[:1].upper() + part[1:] for part in word.split(" "))
+
+
+SPELLINGS = 256  # words at a time: a block of distances to a vocabulary of 400,000 words is 200 MB
+
+
+def nearest_spellings(words: Sequence[str], vocabulary: Sequence[str]) -> Integers:
+    """Return for each word, in lower case, the code of the vocabulary word with the least edit distance.
+
+    At a tie it is the first of the vocabulary, which in files of vectors is the most frequent one.
+    """
+    codes = np.zeros(len(words), dtype=np.int64)
+    if not len(words):
+        return codes
+    process = import_extra("rapidfuzz.process", "text")
+    distance = import_extra("rapidfuzz.distance", "text").Levenshtein.distance
+    asked = [word.lower() for word in words]
+    for start in range(0, len(asked), SPELLINGS):
+        found = process.cdist(asked[start : start + SPELLINGS], vocabulary, scorer=distance, dtype=np.uint16)
+        codes[start : start + SPELLINGS] = np.argmin(found, axis=1)
+    return codes
+
 
 KEEP, DRAW, NOISE, DROP, MASK, REFUSE = range(6)
 ACTIONS = {"refuse": REFUSE, "drop": DROP, "mask": MASK, "spelling": MASK}

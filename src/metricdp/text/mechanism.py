@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
+from math import floor, gcd, lcm
 from typing import Any
 
 import numpy as np
 
 from metricdp import wording
 from metricdp.arrays import Booleans, Floats, Integers, Points
-from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.mechanisms import Guarantee, Mechanism, pure
+from metricdp.design.product import product
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import Certificate, Guarantee, Mechanism, pure
+from metricdp.mechanisms.kinds.product import parts_of
+from metricdp.metrics import Lp, Weighted
 from metricdp.randomness import Randomness, source_of
-from metricdp.spaces import Space
-from metricdp.text.cases import CASES, in_case
-from metricdp.text.columns import Column, column_of, with_amounts
-from metricdp.text.deciding import ACTIONS, DRAW, DROP, NOISE, REFUSE, Decided, decided
+from metricdp.text.columns import Column, texts_of
+from metricdp.text.deciding import ACTIONS, CASES, DRAW, DROP, NOISE, Decided, in_case
 from metricdp.text.numbers import PITCHES, drawn
-from metricdp.text.rules import Rules
-from metricdp.text.spending import levels_of, paid
-from metricdp.text.tokens import CLITIC, UNSPACED_LETTER, Cutting
-from metricdp.text.units import Units, units_of, with_units
+from metricdp.text.rules import Rules, rules_from
+from metricdp.text.space import TextSpace, spellings
+from metricdp.text.tokens import CLITIC, Cutting
+from metricdp.units import round_down
 
-ROWS_SHOWN, ROWS_KEPT = 5, 1000
+NOISES = ("number", "amount", "date", "time")
+SURE = 1 + Fraction(4, 10**9)  # a budget and all that sums of doubles may be above it
+SHORTER = 1 - Fraction(1, 10**8)
+NO_TOTAL = (
+    "what the texts of one person cost together depends on how many words each text has: give every text a budget, "
+    "Rules(budget=60) for instance (--budget of metricdp text). It is what a text is charged."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +65,7 @@ class TextMechanism:
             if not isinstance(mechanism, Mechanism):
                 raise InvalidInput(f"`words` must be a mechanism on words, got {type(mechanism).__name__}.")
             for side, space in (("inputs", mechanism.inputs), ("outputs", mechanism.outputs)):
-                if not space.is_text or space.width != 1:
+                if not space.is_text or space.size is None or space.width != 1:
                     raise InvalidInput(
                         f"`words` must be a mechanism on words, its {side} are {space!r}. "
                         "Make one of mdp.vocabulary(words, vectors)."
@@ -70,42 +79,86 @@ class TextMechanism:
         if any(before <= after for before, after in pairwise(rates)):
             raise InvalidInput(f"`lower` must have falling epsilons below {rates[0]:g}, got {rates[1:]}.")
         for mechanism in self.lower:
-            if mechanism.inputs is not self.words.inputs and spellings(mechanism.inputs) != list(self._codes):
+            if mechanism.inputs is not self.words.inputs and spellings(mechanism.inputs) != list(self.inputs.codes):
                 raise InvalidInput("`lower` must be mechanisms on the words of `words`, in the same order.")
 
     def __repr__(self) -> str:
         return f"TextMechanism({self.words!r}, unknown={self.rules.unknown!r})"
 
+    @cached_property
+    def inputs(self) -> TextSpace:
+        """The texts that it takes."""
+        return TextSpace(self.words.inputs, self.rules, self._rates)
+
+    @cached_property
+    def outputs(self) -> TextSpace:
+        """Texts of reports."""
+        return TextSpace(self.words.outputs, self.rules, self._rates)
+
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one word; distances of the words of a text add up."""
-        return pure(self.words.guarantee, "a text")
+        """The promise of a text whose words alone differ: their distances add up, and the slack is that of a word."""
+        return replace(pure(self.words.guarantee, "a text"), metric=self.inputs.metric)
+
+    @property
+    def row_guarantee(self) -> Guarantee:
+        """The promise of a whole text, each word of which moves by the distance; numbers are a metric of their own.
+
+        All words and numbers of a text cost its budget at most. Refused without one: a text may have any length.
+        """
+        promise, budget = pure(self.words.guarantee, "a text"), self.rules.budget
+        if budget is None:
+            raise InvalidInput(NO_TOTAL)
+        noises = [noise for noise in map(self.rules.noise, NOISES) if noise is not None]
+        fixed = [noise.epsilon for noise in noises]
+        epsilon = _round_up(max(Fraction(budget), *(_largest([rate, *fixed], budget) for rate in self._rates)))
+        counts = [floor(Fraction(budget) * SURE / Fraction(rate)) for rate in self._rates]
+        slack = max(n * pure(one.guarantee, "a text").slack for n, one in zip(counts, self._levels, strict=True))
+        metric, size = promise.metric, self.inputs.dimension
+        if noises:
+            finest = min(Fraction(noise.scale) for noise in noises)
+            metric = Weighted([(metric, range(size), 1.0), (Lp(1), [size], _round_up(1 / finest))])
+        return replace(promise, epsilon=epsilon, metric=metric, slack=slack)
+
+    def at_share(self, share: Fraction) -> TextMechanism:
+        """Return the same with a share of the budget for each text, so that a row costs at most that share of it."""
+        if self.rules.beyond == "refuse":
+            raise InvalidInput(
+                "an even spread gives texts smaller budgets than they were checked for: say what becomes of the words "
+                'that these do not pay for, Rules(beyond="mask") or "drop".'
+            )
+        most, budget = Fraction(self.row_guarantee.epsilon) * share, Fraction(self.rules.budget or 0.0) * share
+        made = self
+        while Fraction(made.row_guarantee.epsilon) > most:
+            made, budget = replace(self, rules=replace(self.rules, budget=round_down(budget))), budget * SHORTER
+        return made
+
+    @property
+    def certificate(self) -> Certificate:
+        """What was verified of the mechanism on words; its loss is that of a word."""
+        return self.words.certificate
 
     def promise(self) -> list[str]:
         """Return what a text is promised, and what it is not, a sentence each."""
-        return wording.text_promise(self.rules, self.guarantee, [level.guarantee.epsilon for level in self.lower])
+        promise = pure(self.words.guarantee, "a text")
+        return wording.text_promise(self.rules, promise, [level.guarantee.epsilon for level in self.lower])
 
     @property
     def _levels(self) -> tuple[Mechanism, ...]:
         return (self.words, *self.lower)
 
-    @cached_property
+    @property
+    def _rates(self) -> tuple[float, ...]:
+        return tuple(pure(level.guarantee, "a text").epsilon for level in self._levels)
+
+    @property
     def cutting(self) -> Cutting:
         """How texts are cut into words: by the vocabulary, which is public."""
-        contractions = self.rules.contractions
-        if contractions is None:
-            contractions = any(word in self._codes for word in ("n't", "'s"))
-        unspaced = [len(word) for word in self._codes if UNSPACED_LETTER.search(word)]
-        return Cutting(self._codes, max(unspaced, default=1), contractions)
+        return self.inputs.cutting
 
-    @cached_property
-    def _codes(self) -> dict[str, int]:
-        """The code of every word."""
-        return {word: code for code, word in enumerate(spellings(self.words.inputs))}
-
-    @cached_property
-    def _units(self) -> Units:
-        return units_of(self._codes) if self.rules.units else {}
+    def stored(self) -> tuple[Mechanism, str]:
+        """Return what a mechanism file can hold, the words at every epsilon, and the rules as text: see `restored`."""
+        return self.words if not self.lower else product(*self._levels), self.rules.text()
 
     def protect(self, texts: Any, *, rng: Randomness = None) -> list[str]:
         """Return the protected texts, in order. All words of all texts are drawn in one call.
@@ -114,15 +167,14 @@ class TextMechanism:
             texts: A sequence of texts, or an Arrow array or chunked array of them.
             rng: None for the operating system's cryptographic generator; a NumPy generator for tests and simulations.
         """
-        column = column_of(texts, self.cutting)
-        if self._units:
-            column = with_units(column, self._units)
-        if self.rules.amounts is not None:
-            column = with_amounts(column)
-        choice = decided(column.tokens, self.rules, self._codes)
-        actions = choice.actions[column.ids]
-        self._refuse_unknown(column, actions == REFUSE)
-        levels = self._spend(column, actions)
+        found: list[str] = self.sample(texts_of(texts), rng=rng).tolist()
+        return found
+
+    def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Points:
+        """Return a protected text for every text; one that is missing (None) stays missing."""
+        texts = self.inputs.encode(secrets)
+        column, choice = texts.column, texts.choice
+        actions, levels = self.inputs.actions(texts)
         source = None if rng is None else source_of(rng)
         pieces = choice.written[column.ids]
         pieces[actions == ACTIONS["mask"]], pieces[actions == DROP] = self.rules.mask, ""
@@ -134,59 +186,26 @@ class TextMechanism:
                 pieces[places] = self._written(mechanism, reports, choice.cases[ids])
         self._put_numbers(column, choice, actions == NOISE, pieces, source)
         _part_clitics(column, actions == DRAW, pieces)
-        return _joined(column, pieces, actions == DROP)
+        made = np.empty(len(texts), dtype=object)
+        made[:] = _joined(column, pieces, actions == DROP)
+        made[texts.missing] = None
+        return made
 
-    def _spend(self, column: Column, actions: Integers) -> Integers:
-        """Return the level of each token's words, after what happens to those that no budget pays for."""
-        budget = self.rules.budget
-        if budget is None:
-            return np.zeros(len(actions), dtype=np.int64)
-        rates = np.array([level.guarantee.epsilon for level in self._levels])
-        places = np.flatnonzero((actions == DRAW) | (actions == NOISE))
-        rows, words = column.rows[places], actions[places] == DRAW
-        fixed = self._rates(column)[column.ids[places]]
-        chosen = levels_of(rows, len(column), fixed, words, rates, budget)
-        covered = paid(rows, np.where(words, rates[chosen[rows]], fixed), budget)
-        if not covered.all() and self.rules.beyond == "refuse":
-            self._refuse_costly(np.unique(rows[~covered]), len(column), budget / float(rates[-1]))
-        actions[places[~covered]] = ACTIONS[self.rules.beyond]
-        return chosen[column.rows]
-
-    def _rates(self, column: Column) -> Floats:
-        """Return the epsilon of each distinct token that is a number."""
-        rules = [self.rules.noise(token.kind) for token in column.tokens]
-        return np.array([0.0 if rule is None else rule.epsilon for rule in rules])
+    def log_density(self, secrets: Any, reports: Any, /) -> Floats:
+        """Refuse: the probabilities of whole texts are not listed, those of their words are."""
+        raise InvalidInput("the probability of a text is the product of those of its words: ask `words.log_density`.")
 
     def _put_numbers(self, column: Column, choice: Decided, noisy: Booleans, pieces: Points, rng: Randomness) -> None:
         """Put in numbers with noise, written as they were."""
         if not noisy.any():
             return
         kinds = np.array([token.kind for token in column.tokens])[column.ids]
-        for kind in ("number", "amount", "date", "time"):
+        for kind in NOISES:
             rule, places = self.rules.noise(kind), np.flatnonzero(noisy & (kinds == kind))
             if rule is not None and places.size:
                 values = [choice.values[token] for token in column.ids[places].tolist()]
                 reports = drawn(rule, [value.value for value in values], PITCHES.get(kind), rng)
                 pieces[places] = [value.write(report) for value, report in zip(values, reports, strict=True)]
-
-    def _refuse_unknown(self, column: Column, wrong: Booleans) -> None:
-        """Refuse texts with words outside the vocabulary, by their rows alone."""
-        if wrong.any():
-            rows = np.unique(column.rows[wrong])
-            raise OutOfDomain(
-                f"{_share(rows, len(column), 'hold')} words outside the vocabulary of {len(self._codes):,} "
-                f'words ({_named(rows)}). They are never passed through: choose unknown="mask", "drop" or "spelling", '
-                "take a larger vocabulary, or drop the rows.",
-                rows=tuple(rows[:ROWS_KEPT].tolist()),
-            )
-
-    def _refuse_costly(self, rows: Integers, texts: int, words: float) -> None:
-        raise OutOfDomain(
-            f"{_share(rows, texts, 'cost')} more than the budget of {self.rules.budget:g}, which pays for "
-            f"{int(words * (1 + 1e-9)):,} words ({_named(rows)}). Raise `budget`, take a smaller epsilon (for "
-            'long texts alone: `lower`), or choose beyond="mask" or "drop" for the words it does not pay for.',
-            rows=tuple(rows[:ROWS_KEPT].tolist()),
-        )
 
     def _written(self, mechanism: Mechanism, reports: Integers, cases: Integers) -> Points:
         """Return reports as they are written: every distinct one in every case once."""
@@ -206,18 +225,22 @@ class TextMechanism:
         return spellings(self.words.outputs)
 
 
-def spellings(space: Space) -> list[str]:
-    """Return the words of a vocabulary, in order."""
-    return [str(word) for word in space.decode(np.arange(space.size or 0))[:, 0].tolist()]
+def restored(held: Mechanism, rules: str) -> TextMechanism:
+    """Return the mechanism that `TextMechanism.stored` took apart."""
+    words, *lower = parts_of(held)
+    return TextMechanism(words, rules_from(rules), lower)
 
 
-def _share(rows: Integers, texts: int, verb: str) -> str:
-    return f"{rows.size:,} of {texts:,} texts {verb}{'s' if rows.size == 1 else ''}"
+def _round_up(value: Fraction) -> float:
+    return -round_down(-value)
 
 
-def _named(rows: Integers) -> str:
-    shown = ", ".join(str(row) for row in rows[:ROWS_SHOWN]) + (", ..." if rows.size > ROWS_SHOWN else "")
-    return f"row{'s' if rows.size > 1 else ''} {shown}"
+def _largest(costs: Sequence[float], budget: float) -> Fraction:
+    """Return the largest sum of some costs, each any number of times, that may pass for a budget."""
+    exact = [Fraction(cost) for cost in costs]
+    whole = lcm(*(cost.denominator for cost in exact))
+    unit = Fraction(gcd(*(int(cost * whole) for cost in exact)), whole)
+    return floor(Fraction(budget) * SURE / unit) * unit
 
 
 def _part_clitics(column: Column, drawn: Booleans, pieces: Points) -> None:

@@ -95,6 +95,7 @@ from metricdp.wording.texts import open_in_texts as open_in_texts
 from metricdp.wording.texts import text_promise as text_promise
 from metricdp.wording.texts import text_rules as text_rules
 from metricdp.wording.texts import texts_again as texts_again
+from metricdp.wording.texts import texts_counted as texts_counted
 from metricdp.wording.texts import texts_of_one_person as texts_of_one_person
 from metricdp.wording.texts import unchanged as unchanged
 from metricdp.wording.texts import unknown_words as unknown_words

@@ -24,6 +24,7 @@ from metricdp.wording.guarantees import (
     things,
     together,
 )
+from metricdp.wording.texts import texts_counted
 
 
 def row_promise(promise: AnyPromise) -> str:
@@ -199,8 +200,11 @@ def spread_promise(promise: AnyPromise) -> str:
     return f"Promise per row: at most {promised(promise)}; less where a person has many rows."
 
 
-def spent(spending: Spent, promise: AnyPromise) -> list[str]:
-    """Return what everybody's rows cost, how it was kept small, and what the table says about counts."""
+def spent(spending: Spent, promise: AnyPromise | None) -> list[str]:
+    """Return what everybody's rows cost, how it was kept small, and what the table says about counts.
+
+    Without a promise nothing is said of costs: rows of texts may have any length.
+    """
     asked, levels = spending.asked, spending.released
     persons = sum(level.persons for level in levels)
     most = max((level.rows for level in levels), default=0)
@@ -211,7 +215,7 @@ def spent(spending: Spent, promise: AnyPromise) -> list[str]:
             f"At most {asked.at_most:,} rows of every person stay, {how}, chosen without looking at the secrets: "
             f"{spending.left_out:,} rows were left out."
         )
-    if asked.spread is not None and asked.budget is not None:
+    if promise is not None and asked.spread is not None and asked.budget is not None:
         least, largest = (choose((level.amount for level in levels), default=0.0) for choose in (min, max))
         shares = _rate(largest, promise)
         if least < largest:
@@ -221,10 +225,13 @@ def spent(spending: Spent, promise: AnyPromise) -> list[str]:
             f"budget divided by how many there are, and at most {_rate(_full(promise), promise)}: {shares}."
         )
     extra = slack_words(spending.slack)
-    lines.append(
-        f"{persons:,} persons by {asked.column}, none with more than {most:,} rows in the output. For every one of "
-        f"them all rows together are protected at {_rate(spending.amount, promise)}{extra}."
-    )
+    if promise is None:
+        lines.append(texts_counted(persons, asked.column, most))
+    else:
+        lines.append(
+            f"{persons:,} persons by {asked.column}, none with more than {most:,} rows in the output. For every one of "
+            f"them all rows together are protected at {_rate(spending.amount, promise)}{extra}."
+        )
     lines.append(
         f"How many rows each {asked.column} has is published with the table: there is one report a row, and "
         "nothing hides the counts."

@@ -173,10 +173,16 @@ def open_in_texts() -> str:
     )
 
 
-def unknown_words(policy: str, mask: str, masked: int) -> list[str]:
+def unknown_words(policy: str, mask: str, masked: int, on_error: str = "fail") -> list[str]:
     """Return how many words were unknown, as far as the output shows it."""
     times = "nowhere" if not masked else "once" if masked == 1 else f"{masked:,} times"
     lines = [f"In the output {mask} stands {times}."] if masked or policy == "mask" else []
+    if policy == "refuse" and on_error != "fail":
+        done = "left out" if on_error == "drop" else "empty"
+        return [
+            *lines,
+            f"Texts with words outside the vocabulary are {done} in the output, so that this is not hidden.",
+        ]
     if policy == "refuse":
         return [*lines, "No word was outside the vocabulary: the table would have been refused."]
     if policy == "mask":
@@ -187,6 +193,14 @@ def unknown_words(policy: str, mask: str, masked: int) -> list[str]:
 def texts_of_one_person() -> str:
     """Return what the texts of one person add up to."""
     return "Texts of one person add up: the distances of all their words count together."
+
+
+def texts_counted(count: int, column: str, most: int) -> str:
+    """Return whose texts there are, where no budget says what a text costs."""
+    return (
+        f"{count:,} persons by {column}, none with more than {most:,} texts. What they cost together depends on how "
+        "many words they have: a budget for every text would say it."
+    )
 
 
 def texts_again() -> str:

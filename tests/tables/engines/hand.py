@@ -7,8 +7,8 @@ from typing import Any
 
 from metricdp.tables import perturb
 from metricdp.tables.engines import ENGINES, Engine
+from metricdp.tables.jobs.folder import Tell, run_partition
 from metricdp.tables.jobs.plan import Job
-from metricdp.tables.jobs.run import Tell, run_partition
 
 
 def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:

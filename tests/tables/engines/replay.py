@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from metricdp.tables.jobs.folder import read_job
-from metricdp.tables.jobs.run import run_partition
+from metricdp.tables.jobs.folder import read_job, run_partition
 
 HOME = ".out.metricdp-job"
 

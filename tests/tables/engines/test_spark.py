@@ -23,10 +23,9 @@ from metricdp.tables import Charging, Disclosure
 from metricdp.tables.draws import Draws, Keyed
 from metricdp.tables.engines import spark
 from metricdp.tables.jobs import plan as jobs
-from metricdp.tables.jobs.parcel import parcel_of
-from metricdp.tables.kernel import protected_table
-from metricdp.tables.text_pump import protected_texts
-from metricdp.tables.text_task import TextTask
+from metricdp.tables.jobs.plan import spec_of
+from metricdp.tables.pipeline import protected, protected_table
+from metricdp.tables.plan import Request
 from restoring import as_it_was
 from tables.engines.killing import killing
 from tables.engines.law import LOCAL, MATRIX, check, files, together
@@ -108,7 +107,7 @@ def frames(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.toArrow().sort_by("id").equals(after)  # drawn once: looking at it reads what was written
     # A partition that is run again gives the same reports, whoever runs it: here the kernel alone.
     task = mdp.tables.task_for(before.column_names, MATRIX)
-    applied = parcel_of(task).applied
+    applied = spec_of(task).applied
     for partition, start in enumerate(int(part["id"][0].as_py()) for part in written):
         for batch, first in enumerate(range(start, start + ROWS, BATCH)):
             alone = protected_table(
@@ -202,10 +201,11 @@ def texts(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert [kind for _, kind in made.dtypes] == ["int", "string"]
     # What Spark drew is what anybody draws who has the key, the place and the texts.
-    task = TextTask(DRAWN, ("text",))
+    task = Request(DRAWN, "text").task(WHOLE.schema.names)
     rows = pa.Table.from_pylist(WHOLE.to_pylist() * 2, WHOLE.schema).combine_chunks().to_batches()
-    applied = parcel_of(TextTask(DRAWN, ("text",), Disclosure(drop="note"))).applied
-    (alone,) = protected_texts(rows, task, Keyed(KEY, "partition 0", applied))
+    dropped = Request(DRAWN, "text", care=Disclosure(drop="note")).task(WHOLE.schema.names)
+    applied = spec_of(dropped).applied
+    (alone,) = protected(rows, task, Keyed(KEY, "partition 0", applied))
     assert [row.text for row in made.collect()] == alone.result["text"].to_pylist()
     staying = mdp.perturb(frame, STAYING, columns="text", to=str(folder / "staying"))
     assert [row.text for row in staying.collect()] == expected() * 2

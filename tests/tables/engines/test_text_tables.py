@@ -16,12 +16,11 @@ from scipy.stats import chi2
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain
-from metricdp.tables import many, perturb
+from metricdp.tables import files, perturb, task_for
+from metricdp.tables.batch import PIECE, pieces
 from metricdp.tables.draws import Keyed
-from metricdp.tables.jobs.folder import records_of
-from metricdp.tables.jobs.run import run_partition
-from metricdp.tables.text_pump import PIECE, pieces, protected_texts
-from metricdp.tables.text_task import TextTask
+from metricdp.tables.jobs.folder import records_of, run_partition
+from metricdp.tables.pipeline import protected
 from metricdp.text import TextMechanism
 from tables.engines.words import BAD, DRAWN, KERNEL, REFUSING, STAYING, WHOLE, WORDS, expected, mechanism
 
@@ -105,11 +104,9 @@ def test_every_kind_of_text_column_is_one(kind: pa.DataType, tmp_path: Path) -> 
 def test_options_of_rows_are_none_of_texts() -> None:
     with pytest.raises(InvalidInput, match="`snap` is for rows"):
         mdp.perturb(WHOLE, STAYING, columns="text", snap=1.0)
-    with pytest.raises(InvalidInput, match="`ledger` is for rows"):
-        mdp.perturb(WHOLE, STAYING, columns="text", ledger="budget.db")
     with duckdb.connect() as connection:
-        with pytest.raises(InvalidInput, match="`on_error` is for rows"):
-            mdp.perturb((connection, "SELECT 'a' AS text"), STAYING, to="made", on_error="null")
+        with pytest.raises(InvalidInput, match="`crs` is for rows"):
+            mdp.perturb((connection, "SELECT 'a' AS text"), STAYING, to="made", crs="EPSG:25832")
         mdp.duckdb_function(connection, "protect", STAYING)
         found = connection.sql("SELECT protect('the room'), protect(NULL)").fetchall()
         assert found == [("the room", None)]
@@ -150,14 +147,14 @@ def test_reports_in_duckdb_follow_the_law_of_the_words() -> None:
 
 def test_equal_keys_give_equal_texts_however_batches_are_stored() -> None:
     """Streams are bound to the key, the place and the texts, not to how an engine holds them."""
-    task = TextTask(DRAWN, ("text",))
+    task = task_for(["text"], DRAWN, columns="text")
     texts = pa.array([" ".join(WORDS)] * 30 + [None])
     kinds = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
     stored = [pa.record_batch({"text": texts.cast(kind)}) for kind in kinds]
     stored.append(pa.record_batch({"text": pa.concat_arrays([texts, texts]).slice(31)}))
 
     def drawn(batch: pa.RecordBatch, key: bytes = b"k" * 32, place: str = "a", applied: str = "x") -> list:
-        steps = protected_texts([batch], task, Keyed(key, place, applied))
+        steps = protected([batch], task, Keyed(key, place, applied))
         return [text for step in steps for text in step.result["text"].to_pylist()]
 
     first = drawn(stored[0])
@@ -169,7 +166,8 @@ def test_equal_keys_give_equal_texts_however_batches_are_stored() -> None:
 
 def test_long_texts_come_in_small_pieces() -> None:
     batch = pa.record_batch({"text": ["a" * (PIECE // 3)] * 7 + ["b" * (3 * PIECE)] + ["c"] * 5, "n": range(13)})
-    assert [piece.num_rows for piece in pieces(batch, ["text"])] == [3, 3, 1, 1, 5]
+    task = task_for(["text", "n"], DRAWN, columns="text")
+    assert [piece.num_rows for piece in pieces(batch, task)] == [3, 3, 1, 1, 5]
 
 
 def here(job, pending, tell, /, *, workers=None) -> None:
@@ -191,12 +189,12 @@ def days(folder: Path, table: pa.Table = WHOLE) -> str:
 
 
 def test_a_partition_that_is_run_again_gives_the_same_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "runner", lambda engine: here)
+    monkeypatch.setattr(files, "runner", lambda engine: here)
     monkeypatch.setattr("metricdp.tables.jobs.plan.PARTITION_ROWS", 2)
     lower = [mechanism(1000.0).words]
     texts = TextMechanism(STAYING.words, mechanism(1.0, budget=4000.0, beyond="mask").rules, lower)
     summary = perturb(days(tmp_path / "in"), texts, to=tmp_path / "out", columns="text", drop="note")
-    assert (summary.tally.rows, summary.tally.empty) == (10, 4)
+    assert (summary.rows, summary.texts.empty) == (10, 4)
     assert summary.kept_columns == ("id",)
     made = pa.concat_tables(pq.read_table(path) for path in sorted((tmp_path / "out").glob("*.parquet")))
     assert made["text"].to_pylist() == expected(most=4) * 2  # the second level pays for four words
@@ -211,13 +209,13 @@ def test_a_partition_that_is_run_again_gives_the_same_texts(tmp_path: Path, monk
 def test_a_job_that_met_an_unknown_word_goes_on_with_other_rules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(many, "runner", lambda engine: here)
+    monkeypatch.setattr(files, "runner", lambda engine: here)
     source = days(tmp_path / "in", BAD)
     with pytest.raises(OutOfDomain, match=r"in '0.parquet', words in the column 'text' .* row 1 .*The job is kept"):
         perturb(source, REFUSING, to=tmp_path / "out")
     assert not (tmp_path / "out").exists()
     summary = perturb(source, DRAWN, to=tmp_path / "out", resume=True)
-    assert (summary.tally.rows, summary.tally.masked) == (4, 2)
+    assert (summary.rows, summary.texts.masked) == (4, 2)
     with pytest.raises(InvalidInput, match="with another mechanism"):
         perturb(source, STAYING, to=tmp_path / "out", resume=True)
 

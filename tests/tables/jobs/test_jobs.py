@@ -27,10 +27,10 @@ from metricdp.tables.draws import Draws
 from metricdp.tables.engines import local
 from metricdp.tables.jobs import folder as folders
 from metricdp.tables.jobs import plan as jobs
-from metricdp.tables.jobs.parcel import parcel_of
-from metricdp.tables.jobs.run import run_partition
-from metricdp.tables.kernel import protected_table
-from metricdp.tables.summary import PeopleCount
+from metricdp.tables.jobs.folder import run_partition
+from metricdp.tables.jobs.plan import spec_of
+from metricdp.tables.people import PeopleCount
+from metricdp.tables.pipeline import protected_table
 from tables.engines.hand import declare_hand, perturbed
 from tables.engines.law import CELLS, MATRIX, files, table
 from tables.engines.replay import HOME, folder_of
@@ -74,7 +74,7 @@ def test_nothing_is_seen_of_a_job_that_failed_and_the_mended_one_gives_the_same_
         assert pq.read_table(tmp_path / "out" / name).equals(pq.read_table(pa.BufferReader(data)))
     half = pq.read_table(tmp_path / "in/day2.parquet").slice(1000)
     task = task_for(half.column_names, MATRIX)
-    alone = protected_table(half, task, Draws(key, "day2.00001.parquet", 0, parcel_of(task).applied))
+    alone = protected_table(half, task, Draws(key, "day2.00001.parquet", 0, spec_of(task).applied))
     assert pq.read_table(tmp_path / "out/day2.00001.parquet").equals(alone)
     assert not list(tmp_path.rglob("key"))
 
@@ -189,20 +189,20 @@ def test_a_worker_that_outlives_a_job_takes_the_next_mechanism(tmp_path: Path) -
     rows = pq.read_table(tmp_path / "in/day0.parquet")
     for mechanism in (MATRIX, NEXT):  # two jobs for the same output, one after the other, in one process
         task = task_for(rows.column_names, mechanism)
-        parcel = parcel_of(task)
-        planned = jobs.plan([tmp_path / "in/day0.parquet"], tmp_path / "out", parcel, simulated=False, order_key="")
-        with folders.begun(planned, parcel, discard=True) as job:
+        spec = spec_of(task)
+        planned = jobs.plan([tmp_path / "in/day0.parquet"], tmp_path / "out", spec, simulated=False, order_key="")
+        with folders.begun(planned, discard=True) as job:
             key = (Path(job.folder) / "key").read_bytes()
             run_partition(job.folder, 0)
-            alone = protected_table(rows, task, Draws(key, "day0.parquet", 0, parcel.applied))
+            alone = protected_table(rows, task, Draws(key, "day0.parquet", 0, spec.applied))
             assert pq.read_table(Path(job.folder) / "ready/day0.parquet").equals(alone)
 
 
 def test_a_worker_that_outlives_its_job_writes_into_no_other(tmp_path: Path) -> None:
     files(tmp_path / "in", rows=500, count=1)
-    parcel = parcel_of(task_for(["x", "y"], MATRIX))
+    spec = spec_of(task_for(["x", "y"], MATRIX))
     paths = [tmp_path / "in/day0.parquet"]
-    with folders.begun(jobs.plan(paths, tmp_path / "out", parcel, simulated=False, order_key=""), parcel) as first:
+    with folders.begun(jobs.plan(paths, tmp_path / "out", spec, simulated=False, order_key="")) as first:
         pass
     rows: list[int] = []
 

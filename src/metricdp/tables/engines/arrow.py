@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,15 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target, holding, replacing
 from metricdp.randomness import Randomness
-from metricdp.tables.charging import charge_new, grant, kept_elsewhere
-from metricdp.tables.checks import log_findings
+from metricdp.tables.charging import charge_ready, grant, kept_elsewhere
+from metricdp.tables.disclosure.checks import log_findings
 from metricdp.tables.engines.base import Engine, refuse_parts, refuse_persons
 from metricdp.tables.formats import BATCH_ROWS, MEASURED_ROWS, Storage, batch_rows
 from metricdp.tables.options import Target
-from metricdp.tables.people import Allotment, PeopleCounter, spending_by, spending_in
-from metricdp.tables.pump import pump
+from metricdp.tables.people import Allotment, PeopleCounter, Spending, spending_by, spending_in
+from metricdp.tables.pipeline import run_pipeline
+from metricdp.tables.plan import Request, Task
 from metricdp.tables.sources import Outlet
-from metricdp.tables.spending import Spending
-from metricdp.tables.task import Request, Task
-from metricdp.tables.text_pump import pump_texts
-from metricdp.tables.text_task import TextRequest
 
 
 def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
@@ -31,7 +27,7 @@ def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Ran
     from pyarrow import dataset
 
     once, target = isinstance(source, pa.RecordBatchReader), _place(source, target)
-    task = request.task(source.schema.names)
+    task = request.task(source.schema.names, lambda: source.schema)
     charging, persons, counter = request.charging, request.persons, None
     if once:
         _refuse_once(request)
@@ -45,27 +41,14 @@ def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Ran
     allotment = None if spending is None else Allotment(spending, rng)
     with holding(target), replacing(target) as partial:
         stream = StreamReader(source, counter)
-        tally = pump(stream, Outlet(partial, stream.storage), task, rng, persons=allotment)
+        tally = run_pipeline(stream, Outlet(partial, stream.storage), task, rng, persons=allotment)
         _refuse_empty(tally.rows)
         if counter is not None and persons is not None:
             spending = spending_by(counter, persons, task)
         if charging is not None and spending is not None:
-            for line in charge_new(charging, spending):
-                logging.getLogger("metricdp").info("%s", line)
+            charge_ready(charging, spending)
     log_findings(tally.findings)
     return _over(target, once=once)
-
-
-def protect_texts(source: Any, request: TextRequest, /, *, target: Target, rng: Randomness) -> Any:
-    """Write the batches with their texts protected to a Parquet file; return a data set over it, or a reader."""
-    place = _place(source, target)
-    task = request.task(source.schema)
-    with holding(place), replacing(place) as partial:
-        stream = StreamReader(source)
-        tally = pump_texts(stream, Outlet(partial, stream.storage), task, rng)
-        _refuse_empty(tally.rows)
-    log_findings(tally.findings)
-    return _over(place, once=isinstance(source, pa.RecordBatchReader))
 
 
 def _place(source: Any, target: Target) -> str:
@@ -120,7 +103,7 @@ def _spending(source: Any, request: Request, task: Task) -> Spending | None:
 
 
 class StreamReader:
-    """Arrow's own data sets and readers as something the pump reads."""
+    """Arrow's own data sets and readers as something the run_pipeline reads."""
 
     def __init__(self, source: Any, counter: PeopleCounter | None = None) -> None:
         self._source, self._counter = source, counter
@@ -159,5 +142,4 @@ ENGINE = Engine(
     "Arrow data sets and readers, streamed to a Parquet file",
     packages=("pyarrow",),
     perturb=perturb_stream,
-    texts=protect_texts,
 )

@@ -10,9 +10,8 @@ from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
 from metricdp.tables.jobs.plan import Job
 from metricdp.tables.options import Target
-from metricdp.tables.pump import Tell
-from metricdp.tables.task import Request
-from metricdp.tables.text_task import TextRequest
+from metricdp.tables.pipeline import Tell
+from metricdp.tables.plan import Request
 
 FOR_TEXTS = (
     "{word} is for rows of numbers or single words: for texts, `mdp.text.Rules` say what becomes of every word, and "
@@ -37,12 +36,6 @@ class Perturb(Protocol):
     def __call__(self, table: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any: ...
 
 
-class ProtectTexts(Protocol):
-    """How an engine protects the texts of a table of its own, drawn once too."""
-
-    def __call__(self, table: Any, request: TextRequest, /, *, target: Target, rng: Randomness) -> Any: ...
-
-
 @dataclass(frozen=True)
 class Engine:
     """A table engine, declared once, in its own file.
@@ -53,7 +46,6 @@ class Engine:
         run: How it runs the partitions of a job over files; None where it does not.
         packages: The packages whose tables it takes: `mdp.perturb` hands them over.
         perturb: How it protects such a table.
-        texts: How it protects the texts of such a table; None where it does not.
         extra: The extra of metricdp that brings what it needs; empty where it needs nothing.
     """
 
@@ -62,7 +54,6 @@ class Engine:
     run: Run | None = None
     packages: tuple[str, ...] = ()
     perturb: Perturb | None = None
-    texts: ProtectTexts | None = None
     extra: str = ""
 
 

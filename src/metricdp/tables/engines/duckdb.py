@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,26 +11,87 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metricdp import wording
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
-from metricdp.tables.applying import AnyTask, fields_of
-from metricdp.tables.charging import charge_new, grant, kept_elsewhere, requested
-from metricdp.tables.checks import first_look, judge_first, log_findings
-from metricdp.tables.engines.base import FOR_TEXTS, Engine, refuse_rng
-from metricdp.tables.engines.functions import register, register_texts
-from metricdp.tables.kernel import whole
-from metricdp.tables.leaks import SAMPLED
-from metricdp.tables.options import Call, Charging, Disclosure, OnError
-from metricdp.tables.people import Allotment, PeopleCounter, spending_in
-from metricdp.tables.persons import PerPerson
-from metricdp.tables.spending import Spending
-from metricdp.tables.task import Request, Task, usual_names
-from metricdp.tables.text_pump import look_beside
-from metricdp.tables.text_task import TextRequest, TextTask
-from metricdp.tables.trim import Step, Trim, coarser
-from metricdp.text import TextMechanism
+from metricdp.tables.batch import ALL, Portion, protect, report_fields, report_type
+from metricdp.tables.charging import charge_ready, grant, kept_elsewhere, requested
+from metricdp.tables.disclosure.checks import first_look, judge_first, log_findings
+from metricdp.tables.disclosure.look import SAMPLED, rows_looked_at
+from metricdp.tables.disclosure.trim import coarser
+from metricdp.tables.engines.base import Engine, refuse_rng
+from metricdp.tables.jobs.errors import reworded
+from metricdp.tables.options import Call, Charging, Disclosure, OnError, Step, Trim
+from metricdp.tables.people import Allotment, PeopleCounter, Spending, spending_in
+from metricdp.tables.plan import PerPerson, Request, Task, usual_names
+from metricdp.tables.values import is_list, is_text, whole
+
+
+def register(
+    engine: Any,
+    connection: Any,
+    name: str,
+    task: Task,
+    kinds: Sequence[pa.DataType],
+    errors: list[MetricdpError] | None = None,
+    *,
+    tasks: Sequence[Task] = (),
+) -> None:
+    """Register `protect` as a function; with `errors` it always gives a struct, and errors of ours are kept there.
+
+    With `tasks` its last argument says by which of them a row is reported.
+    """
+    struct = errors is not None or len(task.reports) > 1
+
+    def draw(*arrays: Any) -> Any:
+        try:
+            columns = [whole(array) for array in arrays[: len(kinds)]]
+            portion = Portion(None, np.asarray(whole(arrays[-1])), tuple(tasks)) if tasks else ALL
+            done = protect(columns, task, portion=portion)
+        except MetricdpError as error:
+            found = reworded(error, f"in a batch of {len(arrays[0])} rows of the query, {error}")
+            if errors is not None:
+                errors.append(found)
+            raise found from error
+        if not struct:
+            return done.columns[0]
+        mask = None if not done.bad.size else pc.invert(done.kept(len(arrays[0])))
+        return pa.StructArray.from_arrays(done.columns, names=list(task.reports), mask=mask)
+
+    # DuckDB counts the arguments of what it is given.
+    places = [Parameter(f"secret_{place}", Parameter.POSITIONAL_ONLY) for place in range(len(kinds) + bool(tasks))]
+    draw.__signature__ = Signature(places)  # type: ignore[attr-defined]
+    text, number = engine.sqltype("VARCHAR"), engine.sqltype("DOUBLE")
+    reports = [text if group.mechanism.outputs.is_text else number for group in task.groups for _ in group.reports]
+    if task.groups[0].packed:
+        reports = [_list_type(engine, report_type(kinds[0], task.groups[0]))]
+    result = engine.struct_type(dict(zip(task.reports, reports, strict=True))) if struct else reports[0]
+    connection.create_function(
+        name,
+        draw,
+        [
+            _list_type(engine, kind)
+            if is_list(kind)
+            else text
+            if is_text(getattr(kind, "value_type", kind))  # enumerations are text
+            else number
+            for kind in kinds
+        ]
+        + [engine.sqltype("BIGINT")] * bool(tasks),
+        result,
+        type="arrow",
+        null_handling="special",
+        side_effects=True,  # a constant argument must not be folded into one draw for all rows
+    )
+
+
+def _list_type(engine: Any, kind: pa.DataType) -> Any:
+    """Return DuckDB's type for lists of numbers."""
+    item = engine.sqltype("FLOAT" if pa.types.is_float32(kind.value_type) else "DOUBLE")
+    return engine.array_type(item, kind.list_size) if pa.types.is_fixed_size_list(kind) else engine.list_type(item)
+
 
 NUMBERS = pa.float64()
 ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:,\s*)?)*\)")  # a type that lists the values that it may have
@@ -54,12 +114,8 @@ def table_from(source: tuple[Any, Any], call: Call) -> Any:
             'made of it: mdp.perturb((connection, "FROM points"), mechanism, to="protected").'
         )
     refuse_rng("DuckDB", call.rng)
-    with _queried(connection, query) as text:
-        if isinstance(call.mechanism, TextMechanism):
-            request = TextRequest(call.mechanism, call.columns, call.disclosure)
-            return _made(engine, connection, (text, call.to), request)
-        with requested(call) as rows:
-            return _made(engine, connection, (text, call.to), rows)
+    with _queried(connection, query) as text, requested(call) as request:
+        return _made(engine, connection, (text, call.to), request)
 
 
 def pair_of(source: Any) -> tuple[Any, Any] | None:
@@ -95,17 +151,17 @@ def _queried(connection: Any, query: Any) -> Iterator[str]:
         query.query(name, f"DROP VIEW {name}")
 
 
-def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request | TextRequest) -> Any:
+def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request) -> Any:
     """Make the table of a request."""
     query, target = where
-    care, rows = request.care, request if isinstance(request, Request) else None
+    care, persons, charging = request.care, request.persons, request.charging
     source = f"({query.strip().rstrip(';')})"
     empty = _asked(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), "DuckDB cannot run the query")
     kinds = dict(zip(empty.columns, (str(kind) for kind in empty.types), strict=True))
     schema = empty.to_arrow_table().schema
-    task: AnyTask = request.task(schema.names) if isinstance(request, Request) else request.task(schema)
+    task = request.task(schema.names, lambda: schema)
     _refuse_inside(schema.names, care)
-    limit = FIRST_TEXTS if isinstance(task, TextTask) else task.first_rows
+    limit = rows_looked_at(task.width) if task.texts is None else FIRST_TEXTS
     first = _asked(
         engine,
         lambda: connection.sql(f"FROM {source} LIMIT {limit}").to_arrow_table(),
@@ -114,9 +170,8 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
     if first.num_rows:
         _look(first, task)
     name = f"metricdp_{secrets.token_hex(6)}"
-    persons, charging = (None, None) if rows is None else (rows.persons, rows.charging)
     allotted, spending = None, None
-    if persons is not None and isinstance(task, Task) and (persons.needs_counts or charging is not None):
+    if persons is not None and (persons.needs_counts or charging is not None):
         there = _is_there(engine, connection, target)
         allotted, spending = _allotted(connection, name, source, (persons, task), (charging, target, there))
         if spending is None:
@@ -124,13 +179,10 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
         source = f"{name}_rows POSITIONAL JOIN {name}_portion"
     errors: list[MetricdpError] = []
     kind_of = [schema.field(c).type for c in task.columns]
-    if isinstance(task, TextTask):
-        register_texts(engine, connection, name, task, errors)
-    else:
-        register(engine, connection, name, task, kind_of, errors, tasks=() if allotted is None else allotted)
+    register(engine, connection, name, task, kind_of, errors, tasks=() if allotted is None else allotted)
     steps = _register_steps(connection, name, care.trim, kinds)
     drawn = ", ".join(_quoted(column) for column in task.columns) + (f", {name}_number" if allotted else "")
-    made = dict(zip(task.reports, fields_of(schema, task), strict=True))
+    made = dict(zip(task.reports, report_fields(schema, task), strict=True))
     outputs = []
     for column in schema.names:
         if column in made:
@@ -142,9 +194,9 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
         elif column not in task.columns and column not in care.trim.drop:
             outputs.append(_without_categories(column, kinds[column]))
     outputs += [f"q.{_quoted(column)} AS {_quoted(column)}" for column in task.reports if column not in schema.names]
-    kept = " WHERE q IS NOT NULL" if rows is not None and rows.on_error == "drop" else ""
+    kept = " WHERE q IS NOT NULL" if request.on_error == "drop" else ""
     source += f" WHERE {name}_kept" if allotted else ""
-    goal = f"TABLE {_quoted(target)}" if charging is None else f"TEMP TABLE {name}_made"  # out of sight until charged
+    goal = f"TABLE {_quoted(target)}" if charging is None else f"TEMP TABLE {name}_made"  # out of preview until charged
     statement = (
         f"CREATE {goal} AS SELECT {', '.join(outputs)} FROM (SELECT *, {name}({drawn}) AS q FROM {source}){kept}"
     )
@@ -152,8 +204,7 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
         problem = f"DuckDB could not make the table {target!r}"
         _asked(engine, lambda: connection.execute(statement), problem, errors)
         if charging is not None and spending is not None:
-            for line in charge_new(charging, spending):
-                logging.getLogger("metricdp").info("%s", line)
+            charge_ready(charging, spending)
             _asked(engine, lambda: connection.execute(f"CREATE TABLE {_quoted(target)} AS FROM {name}_made"), problem)
     finally:
         for made_here in (name, *(f"{name}_{number}" for number in steps.values())):
@@ -171,15 +222,11 @@ def _without_categories(column: str, kind: str) -> str:
     return _quoted(column) if plain == kind else f"CAST({_quoted(column)} AS {plain}) AS {_quoted(column)}"
 
 
-def _look(first: pa.Table, task: AnyTask) -> None:
-    """Look at the first rows: what gives the secret away, and for rows what looks wrong."""
-    looked = wording.looked_at(min(first.num_rows, SAMPLED), first.num_rows, first=True)
-    if isinstance(task, TextTask):
-        log_findings(look_beside(first, task), looked)
-        return
-    found, doubts = first_look(first, task)
-    log_findings(found, looked)
-    judge_first(first, task, doubts)
+def _look(first: pa.Table, task: Task) -> None:
+    """Look at the first rows: what gives the secret away, and what looks wrong."""
+    found, sanity = first_look(first, task)
+    log_findings(found, wording.looked_at(min(first.num_rows, SAMPLED), first.num_rows, first=True))
+    judge_first(first, task, sanity)
 
 
 def _is_there(engine: Any, connection: Any, target: str) -> bool:
@@ -258,7 +305,7 @@ def _asked(engine: Any, call: Callable[[], T], what: str, errors: Sequence[Metri
 def duckdb_function(
     connection: Any,
     name: str,
-    mechanism: Mechanism | TextMechanism,
+    mechanism: Mechanism,
     *,
     snap: float = 0.0,
     on_error: OnError = "fail",
@@ -274,16 +321,11 @@ def duckdb_function(
     does), never a view.
     """
     engine = import_extra("duckdb", "duckdb")
-    if isinstance(mechanism, TextMechanism):
-        if snap or on_error != "fail":
-            raise InvalidInput(FOR_TEXTS.format(word="`snap`" if snap else "`on_error`"))
-        register_texts(engine, connection, name, TextTask(mechanism, ("text",)))
-        return
     if on_error == "drop":
         raise InvalidInput('a function cannot drop rows: on_error="null", and leave out the rows that are NULL.')
     names = usual_names(mechanism)
     task = Request(mechanism, names, snap, on_error).task(names)
-    kinds = [pa.string() if lane.mechanism.inputs.is_text else NUMBERS for lane in task.lanes for _ in lane.columns]
+    kinds = [pa.string() if group.mechanism.inputs.is_text else NUMBERS for group in task.groups for _ in group.columns]
     register(engine, connection, name, task, kinds)
 
 

@@ -17,9 +17,9 @@ from typing import Any
 import metricdp
 from metricdp.errors import OutputProblem
 from metricdp.tables.engines.base import Engine
+from metricdp.tables.jobs.errors import is_ours, unpack_error
 from metricdp.tables.jobs.plan import Job
-from metricdp.tables.jobs.travel import is_ours, unpacked
-from metricdp.tables.pump import Tell
+from metricdp.tables.pipeline import Tell
 
 ATTEMPTS = 3  # how often a partition may take its worker down with it
 
@@ -113,7 +113,7 @@ def _attend(job: Job, board: _Board, tell: Tell) -> None:
             elif "done" in answer:
                 board.done()
             elif is_ours(answer["failed"]):
-                board.fail(unpacked(answer["failed"]))
+                board.fail(unpack_error(answer["failed"]))
             else:
                 board.lost(number, answer["failed"]["message"])
     finally:

@@ -7,11 +7,11 @@ dies or its result is lost; the stream is bound to the block's number and conten
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,21 +19,17 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.plugins import inherited, load_inherited
 from metricdp.randomness import Randomness
-from metricdp.tables.applying import applied_to_table
-from metricdp.tables.charging import charge_new, grant, kept_elsewhere
-from metricdp.tables.checks import look_at_names
+from metricdp.tables.charging import charge_ready, grant, kept_elsewhere
+from metricdp.tables.disclosure.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Draws
-from metricdp.tables.engines.base import Engine, refuse_for_workers, refuse_rng, refuse_target
-from metricdp.tables.jobs.parcel import Parcel, parcel_of
-from metricdp.tables.jobs.plan import Job
-from metricdp.tables.jobs.run import run_partition
-from metricdp.tables.jobs.travel import Packed, is_ours, packed, retold, unpacked
+from metricdp.tables.engines.base import Engine, refuse_for_workers, refuse_target
+from metricdp.tables.jobs.errors import PackedError, is_ours, pack_error, reworded, unpack_error
+from metricdp.tables.jobs.folder import run_partition
+from metricdp.tables.jobs.plan import Job, TaskSpec, spec_of
 from metricdp.tables.options import Target
-from metricdp.tables.people import PeopleCounter, spending_by
-from metricdp.tables.pump import Tell
-from metricdp.tables.spending import Spending
-from metricdp.tables.task import Request, Task
-from metricdp.tables.text_task import TextRequest, TextTask, check_columns
+from metricdp.tables.people import PeopleCounter, Spending, spending_by
+from metricdp.tables.pipeline import Tell, protected_table
+from metricdp.tables.plan import Request, Task
 
 RETRIES = 3
 
@@ -55,29 +51,21 @@ def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: R
     refuse_target(dataset, target)
     ray = started()
     names = dataset.schema().names
-    task = request.task(names)
+    made_once = cache(partial(_blocks, dataset))
+    task = request.task(names, lambda: _kinds(ray, dataset, made_once))
     look_at_names(names, task, "Ray")
-    blocks = _blocks(dataset)
+    blocks = made_once()
     spending = None if request.charging is None else _granted(ray, blocks, request, task, names)
-    made = _drawn(ray, blocks, parcel_of(task))
+    made = _drawn(ray, blocks, spec_of(task))
     if request.charging is not None and spending is not None:
-        for line in charge_new(request.charging, spending):
-            logging.getLogger("metricdp").info("%s", line)
+        charge_ready(request.charging, spending)
     return ray.data.from_arrow_refs(made)
 
 
-def protect_texts(dataset: Any, request: TextRequest, /, *, target: Target, rng: Randomness) -> Any:
-    """Return a materialised Ray data set with its texts protected; blocks and rows keep their order."""
-    refuse_rng("ray", rng)
-    refuse_target(dataset, target)
-    ray = started()
-    blocks = _blocks(dataset)
+def _kinds(ray: Any, dataset: Any, blocks: Callable[[], list[Any]]) -> pa.Schema:
+    """Return names and types of a data set; blocks of pandas have types of their own."""
     schema = dataset.schema().base_schema
-    if not isinstance(schema, pa.Schema):  # blocks of pandas have types of their own
-        schema = ray.get(ray.remote(_schema).remote(blocks[0]))
-    task = request.task(schema)
-    look_at_names(schema.names, task, "Ray")
-    return ray.data.from_arrow_refs(_drawn(ray, blocks, parcel_of(task)))
+    return schema if isinstance(schema, pa.Schema) else ray.get(ray.remote(_schema).remote(blocks()[0]))
 
 
 def _schema(table: Any) -> Any:
@@ -91,11 +79,11 @@ def _blocks(dataset: Any) -> list[Any]:
     return blocks
 
 
-def _drawn(ray: Any, blocks: Sequence[Any], parcel: Parcel) -> list[Any]:
+def _drawn(ray: Any, blocks: Sequence[Any], spec: TaskSpec) -> list[Any]:
     """Have every block protected by a task of its own, and return what they made when all are done."""
     key = secrets.token_bytes(KEY_BYTES)
-    shared = ray.put(parcel.file)
-    rest = (replace(parcel, file=b""), parcel.applied, inherited())
+    shared = ray.put(spec.file)
+    rest = (replace(spec, file=b""), spec.applied, inherited())
     work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_block)
     made = [work.remote(block, number, shared, rest, key) for number, block in enumerate(blocks)]
     _waited(ray, made)
@@ -109,8 +97,8 @@ def _waited(ray: Any, made: Sequence[tuple[Any, Any]]) -> None:
         if failed is not None:
             for _, other in made[number + 1 :]:
                 ray.cancel(other)
-            error = unpacked(failed)
-            raise retold(error, f"block {number} of the data set: {error}")
+            error = unpack_error(failed)
+            raise reworded(error, f"block {number} of the data set: {error}")
 
 
 def _granted(ray: Any, blocks: Sequence[Any], request: Request, task: Task, names: Sequence[str]) -> Spending:
@@ -130,7 +118,7 @@ def _granted(ray: Any, blocks: Sequence[Any], request: Request, task: Task, name
     return grant(charging, spending)
 
 
-def _people(table: Any, column: str, names: Sequence[str]) -> tuple[Any, Packed | None]:
+def _people(table: Any, column: str, names: Sequence[str]) -> tuple[Any, PackedError | None]:
     """Count whose the rows of one block are, in a worker."""
     try:
         load_inherited(names)
@@ -138,22 +126,21 @@ def _people(table: Any, column: str, names: Sequence[str]) -> tuple[Any, Packed 
             table = pa.table({column: pa.nulls(0, pa.string())})
         return table.select([column]).group_by(column).aggregate([([], "count_all")]), None
     except Exception as error:
-        return None, packed(error)
+        return None, pack_error(error)
 
 
-def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple[Any, Packed | None]:
+def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple[Any, PackedError | None]:
     """Protect one block in a worker; an error comes back as plain values, so that none is logged with its data."""
-    parcel, applied, names = rest
+    spec, applied, names = rest
     try:
         load_inherited(names)
         if not table.schema.names:  # what a filter leaves of a block that it took all rows of
             return table, None
-        task = replace(parcel, file=file).task(table.schema.names)
-        if isinstance(task, TextTask):
-            check_columns(table.schema, task.columns, task.care)  # a block may have other types than the first
-        return applied_to_table(table, task, Draws(key, f"block {number}", 0, applied)), None
+        # A block may have other types than the first.
+        task = replace(spec, file=file).task(table.schema.names, lambda: table.schema)
+        return protected_table(table, task, Draws(key, f"block {number}", 0, applied)), None
     except Exception as error:
-        return None, packed(error)
+        return None, pack_error(error)
 
 
 def _answer(ray: Any, ticket: Any, lost: type[Exception]) -> Any:
@@ -161,7 +148,7 @@ def _answer(ray: Any, ticket: Any, lost: type[Exception]) -> Any:
     try:
         return ray.get(ticket)
     except lost as error:
-        return packed(error)
+        return pack_error(error)
 
 
 def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
@@ -184,15 +171,15 @@ def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None 
             else:
                 for other in left:
                     ray.cancel(other)
-                raise unpacked(answer)
+                raise unpack_error(answer)
 
 
-def _partition(folder: str, number: int, names: Sequence[str]) -> int | Packed:
+def _partition(folder: str, number: int, names: Sequence[str]) -> int | PackedError:
     try:
         load_inherited(names)
         return run_partition(folder, number).rows
     except Exception as error:
-        return packed(error)
+        return pack_error(error)
 
 
 ENGINE = Engine(
@@ -201,6 +188,5 @@ ENGINE = Engine(
     run,
     packages=("ray",),
     perturb=perturb_dataset,
-    texts=protect_texts,
     extra="ray",
 )

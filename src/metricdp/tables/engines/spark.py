@@ -7,7 +7,6 @@ bound to the partition's number, the batch's number and its content, so both run
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 import sys
@@ -22,21 +21,18 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.plugins import inherited, load_inherited
 from metricdp.randomness import Randomness
-from metricdp.tables.applying import AnyTask, applied_to_batches, fields_of
-from metricdp.tables.charging import charge_new, grant, kept_elsewhere
-from metricdp.tables.checks import look_at_names
+from metricdp.tables.batch import report_fields
+from metricdp.tables.charging import charge_ready, grant, kept_elsewhere
+from metricdp.tables.disclosure.checks import look_at_names
 from metricdp.tables.draws import KEY_BYTES, Keyed
-from metricdp.tables.engines.base import Engine, refuse_for_workers, refuse_rng
-from metricdp.tables.jobs.folder import records_of
-from metricdp.tables.jobs.parcel import parcel_of
-from metricdp.tables.jobs.plan import Job
-from metricdp.tables.jobs.run import run_partition
-from metricdp.tables.jobs.travel import Packed, bare, is_ours, packed, retold, told, unpacked
+from metricdp.tables.engines.base import Engine, refuse_for_workers
+from metricdp.tables.jobs.errors import PackedError, bare_error, error_in, is_ours, pack_error, reworded, unpack_error
+from metricdp.tables.jobs.folder import records_of, run_partition
+from metricdp.tables.jobs.plan import Job, spec_of
 from metricdp.tables.options import Target
 from metricdp.tables.people import CHANGED, PeopleCounter, spending_by
-from metricdp.tables.pump import Tell
-from metricdp.tables.task import Request, Task
-from metricdp.tables.text_task import TextRequest
+from metricdp.tables.pipeline import Tell, protected
+from metricdp.tables.plan import Request, Task
 
 POLL_SECONDS = 1.0
 
@@ -45,20 +41,11 @@ def perturb_frame(frame: Any, request: Request, /, *, target: Target, rng: Rando
     """Write the protected frame to a folder of Parquet files and return the frame that reads it."""
     types = import_extra("pyspark.sql.pandas.types", "spark")
     refuse_for_workers("pyspark", request, rng)
-    task = request.task(frame.columns)
+    task = request.task(frame.columns, lambda: _arrow_schema(frame, types))
     look_at_names(frame.columns, task, "Spark")
     place = _place(frame, target)
     bill = None if request.charging is None else _Bill(frame.sparkSession, request, task, frame)
     return _made(frame, task, types, place, bill)
-
-
-def protect_texts(frame: Any, request: TextRequest, /, *, target: Target, rng: Randomness) -> Any:
-    """Write the frame with its texts protected to a folder of Parquet files and return the frame that reads it."""
-    types = import_extra("pyspark.sql.pandas.types", "spark")
-    refuse_rng("pyspark", rng)
-    task = request.task(_arrow_schema(frame, types))
-    look_at_names(frame.columns, task, "Spark")
-    return _made(frame, task, types, _place(frame, target))
 
 
 def _place(frame: Any, target: Target) -> str:
@@ -76,13 +63,13 @@ def _place(frame: Any, target: Target) -> str:
     return str(target)
 
 
-def _made(frame: Any, task: AnyTask, types: Any, target: str, bill: _Bill | None = None) -> Any:
+def _made(frame: Any, task: Task, types: Any, target: str, bill: _Bill | None = None) -> Any:
     """Write the protected frame, unless it is there and was paid for, and return the frame that reads it."""
-    parcel = parcel_of(task)
+    spec = spec_of(task)
     session = frame.sparkSession
     # The mechanism is public and may be large: it is broadcast. The key is small and goes with the task alone.
-    file = session.sparkContext.broadcast(parcel.file)
-    rest = (replace(parcel, file=b""), parcel.applied, inherited())
+    file = session.sparkContext.broadcast(spec.file)
+    rest = (replace(spec, file=b""), spec.applied, inherited())
     mapper = _Mapper(file, rest, secrets.token_bytes(KEY_BYTES), tuple(frame.columns))
     if bill is None or not bill.is_paid(session.sparkContext, target):
         noisy = frame.mapInArrow(mapper, _schema(frame, task, types))
@@ -134,16 +121,15 @@ class _Bill:
         return False
 
     def charge(self, written: str) -> None:
-        """Charge everybody for what was written, out of sight."""
+        """Charge everybody for what was written, out of preview."""
         found = self._counted(self._session.read.parquet(written)).rows
         if any(count > self._spending.counts.get(person, 0) for person, count in found.items()):
             raise InvalidInput(CHANGED)
-        for line in charge_new(self._charging, self._spending):
-            logging.getLogger("metricdp").info("%s", line)
+        charge_ready(self._charging, self._spending)
 
 
 def _written(noisy: Any, context: Any, target: str, bill: _Bill | None = None) -> Exception | None:
-    """Write a frame out of sight and put it in its place, or return what went wrong.
+    """Write a frame out of preview and put it in its place, or return what went wrong.
 
     Spark writes where it is told before it knows whether all goes well, so it is told a hidden folder beside the target
     that only its owner can look into; what it leaves there goes. Its own words may show values and go no further.
@@ -170,9 +156,9 @@ def _written(noisy: Any, context: Any, target: str, bill: _Bill | None = None) -
     except MetricdpError as error:  # of the books
         return error
     except Exception as error:  # Spark wraps what a worker raised in an error of its own
-        found = told(str(error))
+        found = error_in(str(error))
         if found is not None:
-            return retold(found, f"in one of the partitions, {found}")
+            return reworded(found, f"in one of the partitions, {found}")
         return OutputProblem(f"cannot write {target!r}: Spark stopped with {_why(error)}; its log says where.")
     return None
 
@@ -182,11 +168,11 @@ def _why(error: Exception) -> str:
     return str(getattr(error, "getCondition", lambda: None)() or type(error).__name__)
 
 
-def _schema(frame: Any, task: AnyTask, types: Any) -> Any:
-    """Return the Spark schema of the protected frame: kept columns as they are, reports as the kernel gives them."""
+def _schema(frame: Any, task: Task, types: Any) -> Any:
+    """Return the Spark schema of the protected frame: kept columns as they are, reports as `protect` gives them."""
     arrow = _arrow_schema(frame, types)
     kept = [field for field in frame.schema if field.name not in (*task.columns, *task.care.trim.drop)]
-    made = dict(zip(task.reports, fields_of(arrow, task), strict=True))
+    made = dict(zip(task.reports, report_fields(arrow, task), strict=True))
     fields = []
     for field in frame.schema:
         if field.name in made:
@@ -234,15 +220,15 @@ class _Mapper:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
-        parcel, applied, plugins = self.rest
+        spec, applied, plugins = self.rest
         context: Any = TaskContext.get()
         draws = Keyed(self.key, f"partition {context.partitionId()}", applied)
         try:
             load_inherited(plugins)
-            task = replace(parcel, file=self.file.value).task(self.names)
-            yield from applied_to_batches(batches, task, draws)
+            task = replace(spec, file=self.file.value).task(self.names)
+            yield from (step.result for step in protected(batches, task, draws))
         except Exception as error:  # Spark logs what is raised, with all it came from
-            raise bare(error) from None
+            raise bare_error(error) from None
 
 
 def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
@@ -264,13 +250,13 @@ def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None 
     try:
         answers = context.parallelize(list(pending), len(pending)).map(_Partition(job.folder, inherited())).collect()
     except Exception as error:  # py4j's errors share no base with ours
-        raise told(str(error)) or OutputProblem(f"Spark gave up: {type(error).__name__}.") from None
+        raise error_in(str(error)) or OutputProblem(f"Spark gave up: {type(error).__name__}.") from None
     finally:
         over.set()
         watcher.join()
     for failed in answers:
         if failed is not None:
-            raise unpacked(failed)
+            raise unpack_error(failed)
 
 
 def _session() -> Any:
@@ -287,14 +273,14 @@ class _Partition:
     folder: str
     plugins: Sequence[str]
 
-    def __call__(self, number: int) -> Packed | None:
+    def __call__(self, number: int) -> PackedError | None:
         try:
             load_inherited(self.plugins)
             run_partition(self.folder, number)
         except Exception as error:
-            if not is_ours(packed(error)):  # Spark tries again what fails
-                raise bare(error) from None
-            return packed(error)
+            if not is_ours(pack_error(error)):  # Spark tries again what fails
+                raise bare_error(error) from None
+            return pack_error(error)
         return None
 
 
@@ -304,6 +290,5 @@ ENGINE = Engine(
     run,
     packages=("pyspark",),
     perturb=perturb_frame,
-    texts=protect_texts,
     extra="spark",
 )

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from metricdp.plugins import load_inherited
-from metricdp.tables.jobs.run import run_partition
-from metricdp.tables.jobs.travel import packed
+from metricdp.tables.jobs.errors import pack_error
+from metricdp.tables.jobs.folder import run_partition
 
 
 def say(value: dict[str, Any]) -> None:
@@ -24,7 +24,7 @@ def main(folder: str) -> None:
         try:
             record = run_partition(folder, number, lambda rows: say({"rows": rows}))
         except Exception as error:  # whatever it is, its text may quote the data
-            say({"failed": packed(error)})
+            say({"failed": pack_error(error)})
         else:
             say({"done": number, "record": asdict(record)})
 

@@ -1,6 +1,6 @@
 """Tables in files as streams of record batches; each format is one file with one declaration."""
 
-from metricdp.tables.formats import arrow, csv, duckdb, geojson, geoparquet, jsonlines, lines, matrices, parquet, sqlite
+from metricdp.tables.formats import arrow, csv, duckdb, json, lines, matrices, parquet, sqlite
 from metricdp.tables.formats.base import (
     BATCH_ROWS,
     FORMATS,
@@ -13,33 +13,36 @@ from metricdp.tables.formats.base import (
     Storage,
     Writer,
     batch_rows,
+    read_batches,
+    reading,
 )
-from metricdp.tables.formats.locating import (
+from metricdp.tables.formats.opening import (
     INPUT_FILE,
     OPEN_FILES,
     STANDARD,
     file_of,
     is_table,
     located,
+    open_reader,
+    open_writer,
     target_location,
 )
-from metricdp.tables.formats.opening import open_reader, open_writer
 from metricdp.tables.formats.parquet import ParquetReader
-from metricdp.tables.formats.reading import read_batches, reading
 
-for _module in (
-    csv,
-    parquet,
-    arrow,
-    jsonlines,
-    geojson,
-    geoparquet,
-    sqlite,
-    duckdb,
-    lines,
-):  # shared endings belong to the first
-    FORMATS.declare(_module.FORMAT)
-for _format in (matrices.NPY, matrices.NPZ, matrices.SAFETENSORS):
+for _format in (  # shared endings belong to the first
+    csv.FORMAT,
+    parquet.PARQUET,
+    arrow.FORMAT,
+    json.JSONL,
+    json.GEOJSON,
+    parquet.GEOPARQUET,
+    sqlite.FORMAT,
+    duckdb.FORMAT,
+    lines.FORMAT,
+    matrices.NPY,
+    matrices.NPZ,
+    matrices.SAFETENSORS,
+):
     FORMATS.declare(_format)
 
 __all__ = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from metricdp.tables.compact import compact, plain_values
+from metricdp.tables.disclosure.leftovers import compact, plain_values
 from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows
 from metricdp.tables.options import Reading
 
@@ -71,7 +71,7 @@ FORMAT = Format(
     reader="metricdp.tables.formats.arrow:ArrowReader",
     writer="metricdp.tables.formats.arrow:ArrowWriter",
     keeps="types; categories become plain values, compression is LZ4",
-    looks=lambda head: head.startswith((FILE, STREAM)),
+    begins=(FILE, STREAM),
     noted=True,
     binary=True,
     repeats=True,

@@ -1,19 +1,29 @@
-"""What a file of rows is: something read, or written, batch by batch; and what a format declares about itself."""
+"""What a file of rows is, what a format declares about itself, and what formats share: bytes, errors, names, text."""
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import difflib
+import json
+import math
+import re
+import string
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import pyarrow as pa
 
 from metricdp.declarations import Catalogue, loaded
+from metricdp.errors import InvalidInput
 from metricdp.tables.options import Reading
 
 Packing = Literal["", "gzip", "zstd"]
 PACKINGS: dict[str, Packing] = {".gz": "gzip", ".zst": "zstd"}
+MARK = b"\xef\xbb\xbf"  # a byte order mark
 BATCH_ROWS = 1 << 17
 BATCH_BYTES = 16 << 20  # wide rows come in smaller batches: several of them are in memory at once, and as doubles
 MEASURED_ROWS = 64  # at the beginning of a table whose rows nobody knows the size of
@@ -90,7 +100,9 @@ class Format:
         suffixes: How its files end; the first is the usual one.
         reader: The class that reads it, as `module:name`: (location, reading) -> FileReader.
         writer: The class that writes it: (path, schema, storage) -> Writer.
-        looks: Tells from the first bytes of a file whether it is one.
+        begins: How its files begin, with one of these; after `skips` other bytes, and where it is `loose` after a byte
+            order mark and white space.
+        looks: Tells from the first bytes whether a file that begins so is one.
         keeps: What comes back as it came, for people.
         packed: Its files may be compressed as a whole (.gz, .zst).
         nested: Columns may hold structs and lists.
@@ -112,7 +124,10 @@ class Format:
     reader: str
     writer: str
     keeps: str
-    looks: Callable[[bytes], bool] = field(default=lambda head: False)
+    begins: tuple[bytes, ...] = ()
+    skips: int = 0
+    loose: bool = False
+    looks: Callable[[bytes], bool] | None = None
     packed: bool = False
     nested: bool = True
     typed: bool = True
@@ -125,6 +140,12 @@ class Format:
     behind: str = ""
     insert: str = ""
     extra: str = ""
+
+    def is_told_by(self, head: bytes) -> bool:
+        """Tell whether a file whose first bytes are these is one."""
+        start = head.removeprefix(MARK).lstrip() if self.loose else head[self.skips :]
+        begun = start.startswith(self.begins) if self.begins else self.looks is not None
+        return begun and (self.looks is None or self.looks(head))
 
     def read(self, location: Location, reading: Reading, groups: Sequence[int] = ()) -> FileReader:
         """Open a table; of a Parquet file only some row groups, where they are named."""
@@ -151,3 +172,163 @@ class Location:
 
 
 FORMATS: Catalogue[Format] = Catalogue("format")
+
+
+HARMLESS = (
+    r"Expected \d+ columns, got \d+|Empty CSV file|In CSV column #\d+|invalid UTF8 data|straddl\w+ .*block boundaries|"
+    r"Parquet magic bytes not found in footer|Corrupt \w+ compressed data|Couldn't deserialize thrift|"
+    r"Parquet file size is \d+ bytes|Unexpected end of stream|Truncated compressed stream|corrupted|"
+    r"codec '?\w+'? not supported|Not an Arrow file|not an Arrow file|changed from \w+ to \w+|was specified twice|"
+    r"Missing a name for object member|Missing a comma or \} after an object member|Invalid value|"
+    r"The document root must not be followed by other values|Missing a closing quotation mark in string"
+)
+T = TypeVar("T")
+
+
+def reading(name: str, call: Callable[[], T], where: Callable[[str], str] | None = None) -> T:
+    """Call something that reads and turn what Arrow raises into an error that names the file.
+
+    The error is raised when Arrow's own is no longer at hand, so that none hides behind it. `where` adds to a reason in
+    which row it was found.
+    """
+    try:
+        return call()
+    except InvalidInput:
+        raise
+    except (pa.ArrowException, OSError, UnicodeDecodeError, RecursionError) as error:
+        reason = harmless_reason(error)
+    more = "" if where is None else where(reason)
+    raise InvalidInput(f"{name!r} cannot be read: {reason}{more}. Is it a whole, valid file?")
+
+
+def read_batches(reader: Reader) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a reader; what goes wrong names the file."""
+    batches = reader.batches()
+    while (batch := reading(reader.name, lambda: next(batches, None))) is not None:
+        yield batch
+
+
+def harmless_reason(error: Exception) -> str:
+    """Return the part of a reader's complaint that is known to show no data."""
+    if isinstance(error, UnicodeDecodeError):
+        return "the names of its columns are not UTF-8 (in a CSV file only values may be); save it as UTF-8"
+    if isinstance(error, RecursionError):
+        return "its values are nested too deeply"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    found = re.search(HARMLESS, str(error))
+    return found[0] if found else f"the reader stopped with {type(error).__name__}"
+
+
+MAGIC: dict[Packing, bytes] = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
+
+
+@contextmanager
+def opened_bytes(location: Location) -> Iterator[Any]:
+    """Open what is in a file, for reading from its beginning."""
+    with pa.OSFile(str(location.path)) as file:
+        if not location.packing:
+            yield file
+            return
+        with pa.CompressedInputStream(file, location.packing) as stream:
+            yield stream
+
+
+def blocks(location: Location, size: int) -> Iterator[bytes]:
+    """Yield what is in a file in pieces of whole lines, each of about so many bytes."""
+    with opened_bytes(location) as stream:
+        left = b""
+        while piece := stream.read(size):
+            whole, line_end, rest = (left + piece).rpartition(b"\n")
+            if line_end:
+                yield whole + line_end
+                left = rest
+            else:
+                left = rest
+        if left.strip():
+            yield left
+
+
+def packed_output(path: Path, packing: Packing) -> Any:
+    """Open a new file for writing what is packed into it."""
+    return pa.CompressedOutputStream(str(path), packing) if packing else path.open("wb")
+
+
+def packing_of(head: bytes) -> Packing:
+    """Return how a file that begins so is compressed."""
+    return next((packing for packing, magic in MAGIC.items() if head.startswith(magic)), "")
+
+
+def unpacked_head(path: Path, packing: Packing, size: int) -> bytes:
+    """Return the first bytes of what is in a file, nothing where it is damaged."""
+    try:
+        with pa.OSFile(str(path)) as file:
+            stream: Any = pa.CompressedInputStream(file, packing) if packing else file
+            return bytes(stream.read(size))
+    except (pa.ArrowException, OSError):
+        return b""
+
+
+def as_text(column: pa.Array) -> pa.Array:
+    """Return a column as text; structs and lists as JSON, bytes in hexadecimal digits."""
+    kind = column.type
+    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
+        return pa.array([None if value is None else dumped(value) for value in column.to_pylist()], pa.string())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return pa.array([None if value is None else value.hex() for value in column.to_pylist()], pa.string())
+    if pa.types.is_dictionary(kind):
+        return as_text(column.dictionary_decode())
+    return column.cast(pa.string())
+
+
+def dumped(value: Any) -> str:
+    """Return a value as JSON."""
+    return json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False)
+
+
+def jsonable(value: Any) -> Any:
+    """Return a value as JSON can hold it: no NaN, dates as text, bytes in hexadecimal digits."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(name): jsonable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime.date | datetime.time | datetime.datetime):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal | datetime.timedelta):
+        return str(value)
+    return value
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL writes it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+FOLDED = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+def same_table(one: str, other: str) -> bool:
+    """Tell whether two names are those of one table: SQLite and DuckDB do not tell A to Z from a to z."""
+    return one.translate(FOLDED) == other.translate(FOLDED)
+
+
+def chosen_table(names: Sequence[str], location: Location) -> str:
+    """Return the table that was named, as the database spells it, or the only one; else say which there are."""
+    for name in names:
+        if location.table and same_table(name, location.table):
+            return name
+    there = (
+        f"Its tables are {', '.join(names[:30])}{' and more' if len(names) > 30 else ''}." if names else "It has none."
+    )
+    if location.table:
+        near = difflib.get_close_matches(location.table, names, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise InvalidInput(f"{str(location.path)!r} has no table {location.table!r}. {there}{hint}")
+    if len(names) != 1:
+        example = f", such as {location.path}::{names[0]}" if names else ""
+        raise InvalidInput(f"{str(location.path)!r} is a database: name one of its tables{example}. {there}")
+    return names[0]

@@ -18,8 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput, OutputProblem, import_extra
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows
-from metricdp.tables.formats.databases import chosen_table, quoted
+from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows, chosen_table, quoted
 from metricdp.tables.options import Reading
 
 CLOSED = {
@@ -212,7 +211,8 @@ FORMAT = Format(
     reader="metricdp.tables.formats.duckdb:DuckdbReader",
     writer="metricdp.tables.formats.duckdb:DuckdbWriter",
     keeps="types; a new table is put beside the others at once",
-    looks=lambda head: head[8:12] == b"DUCK",
+    begins=(b"DUCK",),
+    skips=8,
     binary=True,
     tables=True,
     listing="metricdp.tables.formats.duckdb:tables_of",

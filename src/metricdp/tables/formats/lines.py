@@ -8,10 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats.base import Format, Location, Storage
-from metricdp.tables.formats.dialect import MARK
-from metricdp.tables.formats.packing import blocks, packed_output
-from metricdp.tables.formats.plain import as_text
+from metricdp.tables.formats.base import MARK, Format, Location, Storage, as_text, blocks, packed_output
 from metricdp.tables.options import Reading
 
 BLOCK_BYTES = 4 << 20

@@ -19,7 +19,7 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput
 from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows
 from metricdp.tables.options import Reading
-from metricdp.tables.vectors import holds_vectors
+from metricdp.tables.values import holds_vectors
 
 NUMPY, ZIP = b"\x93NUMPY", b"PK\x03\x04"
 COLUMN = "vector"  # what the column of an .npy file is called
@@ -270,26 +270,27 @@ class TensorsWriter(MatrixWriter):
 
 def is_archive(head: bytes) -> bool:
     """Tell whether a file begins as archives of NumPy do: other things are zipped too."""
-    return head.startswith(ZIP) and head[30 : 30 + int.from_bytes(head[26:28], "little")].endswith(b".npy")
+    return head[30 : 30 + int.from_bytes(head[26:28], "little")].endswith(b".npy")
 
 
 def is_safetensors(head: bytes) -> bool:
     """Tell whether a file begins as safetensors do."""
-    return len(head) > 8 and head[8:9] == b"{" and 2 <= struct.unpack("<Q", head[:8])[0] <= LONGEST_HEADER
+    return bool(2 <= struct.unpack("<Q", head[:8])[0] <= LONGEST_HEADER)
 
 
 _HERE = "metricdp.tables.formats.matrices"
 NPY = Format(
     name="npy", about="a matrix of NumPy, one row a vector", suffixes=(".npy",), reader=f"{_HERE}:NumpyReader",
-    writer=f"{_HERE}:MatrixWriter", keeps="the type of floats", looks=lambda head: head.startswith(NUMPY),
+    writer=f"{_HERE}:MatrixWriter", keeps="the type of floats", begins=(NUMPY,),
 )  # fmt: skip
 NPZ = Format(
     name="npz", about="an archive of NumPy with one matrix", suffixes=(".npz",), reader=f"{_HERE}:ArchiveReader",
     writer=f"{_HERE}:ArchiveWriter", keeps="the type of floats and the name of the matrix",
-    looks=is_archive,
+    begins=(ZIP,), looks=is_archive,
 )  # fmt: skip
 SAFETENSORS = Format(
     name="safetensors", about="tensors with one matrix", suffixes=(".safetensors",), reader=f"{_HERE}:TensorsReader",
-    writer=f"{_HERE}:TensorsWriter", keeps="the type of floats and the name of the matrix", looks=is_safetensors,
+    writer=f"{_HERE}:TensorsWriter", keeps="the type of floats and the name of the matrix", begins=(b"{",), skips=8,
+    looks=is_safetensors,
     noted=True,
 )  # fmt: skip

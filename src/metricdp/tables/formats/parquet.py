@@ -1,14 +1,53 @@
-"""Parquet files; with a geometry they are GeoParquet."""
+"""Parquet files; with a geometry they are GeoParquet, which is also made from any table."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from metricdp.arrays import Floats
+from metricdp.errors import InvalidInput, import_extra
 from metricdp.tables.formats.base import BATCH_ROWS, MEASURED_ROWS, Format, Location, Storage, batch_rows
 from metricdp.tables.options import Reading
+from metricdp.tables.values import numbers_of
+
+KEY = b"geo"
+
+
+def wkb_points(east: Floats, north: Floats) -> pa.Array:
+    """Return points in WKB, null where a coordinate is missing."""
+    shapely = import_extra("shapely", "geo")
+    missing = np.isnan(east) | np.isnan(north)
+    made = shapely.to_wkb(shapely.points(np.where(missing, 0.0, east), np.where(missing, 0.0, north)))
+    return pa.array(np.asarray(made, dtype=object), pa.binary(), mask=missing)
+
+
+def in_degrees(crs: str) -> bool:
+    """Tell whether a system is one of latitude and longitude; a name that nobody knows is none."""
+    pyproj = import_extra("pyproj", "geo")
+    try:
+        return bool(pyproj.CRS.from_user_input(crs).is_geographic)
+    except pyproj.exceptions.CRSError:
+        return False
+
+
+def notes_on(column: str, crs: str | None, *, undefined: bool = False) -> bytes:
+    """Return the metadata of a GeoParquet file with one column of points, without the bounds of any data.
+
+    Without a system they mean longitude and latitude; `undefined` says instead that nobody knows it.
+    """
+    entry: dict[str, Any] = {"encoding": "WKB", "geometry_types": ["Point"]}
+    if crs is not None:
+        entry["crs"] = import_extra("pyproj", "geo").CRS.from_user_input(crs).to_json_dict()
+    elif undefined:
+        entry["crs"] = None
+    return json.dumps({"version": "1.1.0", "primary_column": column, "columns": {column: entry}}).encode()
+
 
 LARGE_CHUNK = 1 << 26  # bytes of one column in one row group, beyond which they are not read at once
 BUFFER = 1 << 20
@@ -87,15 +126,56 @@ class ParquetWriter:
         self._writer.close()
 
 
-FORMAT = Format(
+PARQUET = Format(
     name="parquet",
     about="columns with types, compressed; points in WKB or as structs too (GeoParquet)",
     suffixes=(".parquet", ".pq"),
     reader="metricdp.tables.formats.parquet:ParquetReader",
     writer="metricdp.tables.formats.parquet:ParquetWriter",
     keeps="types, compression, which columns have dictionaries",
-    looks=lambda head: head.startswith(b"PAR1"),
+    begins=(b"PAR1",),
     noted=True,
     binary=True,
     repeats=True,
+)
+
+
+GEOMETRY = "geometry"
+
+
+class GeoparquetWriter:
+    """Writes Parquet with a geometry in longitude and latitude; all other columns stay as they are."""
+
+    def __init__(self, path: Path, schema: pa.Schema, storage: Storage) -> None:
+        point = storage.point
+        if point is None or not set(point) <= set(schema.names):
+            raise InvalidInput("GeoParquet holds points with a latitude and a longitude, and these reports have none.")
+        kept = [field for field in schema if field.name not in point]
+        if GEOMETRY in [field.name for field in kept]:
+            raise InvalidInput(f"the reports need the column {GEOMETRY!r}, and there is another: rename it.")
+        self._point, self._kept = point, [field.name for field in kept]
+        notes = {**(schema.metadata or {}), KEY: notes_on(GEOMETRY, None)}
+        self._schema = pa.schema([*kept, pa.field(GEOMETRY, pa.binary())], metadata=notes)
+        self._inner = ParquetWriter(path, self._schema, storage)
+
+    def write(self, batch: pa.RecordBatch, /) -> None:
+        north, east = (numbers_of(batch.column(name), name) for name in self._point)
+        columns = [*(batch.column(name) for name in self._kept), wkb_points(east, north)]
+        self._inner.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+GEOPARQUET = Format(
+    name="geoparquet",
+    about="Parquet with points in WKB, longitude and latitude, made from any table",
+    suffixes=(".geoparquet",),
+    reader="metricdp.tables.formats.parquet:ParquetReader",
+    writer="metricdp.tables.formats.parquet:GeoparquetWriter",
+    keeps="types; bounding boxes and other notes on the geometry are left out",
+    begins=(b"PAR1",),
+    noted=True,
+    earthly=True,
+    extra="geo",
 )

@@ -15,9 +15,16 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.tables.formats.base import Format, Location, Storage, batch_rows
-from metricdp.tables.formats.databases import chosen_table, quoted, same_table
-from metricdp.tables.formats.plain import as_text
+from metricdp.tables.formats.base import (
+    Format,
+    Location,
+    Storage,
+    as_text,
+    batch_rows,
+    chosen_table,
+    quoted,
+    same_table,
+)
 from metricdp.tables.options import Reading
 
 MAGIC = b"SQLite format 3\x00"
@@ -212,7 +219,7 @@ FORMAT = Format(
     reader="metricdp.tables.formats.sqlite:SqliteReader",
     writer="metricdp.tables.formats.sqlite:SqliteWriter",
     keeps="types of SQLite; a new table is put beside the others at once",
-    looks=lambda head: head.startswith(MAGIC),
+    begins=(MAGIC,),
     nested=False,
     binary=True,
     tables=True,

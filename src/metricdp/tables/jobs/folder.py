@@ -28,39 +28,24 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from metricdp.errors import InvalidInput, OutputProblem
+from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
 from metricdp.files import flush, holding, in_its_folder, private_folder, refuse_link, replacing
-from metricdp.tables.draws import KEY_BYTES
-from metricdp.tables.jobs.parcel import Parcel
+from metricdp.tables.disclosure.look import Finding
+from metricdp.tables.draws import KEY_BYTES, Keyed
+from metricdp.tables.jobs.errors import reworded
 from metricdp.tables.jobs.plan import Job, home_of, job_from
-from metricdp.tables.leaks import Finding
-from metricdp.tables.summary import Tally
-from metricdp.tables.text_pump import TextTally
+from metricdp.tables.pipeline import Tell, run_pipeline
+from metricdp.tables.results import Tally
+from metricdp.tables.sources import like_source
 
 COSTS = "protecting the same rows again and releasing both costs their epsilon twice"
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(Tally):
     """What became of a partition that is ready; `size` is that of its file."""
 
-    rows: int
-    bad: int
-    bad_rows: tuple[int, ...]
-    size: int
-    dropped: tuple[str, ...] = ()  # metadata that was not carried over
-    findings: tuple[Finding, ...] = ()  # columns that may give the secret away
-    empty: int = 0  # of texts: cells without one, masks in the output, rows that other columns were looked at in
-    masked: int = 0
-    looked: int = 0
-
-
-def record_of(tally: Tally | TextTally, size: int) -> Record:
-    """Return what is kept of what became of a partition."""
-    if isinstance(tally, TextTally):
-        kept = tally.dropped, tally.findings, tally.empty, tally.masked, tally.looked
-        return Record(tally.rows, 0, (), size, *kept)
-    return Record(tally.rows, tally.bad, tally.bad_rows, size, tally.dropped, tally.findings)
+    size: int = 0
 
 
 def checked_target(target: str | os.PathLike[str]) -> Path:
@@ -76,21 +61,19 @@ def checked_target(target: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def begun(
-    job: Job, parcel: Parcel, *, resume: bool = False, discard: bool = False, key: bytes | None = None
-) -> Iterator[Job]:
+def begun(job: Job, *, resume: bool = False, discard: bool = False, key: bytes | None = None) -> Iterator[Job]:
     """Make the job's folder, or take up the job that is there; nobody else is at work on the output meanwhile."""
     if resume and discard:
         raise InvalidInput("`resume` continues a job and `discard` gives it up: choose one of them.")
     with holding(job.target):
         there = _found(job, discard=discard)
         if there is not None and resume:
-            yield _continued(there, job, parcel)
+            yield _continued(there, job)
         else:
             if there is not None and not discard:
                 _refuse_second(there, job)
             _refuse_full(job)
-            yield _made(job, parcel, secrets.token_bytes(KEY_BYTES) if key is None else key)
+            yield _made(job, secrets.token_bytes(KEY_BYTES) if key is None else key)
 
 
 def _found(job: Job, *, discard: bool) -> Job | None:
@@ -166,10 +149,10 @@ def _refuse_second(there: Job, job: Job) -> None:
         )
 
 
-def _continued(there: Job, job: Job, parcel: Parcel) -> Job:
+def _continued(there: Job, job: Job) -> Job:
     """Take up a job: partitions that are ready stay where neither their source nor what is applied has changed."""
     state = "a finished job" if there.finished else "a job that was not finished"
-    if replace(parcel, on_error=there.on_error, rules=there.rules).applied != there.applied:
+    if replace(job.spec, on_error=there.spec.on_error, rules=there.spec.rules).applied != there.applied:
         raise InvalidInput(
             f"{job.target!r} has {state} with another mechanism, epsilon, columns or snap: give the ones it was begun "
             "with, choose another folder, or give it up with discard=True (--discard)."
@@ -194,10 +177,10 @@ def _continued(there: Job, job: Job, parcel: Parcel) -> Job:
     if same:
         return there
     # The key stays, and with it the reports of every batch that did not change: no secret is drawn for twice.
-    return _made(replace(job, simulated=there.simulated), parcel, key, before=there)
+    return _made(replace(job, simulated=there.simulated), key, before=there)
 
 
-def _made(job: Job, parcel: Parcel, key: bytes, before: Job | None = None) -> Job:
+def _made(job: Job, key: bytes, before: Job | None = None) -> Job:
     """Make the folder of a job, with what an earlier plan of it has ready."""
     home, folder = home_of(Path(job.target)), Path(job.folder)
     try:
@@ -213,7 +196,7 @@ def _made(job: Job, parcel: Parcel, key: bytes, before: Job | None = None) -> Jo
             file.write(key)
             file.flush()
             os.fsync(file.fileno())
-        (folder / "mechanism.mdp").write_bytes(parcel.file)
+        (folder / "mechanism.mdp").write_bytes(job.spec.file)
         write_json(folder / "job.json", job.entry())
         if before is not None:
             _carry_over(before, job)
@@ -314,3 +297,44 @@ def forget(home: Path) -> None:
         key.unlink()
     (home / "current").unlink(missing_ok=True)
     shutil.rmtree(home, ignore_errors=True)  # what a worker that is still alive writes meanwhile goes the next time
+
+
+def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
+    """Protect one partition of the job in a folder.
+
+    The key is read from the folder, so it travels nowhere. Run again (a lost worker, speculation, `resume`) it gives
+    the same bytes, since the noise is derived from the key, the place of a batch and its content.
+    """
+    place = Path(folder)
+    job = _job_in(place)
+    partition = job.partitions[number]
+    path = job.sources[partition.source].refuse_changes()
+    ready = place / "ready" / partition.target
+    key = (place / "key").read_bytes()
+    partial = place / "partial" / f"{number}.{secrets.token_hex(6)}"
+    draws = Keyed(key, partition.target, job.applied, job.simulated)
+    try:
+        with job.spec.opened(path, partition.groups) as table:
+            task = job.spec.task_of(table)
+            tally = run_pipeline(
+                table, like_source(table, partial), task, draws, first_row=partition.first_row, tell=tell
+            )
+        flush(partial)
+        job.sources[partition.source].refuse_changes()
+        record = Record(**vars(tally), size=partial.stat().st_size)
+        os.replace(partial, ready)  # the folder is there as long as the job is
+    except OutOfDomain as error:  # of many files, the one to mend
+        raise reworded(error, f"in {path.name!r}, {error}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    write_json(place / "done" / f"{number}.json", asdict(record))
+    return record
+
+
+def _job_in(folder: Path) -> Job:
+    """Read the job and its mechanism afresh: a worker outlives jobs."""
+    job = read_job(folder)
+    spec = replace(job.spec, file=(folder / "mechanism.mdp").read_bytes())
+    if spec.applied != job.applied:
+        raise InvalidInput(f"the mechanism in {str(folder)!r} is not the one the job was begun with.")
+    return replace(job, spec=spec)

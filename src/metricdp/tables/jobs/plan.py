@@ -1,25 +1,252 @@
 """What a job over many files is to do: which files, cut into which partitions, and what is applied to them.
 
-A partition is a run of row groups of a Parquet file, or a whole CSV file. It becomes one file of the output.
+A partition is a run of row groups of a Parquet file, or a whole CSV file. It becomes one file of the output. Keys of
+partition folders, such as day and zone in `day=2024-05-01/zone=7/part.parquet`, are columns of the table: their values
+leave in the names of folders, so they are looked at, dropped and coarsened like other columns, and the folders of the
+output are named after what is left of them. The mechanism travels as a mechanism file, never pickled. The driver judges
+the promise when it packs; workers check the bytes only.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import json
 import os
+import re
 import secrets
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
 from glob import glob
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
+import pyarrow as pa
+
+from metricdp.artifacts import dumps, loads
 from metricdp.errors import InvalidInput
 from metricdp.files import beside, existing_file
-from metricdp.tables.formats import FORMATS, PACKINGS, ParquetReader
-from metricdp.tables.jobs.keys import released_places
-from metricdp.tables.jobs.parcel import Parcel
-from metricdp.tables.options import OnError, Reading, disclosure_from, reading_from
-from metricdp.tables.text_task import TextTask, check_columns
+from metricdp.mechanisms import Mechanism
+from metricdp.mechanisms.kinds.product import parts_of
+from metricdp.tables.disclosure.trim import trimmed
+from metricdp.tables.formats import FORMATS, PACKINGS, ParquetReader, located
+from metricdp.tables.options import AS_IT_IS, OnError, Reading, Trim, disclosure_from, names_of, reading_from
+from metricdp.tables.plan import Kinds, Request, Task, is_geographic
+from metricdp.tables.sources import OpenTable, open_table
+from metricdp.text.mechanism import restored
+
+FOLDER = re.compile(r"([^=]+)=(.*)", re.DOTALL)
+EMPTY = "__HIVE_DEFAULT_PARTITION__"  # how a folder is named whose rows have no value
+
+
+def root_of(paths: Sequence[Path]) -> Path:
+    """Return the folder below which files keep their places: all of them lie in it, and no key stands above it."""
+    root = Path(os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths]))
+    while FOLDER.fullmatch(root.name):
+        root = root.parent
+    return root
+
+
+def folder_keys(paths: Sequence[Path]) -> tuple[str, ...]:
+    """Return the keys of the folders that files lie in, the outermost first; files with different ones are refused."""
+    root = root_of(paths)
+    found: tuple[str, ...] | None = None
+    for path in paths:
+        keys = tuple(key for key, _ in _folders(Path(os.path.abspath(path)).relative_to(root).parent))
+        if len(set(keys)) < len(keys):
+            raise InvalidInput(f"{str(path)!r} lies in two folders of one key ({', '.join(keys)}): rename one of them.")
+        if found is not None and keys != found:
+            raise InvalidInput(
+                f"{str(path)!r} lies in folders of the keys {', '.join(keys) or '(none)'}, other files in folders of "
+                f"{', '.join(found) or '(none)'}: all files must have the same keys in the same order."
+            )
+        found = keys
+    return found or ()
+
+
+def key_values(path: Path, keys: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
+    """Return keys with their values for all rows of a file; None for a key that its folders do not name."""
+    found = dict(_folders(Path(os.path.abspath(path)).parent))
+    return tuple((key, found.get(key)) for key in keys)
+
+
+def released_places(paths: Sequence[Path], keys: Sequence[str], trim: Trim, order_key: str) -> list[Path]:
+    """Return where the output of every file lies: in folders that show what is left of the keys.
+
+    Files that meet in one folder under one name are numbered in an order that a random key decides: from an order that
+    anybody can work out, whoever guesses the folders would know which file was in which.
+    """
+    root = root_of(paths)
+    places = []
+    for path in paths:
+        place = Path(os.path.abspath(path)).relative_to(root)
+        left = _left(dict(key_values(path, keys)), trim)
+        folders = [
+            _renamed(folder, left) for folder in place.parent.parts if _name_of(folder) not in set(keys) - set(left)
+        ]
+        places.append(Path(*folders, place.name))
+    meeting = Counter(places)
+    key = order_key.encode()
+    order = sorted(range(len(paths)), key=lambda n: hmac.digest(key, os.fsencode(os.path.abspath(paths[n])), "sha256"))
+    met: Counter[Path] = Counter()
+    for number in order:
+        place = places[number]
+        if trim and keys and meeting[place] > 1:
+            stem, dot, ends = place.name.partition(".")
+            places[number] = place.with_name(f"{stem}-{met[place]:05d}{dot}{ends}")
+            met[place] += 1
+    return places
+
+
+def other_names(paths: Sequence[Path]) -> list[tuple[str, ...]]:
+    """Return the names that leave as they are: of every file its own, and those of its folders that are no keys."""
+    root = root_of(paths)
+    places = [Path(os.path.abspath(path)).relative_to(root) for path in paths]
+    stems = [place.name.removesuffix(place.suffix) for place in places]
+    folders = [[folder for folder in place.parent.parts if not FOLDER.fullmatch(folder)] for place in places]
+    return [(stem, *others) for stem, others in zip(stems, folders, strict=True)]
+
+
+def _folders(place: Path) -> list[tuple[str, str | None]]:
+    found = []
+    for folder in place.parts:
+        key = FOLDER.fullmatch(folder)
+        if key is not None:
+            value = unquote(key[2])
+            found.append((unquote(key[1]), None if value == EMPTY else value))
+    return found
+
+
+def _name_of(folder: str) -> str | None:
+    key = FOLDER.fullmatch(folder)
+    return None if key is None else unquote(key[1])
+
+
+def _left(values: Mapping[str, str | None], trim: Trim) -> dict[str, tuple[str | None, bool]]:
+    """Return what is left of the values of keys, and whether it changed."""
+    left: dict[str, tuple[str | None, bool]] = {}
+    steps = dict(trim.coarsen)
+    for key, value in values.items():
+        if key in trim.drop:
+            continue
+        if key in steps:
+            own = Trim(coarsen=((key, steps[key]),))
+            value = trimmed(pa.table({key: pa.array([value], pa.string())}), own).column(key)[0].as_py()
+        left[key] = value, key in steps
+    return left
+
+
+def _renamed(folder: str, left: Mapping[str, tuple[str | None, bool]]) -> str:
+    """Return the name of a folder of the output; what was not changed is written as it was."""
+    name = _name_of(folder)
+    if name is None or not left[name][1]:
+        return folder
+    value = left[name][0]
+    return f"{quote(name, safe=' ')}={EMPTY if value is None else quote(value, safe=' :,')}"
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """What a worker needs to protect batches: the mechanism file, columns, snapping, bad rows, other columns.
+
+    `asked` are the columns as files have them and `reading` what was said about those; `columns` are the flat ones.
+    `keys` are columns that stand in the names of folders. With `rules` the columns hold texts: the file holds the
+    mechanism on words, or the product of it with those for long texts.
+    """
+
+    file: bytes
+    columns: tuple[str, ...]
+    snap: float
+    on_error: OnError
+    care: str = ""
+    accuracy: tuple[str, ...] = ()
+    asked: tuple[str, ...] | None = None
+    reading: Reading = AS_IT_IS
+    rules: str = ""
+    keys: tuple[str, ...] = ()
+
+    @property
+    def applied(self) -> str:
+        """A digest of everything that shapes a report: keyed noise is bound to it."""
+        digest = hashlib.sha256(hashlib.sha256(self.file).digest())
+        reports = [self.columns, self.snap, self.on_error, self.accuracy, self.asked, self.reading.entry()]
+        digest.update(json.dumps(reports).encode())
+        digest.update(self.care.encode())
+        if self.rules:
+            digest.update(f"texts {self.rules}".encode())
+        if self.keys:
+            digest.update(json.dumps(["keys", self.keys]).encode())
+        return digest.hexdigest()
+
+    def entry(self) -> dict[str, Any]:
+        """Return all but the mechanism file as plain values."""
+        plain = {name: value for name, value in vars(self).items() if name != "file"}
+        return {**plain, "reading": self.reading.entry()}
+
+    def task(
+        self,
+        names: Sequence[str],
+        kinds: Kinds | None = None,
+        stored: Sequence[str] | None = None,
+        reads: str = "number",
+    ) -> Task:
+        """Return the task for a table with these columns, as `Request.task` does."""
+        care = replace(disclosure_from(self.care), accuracy_column=self.accuracy)
+        mechanism = _opened(self.file, self.rules)
+        request = Request(mechanism, self.columns, self.snap, self.on_error, care=care, reads=reads)
+        return request.task(names, kinds, stored)
+
+    def task_of(self, table: OpenTable) -> Task:
+        """Return the task for an open file of the job."""
+        return self.task(table.schema.names, lambda: table.schema, table.reader.schema.names, table.layout.reads)
+
+    def opened(self, path: Path, groups: Sequence[int] = ()) -> AbstractContextManager[OpenTable]:
+        """Open a file of the job."""
+        location = replace(located(path, self.reading.format), keys=key_values(path, self.keys))
+        geographic = is_geographic(_opened(self.file, self.rules).inputs)
+        return open_table(
+            location, self.asked, self.reading, geographic=geographic, vectors=not self.rules, groups=groups,
+            usual=lambda _: self.columns,
+        )  # fmt: skip
+
+
+def spec_of(
+    task: Task,
+    asked: Sequence[str] | str | None = None,
+    reading: Reading = AS_IT_IS,
+    keys: tuple[str, ...] = (),
+) -> TaskSpec:
+    """Pack a task; a kind of mechanism that has no file is refused, and so are secrets that stand in folder names."""
+    for name in keys:
+        if name in (*task.columns, *task.reports):
+            raise InvalidInput(
+                f"{name!r} is protected and stands in the names of the folders too, which would show it: give the "
+                "folders another key, or move the files out of them."
+            )
+    wanted = None if asked is None else names_of(asked)
+    added = tuple(one.column for one in task.accuracy)
+    held, rules = (task.mechanism, "") if task.texts is None else task.texts.stored()
+    file = dumps(_timeless(held), licence="")  # the same bytes in every version: a job goes on by them
+    return TaskSpec(file, task.columns, task.snap, task.on_error, task.care.text(), added, wanted, reading, rules, keys)
+
+
+def _timeless(mechanism: Any) -> Any:
+    """Return the mechanism without how long its design took, which does not belong to what is applied."""
+    parts = parts_of(mechanism)
+    if parts != (mechanism,):
+        mechanism = replace(mechanism, parts=tuple(_timeless(part) for part in parts))
+    return replace(mechanism, certificate=replace(mechanism.certificate, seconds=0.0))
+
+
+@lru_cache(maxsize=2)
+def _opened(file: bytes, rules: str) -> Mechanism:
+    held = loads(file, judged=False)
+    return restored(held, rules) if rules else held
+
 
 VERSION = 3
 PARTITION_ROWS = 1 << 20
@@ -61,18 +288,10 @@ class Job:
     folder: str
     sources: tuple[Source, ...]
     partitions: tuple[Partition, ...]
-    columns: tuple[str, ...]
-    snap: float
-    on_error: OnError
+    spec: TaskSpec
     applied: str
     simulated: bool
-    asked: tuple[str, ...] | None
-    reading: Reading
     finished: bool = False
-    care: str = ""
-    accuracy: tuple[str, ...] = ()
-    rules: str = ""  # of texts
-    keys: tuple[str, ...] = ()  # columns that stand in the names of folders
     order_key: str = ""  # decides the numbers of files that meet in one folder
 
     @property
@@ -82,9 +301,9 @@ class Job:
 
     def entry(self) -> dict[str, Any]:
         """Return the job as plain values, for its file; where the file lies is not among them."""
-        fields = asdict(self)
-        del fields["folder"]
-        return {"version": VERSION, **fields, "reading": self.reading.entry()}
+        plain = asdict(replace(self, spec=replace(self.spec, file=b"")))
+        del plain["folder"], plain["spec"]
+        return {"version": VERSION, **plain, **self.spec.entry()}
 
 
 def job_from(entry: dict[str, Any], folder: Path) -> Job:
@@ -96,13 +315,10 @@ def job_from(entry: dict[str, Any], folder: Path) -> Job:
         )
     sources = tuple(Source(**source) for source in entry.pop("sources"))
     parts = tuple(Partition(**{**part, "groups": tuple(part["groups"])}) for part in entry.pop("partitions"))
-    asked, columns = entry.pop("asked"), tuple(entry.pop("columns"))
-    return Job(
-        folder=str(folder), sources=sources, partitions=parts, columns=columns,
-        accuracy=tuple(entry.pop("accuracy", ())), keys=tuple(entry.pop("keys", ())),
-        asked=None if asked is None else tuple(asked),
-        reading=reading_from(entry.pop("reading")), **entry,
-    )  # fmt: skip
+    said = {one.name: entry.pop(one.name) for one in fields(TaskSpec) if one.name in entry}
+    listed = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
+    spec = TaskSpec(b"", **{**said, **listed, "reading": reading_from(said["reading"])})
+    return Job(folder=str(folder), sources=sources, partitions=parts, spec=spec, **entry)
 
 
 def sources_of(pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -142,17 +358,15 @@ def _once(paths: list[Path]) -> list[Path]:
     return list(kept.values())
 
 
-def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool, order_key: str) -> Job:
+def plan(paths: Sequence[Path], target: Path, spec: TaskSpec, *, simulated: bool, order_key: str) -> Job:
     """Cut the files into partitions and check every file's columns; `target` is the real place of the output."""
     sources, partitions = [], []
-    places = released_places(paths, parcel.keys, disclosure_from(parcel.care).trim, order_key)
+    places = released_places(paths, spec.keys, disclosure_from(spec.care).trim, order_key)
     for number, (path, place) in enumerate(zip(paths, places, strict=True)):
         found, name = path.stat(), os.path.abspath(path)
         sources.append(Source(name, found.st_size, found.st_mtime_ns))
-        with parcel.opened(path) as table:
-            task = parcel.task(table.schema.names)
-            if isinstance(task, TextTask):
-                check_columns(table.schema, task.columns, task.care)
+        with spec.opened(path) as table:
+            spec.task_of(table)  # refuses columns that do not fit
             reader = table.reader
             groups = _groups(reader) if isinstance(reader, ParquetReader) else [((), 0, _lines(path))]
         for part, (chosen, first, rows) in enumerate(groups):
@@ -161,12 +375,9 @@ def plan(paths: Sequence[Path], target: Path, parcel: Parcel, *, simulated: bool
     if len({partition.target for partition in partitions}) < len(partitions):
         raise InvalidInput("two parts of the output would have the same name: rename one of the files.")
     # Every job has a folder of its own in the home: a worker that outlives its job can write into no other.
-    return Job(
-        str(target), str(home_of(target) / secrets.token_hex(8)), tuple(sources), tuple(partitions), parcel.columns,
-        parcel.snap, parcel.on_error, parcel.applied, simulated, parcel.asked, parcel.reading, care=parcel.care,
-        accuracy=parcel.accuracy, rules=parcel.rules, keys=parcel.keys,
-        order_key=order_key,
-    )  # fmt: skip
+    folder = str(home_of(target) / secrets.token_hex(8))
+    parts = tuple(sources), tuple(partitions)
+    return Job(str(target), folder, *parts, spec, spec.applied, simulated, order_key=order_key)
 
 
 def home_of(target: Path) -> Path:

@@ -11,18 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats.geometry import in_degrees
-from metricdp.tables.layouts.base import Layout, Stage, empty
-from metricdp.tables.layouts.names import numbered
-from metricdp.tables.layouts.nested import Fields, Items
-from metricdp.tables.layouts.numbers import Numbers, is_whole
-from metricdp.tables.layouts.points import Geometry, Points, geometry_in
-from metricdp.tables.layouts.projected import projection
+from metricdp.tables.formats.parquet import KEY, in_degrees
+from metricdp.tables.layouts.places import Geometry, Points, geometry_in, projection
+from metricdp.tables.layouts.stages import Fields, Items, Layout, Numbers, Stage, empty, is_whole, numbered
 from metricdp.tables.options import Reading
-from metricdp.tables.patterns import expanded
-from metricdp.tables.task import LATITUDES, LONGITUDES, there_are
-from metricdp.tables.values import is_text, numbers_of
-from metricdp.tables.vectors import WIDEST_PLACE, holds_vectors, is_list, lengths_of
+from metricdp.tables.plan import LATITUDES, LONGITUDES, expanded, there_are
+from metricdp.tables.values import WIDEST_PLACE, holds_vectors, is_list, is_text, lengths_of, numbers_of
 
 SPOT = 0.01  # degrees
 EAST = ("x", "east", "easting", "e", "rechtswert")
@@ -63,7 +57,7 @@ def layout_for(
     names = list(apart.names if apart is not None else table.schema.names)
     wanted = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
     building = _Building(table, stages, geographic=geographic, reading=reading, vectors=vectors and not geographic)
-    geometry = geometry_in(table.schema)
+    geometry = geometry_in(table.schema) if KEY in (table.schema.metadata or {}) else None
     if wanted is None:
         wanted = _usual(names, geometry, table, reading)
     if wanted is None and vectors and not geographic and len(names) == 1 and holds_vectors(table.schema.field(0).type):

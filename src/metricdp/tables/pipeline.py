@@ -1,0 +1,280 @@
+"""The one pipeline of all tables: batches are read, protected on several threads, and written in their order.
+
+Files, jobs, Arrow streams and Spark's partitions differ in where batches come from, where they go, and which randomness
+they draw from; this is what they share. Memory does not grow with the number of batches.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metricdp.arrays import Integers
+from metricdp.mechanisms import Mechanism
+from metricdp.randomness import Randomness, fresh_stream
+from metricdp.tables.batch import ALL, Portion, Protected, picked, pieces, protect, report_fields
+from metricdp.tables.disclosure.checks import Glimpse, SanityCheck, findings_in, first_look
+from metricdp.tables.disclosure.leftovers import fewer_categories, harmless, harmless_schema
+from metricdp.tables.disclosure.look import Finding, Sample, rows_looked_at, rows_sampled
+from metricdp.tables.disclosure.trim import trimmed
+from metricdp.tables.draws import Draws, Keyed, is_simulated, marked, marked_table
+from metricdp.tables.formats import Reader, read_batches
+from metricdp.tables.options import OnError
+from metricdp.tables.people import Allotment, PeopleCounter
+from metricdp.tables.plan import Task, task_for
+from metricdp.tables.results import NAMED_ROWS, Tally
+from metricdp.tables.sources import Outlet
+from metricdp.tables.values import filtered, texts_in
+
+
+def perturb_batch(
+    batch: pa.RecordBatch,
+    mechanism: Mechanism,
+    columns: Sequence[str] | str | None = None,
+    *,
+    snap: float = 0.0,
+    on_error: OnError = "fail",
+    rng: Randomness = None,
+    first_row: int = 0,
+) -> pa.RecordBatch:
+    """Return the record batch with the named columns replaced by reports; all other columns stay as they are.
+
+    `first_row` is the number of the first row in error messages, for a batch that is part of something longer.
+    """
+    task = task_for(batch.schema.names, mechanism, columns=columns, snap=snap, on_error=on_error)
+    result = replace(batch, task, protect(picked(batch, task), task, rng=rng, first_row=first_row))
+    return marked_table(result) if is_simulated(rng) else result
+
+
+def protected_table(table: pa.Table, task: Task, rng: Randomness | Draws = None) -> pa.Table:
+    """Return a table in memory, or one block of an engine's, with its secrets replaced by reports."""
+    return replace(table, task, protect(picked(table, task), task, rng=rng))
+
+
+def replace(batch: Any, task: Task, protected: Protected) -> Any:
+    """Put reports into a record batch or table, remove what is left of the secret, and drop bad rows if asked to.
+
+    Columns are dropped and coarsened as was asked for. Of metadata and categories only what is harmless stays.
+    """
+    fields = report_fields(batch.schema, task)
+    for name, field, column in zip(task.reports, fields, protected.columns, strict=True):
+        position = batch.schema.get_field_index(name)
+        batch = batch.append_column(field, column) if position < 0 else batch.set_column(position, field, column)
+    for number, added in enumerate(task.accuracy):
+        values = pa.repeat(pa.scalar(added.radius, pa.float64()), batch.num_rows)
+        if protected.radii:
+            values = pa.array(protected.radii[number])
+        if task.on_error == "null" and protected.bad.size:
+            values = pc.if_else(protected.kept(batch.num_rows), values, None)
+        batch = batch.append_column(added.column, values)
+    left = [name for name in task.columns if name not in task.reports]
+    if left:
+        batch = batch.drop_columns(left)
+    staying = protected.staying(batch.num_rows, task.on_error)
+    if staying is not None:
+        batch = filtered(batch, staying)
+    return harmless(trimmed(batch, task.care.trim) if task.care.trim else batch)
+
+
+def report_schema(schema: pa.Schema, task: Task) -> pa.Schema:
+    """Return the schema of a table after its secrets were replaced by reports."""
+    return replace(schema.empty_table(), task, _empty(schema, task)).schema
+
+
+def _empty(schema: pa.Schema, task: Task) -> Protected:
+    columns = tuple(pa.array([], field.type) for field in report_fields(schema, task))
+    return Protected(columns, np.empty(0, dtype=np.int64))
+
+
+THREADS = max(1, min(4, os.cpu_count() or 1))  # drawing spends its time in compiled code that shares the interpreter
+FIRST_BYTES = 16 << 20  # of a table of texts that are looked at before anything is drawn
+Tell = Callable[[int], None]  # told numbers of rows as they are done; a negative one takes them back
+
+
+@dataclass(frozen=True)
+class Step:
+    """One batch: as it was read, as it may be released, and the numbers of its bad rows."""
+
+    batch: pa.RecordBatch
+    result: pa.RecordBatch
+    bad: Integers
+    staying: pa.Array | None  # the rows that are in the result; None where all are
+    glimpses: tuple[Glimpse | None, ...] = ()  # what is seen of the secrets of every group
+    empty: int = 0  # of texts: cells without one
+    masked: int = 0  # and masks that stand in the reports
+
+    @property
+    def kept(self) -> pa.RecordBatch:
+        """The rows that were read and whose reports are in the result."""
+        return self.batch if self.staying is None else filtered(self.batch, self.staying)
+
+
+Watch = Callable[[Task, Step], None]  # told every batch after its reports are written
+
+
+def run_pipeline(
+    reader: Reader,
+    outlet: Outlet,
+    task: Task,
+    draws: Randomness | Keyed = None,
+    *,
+    first_row: int = 0,
+    persons: PeopleCounter | Allotment | None = None,
+    watch: Watch | None = None,
+    tell: Tell | None = None,
+) -> Tally:
+    """Protect all that a reader gives into a file and return what became of it."""
+    rows = bad = written = empty = masked = 0
+    bad_rows: list[int] = []
+    shrunk: set[str] = set()
+    schema = report_schema(reader.schema, task)
+    schema = marked(schema) if is_simulated(draws) else schema
+    batches = read_batches(reader)
+    first = _first(batches, task, first_row, reader.name)
+    looked = sum(batch.num_rows for batch in first)
+    person = None if persons is None else persons.column
+    allotment = persons if isinstance(persons, Allotment) else None
+    found, sanity = _looked(first, reader.schema, task, person)
+    sample = Sample(rows_sampled(task.width))
+    with outlet.without(task.reports).opened(schema) as writer:
+        for step in protected(
+            _again(first, batches), task, draws, first_row=first_row, allotment=allotment, sanity=sanity,
+            table=reader.name,
+        ):  # fmt: skip
+            for check, glimpse in zip(sanity, step.glimpses, strict=True):
+                if check is not None and glimpse is not None:
+                    check.add(glimpse, first_row + rows)
+            if task.texts is None:
+                sample.add(step.batch)
+            written += step.result.num_rows
+            empty, masked = empty + step.empty, masked + step.masked
+            writer.write(step.result)
+            if isinstance(persons, PeopleCounter):
+                persons.add(step.kept)
+            if watch is not None:
+                watch(task, step)
+            bad_rows.extend(int(row) + first_row + rows for row in step.bad[: NAMED_ROWS - len(bad_rows)])
+            rows, bad = rows + step.batch.num_rows, bad + len(step.bad)
+            shrunk |= fewer_categories(step.batch, step.result)
+            if tell is not None:
+                tell(step.batch.num_rows)
+    for check in sanity:
+        if check is not None:
+            check.judge()
+    if rows > rows_looked_at(task.width) and task.texts is None:  # before the output appears
+        found = _both(found, findings_in(sample.table(reader.schema), task, person=person))
+    if allotment is not None:
+        allotment.finish()
+    unused = [f"categories of {name!r} that no row holds" for name in sorted(shrunk)]
+    dropped = (*harmless_schema(reader.schema)[1], *unused)
+    return Tally(rows, bad, tuple(bad_rows), dropped, found, written, empty, masked, looked)
+
+
+def _first(batches: Iterator[pa.RecordBatch], task: Task, first_row: int, table: str) -> list[pa.RecordBatch]:
+    """Return the first batches, as many as are looked at before anything is drawn; texts must be UTF-8."""
+    first: list[pa.RecordBatch] = []
+    rows = size = 0
+    while rows < rows_looked_at(task.width) and (task.texts is None or size < FIRST_BYTES):
+        if (batch := next(batches, None)) is None:
+            break
+        for name in () if task.texts is None else task.columns:
+            texts_in(batch.column(name), name, first_row + rows, table)
+        first.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+    return first
+
+
+def _looked(
+    first: list[pa.RecordBatch], schema: pa.Schema, task: Task, person: str | None
+) -> tuple[tuple[Finding, ...], list[SanityCheck | None]]:
+    if not first:
+        return (), []
+    return first_look(pa.Table.from_batches(first, schema).slice(0, rows_looked_at(task.width)), task, person=person)
+
+
+def _both(first: tuple[Finding, ...], later: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Return what was found, once a column; what values show counts more than a name."""
+    found = {one.column: one for one in first}
+    found |= {one.column: one for one in later if one.evidence == "value" or one.column not in found}
+    return tuple(found.values())
+
+
+def _again(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what was looked at, letting go of it, and then the rest."""
+    while first:
+        yield first.pop(0)
+    yield from rest
+
+
+def protected(
+    batches: Iterable[pa.RecordBatch],
+    task: Task,
+    draws: Randomness | Keyed = None,
+    *,
+    first_row: int = 0,
+    allotment: Allotment | None = None,
+    sanity: Sequence[SanityCheck | None] = (),
+    table: str = "",
+) -> Iterator[Step]:
+    """Yield every batch with its reports, long texts in pieces.
+
+    Without randomness of the caller's every batch draws from a cryptographic stream of its own, on several threads.
+    Keyed streams are bound to the number of the batch; other randomness is used up batch by batch. Words of texts are
+    cut by one thread: the interpreter does that, and the words of a few batches would not fit into memory.
+    """
+    cut = (piece for batch in batches for piece in pieces(batch, task))
+    if draws is None and task.texts is None:
+        yield from _on_threads(cut, task, first_row, allotment, sanity)
+        return
+    for number, batch in enumerate(cut):
+        portion = ALL if allotment is None else allotment.portion(batch)
+        rng = draws.batch(number) if isinstance(draws, Keyed) else draws
+        yield _step(batch, task, rng, first_row, portion, sanity, table)
+        first_row += batch.num_rows
+
+
+def _step(
+    batch: pa.RecordBatch,
+    task: Task,
+    rng: Randomness | Draws,
+    first_row: int,
+    portion: Portion,
+    sanity: Sequence[SanityCheck | None],
+    table: str = "",
+) -> Step:
+    done = protect(picked(batch, task), task, rng=rng, first_row=first_row, portion=portion, table=table)
+    seen = tuple(
+        None if one is None else one.glimpse(rows, done.bad) for one, rows in zip(sanity, done.contents, strict=False)
+    )
+    staying = done.staying(batch.num_rows, task.on_error)
+    return Step(batch, replace(batch, task, done), done.bad, staying, seen, done.empty, done.masked)
+
+
+def _on_threads(
+    batches: Iterable[pa.RecordBatch],
+    task: Task,
+    first_row: int,
+    allotment: Allotment | None,
+    sanity: Sequence[SanityCheck | None],
+) -> Iterator[Step]:
+    waiting: deque[Future[Step]] = deque()
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="metricdp")
+    try:
+        for batch in batches:
+            portion = ALL if allotment is None else allotment.portion(batch)
+            waiting.append(pool.submit(_step, batch, task, fresh_stream(), first_row, portion, sanity))
+            first_row += batch.num_rows
+            if len(waiting) > THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

@@ -1,0 +1,387 @@
+"""From what was done to a table to the page that tells it and the record that programs read.
+
+All of it is public: what is promised, what follows from the law, and what was released. True values are there only
+where `Preview` was asked to keep them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from metricdp import wording
+from metricdp.arrays import Floats
+from metricdp.auditing.accuracy import Radius, radii_of
+from metricdp.auditing.laws import distribution_of, law_of
+from metricdp.auditing.leakage import has_rows
+from metricdp.auditing.loss import counts_distance
+from metricdp.files import replacing
+from metricdp.mechanisms import (
+    ConcentratedGuarantee,
+    Mechanism,
+    pure,
+)
+from metricdp.metrics import points_are, said_of
+from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, ShareOfBudget, WordExample
+from metricdp.pictures.release_page import OWN_LEVEL
+from metricdp.rendering import file_name, json_text
+from metricdp.spaces import FiniteSpace, Space, given
+from metricdp.tables.people import Level, Spending
+from metricdp.tables.plan import ColumnGroup, is_geographic
+from metricdp.tables.reporting.preview import MOST_SECRETS, Preview, Seen
+from metricdp.tables.results import Summary
+
+PAGE = ("the page of a protected table", "Leave the page out: what is printed says what such a promise keeps")
+
+FORMAT, VERSION = "metricdp.perturb", 1
+TITLE = "metricdp: metric differential privacy, designed, proven and applied"
+AUTHORS = "The metricdp maintainers"
+CURVE: tuple[float, ...] = tuple(np.round([*np.arange(0.02, 0.97, 0.03), 0.95, 0.97, 0.98, 0.99, 0.995], 3).tolist())
+EXAMPLE_DRAWS, EXAMPLE_WORDS, MOST_WORDS = 400, 4, 12
+
+
+def release_of(
+    summary: Summary,
+    mechanism: Mechanism,
+    preview: Preview,
+    *,
+    repeat: Sequence[str] = (),
+    files: Sequence[tuple[str, str]] = (),
+) -> Release:
+    """Return what the page of a protected table tells."""
+    promise, people = pure(summary.guarantee, *PAGE), summary.people
+    spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
+    lines = [wording.row_promise(promise) if spread is None else wording.spread_promise(promise)]
+    groups = _noisiest(preview, spread)
+    if summary.snapping is not None:
+        lines.append(wording.snapped(summary.snapping, promise))
+    return Release(
+        title=f"{file_name(summary.source)}, protected",
+        guarantee=promise,
+        mechanism=mechanism.certificate.method,
+        rows=summary.written,
+        columns=summary.columns,
+        scenes=tuple(_scene(replace(seen, group=group)) for seen, group in zip(preview.groups, groups, strict=True)),
+        laws=tuple(_law(group, spread) for group in groups),
+        person=""
+        if people is None and spread is None
+        else wording.epsilon(summary.composed_epsilon or 0.0, promise.unit),
+        together=summary.reach_together(),
+        whole_history=wording.uncounted() if people is None else " ".join(summary.whole_history()),
+        people=(*summary.composition(), summary.again()),
+        kept=summary.kept_columns,
+        remarks=tuple(_remarks(summary)),
+        promise=tuple(lines),
+        files=tuple(files),
+        repeat=tuple(repeat),
+        citation=citation(),
+        simulated=wording.simulated() if summary.simulated else "",
+        shares=() if spread is None else tuple(_share_told(level, promise.unit) for level in spread.released),
+    )
+
+
+def _noisiest(preview: Preview, spread: Spending | None) -> list[ColumnGroup]:
+    """Return the groups whose law the page tells: where rows have different ones, that whose reports lie farthest."""
+    if spread is None:
+        return [seen.group for seen in preview.groups]
+    levels = spread.released or spread.levels
+    return [
+        max((level.task.groups[number] for level in levels), key=lambda group: _own_radius(group).value)
+        for number in range(len(preview.groups))
+    ]
+
+
+def _own_radius(group: ColumnGroup) -> Radius:
+    return radii_of(group.mechanism, [OWN_LEVEL])[0]
+
+
+def _share_told(level: Level, unit: str) -> ShareOfBudget:
+    found = [(_own_radius(group), group.snap) for group in level.task.groups]
+    radii = tuple(wording.length(radius.value + snap, radius.unit) for radius, snap in found)
+    return ShareOfBudget(level.rows, level.persons, wording.epsilon(level.amount, unit), radii)
+
+
+def law_told(summary: Summary, mechanism: Mechanism) -> dict[str, Any]:
+    """Return the law of the noise as plain values; where a budget was spread, with the law of every share."""
+    law = law_of(mechanism, snap=summary.snap)
+    if summary.spending is not None and summary.spending.is_spread:
+        law["shares"] = [
+            {"rows": one.rows, "law": law_of(one.task.mechanism, snap=summary.snap)}
+            for one in summary.spending.released
+        ]
+    return law
+
+
+def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
+    """Return what was done to a table as plain values that JSON holds; `perturb.schema.json` says what each is.
+
+    `law` is what `law_told` returns.
+    """
+    summary = replace(summary, source=file_name(summary.source), target=file_name(summary.target))  # it may travel
+    promise, people, snapping = summary.guarantee, summary.people, summary.snapping
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "metricdp": version("metricdp"),
+        "source": summary.source,
+        "target": summary.target,
+        "rows": {
+            "read": summary.rows,
+            "written": summary.written,
+            "bad": summary.bad,
+            "on_error": summary.on_error,
+            "bad_rows": list(summary.bad_rows),
+        },
+        "columns": columns_of(summary)
+        | {
+            "accuracy": [
+                {"column": one.column, "radius": one.radius, "unit": one.unit, "level": one.level}
+                for one in summary.accuracy
+            ]
+        },
+        "promise": _rate(summary)
+        | {
+            "unit": promise.unit,
+            "metric": type(promise.metric).__name__,
+            "basis": promise.basis,
+            "radius": promise.radius,
+            "words": wording.short(promise),
+            "parts": [
+                {"epsilon": part.epsilon, "unit": part.unit, "metric": type(part.metric).__name__}
+                for part in getattr(promise, "parts", ())
+            ],
+        },
+        "snapping": None if snapping is None else {"snap": snapping.snap, "slack": snapping.slack},
+        "people": None
+        if people is None
+        else {
+            "column": people.column,
+            "count": people.count,
+            "most_rows": people.most_rows,
+            "without": people.without,
+            **_together(summary, people.most_rows),
+            "shares": _shares(summary),
+        },
+        "released_twice": _together(summary, 2, again=True),
+        "law": law,
+        "left_behind": list(summary.dropped),
+        "notes": list(summary.notes),
+        "simulated": summary.simulated,
+        "seconds": summary.seconds,
+        "sentences": summary.lines(),
+    }
+
+
+def columns_of(summary: Summary) -> dict[str, Any]:
+    """Return which columns were protected, and what became of the others, as plain values."""
+    trim = summary.care.trim
+    return {
+        "protected": list(summary.columns),
+        "kept": list(summary.kept_columns),
+        "dropped": list(trim.drop),
+        "coarsened": {name: step.written for name, step in trim.coarsen},
+        "revealing": [{"column": one.column, "kind": one.kind, "evidence": one.evidence} for one in summary.findings],
+    }
+
+
+def _shares(summary: Summary) -> list[dict[str, Any]] | None:
+    """Return how many persons have how many rows at which epsilon each, where they share a budget."""
+    if summary.spending is None:
+        return None
+    return [
+        {"rows": one.rows, "persons": one.persons} | _rate(summary, one.amount, one.slack) | {"loss": one.loss}
+        for one in summary.spending.released
+    ]
+
+
+def _rate(summary: Summary, amount: float | None = None, slack: float = 0.0) -> dict[str, Any]:
+    """Return what a row promises: epsilon and slack, or the rho of a promise that is approximate."""
+    promise = summary.guarantee
+    if isinstance(promise, ConcentratedGuarantee):
+        return {"rho": promise.rho if amount is None else amount, "kind": "concentrated, not pure"}
+    if amount is None:
+        return {"epsilon": promise.epsilon, "slack": promise.slack}
+    return {"epsilon": amount, "slack": slack}
+
+
+def _together(summary: Summary, times: int, *, again: bool = False) -> dict[str, Any]:
+    """Return what all rows of the person with the most cost together, or every row if it is released a second time."""
+    promise = summary.guarantee
+    if isinstance(promise, ConcentratedGuarantee):
+        spent = None if again or summary.spending is None else summary.spending.amount
+        return _rate(summary, promise.composed(times=max(1, times)).rho if spent is None else spent)
+    if again:
+        return {"epsilon": summary.twice, "slack": 2.0 * promise.slack}
+    return {"epsilon": summary.composed_epsilon, "slack": summary.composed_slack}
+
+
+def _remarks(summary: Summary) -> list[str]:
+    """Return what is said of the columns that stayed, to be shown to others.
+
+    What was found by looking at values depends on the secrets and is for whoever holds the table; so is which rows
+    were bad. What names alone suggest is there for all to see.
+    """
+    lines = summary.trimmed()
+    lines += wording.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
+    return [*lines, *([wording.not_carried_over(summary.dropped)] if summary.dropped else []), *summary.notes]
+
+
+def write_record(record: dict[str, Any], path: str | Path) -> Path:
+    """Write plain values as JSON; a failed write leaves no half file."""
+    with replacing(path) as partial:
+        partial.write_text(json_text(record, ascii_only=False) + "\n", encoding="utf-8")
+    return Path(path)
+
+
+def citation() -> tuple[str, str]:
+    """Return how metricdp is cited, as text and as BibTeX: what CITATION.cff says."""
+    now = version("metricdp")
+    text = f"{AUTHORS}. {TITLE}. Version {now}. Please cite the papers behind the mechanism as well."
+    entry = (
+        f"@software{{metricdp,\n  author = {{{{{AUTHORS}}}}},\n  title = {{{{{TITLE}}}}},\n  version = {{{now}}}\n}}"
+    )
+    return text, entry
+
+
+def _law(group: ColumnGroup, spread: Spending | None) -> NoiseLaw:
+    mechanism, levels = group.mechanism, sorted(CURVE)
+    radii = radii_of(mechanism, levels)
+    certificate, promise = mechanism.certificate, mechanism.guarantee
+    is_distance = counts_distance(mechanism)
+    if spread is not None and is_distance:
+        sentence = wording.spread_loss(spread, promise.unit)
+    else:
+        sentence = wording.loss(
+            certificate.loss, promise.unit, certificate.objective, is_distance=is_distance, at_most=certificate.at_most
+        )
+    if promise.along:
+        sentence += f" Such distances run{promise.along}."
+    if group.snap and mechanism.inputs.same_ground:  # elsewhere the two distances do not add
+        sentence += " " + wording.snapped_loss(group.snap, mechanism.inputs.ground.unit)
+    formula = distribution_of(mechanism).density["formula"]
+    return NoiseLaw(
+        curve=tuple((one.level, one.value + group.snap) for one in radii),
+        unit=radii[0].unit,
+        measured=said_of(radii[0].metric),
+        formula=f"{formula}; epsilon = {promise.epsilon:.6g}{f' per {promise.unit}' if promise.unit else ''}",
+        loss=sentence,
+        tight=radii[0].tight and not group.snap,
+    )
+
+
+def _scene(seen: Seen) -> Scene:
+    group = seen.group
+    outputs = group.mechanism.outputs
+    if outputs.is_text:
+        return Scene(
+            "words",
+            group.reports,
+            seen.total,
+            words=tuple(seen.words.most_common(MOST_WORDS)),
+            word_examples=tuple(_word_examples(group.mechanism)),
+        )
+    rows, true = seen.rows(), seen.secrets()
+    if true is not None:
+        some = np.unique(np.linspace(0, len(rows) - 1, min(MOST_SECRETS, len(rows))).astype(int))
+        rows, true = rows[some], true[some]
+    kind: Kind = "map" if is_geographic(outputs) else ("none", "line", "plane")[min(2, outputs.width)]
+    if outputs.width > 2 or not len(rows):
+        kind = "none"
+    return Scene(
+        kind,
+        group.reports,
+        seen.total,
+        reports=rows,
+        streets=_streets(outputs),
+        example=_example(group, rows) if kind in ("map", "plane") else None,
+        true=true,
+        unit=group.mechanism.inputs.ground.unit,
+    )
+
+
+def _streets(space: Space) -> tuple[Floats, ...]:
+    """Return the streets between the crossings of a road network, straight: they are public."""
+    network, crossings = space.network, cast(Any, space.finite)
+    if network is None or crossings is None:
+        return ()
+    codes = np.full(network.nodes, -1)
+    codes[crossings.points[:, 0].astype(int)] = np.arange(len(crossings))
+    ends = codes[np.unique(np.sort(network.edges, axis=1), axis=0)]
+    coordinates = _places(space)
+    return tuple(coordinates[pair] for pair in ends[(ends >= 0).all(axis=1)])
+
+
+def _example(group: ColumnGroup, reports: Floats) -> Example | None:
+    """Return draws for a public place: one of the design in its middle, or a round place amid the reports."""
+    mechanism = group.mechanism
+    inputs, outputs = mechanism.inputs, mechanism.outputs
+    if inputs.size is None and points_are(inputs.ground, "streets"):
+        streets: Any = inputs
+        place = _places(outputs)
+        node = _middle(place)
+        crossings = given(outputs.finite, FiniteSpace, "outputs").points
+        secret = streets.at_crossings(crossings[node : node + 1, 0])
+        words = "A crossing of the network, which is public, has the same noise as everybody's position."
+        return _drawn(mechanism, secret, place[node : node + 1], words)
+    if inputs.size is not None:
+        if inputs.width != outputs.width:
+            return None
+        places = _places(inputs)
+        code = _middle(places)
+        words = "A place of the design, which is public, is treated like everybody's."
+        return _drawn(mechanism, np.array([code]), places[code : code + 1], words)
+    if inputs.limits is not None:
+        place = (0.5 * (inputs.limits[0] + inputs.limits[1]))[None]
+        return _drawn(mechanism, place, place, "The middle of the box, which is public, is treated like any place.")
+    place = _round_place(reports)
+    words = "A round place amid the reports, nobody's position, is treated like everybody's."
+    return _drawn(mechanism, place, place, words)
+
+
+def _drawn(mechanism: Mechanism, secret: Any, place: Floats, words: str) -> Example:
+    drawn = mechanism.sample(np.repeat(secret, EXAMPLE_DRAWS, axis=0))
+    return Example(place, np.asarray(mechanism.outputs.decode(drawn), dtype=np.float64), words)
+
+
+def _places(space: Space) -> Floats:
+    """Return the secrets of a finite space as tables hold them."""
+    return np.asarray(space.decode(np.arange(space.size or 0)), dtype=np.float64)
+
+
+def _middle(places: Floats) -> int:
+    return int(np.square(places - np.median(places, axis=0)).sum(axis=1).argmin())
+
+
+def _round_place(reports: Floats) -> Floats:
+    """Return the middle of the reports, rounded to what can still be told apart in a picture of them."""
+    middle = np.median(reports, axis=0)
+    spread = np.quantile(reports, 0.9, axis=0) - np.quantile(reports, 0.1, axis=0)
+    steps = 10.0 ** np.floor(np.log10(np.maximum(spread, 1e-6)) - 1.0)
+    return np.asarray(np.round(middle / steps) * steps)[None]
+
+
+def _word_examples(mechanism: Mechanism) -> list[WordExample]:
+    """Return what some words of the vocabulary, evenly picked, may be reported as."""
+    if mechanism.inputs.size is None or mechanism.outputs.size is None or not mechanism.inputs.is_text:
+        return []
+    words, reports = (
+        [" ".join(row) for row in space.decode(np.arange(size)).tolist()]
+        for space, size in ((mechanism.inputs, mechanism.inputs.size), (mechanism.outputs, mechanism.outputs.size))
+    )
+    codes = np.unique(np.linspace(0, len(words) - 1, EXAMPLE_WORDS + 2)[1:-1].astype(int))
+    found = []
+    for code in codes:
+        if has_rows(mechanism):
+            chances = np.exp(mechanism.log_density(np.full(len(reports), code), np.arange(len(reports))))
+        else:
+            drawn = mechanism.sample(np.full(2_000, code))
+            chances = np.bincount(drawn, minlength=len(reports)) / 2_000
+        best = np.argsort(-chances, kind="stable")[:5]
+        likely = tuple((reports[k], float(chances[k])) for k in best if chances[k] > 0)
+        found.append(WordExample(words[code], likely))
+    return found

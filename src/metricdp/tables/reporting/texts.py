@@ -1,0 +1,216 @@
+"""From what was done to a table of texts to the page that tells it and the record that programs read.
+
+All of it is public: what is promised, what follows from the law, and bundled sentences. Nothing is measured on the
+table, whose words would show in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from metricdp import wording
+from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.mechanisms import Mechanism, pure
+from metricdp.pictures.release import WordExample
+from metricdp.pictures.text_page import TextPage
+from metricdp.rendering import file_name
+from metricdp.tables.reporting.pages import citation, columns_of
+from metricdp.tables.results import Summary, TextCounts
+from metricdp.text import TextMechanism
+from metricdp.text.bundled import sample_sentences
+from metricdp.text.worth import Worth, law_rows, unchanged, words_of, worth
+
+FORMAT, VERSION = "metricdp.text", 1
+PAIRS = (
+    ("good", "great"), ("doctor", "nurse"), ("monday", "friday"), ("london", "paris"), ("beer", "wine"),
+    ("brother", "sister"), ("car", "train"), ("he", "she"),
+)  # fmt: skip
+MOST_PAIRS, SHOWN, MOST_LIKELY = 4, 6, 5
+MUCH = 0.9  # of the words unchanged
+
+
+def word_pairs(mechanism: Mechanism) -> list[str]:
+    """Return what the promise means between some public words, one sentence each."""
+    space = words_of(mechanism)
+    place = {word: code for code, word in enumerate(space.coordinates[:, 0].tolist())}
+    pairs = [(place[one], place[two]) for one, two in PAIRS if one in place and two in place]
+    if not pairs:  # another language: some words and the ones that come next in the vocabulary
+        some = np.unique(np.linspace(0, len(space) - 2, MOST_PAIRS).astype(int))
+        pairs = [(int(code), int(code) + 1) for code in some]
+    words, lines = space.coordinates[:, 0], []
+    for first, second in pairs[:MOST_PAIRS]:
+        apart = float(space.metric(space.points[first : first + 1], space.points[second : second + 1])[0])
+        lines.append(wording.word_pair(mechanism.guarantee, str(words[first]), str(words[second]), apart))
+    return lines
+
+
+def staying_words(mechanism: Mechanism) -> list[str]:
+    """Return how many words of public sentences stay, by the law; nothing where the law has no closed form."""
+    found = unchanged(mechanism)
+    if found is None:
+        return []
+    much = " Hardly anything is hidden at this epsilon: `metricdp text --choose` shows others." if found > MUCH else ""
+    return [wording.unchanged(found) + " That follows from the law; no table was looked at." + much]
+
+
+def law_lines(found: Worth, unit: str) -> list[str]:
+    """Return what a mechanism does to public words, one sentence a line."""
+    lines = [
+        wording.unchanged(found.unchanged),
+        f"On average a report lies {wording.distance(found.distance, unit)} from its word.",
+    ]
+    if found.rank is not None and found.recovered is not None:
+        lines.append(
+            f"An attacker who knows the mechanism, how frequent words are and the report finds the true word at rank "
+            f"{found.rank:,.0f} of the likeliest (the median), and first in {wording.share(found.recovered)} of cases."
+        )
+    if found.accuracy is not None and found.clean is not None:
+        lines.append(
+            f"A classifier tells praise from complaint in {found.accuracy:.2f} of held-out bundled reviews when all "
+            f"are protected, and in {found.clean:.2f} when none are."
+        )
+    return [*lines, wording.by_the_law(found.known)]
+
+
+def record_of_texts(summary: Summary) -> dict[str, Any]:
+    """Return what was done to a table of texts as plain values; `text.schema.json` says what each is."""
+    summary = replace(summary, source=file_name(summary.source), target=file_name(summary.target))  # it may travel
+    texts = counts_of(summary)
+    mechanism, promise = texts.mechanism, pure(texts.mechanism.words.guarantee, "a text")
+    rules, found = mechanism.rules, _worth(mechanism.words)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "metricdp": version("metricdp"),
+        "source": summary.source,
+        "target": summary.target,
+        "rows": summary.written,
+        "cells_without_text": texts.empty,
+        "masks": texts.masked,
+        "columns": columns_of(summary),
+        "promise": {
+            "epsilon": promise.epsilon,
+            "unit": promise.unit,
+            "per": "distance of words, added up over a text",
+            "lower": [level.guarantee.epsilon for level in mechanism.lower],
+            "slack": promise.slack,
+            "metric": type(promise.metric).__name__,
+            "basis": promise.basis,
+            "words": list(mechanism.promise()),
+        },
+        "rules": {
+            "unknown": rules.unknown,
+            "kept_words": len(rules.keep),
+            "case": rules.case,
+            "units": rules.units,
+            "budget": rules.budget,
+            "beyond": rules.beyond,
+            "sentences": rules.sentences(),
+        },
+        "vocabulary": len(words_of(mechanism.words)),
+        "on_public_sentences": None if found is None else asdict(found),
+        "left_behind": list(summary.dropped),
+        "notes": list(summary.notes),
+        "simulated": summary.simulated,
+        "seconds": summary.seconds,
+        "sentences": summary.lines(),
+    }
+
+
+def counts_of(summary: Summary) -> TextCounts:
+    """Return what is said of the texts of a table; a table of something else is refused."""
+    if summary.texts is None:
+        raise InvalidInput("this summary is of a table of points or words: its record is that of `metricdp perturb`.")
+    return summary.texts
+
+
+def page_of_texts(
+    summary: Summary,
+    *,
+    repeat: Sequence[str] = (),
+    files: Sequence[tuple[str, str]] = (),
+) -> TextPage:
+    """Return what the page of a table of protected texts tells."""
+    mechanism = counts_of(summary).mechanism
+    words = mechanism.words
+    found, promise = _worth(words), pure(words.guarantee, "a text")
+    facts = [(wording.epsilon(promise.epsilon, promise.unit), "is epsilon, per distance between words")]
+    if found is not None:
+        facts.append((wording.share(found.unchanged), "of the words of a public sample stay as they are"))
+    if found is not None and found.recovered is not None:
+        facts.append((wording.share(found.recovered), "of them an attacker guesses right"))
+    facts.append((f"{summary.written:,}", "rows released"))
+    stayed = [wording.kept(summary.kept_columns)] if summary.kept_columns else ["Nothing but the protected texts."]
+    stayed += wording.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
+    return TextPage(
+        title=f"{file_name(summary.source)}, protected",
+        lead="Every word was drawn anew at random, the likelier the closer its meaning; often it is the word itself. "
+        "What that promises is below; what it does not hide comes first.",
+        facts=tuple(facts),
+        limits=(wording.open_in_texts(), wording.texts_of_one_person(), wording.texts_again()),
+        promise=(*mechanism.promise(), *mechanism.rules.sentences()),
+        pairs=tuple(word_pairs(words)),
+        before_after=tuple(before_after(mechanism)),
+        likely=tuple(_likely(words)),
+        law=() if found is None else tuple(law_lines(found, promise.unit)),
+        stayed=(*stayed, *summary.notes),
+        files=tuple(files),
+        repeat=tuple(repeat),
+        citation=citation(),
+        simulated=wording.simulated() if summary.simulated else "",
+    )
+
+
+def page_of_choices(found: Sequence[Worth], words: int, *, repeat: Sequence[str] = ()) -> TextPage:
+    """Return what the page of several epsilons tells."""
+    return TextPage(
+        title="Choosing epsilon for texts",
+        lead=f"What a mechanism on {words:,} words does to public sentences at {len(found)} epsilons. Where nearly all "
+        "words stay, hardly anything is hidden.",
+        facts=(),
+        limits=(wording.open_in_texts(), wording.by_the_law(found[0].known)),
+        worths=tuple(found),
+        repeat=tuple(repeat),
+        citation=citation(),
+    )
+
+
+def _worth(mechanism: Mechanism) -> Worth | None:
+    """Return what a mechanism does to the bundled sentences; None for words of another language."""
+    try:
+        return worth(mechanism)
+    except InvalidInput:
+        return None
+
+
+def before_after(mechanism: TextMechanism) -> list[tuple[str, str]]:
+    """Return the bundled sentences and what becomes of them, without those that the rules refuse."""
+    found = []
+    for sentence in sample_sentences():
+        try:
+            found.append((sentence, mechanism.protect([sentence])[0]))
+        except OutOfDomain:
+            continue
+    return found
+
+
+def _likely(mechanism: Mechanism) -> list[WordExample]:
+    """Return what some public words may be reported as, by the law."""
+    space = words_of(mechanism)
+    words = space.coordinates[:, 0]
+    place = {word: code for code, word in enumerate(words.tolist())}
+    codes = [place[word] for pair in PAIRS for word in pair[:1] if word in place][:SHOWN]
+    if not codes:
+        codes = np.unique(np.linspace(0, len(space) - 1, SHOWN).astype(int)).tolist()
+    examples = []
+    for code, row in zip(codes, law_rows(mechanism, np.array(codes), np.random.default_rng(2026)), strict=True):
+        best = np.argsort(-row, kind="stable")[:MOST_LIKELY]
+        examples.append(
+            WordExample(str(words[code]), tuple((str(words[k]), float(row[k])) for k in best if row[k] > 0))
+        )
+    return examples

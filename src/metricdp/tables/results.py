@@ -1,0 +1,399 @@
+"""How a table gets to its place, whole or not at all, and what was done to it, in plain words."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from metricdp import wording
+from metricdp.declarations import loaded
+from metricdp.errors import InvalidInput, OutputProblem
+from metricdp.files import check_target, holding, in_its_folder, is_ledger, refuse_ledger, replacing
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, pure
+from metricdp.rendering import card, printable
+from metricdp.tables.disclosure.look import SAMPLED, SAMPLED_FROM, Finding, rows_sampled
+from metricdp.tables.formats import INPUT_FILE, OPEN_FILES, STANDARD, Location
+from metricdp.tables.formats.base import chosen_table, same_table
+from metricdp.tables.options import CAREFREE, Disclosure
+from metricdp.tables.people import PeopleCount, Spending
+from metricdp.tables.plan import Accuracy, Snapping, Task
+
+if TYPE_CHECKING:
+    from metricdp.text import TextMechanism
+
+
+@contextmanager
+def received(source: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the name of a table that is there; what comes on standard input is first put into a file.
+
+    Formats are read from several places of a file, so it has to be one. Where the system allows it the file has no
+    name, so that it is gone when we are; elsewhere only its owner can read it.
+    """
+    if os.fspath(source) != STANDARD:
+        yield os.fspath(source)
+        return
+    if sys.stdin is None or sys.stdin.isatty():
+        raise InvalidInput(
+            "- stands for standard input, and nothing is handed over there: name a file, or pipe one in."
+        )
+    listed = Path(OPEN_FILES).is_dir()
+    with tempfile.TemporaryFile() if listed else tempfile.NamedTemporaryFile(prefix=INPUT_FILE) as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.flush()
+        yield f"{OPEN_FILES}{file.fileno()}" if listed else str(file.name)
+
+
+@contextmanager
+def delivered(goal: Location, source: Location | None = None, *, overwrite: bool) -> Iterator[Path]:
+    """Yield the path of a new file that becomes the table when the block ends well."""
+    if goal.text == STANDARD:
+        yield from _on_standard_output()
+        return
+    read = None if source is None else source.path
+    if read is not None and is_ledger(read):
+        raise InvalidInput(f"{str(read)!r} is a ledger, not a table to protect: name another source.")
+    if goal.format.tables and goal.path.is_file():
+        refuse_ledger(goal.path)
+        if source is not None and _is_read(source, goal):
+            raise OutputProblem(
+                f"cannot write {goal.text!r}: it is the table that is read. Choose another name for it."
+            )
+        with holding(goal.path):
+            yield from _into_database(goal, overwrite=overwrite)
+        return
+    check_target(goal.path, source=read, overwrite=overwrite)
+    with holding(goal.path), replacing(goal.path, source=read, overwrite=overwrite) as partial:
+        yield partial
+
+
+def _is_read(source: Location, goal: Location) -> bool:
+    """Tell whether a table of a database is the source, or one that the source, a view, is read from."""
+    made = source.format
+    if not goal.table or not made.tables or not source.path.samefile(goal.path):
+        return False
+    name = chosen_table(loaded(made.listing)(source.path), source)
+    return any(same_table(one, goal.table) for one in {name, *loaded(made.behind)(source.path, name)})
+
+
+def _on_standard_output() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="metricdp-") as folder:
+        made = Path(folder) / "reports"
+        made.touch(0o600)
+        yield made
+        with made.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.flush()
+
+
+def _into_database(goal: Location, *, overwrite: bool) -> Iterator[Path]:
+    """Make the table in a file of its own, then put it into the database in one transaction."""
+    place = in_its_folder(goal.path)
+    if not os.access(place, os.W_OK):
+        raise OutputProblem(f"cannot write {goal.text!r}: you have no permission to change that file.")
+    if not goal.table:
+        raise InvalidInput(f"{goal.text!r} is a database: name the table to make, such as {goal.text}::protected.")
+    if not overwrite and any(same_table(goal.table, one) for one in loaded(goal.format.listing)(place)):
+        raise OutputProblem(
+            f"cannot write {goal.text!r}: there is such a table. Choose another name, or replace it with "
+            "overwrite=True (--overwrite)."
+        )
+    with tempfile.TemporaryDirectory(prefix=".metricdp-", dir=place.parent) as folder:
+        made = Path(folder) / "table"
+        made.touch(0o600)
+        yield made
+        loaded(goal.format.insert)(made, place, goal.table)
+
+
+MOST_NAMED = 20  # columns that a summary names one by one
+NAMED_ROWS = 1000  # bad rows that a summary names
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What became of the rows of a table."""
+
+    rows: int
+    bad: int
+    bad_rows: tuple[int, ...]  # the first of them
+    dropped: tuple[str, ...] = ()  # metadata that was not carried over
+    findings: tuple[Finding, ...] = ()  # columns that may give the secret away
+    written: int | None = None  # rows in the output, where some were left out on purpose
+    empty: int = 0  # of texts: cells without one, masks in the output, rows that other columns were looked at in
+    masked: int = 0
+    looked: int = 0
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Which table was protected into which."""
+
+    source: str
+    target: str
+    names: Sequence[str]  # the columns of the source
+    simulated: bool
+    notes: tuple[str, ...] = ()  # sentences on what else should be known
+
+
+@dataclass(frozen=True)
+class TextCounts:
+    """What became of the cells of a table of texts; all of it can be counted in the output too."""
+
+    mechanism: TextMechanism
+    empty: int  # cells without a text
+    masked: int  # masks that stand in the output
+    looked: int  # rows at the beginning that other columns were looked at in
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `mdp.perturb` did to files and what it means."""
+
+    source: str
+    target: str
+    columns: tuple[str, ...]
+    kept_columns: tuple[str, ...]
+    rows: int
+    written: int
+    bad: int
+    on_error: str
+    bad_rows: tuple[int, ...]  # the first of them
+    guarantee: AnyGuarantee
+    snapping: Snapping | None
+    people: PeopleCount | None
+    simulated: bool
+    seconds: float
+    notes: tuple[str, ...] = ()  # sentences on what else should be known
+    dropped: tuple[str, ...] = ()  # metadata that was not carried over, since it may hold values
+    accuracy: tuple[Accuracy, ...] = ()  # columns that state how far the truth may lie
+    findings: tuple[Finding, ...] = ()  # columns that stay and may give the secret away: for the owner's eyes
+    care: Disclosure = CAREFREE  # what was dropped, coarsened and kept on purpose
+    spending: Spending | None = None  # what the rows of every person cost, where a budget or a limit was asked for
+    sampled: int = rows_sampled(1)  # how many rows of a table were looked at, at most
+    texts: TextCounts | None = None  # where its secrets are texts
+
+    @classmethod
+    def of(
+        cls,
+        passage: Passage,
+        task: Task,
+        tally: Tally,
+        *,
+        people: PeopleCount | None,
+        seconds: float,
+        spending: Spending | None = None,
+    ) -> Summary:
+        """Put together what was asked and what was done."""
+        return cls(
+            source=passage.source,
+            target=passage.target,
+            columns=task.columns,
+            kept_columns=tuple(name for name in passage.names if name not in (*task.columns, *task.care.trim.touched)),
+            rows=tally.rows,
+            written=tally.rows - (tally.bad if task.on_error == "drop" else 0)
+            if tally.written is None
+            else tally.written,
+            bad=tally.bad,
+            on_error=task.on_error,
+            bad_rows=tally.bad_rows,
+            guarantee=task.guarantee,
+            snapping=task.snapping,
+            people=people,
+            simulated=passage.simulated,
+            seconds=seconds,
+            notes=passage.notes,
+            dropped=tally.dropped,
+            accuracy=_largest(task, spending),
+            findings=tally.findings,
+            care=task.care,
+            spending=spending,
+            sampled=rows_sampled(task.width),
+            texts=None if task.texts is None else TextCounts(task.texts, tally.empty, tally.masked, tally.looked),
+        )
+
+    @property
+    def revealing_columns(self) -> tuple[str, ...]:
+        """The kept columns that may say where or when somebody was, or who, by their names or values."""
+        return tuple(finding.column for finding in self.findings)
+
+    @property
+    def snap(self) -> float:
+        """The distance up to which values became the nearest secret."""
+        return 0.0 if self.snapping is None else self.snapping.snap
+
+    @property
+    def composed_epsilon(self) -> float | None:
+        """The epsilon that holds for every person's rows together: they add up.
+
+        None where nobody was counted, and for texts without a budget, which may have any length.
+        """
+        promise = pure(self.guarantee, "an epsilon for all rows of a person")
+        if self.texts is not None and self.texts.mechanism.rules.budget is None:
+            return None
+        if self.spending is not None:
+            return self.spending.epsilon
+        return None if self.people is None else self.people.most_rows * promise.epsilon
+
+    @property
+    def composed_slack(self) -> float | None:
+        """The slack that holds for every person's rows together; None where nobody was counted."""
+        if self.spending is not None:
+            return self.spending.slack
+        return None if self.people is None else self.people.most_rows * pure(self.guarantee, "slack").slack
+
+    @property
+    def twice(self) -> float:
+        """The epsilon of every row if this file is protected and released a second time."""
+        return 2.0 * self.guarantee.epsilon
+
+    def lines(self) -> list[str]:
+        """Return the summary for people, one sentence a line."""
+        lines = [f"{self.written:,} rows written to {self.target} in {self.seconds:.1f} s; {self._protected()}."]
+        if self.bad:
+            done = "left out" if self.on_error == "drop" else "emptied"
+            named = ", ".join(str(row) for row in self.bad_rows[:10]) + (", ..." if self.bad > 10 else "")
+            lines.append(f"{self.bad:,} of {self.rows:,} rows held no legal secret and were {done}: rows {named}.")
+        lines.extend(self._of_texts() if self.texts is not None else self._of_rows())
+        if self.snapping is not None:
+            lines.append(wording.snapped(self.snapping, pure(self.guarantee, "snapping")))
+        for position, one in enumerate(self.accuracy):
+            shares = () if self.spending is None else self.spending.released
+            least = min((level.task.accuracy[position].radius for level in shares), default=one.radius)
+            lines.append(wording.accuracy(one.column, one.radius, one.unit, one.level, least=least))
+        lines.extend(self.composition())
+        lines.append(self.again())
+        lines.extend(self.trimmed())
+        if self.kept_columns:
+            lines.append(wording.kept(self.kept_columns))
+        if self.kept_columns or self.care.trim.coarsen:
+            lines.extend(wording.found_columns(self.findings))
+            lines.append(self._looked_at())
+        if self.dropped:
+            lines.append(wording.not_carried_over(self.dropped))
+        lines.extend(self.notes)
+        if self.simulated:
+            lines.append(wording.simulated())
+        return [printable(line) for line in lines]
+
+    def _of_rows(self) -> list[str]:
+        """Return what all rows of a person, and one, are promised."""
+        spread = self.spending is not None and self.spending.is_spread
+        one = wording.spread_promise(self.guarantee) if spread else wording.row_promise(self.guarantee)
+        return [*self.whole_history(), one]
+
+    def _of_texts(self) -> list[str]:
+        """Return what texts are promised, what happened to their words, and that texts of one person add up."""
+        assert self.texts is not None
+        mechanism, empty = self.texts.mechanism, self.texts.empty
+        rules, lines = mechanism.rules, []
+        if empty:
+            cells = "1 cell held no text: it is" if empty == 1 else f"{empty:,} cells held no text: they are"
+            lines.append(f"{cells} empty in the output too, so that this is not hidden.")
+        lines += [*mechanism.promise(), *rules.sentences()]
+        lines += wording.unknown_words(rules.unknown, rules.mask, self.texts.masked, self.on_error)
+        return [*lines, wording.texts_of_one_person()]
+
+    def _looked_at(self) -> str:
+        if self.texts is None:
+            return wording.looked_at(min(self.rows, self.sampled), self.rows)
+        looked = self.texts.looked
+        return wording.looked_at(min(looked, SAMPLED), min(looked, SAMPLED_FROM), first=True)
+
+    def whole_history(self) -> list[str]:
+        """Return what all rows of the person who has the most are worth, in distances; nothing where none were counted.
+
+        Rows of one person add up, so this comes before the promise of one row.
+        """
+        if self.people is None or self.people.most_rows < 2 or self.texts is not None:
+            return []
+        whose = "All rows of any one person together"
+        if self.spending is None or not self.spending.is_spread:
+            whose = f"All {self.people.most_rows:,} rows of the person with the most together"
+        if isinstance(self.guarantee, ConcentratedGuarantee):
+            all_of_them = self.guarantee.composed(times=self.people.most_rows)
+            if self.spending is not None:
+                all_of_them = replace(all_of_them, rho=self.spending.amount)
+            return [wording.concentrated_whole_history(all_of_them, whose)]
+        if (reach := self.reach_together()) is None:
+            return []
+        parts = wording.parts_of(self.guarantee)
+        return [wording.whole_history(parts[0] if parts else self.guarantee, reach, whose)]
+
+    def reach_together(self) -> float | None:
+        """Return how far apart places may lie in every row of a person for all rows to keep a factor of two.
+
+        None where nobody has more than one row, or nobody was counted, and for guarantees without such a distance, as
+        sums of metrics in several units.
+        """
+        if self.people is None or self.people.most_rows < 2 or isinstance(self.guarantee, ConcentratedGuarantee):
+            return None
+        if self.guarantee.basis == "none" or not self.composed_epsilon:
+            return None
+        parts = wording.parts_of(self.guarantee)
+        if len({part.unit for part in parts}) > 1:
+            return None
+        # a sum of metrics: every part of a row may lie that far apart, and what the parts leak adds up
+        parts_epsilon = sum(part.epsilon for part in parts) / self.guarantee.epsilon if parts else 1.0
+        return wording.reach_together(self.guarantee, parts_epsilon * self.composed_epsilon, self.composed_slack or 0.0)
+
+    def again(self) -> str:
+        """Return what protecting and releasing the table a second time costs."""
+        if self.texts is not None and (self.spending is None or self.composed_epsilon is None):
+            return wording.texts_again()
+        if self.spending is None:
+            return wording.released_again(self.guarantee)
+        return wording.spent_again(self.spending, self.guarantee)
+
+    def trimmed(self) -> list[str]:
+        """Return which columns were left out or coarsened, one sentence a line."""
+        trim = self.care.trim
+        lines = [wording.dropped_columns(trim.drop)] if trim.drop else []
+        if trim.coarsen:
+            lines.append(wording.coarsened_columns([(name, step.written) for name, step in trim.coarsen]))
+        return lines
+
+    def composition(self) -> list[str]:
+        """Return what the rows of one person add up to, one sentence a line."""
+        if self.people is None and self.spending is None:
+            return [wording.uncounted()] if self.texts is None else []
+        texts = None if self.texts is None else self.texts.mechanism
+        return composed(self.guarantee, self.people, self.spending, texts)
+
+    def _repr_html_(self) -> str:
+        return card("Protected", [("", line) for line in self.lines()])
+
+    def _protected(self) -> str:
+        plural = "columns" if len(self.columns) > 1 else "column"
+        if len(self.columns) > MOST_NAMED:
+            return f"protected {plural}: {len(self.columns)}, from {self.columns[0]} to {self.columns[-1]}"
+        return f"protected {plural}: {', '.join(self.columns)}"
+
+
+def composed(
+    promise: AnyGuarantee, people: PeopleCount | None, spending: Spending | None, texts: TextMechanism | None
+) -> list[str]:
+    """Return what the rows of one person add up to, one sentence a line; of texts without a budget only how many."""
+    unknown = texts is not None and texts.rules.budget is None
+    if spending is not None:
+        return wording.spent(spending, None if unknown else promise)
+    if people is None:
+        return []
+    counted = wording.texts_counted if unknown else partial(wording.history, promise)
+    lines = [counted(people.count, people.column, people.most_rows)]
+    return [*lines, wording.without_person(people.without, people.column)] if people.without else lines
+
+
+def _largest(task: Task, spending: Spending | None) -> tuple[Accuracy, ...]:
+    """Return the accuracy that holds for every row: the largest, where rows have different ones."""
+    tasks = [task] if spending is None else [level.task for level in spending.released or spending.levels]
+    return tuple(
+        max((other.accuracy[position] for other in tasks), key=lambda one: one.radius)
+        for position in range(len(task.accuracy))
+    )

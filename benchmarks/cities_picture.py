@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from record import arguments, recorder
 
 import metricdp as mdp
-from metricdp.pictures.palette import BOUND, INK, PAPER, STYLE, write_picture
+from metricdp.plots.palette import BOUND, INK, PAPER, STYLE, write_picture
 
 WINDOW = 2.2  # kilometres
 SHARES = (0.1, 0.5, 0.9)

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 import metricdp as mdp
-from metricdp.decoding import laws
-from metricdp.decoding.estimate import Request, decoded
-from metricdp.decoding.reading import readables
+from metricdp.estimation import laws
+from metricdp.estimation.estimate import Request, decoded
+from metricdp.estimation.reading import readables
 
 PIECE = 50
 Reports = Callable[[np.ndarray, np.random.Generator], object]

@@ -27,7 +27,7 @@ from record import Recorder, arguments, recorder
 
 import metricdp as mdp
 from metricdp.auditing.exact import float_leakage
-from metricdp.pictures import palette
+from metricdp.plots import palette
 from metricdp.solvers import named
 
 EPSILON = 1.0

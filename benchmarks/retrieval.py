@@ -118,7 +118,7 @@ def draw(target: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    from metricdp.pictures.palette import MARKERS, SERIES, STYLE, write_picture
+    from metricdp.plots.palette import MARKERS, SERIES, STYLE, write_picture
 
     lines = [json.loads(line) for line in (RESULTS / f"{GROUP}.jsonl").read_text(encoding="utf-8").splitlines()]
     newest = {line["what"]: line["values"] for line in lines}.values()

@@ -322,7 +322,7 @@ def picture() -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    from metricdp.pictures.palette import STYLE, write_picture
+    from metricdp.plots.palette import STYLE, write_picture
     from metricdp_papers.common.rows import read_csv
 
     _, rows = read_csv(PROJECT / "docs" / "results" / "traces_savings.csv")

@@ -32,10 +32,10 @@ const source = (name) => readFileSync(join(HERE, "src", `${name}.js`), "utf8");
 function sharedModule() {
   const read = (name) => JSON.parse(readFileSync(join(PYTHON, name), "utf8"));
   const spelled = (value) => JSON.stringify(value, null, 2);
-  const said = Object.fromEntries(Object.entries(read("wording.json")).filter(([name]) => SAID.includes(name)));
+  const said = Object.fromEntries(Object.entries(read("messages.json")).filter(([name]) => SAID.includes(name)));
   return (
-    "/** What both languages share: written by build.js from src/metricdp/shared.json and wording.json; change those. */\n\n" +
-    `export const SHARED = ${spelled(read("shared.json"))};\n\nexport const WORDING = ${spelled(said)};\n`
+    "/** What both languages share: written by build.js from src/metricdp/constants.json and messages.json; change those. */\n\n" +
+    `export const SHARED = ${spelled(read("constants.json"))};\n\nexport const WORDING = ${spelled(said)};\n`
   );
 }
 

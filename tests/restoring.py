@@ -11,12 +11,12 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
-from metricdp.declarations import Catalogue
 from metricdp.design import BUILDERS
 from metricdp.ledger.backends import BACKENDS
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
 from metricdp.plugins import VARIABLE
+from metricdp.registry import Catalogue
 from metricdp.spaces import SPACES
 from metricdp.tables.engines import ENGINES
 from metricdp.tables.formats import FORMATS

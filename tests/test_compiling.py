@@ -69,8 +69,8 @@ def test_compiling_is_said_once_and_the_stage_around_it_again(tmp_path: Path, mo
 
 def test_a_second_start_compiles_nothing(tmp_path: Path) -> None:
     code = (
-        "import numpy as np\nfrom metricdp import stages\nheard = []\n"
-        "with stages.listening(heard.append):\n"
+        "import numpy as np\nfrom metricdp import progress\nheard = []\n"
+        "with progress.listening(heard.append):\n"
         "    from metricdp.solvers.repair.compiled import _max_times\n"
         "    _max_times(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2)))\n"
         "print(len(heard))"

@@ -19,10 +19,10 @@ from metricdp.artifacts import dumps, loads
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.judging import judge
 from metricdp.auditing.report import AuditReport
-from metricdp.declarations import Declaration, Number, Part, Registry, Text
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS, metric_named
+from metricdp.registry import Declaration, Number, Part, Registry, Text
 from metricdp.spaces import SPACES
 
 PAGE = (Path(__file__).parents[1] / "docs" / "format.md").read_text(encoding="utf-8")

@@ -14,8 +14,8 @@ import pytest
 
 import metricdp as mdp
 from metricdp.design.comparison import Measure
-from metricdp.pictures import progress
-from metricdp.pictures.progress import bar_html, share_and_words
+from metricdp.plots import progress
+from metricdp.plots.progress import bar_html, share_and_words
 
 PROJECT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((PROJECT / "examples" / "notebooks").glob("*.ipynb"))
@@ -93,7 +93,7 @@ def test_axes_go_in_and_come_out() -> None:
     space = mdp.FiniteSpace([[0.0], [1.0], [2.0]], mdp.Lp(2))
     compared = mdp.compare(space, [0.5, 1.0], builders=["exponential", "madlib"], draws=300)
     own = Figure().add_subplot()
-    assert mdp.pictures.comparison_plot(compared, own) is own
-    assert mdp.pictures.accuracy_plot(mdp.laplace(mdp.Lp(2), 1.0), own) is own
+    assert mdp.plots.comparison_plot(compared, own) is own
+    assert mdp.plots.accuracy_plot(mdp.laplace(mdp.Lp(2), 1.0), own) is own
     both = mdp.compare(space, [1.0], builders=["exponential"], measures=[Measure(), Measure(objective="worst")])
-    assert len(mdp.pictures.comparison_plot(both)) == 2
+    assert len(mdp.plots.comparison_plot(both)) == 2

@@ -11,10 +11,10 @@ import pytest
 
 import metricdp as mdp
 from metricdp.cli import app
-from metricdp.declarations import Catalogue
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput
 from metricdp.metrics import METRICS
+from metricdp.registry import Catalogue
 
 PROJECT = Path(__file__).parents[1]
 NAMES = [

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from metricdp.pictures.palette import STYLE, write_picture
+from metricdp.plots.palette import STYLE, write_picture
 
 HERE = Path(__file__).resolve().parent.parent
 RESULTS, IMAGES = HERE / "docs" / "results", HERE / "docs" / "images"

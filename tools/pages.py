@@ -19,11 +19,11 @@ from typing import Any
 
 from metricdp.artifacts.records import CERTIFICATE, CONCENTRATED, LATER, PROMISE
 from metricdp.cli import advice, app
-from metricdp.declarations import Field, plain_field
 from metricdp.design.builders import BUILDERS
 from metricdp.design.local.build import FEW
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
+from metricdp.registry import Field, plain_field
 from metricdp.solvers import choice
 from metricdp.spaces import SPACES
 from metricdp.tables.formats import FORMATS

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import metricdp as mdp
-from metricdp.declarations import Number, Text
 from metricdp.errors import InvalidInput
 from metricdp.metrics import METRICS, MetricKind
+from metricdp.registry import Number, Text
 
 
 @dataclass(frozen=True)

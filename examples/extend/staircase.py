@@ -10,7 +10,6 @@ import numpy as np
 
 import metricdp as mdp
 from metricdp.arrays import as_positive
-from metricdp.declarations import Part, Whole
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Certificate, Lattice
@@ -18,6 +17,7 @@ from metricdp.mechanisms.base import refuse_rows
 from metricdp.mechanisms.kind import RATE, Distribution, Figures, Heights, Kind, Reach, Theorem
 from metricdp.metrics import Lp
 from metricdp.randomness import source_of
+from metricdp.registry import Part, Whole
 from metricdp.spaces import Unbounded
 
 CELLS = 100  # points of the lattice of reports in a step

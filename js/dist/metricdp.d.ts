@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 e13c99708385ef1fa6d3f6f0c4d7b265f060af9b330e57ac51a443460864d168.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 438dc6a5e25504f82f918cfd9e82d282f132d7c4484b1c3881bfad581d32bf61.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */

@@ -719,7 +719,7 @@ class ConcentratedGuarantee {
 
 // ---------------------------------------------------------------------------------------------------- shared.js
 
-/** What both languages share: written by build.js from src/metricdp/shared.json and wording.json; change those. */
+/** What both languages share: written by build.js from src/metricdp/constants.json and messages.json; change those. */
 
 const SHARED = {
   "format": "metricdp-mechanism",

@@ -1,4 +1,4 @@
-/** What both languages share: written by build.js from src/metricdp/shared.json and wording.json; change those. */
+/** What both languages share: written by build.js from src/metricdp/constants.json and messages.json; change those. */
 
 export const SHARED = {
   "format": "metricdp-mechanism",

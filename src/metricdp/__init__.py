@@ -10,7 +10,10 @@ from typing import Any
 
 from lazy_loader import attach_stub
 
+from metricdp.deprecation import warn_renamed
+
 __version__ = "0.1.0"
+RENAMED = {"pictures": "plots"}  # old public names, for one version
 _public, _, __all__ = attach_stub(__name__, __file__)
 
 
@@ -23,7 +26,10 @@ def _catalogues() -> tuple[Any, Any]:
 def __getattr__(name: str) -> Any:
     if name in __all__:
         return _public(name)
-    # a room of the house (`from metricdp import wording`) is imported by the import itself
+    if name in RENAMED:
+        warn_renamed(f"mdp.{name}", f"mdp.{RENAMED[name]}")
+        return _public(RENAMED[name])
+    # a room of the house (`from metricdp import messages`) is imported by the import itself
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is None:
         builders, metrics = _catalogues()  # plugins declare more of them
         if name in builders.names:

@@ -4,7 +4,7 @@ import typing
 
 from . import errors as errors
 from . import mobility as mobility
-from . import pictures as pictures
+from . import plots as plots
 from . import solvers as solvers
 from . import text as text
 from .artifacts import Inspection as Inspection
@@ -33,10 +33,6 @@ from .auditing import shuffled_epsilon as shuffled_epsilon
 from .auditing import universal_lower_bound as universal_lower_bound
 from .auditing import violation_ratio as violation_ratio
 from .auditing import worst_loss as worst_loss
-from .decoding import DensityEstimate as DensityEstimate
-from .decoding import FlowEstimate as FlowEstimate
-from .decoding import estimate_density as estimate_density
-from .decoding import estimate_flows as estimate_flows
 from .design.comparison import Measure as Measure
 from .design.comparison import compare as compare
 from .design.constopt import constopt as constopt
@@ -61,6 +57,10 @@ from .design.remapped import remapped as remapped
 from .design.spanner import spanner as spanner
 from .design.tight import tight_constraints as tight_constraints
 from .errors import MetricdpError as MetricdpError
+from .estimation import DensityEstimate as DensityEstimate
+from .estimation import FlowEstimate as FlowEstimate
+from .estimation import estimate_density as estimate_density
+from .estimation import estimate_flows as estimate_flows
 from .mechanisms import Certificate as Certificate
 from .mechanisms import ConcentratedGuarantee as ConcentratedGuarantee
 from .mechanisms import Guarantee as Guarantee

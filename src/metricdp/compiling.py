@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from metricdp import stages
+from metricdp import progress
 from metricdp.errors import import_extra
 
 numba: Any = import_extra("numba", "fast")
@@ -94,12 +94,12 @@ class _Saying(events.Listener):  # type: ignore[misc]
     def on_start(self, event: Any) -> None:
         self.depth += 1
         if self.depth == 1:
-            stages.now(ONCE if kept_in() is not None else EVERY_TIME)
+            progress.now(ONCE if kept_in() is not None else EVERY_TIME)
 
     def on_end(self, event: Any) -> None:
         self.depth -= 1
         if self.depth == 0:
-            stages.again()
+            progress.again()
 
 
 events.register("numba:compile", _Saying())

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import Floats, Integers
 from metricdp.artifacts import save
 from metricdp.auditing import audit, expected_loss
@@ -26,8 +26,8 @@ from metricdp.errors import Infeasible, InvalidInput
 from metricdp.files import made_folder, replacing
 from metricdp.mechanisms import FiniteMechanism
 from metricdp.metrics import Haversine
-from metricdp.pictures import Comparison, Contender, Map, Story, overview, write_picture, write_report
 from metricdp.places import bundled_roads, bundled_streets, bundled_trips, road_network
+from metricdp.plots import Comparison, Contender, Map, Story, overview, write_picture, write_report
 from metricdp.problems import Problem
 from metricdp.solvers import Interior
 from metricdp.spaces import FiniteSpace
@@ -83,21 +83,21 @@ class Demo:
         same = [entry for entry in comparison.contenders if entry.bounded]  # all that keep this very promise
         most = max(same, key=lambda entry: entry.loss)
         others = (
-            f"; {most.name} would cost {wording.distance(most.loss, unit)} for the same promise"
+            f"; {most.name} would cost {messages.distance(most.loss, unit)} for the same promise"
             if len(same) > 1
             else ""
         )
         how = "along all streets, which imply all pairs" if self.story.certificate.at_most else "for all pairs"
-        total = wording.epsilon(story.rows_per_person * story.guarantee.epsilon, story.guarantee.unit)
-        proven = wording.number(story.audit.epsilon, wording.templates()["digits"]["audited"], "up")
+        total = messages.epsilon(story.rows_per_person * story.guarantee.epsilon, story.guarantee.unit)
+        proven = messages.number(story.audit.epsilon, messages.templates()["digits"]["audited"], "up")
         return [
-            f"Promised: {wording.lead(story.guarantee)}",
+            f"Promised: {messages.lead(story.guarantee)}",
             f"Proven:   the promise {story.audit.verdict} {how}, {story.audit.pairs:,} of them judged exactly: "
-            f"epsilon {proven} per km (promised {wording.epsilon(story.guarantee.epsilon, unit)}).",
-            f"Cost:     a report lies {wording.cost(story.certificate, unit)} from the truth, along the roads and on "
+            f"epsilon {proven} per km (promised {messages.epsilon(story.guarantee.epsilon, unit)}).",
+            f"Cost:     a report lies {messages.cost(story.certificate, unit)} from the truth, along the roads and on "
             f"average over the prior{others}. "
-            f"It is proven that {wording.rivals(unit)} can do better than "
-            f"{wording.distance(comparison.lower_bound, unit, 'down')}.",
+            f"It is proven that {messages.rivals(unit)} can do better than "
+            f"{messages.distance(comparison.lower_bound, unit, 'down')}.",
             f"Mind:     {SECRET} The promise is for one row; the longest trip has {story.rows_per_person} rows, "
             f"in total {total}. The columns {', '.join(story.kept_columns)} stay as they were.",
             f"Look at:  {self.folder / 'report.html'}",
@@ -191,7 +191,7 @@ def show(folder: str | Path = "demo", *, city: str | None = None, nodes: int | N
         result = run(folder, city=city, nodes=nodes, progress=tell)
     console.print()
     for entry in sorted(result.story.comparison.contenders, key=lambda entry: entry.loss):
-        loss = wording.distance(entry.loss, result.story.comparison.unit)
+        loss = messages.distance(entry.loss, result.story.comparison.unit)
         console.print(
             f"  {entry.name:<34}{loss:>8}" + (f"  [dim]{entry.note}[/]" if entry.note else ""), soft_wrap=True
         )
@@ -327,7 +327,7 @@ def _optimal(problem: Problem, seconds: float, tell: Progress, *, windows: bool)
 
 
 def _proof(best: FiniteMechanism) -> str:
-    return f"within {wording.gap(best.certificate.gap)} of the best that reports these places, proven"
+    return f"within {messages.gap(best.certificate.gap)} of the best that reports these places, proven"
 
 
 def _map(table: Any, protected: Any, scene: Scene, pair: tuple[int, int]) -> Map:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.errors import InvalidInput
 
-METRES = shared.METRES  # exact, so that nothing is lost in between
+METRES = constants.METRES  # exact, so that nothing is lost in between
 RADIAN, HOP, DIAMETER = "rad", "hop", "diameter"
 HOW_TO_WRITE = (
     "Write it per distance, such as --epsilon 10/km or --epsilon 0.01/m, or say what it is for: --protect 2x@200m "

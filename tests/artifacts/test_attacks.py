@@ -32,9 +32,9 @@ from instances import (
 from metricdp.artifacts import Limits, dumps, limits, load, loads
 from metricdp.artifacts.limits import Budget
 from metricdp.cli import main
-from metricdp.declarations import Effort
 from metricdp.errors import CorruptFile, InvalidInput, MissingExtra
 from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism
+from metricdp.registry import Effort
 
 DATA = Path(__file__).parents[1] / "data"
 FILES: dict[str, Callable[[], bytes]] = {

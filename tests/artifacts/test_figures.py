@@ -47,9 +47,9 @@ def test_a_bound_is_the_files_word() -> None:
     assert made.certificate.stated == ()
     back = loads(dumps(made)).certificate
     assert back.stated == ("lower_bound",)
-    assert "no mechanism with this promise that gives these reports can go below" in mdp.wording.certified(back, "")
-    assert "(stated by the file, not verified)" in mdp.wording.certified(back, "")
-    assert "(stated by the file, not verified)" not in mdp.wording.certified(made.certificate, "")
+    assert "no mechanism with this promise that gives these reports can go below" in mdp.messages.certified(back, "")
+    assert "(stated by the file, not verified)" in mdp.messages.certified(back, "")
+    assert "(stated by the file, not verified)" not in mdp.messages.certified(made.certificate, "")
     worst = mdp.optimal(mdp.Problem(line, 1.0), objective="worst")
     assert loads(dumps(worst)).certificate.stated == ("lower_bound",)
 

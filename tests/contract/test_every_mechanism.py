@@ -22,11 +22,11 @@ from metricdp.auditing.concentrated import ConcentratedReport
 from metricdp.auditing.laws import distribution_of
 from metricdp.auditing.loss import figures_of
 from metricdp.auditing.report import AuditReport
-from metricdp.declarations import Declaration, Effort
 from metricdp.design.rescaling import rescaled
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, ProductMechanism
 from metricdp.mechanisms.kind import REFUSALS, Figures, Heights, Kind
+from metricdp.registry import Declaration, Effort
 from metricdp.service.served import Served
 from metricdp.tables.plan import usual_names
 

@@ -14,12 +14,12 @@ import pytest
 import metricdp as mdp
 from metricdp import plugins
 from metricdp.artifacts import dumps, loads
-from metricdp.declarations import Declaration
 from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import accounts_for
 from metricdp.mechanisms import Mechanism
 from metricdp.metrics import METRICS, MetricKind, along_of, measuring, pairwise, said_of, tree_of
 from metricdp.metrics.kind import Sort
+from metricdp.registry import Declaration
 
 ROADS = mdp.ShortestPath([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 1.5])
 RAILS = mdp.ShortestPath([[0, 1], [2, 3]], [1.0, 2.0], nodes=4)

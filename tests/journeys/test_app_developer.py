@@ -21,7 +21,7 @@ import pytest
 
 import browsers
 import metricdp as mdp
-from metricdp import cli, stages
+from metricdp import cli, progress
 from metricdp.places import bundled_roads, bundled_trips
 
 PROJECT = Path(__file__).parents[2]
@@ -118,11 +118,11 @@ def test_ctrl_c_in_the_middle_is_kept_and_marked(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    heard = stages.now
+    heard = progress.now
 
     def saying(words: str) -> None:
         heard(words)
-        if words == stages.KEEPS:
+        if words == progress.KEEPS:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.02)
 

@@ -15,10 +15,10 @@ from browsers import outcomes
 from forging import forged, opened
 from metricdp.artifacts import inspect
 from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISES
-from metricdp.declarations import Array, Field, Group, Many, Maybe, Number, Part, Table, Text, Whole
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
+from metricdp.registry import Array, Field, Group, Many, Maybe, Number, Part, Table, Text, Whole
 from metricdp.spaces import SPACES
 
 PROJECT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ import pytest
 import metricdp as mdp
 from browsers import node, outcomes
 from forging import rewritten
-from metricdp import shared
+from metricdp import constants
 from metricdp.artifacts import inspect, save
 from metricdp.errors import CorruptFile
 
@@ -231,7 +231,7 @@ def test_whatever_is_changed_in_a_file_nothing_hangs_and_python_refuses_no_more(
         assert found[name]["outcome"] == "refused", (name, reason)
 
 
-WEAK = [*shared.WEAK_KEYS, *(key[:-2] + f"{int(key[-2:], 16) | 0x80:02x}" for key in shared.WEAK_KEYS),
+WEAK = [*constants.WEAK_KEYS, *(key[:-2] + f"{int(key[-2:], 16) | 0x80:02x}" for key in constants.WEAK_KEYS),
         "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", "ee" + "ff" * 30 + "7f"]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ import metricdp as mdp
 from browsers import in_node as ask
 from forging import rewritten
 from instances import SPACES
-from metricdp import wording
+from metricdp import messages
 from metricdp.artifacts import save
 from metricdp.metrics import along_of
 
@@ -46,7 +46,7 @@ def test_numbers_are_written_as_python_writes_them() -> None:
     found = ask(
         "answer = given.cases.map(([value, digits, how]) => words.numberWords(value, digits, how));", cases=cases
     )
-    assert found == [wording.number(*case) for case in cases]
+    assert found == [messages.number(*case) for case in cases]
 
 
 def test_sentences_are_those_of_python() -> None:
@@ -67,12 +67,12 @@ def test_sentences_are_those_of_python() -> None:
         promise: Any = SimpleNamespace(**case | {"metric": metric.__new__(metric), "in_parts": False})  # type: ignore[call-overload]
         promise.along = along_of(promise.metric)
         short, promised, lines, reach, factor, distance = answer
-        assert short == wording.short(promise)
-        assert promised == wording.promised(promise)
-        assert lines == wording.meaning_lines(promise)
-        assert distance == wording.distance(promise.epsilon, promise.unit)
-        assert reach == pytest.approx(wording.reach(promise), rel=1e-14)
-        assert float(factor) == pytest.approx(wording.largest_factor(promise, 0.06), rel=1e-13)
+        assert short == messages.short(promise)
+        assert promised == messages.promised(promise)
+        assert lines == messages.meaning_lines(promise)
+        assert distance == messages.distance(promise.epsilon, promise.unit)
+        assert reach == pytest.approx(messages.reach(promise), rel=1e-14)
+        assert float(factor) == pytest.approx(messages.largest_factor(promise, 0.06), rel=1e-13)
 
 
 def test_a_radius_is_part_of_everything_that_is_said(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import browsers
 import metricdp as mdp
-from metricdp import shared, units, wording
+from metricdp import constants, messages, units
 from metricdp.artifacts.storage import STORAGES
 from metricdp.metrics import EARTH_RADIUS_KM
 
@@ -97,7 +97,7 @@ def test_sources_are_short_and_tidy() -> None:
         assert text.endswith("\n"), path
         assert not any(line != line.rstrip() or "\t" in line for line in lines), path
         assert not re.search(r"\b(?:var|eval|debugger|TODO|FIXME)\b|==(?!=)(?<!===)(?<!!==)", text), path
-        if path.name not in ("index.js", "shared.js"):
+        if path.name not in ("index.js", "constants.js"):
             for names in re.findall(r'^import \{([^}]*)\} from "\./[\w-]+\.js";$', text, re.MULTILINE):
                 for name in map(str.strip, names.split(",")):
                     assert len(re.findall(rf"(?<![\w.]){name}\b", text)) > 1, f"{path.name} imports {name} for nothing"
@@ -121,21 +121,21 @@ def test_the_package_names_files_that_are_there_and_needs_no_other() -> None:
 
 
 def test_both_languages_share_one_file_of_constants() -> None:
-    found = (FOLDER / "src" / "shared.js").read_text(encoding="utf-8")
+    found = (FOLDER / "src" / "constants.js").read_text(encoding="utf-8")
     texts = re.search(r"SHARED = (\{.*?\n\});\n\nexport const WORDING = (\{.*\n\});\n", found, re.DOTALL)
     assert texts is not None
-    place = Path(wording.__file__).parents[1]
-    constants, sentences = (json.loads((place / name).read_text()) for name in ("shared.json", "wording.json"))
+    place = Path(messages.__file__).parents[1]
+    constants, sentences = (json.loads((place / name).read_text()) for name in ("constants.json", "messages.json"))
     assert json.loads(texts[1]) == constants
     baked = json.loads(texts[2])
     assert baked == {name: sentences[name] for name in baked}
-    assert shared.STORAGES == STORAGES
-    assert (shared.EARTH_RADIUS_KM, shared.METRES) == (EARTH_RADIUS_KM, units.METRES)
+    assert constants.STORAGES == STORAGES
+    assert (constants.EARTH_RADIUS_KM, constants.METRES) == (EARTH_RADIUS_KM, units.METRES)
 
 
 def test_numbers_that_are_shared_stand_nowhere_else_in_javascript() -> None:
     for path in SOURCES:
-        if path.name != "shared.js":
+        if path.name != "constants.js":
             text = path.read_text(encoding="utf-8")
             assert not re.search(r"6371|1609|0\.3048|2 \*\* 51|2 \*\* 29|metricdp-mechanism", text), path
 
@@ -166,7 +166,7 @@ def test_the_list_of_weak_keys_is_every_point_of_small_order() -> None:
         x = x if (x * x - square) % prime == 0 else x * pow(2, (prime - 1) // 4, prime) % prime
         if (x * x - square) % prime == 0:
             found.add(times(order, (x, y))[1])
-    assert sorted(y.to_bytes(32, "little").hex() for y in found) == sorted(shared.WEAK_KEYS)
+    assert sorted(y.to_bytes(32, "little").hex() for y in found) == sorted(constants.WEAK_KEYS)
 
 
 def test_the_first_example_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:

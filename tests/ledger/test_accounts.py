@@ -15,11 +15,11 @@ import pytest
 import books
 import metricdp as mdp
 from books import DAY, Clock
-from metricdp.declarations import Declaration, Number, Text
 from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.ledger import Ledger, Policy
 from metricdp.ledger.amounts import MICRO, accounts_for, in_words
 from metricdp.metrics import METRICS
+from metricdp.registry import Declaration, Number, Text
 
 DATA = Path(__file__).parents[1] / "data" / "accounts-0.1.0"
 THEN = 1_790_000_000.0  # when the ledger in DATA was written

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 import metricdp as mdp
-from metricdp import wording
+from metricdp import messages
 from metricdp.artifacts import dumps, loads
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate, NotPure, OutOfDomain
 from metricdp.mechanisms import Guarantee
@@ -216,15 +216,15 @@ def test_nothing_can_take_it_for_a_pure_promise():
     assert mdp.audit(PLANE, epsilon=50.0).verdict == "violated"
     with pytest.raises(InvalidInput, match="never a pure one"):
         type(PLANE)(PLANE.inputs, 1.0, PLANE.lattice, Guarantee(1.0, PLANE.inputs.metric), PLANE.certificate)
-    for sentence in (str(promise), wording.short(promise), wording.lead(promise), repr(PLANE)):
+    for sentence in (str(promise), messages.short(promise), messages.lead(promise), repr(PLANE)):
         assert "not pure" in sentence
     for line in (
-        *wording.meaning_lines(promise),
-        wording.history(promise, 3, "who", 5),
-        wording.released_again(promise),
+        *messages.meaning_lines(promise),
+        messages.history(promise, 3, "who", 5),
+        messages.released_again(promise),
     ):
         assert "epsilon" not in line
-    assert "delta 1e-6" in wording.meaning_lines(promise)[0]
+    assert "delta 1e-6" in messages.meaning_lines(promise)[0]
 
 
 def test_promises_add_up_and_gaussian_ones_stay_gaussian():

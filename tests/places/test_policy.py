@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import metricdp as mdp
 from browsers import in_node as ask
 from brute import leakage, least_loss, softmax_rows
-from metricdp import wording
+from metricdp import messages
 from metricdp.errors import InvalidInput, NotPrivate
 
 CELLS = mdp.grid((4, 4))
@@ -224,7 +224,7 @@ def test_other_reports_and_weights_stay_in_their_part() -> None:
 
 def test_the_promise_says_that_the_part_may_be_revealed(tmp_path: Path) -> None:
     mechanism = mdp.exponential(towns(EARTH), 1.0)
-    said = wording.short(mechanism.guarantee)
+    said = messages.short(mechanism.guarantee)
     assert "a report may reveal in which part a secret lies" in said
     assert "two neighbours in the policy by at most a factor of 2.72" in said
     assert "only between secrets of one part of the policy" in str(mechanism.guarantee)
@@ -238,7 +238,7 @@ def test_the_promise_says_that_the_part_may_be_revealed(tmp_path: Path) -> None:
         answer = [m.explain(), m.audit(), m.slack(0.3), m.sample([41.1, -8.7]).code];"""
     explained, judged, slack, report = ask(script, path=str(file))
     assert explained["short"] == said
-    lines = [said, *wording.meaning_lines(mechanism.guarantee), f"{mechanism.guarantee}."]
+    lines = [said, *messages.meaning_lines(mechanism.guarantee), f"{mechanism.guarantee}."]
     assert explained["lines"][: len(lines)] == lines
     assert judged["verdict"] == "holds"
     assert judged["pairs"] == 36

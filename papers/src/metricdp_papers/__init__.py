@@ -6,7 +6,7 @@ A study from outside is declared the same way: `STUDIES.declare(Study(...))`, se
 
 from __future__ import annotations
 
-from metricdp.declarations import Catalogue
+from metricdp.registry import Catalogue
 from metricdp_papers.common import Deferred, Outcome, Piece, Request, Row, Study, Table, averaged, reproduce
 
 __all__ = ["STUDIES", "Deferred", "Outcome", "Piece", "Request", "Row", "Study", "Table", "averaged", "reproduce"]

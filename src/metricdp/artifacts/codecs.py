@@ -1,6 +1,6 @@
 """From declarations to manifest entries and back: every metric, space and mechanism, field by field.
 
-What is stored and what is possible stands in the declarations (`metricdp.declarations`); here is the one way to write
+What is stored and what is possible stands in the declarations (`metricdp.registry`); here is the one way to write
 a field and the one way to read it. A value that its field does not allow is refused before anything is made of it.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.artifacts.coded import CODED, decode_codes, encode_codes
 from metricdp.artifacts.container import Entry, Tensors
 from metricdp.artifacts.limits import Budget
@@ -20,7 +20,10 @@ from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISES, certificate
 from metricdp.artifacts.references import KEYS, Shelf
 from metricdp.artifacts.storage import Layout, decode_table, encode_table, layout_of, outline
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range
-from metricdp.declarations import (
+from metricdp.errors import CorruptFile, InvalidInput
+from metricdp.mechanisms import MECHANISMS, Mechanism
+from metricdp.metrics import METRICS, Metric
+from metricdp.registry import (
     Array,
     Declaration,
     Effort,
@@ -35,16 +38,13 @@ from metricdp.declarations import (
     Text,
     Whole,
 )
-from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.mechanisms import MECHANISMS, Mechanism
-from metricdp.metrics import METRICS, Metric
 from metricdp.spaces import SPACES
 
 KINDS = {"float": "f", "single": "s", "whole": "i", "narrow": "u", "points": "fiU"}
-STORED = Many(Whole(), least=1, most=shared.LARGEST_COUNT)
+STORED = Many(Whole(), least=1, most=constants.LARGEST_COUNT)
 UNSTORABLE = {
-    "metric": "give the distances as mdp.Precomputed(space.distances), or declare the class (metricdp.declarations).",
-    "space": "declare the class (metricdp.declarations).",
+    "metric": "give the distances as mdp.Precomputed(space.distances), or declare the class (metricdp.registry).",
+    "space": "declare the class (metricdp.registry).",
     "mechanism": "it can hold {}.",
 }
 
@@ -328,7 +328,7 @@ class Decoder:
         """Count what a metric is made of: a few words could otherwise say a metric that takes years to measure."""
         depth, parts = self._sizes[number]
         self._open = (max(self._open[0], depth + 1), self._open[1] + parts)
-        if self._open[0] > shared.DEEPEST_METRIC or self._open[1] > shared.LARGEST_METRIC_TERMS:
+        if self._open[0] > constants.DEEPEST_METRIC or self._open[1] > constants.LARGEST_METRIC_TERMS:
             raise CorruptFile(f"{where} is nested too deep")
 
     def _inner(self, value: Any, where: str) -> Mechanism:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from metricdp.artifacts.container import Entry
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range, narrowest
-from metricdp.declarations import Array, Effort
 from metricdp.errors import CorruptFile
+from metricdp.registry import Array, Effort
 
 CODED = ("codes", "table")
 MOST_CODES = 1 << 16

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.errors import CorruptFile
 
 Entry = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
 
-FORMAT, KEY = shared.FORMAT, "metricdp"
-HEADER_LIMIT = shared.HEADER_LIMIT  # bytes; a header holds names and a few numbers
+FORMAT, KEY = constants.FORMAT, "metricdp"
+HEADER_LIMIT = constants.HEADER_LIMIT  # bytes; a header holds names and a few numbers
 LONGEST_WHOLE = 16  # digits: 2**53 has 16, and every reader of JSON holds them exactly
 MOST_SIDES = 8
 ZEROS = "0" * 64

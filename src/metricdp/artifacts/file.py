@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.artifacts.codecs import Decoder, Encoder, Unknown, declared
 from metricdp.artifacts.container import (
     FORMAT,
@@ -40,7 +40,7 @@ from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, Mechanism
 from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.places.terms import licence_of
 
-VERSION = shared.VERSION
+VERSION = constants.VERSION
 FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")
 FIELDS_OF = {1: {*FIELDS}, 2: {*FIELDS, "licence", "signature"}}
 TYPES_OF: dict[int, tuple[type, ...]] = {1: (np.float64, np.int64, np.uint8)}
@@ -112,8 +112,8 @@ def _dumped(
     licence = licence_of(mechanism) if licence is None else licence
     mechanism = with_distances(mechanism)
     layout = layout_of(mechanism, storage)
-    if not isinstance(licence, str) or len(licence) > shared.LICENCE_LIMIT:
-        raise InvalidInput(f"`licence` must be a text of at most {shared.LICENCE_LIMIT} characters.")
+    if not isinstance(licence, str) or len(licence) > constants.LICENCE_LIMIT:
+        raise InvalidInput(f"`licence` must be a text of at most {constants.LICENCE_LIMIT} characters.")
     if key is not None:
         from metricdp.artifacts.signing import read_private
 
@@ -370,7 +370,7 @@ def _check_manifest(manifest: Entry, tensors: Tensors) -> None:
         raise CorruptFile("its manifest does not hold what its version asks for")
     if any(array.dtype not in TYPES_OF[version] for array in tensors.values()):
         raise CorruptFile("it holds numbers of an unknown type")
-    for name, longest in (("licence", shared.LICENCE_LIMIT), ("units", shared.LICENCE_LIMIT)):
+    for name, longest in (("licence", constants.LICENCE_LIMIT), ("units", constants.LICENCE_LIMIT)):
         value = manifest.get(name, "")
         if type(value) is not str or len(value) > longest:
             raise CorruptFile(f"its {name} is not a text")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from metricdp.declarations import Effort
 from metricdp.errors import CorruptFile
+from metricdp.registry import Effort
 
 LEAST_MEMORY, MEMORY_PER_BYTE = 2 << 30, 64  # bytes: enough to judge 4,096 secrets with as many reports
 LEAST_STEPS, STEPS_PER_BYTE = 1e11, 1e6  # of about a nanosecond

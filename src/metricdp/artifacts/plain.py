@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.declarations import LARGEST_WHOLE, Number, Text, Whole
 from metricdp.errors import CorruptFile, InvalidInput
+from metricdp.registry import LARGEST_WHOLE, Number, Text, Whole
 
 
 def plain(value: Any) -> Any:

@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from metricdp import shared
-from metricdp.declarations import Field, Many, Maybe, Number, Part, Text, Whole
+from metricdp import constants
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import AnyGuarantee, Certificate, ConcentratedGuarantee, Guarantee
 from metricdp.mechanisms.base import BASES, OBJECTIVES
 from metricdp.mechanisms.conversions import FORMS
+from metricdp.registry import Field, Many, Maybe, Number, Part, Text, Whole
 
 PROMISE: Mapping[str, Field] = {
-    "epsilon": Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE),
+    "epsilon": Number(least=1 / constants.LARGEST_RATE, most=constants.LARGEST_RATE),
     "slack": Number(least=0),
     "radius": Maybe(Number(above=0)),
     "unit": Text(longest=100),
@@ -29,7 +29,7 @@ PROMISE: Mapping[str, Field] = {
     "metric": Part("metric"),
 }
 CONCENTRATED: Mapping[str, Field] = {
-    "rho": Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE),
+    "rho": Number(least=1 / constants.LARGEST_RATE, most=constants.LARGEST_RATE),
     "form": Text(FORMS),
     "radius": Maybe(Number(above=0)),
     "unit": Text(longest=100),

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from metricdp.artifacts.container import Entry
 from metricdp.artifacts.plain import text_from, whole_from
 from metricdp.artifacts.tensors import TensorReader, TensorWriter
-from metricdp.declarations import Text, Whole
 from metricdp.errors import CorruptFile, InvalidInput
+from metricdp.registry import Text, Whole
 
 PathLike = str | os.PathLike[str]
 FOLDER = "METRICDP_VECTORS"

@@ -24,12 +24,12 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.artifacts.container import digest_of
 from metricdp.errors import CorruptFile, InvalidInput, OutputProblem
 from metricdp.files import check_target, existing_file
 
-PURPOSE = shared.SIGNATURE_PURPOSE.encode() + b"\0"
+PURPOSE = constants.SIGNATURE_PURPOSE.encode() + b"\0"
 BLANK = "0" * 128
 LONGEST_KEY = 1 << 16  # bytes of a key file that are looked at
 PRIME = 2**255 - 19
@@ -145,7 +145,7 @@ def is_weak(public: bytes) -> bool:
     y alone decides, the sign of x does not matter; other spellings of a y (y >= p) are no keys either.
     """
     y = int.from_bytes(public, "little") & ((1 << 255) - 1)
-    return y >= PRIME or y.to_bytes(32, "little").hex() in shared.WEAK_KEYS
+    return y >= PRIME or y.to_bytes(32, "little").hex() in constants.WEAK_KEYS
 
 
 def _digits(key: Ed25519PublicKey) -> str:

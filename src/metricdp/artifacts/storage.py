@@ -14,19 +14,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Floats
 from metricdp.artifacts.coded import MOST_CODES, kinds_of
 from metricdp.artifacts.container import Entry
 from metricdp.artifacts.plain import whole_from
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, narrowest
-from metricdp.declarations import Effort, Whole
 from metricdp.design.quantised import FEWEST_BITS, MOST_BITS, smallest_bits
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS
+from metricdp.registry import Effort, Whole
 
 Storage = Literal["dense", "sparse", "quantised"]
-STORAGES = shared.STORAGES
+STORAGES = constants.STORAGES
 COMMON = ("storage", "shape", "columns")
 WAYS = {"sparse": ("values", "present"), "quantised": ("bits", "counts")}
 
@@ -121,7 +121,7 @@ def outline(entry: object, tensors: TensorReader, where: str) -> Floats:
     sides = entry.get("shape") if isinstance(entry, dict) else None
     if not isinstance(sides, list) or len(sides) != 2:
         raise CorruptFile("its matrix has no shape")
-    shape = tuple(whole_from(Whole(1, shared.LARGEST_MATRIX), side, "a side of its matrix") for side in sides)
+    shape = tuple(whole_from(Whole(1, constants.LARGEST_MATRIX), side, "a side of its matrix") for side in sides)
     if shape[0] * shape[1] > 2**60:
         raise CorruptFile("its matrix is larger than any memory")
     return np.broadcast_to(np.float64(0.0), shape)

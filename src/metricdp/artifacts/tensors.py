@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from metricdp.artifacts.container import Tensors
 from metricdp.artifacts.limits import Budget
-from metricdp.declarations import Array, Effort
 from metricdp.errors import CorruptFile, InvalidInput
+from metricdp.registry import Array, Effort
 
 
 @dataclass

@@ -40,8 +40,8 @@ from metricdp.auditing.shuffling import shuffled_epsilon as shuffled_epsilon
 from metricdp.auditing.sparse import SparseLaw as SparseLaw
 from metricdp.auditing.traces import bounded_range as bounded_range
 from metricdp.auditing.traces import trace_leakage as trace_leakage
-from metricdp.declarations import named_later
 from metricdp.mechanisms import Witness as Witness
+from metricdp.registry import named_later
 
 if TYPE_CHECKING:
     from metricdp.auditing.bounds import anywhere_lower_bound as anywhere_lower_bound

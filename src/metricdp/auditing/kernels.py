@@ -26,7 +26,7 @@ from metricdp.mechanisms import KernelMechanism, Witness
 from metricdp.mechanisms.kernel_law import KernelLaw
 from metricdp.metrics.limited import worth_compiling
 from metricdp.metrics.rounding import UNIT
-from metricdp.stages import doing, saying
+from metricdp.progress import doing, saying
 
 BLOCK_CELLS = 1 << 22  # distances that are held at once: 32 MB
 MOST_ROWS, OF_ONE = 256, 64  # rows whose pairs are listed, and pairs of each; where more tie, they keep their ceiling

@@ -164,7 +164,7 @@ def audit(
         json: Print the report as JSON.
         table: How points, secrets and samples are read.
     """
-    from metricdp import wording
+    from metricdp import messages
     from metricdp.auditing import AuditReport
     from metricdp.cli import guarantees
 
@@ -172,7 +172,7 @@ def audit(
     if json:
         terminal.say_json(guarantees.report_values(report, unit), sort_keys=True)
     elif report.claimed is None and isinstance(report, AuditReport):
-        smallest = wording.number(report.epsilon, 12, "up")
+        smallest = messages.number(report.epsilon, 12, "up")
         terminal.say(f"the smallest epsilon is {smallest}; name the promise with --epsilon to have it judged.")
     else:
         terminal.say(report)
@@ -503,7 +503,7 @@ def _warn_of_exchange(points: Points, reports: Points) -> None:
 @contextmanager
 def _told(claimed: float, unit: str) -> Iterator[Callable[[float, float], None] | None]:
     """Show on a terminal's error stream how far an audit is and what is known of epsilon."""
-    from metricdp import wording
+    from metricdp import messages
 
     per = f" per {unit}" if unit else ""
     with terminal.steps_bar("Asking", "nothing known yet") as bar:
@@ -512,7 +512,7 @@ def _told(claimed: float, unit: str) -> Iterator[Callable[[float, float], None] 
             return
 
         def show(share: float, bound: float) -> None:
-            known = "infinite" if math.isinf(bound) else wording.number(bound, 3, "down")
+            known = "infinite" if math.isinf(bound) else messages.number(bound, 3, "down")
             bar(share, f"epsilon at least {known}{per}, claimed {claimed:.6g}")
 
         yield show

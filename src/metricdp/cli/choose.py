@@ -269,11 +269,11 @@ def _budget(said: Situation) -> str:
 
 def _snap(places: Places | None) -> list[str]:
     """Return the option that puts values on the middle of their cell, at most half a diagonal away."""
-    from metricdp import wording
+    from metricdp import messages
 
     if places is None or not places.cell:
         return []
-    return ["--snap", wording.distance(places.cell, places.space.unit, "up").replace(" ", "").replace(",", "")]
+    return ["--snap", messages.distance(places.cell, places.space.unit, "up").replace(" ", "").replace(",", "")]
 
 
 def _line(words: list[str]) -> str:

@@ -68,7 +68,7 @@ def compare(
     from metricdp.cli.orders import prior_of
     from metricdp.errors import check_extra
     from metricdp.metrics import covered
-    from metricdp.pictures.comparing import write_comparison
+    from metricdp.plots.comparing import write_comparison
     from metricdp.units import parse_epsilon
 
     targets = _targets(output, where.named, overwrite=overwrite)
@@ -129,7 +129,7 @@ def _targets(output: Sequence[str], source: str | None, *, overwrite: bool) -> l
 
 
 def _measures(losses: str, objectives: str, places: Places, speed: float | None) -> list[Measure]:
-    from metricdp import wording
+    from metricdp import messages
     from metricdp.cli.orders import loss_of
     from metricdp.design.comparison import Measure
 
@@ -148,13 +148,13 @@ def _measures(losses: str, objectives: str, places: Places, speed: float | None)
         cost = loss_of(name, places, speed=speed if name == "time" else None)
         shown = Path(name).stem if name not in ("distance", "squared", "time") else name
         for kind in dict.fromkeys(kinds):
-            objective: wording.Objective = "worst" if kind == "worst" else "expected"
+            objective: messages.Objective = "worst" if kind == "worst" else "expected"
             found.append(Measure(shown, objective, cost.loss, cost.unit, cost.about))
     return found
 
 
 def _lines(found: Compared, words: str, *, apart: bool) -> list[str]:
-    from metricdp import wording
+    from metricdp import messages
     from metricdp.design.comparison.compare import above_words, loss_words
 
     lines = [f"{words}; every mechanism keeps epsilon times the distance, with no slack."]
@@ -169,7 +169,7 @@ def _lines(found: Compared, words: str, *, apart: bool) -> list[str]:
                 "builder": one.builder,
                 "epsilon": f"{one.epsilon:g}",
                 "loss": loss_words(one, measure),
-                "none with these reports below": "" if (least := found.bound(one)) is None else wording.distance(
+                "none with these reports below": "" if (least := found.bound(one)) is None else messages.distance(
                     least, measure.unit, "down"
                 ),
                 "above that": above_words(found.above(one)),

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from metricdp.cli import terminal, watching
 from metricdp.cli.options import NOTHING_ASKED, BuilderOptions, Epsilon, Output, Overwrite
 from metricdp.cli.places import NOWHERE, Where
-from metricdp.stages import doing
+from metricdp.progress import doing
 
 if TYPE_CHECKING:
     from metricdp.cli.orders import Order
@@ -108,7 +108,7 @@ def _next(order: Order, made: Mechanism, output: str) -> list[str]:
     """Return what one does with the file, one line each."""
     import numpy as np
 
-    from metricdp import spaces, wording
+    from metricdp import messages, spaces
     from metricdp.mechanisms import MECHANISMS
 
     name = shlex.quote(output)
@@ -117,7 +117,7 @@ def _next(order: Order, made: Mechanism, output: str) -> list[str]:
     snap, what = "", f"protects {kinds.get(order.builder.start, 'a table of these places')}"
     if where is not None and where.cell is not None and order.places is not None:
         unit = order.places.space.ground.unit  # a value of a cell lies at most half its diagonal from the middle
-        snap = f" --snap {wording.distance(order.places.cell, unit, 'up').replace(' ', '').replace(',', '')}"
+        snap = f" --snap {messages.distance(order.places.cell, unit, 'up').replace(' ', '').replace(',', '')}"
         what = "protects a table, every value put on the middle of its cell"
     lines = ["Go on:", f"  metricdp audit {name}   judges it again, without trust in who made it"]
     if made.inputs.is_text:

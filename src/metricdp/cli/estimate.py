@@ -30,7 +30,7 @@ from metricdp.cli.places import cells
 from metricdp.errors import InvalidInput, check_extra
 
 if TYPE_CHECKING:
-    from metricdp.decoding import DensityEstimate, Mass
+    from metricdp.estimation import DensityEstimate, Mass
     from metricdp.tables.decoding import Decoded, Origin
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -109,7 +109,7 @@ def estimate(
         table: How the table is read.
         overwrite: Replace files that are there.
     """
-    from metricdp.decoding.estimate import Request
+    from metricdp.estimation.estimate import Request
     from metricdp.tables.decoding import Rows, estimate_files, write_density
 
     if not sources:
@@ -142,12 +142,12 @@ def estimate(
     write_density(found, output, by=by, overwrite=overwrite)
     notices = ["The reports were drawn from a seed: a simulation."] if found.simulated else []
     if picture is not None:
-        from metricdp.pictures.density import density_plot
-        from metricdp.pictures.palette import write_picture
+        from metricdp.plots.density import density_plot
+        from metricdp.plots.palette import write_picture
 
         write_picture(density_plot(made)[0], picture)
     if report is not None:
-        from metricdp.pictures.density import write_density_page
+        from metricdp.plots.density import write_density_page
 
         write_density_page(made, report, title=f"Densities from {title}", notices=notices)
     with beside_output(output):
@@ -218,8 +218,8 @@ def _region(made: DensityEstimate, around: str, radius: str) -> tuple[int, Mass]
 def _lines(found: Decoded, region: tuple[int, Mass] | None) -> list[str]:
     import numpy as np
 
-    from metricdp.decoding.saying import FREE
-    from metricdp.pictures.density import covers
+    from metricdp.estimation.saying import FREE
+    from metricdp.plots.density import covers
 
     made, empty = found.estimate, found.empty
     lines = [f"{made.reports:,} reports, {len(made.cells):,} cells, method {made.method}.", *made.notes, covers(made)]

@@ -152,8 +152,8 @@ def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
 
 
 def _storage(found: Inspection) -> str:
-    from metricdp.declarations import Many, Table
     from metricdp.mechanisms import MECHANISMS
+    from metricdp.registry import Many, Table
 
     if found.storage == "quantised":
         return f"probabilities as whole multiples of 1/2^{found.bits}, certified as stored"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import Floats
 from metricdp.auditing import AuditReport, ConcentratedReport, between_positions
 from metricdp.auditing.loss import counts_distance
@@ -33,21 +33,21 @@ def promise_lines(mechanism: Mechanism, *, in_distance: bool = False, snap: floa
     `in_distance` says that its loss is known to be the distance between truth and report; otherwise it is found out.
     `snap` is how far positions will be put on places before anything is drawn: factors and losses count it.
     """
-    promise, lines = mechanism.guarantee, [f"Promise: {wording.promised_in_parts(mechanism.guarantee)}."]
+    promise, lines = mechanism.guarantee, [f"Promise: {messages.promised_in_parts(mechanism.guarantee)}."]
     certificate = mechanism.certificate
     known = in_distance or counts_distance(mechanism)
-    lines.append(wording.certified(certificate, promise.unit, is_distance=known))
+    lines.append(messages.certified(certificate, promise.unit, is_distance=known))
     if certificate.note:
         lines.append(f"Note: {certificate.note}")
     usual = meaning_lines(mechanism, promise, in_distance=known)
     if not isinstance(promise, Guarantee):
         return [*lines, *usual]
-    rest = usual[len(wording.meaning_lines(promise)) :]  # what is said about the loss
+    rest = usual[len(messages.meaning_lines(promise)) :]  # what is said about the loss
     lines += [*factor_lines(mechanism, promise, snap), *rest]
     places = snapped_places(mechanism)
     if snap and places is not None and known:
         mean = mean_in_cell(places) if certificate.objective == "expected" else None
-        lines.append(wording.position_loss(snap, None if mean is None else certificate.loss + mean, promise.unit))
+        lines.append(messages.position_loss(snap, None if mean is None else certificate.loss + mean, promise.unit))
     return lines
 
 
@@ -59,17 +59,17 @@ def factor_lines(mechanism: Mechanism, promise: Guarantee, snap: float | None) -
     places = snapped_places(mechanism)
     if places is None:
         other = _on_other_ground(mechanism) and not promise.parts
-        return wording.ground_lines(promise) if other else wording.meaning_lines(promise)
+        return messages.ground_lines(promise) if other else messages.meaning_lines(promise)
     nearest = places.nearest_pair
     if not snap:
-        return [*wording.listed_lines(promise, nearest), wording.unlisted(promise)]
+        return [*messages.listed_lines(promise, nearest), messages.unlisted(promise)]
     wider = between_positions(promise, places, snap=snap)
     exponent = exponent_of(places.metric) or 2.0
-    lines = wording.position_lines(wider, snap, wider.slack, exponent=exponent)
-    lines.append(wording.between_places(promise, nearest))
+    lines = messages.position_lines(wider, snap, wider.slack, exponent=exponent)
+    lines.append(messages.between_places(promise, nearest))
     table = as_table(mechanism)
     kept = None if table is None else _kept(table)
-    return lines if kept is None else [*lines, wording.place_kept(kept)]
+    return lines if kept is None else [*lines, messages.place_kept(kept)]
 
 
 def snaps(places: FiniteSpace) -> bool:
@@ -116,7 +116,7 @@ def used_snap(mechanism: Mechanism) -> float | None:
 
 
 def meaning_lines(
-    mechanism: Mechanism, promise: AnyGuarantee, *, in_distance: bool = False, spending: wording.Spent | None = None
+    mechanism: Mechanism, promise: AnyGuarantee, *, in_distance: bool = False, spending: messages.Spent | None = None
 ) -> list[str]:
     """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth.
 
@@ -124,18 +124,18 @@ def meaning_lines(
     """
     certificate = mechanism.certificate
     if spending is not None and counts_distance(mechanism):
-        return [*wording.meaning_lines(promise), wording.spread_loss(spending, promise.unit)]
-    lines = wording.meaning_lines(promise)
+        return [*messages.meaning_lines(promise), messages.spread_loss(spending, promise.unit)]
+    lines = messages.meaning_lines(promise)
     known = in_distance or counts_distance(mechanism)
     lines.append(
-        wording.loss(
+        messages.loss(
             certificate.loss, promise.unit, certificate.objective, is_distance=known, at_most=certificate.at_most
         )
-        + wording.unverified(certificate, "loss")
+        + messages.unverified(certificate, "loss")
     )
     table = as_table(mechanism)
     if not known and table is not None and (away := _distances(table)) is not None:
-        lines.append(wording.average_distance(float(away.mean()), promise.unit))
+        lines.append(messages.average_distance(float(away.mean()), promise.unit))
     return lines
 
 
@@ -152,11 +152,11 @@ def in_short(mechanism: Mechanism, *, snap: float | None = None) -> str:
     """Return the promise as one sentence without Greek, for positions where they are put on places first."""
     promise, places = mechanism.guarantee, snapped_places(mechanism)
     if snap and isinstance(promise, Guarantee) and places is not None:
-        return wording.short(between_positions(promise, places, snap=snap))
+        return messages.short(between_positions(promise, places, snap=snap))
     parts = parts_of(mechanism)
     if len(parts) > 1:
-        return wording.short_of_parts([pure(part.guarantee, "a product") for part in parts])
-    return wording.short(mechanism.guarantee)
+        return messages.short_of_parts([pure(part.guarantee, "a product") for part in parts])
+    return messages.short(mechanism.guarantee)
 
 
 def mechanism_values(mechanism: Mechanism, *, snap: float | None = None) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def promise_values(promise: AnyGuarantee) -> dict[str, Any]:
     }
     if not isinstance(promise, ConcentratedGuarantee):
         return {"epsilon": promise.epsilon, "slack": promise.slack} | shared
-    near, delta = wording.twice_as_likely(promise), wording.usual_delta()
+    near, delta = messages.twice_as_likely(promise), messages.usual_delta()
     kept = {"factor": 2.0, "distance": near, "delta": delta}
     return {"kind": "concentrated, not pure", "rho": promise.rho, "form": promise.form, "example": kept} | shared
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metricdp import spaces, wording
+from metricdp import messages, spaces
 from metricdp.arrays import Floats
 from metricdp.cli import guarantees
 from metricdp.cli.options import NOTHING_ASKED, BuilderOptions, distance_in, mechanism_in, metric_of, numbers
@@ -377,8 +377,8 @@ def _in_sets(order: Order, places: Places, error: str) -> Order:
     is_file = Path(error).exists() or (Path(error).suffix != "" and Path(error).suffix[1:2].isalpha())
     wanted: Any = _numbers_of(error, places, "error") if is_file else distance_in(error, space.unit, "error")
     sets = protection_sets(space, order.epsilon, error=wanted, prior=order.prior)
-    least = wording.distance(float(sets.least.min()), space.unit, "down")
-    widths = [wording.distance(float(one), space.unit, "up") for one in (sets.diameters.min(), sets.diameters.max())]
+    least = messages.distance(float(sets.least.min()), space.unit, "down")
+    widths = [messages.distance(float(one), space.unit, "up") for one in (sets.diameters.min(), sets.diameters.max())]
     many = "one protection set" if len(sets) == 1 else f"{len(sets):,} protection sets"
     known = "that all places are alike" if order.prior is None else "the prior"
     note(

@@ -96,7 +96,7 @@ class ReportOptions:
 
     def write(self, summary: Summary, mechanism: Mechanism, sight: Preview | None) -> list[str]:
         """Write all that was asked for and return a line about each."""
-        from metricdp.pictures.release_page import write_release
+        from metricdp.plots.release_page import write_release
         from metricdp.rendering import command_line
         from metricdp.tables.reporting import law_told, record_of, release_of, write_record
 
@@ -181,7 +181,7 @@ def perturb(
         overwrite: Replace an output that is there.
     """
     import metricdp
-    from metricdp import wording
+    from metricdp import messages
     from metricdp.cli import guarantees
     from metricdp.mechanisms import pure
     from metricdp.tables import names_many
@@ -231,7 +231,7 @@ def perturb(
         terminal.say(*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee)))
         terminal.say(*guarantees.meaning_lines(chosen, summary.guarantee, spending=spread))
         if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
-            terminal.say(wording.snapped_loss(snapping, unit))
+            terminal.say(messages.snapped_loss(snapping, unit))
         for line in told:
             terminal.say(line)
     return 0

@@ -41,7 +41,7 @@ def shuffle(
         json: Print the same as JSON.
         key: A public key file: the mechanism file is refused unless this key signed it.
     """
-    from metricdp import wording
+    from metricdp import messages
     from metricdp.auditing import shuffled_epsilon
     from metricdp.mechanisms import pure
 
@@ -65,14 +65,14 @@ def shuffle(
     if json:
         terminal.say_json(values, sort_keys=True)
         return 0
-    far, wide = (wording.distance(one, promise.unit, "up") for one in (moved, across))
+    far, wide = (messages.distance(one, promise.unit, "up") for one in (moved, across))
     terminal.say(f"APPROXIMATE, never a pure promise: shuffled reports of {people:,} people, each through {mechanism}.")
     terminal.say(
         f"Moving one person by at most {far} changes the chance of whatever the crowd shows by a factor of at most "
-        f"exp({wording.number(found, 4, 'up')}), but for a chance of {delta:g}."
+        f"exp({messages.number(found, 4, 'up')}), but for a chance of {delta:g}."
     )
     terminal.say(
-        f"Without a shuffler the factor is exp({wording.number(promise.epsilon * moved, 4, 'up')}), for certain."
+        f"Without a shuffler the factor is exp({messages.number(promise.epsilon * moved, 4, 'up')}), for certain."
     )
     terminal.say(
         f"It holds where all secrets lie within {wide} of each other, everybody reports once, and the shuffler takes "

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from metricdp import stages
+from metricdp import progress
 from metricdp.rendering import json_text, printable
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
         task = bar.add_task(printable(title), total=1.0, words="")
 
         def hear(words: str) -> None:
-            bar.update(task, words=printable(words), completed=stages.share())  # None leaves it where it is
+            bar.update(task, words=printable(words), completed=progress.share())  # None leaves it where it is
 
-        with stages.listening(hear):
+        with progress.listening(hear):
             yield lambda share: bar.update(task, completed=share)
 
 
@@ -81,13 +81,13 @@ def steps_bar(title: str, words: str = "") -> Iterator[Callable[[float, str], No
 
 def bounds_so_far(lower: float, upper: float, unit: str) -> str:
     """Return both bounds of a search and the gap between them in words; losses are distances."""
-    from metricdp import wording
+    from metricdp import messages
 
-    proven = f"none with these reports below {wording.distance(lower, unit, 'down')}"
+    proven = f"none with these reports below {messages.distance(lower, unit, 'down')}"
     if not (math.isfinite(upper) and math.isfinite(lower) and upper > 0):
         return proven if math.isfinite(lower) else "no bounds yet"
-    loss = wording.distance(upper, unit, "up")
-    return f"loss {loss}, {proven}, gap {wording.gap(max(0.0, (upper - lower) / upper))}"
+    loss = messages.distance(upper, unit, "up")
+    return f"loss {loss}, {proven}, gap {messages.gap(max(0.0, (upper - lower) / upper))}"
 
 
 def table_lines(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:

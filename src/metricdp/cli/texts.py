@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import metricdp
-from metricdp import wording
+from metricdp import messages
 from metricdp.cli import terminal
 from metricdp.cli.options import (
     ALL_STAY,
@@ -189,7 +189,7 @@ def text(
         from metricdp.tables.reporting import staying_words, word_pairs
 
         files = _tell(summary, told)  # before anything is printed: whoever reads may go away
-        terminal.say(wording.open_in_texts(), *summary.lines())
+        terminal.say(messages.open_in_texts(), *summary.lines())
         terminal.say("What epsilon means between words of the vocabulary:")
         made = mechanism.words
         terminal.say(*(f"  {line}" for line in word_pairs(made)), *staying_words(made), *files)
@@ -236,7 +236,7 @@ def _is_plain(name: str) -> bool:
 
 def _tell(summary: Summary, told: Told) -> list[str]:
     """Write the page and the record, and return a line about each."""
-    from metricdp.pictures.text_page import write_text_page
+    from metricdp.plots.text_page import write_text_page
     from metricdp.tables.reporting import page_of_texts, record_of_texts, write_record
 
     lines, files = [], [(Path(summary.target).name, "the protected table")]
@@ -294,7 +294,7 @@ def _tell_choices(found: list[Worth], words: int, told: Told) -> list[str]:
         write_record(held, told.json)
         lines.append(f"Record: {told.json}.")
     if told.report is not None:
-        from metricdp.pictures.text_page import write_text_page
+        from metricdp.plots.text_page import write_text_page
         from metricdp.tables.reporting import page_of_choices
 
         write_text_page(page_of_choices(found, words, repeat=[command_line(sys.argv[1:])]), told.report)
@@ -304,7 +304,7 @@ def _tell_choices(found: list[Worth], words: int, told: Told) -> list[str]:
 
 def _chosen_lines(found: list[Worth], words: int, builder: str) -> list[str]:
     """Return the table of epsilons and what its columns mean, one line each."""
-    from metricdp.pictures.text_page import cells_of
+    from metricdp.plots.text_page import cells_of
 
     names = ["epsilon", "unchanged", "attacker right", "median rank", "accuracy"]
     rows = [dict(zip(names, cells_of(one), strict=True)) for one in found]
@@ -318,6 +318,6 @@ def _chosen_lines(found: list[Worth], words: int, builder: str) -> list[str]:
         f"median rank: where the true word stands in that attacker's list of {words:,} words; 1 is the first.",
         "accuracy: how often a classifier tells praise from complaint in held-out reviews when all reviews are "
         "protected" + (f"; {clean:.2f} when none are." if clean is not None else "."),
-        wording.by_the_law(found[0].known),
+        messages.by_the_law(found[0].known),
         "Take the smallest epsilon that your task bears. Where nearly all words stay, hardly anything is hidden.",
     ]

@@ -23,7 +23,7 @@ from metricdp.cli.options import (
 )
 from metricdp.cli.places import NOWHERE, Places, Where
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.stages import doing
+from metricdp.progress import doing
 
 if TYPE_CHECKING:
     from metricdp.arrays import Integers
@@ -220,9 +220,9 @@ def _at_level(
 
 def in_words(loss: float, cost: LossSpec, rounding: Literal["nearest", "down"] = "nearest") -> str:
     """Return a loss in the unit of what it counts."""
-    from metricdp import wording
+    from metricdp import messages
 
-    return wording.distance(loss, cost.unit, rounding)
+    return messages.distance(loss, cost.unit, rounding)
 
 
 def _values(written: TreeFile, laws: list[MatrixMechanism]) -> dict[str, Any]:

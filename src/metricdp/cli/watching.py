@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from metricdp import stages
+from metricdp import progress
 from metricdp.cli import terminal
 from metricdp.cli.terminal import bounds_so_far
+from metricdp.progress import AUDITING, KEEPS
 from metricdp.rendering import printable
-from metricdp.stages import AUDITING, KEEPS
 
 WRITING = "writing"
 PATIENCE = 0.8  # seconds for the thread that works to end by itself
@@ -71,7 +71,7 @@ class Watch:
     def hear(self, words: str) -> None:
         """Take what is being done."""
         self._keeps = self._keeps or words == KEEPS
-        share = stages.share()
+        share = progress.share()
         self._stage = words if share is None else f"{words}: {100.0 * share:.0f} %"
         if not self._bounds:  # a search shows how near its bounds have come
             self._update(**({} if share is None else {"total": 1.0}), completed=share or 0.0)
@@ -106,7 +106,7 @@ class Watch:
         """Answer a signal in the thread that works."""
         self._heard += 1
         self._late = self._closing
-        stages.stop()
+        progress.stop()
         if self._heard > 1 or not self._late:
             raise KeyboardInterrupt(NOTHING)
 
@@ -145,7 +145,7 @@ def watch(title: str) -> Iterator[Watch]:
     with terminal.shown_bar(20) as bar:
         if bar is not None:
             found.attach(bar)
-        with _answered(found), stages.listening(found.hear):
+        with _answered(found), progress.listening(found.hear):
             yield found
 
 

@@ -6,7 +6,7 @@ here beside them: what studies, comparisons and plugins are made of.
 
 from typing import TYPE_CHECKING
 
-from metricdp.declarations import named_later
+from metricdp.registry import named_later
 
 if TYPE_CHECKING:
     from metricdp.design._certify import certify as certify

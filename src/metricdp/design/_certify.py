@@ -13,7 +13,7 @@ from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism, Stakes
 from metricdp.mechanisms.base import Objective
 from metricdp.metrics import precision_note
 from metricdp.problems import Problem
-from metricdp.stages import AUDITING, doing
+from metricdp.progress import AUDITING, doing
 
 # Builders aim this far below the promise, so that rounding can never carry a matrix above it.
 MARGIN = 1e-10

@@ -13,11 +13,11 @@ from typing import Any, Literal
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.declarations import Catalogue, loaded
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.metrics import exponent_of, pairwise
 from metricdp.problems import Problem
+from metricdp.registry import Catalogue, loaded
 from metricdp.spaces import Box, FiniteSpace
 
 STAKES = ("prior", "loss", "sensitivity", "error")

@@ -21,10 +21,10 @@ from metricdp.errors import InvalidInput, TimeUp
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.problems import Problem
+from metricdp.progress import KEEPS, now
 from metricdp.solvers.program import Status
 from metricdp.solvers.repair.recombine import repair
 from metricdp.solvers.tied import TiedProgram, replacements
-from metricdp.stages import KEEPS, now
 
 PUBLISHED_PENALTIES = (0.001, 0.1, 1.0)  # the sweep of Section 5.1
 FIRST_PENALTY, STEP = 100.0, 10.0  # where the search begins, and the factor between one penalty and the next

@@ -38,7 +38,7 @@ from metricdp.mechanisms import Certificate, Guarantee, KernelMechanism, Stakes
 from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT, WIDEST_WEIGHTS, KernelLaw, refuse_metric
 from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
-from metricdp.stages import AUDITING, doing, saying
+from metricdp.progress import AUDITING, doing, saying
 
 MOST_SECRETS = 4_096  # above, a mechanism on its own secrets is a kernel, below a table, unless told otherwise
 FIRST_ROWS = 384  # whose pairs give the first guess

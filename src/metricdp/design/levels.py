@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, pure
 from metricdp.mechanisms.concentrated import rho_for
@@ -52,7 +52,7 @@ class Level:
                 f"the promise allows more than the factor {self.asked.level:g} asked for at {self.asked.distance:g} "
                 f"{promise.unit}: {promise}. Nothing was written."
             )
-        return [wording.wish(promise, self.asked.level, self.asked.distance)]
+        return [messages.wish(promise, self.asked.level, self.asked.distance)]
 
 
 @dataclass(frozen=True)
@@ -81,4 +81,4 @@ class ConcentratedLevel:
             raise InvalidInput("--set delta=... is for concentrated promises.")
         if not promise.delta_at(self.wish.distance, math.log(self.wish.level)) <= self.delta * (1.0 + 1e-9):
             raise NotPrivate(f"the promise does not keep what was asked for: {promise}. Nothing was written.")
-        return [wording.concentrated_wish(promise, self.wish.level, self.wish.distance, self.delta)]
+        return [messages.concentrated_wish(promise, self.wish.level, self.wish.distance, self.delta)]

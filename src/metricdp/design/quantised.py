@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Floats
 from metricdp.auditing import audit
 from metricdp.auditing.claim import Claim
@@ -31,7 +31,7 @@ from metricdp.errors import Infeasible, InvalidInput, NotPrivate
 from metricdp.mechanisms import MECHANISMS, MatrixMechanism
 from metricdp.problems import Problem
 
-FEWEST_BITS, MOST_BITS = shared.FEWEST_BITS, shared.MOST_BITS
+FEWEST_BITS, MOST_BITS = constants.FEWEST_BITS, constants.MOST_BITS
 AUTOMATIC_BITS = (16, 32, 48)
 LITTLE, MOST = 0.01, 0.1  # the largest share mixed in when bits are chosen here, and when the caller chose them
 SEARCH_STEPS = 10

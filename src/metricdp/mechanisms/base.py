@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import Booleans, Floats, Integers, set_fields
 from metricdp.errors import InvalidInput, NotPure, OutOfDomain
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
@@ -87,10 +87,10 @@ class Guarantee:
         return replace(self, slack=self.slack + extra)
 
     def __str__(self) -> str:
-        return printable(wording.promised(self))  # the unit may come from a stranger's file
+        return printable(messages.promised(self))  # the unit may come from a stranger's file
 
     def _repr_html_(self) -> str:
-        return card("Guarantee", [("promise", str(self)), ("in short", wording.short(self))])
+        return card("Guarantee", [("promise", str(self)), ("in short", messages.short(self))])
 
 
 AnyGuarantee = Guarantee | ConcentratedGuarantee
@@ -195,15 +195,15 @@ class Certificate:
     @property
     def interrupted(self) -> bool:
         """Whether somebody ended the search before it was done; `note` says so, in files too."""
-        return wording.INTERRUPTED in self.note
+        return messages.INTERRUPTED in self.note
 
     def _loss_words(self) -> str:
-        return f"{'at most ' if self.at_most else ''}{self.loss:.6g}{wording.unverified(self, 'loss')}"
+        return f"{'at most ' if self.at_most else ''}{self.loss:.6g}{messages.unverified(self, 'loss')}"
 
     def _repr_html_(self) -> str:
-        least = f"{self.lower_bound:.6g} (gap {wording.gap(self.gap)}){wording.unverified(self, 'lower_bound')}"
+        least = f"{self.lower_bound:.6g} (gap {messages.gap(self.gap)}){messages.unverified(self, 'lower_bound')}"
         rows = [
-            (wording.objective(self.objective), self._loss_words()),
+            (messages.objective(self.objective), self._loss_words()),
             ("none with these reports below", least),
             ("audited epsilon", f"{self.epsilon:.12g}" if self.epsilon < math.inf else "none: no pure promise holds"),
             ("pairs judged", f"{self.pairs:,}"),
@@ -249,9 +249,9 @@ def mechanism_card(mechanism: Mechanism) -> str:
         ("secrets", repr(mechanism.inputs)),
         ("reports", repr(mechanism.outputs)),
         ("promise", str(promise)),
-        ("in short", wording.short(promise)),
+        ("in short", messages.short(promise)),
         (
-            wording.objective(certificate.objective),
+            messages.objective(certificate.objective),
             f"{'at most ' if certificate.at_most else ''}{certificate.loss:.6g}",
         ),
         ("none with these reports below", f"{certificate.lower_bound:.6g}"),

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import as_positive, set_fields
 from metricdp.errors import InvalidInput, NotPure
 from metricdp.mechanisms.conversions import FORMS, Form, delta_of, epsilon_of, mu_of
@@ -112,10 +112,10 @@ class ConcentratedGuarantee:
         )
 
     def __str__(self) -> str:
-        return printable(wording.promised(self))
+        return printable(messages.promised(self))
 
     def _repr_html_(self) -> str:
-        rows = [("promise", str(self)), ("in short", wording.short(self))]
+        rows = [("promise", str(self)), ("in short", messages.short(self))]
         return card("Concentrated guarantee: approximate, not pure", rows)
 
     def _apart(self, distance: float) -> float:

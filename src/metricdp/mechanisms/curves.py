@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Integers, Words, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Source
@@ -27,18 +27,18 @@ LOG_TWO = float(np.log(2.0))
 TINIEST = 5e-324  # the least double above 0: a position that a quotient loses is still one
 STEEPEST = 700.0  # e^-a is an ordinary double up to here
 LARGEST_RATIO = (
-    shared.LARGEST_RATIO
+    constants.LARGEST_RATIO
 )  # far beyond what probabilities can differ by; from 1e308 on the curve is no number
 
 
 def checked_ratios(ratios: ArrayLike, size: int, *, least: float = 0.0) -> Floats:
     """Return `size` log-ratios for `theta`, refusing what cannot be one."""
     values = as_floats(ratios, "ratios")
-    possible = (values >= max(least, shared.SMALLEST_RATIO)) | ((values == 0.0) & (least == 0.0))
+    possible = (values >= max(least, constants.SMALLEST_RATIO)) | ((values == 0.0) & (least == 0.0))
     if values.shape != (size,) or not np.all(possible & (values <= LARGEST_RATIO)):
         raise InvalidInput(
             f"`ratios` must be {size} numbers, each {'0 or ' if least == 0.0 else ''}from "
-            f"{max(least, shared.SMALLEST_RATIO):g} to {LARGEST_RATIO:g}, got shape {values.shape}"
+            f"{max(least, constants.SMALLEST_RATIO):g} to {LARGEST_RATIO:g}, got shape {values.shape}"
             + (f" from {values.min():g} to {values.max():g}." if values.size else ".")
         )
     return values

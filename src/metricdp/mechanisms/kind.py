@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Floats
-from metricdp.declarations import Array, Declaration, Effort, Facet, Field, Number, Part, Registry
 from metricdp.metrics import Metric
+from metricdp.registry import Array, Declaration, Effort, Facet, Field, Number, Part, Registry
 
 FINITE = Part("space", ("finite",))
-RATE = Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE)
+RATE = Number(least=1 / constants.LARGEST_RATE, most=constants.LARGEST_RATE)
 NOISE: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "epsilon": RATE, "pitch": RATE}
-RATIOS = Array(sides=1, least=0, most=shared.LARGEST_RATIO)
+RATIOS = Array(sides=1, least=0, most=constants.LARGEST_RATIO)
 WEIGHTS = Array("single", sides=1, least=0, most=float(np.finfo(np.float32).max))
 
 Spend = Callable[[Effort, str], None]

@@ -17,20 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Booleans, Floats, as_positive, set_fields
-from metricdp.declarations import Field
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, mechanism_card, refuse_rows
 from metricdp.mechanisms.kind import NOISE, Kind
 from metricdp.mechanisms.noise.laws import drawn
 from metricdp.metrics import EUCLID, Metric, earth_of, norm_of
 from metricdp.randomness import Randomness, row_words, source_of
+from metricdp.registry import Field
 from metricdp.spaces import UNDER_NORMS, Unbounded, given
 
-LARGEST_CELL = shared.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
+LARGEST_CELL = constants.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
 GENEROUS = 1.0 + 9e-10  # above all rounding of a reach, and just below what older files state
-MOST_UNDECIDED = shared.LARGEST_DRAWING_ERROR  # a lattice on which doubles leave more draws undecided is refused
+MOST_UNDECIDED = constants.LARGEST_DRAWING_ERROR  # a lattice on which doubles leave more draws undecided is refused
 
 
 FAR_OUT = "doubles do not hold its multiples farther out. Give a larger `pitch` or subtract a public origin first"

@@ -25,7 +25,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric
 from metricdp.metrics.kind import METRICS, sum_of
@@ -223,7 +223,7 @@ def counted(replaced: str, account: str, *, in_sum: bool) -> int | None:
     name, _, unit = account.partition("/")
     p = p_of(old)
     if name == EUCLID and p is not None:
-        return ceil(stretch_of(p, shared.LARGEST_DIMENSION)) if unit == old_unit else None
+        return ceil(stretch_of(p, constants.LARGEST_DIMENSION)) if unit == old_unit else None
     found = _FINGERPRINT.fullmatch(name)
     if found is not None and found[1] == old:
         return 1

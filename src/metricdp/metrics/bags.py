@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Floats, Points, set_fields
-from metricdp.declarations import Effort, Part, Whole
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric, is_proven, pairwise
 from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, measuring
 from metricdp.metrics.rounding import UNIT, lower_differences
 from metricdp.metrics.vectors import Lp, check_numbers
+from metricdp.registry import Effort, Part, Whole
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ METRICS.declare(
         Bags,
         "Bags",
         "least total distance of a pairing of two bags of vectors",
-        {"ground": Part("metric"), "dimension": Whole(1, shared.LARGEST_DIMENSION), "unit": UNIT_NAME},
+        {"ground": Part("metric"), "dimension": Whole(1, constants.LARGEST_DIMENSION), "unit": UNIT_NAME},
         since=2,
         effort=_effort,
         points="bags",

@@ -8,14 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Points, as_positive, set_fields
-from metricdp.declarations import Effort, Group, Many, Maybe, Part, Whole
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric, is_proven, measurable, pairwise
 from metricdp.metrics.kind import METRICS, RATE, UNIT_NAME, MetricKind, measuring
 from metricdp.metrics.rounding import lowered_where, rounding_error, sum_down, times_down
 from metricdp.metrics.vectors import check_numbers
+from metricdp.registry import Effort, Group, Many, Maybe, Part, Whole
 
 
 @dataclass(frozen=True)
@@ -120,14 +120,14 @@ METRICS.declare(
         scale="class",
     )
 )
-COLUMNS = Many(Whole(most=shared.LARGEST_DIMENSION - 1), least=1)
+COLUMNS = Many(Whole(most=constants.LARGEST_DIMENSION - 1), least=1)
 METRICS.declare(
     MetricKind(
         Weighted,
         "Weighted",
         "sum of weight times metric over columns",
         {
-            "parts": Many(Group((Part("metric"), COLUMNS, RATE)), least=1, most=shared.LARGEST_COUNT),
+            "parts": Many(Group((Part("metric"), COLUMNS, RATE)), least=1, most=constants.LARGEST_COUNT),
             "unit": UNIT_NAME,
         },
         effort=_effort,

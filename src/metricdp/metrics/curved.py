@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers, Points
-from metricdp.declarations import Text
 from metricdp.errors import InvalidInput
 from metricdp.metrics.balls import balls_of, gaps_of, length_of
 from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind
 from metricdp.metrics.measured import ByChords, Chords, Measured
 from metricdp.metrics.rounding import LIBRARY, SMALLEST, UNIT, lowered, squared_norms
 from metricdp.metrics.vectors import Lp, check_numbers, refuse_rows
+from metricdp.registry import Text
 
 STEEP = 1.75  # beyond this chord (two thirds of pi) an angle is measured from the opposite direction
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_floats, set_fields
-from metricdp.declarations import Array, Effort, Text, Whole
 from metricdp.errors import InvalidInput
 from metricdp.metrics.balls import balls_of, root_of
 from metricdp.metrics.base import Metric
@@ -22,12 +21,13 @@ from metricdp.metrics.limited import between, limited, worth_compiling
 from metricdp.metrics.measured import Measured
 from metricdp.metrics.neighbours import MARGIN, Rows, by_tree
 from metricdp.metrics.rounding import LIBRARY, lowered, on_grid, rounding_error, shrinking
+from metricdp.registry import Array, Effort, Text, Whole
 from metricdp.units import HOP, METRES
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-EARTH_RADIUS_KM = shared.EARTH_RADIUS_KM
+EARTH_RADIUS_KM = constants.EARTH_RADIUS_KM
 DEGREES = "latitude must lie in [-90, 90] and longitude in [-360, 360]"
 KM_PER_DEGREE = EARTH_RADIUS_KM * np.pi / 180.0
 FAR = 0.75  # beyond this squared half chord (120 degrees) the distance is measured from the antipode
@@ -350,7 +350,7 @@ METRICS.declare(
         Haversine,
         "Haversine",
         "great circle, (latitude, longitude) in degrees, sphere of 6371.009 km",
-        {"unit": Text(tuple(shared.METRES))},
+        {"unit": Text(tuple(constants.METRES))},
         words={"haversine": Haversine},
         points="degrees",
         tree=_tree,
@@ -369,7 +369,7 @@ METRICS.declare(
         {
             "edges": Array("whole", sides=2),
             "lengths": Array(sides=1),
-            "nodes": Whole(1, shared.LARGEST_NODES),
+            "nodes": Whole(1, constants.LARGEST_NODES),
             "one_way": Text(("open", "longer")),
             "unit": UNIT_NAME,
         },

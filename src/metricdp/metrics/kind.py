@@ -17,14 +17,14 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Floats, Points
-from metricdp.declarations import Declaration, Effort, Facet, Number, Registry, Text
 from metricdp.metrics.base import BLOCK_VALUES, Metric
+from metricdp.registry import Declaration, Effort, Facet, Number, Registry, Text
 from metricdp.units import METRES
 
 UNIT_NAME = Text(longest=100)
-RATE = Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_RATE)
+RATE = Number(least=1 / constants.LARGEST_RATE, most=constants.LARGEST_RATE)
 Part = tuple[Metric, tuple[int, ...], float]
 Sort = Literal["degrees", "directions", "ball", "bags", "curves", "times", "nodes", "streets", "texts"]
 

@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_positive, set_fields
-from metricdp.declarations import Effort, Part
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric
 from metricdp.metrics.geography import ShortestPath, policy_account, roads_of
 from metricdp.metrics.kind import METRICS, RATE, MetricKind, measuring
 from metricdp.metrics.neighbours import Rows, by_rows
+from metricdp.registry import Effort, Part
 
 BLOCK = 256  # nodes whose ways are searched at a time
 

@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Points, as_floats
-from metricdp.declarations import Effort, Part
 from metricdp.errors import InvalidInput
 from metricdp.metrics.geography import ShortestPath
 from metricdp.metrics.kind import METRICS, MetricKind, measuring
 from metricdp.metrics.rounding import lowered
+from metricdp.registry import Effort, Part
 
 
 @dataclass(frozen=True)  # equal where the network is the same one

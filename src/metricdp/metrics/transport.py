@@ -9,15 +9,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_matrix, frozen, set_fields
-from metricdp.declarations import Array, Effort, Part, Whole
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import BLOCK_VALUES, Metric, is_proven, pairwise
 from metricdp.metrics.discrete import FULL_TRIANGLE_CHECK, check_distances
 from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, measuring, plain_effort, width_of
 from metricdp.metrics.rounding import UNIT, lower_differences
 from metricdp.metrics.vectors import Lp, check_numbers, refuse_rows
+from metricdp.registry import Array, Effort, Part, Whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +245,7 @@ METRICS.declare(
         Frechet,
         "Frechet",
         "discrete Fréchet distance of curves",
-        {"ground": Part("metric"), "dimension": Whole(1, shared.LARGEST_DIMENSION), "unit": UNIT_NAME},
+        {"ground": Part("metric"), "dimension": Whole(1, constants.LARGEST_DIMENSION), "unit": UNIT_NAME},
         effort=_curves,
         points="curves",
     )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_matrix, as_positive, frozen, set_fields
-from metricdp.declarations import Array, Number
+from metricdp.constants import EARTH_RADIUS_KM, LARGEST_COORDINATE
 from metricdp.errors import InvalidInput
 from metricdp.metrics.accounts import EUCLID, stretch_of
 from metricdp.metrics.balls import gaps_of, length_of, root_of
@@ -20,7 +20,7 @@ from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, Norm, Tree
 from metricdp.metrics.measured import ByChords, Chords, Measured
 from metricdp.metrics.neighbours import MARGIN, SCALE, WIDEST_TREE, Rows, by_rows, by_tree
 from metricdp.metrics.rounding import GRID, LIBRARY, SMALLEST, UNIT, lowered, on_grid, rounding_error, shrinking
-from metricdp.shared import EARTH_RADIUS_KM, LARGEST_COORDINATE
+from metricdp.registry import Array, Number
 
 MOST_P = 1e6  # the numbers that noise is made of have the exponent 1 / p, which doubles lose beyond about 1e12
 LOG_REACH = 20.0  # distances from 2^-20 to 2^20 need no scaling before their powers are taken

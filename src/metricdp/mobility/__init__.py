@@ -6,7 +6,6 @@
 from typing import TYPE_CHECKING
 
 from metricdp.auditing.composition import TraceAccount, account, allocate, trajectory_epsilon
-from metricdp.declarations import named_later
 from metricdp.mobility.blankets import (
     Discovery,
     Features,
@@ -64,6 +63,7 @@ from metricdp.mobility.traces import (
     split_trips,
 )
 from metricdp.mobility.trajectories import Trajectories, public_model, spacing_km, trajectory_problem
+from metricdp.registry import named_later
 
 if TYPE_CHECKING:
     from metricdp.mobility.fixes import load_traces, read_trips, trip_numbers

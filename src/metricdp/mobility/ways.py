@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import numpy as np
 import pyarrow as pa
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.design.contextual import contextual
 from metricdp.design.exponential import exponential
@@ -148,9 +148,9 @@ def release_contextual(request: TripRequest[Contextual], fixes: Fixes) -> TripRe
     lines = [
         f"{len(made.walks):,} reports of {len(made.reports_per_trip):,} trips over {len(how.places):,} places, each "
         f"drawn from the current place and the {made.augmented.lags} before it ({len(made.augmented):,} histories).",
-        wording.report_promise(how.epsilon, made.guarantee.slack, made.most_km, unit),
-        wording.trip_promise(made.epsilon_per_place, together, most, unit),
-        wording.trip_loss(found.loss, found.lower_bound, unit),
+        messages.report_promise(how.epsilon, made.guarantee.slack, made.most_km, unit),
+        messages.trip_promise(made.epsilon_per_place, together, most, unit),
+        messages.trip_loss(found.loss, found.lower_bound, unit),
     ]
     if (spent := made.model.spent) is not None:
         lines.append(
@@ -225,9 +225,9 @@ def release_predictive(request: TripRequest[Predictive], fixes: Fixes) -> TripRe
     lines = [
         f"{len(kept):,} reports of {len(runs):,} trips, {sum(fresh):,} of them fresh; the others are what could be "
         "predicted from the reports before.",
-        wording.predicted_promise(max(run.spent for run in runs), budget.total, "km"),
-        wording.predicted_cost(sum(run.spent for run in runs), len(kept) * budget.epsilon, "km"),
-        wording.predicted_loss(budget.accuracy, care.caution, care.confidence, "km"),
+        messages.predicted_promise(max(run.spent for run in runs), budget.total, "km"),
+        messages.predicted_cost(sum(run.spent for run in runs), len(kept) * budget.epsilon, "km"),
+        messages.predicted_loss(budget.accuracy, care.caution, care.confidence, "km"),
         *([] if request.charging is None else [_charges(trips)]),
         f"{NOT_PROTECTED}. Which reports are fresh is part of the release and paid for"
         + (f"; {lost:,} ticks have none, since the budget of their trip was spent." if lost else "."),
@@ -302,7 +302,7 @@ def _dearest(budget: FixedUtility, run: Run, ticks: int) -> float:
 def _charges(trips: Sequence[_Trip]) -> str:
     """Say what was charged, in millionths brought back."""
     again = sum(one.repeated for one in trips)
-    amount = wording.epsilon(sum(one.charged for one in trips) / 1e6, "km")
+    amount = messages.epsilon(sum(one.charged for one in trips) / 1e6, "km")
     more = f" {again:,} answers were drawn and charged before; they cost nothing now." if again else ""
     persons = len({one.person for one in trips})
     return f"{persons:,} persons were charged {amount} in all, test by test and report by report.{more}"
@@ -409,12 +409,12 @@ def release_zoned(request: TripRequest[Zoned], fixes: Fixes) -> TripRelease:
     worst = max((visit for _, visit in made.values()), key=lambda one: one.across)
     lines = [
         f"{len(walks):,} reports of {len(per_trip):,} trips of {len(mine):,} persons over {len(places):,} places, "
-        f"coarse in a zone of {wording.distance(how.radius_km, 'km', 'up')} and precise elsewhere.",
-        wording.zoned_promise(how.epsilon, how.scale, how.epsilon * apart, near, "km"),
-        wording.zoned_trip(how.epsilon, how.scale, int(per_trip.max()), "km"),
+        f"coarse in a zone of {messages.distance(how.radius_km, 'km', 'up')} and precise elsewhere.",
+        messages.zoned_promise(how.epsilon, how.scale, how.epsilon * apart, near, "km"),
+        messages.zoned_trip(how.epsilon, how.scale, int(per_trip.max()), "km"),
         _about_centres(request, max(visits.values())),
         f"A visit to the border, with every place equally likely: {worst}",
-        wording.zoned_loss(found.loss, found.lower_bound, "km"),
+        messages.zoned_loss(found.loss, found.lower_bound, "km"),
     ]
     if request.charging is not None:
         once = " The report of everybody's home was charged on its own, once." if how.centre_epsilon else ""
@@ -428,10 +428,10 @@ def _about_centres(request: TripRequest[Zoned], visits: int) -> str:
     """Say what the centres of zones are; `visits` are the reports of the person who has most."""
     how = request.how
     if how.centres is not None:
-        return wording.given_centres(len(how.centres))
+        return messages.given_centres(len(how.centres))
     rate = how.centre_epsilon or 0.0
     together = rate + visits * how.epsilon * how.scale
-    return wording.drawn_centres(rate, together, visits, "km", kept=request.charging is not None)
+    return messages.drawn_centres(rate, together, visits, "km", kept=request.charging is not None)
 
 
 def _centres(
@@ -517,9 +517,9 @@ def release_cloaked(request: TripRequest[Cloaked], fixes: Fixes) -> TripRelease:
     per_trip = np.unique(owner, return_counts=True)[1]
     lines = [
         f"{len(owner):,} fixes of {len(per_trip):,} trips, places and times drawn, rows sorted by the reported times.",
-        wording.clocked_promise(made.place.epsilon, made.time.epsilon, made.time.slack, "km", "min"),
-        wording.clocked_trip(made.place.epsilon, made.time.epsilon, int(per_trip.max()), "km", "min"),
-        wording.clocked_loss(found.loss, found.lower_bound, 2.0 / made.place.epsilon, "km", "min"),
+        messages.clocked_promise(made.place.epsilon, made.time.epsilon, made.time.slack, "km", "min"),
+        messages.clocked_trip(made.place.epsilon, made.time.epsilon, int(per_trip.max()), "km", "min"),
+        messages.clocked_loss(found.loss, found.lower_bound, 2.0 / made.place.epsilon, "km", "min"),
     ]
     if request.charging is not None:
         lines.append(f"{len(rows):,} persons were charged for {len(owner):,} fixes, for places and for times.")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import Floats, as_codes, as_floats, as_matrix, as_positive, as_probabilities, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics import covered
@@ -147,13 +147,13 @@ class Problem:
         facts = [
             ("secrets", f"{len(self.inputs):,}"),
             ("reports", "the same" if self.outputs is self.inputs else f"{len(self.outputs):,}"),
-            ("epsilon", wording.epsilon(self.epsilon, self.inputs.unit)),
+            ("epsilon", messages.epsilon(self.epsilon, self.inputs.unit)),
             ("metric", type(self.inputs.metric).__name__),
             ("loss", self._loss.words()),
             ("prior", "uniform" if np.ptp(self.prior) == 0 else f"{self.prior.min():.3g} to {self.prior.max():.3g}"),
         ]
         if self.radius is not None:
-            facts.append(("protects", f"pairs within {wording.distance(self.radius, self.inputs.unit, 'down')}"))
+            facts.append(("protects", f"pairs within {messages.distance(self.radius, self.inputs.unit, 'down')}"))
         return facts
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.auditing import AuditReport
 from metricdp.design import builder_named
 from metricdp.errors import InvalidInput
@@ -105,7 +105,7 @@ def finite(value: Any) -> Any:
 
 def promise_values(promise: Guarantee) -> dict[str, Any]:
     """Return a promise in numbers and in words."""
-    found = {"metric": type(promise.metric).__name__, "sentence": wording.short(promise)}
+    found = {"metric": type(promise.metric).__name__, "sentence": messages.short(promise)}
     return _values(promise, "epsilon", "unit", "slack", "radius", "basis") | found
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import radii_of
 from metricdp.errors import InvalidInput, OutOfDomain
@@ -110,8 +110,8 @@ class Served:
     def _in_short(self, promise: Guarantee) -> str:
         parts = parts_of(self.mechanism)
         if len(parts) > 1:
-            return wording.short_of_parts([pure(part.guarantee, "a product") for part in parts])
-        return wording.short(promise)
+            return messages.short_of_parts([pure(part.guarantee, "a product") for part in parts])
+        return messages.short(promise)
 
     @cached_property
     def accuracy(self) -> list[dict[str, Any]]:
@@ -229,7 +229,7 @@ class Served:
 
 def wording_up(value: float) -> float:
     """Return a radius for people: four digits, rounded up."""
-    return float(wording.number(value, 4, "up"))
+    return float(messages.number(value, 4, "up"))
 
 
 def _kind(text: bool) -> str:

@@ -7,7 +7,7 @@ decomposition are loaded when they are first used.
 
 from typing import TYPE_CHECKING
 
-from metricdp.declarations import named_later
+from metricdp.registry import named_later
 from metricdp.solvers.answer import RatioSolution, shortfall
 from metricdp.solvers.backends.clarabel import Clarabel
 from metricdp.solvers.backends.first_order import FirstOrder

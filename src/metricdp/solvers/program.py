@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import Floats, Integers, as_floats, as_matrix, set_fields
 from metricdp.errors import Infeasible, InvalidInput, SolverFailure
 
@@ -23,7 +23,7 @@ class Status(Enum):
     OPTIMAL = "solved as well as asked"
     STALLED = "no better one was found"
     LIMIT = "the limit of time or iterations came first"
-    INTERRUPTED = wording.INTERRUPTED
+    INTERRUPTED = messages.INTERRUPTED
     MEMORY = "memory ran out"
     INFEASIBLE = "no solution exists"
     UNBOUNDED = "the objective has no least value"

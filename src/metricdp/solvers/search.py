@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure, TimeUp
+from metricdp.progress import KEEPS, doing, now
 from metricdp.solvers.answer import RatioSolution, shortfall
 from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima
 from metricdp.solvers.choice import Tunable, auto, solver_name
@@ -19,7 +20,6 @@ from metricdp.solvers.edges import all_pairs, near_pairs, non_redundant, unique_
 from metricdp.solvers.program import Edges, Progress, RatioProgram, Solution, Solver, Status, Warm
 from metricdp.solvers.repair.host import HostRepair, Repair, repair_of
 from metricdp.solvers.repair.recombine import Repaired
-from metricdp.stages import KEEPS, doing, now
 
 # gap asked for -> how much detour the first edges allow
 STRETCHES = ((2e-2, 1.03), (3e-3, 1.014), (8e-4, 1.005), (0.0, 1.002))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from metricdp import shared
-from metricdp.declarations import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Text, Whole
+from metricdp import constants
 from metricdp.metrics import StreetPath, measuring, width_of
+from metricdp.registry import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Text, Whole
 from metricdp.spaces.continuous import Box, Unbounded
 from metricdp.spaces.finite import FiniteSpace
 from metricdp.spaces.sphere import Sphere
 from metricdp.spaces.streets import Streets
 
 SPACES = Registry("space")
-FAR = shared.LARGEST_COORDINATE
+FAR = constants.LARGEST_COORDINATE
 CORNER = Many(Number(least=-FAR, most=FAR), least=1)
 PLACES = Array("points", least=-FAR, most=FAR)
 METRIC: dict[str, Field] = {"metric": Part("metric")}
@@ -57,13 +57,16 @@ for _declaration in (
         read=lambda box: {"metric": box.metric, "lower": box.lower.tolist(), "upper": box.upper.tolist()},
     ),
     Declaration(
-        Unbounded, "unbounded", "every point of a dimension", METRIC | {"dimension": Whole(1, shared.LARGEST_DIMENSION)}
+        Unbounded,
+        "unbounded",
+        "every point of a dimension",
+        METRIC | {"dimension": Whole(1, constants.LARGEST_DIMENSION)},
     ),
     Declaration(
         Sphere,
         "sphere",
         "every direction of a dimension: unit vectors, or vectors of any length, which is then dropped",
-        METRIC | {"dimension": Whole(2, shared.LARGEST_DIMENSION), "lengths": Text(("unit", "any"))},
+        METRIC | {"dimension": Whole(2, constants.LARGEST_DIMENSION), "lengths": Text(("unit", "any"))},
         since=2,
     ),
     Declaration(

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import (
     Booleans,
     Floats,
@@ -26,6 +26,7 @@ from metricdp.arrays import (
 )
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, ShortestPath, covered, earth_of, pairwise, roads_of, tree_of
+from metricdp.progress import doing
 from metricdp.spaces.base import (
     exchange_hint,
     measured_rows,
@@ -40,10 +41,9 @@ from metricdp.spaces.finer import finer_points
 from metricdp.spaces.near import Near, near_pairs
 from metricdp.spaces.search import Search, search_for
 from metricdp.spaces.snapping import grid_radius, nearest_pair, widest
-from metricdp.stages import doing
 
 ROUNDING = (
-    shared.ROUNDING
+    constants.ROUNDING
 )  # a value this close (relative to the largest coordinate) to a secret is that secret, rounded
 
 MOST_DISTANCES = 20_000**2  # that a matrix of all of them may hold, 3.2 GB

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.artifacts import inspect
 from metricdp.auditing import audit, audit_concentrated
 from metricdp.mechanisms import ConcentratedGuarantee
@@ -57,7 +57,7 @@ def _concentrated(mechanism: Any) -> dict[str, Any]:
         "verdict": report.verdict,
         "rho": finite(report.rho),
         "claimed_rho": finite(report.claimed),
-        "promise": [wording.promised(promise), wording.short(promise)],
+        "promise": [messages.promised(promise), messages.short(promise)],
         "basis": report.basis,
         "pairs": report.pairs,
         "reason": report.reason,

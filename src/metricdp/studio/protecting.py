@@ -19,11 +19,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.metrics import Haversine
-from metricdp.pictures.release_page import write_release
+from metricdp.plots.release_page import write_release
 from metricdp.studio.asking import answer, in_sentences, number, question
 from metricdp.tables import (
     AS_IT_IS,
@@ -287,7 +287,7 @@ def _warnings(first: Any, columns: list[str]) -> list[dict[str, Any]]:
         found = findings_in(first, task)
     except MetricdpError as error:
         return [{"column": "", "sentence": str(error), "time": False}]
-    return [{"column": one.column, "sentence": wording.found_columns([one])[0], "time": one.is_time} for one in found]
+    return [{"column": one.column, "sentence": messages.found_columns([one])[0], "time": one.is_time} for one in found]
 
 
 def _previewed(job: Job, chosen: Chosen) -> dict[str, Any]:
@@ -302,7 +302,7 @@ def _previewed(job: Job, chosen: Chosen) -> dict[str, Any]:
     guarantee = _noise(chosen).guarantee
     return {
         "names": names, "before": rows[0], "after": rows[1], "protected": columns,
-        "lines": [wording.row_promise(guarantee), *([LESS] if chosen.spread else [])],
+        "lines": [messages.row_promise(guarantee), *([LESS] if chosen.spread else [])],
     }  # fmt: skip
 
 

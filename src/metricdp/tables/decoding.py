@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.decoding.estimate import DensityEstimate, Request, Within, decoded, within_for
-from metricdp.decoding.reading import Readable, readables
 from metricdp.errors import InvalidInput
+from metricdp.estimation.estimate import DensityEstimate, Request, Within, decoded, within_for
+from metricdp.estimation.reading import Readable, readables
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace, Space
 from metricdp.tables.draws import SIMULATED_COLUMN, is_marked

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.errors import InvalidInput, MetricdpError, NotPrivate, OutputProblem
 from metricdp.files import link_notes
 from metricdp.randomness import Randomness, source_of
@@ -289,7 +289,7 @@ def _look_across(paths: Sequence[Path], spec: TaskSpec, task: Task, person: str 
         found += findings_in(mixed, replace(task, care=own), person=person)
     shown = _once(found, person)
     if strict and shown:
-        raise NotPrivate(wording.refused_columns(shown))
+        raise NotPrivate(messages.refused_columns(shown))
     if strict and parts:
         rows = pa.concat_tables(parts, promote_options="permissive").drop_columns([""])
         refuse_names_of_files(called, rows, task, person)
@@ -314,7 +314,7 @@ def _told_of_keys(keys: Sequence[str], trim: Trim) -> list[str]:
             f"Folders show what is left of {', '.join(lost)}; rows of one file stay together, so they are still known "
             "to share its value."
         )
-    return [*lines, wording.FILES_STAY]
+    return [*lines, messages.FILES_STAY]
 
 
 class _Bill:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Lp, points_are, unit_vectors
@@ -221,7 +221,7 @@ class PlaceTable:
             codes, away = space.nearest(rows)
             limit = _spacing(space) if within is None else within
             known = away <= limit
-        near = f"within {wording.distance(limit, space.ground.unit, 'up')} of" if limit else "at"
+        near = f"within {messages.distance(limit, space.ground.unit, 'up')} of" if limit else "at"
         if not known.any():
             raise InvalidInput(f"no row of {path!r} lies {near} any of the places: is it another city?")
         missed = int((~known).sum())

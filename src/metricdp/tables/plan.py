@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
-from metricdp import rendering, shared
+from metricdp import constants, rendering
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import MECHANISMS, AnyGuarantee, ConcentratedGuarantee, Guarantee, Mechanism, pure
 from metricdp.mechanisms.kinds.product import parts_of
@@ -44,7 +44,7 @@ def expanded(chosen: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
             found.append(name)
         elif span is not None and span["stem"] == span["again"]:
             first, last = int(span["first"]), int(span["last"])
-            if not 0 <= last - first < shared.LARGEST_DIMENSION:
+            if not 0 <= last - first < constants.LARGEST_DIMENSION:
                 raise InvalidInput(f"{name!r} must name columns from a lower to a higher number, such as e_0..e_299.")
             digits = len(span["first"]) if span["first"].startswith("0") else 0
             found += [f"{span['stem']}{number:0{digits}d}" for number in range(first, last + 1)]

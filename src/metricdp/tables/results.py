@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from metricdp import wording
-from metricdp.declarations import loaded
+from metricdp import messages
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, holding, in_its_folder, is_ledger, refuse_ledger, replacing
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, pure
+from metricdp.registry import loaded
 from metricdp.rendering import card, printable
 from metricdp.tables.disclosure.look import SAMPLED, SAMPLED_FROM, Finding, rows_sampled
 from metricdp.tables.formats import INPUT_FILE, OPEN_FILES, STANDARD, Location
@@ -262,30 +262,30 @@ class Summary:
             lines.append(f"{self.bad:,} of {self.rows:,} rows held no legal secret and were {done}: rows {named}.")
         lines.extend(self._of_texts() if self.texts is not None else self._of_rows())
         if self.snapping is not None:
-            lines.append(wording.snapped(self.snapping, pure(self.guarantee, "snapping")))
+            lines.append(messages.snapped(self.snapping, pure(self.guarantee, "snapping")))
         for position, one in enumerate(self.accuracy):
             shares = () if self.spending is None else self.spending.released
             least = min((level.task.accuracy[position].radius for level in shares), default=one.radius)
-            lines.append(wording.accuracy(one.column, one.radius, one.unit, one.level, least=least))
+            lines.append(messages.accuracy(one.column, one.radius, one.unit, one.level, least=least))
         lines.extend(self.composition())
         lines.append(self.again())
         lines.extend(self.trimmed())
         if self.kept_columns:
-            lines.append(wording.kept(self.kept_columns))
+            lines.append(messages.kept(self.kept_columns))
         if self.kept_columns or self.care.trim.coarsen:
-            lines.extend(wording.found_columns(self.findings))
+            lines.extend(messages.found_columns(self.findings))
             lines.append(self._looked_at())
         if self.dropped:
-            lines.append(wording.not_carried_over(self.dropped))
+            lines.append(messages.not_carried_over(self.dropped))
         lines.extend(self.notes)
         if self.simulated:
-            lines.append(wording.simulated())
+            lines.append(messages.simulated())
         return [printable(line) for line in lines]
 
     def _of_rows(self) -> list[str]:
         """Return what all rows of a person, and one, are promised."""
         spread = self.spending is not None and self.spending.is_spread
-        one = wording.spread_promise(self.guarantee) if spread else wording.row_promise(self.guarantee)
+        one = messages.spread_promise(self.guarantee) if spread else messages.row_promise(self.guarantee)
         return [*self.whole_history(), one]
 
     def _of_texts(self) -> list[str]:
@@ -297,14 +297,14 @@ class Summary:
             cells = "1 cell held no text: it is" if empty == 1 else f"{empty:,} cells held no text: they are"
             lines.append(f"{cells} empty in the output too, so that this is not hidden.")
         lines += [*mechanism.promise(), *rules.sentences()]
-        lines += wording.unknown_words(rules.unknown, rules.mask, self.texts.masked, self.on_error)
-        return [*lines, wording.texts_of_one_person()]
+        lines += messages.unknown_words(rules.unknown, rules.mask, self.texts.masked, self.on_error)
+        return [*lines, messages.texts_of_one_person()]
 
     def _looked_at(self) -> str:
         if self.texts is None:
-            return wording.looked_at(min(self.rows, self.sampled), self.rows)
+            return messages.looked_at(min(self.rows, self.sampled), self.rows)
         looked = self.texts.looked
-        return wording.looked_at(min(looked, SAMPLED), min(looked, SAMPLED_FROM), first=True)
+        return messages.looked_at(min(looked, SAMPLED), min(looked, SAMPLED_FROM), first=True)
 
     def whole_history(self) -> list[str]:
         """Return what all rows of the person who has the most are worth, in distances; nothing where none were counted.
@@ -320,11 +320,11 @@ class Summary:
             all_of_them = self.guarantee.composed(times=self.people.most_rows)
             if self.spending is not None:
                 all_of_them = replace(all_of_them, rho=self.spending.amount)
-            return [wording.concentrated_whole_history(all_of_them, whose)]
+            return [messages.concentrated_whole_history(all_of_them, whose)]
         if (reach := self.reach_together()) is None:
             return []
-        parts = wording.parts_of(self.guarantee)
-        return [wording.whole_history(parts[0] if parts else self.guarantee, reach, whose)]
+        parts = messages.parts_of(self.guarantee)
+        return [messages.whole_history(parts[0] if parts else self.guarantee, reach, whose)]
 
     def reach_together(self) -> float | None:
         """Return how far apart places may lie in every row of a person for all rows to keep a factor of two.
@@ -336,33 +336,35 @@ class Summary:
             return None
         if self.guarantee.basis == "none" or not self.composed_epsilon:
             return None
-        parts = wording.parts_of(self.guarantee)
+        parts = messages.parts_of(self.guarantee)
         if len({part.unit for part in parts}) > 1:
             return None
         # a sum of metrics: every part of a row may lie that far apart, and what the parts leak adds up
         parts_epsilon = sum(part.epsilon for part in parts) / self.guarantee.epsilon if parts else 1.0
-        return wording.reach_together(self.guarantee, parts_epsilon * self.composed_epsilon, self.composed_slack or 0.0)
+        return messages.reach_together(
+            self.guarantee, parts_epsilon * self.composed_epsilon, self.composed_slack or 0.0
+        )
 
     def again(self) -> str:
         """Return what protecting and releasing the table a second time costs."""
         if self.texts is not None and (self.spending is None or self.composed_epsilon is None):
-            return wording.texts_again()
+            return messages.texts_again()
         if self.spending is None:
-            return wording.released_again(self.guarantee)
-        return wording.spent_again(self.spending, self.guarantee)
+            return messages.released_again(self.guarantee)
+        return messages.spent_again(self.spending, self.guarantee)
 
     def trimmed(self) -> list[str]:
         """Return which columns were left out or coarsened, one sentence a line."""
         trim = self.care.trim
-        lines = [wording.dropped_columns(trim.drop)] if trim.drop else []
+        lines = [messages.dropped_columns(trim.drop)] if trim.drop else []
         if trim.coarsen:
-            lines.append(wording.coarsened_columns([(name, step.written) for name, step in trim.coarsen]))
+            lines.append(messages.coarsened_columns([(name, step.written) for name, step in trim.coarsen]))
         return lines
 
     def composition(self) -> list[str]:
         """Return what the rows of one person add up to, one sentence a line."""
         if self.people is None and self.spending is None:
-            return [wording.uncounted()] if self.texts is None else []
+            return [messages.uncounted()] if self.texts is None else []
         texts = None if self.texts is None else self.texts.mechanism
         return composed(self.guarantee, self.people, self.spending, texts)
 
@@ -382,12 +384,12 @@ def composed(
     """Return what the rows of one person add up to, one sentence a line; of texts without a budget only how many."""
     unknown = texts is not None and texts.rules.budget is None
     if spending is not None:
-        return wording.spent(spending, None if unknown else promise)
+        return messages.spent(spending, None if unknown else promise)
     if people is None:
         return []
-    counted = wording.texts_counted if unknown else partial(wording.history, promise)
+    counted = messages.texts_counted if unknown else partial(messages.history, promise)
     lines = [counted(people.count, people.column, people.most_rows)]
-    return [*lines, wording.without_person(people.without, people.column)] if people.without else lines
+    return [*lines, messages.without_person(people.without, people.column)] if people.without else lines
 
 
 def _largest(task: Task, spending: Spending | None) -> tuple[Accuracy, ...]:

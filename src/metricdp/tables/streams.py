@@ -3,7 +3,7 @@
 import warnings
 from typing import Any
 
-from metricdp.declarations import loaded
+from metricdp.registry import loaded
 
 
 def __getattr__(name: str) -> Any:

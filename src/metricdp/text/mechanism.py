@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import Booleans, Floats, Integers, Points
 from metricdp.design.product import product
 from metricdp.errors import InvalidInput
@@ -141,7 +141,7 @@ class TextMechanism:
     def promise(self) -> list[str]:
         """Return what a text is promised, and what it is not, a sentence each."""
         promise = pure(self.words.guarantee, "a text")
-        return wording.text_promise(self.rules, promise, [level.guarantee.epsilon for level in self.lower])
+        return messages.text_promise(self.rules, promise, [level.guarantee.epsilon for level in self.lower])
 
     @property
     def _levels(self) -> tuple[Mechanism, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Literal, get_args
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import as_positive
 from metricdp.errors import InvalidInput
 from metricdp.text.numbers import Numeric
@@ -92,7 +92,7 @@ class Rules:
 
     def sentences(self) -> list[str]:
         """Return what is replaced, kept and refused, a sentence each."""
-        return wording.text_rules(self)
+        return messages.text_rules(self)
 
 
 def rules_from(text: str) -> Rules:

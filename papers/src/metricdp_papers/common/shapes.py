@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from metricdp.declarations import loaded
 from metricdp.errors import InvalidInput
+from metricdp.registry import loaded
 from metricdp_papers.common.rows import Row
 
 KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+,=-]{0,199}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from metricdp.files import replacing
-from metricdp.pictures import palette
+from metricdp.plots import palette
 from metricdp_papers.common import Row, Table
 
 COLOURS = {

@@ -20,7 +20,7 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.errors import MetricdpError
 from metricdp.files import replacing
-from metricdp.pictures import palette
+from metricdp.plots import palette
 from metricdp_papers.common import Row, Table
 from metricdp_papers.survey.asked import DRAWS, Asked, Built, Drawn
 from metricdp_papers.survey.domains import DOMAINS

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from metricdp.files import replacing
-from metricdp.pictures import palette
+from metricdp.plots import palette
 from metricdp_papers.common import Row, Table
 
 RECOVERED = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)

@@ -23,7 +23,7 @@ from metricdp.design.balanced.products import Products
 from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT, KernelLaw
 from metricdp.metrics.rounding import UNIT
 from metricdp.problems import Problem
-from metricdp.stages import doing
+from metricdp.progress import doing
 
 ROUNDS = 12
 VANISHING = 1e-250  # more than the kernel has beyond the largest exponent

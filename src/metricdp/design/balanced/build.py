@@ -30,9 +30,9 @@ from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT, KernelLaw
 from metricdp.metrics import pairwise
 from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
+from metricdp.progress import doing
 from metricdp.solvers import Progress
 from metricdp.solvers.answer import shortfall
-from metricdp.stages import doing
 
 REFINED = 4  # residuals in doubles, at most
 EXACT = 1e-11  # a residual that rounding leaves

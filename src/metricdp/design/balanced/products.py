@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Booleans, Floats
 from metricdp.metrics import exponent_of, pairwise
+from metricdp.progress import doing
 from metricdp.spaces import FiniteSpace
-from metricdp.stages import doing
 
 MOST_KEPT = 2 << 30  # bytes of the upper half of the kernel; a larger one is computed anew for every product
 TILE = 1 << 23  # numbers that are computed at a time

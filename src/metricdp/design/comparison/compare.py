@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import as_positive, as_probabilities
 from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design.builders import BUILDERS, Builder
@@ -97,13 +97,13 @@ class Compared:
 def loss_words(trial: Trial, measure: Measure) -> str:
     """Return a loss as people read it, with half of its interval where it was measured."""
     if trial.draws == 0:
-        return wording.distance(trial.loss, measure.unit)
-    return f"{wording.distance(trial.loss, measure.unit)} ± {wording.distance(_half(trial), measure.unit, 'up')}"
+        return messages.distance(trial.loss, measure.unit)
+    return f"{messages.distance(trial.loss, measure.unit)} ± {messages.distance(_half(trial), measure.unit, 'up')}"
 
 
 def above_words(share: float | None) -> str:
     """Return how far above the bound a loss lies."""
-    return "" if share is None else f"{wording.number(100 * share, 3, 'up')} %"
+    return "" if share is None else f"{messages.number(100 * share, 3, 'up')} %"
 
 
 def _half(trial: Trial) -> float:

@@ -8,13 +8,13 @@ from typing import Any, get_args
 
 import numpy as np
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import Floats, Integers, as_matrix, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
+from metricdp.messages import Objective
 from metricdp.metrics import Metric
 from metricdp.spaces import FiniteSpace
-from metricdp.wording import Objective
 
 CONFIDENCE = 0.95
 LEAST_DRAWS = 8  # a secret, or there is no spread to see
@@ -49,8 +49,8 @@ class Measure:
     @property
     def words(self) -> str:
         """What the figures are."""
-        return f"{wording.objective(self.objective)}: {self.about}" + (
-            f", in {wording.units(self.unit)}" if self.unit else ""
+        return f"{messages.objective(self.objective)}: {self.about}" + (
+            f", in {messages.units(self.unit)}" if self.unit else ""
         )
 
     def costs(self, space: FiniteSpace) -> Floats:

@@ -32,9 +32,9 @@ from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, StreetMechanism
 from metricdp.mechanisms.curves import widest_ratio
 from metricdp.mechanisms.kinds.interpolated import InterpolatedMechanism, Rule, corner_weights
+from metricdp.progress import AUDITING, doing, stopped
 from metricdp.solvers import Progress, Status, solve_ratio
 from metricdp.spaces import Box, FiniteSpace, Streets
-from metricdp.stages import AUDITING, doing, stopped
 
 SPLIT_STEP = 0.35  # first step of the search, in the logarithm of the share of an axis
 MOST_ANCHORS = 2500

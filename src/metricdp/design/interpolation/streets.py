@@ -17,9 +17,9 @@ from metricdp.mechanisms import Certificate, Guarantee
 from metricdp.mechanisms.curves import widest_ratio
 from metricdp.mechanisms.kinds.streets import Pieces, StreetMechanism, street_weights
 from metricdp.metrics import roads_of
+from metricdp.progress import AUDITING, doing
 from metricdp.solvers import Edges, Progress, Status, solve_ratio
 from metricdp.spaces import FiniteSpace, Space, Streets, given
-from metricdp.stages import AUDITING, doing
 
 GAUSS_NODES = 4  # in every half piece, where `loss` is a function
 UNIT = 2.0**-53

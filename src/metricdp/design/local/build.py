@@ -27,6 +27,7 @@ from metricdp.mechanisms.local_rows import row_chunks
 from metricdp.metrics import pairwise
 from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
+from metricdp.progress import AUDITING, doing
 from metricdp.solvers import FirstOrder, Gpu, Progress, Solver
 from metricdp.solvers.answer import shortfall
 from metricdp.solvers.bounds import relative_gap
@@ -35,7 +36,6 @@ from metricdp.solvers.local.solve import LocalOptions, LocalSolution, LocalTask,
 from metricdp.solvers.local.windows import Graph
 from metricdp.solvers.program import least
 from metricdp.spaces import FiniteSpace, Near
-from metricdp.stages import AUDITING, doing
 
 FEW = 4_096  # secrets up to which the dense program is taken unless windows are asked for
 ATTEMPTS = 9  # at keeping the promise for pairs that no edge joins

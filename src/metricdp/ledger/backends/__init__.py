@@ -5,7 +5,6 @@ A backend from outside is declared the same way: `BACKENDS.declare(...)`, see do
 
 import os
 
-from metricdp.declarations import Catalogue
 from metricdp.files import is_server
 from metricdp.ledger.backends.base import DAMAGE as DAMAGE
 from metricdp.ledger.backends.base import Backend as Backend
@@ -16,6 +15,7 @@ from metricdp.ledger.backends.base import connect as connect
 from metricdp.ledger.backends.base import is_full as is_full
 from metricdp.ledger.backends.postgres import Postgres
 from metricdp.ledger.backends.sqlite import Sqlite
+from metricdp.registry import Catalogue
 
 BACKENDS: Catalogue[type[Backend]] = Catalogue("ledger backend", [Sqlite, Postgres])
 

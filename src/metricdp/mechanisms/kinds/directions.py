@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.declarations import Part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Reach, Theorem
 from metricdp.mechanisms.lattice import LaplaceNoise, lattice_words, noise_kind
 from metricdp.mechanisms.noise.hats import Profile
 from metricdp.mechanisms.noise.laws import DirectionLaw
 from metricdp.metrics import Metric, exponent_of, points_are
+from metricdp.registry import Part
 from metricdp.spaces import Sphere, Unbounded, given
 
 FINEST = 24  # bits: multiples of 2^-24 up to one are exact in floats of 32 bits

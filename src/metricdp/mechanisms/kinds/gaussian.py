@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats, as_positive, set_fields
-from metricdp.declarations import Field, Part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
@@ -36,6 +35,7 @@ from metricdp.mechanisms.lattice import (
 )
 from metricdp.mechanisms.noise.laws import VectorLaw
 from metricdp.metrics import EUCLID, Norm, norm_of
+from metricdp.registry import Field, Part
 
 DISPLACED = 40.0  # times 2^-52 of sigma: the mean error of a normal number in doubles, with room (docs/noise.md)
 

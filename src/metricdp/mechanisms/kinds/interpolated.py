@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen, set_fields
-from metricdp.declarations import Array, Effort, Many, Part, Table, Text
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.curves import TINIEST, cell_of, checked_ratios, flips, near_share
@@ -21,6 +20,7 @@ from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, stored
 from metricdp.mechanisms.noise.deciding import ball, below, exact, settled
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, Source, source_of
+from metricdp.registry import Array, Effort, Many, Part, Table, Text
 from metricdp.spaces import UNDER_LP, Box, FiniteSpace, given
 
 Rule = Literal["exact", "direction", "log", "relaxed"]

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Floats, Integers, as_codes, as_floats, as_positive, frozen, set_fields
-from metricdp.declarations import Array, Effort, Maybe, Number
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card
 from metricdp.mechanisms.kernel_law import KernelLaw, refuse_metric, refuse_weights
@@ -22,6 +21,7 @@ from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Kind, stored
 from metricdp.mechanisms.kinds.local import MOST_DENSE
 from metricdp.metrics import measuring, width_of
 from metricdp.randomness import Randomness, source_of
+from metricdp.registry import Array, Effort, Maybe, Number
 from metricdp.spaces import FiniteSpace
 
 
@@ -168,10 +168,10 @@ MECHANISMS.declare(
         {
             "space": FINITE,
             "inner": RATE,
-            "cap": Maybe(Number(least=1 / shared.LARGEST_RATE, most=shared.LARGEST_COORDINATE)),
-            "log_weights": Maybe(Array(sides=1, least=-shared.LARGEST_RATIO, most=shared.LARGEST_RATIO)),
-            "log_normalisers": Array(sides=1, least=-shared.LARGEST_RATIO, most=shared.LARGEST_RATIO),
-            "nearest": Maybe(Array(sides=1, least=0, most=shared.LARGEST_COORDINATE)),
+            "cap": Maybe(Number(least=1 / constants.LARGEST_RATE, most=constants.LARGEST_COORDINATE)),
+            "log_weights": Maybe(Array(sides=1, least=-constants.LARGEST_RATIO, most=constants.LARGEST_RATIO)),
+            "log_normalisers": Array(sides=1, least=-constants.LARGEST_RATIO, most=constants.LARGEST_RATIO),
+            "nearest": Maybe(Array(sides=1, least=0, most=constants.LARGEST_COORDINATE)),
         },
         since=2,
         read=_read_kernel,

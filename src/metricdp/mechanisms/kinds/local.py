@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from metricdp.arrays import Floats, Integers, as_codes, frozen, set_fields
-from metricdp.declarations import Array, Effort
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, WEIGHTS, Kind, stored
 from metricdp.mechanisms.local_rows import LocalSampler, row_chunks, row_totals, stored_at
 from metricdp.metrics import measuring, roads_of, width_of
 from metricdp.randomness import Randomness, source_of
+from metricdp.registry import Array, Effort
 from metricdp.spaces import FiniteSpace
 
 BLOCK = 1 << 16  # reports that two bytes of a file number

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen, set_fields
-from metricdp.declarations import Effort, Table
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, Kind, stored
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import measuring, width_of
 from metricdp.randomness import Randomness, source_of
+from metricdp.registry import Effort, Table
 from metricdp.spaces import FiniteSpace
 
 

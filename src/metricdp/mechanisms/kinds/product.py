@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Floats
-from metricdp.declarations import Many, Part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, mechanism_card
 from metricdp.mechanisms.kind import MECHANISMS, Distribution, Kind, Reach
 from metricdp.metrics import Metric, Weighted, sum_of
 from metricdp.randomness import Randomness, source_of
+from metricdp.registry import Many, Part
 from metricdp.spaces import ProductSpace
 
 
@@ -111,7 +111,7 @@ MECHANISMS.declare(
         ProductMechanism,
         "product",
         "several mechanisms side by side, one for each part of the secret",
-        {"parts": Many(Part("mechanism"), least=2, most=shared.LARGEST_PARTS)},
+        {"parts": Many(Part("mechanism"), least=2, most=constants.LARGEST_PARTS)},
         since=2,
         make=_product,
         accuracy=_by_part,

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Floats, as_matrix, frozen, set_fields
-from metricdp.declarations import Array
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Reach, Theorem
 from metricdp.mechanisms.kinds.laplace import log_normaliser
 from metricdp.mechanisms.lattice import FarNoise, LaplaceNoise, cell_reach, noise_kind
 from metricdp.mechanisms.noise.laws import VectorLaw
 from metricdp.metrics import exponent_of
+from metricdp.registry import Array
 from metricdp.spaces import UNDER_LP, Unbounded, given
 
 UNIT = 2.0**-53
@@ -157,7 +157,7 @@ MECHANISMS.declare(
         ProjectedLaplace,
         "projected-laplace",
         "noise for any vector, after a public projection to fewer dimensions",
-        NOISE | {"matrix": Array(sides=2, least=-shared.LARGEST_COORDINATE, most=shared.LARGEST_COORDINATE)},
+        NOISE | {"matrix": Array(sides=2, least=-constants.LARGEST_COORDINATE, most=constants.LARGEST_COORDINATE)},
         since=2,
         theorem=_theorem,
         accuracy=_accuracy,

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp import shared
+from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_stochastic, frozen, set_fields
-from metricdp.declarations import Array, Effort, Part, Table
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.curves import TINIEST, checked_ratios, flips, near_share
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, stored
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
+from metricdp.registry import Array, Effort, Part, Table
 from metricdp.spaces import FiniteSpace, Streets, given
 
 ROUNDINGS = 4 * 2.0**-53  # of a quotient, a product and a difference, for every piece
@@ -209,7 +209,7 @@ MECHANISMS.declare(
         {
             "inputs": Part("space", ("streets",)),
             "outputs": FINITE,
-            "counts": Array("whole", sides=1, least=1, most=shared.LARGEST_MATRIX),
+            "counts": Array("whole", sides=1, least=1, most=constants.LARGEST_MATRIX),
             "ratios": RATIOS,
             "matrix": Table(),
         },

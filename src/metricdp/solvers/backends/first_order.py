@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from metricdp.arrays import Floats
 from metricdp.deadlines import least_left
 from metricdp.metrics.rounding import ROUNDED_DOWN
+from metricdp.progress import now
 from metricdp.solvers.bounds import MOST_LOG_RATIO, UNIT
 from metricdp.solvers.program import Progress, RatioProgram, Solution, Status, Warm, least
-from metricdp.stages import now
 
 RESTART_ENOUGH, RESTART_USEFUL, RESTART_LONG = 0.2, 0.8, 0.36
 

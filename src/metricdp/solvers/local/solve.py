@@ -14,12 +14,12 @@ from metricdp import deadlines
 from metricdp.arrays import Floats
 from metricdp.errors import SolverFailure
 from metricdp.metrics import Rows
+from metricdp.progress import KEEPS, doing, now
 from metricdp.solvers.backends.first_order import FirstOrder
 from metricdp.solvers.local.program import LocalProgram, bound_of, summed
 from metricdp.solvers.local.repair import FEW_ENTRIES, Closing, HostClosing, LocalLaw, repaired
 from metricdp.solvers.local.windows import Graph, Windows
 from metricdp.solvers.program import Progress, Solution, Status, least
-from metricdp.stages import KEEPS, doing, now
 
 # primal weights; the heaviest is for degree 1, since steps are 1 / (weight degree)
 LIGHTEST, WEIGHT, HEAVIEST = 0.3, 3.0, 84.0

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.metrics import Haversine, Lp, exponent_of
@@ -429,7 +429,7 @@ def findings_in(table: Any, task: Task, *, person: str | None = None) -> tuple[F
     else:
         found = look_at_texts(leaving, task.columns, person=person, kept=task.care.kept)
     if found and task.care.strict:
-        raise NotPrivate(wording.refused_columns(found))
+        raise NotPrivate(messages.refused_columns(found))
     return found
 
 
@@ -454,8 +454,8 @@ def look_at_names(names: Sequence[str], task: Task, engine: str) -> None:
     kinds = [(name, kind_by_name(name)) for name in names if name not in gone]
     found = tuple(Finding(name, kind, "name") for name, kind in kinds if kind is not None)
     if found and task.care.strict:
-        raise NotPrivate(wording.refused_columns(found))
-    log_findings(found, wording.looked_at_names(engine))
+        raise NotPrivate(messages.refused_columns(found))
+    log_findings(found, messages.looked_at_names(engine))
     if not task.care.force:
         for group in task.groups:
             refuse_names(group)
@@ -477,7 +477,7 @@ def refuse_names_of_files(names: Sequence[Sequence[str]], rows: pa.Table, task: 
         if who is not None and sum(str(one) == name for one, name in zip(who, level, strict=True)) >= 0.8 * len(who):
             kind = "person"
         if kind is not None:
-            raise NotPrivate(wording.refused_names(kind))
+            raise NotPrivate(messages.refused_names(kind))
 
 
 def judged(sanity: Sequence[SanityCheck | None], contents: Sequence[Any], bad: Integers = NO_ROWS) -> None:
@@ -509,7 +509,7 @@ def refuse_odd_points(points: Floats, columns: Sequence[str], *, geographic: boo
 def log_findings(found: Sequence[Finding], looked_at: str = "") -> None:
     """Tell whoever listens to the logger: columns and kinds, no values; and `looked_at`, what was looked at at all."""
     logger = logging.getLogger("metricdp")
-    for line in wording.found_columns(found):
+    for line in messages.found_columns(found):
         logger.warning("%s", line)
     if looked_at:
         logger.log(logging.WARNING if found else logging.INFO, "%s", looked_at)

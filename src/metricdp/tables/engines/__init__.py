@@ -5,8 +5,8 @@ An engine from outside is declared the same way: `ENGINES.declare(Engine(...))`,
 
 from collections.abc import Iterator
 
-from metricdp.declarations import Catalogue
 from metricdp.errors import InvalidInput
+from metricdp.registry import Catalogue
 from metricdp.tables.engines import arrow, duckdb, local, ray, spark
 from metricdp.tables.engines.base import Engine, Perturb, Run
 

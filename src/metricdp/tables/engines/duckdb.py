@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.tables.batch import ALL, Portion, protect, report_fields, report_type
@@ -225,7 +225,7 @@ def _without_categories(column: str, kind: str) -> str:
 def _look(first: pa.Table, task: Task) -> None:
     """Look at the first rows: what gives the secret away, and what looks wrong."""
     found, sanity = first_look(first, task)
-    log_findings(found, wording.looked_at(min(first.num_rows, SAMPLED), first.num_rows, first=True))
+    log_findings(found, messages.looked_at(min(first.num_rows, SAMPLED), first.num_rows, first=True))
     judge_first(first, task, sanity)
 
 

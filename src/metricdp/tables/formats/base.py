@@ -17,8 +17,8 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import pyarrow as pa
 
-from metricdp.declarations import Catalogue, loaded
 from metricdp.errors import InvalidInput
+from metricdp.registry import Catalogue, loaded
 from metricdp.tables.options import Reading
 
 Packing = Literal["", "gzip", "zstd"]

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.auditing.laws import distribution_of, law_of
@@ -27,8 +27,8 @@ from metricdp.mechanisms import (
     pure,
 )
 from metricdp.metrics import points_are, said_of
-from metricdp.pictures.release import Example, Kind, NoiseLaw, Release, Scene, ShareOfBudget, WordExample
-from metricdp.pictures.release_page import OWN_LEVEL
+from metricdp.plots.release import Example, Kind, NoiseLaw, Release, Scene, ShareOfBudget, WordExample
+from metricdp.plots.release_page import OWN_LEVEL
 from metricdp.rendering import file_name, json_text
 from metricdp.spaces import FiniteSpace, Space, given
 from metricdp.tables.people import Level, Spending
@@ -56,10 +56,10 @@ def release_of(
     """Return what the page of a protected table tells."""
     promise, people = pure(summary.guarantee, *PAGE), summary.people
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
-    lines = [wording.row_promise(promise) if spread is None else wording.spread_promise(promise)]
+    lines = [messages.row_promise(promise) if spread is None else messages.spread_promise(promise)]
     groups = _noisiest(preview, spread)
     if summary.snapping is not None:
-        lines.append(wording.snapped(summary.snapping, promise))
+        lines.append(messages.snapped(summary.snapping, promise))
     return Release(
         title=f"{file_name(summary.source)}, protected",
         guarantee=promise,
@@ -70,9 +70,9 @@ def release_of(
         laws=tuple(_law(group, spread) for group in groups),
         person=""
         if people is None and spread is None
-        else wording.epsilon(summary.composed_epsilon or 0.0, promise.unit),
+        else messages.epsilon(summary.composed_epsilon or 0.0, promise.unit),
         together=summary.reach_together(),
-        whole_history=wording.uncounted() if people is None else " ".join(summary.whole_history()),
+        whole_history=messages.uncounted() if people is None else " ".join(summary.whole_history()),
         people=(*summary.composition(), summary.again()),
         kept=summary.kept_columns,
         remarks=tuple(_remarks(summary)),
@@ -80,7 +80,7 @@ def release_of(
         files=tuple(files),
         repeat=tuple(repeat),
         citation=citation(),
-        simulated=wording.simulated() if summary.simulated else "",
+        simulated=messages.simulated() if summary.simulated else "",
         shares=() if spread is None else tuple(_share_told(level, promise.unit) for level in spread.released),
     )
 
@@ -102,8 +102,8 @@ def _own_radius(group: ColumnGroup) -> Radius:
 
 def _share_told(level: Level, unit: str) -> ShareOfBudget:
     found = [(_own_radius(group), group.snap) for group in level.task.groups]
-    radii = tuple(wording.length(radius.value + snap, radius.unit) for radius, snap in found)
-    return ShareOfBudget(level.rows, level.persons, wording.epsilon(level.amount, unit), radii)
+    radii = tuple(messages.length(radius.value + snap, radius.unit) for radius, snap in found)
+    return ShareOfBudget(level.rows, level.persons, messages.epsilon(level.amount, unit), radii)
 
 
 def law_told(summary: Summary, mechanism: Mechanism) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
             "metric": type(promise.metric).__name__,
             "basis": promise.basis,
             "radius": promise.radius,
-            "words": wording.short(promise),
+            "words": messages.short(promise),
             "parts": [
                 {"epsilon": part.epsilon, "unit": part.unit, "metric": type(part.metric).__name__}
                 for part in getattr(promise, "parts", ())
@@ -227,8 +227,8 @@ def _remarks(summary: Summary) -> list[str]:
     were bad. What names alone suggest is there for all to see.
     """
     lines = summary.trimmed()
-    lines += wording.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
-    return [*lines, *([wording.not_carried_over(summary.dropped)] if summary.dropped else []), *summary.notes]
+    lines += messages.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
+    return [*lines, *([messages.not_carried_over(summary.dropped)] if summary.dropped else []), *summary.notes]
 
 
 def write_record(record: dict[str, Any], path: str | Path) -> Path:
@@ -254,15 +254,15 @@ def _law(group: ColumnGroup, spread: Spending | None) -> NoiseLaw:
     certificate, promise = mechanism.certificate, mechanism.guarantee
     is_distance = counts_distance(mechanism)
     if spread is not None and is_distance:
-        sentence = wording.spread_loss(spread, promise.unit)
+        sentence = messages.spread_loss(spread, promise.unit)
     else:
-        sentence = wording.loss(
+        sentence = messages.loss(
             certificate.loss, promise.unit, certificate.objective, is_distance=is_distance, at_most=certificate.at_most
         )
     if promise.along:
         sentence += f" Such distances run{promise.along}."
     if group.snap and mechanism.inputs.same_ground:  # elsewhere the two distances do not add
-        sentence += " " + wording.snapped_loss(group.snap, mechanism.inputs.ground.unit)
+        sentence += " " + messages.snapped_loss(group.snap, mechanism.inputs.ground.unit)
     formula = distribution_of(mechanism).density["formula"]
     return NoiseLaw(
         curve=tuple((one.level, one.value + group.snap) for one in radii),

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from metricdp import wording
+from metricdp import messages
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms import Mechanism, pure
-from metricdp.pictures.release import WordExample
-from metricdp.pictures.text_page import TextPage
+from metricdp.plots.release import WordExample
+from metricdp.plots.text_page import TextPage
 from metricdp.rendering import file_name
 from metricdp.tables.reporting.pages import citation, columns_of
 from metricdp.tables.results import Summary, TextCounts
@@ -45,7 +45,7 @@ def word_pairs(mechanism: Mechanism) -> list[str]:
     words, lines = space.coordinates[:, 0], []
     for first, second in pairs[:MOST_PAIRS]:
         apart = float(space.metric(space.points[first : first + 1], space.points[second : second + 1])[0])
-        lines.append(wording.word_pair(mechanism.guarantee, str(words[first]), str(words[second]), apart))
+        lines.append(messages.word_pair(mechanism.guarantee, str(words[first]), str(words[second]), apart))
     return lines
 
 
@@ -55,26 +55,26 @@ def staying_words(mechanism: Mechanism) -> list[str]:
     if found is None:
         return []
     much = " Hardly anything is hidden at this epsilon: `metricdp text --choose` shows others." if found > MUCH else ""
-    return [wording.unchanged(found) + " That follows from the law; no table was looked at." + much]
+    return [messages.unchanged(found) + " That follows from the law; no table was looked at." + much]
 
 
 def law_lines(found: Worth, unit: str) -> list[str]:
     """Return what a mechanism does to public words, one sentence a line."""
     lines = [
-        wording.unchanged(found.unchanged),
-        f"On average a report lies {wording.distance(found.distance, unit)} from its word.",
+        messages.unchanged(found.unchanged),
+        f"On average a report lies {messages.distance(found.distance, unit)} from its word.",
     ]
     if found.rank is not None and found.recovered is not None:
         lines.append(
             f"An attacker who knows the mechanism, how frequent words are and the report finds the true word at rank "
-            f"{found.rank:,.0f} of the likeliest (the median), and first in {wording.share(found.recovered)} of cases."
+            f"{found.rank:,.0f} of the likeliest (the median), and first in {messages.share(found.recovered)} of cases."
         )
     if found.accuracy is not None and found.clean is not None:
         lines.append(
             f"A classifier tells praise from complaint in {found.accuracy:.2f} of held-out bundled reviews when all "
             f"are protected, and in {found.clean:.2f} when none are."
         )
-    return [*lines, wording.by_the_law(found.known)]
+    return [*lines, messages.by_the_law(found.known)]
 
 
 def record_of_texts(summary: Summary) -> dict[str, Any]:
@@ -139,20 +139,20 @@ def page_of_texts(
     mechanism = counts_of(summary).mechanism
     words = mechanism.words
     found, promise = _worth(words), pure(words.guarantee, "a text")
-    facts = [(wording.epsilon(promise.epsilon, promise.unit), "is epsilon, per distance between words")]
+    facts = [(messages.epsilon(promise.epsilon, promise.unit), "is epsilon, per distance between words")]
     if found is not None:
-        facts.append((wording.share(found.unchanged), "of the words of a public sample stay as they are"))
+        facts.append((messages.share(found.unchanged), "of the words of a public sample stay as they are"))
     if found is not None and found.recovered is not None:
-        facts.append((wording.share(found.recovered), "of them an attacker guesses right"))
+        facts.append((messages.share(found.recovered), "of them an attacker guesses right"))
     facts.append((f"{summary.written:,}", "rows released"))
-    stayed = [wording.kept(summary.kept_columns)] if summary.kept_columns else ["Nothing but the protected texts."]
-    stayed += wording.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
+    stayed = [messages.kept(summary.kept_columns)] if summary.kept_columns else ["Nothing but the protected texts."]
+    stayed += messages.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
     return TextPage(
         title=f"{file_name(summary.source)}, protected",
         lead="Every word was drawn anew at random, the likelier the closer its meaning; often it is the word itself. "
         "What that promises is below; what it does not hide comes first.",
         facts=tuple(facts),
-        limits=(wording.open_in_texts(), wording.texts_of_one_person(), wording.texts_again()),
+        limits=(messages.open_in_texts(), messages.texts_of_one_person(), messages.texts_again()),
         promise=(*mechanism.promise(), *mechanism.rules.sentences()),
         pairs=tuple(word_pairs(words)),
         before_after=tuple(before_after(mechanism)),
@@ -162,7 +162,7 @@ def page_of_texts(
         files=tuple(files),
         repeat=tuple(repeat),
         citation=citation(),
-        simulated=wording.simulated() if summary.simulated else "",
+        simulated=messages.simulated() if summary.simulated else "",
     )
 
 
@@ -173,7 +173,7 @@ def page_of_choices(found: Sequence[Worth], words: int, *, repeat: Sequence[str]
         lead=f"What a mechanism on {words:,} words does to public sentences at {len(found)} epsilons. Where nearly all "
         "words stay, hardly anything is hidden.",
         facts=(),
-        limits=(wording.open_in_texts(), wording.by_the_law(found[0].known)),
+        limits=(messages.open_in_texts(), messages.by_the_law(found[0].known)),
         worths=tuple(found),
         repeat=tuple(repeat),
         citation=citation(),

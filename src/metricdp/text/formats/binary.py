@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metricdp import stages
+from metricdp import progress
 from metricdp.text.formats.base import BLOCK, LONGEST_WORD, Read, Source, opened
 from metricdp.text.formats.lines import has_numbers
 
@@ -19,7 +19,7 @@ def read_binary(source: Source, header: tuple[int, int]) -> Read:
     words: list[str] = []
     numbers: list[int] = []
     values, width, damaged = bytearray(), 4 * dimension, 0
-    with opened(source) as stream, stages.doing("reading vectors"):
+    with opened(source) as stream, progress.doing("reading vectors"):
         stream.readline()
         held, at = stream.read(BLOCK), 0
         for number in range(count):
@@ -41,7 +41,7 @@ def read_binary(source: Source, header: tuple[int, int]) -> Read:
                 damaged += 1
             at = space + 1 + width
             if number % ROUND == 0:
-                stages.now(f"reading vectors, {number:,} of {count:,} words")
+                progress.now(f"reading vectors, {number:,} of {count:,} words")
     if not words:
         source.refuse("holds no words: it is empty.")
     notes = (f"{source}: {damaged:,} words left out, not UTF-8.",) if damaged else ()

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from metricdp import stages
+from metricdp import progress
 from metricdp.text.formats.base import BLOCK, LARGEST_DIMENSION, Read, Singles, Source, opened
 
 HEADER = re.compile(rb"\s*(\d{1,12})[ \t]+(\d{1,9})\s*")
@@ -148,7 +148,7 @@ def has_numbers(text: bytes, dimension: int) -> bool:
 def read_lines(source: Source, header: tuple[int, int] | None) -> Read:
     """Read vectors as text."""
     lines = _Lines(source)
-    with opened(source) as stream, stages.doing("reading vectors"):
+    with opened(source) as stream, progress.doing("reading vectors"):
         number = 1
         if header is not None:
             stream.readline()
@@ -158,7 +158,7 @@ def read_lines(source: Source, header: tuple[int, int] | None) -> Read:
         for block in _blocks(stream, source):
             lines.take(block, number)
             number += block.count(b"\n")
-            stages.now(f"reading vectors, {len(lines.words):,} words")
+            progress.now(f"reading vectors, {len(lines.words):,} words")
             if source.enough(len(lines.words)):
                 break
     if header is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from metricdp import stages
+from metricdp import progress
 from metricdp.text.formats.arrays import VECTORS, WORDS, as_singles
 from metricdp.text.formats.base import Read, Singles, Source
 
@@ -21,7 +21,7 @@ def read_table(source: Source, head: bytes) -> Read:
     """Read words and vectors from a table, as many of its rows as are wanted."""
     words: list[str] = []
     parts: list[Singles] = []
-    with _batches(source, head) as (schema, batches), stages.doing("reading vectors"):
+    with _batches(source, head) as (schema, batches), progress.doing("reading vectors"):
         word, numbers = _columns(schema, source)
         for batch in batches:
             if source.limit is not None:
@@ -35,7 +35,7 @@ def read_table(source: Source, head: bytes) -> Read:
             source.refuse_size(len(words), array.shape[1])
             if array.shape[1] != parts[0].shape[1]:
                 source.refuse(f"has vectors of {parts[0].shape[1]:,} and of {array.shape[1]:,} numbers.")
-            stages.now(f"reading vectors, {len(words):,} words")
+            progress.now(f"reading vectors, {len(words):,} words")
             if source.enough(len(words)):
                 break
     if not words:

@@ -1,0 +1,336 @@
+"""From counts of reports to sums of masses with what is known of their law: dense by factorisation, or by iteration.
+
+With weights w of which A w = g, and y the shares of reports, the estimate is T = y . w, and N times its variance is
+
+    of the population    sum_k q_k w_k^2 - (sum_k q_k w_k)^2       secrets drawn independently from p, q = p A
+    of the table         sum_k q_k w_k^2 - sum_i p_i g_i^2         the secrets as they are: noise alone
+
+both estimated without bias, from y and from the unbiased masses. With several mechanisms in one table, of which each
+has a fixed share s of the rows and a mean m_s of the weights, what is subtracted is sum_s s m_s^2, and for the table
+the spread of g over secrets too. Third moments go the same way; `moments` makes intervals of them.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal, Protocol
+
+import numpy as np
+
+from metricdp.arrays import Floats
+from metricdp.errors import InvalidInput
+from metricdp.estimation.bayes import Progress, likeliest
+from metricdp.estimation.enclosing import Enclosing
+from metricdp.estimation.halves import split
+from metricdp.estimation.laws import DenseLaw, Law
+from metricdp.estimation.moments import LEAST, Statistic, Sums, of_population, of_table, part_cumulants, together
+from metricdp.estimation.nodes import Nodes
+from metricdp.estimation.weights import Unbiased
+
+Target = Literal["table", "population"]
+Method = Literal["linear", "bounded"]
+PUBLIC_SHARE = 0.1  # of the uniform masses in the scale of weights: a report that nobody gave has one too
+SMOOTHED = 0.02  # of the uniform masses where the moments that an interval leans on are taken
+REPLICATES = 399  # tables drawn anew where intervals of a whole city are to hold together
+PROBES = 100  # random directions that measure errors where no table is made: 7 % wrong, and 1.2 % wider for it
+ROUGH_STEPS = 200  # of iterative Bayes, for errors
+ROUGH = 1e-4  # nats a report: near enough for errors
+WHOLE = 1.0  # of the variance under smoothed masses: half of few reports that are noisy may show none at all
+MOST_STEP = 2.0  # reports: with more noise the steps are finer than the noise is wide
+ROOM = 0.75  # of the chance of error, where "at least" is said: the rest is for what three moments do not describe
+MOST_STEPS = 2_000
+SOLVED = 1e-9  # relative residual
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What bounds sums of masses from below and from above: of unbiased estimates both are the same.
+
+    Either end of an interval is made for a chance of error `room` times that asked for, and lies `step` farther out:
+    reports come whole, and half of one is what no distribution of three moments knows of.
+    """
+
+    below: Statistic
+    above: Statistic
+    room: float = 1.0
+    step: Floats | float = 0.0
+
+    @property
+    def values(self) -> Floats:
+        return np.asarray(0.5 * (self.below.values + self.above.values))
+
+    @property
+    def errors(self) -> Floats:
+        """Standard errors; where bounds are apart, half of that too."""
+        return np.asarray(
+            np.maximum(self.below.errors, self.above.errors)
+            + 0.5 * np.maximum(self.above.values - self.below.values, 0.0)
+        )
+
+    def interval(self, chance: float) -> tuple[Floats, Floats]:
+        """Return lower and upper ends, each wrong with that chance at most; where chance crosses them, the wider."""
+        lower, upper = self.below.lower(self.room * chance), self.above.upper(self.room * chance)
+        return np.minimum(lower, upper) - self.step, np.maximum(lower, upper) + self.step
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What was counted, and the likeliest masses of secrets and reports so far."""
+
+    law: Law
+    counts: Floats
+    masses: Floats
+    reports: Floats
+    target: Target
+    parts: tuple[slice, ...] = (slice(None),)  # the reports of every mechanism
+
+    @property
+    def total(self) -> float:
+        return float(self.counts.sum())
+
+    @cached_property
+    def shares(self) -> Floats:
+        return np.asarray(self.counts / self.total)
+
+    @property
+    def scale(self) -> Floats:
+        """The masses of reports that weights are made for: those found, and a little of what a uniform table gives."""
+        n = self.law.shape[0]
+        return (1.0 - PUBLIC_SHARE) * self.reports + PUBLIC_SHARE * self.law.forward(np.full(n, 1.0 / n))
+
+    @cached_property
+    def smooth(self) -> tuple[Floats, Floats]:
+        """Masses of secrets and of reports of which none is quite zero: where moments are only needed roughly."""
+        masses = (1.0 - SMOOTHED) * self.masses + SMOOTHED / len(self.masses)
+        return masses, self.law.forward(masses)
+
+    def statistic(self, weights: Floats, sums: Floats, masses: Floats, *, least: float = LEAST) -> Statistic:
+        """Return the means of weights w, one column each, with A w = g; `masses` stand for the secrets in moments.
+
+        The variance is at least the share `least` of that under smoothed masses.
+        """
+        shares, total, (smooth, expected) = self.shares, self.total, self.smooth
+        if self.target == "population":
+            cumulants = [part_cumulants(one, weights, self.parts) for one in (shares, expected)]
+            return of_population(shares @ weights, cumulants[0], cumulants[1], total, least)
+        twice, thrice = (self.law.backward((weights**power).T).T for power in (2, 3))
+        seen, rough = (
+            Sums(
+                (q @ weights, q @ weights**2, q @ weights**3, q @ weights**4),
+                p @ sums**2,
+                p @ sums**3,
+                p @ (sums * twice),
+                p @ (sums * thrice),
+            )
+            for p, q in ((masses, shares), (smooth, expected))
+        )
+        apart = (self.part_means(weights) ** 2).sum(axis=0) - seen.powers[0] ** 2
+        return of_table(seen, rough, apart, total, least)
+
+    def half_report(self, weights: Floats) -> Floats | float:
+        """Return what half a report moves an estimate, for every column of weights; of a population, nothing is left.
+
+        Where hardly any report is noisy, the error of a table is a few whole reports. What is drawn from a population
+        is a count too, and the intervals of counts know of it.
+        """
+        if self.target == "population":
+            return 0.0
+        return np.asarray(0.5 * np.minimum(np.abs(weights).max(axis=0), MOST_STEP) / self.total)
+
+    def part_means(self, weights: Floats) -> Floats:
+        """Return sqrt(share) times the mean of weights, one row a mechanism of the table."""
+        rows = [(self.shares[part] @ weights[part], float(self.shares[part].sum())) for part in self.parts]
+        return np.asarray(np.stack([sums / np.sqrt(max(share, 1e-300)) for sums, share in rows]))
+
+
+class Decoder(Protocol):
+    """Estimates sums of masses; `sums` has one column each, and None asks for the mass of every cell."""
+
+    method: Method
+    condition: float | None
+
+    def measure(self, sums: Floats | None, quantile: float) -> Measured: ...
+
+
+class DenseDecoder:
+    """Unbiased weights as a table: reports x sums."""
+
+    method: Method = "linear"
+
+    def __init__(self, evidence: Evidence, law: DenseLaw) -> None:
+        self.evidence, self.law = evidence, law
+        self._used = law.matrix.max(axis=0) > 0
+        matrix = law.matrix if self._used.all() else law.matrix[:, self._used]
+        self._unbiased = Unbiased(matrix, evidence.scale[self._used])
+        self.condition: float | None = self._unbiased.condition
+        if not self._unbiased.exists:
+            n, m = matrix.shape
+            why = f"{m} reports cannot tell {n} secrets apart" if m < n else f"condition number {self.condition:.2g}"
+            raise InvalidInput(
+                f"the law of this mechanism has no inverse that doubles hold ({why}): no unbiased estimate of every "
+                "cell exists. method='bounded' gives intervals that hold all the same."
+            )
+
+    def measure(self, sums: Floats | None, quantile: float) -> Measured:
+        weights, _, found = self.weighed(sums)
+        return Measured(found, found, 1.0, self.evidence.half_report(weights))
+
+    def weighed(self, sums: Floats | None) -> tuple[Floats, Floats, Statistic]:
+        """Return the weights of sums, the sums (all cells where None), and the statistic."""
+        weights, masses = self._every
+        if sums is None:
+            sums = np.eye(len(masses))
+        else:
+            weights = self._weights(sums)
+        return weights, sums, self.evidence.statistic(weights, sums, masses)
+
+    @cached_property
+    def _every(self) -> tuple[Floats, Floats]:
+        """Weights of all cells, and their masses."""
+        weights = self._weights(np.eye(self.law.shape[0]))
+        return weights, self.evidence.shares @ weights
+
+    def _weights(self, sums: Floats) -> Floats:
+        found = np.zeros((len(self._used), sums.shape[1]))
+        found[self._used] = self._unbiased.weights(sums)
+        return found
+
+
+class BoundedDecoder:
+    """Weights that enclose sums of cells, whatever the secrets are; with `nodes`, wherever in the cells they lie.
+
+    One half of the reports says which weights bound best, and they are applied to the other half: weights that knew the
+    reports they are applied to would fit their chance, and cover less often than stated.
+    """
+
+    method: Method = "bounded"
+    condition: float | None = None
+
+    def __init__(
+        self, evidence: Evidence, law: DenseLaw, nodes: Nodes | None = None, progress: Progress | None = None
+    ) -> None:
+        self.evidence, self.law, self.nodes, self._progress = evidence, law, nodes, progress
+        halves = split(evidence.counts, zlib.crc32(np.ascontiguousarray(evidence.counts).tobytes()))
+        first, second = (replace(evidence, counts=half.astype(np.float64)) for half in halves)
+        whole = [(evidence, evidence)]
+        self._pairs = [(first, second), (second, first)] if min(first.total, second.total) > 0 else whole
+
+    def measure(self, sums: Floats | None, quantile: float) -> Measured:
+        nodes, cells = self.nodes, self.law.shape[0] if self.nodes is None else self.nodes.touching.shape[1]
+        wanted = np.eye(cells) if sums is None else sums
+        inside, perhaps = (wanted, wanted) if nodes is None else (nodes.surely(wanted), nodes.perhaps(wanted))
+        found: tuple[list[Statistic], list[Statistic]] = ([], [])
+        steps, least = np.zeros(wanted.shape[1]), WHOLE if self.evidence.target == "table" else LEAST
+        for number, (choosing, applied) in enumerate(self._pairs):
+            enclosing, done = self._enclosing(choosing), number / len(self._pairs)
+            below = enclosing.below(inside, quantile, self._part(done))
+            above = -enclosing.below(-perhaps, quantile, self._part(done + 0.5 / len(self._pairs)))
+            for kept, weights in zip(found, (below, above), strict=True):
+                sides = self.law.matrix @ weights
+                kept.append(applied.statistic(weights, sides, self.evidence.masses, least=least))
+                steps = np.maximum(steps, self.evidence.half_report(weights))
+        shares = [applied.total / self.evidence.total for _, applied in self._pairs]
+        return Measured(together(found[0], shares), together(found[1], shares), ROOM, steps)
+
+    def _enclosing(self, half: Evidence) -> Enclosing:
+        likely = likeliest(self.law, half.shares, steps=ROUGH_STEPS, tolerance=ROUGH)
+        masses = (1.0 - PUBLIC_SHARE) * likely.masses + PUBLIC_SHARE / len(likely.masses)
+        return Enclosing(self.law.matrix, masses, self.evidence.total)
+
+    def _part(self, done: float) -> Progress | None:
+        told, size = self._progress, 0.5 / len(self._pairs)
+        return None if told is None else lambda share: told(done + size * share)
+
+
+class IterativeDecoder:
+    """The same weights by conjugate gradients on A D^-1 A^T: products with the law alone.
+
+    The error of every cell at once is measured on random directions: for Gaussian z, W^T sqrt(q) z has the variance
+    sum_k q_k W_ki^2 in cell i. Its estimate from `PROBES` of them has that many degrees of freedom, and intervals take
+    the quantile of Student's t, which is what keeps their coverage.
+    """
+
+    method: Method = "linear"
+
+    def __init__(self, evidence: Evidence, progress: Progress | None = None) -> None:
+        self.evidence, self.law, self._progress = evidence, evidence.law, progress
+        self._scale = np.where(evidence.scale > 0, evidence.scale, np.inf)
+        self.condition: float | None = None
+
+    def measure(self, sums: Floats | None, quantile: float) -> Measured:
+        evidence = self.evidence
+        if sums is not None:
+            weights = self.law.forward(self._solved(sums.T)) / self._scale
+            found = evidence.statistic(weights.T, sums, self._every[0])
+            return Measured(found, found)
+        values, means, second = self._every
+        taken = (means**2).sum(axis=0)
+        if evidence.target == "table":
+            taken = taken + evidence.masses - evidence.masses**2
+        # What a sampled second moment must exceed is known: where chance put it below, nothing is subtracted.
+        spread, nothing = np.where(second > taken, second - taken, second), np.zeros_like(values)
+        found = Statistic(values, spread, nothing, nothing, nothing, nothing, evidence.total, float(PROBES))
+        return Measured(found, found)
+
+    @cached_property
+    def _every(self) -> tuple[Floats, Floats, Floats]:
+        """The masses of all cells, those of every part of the table, and sampled second moments of the weights."""
+        evidence, parts = self.evidence, np.zeros((len(self.evidence.parts), self.law.shape[1]))
+        for row, part in zip(parts, evidence.parts, strict=True):
+            row[part] = evidence.reports[part] / np.sqrt(max(float(evidence.reports[part].sum()), 1e-300))
+        probes = self._generator(0).standard_normal((PROBES, self.law.shape[1])) * np.sqrt(evidence.reports)
+        found = self._solved(self.law.backward(np.concatenate([evidence.shares[None], parts, probes]) / self._scale))
+        return found[0], found[1 : 1 + len(parts)], (found[1 + len(parts) :] ** 2).mean(axis=0)
+
+    def reach(self, confidence: float) -> float:
+        """Return how many errors all cells lie within at once, from tables drawn anew of the likeliest masses."""
+        evidence, (_, means, second) = self.evidence, self._every
+        errors = np.sqrt(np.maximum(second - (means**2).sum(axis=0), 1e-300) / evidence.total)
+        chances = evidence.reports / evidence.reports.sum()
+        drawn = self._generator(1).multinomial(int(evidence.total), chances, size=REPLICATES) / evidence.total
+        found = self._solved(self.law.backward(np.concatenate([chances[None], drawn]) / self._scale))
+        largest = np.sort((np.abs(found[1:] - found[0]) / errors).max(axis=1))
+        return float(largest[min(math.ceil((REPLICATES + 1) * confidence), REPLICATES) - 1])
+
+    def _generator(self, use: int) -> np.random.Generator:
+        """Return random numbers for errors: the same for the same table, others for another one, nothing private."""
+        return np.random.default_rng([zlib.crc32(np.ascontiguousarray(self.evidence.counts).tobytes()), use])
+
+    def _solved(self, sides: Floats) -> Floats:
+        """Return rows x with x A D^-1 A^T = sides, each by its own conjugate gradients."""
+        found, left = np.zeros_like(sides), sides.copy()
+        direction, size = left.copy(), (left**2).sum(axis=1)
+        goal = SOLVED**2 * np.maximum(size, 1e-300)
+        for step in range(MOST_STEPS):
+            if self._progress is not None:
+                self._progress(step / MOST_STEPS)
+            image = self.law.backward(self.law.forward(direction) / self._scale)
+            along = (direction * image).sum(axis=1)
+            stride = np.where(size > goal, size / np.maximum(along, 1e-300), 0.0)[:, None]
+            found += stride * direction
+            left -= stride * image
+            now = (left**2).sum(axis=1)
+            if np.all(now <= goal):
+                return found
+            direction = left + (now / np.maximum(size, 1e-300))[:, None] * direction
+            size = now
+        raise InvalidInput(
+            f"the law is so flat that {MOST_STEPS:,} steps did not invert it: this epsilon is too small for cells this "
+            "fine. Ask for method='em' without intervals, or design the mechanism for fewer, larger cells."
+        )
+
+
+def decoder_for(
+    evidence: Evidence, method: Method, nodes: Nodes | None = None, progress: Progress | None = None
+) -> Decoder:
+    """Return the decoder of a law."""
+    if isinstance(evidence.law, DenseLaw):
+        if method == "linear":
+            return DenseDecoder(evidence, evidence.law)
+        return BoundedDecoder(evidence, evidence.law, nodes, progress)
+    if method != "linear":
+        raise InvalidInput("method='bounded' needs a table of all probabilities, which is not made for whole cities.")
+    return IterativeDecoder(evidence, progress)

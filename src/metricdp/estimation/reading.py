@@ -1,0 +1,239 @@
+"""Which law a table of reports was drawn by, and the reports of a table counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from metricdp.arrays import Floats, Integers, as_codes
+from metricdp.auditing.leakage import has_rows
+from metricdp.errors import InvalidInput
+from metricdp.estimation import saying
+from metricdp.estimation.bins import (
+    FAR,
+    MOST_BINS,
+    Bins,
+    Coarse,
+    binned,
+    boxes_of,
+    coarse,
+    fine_bins,
+    law_of,
+    noise_for,
+    points_within,
+    rates_of,
+    spacing_of,
+)
+from metricdp.estimation.laws import DenseLaw, Law, finite_law
+from metricdp.estimation.nodes import Nodes, nodes_of, with_around
+from metricdp.estimation.windows import FINE, MARGIN, Windows
+from metricdp.mechanisms import Mechanism
+from metricdp.mechanisms.kinds.product import parts_of
+from metricdp.spaces import FiniteSpace, given
+
+MOST_FINE = 1 << 20
+MOST_KEPT = 10_000  # reports outside
+CHANCE = 1e-6  # that a table is refused though all its secrets lie in the cells
+
+
+class Counting(Protocol):
+    """Says which report of the law every row is."""
+
+    def __call__(self, reports: Any, /) -> Integers: ...
+
+
+@dataclass(eq=False)
+class Outside:
+    """Reports that lie beyond all bins, as many as are needed to say where."""
+
+    cells: FiniteSpace
+    rows: list[Floats] = field(default_factory=list)
+
+    def keep(self, rows: Floats) -> None:
+        """Remember the first of them."""
+        room = MOST_KEPT - sum(len(part) for part in self.rows)
+        if room > 0 and len(rows):
+            self.rows.append(rows[:room])
+
+    def wider(self) -> str:
+        """Return a sentence with a grid that would hold them but for the outermost, or nothing where there are none."""
+        if not self.rows:
+            return ""
+        ends, places = boxes_of(self.cells), np.concatenate(self.rows)
+        width = places.shape[1]
+        low = np.minimum(ends[:, 0, -width:].min(axis=0), np.quantile(places, 0.005, axis=0))
+        high = np.maximum(ends[:, 1, -width:].max(axis=0), np.quantile(places, 0.995, axis=0))
+        corners = [*(np.floor(1e3 * low) / 1e3).tolist(), *(np.ceil(1e3 * high) / 1e3).tolist()]
+        return f" A grid that holds 99 % of them: --grid={','.join(f'{value:.10g}' for value in corners)}"
+
+
+@dataclass(frozen=True, eq=False)
+class Readable:
+    """A mechanism as decoding sees it: cells, the law from cells to categories of reports, and how rows are counted.
+
+    With `nodes` the law is from places all over the cells instead. With `windows` rows are counted in bins finer than
+    the categories of the law, which `coarse` makes of them.
+    """
+
+    cells: FiniteSpace
+    law: Law
+    codes: Counting
+    nodes: Nodes | None = None
+    assumed: str = ""  # about secrets, in a sentence
+    windows: Windows | None = None
+    coarse: Coarse | None = None
+    outside: Outside | None = None
+
+    @property
+    def size(self) -> int:
+        """How many numbers `counted` returns."""
+        return self.law.shape[1] if self.coarse is None else self.coarse.fine.size
+
+    def counted(self, reports: Any) -> Floats:
+        """Return how often every category was reported; categories add up over batches of a table."""
+        codes = self.codes(reports)
+        return np.bincount(codes, minlength=self.size).astype(np.float64)
+
+    def tally(self, counts: Floats) -> Floats:
+        """Return what was counted as categories of the law."""
+        return counts if self.coarse is None else self.coarse.counts(counts)
+
+
+def readable(mechanism: Mechanism, cells: FiniteSpace | None = None, *, within: str = "anywhere") -> Readable:
+    """Return the law of a mechanism from public cells to reports; see `readables`."""
+    return readables([mechanism], cells, within=within)[0]
+
+
+def readables(
+    mechanisms: Sequence[Mechanism], cells: FiniteSpace | None = None, *, within: str = "anywhere"
+) -> list[Readable]:
+    """Return the laws of mechanisms from the same public cells to reports.
+
+    A mechanism between finite spaces has its own cells. Any other needs them: finitely many places where secrets are
+    said to lie, each at its point (`within="point"`), or in its cell of a regular grid: anywhere, of which nothing is
+    assumed, or with equal chance all over it (`within="cell"`).
+    """
+    if within not in ("anywhere", "cell", "point"):
+        raise InvalidInput(f"`within` must be 'anywhere', 'cell' or 'point', got {within!r}.")
+    nodes, about = None, ""
+    loose = [one for one in mechanisms if not has_rows(one)]
+    if loose and cells is not None:
+        steps = spacing_of(np.asarray(given(cells, FiniteSpace, "cells").coordinates, dtype=np.float64))
+        about = saying.WITHIN["point" if steps is None else within]
+        if within == "anywhere" and steps is not None and cells.width == loose[0].inputs.width:
+            places = np.asarray(cells.coordinates, dtype=np.float64)
+            rates, noisy = np.max([rates_of(one, places) for one in loose], axis=0), loose[0].outputs.size is None
+            nodes = nodes_of(places, steps, rates, thin=noisy)
+            limits = loose[0].inputs.limits
+            if noisy:
+                nodes = with_around(nodes, places, steps, rates)
+                about = saying.WHEREVER
+            if limits is not None:  # cells at the border of a box: what lies outside is no secret
+                nodes = Nodes(np.clip(nodes.places, *limits), nodes.touching)
+    return [_readable(one, cells, within, nodes, about) for one in mechanisms]
+
+
+def _readable(
+    mechanism: Mechanism, cells: FiniteSpace | None, within: str, nodes: Nodes | None, assumed: str
+) -> Readable:
+    if has_rows(mechanism):
+        if cells is not None:
+            raise InvalidInput("this mechanism has finitely many secrets, which are the cells: leave `cells` away.")
+        return Readable(mechanism.inputs, finite_law(mechanism), _Coded(mechanism.outputs))
+    if len(parts_of(mechanism)) > 1:
+        raise InvalidInput(
+            "reports of a product are decoded part by part: the columns of one part with its own mechanism, or two "
+            "parts together with mdp.estimate_flows(first, second, (one, two))."
+        )
+    if cells is None:
+        raise InvalidInput(
+            f"{type(mechanism).__name__} takes secrets anywhere: give `cells`, a public grid such as mdp.grid((20, "
+            "20)) or a road network, on which the density is estimated."
+        )
+    places = None if nodes is None else nodes.places
+    if mechanism.outputs.size is not None:
+        outputs = given(mechanism.outputs.finite, FiniteSpace, "outputs")
+        law = _tabled(mechanism, cells, outputs, within=within, nodes=places)
+        return Readable(cells, law, _Coded(outputs), nodes, assumed)
+    outside = Outside(cells)
+    if places is not None:
+        noise = noise_for(mechanism, cells)
+        windows = Windows(noise, fine_bins(noise, cells, 2.0 * MARGIN + 2.0, FINE, MOST_FINE))
+        wide = coarse(windows.bins, np.array(windows.units)[-len(windows.bins.edges) :], MOST_BINS // 2)
+        matrix = law_of(noise, cells, wide.wide, within=within, nodes=places)
+        far = np.eye(matrix.shape[1])[-1:]  # secrets far outside: no report of theirs lies in a bin
+        counting, whole = _Binned(windows.bins, outside), DenseLaw(np.concatenate([matrix, far]))
+        return Readable(cells, whole, counting, nodes, assumed, windows, wide, outside)
+    bins, matrix = binned(mechanism, cells, within=within)
+    return Readable(cells, DenseLaw(matrix), _Binned(bins, outside), None, assumed, outside=outside)
+
+
+@dataclass(frozen=True, eq=False)
+class _Coded:
+    """Reports of a finite space: codes as they are, or rows as tables hold them."""
+
+    outputs: FiniteSpace
+
+    def __call__(self, reports: Any, /) -> Integers:
+        array = np.asarray(reports)
+        if array.ndim == 1 and array.dtype.kind in "iuf" and (self.outputs.width > 1 or array.dtype.kind != "f"):
+            return as_codes(array, len(self.outputs), "reports")
+        return self.outputs.encode(array)
+
+
+@dataclass(frozen=True, eq=False)
+class _Binned:
+    bins: Bins
+    outside: Outside
+
+    def __call__(self, reports: Any, /) -> Integers:
+        rows = np.asarray(reports, dtype=np.float64)
+        codes = self.bins.codes(rows)
+        self.outside.keep(rows[codes == self.bins.size - 1])
+        return codes
+
+
+def _tabled(
+    mechanism: Mechanism, cells: FiniteSpace, outputs: FiniteSpace, *, within: str, nodes: Floats | None
+) -> Law:
+    """Return the law of a mechanism from anywhere to finitely many reports, from its masses at points of the cells."""
+    everything = np.arange(len(outputs))
+    parts = [(nodes, 1.0)] if nodes is not None else list(points_within(cells, mechanism.inputs, within=within))
+    table = np.zeros((len(parts[0][0]), len(outputs)))
+    for places, share in parts:
+        for row, place in enumerate(places):
+            logs = mechanism.log_density(np.broadcast_to(place, (len(everything), len(place))), everything)
+            table[row] += share * np.exp(logs)
+    return DenseLaw(table / table.sum(axis=1, keepdims=True))
+
+
+def check_reports(counts: Sequence[Floats], laws: Sequence[Law]) -> None:
+    """Refuse an empty table, and reports that no secret of the mechanism could have given."""
+    for count, law in zip(counts, laws, strict=True):
+        if not count.sum() > 0:
+            raise InvalidInput("`reports` must hold at least one report.")
+        possible = law.forward(np.ones(law.shape[0]))
+        strange = int(count[possible <= 0].sum())
+        if strange:
+            raise InvalidInput(
+                f"{strange:,} reports never come from this mechanism: they were made by another one, or altered."
+            )
+
+
+def check_inside(sources: Sequence[Readable], counts: Sequence[Floats]) -> None:
+    """Refuse tables with more reports far outside the cells than noise around secrets in them brings there."""
+    from scipy.special import bdtrc
+
+    for source, count in zip(sources, counts, strict=True):
+        if source.outside is None or source.windows is not None:
+            continue
+        far, total = int(count[-1]), int(count.sum())
+        if far and bdtrc(far - 1, total, 1.0 - FAR) < CHANCE:
+            raise InvalidInput(
+                f"{far / total:.2%} of the reports ({far:,}) lie farther outside the cells than {FAR:.1%} of the noise "
+                "reaches: their secrets lie outside, and would be counted in cells at the border. Name a wider grid, "
+                f"or say within='anywhere' (--within anywhere), which counts them as elsewhere.{source.outside.wider()}"
+            )

@@ -1,0 +1,156 @@
+"""Comparisons as pictures and as a page: one picture a loss, bars and numbers for every epsilon."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from metricdp import messages
+from metricdp.design.comparison.compare import Compared, above_words, loss_words
+from metricdp.design.comparison.measures import Measure
+from metricdp.files import replacing
+from metricdp.plots import page, palette, vector
+from metricdp.plots.loss import loss_plot
+from metricdp.plots.story import Comparison, Contender
+from metricdp.rendering import escape
+
+FORMAT, VERSION = "metricdp.compare", 1
+
+
+def comparisons_of(compared: Compared, measure: Measure) -> list[Comparison]:
+    """Return the figures of one loss as comparisons, one an epsilon."""
+    trials = compared.of(measure)
+    found = []
+    for epsilon in sorted({one.epsilon for one in trials}):
+        mine = [one for one in trials if one.epsilon == epsilon]
+        bound = compared.bounds.get((measure.name, measure.objective, epsilon), 0.0)
+        best = min(one.loss for one in mine)
+        contenders = tuple(
+            Contender(
+                one.builder.replace("_", " "),
+                one.loss,
+                f"measured on {one.draws:,} draws" if one.draws else "",
+                best=one.loss == best,
+                certified=one.certified,
+                seconds=one.seconds,
+                low=one.low if one.draws else None,
+                high=one.high if one.draws else None,
+            )
+            for one in mine
+        )
+        found.append(Comparison(contenders, bound, unit=measure.unit, objective=measure.objective, epsilon=epsilon))
+    return found
+
+
+def comparison_plot(compared: Compared, axes: Any = None) -> Any:
+    """Draw loss against epsilon, one picture a loss; return the axes, several where there are several losses."""
+    measures = compared.measures
+    with palette.styled():
+        if axes is None:
+            axes = palette.figure(8.0 * len(measures), 5.0).subplots(1, len(measures))
+        own = [axes] if len(measures) == 1 else list(axes)
+        for measure, one in zip(measures, own, strict=True):
+            loss_plot(comparisons_of(compared, measure), one, unit=compared.unit)
+            if len(measures) > 1:
+                one.set_title(f"{measure.name}, {measure.objective}")
+    return axes
+
+
+def comparison_html(compared: Compared, title: str) -> str:
+    """Return a page that stands alone: bars and numbers of every loss and epsilon, and what is missing and why."""
+    best = [min(compared.of(measure), key=lambda one: (one.epsilon, one.loss)) for measure in compared.measures]
+    facts = [
+        (f"{compared.size:,}", "places, the same for all"),
+        (f"{len({one.builder for one in compared.trials})}", "mechanisms, each at the same promise"),
+        *(
+            (loss_words(one, measure), f"{measure.name}, {measure.objective}: the least at epsilon {one.epsilon:g}, "
+             f"by {one.builder.replace('_', ' ')}")
+            for one, measure in zip(best, compared.measures, strict=True)
+        ),
+    ]  # fmt: skip
+    lead = (
+        "Mechanisms beside each other on the same places. All keep the same promise, epsilon times the distance with "
+        "no slack; what differs is how far reports lie from the truth. Shorter is better."
+    )
+    parts = [page.header("metricdp compare", title, lead, facts)]
+    parts += [_measure_section(compared, measure) for measure in compared.measures]
+    missing = [f"{name}: {why.rstrip('.')}." for name, why in compared.missing.items()]
+    parts += [page.section("Not compared, and why", page.bullets(missing)), page.footer()]
+    return page.whole_page(title, parts)
+
+
+def _measure_section(compared: Compared, measure: Measure) -> str:
+    figures = []
+    for one in comparisons_of(compared, measure):
+        caption = f"Epsilon {escape(messages.epsilon(one.epsilon or 0.0, compared.unit))}."
+        if one.lower_bound > 0:
+            least = escape(messages.distance(one.lower_bound, one.unit, "down"))
+            caption += (
+                f' <span class="boundkey">The dashed line is {least}: proven, '
+                f"{messages.rivals(one.unit)} can do better.</span>"
+            )
+        figures.append(
+            f'<figure class="card" style="margin-bottom:1.2rem">{vector.bars_html(one)}'
+            f"<figcaption>{caption}</figcaption></figure>"
+        )
+    rows = "".join(
+        f'<tr><td>{escape(one.builder.replace("_", " "))}</td><td class="number">{one.epsilon:g}</td>'
+        f'<td class="number">{escape(loss_words(one, measure))}</td>'
+        f'<td class="number">{escape(above_words(compared.above(one)))}</td>'
+        f'<td class="number">{one.seconds:.2g} s</td></tr>'
+        for one in compared.of(measure)
+    )
+    table = (
+        '<div class="card scroll"><table><thead><tr><th>Mechanism</th><th class="number">Epsilon</th>'
+        '<th class="number">Loss</th><th class="number">Above the bound</th><th class="number">Time</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+    words = measure.words[0].upper() + measure.words[1:]
+    measured = any(one.draws for one in compared.of(measure))
+    interval = (
+        " Behind ± stands half of an interval that holds the loss with 95 %: it was measured on draws."
+        if measured
+        else ""
+    )
+    return page.section(
+        f"{measure.name.capitalize()}, {measure.objective}",
+        f"<p>{escape(words)}.{interval}</p>{''.join(figures)}{table}",
+    )
+
+
+def write_comparison(compared: Compared, path: str | os.PathLike[str], *, title: str = "Mechanisms compared") -> Path:
+    """Write a comparison by the ending of the name: a page (.html), a picture (.png, .svg, .pdf) or numbers."""
+    place, kind = Path(path), Path(path).suffix.lower()
+    if kind in (".png", ".svg", ".pdf"):
+        drawn = comparison_plot(compared)
+        return palette.write_picture(drawn if len(compared.measures) == 1 else drawn[0], place)
+    with replacing(place) as partial:
+        if kind == ".csv":
+            rows = compared.rows()
+            with partial.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+        elif kind == ".json":
+            partial.write_text(json.dumps(_record(compared), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        else:
+            partial.write_text(comparison_html(compared, title), encoding="utf-8")
+    return place
+
+
+def _record(compared: Compared) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "places": compared.size,
+        "unit": compared.unit,
+        "measures": [
+            {"name": one.name, "objective": one.objective, "unit": one.unit, "about": one.about}
+            for one in compared.measures
+        ],
+        "rows": compared.rows(),
+        "missing": compared.missing,
+    }

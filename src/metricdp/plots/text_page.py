@@ -1,0 +1,165 @@
+"""The page of a table of protected texts: what it does not hide first, then the promise, examples and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from metricdp import messages
+from metricdp.files import replacing
+from metricdp.plots import page
+from metricdp.plots.release import WordExample
+from metricdp.plots.vector import MAP_WIDTH
+from metricdp.rendering import escape
+from metricdp.text.worth import Worth
+
+LINES = (("unchanged", "words unchanged"), ("recovered", "attacker right"), ("accuracy", "accuracy of the task"))
+
+
+@dataclass(frozen=True)
+class TextPage:
+    """All that the page tells: finished sentences, and public examples. Nothing of it comes from the table."""
+
+    title: str
+    lead: str
+    facts: tuple[tuple[str, str], ...]
+    limits: tuple[str, ...]
+    promise: tuple[str, ...] = ()
+    pairs: tuple[str, ...] = ()
+    before_after: tuple[tuple[str, str], ...] = ()
+    likely: tuple[WordExample, ...] = ()
+    law: tuple[str, ...] = ()
+    worths: tuple[Worth, ...] = ()
+    stayed: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    repeat: tuple[str, ...] = ()
+    citation: tuple[str, str] = ("", "")
+    simulated: str = ""
+
+
+def write_text_page(told: TextPage, path: str | Path) -> Path:
+    """Write the page; a failed write leaves no half page."""
+    with replacing(path) as partial:
+        partial.write_text(text_html(told), encoding="utf-8")
+    return Path(path)
+
+
+def text_html(told: TextPage) -> str:
+    """Return the page as text."""
+    head = page.header("metricdp report", told.title, told.lead, told.facts, [told.simulated] if told.simulated else [])
+    text, entry = told.citation
+    return page.whole_page(
+        told.title,
+        [
+            head,
+            page.section("What this does not hide", page.bullets(told.limits)),
+            page.section("What is promised", page.bullets(told.promise) + _pairs(told.pairs)),
+            page.section("Before and after, on a public text", _examples(told.before_after)),
+            page.section("What words become", _likely(told.likely)),
+            page.section("What it costs, and what an attacker makes of it", page.bullets(told.law)),
+            page.section("What epsilons do", _worths(told.worths)),
+            page.section("What stayed in the table", page.bullets(told.stayed)),
+            page.section("Files, and how to repeat", page.repeat_block(told.files, told.repeat)),
+            page.section("How to cite", f"<p>{escape(text)}</p>{page.listing(entry.splitlines())}" if text else ""),
+            page.footer(),
+        ],
+    )
+
+
+def _pairs(sentences: Sequence[str]) -> str:
+    if not sentences:
+        return ""
+    words = (
+        "Between two words of the vocabulary, in one report and for somebody who must guess which of the two it was:"
+    )
+    return f'<p style="margin-top:1rem">{words}</p>{page.bullets(sentences)}'
+
+
+def _examples(pairs: Sequence[tuple[str, str]]) -> str:
+    if not pairs:
+        return ""
+    rows = "".join(f"<tr><td>{escape(before)}</td><td>{escape(after)}</td></tr>" for before, after in pairs)
+    return (
+        "<p>These sentences come with metricdp and tell of nobody. They were protected for this page alone, by the "
+        "same mechanism and rules; nothing of the table is here.</p>"
+        '<div class="card"><table><thead><tr><th>Public sentence</th><th>Protected</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _likely(examples: Sequence[WordExample]) -> str:
+    if not examples:
+        return ""
+    rows = "".join(
+        f'<tr><td class="number"><b>{escape(one.word)}</b></td><td>'
+        + ", ".join(f"{escape(word)} {escape(messages.number(100 * chance, 2))} %" for word, chance in one.reports)
+        + "</td></tr>"
+        for one in examples
+    )
+    return (
+        "<p>The likeliest reports of some words of the public vocabulary, with their chances:</p>"
+        '<div class="card"><table><thead><tr><th class="number">Word</th><th>Reported as, most often</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _worths(worths: Sequence[Worth]) -> str:
+    if not worths:
+        return ""
+    names = ["epsilon", "words unchanged", "attacker right", "median rank of the true word", "accuracy of the task"]
+    rows = "".join(
+        '<tr><td class="number">'
+        + '</td><td class="number">'.join(escape(cell) for cell in cells_of(one))
+        + "</td></tr>"
+        for one in worths
+    )
+    head = "".join(f'<th class="number">{name}</th>' for name in names)
+    table = f'<div class="card"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    return f'<figure class="card">{worths_svg(worths)}</figure>{table}'
+
+
+def cells_of(one: Worth) -> list[str]:
+    """Return a row of the table: epsilon, share unchanged, recovered, rank, accuracy; - where there is none."""
+    return [
+        f"{one.epsilon:g}",
+        f"{100 * one.unchanged:.1f} %",
+        "-" if one.recovered is None else f"{100 * one.recovered:.1f} %",
+        "-" if one.rank is None else f"{one.rank:,.0f}",
+        "-" if one.accuracy is None else f"{one.accuracy:.2f}",
+    ]
+
+
+def worths_svg(worths: Sequence[Worth]) -> str:
+    """Return shares by epsilon: words unchanged, guesses of an attacker that are right, accuracy of the task."""
+    height, left, right, bottom = 320.0, 64.0, MAP_WIDTH - 270.0, 268.0
+    low, high = worths[0].epsilon, worths[-1].epsilon
+    wide = (high - low) or 1.0
+
+    def at(epsilon: float, value: float) -> tuple[float, float]:
+        return left + (right - left) * (epsilon - low) / wide, bottom - (bottom - 14.0) * value
+
+    parts = [
+        f'<path class="axis" d="M{left:.1f} 14V{bottom:.1f}H{right:.1f}"/>',
+        *(
+            f'<text class="small end" x="{left - 8:.0f}" y="{at(low, value)[1] + 5:.0f}">{100 * value:.0f} %</text>'
+            for value in (0.0, 0.5, 1.0)
+        ),
+        *(
+            f'<text class="small" text-anchor="middle" x="{at(one.epsilon, 0)[0]:.0f}" y="{bottom + 24:.0f}">'
+            f"{one.epsilon:g}</text>"
+            for one in worths
+        ),
+        f'<text class="small" x="{left:.0f}" y="{height - 8:.0f}">epsilon</text>',
+    ]
+    dashes = ("", ' stroke-dasharray="10 6"', ' stroke-dasharray="3 5"')
+    for number, ((field, words), dash) in enumerate(zip(LINES, dashes, strict=True)):
+        points = [at(one.epsilon, value) for one in worths if (value := getattr(one, field)) is not None]
+        if points:
+            line = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+            y = 40.0 + 30.0 * number
+            parts.append(f'<path class="curve" d="{line}"{dash}/>')
+            parts.append(f'<path class="curve" d="M{right + 16:.0f} {y - 5:.0f}h34"{dash}/>')
+            parts.append(f'<text class="small" x="{right + 58:.0f}" y="{y:.0f}">{words}</text>')
+    label = "what protected words are worth at several epsilons"
+    return f'<svg viewBox="0 0 {MAP_WIDTH:.0f} {height:.0f}" role="img" aria-label="{label}">{"".join(parts)}</svg>'

@@ -20,7 +20,7 @@ from doubles import DoubleLaplace
 from record import Recorder, arguments, recorder
 
 import metricdp as mdp
-from metricdp.mechanisms.noise import laws
+from metricdp.mechanisms.noise import distributions
 from metricdp.randomness import RowWords
 
 GROUP, ROWS = "noise", 1_000_000
@@ -56,9 +56,9 @@ def million(keep: Recorder) -> None:
         "doubles": partial(mdp.perturb, table, before, columns=["lat", "lon"]),
     }
     found = best(calls)
-    loops, laws.compiled = laws.compiled, lambda **_: None
+    loops, distributions.compiled = distributions.compiled, lambda **_: None
     slow = best(calls, 3)
-    laws.compiled = loops
+    distributions.compiled = loops
     for what, times in (("with numba", found), ("without numba", slow)):
         (wall, processor), (old, old_processor) = times["exact"], times["doubles"]
         measured = (
@@ -74,7 +74,7 @@ def million(keep: Recorder) -> None:
 def slow_path(keep: Recorder, draws: int) -> None:
     """How many draws doubles leave undecided at default pitches, and what one of them takes."""
     rng = np.random.default_rng(1)
-    laws.compiled(load=True)
+    distributions.compiled(load=True)
     for name, noise, rows in (
         ("on the Earth", mdp.laplace(mdp.Haversine(), 10.0), np.array([60.17, 24.94])),
         ("in the plane", mdp.laplace(mdp.Lp(2), 1.0), np.array([512_345.678, 4_612_345.678])),

@@ -194,7 +194,7 @@ def main(folder: str, place: str, key_file: str) -> None:
     import metricdp as mdp
     from metricdp.service import app, logs, running
     from metricdp.service.limits import Limits
-    from metricdp.service.served import Served
+    from metricdp.service.served_mechanisms import Served
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     settings = app.Settings(app.Books(place, POLICY, key_file or None), f"{folder}/service.keys", Limits(rate=0))

@@ -11,7 +11,7 @@ import numpy as np
 import metricdp as mdp
 from metricdp.mechanisms import BagLaplace, HyperbolicLaplace, OutlineLaplace
 from metricdp.mechanisms.kinds.hyperbolic import in_the_ball
-from metricdp.mechanisms.noise.laws import drawn
+from metricdp.mechanisms.noise.distributions import drawn
 
 DATA = Path(__file__).parent / "data"
 NOISE: list[dict[str, Any]] = json.loads((DATA / "noise.json").read_text(encoding="utf-8"))["laws"]

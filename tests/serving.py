@@ -20,7 +20,7 @@ from metricdp.service.app import Books, Settings, application
 from metricdp.service.keys import make_key
 from metricdp.service.limits import Limits
 from metricdp.service.running import Door, configuration
-from metricdp.service.served import Served
+from metricdp.service.served_mechanisms import Served
 
 POINTS = [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]
 WORDS = ["quillfeather", "brontolite", "marzipanoply"]

@@ -85,7 +85,7 @@ def test_the_first_answer_keeps_all_ratios_and_needs_no_program() -> None:
 def test_a_certified_answer_comes_back_when_time_is_up_before_the_search_begins(
     build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("metricdp.design.timely.pace", lambda: 0.0)
+    monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 0.0)
     ended = Clock(0.0)
     first = mdp.design.timely._first_answer
 
@@ -95,22 +95,22 @@ def test_a_certified_answer_comes_back_when_time_is_up_before_the_search_begins(
         return found
 
     monkeypatch.setattr(deadlines, "clock", ended)
-    monkeypatch.setattr("metricdp.design.timely._first_answer", late)
+    monkeypatch.setattr("metricdp.design.time_limits._first_answer", late)
     made = build(town(), seconds=10.0)
     assert mdp.audit(made).verdict == "holds"
     assert "limit" in made.certificate.note
 
 
 def test_what_cannot_be_audited_in_the_time_is_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metricdp.design.timely.pace", lambda: 1e-3)  # a slow machine
-    monkeypatch.setattr("metricdp.design.timely.kernel_mixture", None)  # nothing is begun
+    monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 1e-3)  # a slow machine
+    monkeypatch.setattr("metricdp.design.time_limits.kernel_mixture", None)  # nothing is begun
     for build in (mdp.optimal, mdp.spanner, mdp.constopt, mdp.decomposed):
         with pytest.raises(mdp.MetricdpError, match=r"seconds are not enough: .* takes about [\d,]+ s"):
             build(town(), seconds=20.0)
 
 
 def test_windows_and_kernels_that_take_too_long_are_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metricdp.design.timely.pace", lambda: 1e-3)  # a slow machine
+    monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 1e-3)  # a slow machine
     monkeypatch.setattr("metricdp.design.local.build.edges_of", None)  # nothing is begun
     monkeypatch.setattr("metricdp.design.balanced.build.Products", None)
     cells = mdp.FiniteSpace(np.stack(np.meshgrid(*[np.arange(15.0)] * 2), axis=-1).reshape(-1, 2), mdp.Lp(2))
@@ -128,7 +128,7 @@ def test_a_first_law_on_windows_is_certified_before_the_search_and_stays_when_ti
     from metricdp.design.local import build
     from metricdp.solvers.local import solve
 
-    monkeypatch.setattr("metricdp.design.timely.pace", lambda: 0.0)
+    monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 0.0)
     clock, audits, iterates = Clock(0.0), [], solve._iterates
     audit_local = build.audit_local
 
@@ -211,7 +211,7 @@ def test_a_search_under_a_deadline_begins_from_its_first_answer(monkeypatch: pyt
     monkeypatch.setattr(HostRepair, "recombine", noted)
     monkeypatch.setattr(deadlines, "clock", Clock(0.0))
     monkeypatch.setattr(deadlines, "LARGE", 0)
-    monkeypatch.setattr("metricdp.design.timely.pace", lambda: 0.0)
+    monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 0.0)
     made = mdp.optimal(problem, seconds=100.0, solver=mdp.solvers.FirstOrder(iterations=400), gap=0.3)
     assert min(repaired, default=1.0) > 0.0  # no time goes to the repair of a constant matrix
     assert made.certificate.lower_bound > 0.0
@@ -241,20 +241,20 @@ def test_a_first_answer_that_nothing_improves_has_a_bound(objective, monkeypatch
     def late(*arguments, **options):
         raise SolverFailure("no matrix was found before the limit.")
 
-    monkeypatch.setattr("metricdp.design.timely.pace", lambda: 0.0)
+    monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 0.0)
     monkeypatch.setattr("metricdp.deadlines.LARGE", 0)
-    monkeypatch.setattr("metricdp.design.timely.SHORT", 2.0)
+    monkeypatch.setattr("metricdp.design.time_limits.SHORT", 2.0)
     monkeypatch.setattr("metricdp.design.optimal._dense", late)
     made = mdp.optimal(town(40), seconds=100.0, objective=objective)
     assert 0.3 < made.certificate.lower_bound / made.certificate.loss < 1.0
 
 
 def test_an_audit_of_very_many_ties_decides_some_and_bounds_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    from metricdp.auditing import proving
+    from metricdp.auditing import interval_proofs
 
-    judged, leak = [], proving.Prover.leak
-    monkeypatch.setattr(proving.Prover, "leak", lambda *asked: judged.append(1) or leak(*asked))
-    monkeypatch.setattr(proving, "PROVEN_REPORTS", 100)
+    judged, leak = [], interval_proofs.Prover.leak
+    monkeypatch.setattr(interval_proofs.Prover, "leak", lambda *asked: judged.append(1) or leak(*asked))
+    monkeypatch.setattr(interval_proofs, "PROVEN_REPORTS", 100)
     places = np.arange(30.0)
     kernel = np.exp(-0.5 * np.abs(places[:, None] - places))
     law = kernel[:, [0, 29]] / 2.0
@@ -305,7 +305,7 @@ def test_a_small_problem_on_windows_has_an_answer_whenever_the_machine_stands_st
 def test_a_part_that_is_late_is_no_failure_though_time_is_kept_back_for_the_audit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("metricdp.design.timely.pace", lambda: 0.0)
+    monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 0.0)
     monkeypatch.setattr("metricdp.deadlines.LARGE", 0)
     ended = Clock(0.0)
     first = mdp.design.timely._first_answer
@@ -316,7 +316,7 @@ def test_a_part_that_is_late_is_no_failure_though_time_is_kept_back_for_the_audi
         ended.now += 5.0
         return made, 4.0
 
-    monkeypatch.setattr("metricdp.design.timely._first_answer", slow)
+    monkeypatch.setattr("metricdp.design.time_limits._first_answer", slow)
     made = mdp.optimal(town(40), objective="worst", seconds=10.0)
     assert mdp.audit(made).verdict == "holds"
     assert "limit" in made.certificate.note
@@ -329,9 +329,9 @@ def test_a_promise_for_near_pairs_has_a_first_answer(build, monkeypatch: pytest.
 
     for name in ("optimal._dense", "spanner._built", "decomposed._built", "constopt._built"):
         monkeypatch.setattr(f"metricdp.design.{name}", late)
-    monkeypatch.setattr("metricdp.design.timely.pace", lambda: 0.0)
+    monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 0.0)
     monkeypatch.setattr("metricdp.deadlines.LARGE", 0)
-    monkeypatch.setattr("metricdp.design.timely.SHORT", 2.0)
+    monkeypatch.setattr("metricdp.design.time_limits.SHORT", 2.0)
     problem = mdp.Problem(town(40).inputs, 3.0, radius=0.3)
     made = build(problem, seconds=100.0)
     assert mdp.audit(made).verdict == "holds"

@@ -17,7 +17,7 @@ from brute import leakage
 from forging import forged
 from metricdp.artifacts import dumps, loads
 from metricdp.auditing.claim import Claim
-from metricdp.auditing.judging import judge
+from metricdp.auditing.dispatch import judge
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS

@@ -12,7 +12,7 @@ import flint
 import numpy as np
 
 import metricdp as mdp
-from metricdp.mechanisms.kernel_law import KernelLaw
+from metricdp.mechanisms.kernel_distribution import KernelLaw
 from metricdp.mechanisms.kernel_rows import decided
 
 TARGET = Path(__file__).parents[1] / "tests" / "data" / "kernels.json"

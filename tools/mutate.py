@@ -179,7 +179,7 @@ def _mistakes() -> list[Mistake]:
     plant(rendering, "text = _WORD.sub(_without_password, _NAMED", "text = (_NAMED", *escaped)
     plant(rendering, 'rest.rfind("@")', 'rest.find("@")', *escaped)
 
-    compacted, buffers = "src/metricdp/tables/disclosure/leftovers.py", "tests/tables/test_compact.py"
+    compacted, buffers = "src/metricdp/tables/disclosure/hidden_values.py", "tests/tables/test_compact.py"
     plant(compacted, "made[gone] = 0", "pass", buffers)
     plant(compacted, "if gone is not None and lengths[gone].any():", "if False:", buffers)
     plant(compacted, "_compact(array.field(number), gone,", "_compact(array.field(number), hidden,", buffers)

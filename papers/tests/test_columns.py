@@ -60,7 +60,7 @@ def test_ratios_beyond_what_a_solver_holds_are_left_out_of_the_proof():
 
 
 def test_there_is_a_bound_even_where_no_round_of_prices_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metricdp.design.timely.pace", lambda: 0.0)
+    monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 0.0)
     monkeypatch.setattr("metricdp.deadlines.LARGE", 0)
     monkeypatch.setattr("metricdp_papers.columns._Pricing.best", lambda self, reduced: None)
     monkeypatch.setattr("metricdp.deadlines.clock", lambda: 0.0)

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 
 import metricdp as mdp
 from metricdp.auditing.accuracy import radii_of
-from metricdp.auditing.laws import law_of
+from metricdp.auditing.distributions import law_of
 from metricdp.errors import InvalidInput
 
 EARTH = 6371.009

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import metricdp as mdp
 from brute import euclid, grid, leakage, softmax_rows
 from metricdp import spreads
-from metricdp.auditing import audit_matrix, exact, proving
+from metricdp.auditing import audit_matrix, exact, interval_proofs
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate
 
@@ -385,5 +385,5 @@ def test_row_sums_are_exact(seed):
     rng = np.random.default_rng(seed)
     values = np.exp(rng.uniform(-700, 3, 60)) * rng.integers(0, 2, 60)
     values[:3] = 5e-324, 1.0, 0.0
-    total, power = proving.exact_sum(values)
+    total, power = interval_proofs.exact_sum(values)
     assert Fraction(total) * Fraction(2) ** power == sum((Fraction(v) for v in values.tolist()), Fraction(0))

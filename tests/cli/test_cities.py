@@ -17,7 +17,7 @@ import pytest
 import metricdp as mdp
 from metricdp import cli
 from metricdp.cli import terminal
-from metricdp.cli.orders import built
+from metricdp.cli.build_spec import built
 from metricdp.design.builders import BUILDERS
 
 SIDE, STREET = 14, 0.1  # crossings a side, kilometres from one to the next

@@ -19,7 +19,7 @@ from metricdp.artifacts import dumps, loads
 from metricdp.auditing.accuracy import radii_of
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.concentrated import ConcentratedReport
-from metricdp.auditing.laws import distribution_of
+from metricdp.auditing.distributions import distribution_of
 from metricdp.auditing.loss import figures_of
 from metricdp.auditing.report import AuditReport
 from metricdp.design.rescaling import rescaled
@@ -27,7 +27,7 @@ from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, ProductMechanism
 from metricdp.mechanisms.kind import REFUSALS, Figures, Heights, Kind
 from metricdp.registry import Declaration, Effort
-from metricdp.service.served import Served
+from metricdp.service.served_mechanisms import Served
 from metricdp.tables.plan import usual_names
 
 

@@ -13,7 +13,7 @@ from metricdp.design.balanced import kernels_part, optimal_kernel
 from metricdp.design.balanced.bound import proven
 from metricdp.design.balanced.products import Products
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.kernel_law import KernelLaw
+from metricdp.mechanisms.kernel_distribution import KernelLaw
 
 SIZE = 14
 TOLERANCE = 2e-6  # of the program solved in the test

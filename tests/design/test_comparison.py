@@ -17,7 +17,7 @@ import metricdp as mdp
 from metricdp.design import Builder
 from metricdp.design.comparison import Figure, Measure, Question
 from metricdp.design.comparison.measures import simulated
-from metricdp.design.comparison.rivals import chosen
+from metricdp.design.comparison.trials import chosen
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.places import bundled_roads
 
@@ -137,14 +137,14 @@ SCRIPT = """
 import sys, time
 import numpy as np
 import metricdp as mdp
-from metricdp.design.comparison import rivals
+from metricdp.design.comparison import trials
 space = mdp.FiniteSpace(np.array(eval_free), mdp.Lp(2))
-true = rivals.Question.trial
+true = trials.Question.trial
 def slow(self, builder, epsilon, measure):
     if epsilon > 1.5 and builder.name == "dictionary":
         print("waiting", flush=True); time.sleep(60)
     return true(self, builder, epsilon, measure)
-rivals.Question.trial = slow
+trials.Question.trial = slow
 mdp.compare(space, [1.0, 2.0], builders=["exponential", "laplace", "dictionary"], draws=500, checkpoint=sys.argv[1])
 """
 

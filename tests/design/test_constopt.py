@@ -10,7 +10,7 @@ import metricdp as mdp
 from brute import euclid, grid, leakage
 from metricdp.design.constopt import PUBLISHED_PENALTIES
 from metricdp.errors import Infeasible, InvalidInput
-from metricdp.solvers.tied import TiedProgram, replacements
+from metricdp.solvers.tied_program import TiedProgram, replacements
 
 
 def cloud(size, seed=0, dimension=2, side=4.0):

@@ -8,14 +8,14 @@ import pytest
 from books import Clock, quick_folder
 from crowds import POLICY, compared
 from metricdp.errors import InvalidInput, MetricdpError
-from metricdp.ledger import Ledger, columns, crowd
+from metricdp.ledger import Ledger, batch_accounts, columns
 
 
 @pytest.fixture
 def few(monkeypatch):
     """Few people in one statement, so that batches take several."""
     monkeypatch.setattr(columns, "MOST", 7)
-    monkeypatch.setattr(crowd, "MOST_KINDS", 3)
+    monkeypatch.setattr(batch_accounts, "MOST_KINDS", 3)
 
 
 def test_batches_grant_charge_and_leave_what_one_by_one_would(few):
@@ -50,14 +50,14 @@ def test_an_account_that_is_charged_twice_or_not_at_all_stops_the_batch(tmp_path
     with Ledger.open(tmp_path / "b.db", policy="40/km ever") as ledger:
         options = {"key": "app", "metric": "haversine/km", "epsilon": 1.0, "draw": lambda granted: b""}
         ledger.release_batch({"anna": 1, "ben": 1}, "1", **options)
-        true = crowd.found_accounts
+        true = batch_accounts.found_accounts
 
         def misled(*arguments, **more):
             found = true(*arguments, **more)
             found.numbers[""][0] += 999 * 64
             return found
 
-        monkeypatch.setattr(crowd, "found_accounts", misled)
+        monkeypatch.setattr(batch_accounts, "found_accounts", misled)
         with pytest.raises(MetricdpError, match="2 accounts were to be charged and 1 were"):
             ledger.release_batch({"anna": 1, "ben": 1}, "2", **options)
         assert ledger.budget("anna").accounts[0].spent == 1_000_000

@@ -12,7 +12,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput, MetricdpError, OutOfDomain
 from metricdp.mechanisms import DirectionNoise
-from metricdp.mechanisms.noise import directions, laws
+from metricdp.mechanisms.noise import directions, distributions
 from metricdp.mechanisms.noise.hats import Profile
 from metricdp.randomness import GeneratorSource, row_words
 
@@ -84,7 +84,9 @@ def test_doubles_machine_code_and_arbitrary_precision_draw_the_same(form: str, n
     for row in range(0, 60, 4):
         assert law.exactly(rows[row], words.digits(row)) == tuple(plain[row].astype(int).tolist())
     cells, kept = np.empty(rows.shape), np.empty(60, dtype=np.int8)
-    loops.direction_rows(laws._sealed(rows), laws._sealed(words.first(0, 0, 60)), *law._numbers, cells, kept)
+    loops.direction_rows(
+        distributions._sealed(rows), distributions._sealed(words.first(0, 0, 60)), *law._numbers, cells, kept
+    )
     decided = kept == 1
     assert decided.sum() >= 55
     assert np.array_equal(cells[decided], plain[decided])
@@ -92,14 +94,14 @@ def test_doubles_machine_code_and_arbitrary_precision_draw_the_same(form: str, n
 
 def test_rows_that_doubles_leave_open_are_decided_by_more_bits() -> None:
     fine = noise("angle", 20.0, 4)
-    law = laws.DirectionLaw(fine.profile, (2.0**45, 1.0))  # finer than doubles can decide
+    law = distributions.DirectionLaw(fine.profile, (2.0**45, 1.0))  # finer than doubles can decide
     rows = units(40, 4)
     words = row_words(GeneratorSource(np.random.default_rng(7)), law.width)
     with np.errstate(all="ignore"):
         _, sure = law._plain(rows, lambda attempt: words.first(attempt, 0, 40))
     assert 0 < sure.sum() < 40
-    cells = laws.drawn(rows, law, words)
-    coarse = laws.drawn(rows, laws.DirectionLaw(fine.profile, (2.0**20, 1.0)), words)
+    cells = distributions.drawn(rows, law, words)
+    coarse = distributions.drawn(rows, distributions.DirectionLaw(fine.profile, (2.0**20, 1.0)), words)
     assert np.abs(cells * 2.0**-25 - coarse).max() <= 0.5 + 1e-6
 
 
@@ -112,7 +114,7 @@ def test_errors_of_doubles_are_within_their_bounds() -> None:
         value, of_value, some, sure = directions.how_far(first[:, :16], hat, rule)
     normals = directions.normals_of(first[:, 16:], n)
     reports, error = directions.walked(rows, normals, directions.turn(value, of_value, True))
-    fine = laws.DirectionLaw(law.profile, (2.0**90, 1.0))
+    fine = distributions.DirectionLaw(law.profile, (2.0**90, 1.0))
     for row in np.flatnonzero(some & sure)[::3]:
         exact = np.array([float(cell / 2**90) for cell in fine.exactly(rows[row], words.digits(int(row)))])
         assert (np.abs(exact - reports[row]) <= error[row]).all()

@@ -163,7 +163,11 @@ def test_a_kernel_draws_reports_that_sums_of_doubles_absorb(
 ) -> None:
     if compiled:
         pytest.importorskip("numba")
-    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.measured"):
+    for module in (
+        "metricdp.mechanisms.kernel_distribution",
+        "metricdp.mechanisms.kernel_rows",
+        "metricdp.metrics.bounded_distances",
+    ):
         monkeypatch.setattr(f"{module}.worth_compiling", lambda size: compiled)
     for step in STEPS:
         made, secret = kernel(kind, step)
@@ -189,7 +193,11 @@ def test_the_first_words_of_every_report_of_a_kernel_are_as_many_as_its_probabil
     """Bisection of all 2^64 words, between doubles and interval arithmetic: no part is longer or shorter by a word."""
     if compiled:
         pytest.importorskip("numba")
-    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.measured"):
+    for module in (
+        "metricdp.mechanisms.kernel_distribution",
+        "metricdp.mechanisms.kernel_rows",
+        "metricdp.metrics.bounded_distances",
+    ):
         monkeypatch.setattr(f"{module}.worth_compiling", lambda size: compiled)
     places = np.array([0.0, 1.5, 3.0, 36.0, 40.0, 41.0])
     made: Any = mdp.exponential(mdp.FiniteSpace(places[:, None], mdp.Lp(2)), 2.0, form="kernel")

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.auditing.laws import law_of
+from metricdp.auditing.distributions import law_of
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms import HyperbolicLaplace
-from metricdp.mechanisms.noise import hyperbolic, laws
+from metricdp.mechanisms.noise import distributions, hyperbolic
 from metricdp.randomness import GeneratorSource, row_words
 
 RNG = np.random.default_rng(5)
@@ -75,8 +75,8 @@ def test_doubles_and_arbitrary_precision_draw_the_same_and_fine_lattices_need_mo
     with np.errstate(all="ignore"):
         _, decided = fine.doubles(rows, lambda attempt: words.first(attempt, 0, 60))
     assert 0 < decided.sum() < 60
-    close = laws.drawn(rows, fine, words) * 2.0**-44
-    coarse = laws.drawn(rows, law, words) * law.lattice[1] / law.lattice[0]
+    close = distributions.drawn(rows, fine, words) * 2.0**-44
+    coarse = distributions.drawn(rows, law, words) * law.lattice[1] / law.lattice[0]
     assert np.abs(close - coarse).max() <= 0.5 * law.lattice[1] / law.lattice[0] * (1 + 1e-6)
 
 
@@ -219,7 +219,7 @@ def test_the_service_refuses_a_secret_at_the_border_before_anybody_is_charged() 
     import pyarrow as pa
 
     from metricdp.service.refusals import Refused
-    from metricdp.service.served import Served
+    from metricdp.service.served_mechanisms import Served
 
     served = Served("ball", noise(3.0, 2))
     served.check([pa.array([0.1]), pa.array([0.2])])

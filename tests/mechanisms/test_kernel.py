@@ -12,7 +12,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import kernel_rows
-from metricdp.mechanisms.kernel_law import KernelLaw
+from metricdp.mechanisms.kernel_distribution import KernelLaw
 from metricdp.mechanisms.kernel_rows import decided, located
 from metricdp.randomness import KeyedSource, row_words
 from published import KERNELS, kernel_of
@@ -94,7 +94,11 @@ def reference(mechanism: Any, secret: int, word: int, half: int = 1) -> int:
 def test_doubles_agree_with_interval_arithmetic_on_the_same_words(monkeypatch: Any, compiled: bool, kind: str) -> None:
     if compiled:
         pytest.importorskip("numba")
-    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.measured"):
+    for module in (
+        "metricdp.mechanisms.kernel_distribution",
+        "metricdp.mechanisms.kernel_rows",
+        "metricdp.metrics.bounded_distances",
+    ):
         monkeypatch.setattr(f"{module}.worth_compiling", lambda size: compiled)
     rng = np.random.default_rng(7)
     space = mdp.FiniteSpace(rng.normal(size=(30, 4)), mdp.Lp(2))
@@ -123,7 +127,11 @@ def planted(mechanism: Any, secret: int, border: int) -> int:
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_words_at_a_border_are_left_to_interval_arithmetic(made: Any, monkeypatch: Any, compiled: bool) -> None:
-    for module in ("metricdp.mechanisms.kernel_law", "metricdp.mechanisms.kernel_rows", "metricdp.metrics.measured"):
+    for module in (
+        "metricdp.mechanisms.kernel_distribution",
+        "metricdp.mechanisms.kernel_rows",
+        "metricdp.metrics.bounded_distances",
+    ):
         monkeypatch.setattr(f"{module}.worth_compiling", lambda size: compiled)
     law: KernelLaw = made.law
     for secret, border in ((3, 0), (3, 20), (39, 1)):

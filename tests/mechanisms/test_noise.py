@@ -10,7 +10,7 @@ from scipy import stats
 
 import metricdp as mdp
 from metricdp.errors import MetricdpError
-from metricdp.mechanisms.noise import functions, kernels, laws
+from metricdp.mechanisms.noise import distributions, functions, kernels
 from metricdp.randomness import RowWords
 from published import NOISE, noise_of, report_of
 
@@ -115,18 +115,18 @@ def test_the_slow_path_forced_on_every_draw_gives_the_reports_of_the_fast_one(na
     assert sure.mean() > 0.95
     for at in np.flatnonzero(sure):
         assert law.exactly(rows[at], words.digits(int(at))) == tuple(cells[at].astype(int))
-    assert np.array_equal(laws.drawn(rows, law, words)[sure], cells[sure])
+    assert np.array_equal(distributions.drawn(rows, law, words)[sure], cells[sure])
 
 
 def planted(mechanism, count):
     """Secrets whose noise, for the words of their rows, puts them on the border of a cell as closely as doubles can."""
     rows, words = secrets_for(mechanism, count), RowWords(RNG.bytes(32), mechanism.law.width)
-    cells = laws.drawn(rows, mechanism.law, words)
+    cells = distributions.drawn(rows, mechanism.law, words)
     low, high = rows[:, 0].copy(), rows[:, 0] + 1.5 * mechanism.lattice.pitch
     for _ in range(70):  # bisection for the secret at which the first coordinate changes its cell
         middle = (low + high) / 2
         rows[:, 0] = middle
-        same = laws.drawn(rows, mechanism.law, words)[:, 0] == cells[:, 0]
+        same = distributions.drawn(rows, mechanism.law, words)[:, 0] == cells[:, 0]
         low, high = np.where(same, middle, low), np.where(same, high, middle)
     return rows, low, high, words
 
@@ -147,7 +147,7 @@ def test_words_at_the_borders_of_cells_are_decided_exactly(name):
                 total = flint.arb(flint.fmpq(scale.numerator, scale.denominator)) * noise
                 total += flint.arb(flint.fmpq(place.numerator, place.denominator))
                 true = int((total + flint.arb(0.5)).floor().unique_fmpz())
-            assert laws.drawn(rows[at : at + 1], law, _Row(words, at))[0, 0] == true
+            assert distributions.drawn(rows[at : at + 1], law, _Row(words, at))[0, 0] == true
 
 
 class _Row(RowWords):
@@ -182,7 +182,7 @@ class Chosen:
 
 def test_uniforms_that_doubles_know_nothing_about_are_decided():
     for word in (0, 1, 2**11, 2**64 - 1, 2**63, 2**63 - 1):
-        cells = laws.drawn(np.array([[0.25]]), LAWS["line"].law, Chosen(word))
+        cells = distributions.drawn(np.array([[0.25]]), LAWS["line"].law, Chosen(word))
         share = Fraction(int(Chosen(word).digits(0)(0, 0, 30)) % 2 ** (64 * 30 - 1), 2 ** (64 * 30 - 1))
         with flint.ctx.workprec(3000):
             size = -flint.arb(flint.fmpq(share.numerator, share.denominator)).log()
@@ -227,7 +227,7 @@ def brute_force_on_the_sphere(place, digits, rate, quarter):
 def test_reports_on_the_earth_are_those_of_vectors_in_space(name):
     law, rows = LAWS[name].law, secrets_for(LAWS[name], 80)
     words = RowWords(RNG.bytes(32), law.width)
-    cells = laws.drawn(rows, law, words)
+    cells = distributions.drawn(rows, law, words)
     for at, place in enumerate(rows.tolist()):
         assert tuple(cells[at].astype(int)) == brute_force_on_the_sphere(place, words.digits(at), law.rate, law.quarter)
 
@@ -240,14 +240,14 @@ def test_a_place_on_a_border_of_the_earth_lattice_is_decided_as_by_vectors():
     for edge in (low, high):
         for at, (place, latitude) in enumerate(zip(rows.tolist(), edge.tolist(), strict=True)):
             place[0] = latitude
-            drawn = laws.drawn(np.array([place]), law, _Row(words, at + 8))[0]
+            drawn = distributions.drawn(np.array([place]), law, _Row(words, at + 8))[0]
             true = brute_force_on_the_sphere(place, words.digits(at + 8), law.rate, law.quarter)
             assert tuple(drawn.astype(int)) == true
 
 
 def test_compiled_loops_have_the_bits_of_the_arrays(monkeypatch):
     pytest.importorskip("numba")
-    laws.compiled(load=True)
+    distributions.compiled(load=True)
     words = RNG.integers(0, 2**64, (3000, 4), dtype=np.uint64)
     words[:50] >>= np.uint64(55)
     for name in ("earth", "far", "wide", "plane"):
@@ -255,7 +255,7 @@ def test_compiled_loops_have_the_bits_of_the_arrays(monkeypatch):
         draw = law._plane if name == "plane" else law._proposed
         cells, became = draw(rows, words)
         with monkeypatch.context() as patch, np.errstate(all="ignore"):
-            patch.setattr(laws, "compiled", lambda: None)
+            patch.setattr(distributions, "compiled", lambda: None)
             by_arrays, too = draw(rows, words)
         assert np.array_equal(became, too)
         decided = became == kernels.DECIDED  # for the plane: True

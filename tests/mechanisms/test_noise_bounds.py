@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.mechanisms.noise import kernels, laws, vectors
+from metricdp.mechanisms.noise import distributions, kernels, vectors
 
 RNG = np.random.default_rng(99)
 ROWS = 150
@@ -49,7 +49,7 @@ def test_on_the_earth(epsilon, monkeypatch):
         return placed(whole, rest, moved, error)
 
     monkeypatch.setattr(kernels, "placed", noticed)
-    monkeypatch.setattr(laws, "compiled", lambda: None)
+    monkeypatch.setattr(distributions, "compiled", lambda: None)
     rows = np.stack([RNG.uniform(-90, 90, ROWS), RNG.uniform(-180, 180, ROWS)], axis=1)
     rows[60:120, 0] = np.concatenate([90 - 10.0 ** RNG.uniform(-10, 0.5, 50), [90.0] * 5, [-90.0] * 5])
     words = random_words(4)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.auditing.laws import law_of
+from metricdp.auditing.distributions import law_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import OutlineLaplace
 

@@ -12,8 +12,8 @@ import pytest
 
 import metricdp as mdp
 from metricdp.metrics.balls import same_place, true_distance, true_row
-from metricdp.metrics.measured import Chords, _plain
-from metricdp.metrics.measured import measured as measured_between
+from metricdp.metrics.bounded_distances import Chords, _plain
+from metricdp.metrics.bounded_distances import measured as measured_between
 
 COVARIANCE = np.diag([1.0, 2.0, 0.5]) + 0.3
 

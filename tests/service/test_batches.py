@@ -15,7 +15,7 @@ import serving
 from metricdp.service import workers
 from metricdp.service.batches import coded, read_stream
 from metricdp.service.refusals import Refused
-from metricdp.service.served import Served
+from metricdp.service.served_mechanisms import Served
 
 KIND = "application/vnd.apache.arrow.stream"
 

@@ -14,7 +14,7 @@ import serving
 from metricdp.errors import LedgerUnavailable
 from metricdp.ledger import Ledger
 from metricdp.service import keys
-from metricdp.service.served import Served
+from metricdp.service.served_mechanisms import Served
 
 PLACE = {"lat": 41.9, "lon": 12.48}
 

@@ -25,7 +25,7 @@ from metricdp.solvers import (
     Status,
     solve_ratio,
 )
-from metricdp.solvers.backends.warm import WarmModel
+from metricdp.solvers.backends.warm_model import WarmModel
 from metricdp.solvers.choice import SOLVERS
 from metricdp.solvers.program import LinearProgram
 from programs import scattered, square, worst_excess

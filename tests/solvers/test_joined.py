@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sparse
 from scipy.optimize import linprog
 
-from metricdp.solvers.backends.joined import JoinedProgram, solve_joined
+from metricdp.solvers.backends.joined_program import JoinedProgram, solve_joined
 from metricdp.solvers.program import Status
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.metrics import compiled, limited, neighbours
+from metricdp.metrics import compiled, limited_paths, neighbours
 from metricdp.spaces import near as module
 from spaces_drawn import SPACES
 
@@ -95,8 +95,8 @@ def test_roads_are_searched_up_to_the_radius(one_way, compiling, seed, monkeypat
     rng = np.random.default_rng(seed)
     edges, lengths = streets(rng)
     if not compiling:
-        monkeypatch.setattr(limited, "_compiled", limited._clustered)
-        monkeypatch.setattr(limited, "CLUSTER", 7)
+        monkeypatch.setattr(limited_paths, "_compiled", limited_paths._clustered)
+        monkeypatch.setattr(limited_paths, "CLUSTER", 7)
     monkeypatch.setattr(module, "WORTH_COMPILING", 0 if compiling else math.inf)
     both = np.concatenate([edges, edges[:, ::-1]]), np.concatenate([lengths, lengths])
     used = both if one_way == "open" else (edges, lengths)

@@ -14,7 +14,7 @@ import pytest
 
 import browsers
 from metricdp.studio.app import PAGE, house, page
-from metricdp.studio.door import Door
+from metricdp.studio.auth import Door
 
 STRINGS = json.loads((PAGE / "strings.json").read_text(encoding="utf-8"))
 SOURCES = [*PAGE.glob("*.js"), *(PAGE / "rooms").glob("*.js")]

@@ -15,7 +15,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.tables import perturb
-from metricdp.tables.disclosure.leftovers import compact
+from metricdp.tables.disclosure.hidden_values import compact
 from metricdp.tables.values import filtered
 
 NOISE = mdp.laplace(mdp.Haversine(), 10.0)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from metricdp.auditing import AuditReport, Claim, audit
-from metricdp.auditing.judging import EDITION
+from metricdp.auditing.dispatch import EDITION
 from metricdp.auditing.leakage import has_rows
 from metricdp.errors import OutputProblem
 from metricdp.files import NO_LINKS, is_ours, private_folder, replacing

@@ -19,9 +19,9 @@ from metricdp.auditing.densities import Approximate as Approximate
 from metricdp.auditing.densities import continuous_violations as continuous_violations
 from metricdp.auditing.densities import law_violations as law_violations
 from metricdp.auditing.densities import log_ratios as log_ratios
+from metricdp.auditing.dispatch import audit as audit
+from metricdp.auditing.dispatch import judge as judge
 from metricdp.auditing.exact import audit_matrix as audit_matrix
-from metricdp.auditing.judging import audit as audit
-from metricdp.auditing.judging import judge as judge
 from metricdp.auditing.leakage import adversary_error as adversary_error
 from metricdp.auditing.leakage import epsilon_at as epsilon_at
 from metricdp.auditing.leakage import posterior_leakage as posterior_leakage

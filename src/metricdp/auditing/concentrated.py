@@ -13,9 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from metricdp.arrays import Floats, as_positive, as_stochastic
+from metricdp.auditing.dispatch import distances_of
 from metricdp.auditing.divergences import largest_rho
 from metricdp.auditing.exact import within
-from metricdp.auditing.judging import distances_of
 from metricdp.auditing.leakage import has_rows, normalised, refuse_large
 from metricdp.auditing.report import Verdict
 from metricdp.errors import InvalidInput, NotPrivate, NotPure

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.auditing.proving import ULP, Candidate, Prover, exact_sum
+from metricdp.auditing.interval_proofs import ULP, Candidate, Prover, exact_sum
 from metricdp.auditing.report import AuditReport, obstacle_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Witness

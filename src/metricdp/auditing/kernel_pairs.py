@@ -8,8 +8,8 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.claim import Claim
-from metricdp.auditing.proving import PROOF_BITS, ULP, round_up
-from metricdp.mechanisms.kernel_law import KernelLaw
+from metricdp.auditing.interval_proofs import PROOF_BITS, ULP, round_up
+from metricdp.mechanisms.kernel_distribution import KernelLaw
 from metricdp.metrics.balls import same_place, true_distance
 
 MOST_TERMS = 600_000  # terms computed in interval arithmetic, a few seconds; a row is one a report

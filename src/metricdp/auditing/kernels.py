@@ -23,8 +23,8 @@ from metricdp.auditing.claim import Claim
 from metricdp.auditing.kernel_pairs import KernelProver
 from metricdp.auditing.report import AuditReport, noted, obstacle_of
 from metricdp.mechanisms import KernelMechanism, Witness
-from metricdp.mechanisms.kernel_law import KernelLaw
-from metricdp.metrics.limited import worth_compiling
+from metricdp.mechanisms.kernel_distribution import KernelLaw
+from metricdp.metrics.limited_paths import worth_compiling
 from metricdp.metrics.rounding import UNIT
 from metricdp.progress import doing, saying
 

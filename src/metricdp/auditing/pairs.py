@@ -19,7 +19,7 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.claim import Claim
-from metricdp.auditing.proving import ULP, Candidate, Prover
+from metricdp.auditing.interval_proofs import ULP, Candidate, Prover
 from metricdp.auditing.ratios import extremes, leaks_of
 from metricdp.auditing.report import AuditReport, obstacle_of
 from metricdp.auditing.sparse import SparseLaw

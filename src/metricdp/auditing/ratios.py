@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers
-from metricdp.auditing.proving import ULP
+from metricdp.auditing.interval_proofs import ULP
 from metricdp.auditing.sparse import CHUNK, SparseLaw
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers, set_fields
-from metricdp.auditing.proving import ULP, exact_sum
+from metricdp.auditing.interval_proofs import ULP, exact_sum
 from metricdp.mechanisms import Witness
 
 CHUNK = 1 << 22  # stored weights that are turned into doubles at a time

@@ -168,7 +168,7 @@ def _places(said: Situation) -> Places | None:
 
 def _check(said: Situation, places: Places | None) -> None:
     """Refuse now what the command lines would be refused for."""
-    from metricdp.cli.orders import loss_of, prior_of
+    from metricdp.cli.build_spec import loss_of, prior_of
     from metricdp.design import Level
 
     unit = "km" if places is None else places.space.unit

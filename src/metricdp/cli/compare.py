@@ -65,7 +65,7 @@ def compare(
         overwrite: Replace results that are there.
     """
     import metricdp
-    from metricdp.cli.orders import prior_of
+    from metricdp.cli.build_spec import prior_of
     from metricdp.errors import check_extra
     from metricdp.metrics import covered
     from metricdp.plots.comparing import write_comparison
@@ -130,7 +130,7 @@ def _targets(output: Sequence[str], source: str | None, *, overwrite: bool) -> l
 
 def _measures(losses: str, objectives: str, places: Places, speed: float | None) -> list[Measure]:
     from metricdp import messages
-    from metricdp.cli.orders import loss_of
+    from metricdp.cli.build_spec import loss_of
     from metricdp.design.comparison import Measure
 
     kinds = [name.strip() for name in objectives.split(",") if name.strip()]

@@ -13,7 +13,7 @@ from metricdp.cli.places import NOWHERE, Where
 from metricdp.progress import doing
 
 if TYPE_CHECKING:
-    from metricdp.cli.orders import Order
+    from metricdp.cli.build_spec import Order
     from metricdp.mechanisms import Mechanism
 
 INTERRUPTED = 3  # exit code: written, but the search was ended before it was done
@@ -57,16 +57,16 @@ def design(
     """
     from metricdp.artifacts import save
     from metricdp.auditing import between_positions
-    from metricdp.cli import guarantees, orders
+    from metricdp.cli import build_spec, guarantees
     from metricdp.files import check_target
 
     check_target(output, source=where.named, overwrite=overwrite or options.resume)
     builder = builder or ("exponential" if where.are_words else "optimal")
     with watching.watch("Designing") as watch:
         with doing("reading"):
-            order, level = orders.ordered(builder, where, options, epsilon=epsilon, protect=protect)
+            order, level = build_spec.ordered(builder, where, options, epsilon=epsilon, protect=protect)
         watch.begin(f"Designing {builder} {order.words}", order.gap, order.cost.unit)
-        made = orders.made(order, progress=watch.progress)
+        made = build_spec.made(order, progress=watch.progress)
         promise = made.guarantee
         if order.snap and order.places is not None:  # what positions are promised that are put on cells
             promise = between_positions(promise, order.places.space, snap=order.snap)

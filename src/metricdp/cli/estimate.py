@@ -31,7 +31,7 @@ from metricdp.errors import InvalidInput, check_extra
 
 if TYPE_CHECKING:
     from metricdp.estimation import DensityEstimate, Mass
-    from metricdp.tables.decoding import Decoded, Origin
+    from metricdp.tables.estimates import Decoded, Origin
 
 PICTURES = (".png", ".svg", ".pdf")
 SHOWN = 10
@@ -110,7 +110,7 @@ def estimate(
         overwrite: Replace files that are there.
     """
     from metricdp.estimation.estimate import Request
-    from metricdp.tables.decoding import Rows, estimate_files, write_density
+    from metricdp.tables.estimates import Rows, estimate_files, write_density
 
     if not sources:
         raise InvalidInput("say which table of reports is to be decoded, such as `metricdp estimate reports.csv ...`.")
@@ -176,7 +176,7 @@ class _Laws:
     def origin(self, map_of: tuple[str | None, str | None], within: Any, sources: int) -> Origin:
         """Return the mechanisms that made the reports, and the cells where they have none of their own."""
         import metricdp
-        from metricdp.tables.decoding import Origin
+        from metricdp.tables.estimates import Origin
         from metricdp.units import parse_epsilon
 
         grid, cell = map_of

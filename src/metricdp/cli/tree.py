@@ -28,7 +28,7 @@ from metricdp.progress import doing
 if TYPE_CHECKING:
     from metricdp.arrays import Integers
     from metricdp.artifacts import TreeFile
-    from metricdp.cli.orders import Order
+    from metricdp.cli.build_spec import Order
     from metricdp.mechanisms import MatrixMechanism
     from metricdp.places import LocationTree
     from metricdp.problems import LossSpec
@@ -84,7 +84,7 @@ def tree(
     from metricdp.artifacts import save_tree
     from metricdp.artifacts.trees import check_folder
     from metricdp.auditing import between_positions
-    from metricdp.cli import guarantees, orders
+    from metricdp.cli import build_spec, guarantees
     from metricdp.mechanisms import pure
 
     check_folder(output, overwrite=overwrite)
@@ -96,13 +96,13 @@ def tree(
     where = where if isinstance(columns, int) else _without(where, columns)
     with watching.watch("Designing") as watch:
         with doing("reading"):
-            order, level = orders.ordered(builder, where, options, epsilon=epsilon, protect=protect)
+            order, level = build_spec.ordered(builder, where, options, epsilon=epsilon, protect=protect)
             if order.places is None:
                 raise InvalidInput(f"{builder} is not built on places, which a tree needs; use optimal or exponential.")
             made_of, named = _tree(columns, order.places)
         watch.begin(f"Designing {builder} {order.words}", order.gap, order.cost.unit)
         if prunable is None:
-            finest = table_of(orders.made(order, progress=watch.progress))
+            finest = table_of(build_spec.made(order, progress=watch.progress))
         else:
             finest = made_of.prunable(order.epsilon, prunable, prior=order.prior, loss=order.cost.loss)
         laws = [finest, *(_at_level(made_of, level, finest, order, secrets) for level in range(1, made_of.height + 1))]
@@ -201,7 +201,7 @@ def _at_level(
     tree: LocationTree, level: int, finest: MatrixMechanism, order: Order, secrets: Secrets
 ) -> MatrixMechanism:
     """Return the mechanism of a level: the optimum among its reports, those of the finest one, or areas as secrets."""
-    from metricdp.cli.orders import made
+    from metricdp.cli.build_spec import made
 
     middles = tree.middles(level)
     costs = None if order.cost.loss is None else order.cost.matrix(finest.inputs)[:, middles]
@@ -286,7 +286,7 @@ def prune(
     from metricdp.artifacts import inspect, load_tree, save
     from metricdp.auditing import expected_loss
     from metricdp.cli import guarantees
-    from metricdp.cli.orders import prior_of
+    from metricdp.cli.build_spec import prior_of
     from metricdp.design.pruning import pruned
     from metricdp.files import check_target
 
@@ -373,7 +373,7 @@ def _around(mechanism: MatrixMechanism, around: str, radius: str) -> Integers:
 def _costs(wanted: str | None, places: Places, found: TreeFile | None, reported: int | None) -> LossSpec:
     import numpy as np
 
-    from metricdp.cli.orders import loss_of
+    from metricdp.cli.build_spec import loss_of
 
     cost = loss_of(wanted, places)
     if cost.loss is None or not reported or found is None:

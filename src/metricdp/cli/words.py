@@ -86,7 +86,7 @@ class WordOptions:
 
     def built(self, epsilon: str, space: FiniteSpace | None = None) -> Mechanism:
         """Return the mechanism at an epsilon."""
-        from metricdp.cli.orders import built
+        from metricdp.cli.build_spec import built
         from metricdp.units import parse_epsilon
 
         found = self.space() if space is None else space

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from metricdp.design.builders import builder_named as builder_named
     from metricdp.design.comparison.noises import no_noise as no_noise
     from metricdp.design.comparison.noises import noise_of as noise_of
-    from metricdp.design.comparison.rivals import Question as Question
+    from metricdp.design.comparison.trials import Question as Question
+    from metricdp.design.components import falls_apart as falls_apart
+    from metricdp.design.components import part_by_part as part_by_part
     from metricdp.design.constopt import PUBLISHED_PENALTIES as PUBLISHED_PENALTIES
     from metricdp.design.contextual import near_stretch as near_stretch
     from metricdp.design.decomposed import Neighbours as Neighbours
     from metricdp.design.interpolation.anchors import grid_edges as grid_edges
-    from metricdp.design.levels import ConcentratedLevel as ConcentratedLevel
-    from metricdp.design.levels import Level as Level
     from metricdp.design.optimal import exact_edges as exact_edges
     from metricdp.design.optimal import plain_columns as plain_columns
-    from metricdp.design.parts import falls_apart as falls_apart
-    from metricdp.design.parts import part_by_part as part_by_part
-    from metricdp.design.timely import in_time as in_time
+    from metricdp.design.privacy_levels import ConcentratedLevel as ConcentratedLevel
+    from metricdp.design.privacy_levels import Level as Level
+    from metricdp.design.time_limits import in_time as in_time
 
 
 __getattr__ = named_later(

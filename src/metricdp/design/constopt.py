@@ -14,9 +14,9 @@ from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design._certify import certify, safe_epsilon
+from metricdp.design.components import Share, falls_apart, part_by_part
 from metricdp.design.exponential import Budget
-from metricdp.design.parts import Share, falls_apart, part_by_part
-from metricdp.design.timely import in_time
+from metricdp.design.time_limits import in_time
 from metricdp.errors import InvalidInput, TimeUp
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
@@ -24,7 +24,7 @@ from metricdp.problems import Problem
 from metricdp.progress import KEEPS, now
 from metricdp.solvers.program import Status
 from metricdp.solvers.repair.recombine import repair
-from metricdp.solvers.tied import TiedProgram, replacements
+from metricdp.solvers.tied_program import TiedProgram, replacements
 
 PUBLISHED_PENALTIES = (0.001, 0.1, 1.0)  # the sweep of Section 5.1
 FIRST_PENALTY, STEP = 100.0, 10.0  # where the search begins, and the factor between one penalty and the next

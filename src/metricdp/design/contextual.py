@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.design._certify import certify
-from metricdp.design.timely import in_time
+from metricdp.design.time_limits import in_time
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem

@@ -18,7 +18,7 @@ from metricdp.arrays import Booleans, Floats, Integers, as_positive
 from metricdp.checkpoints import Checkpoint, opened
 from metricdp.design._certify import certify
 from metricdp.design.optimal import exact_edges
-from metricdp.design.timely import in_time
+from metricdp.design.time_limits import in_time
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem

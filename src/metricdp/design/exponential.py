@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, as_floats
 from metricdp.auditing.exact import float_leakage
 from metricdp.design._certify import certify, safe_epsilon
+from metricdp.design.components import Share, falls_apart, part_by_part
 from metricdp.design.kernels import KernelOrder, kernel, wants_kernel
-from metricdp.design.parts import Share, falls_apart, part_by_part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, KernelMechanism, MatrixMechanism
-from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT
+from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 

@@ -11,10 +11,10 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.exact import float_leakage
 from metricdp.design._certify import certify, safe_epsilon
-from metricdp.design.parts import falls_apart, part_by_part
+from metricdp.design.components import falls_apart, part_by_part
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
-from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT
+from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT
 from metricdp.problems import Problem
 
 TRIES = 12  # at spending what the composition leaves over

@@ -20,6 +20,7 @@ import numpy as np
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.claim import Claim
+from metricdp.auditing.interval_proofs import PROOF_BITS, round_up
 from metricdp.auditing.kernel_pairs import KernelProver
 from metricdp.auditing.kernels import (
     Sums,
@@ -31,11 +32,10 @@ from metricdp.auditing.kernels import (
     sums_of,
     worst_pairs,
 )
-from metricdp.auditing.proving import PROOF_BITS, round_up
 from metricdp.design._certify import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, KernelMechanism, Stakes
-from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT, WIDEST_WEIGHTS, KernelLaw, refuse_metric
+from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT, WIDEST_WEIGHTS, KernelLaw, refuse_metric
 from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
 from metricdp.progress import AUDITING, doing, saying

@@ -11,9 +11,9 @@ from metricdp.arrays import Floats
 from metricdp.deadlines import least_left
 from metricdp.design._certify import certify
 from metricdp.design.balanced import kernels_part, optimal_kernel
+from metricdp.design.components import Share, falls_apart, part_by_part
 from metricdp.design.local import FEW, optimal_local
-from metricdp.design.parts import Share, falls_apart, part_by_part
-from metricdp.design.timely import TooShort, in_time
+from metricdp.design.time_limits import TooShort, in_time
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective

@@ -23,8 +23,8 @@ from metricdp import constants
 from metricdp.arrays import Floats
 from metricdp.auditing import audit
 from metricdp.auditing.claim import Claim
+from metricdp.auditing.dispatch import judge
 from metricdp.auditing.exact import float_leakage, within
-from metricdp.auditing.judging import judge
 from metricdp.auditing.loss import expected_loss, worst_loss
 from metricdp.design._certify import MARGIN, bound_below, losses_of
 from metricdp.errors import Infeasible, InvalidInput, NotPrivate
@@ -53,7 +53,7 @@ def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | 
     """
     kind = MECHANISMS.kind(mechanism)
     if kind is not None and kind.is_sparse:
-        from metricdp.design.local.rounded import rounded_local  # loads the solvers
+        from metricdp.design.local.rounding import rounded_local  # loads the solvers
 
         return rounded_local(mechanism, bits, problem)
     if kind is None or not kind.holds_table:

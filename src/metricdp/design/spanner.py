@@ -8,8 +8,8 @@ from metricdp import deadlines
 from metricdp.arrays import as_positive
 from metricdp.auditing.exact import within
 from metricdp.design._certify import certify
-from metricdp.design.parts import Share, falls_apart, part_by_part
-from metricdp.design.timely import in_time
+from metricdp.design.components import Share, falls_apart, part_by_part
+from metricdp.design.time_limits import in_time
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective

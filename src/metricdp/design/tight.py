@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from metricdp.auditing.exact import float_leakage
 from metricdp.design._certify import certify, safe_epsilon
-from metricdp.design.parts import falls_apart, part_by_part
+from metricdp.design.components import falls_apart, part_by_part
 from metricdp.errors import Infeasible
 from metricdp.mechanisms import MatrixMechanism
-from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT
+from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 

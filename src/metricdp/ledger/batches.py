@@ -16,8 +16,8 @@ from metricdp.arrays import Integers
 from metricdp.errors import BudgetExceeded, InvalidInput, MetricdpError
 from metricdp.ledger.accounts import Desk
 from metricdp.ledger.amounts import in_words
+from metricdp.ledger.batch_accounts import Batch, Crowd, charge, found_accounts, numbers_under, opened_accounts
 from metricdp.ledger.chain import Entry, append, locked
-from metricdp.ledger.crowd import Batch, Crowd, charge, found_accounts, numbers_under, opened_accounts
 from metricdp.ledger.keys import Key
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.schema import ENTRIES

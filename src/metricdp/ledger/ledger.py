@@ -15,15 +15,15 @@ import sqlalchemy as sa
 
 from metricdp.ledger.amounts import Account, account_named, accounts_for, accounts_of, charge_of, is_replaced_name
 from metricdp.ledger.backends import Hold
+from metricdp.ledger.batch_accounts import batch_of
 from metricdp.ledger.batches import answered_batch, granted_now, settle_batch
 from metricdp.ledger.budgets import Budget, budget_of
 from metricdp.ledger.checking import Verdict, checked, limit
-from metricdp.ledger.crowd import batch_of
 from metricdp.ledger.erasing import erased
 from metricdp.ledger.history import Charged, charges_of, everything
-from metricdp.ledger.keeping import backup, change_policy, restore, rotate
 from metricdp.ledger.keys import Key, name_bytes
 from metricdp.ledger.losses import ends_of
+from metricdp.ledger.maintenance import backup, change_policy, restore, rotate
 from metricdp.ledger.opening import opened, recover
 from metricdp.ledger.people import Cost, People, Person
 from metricdp.ledger.policy import Policy

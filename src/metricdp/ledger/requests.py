@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from metricdp.ledger.amounts import Account
+from metricdp.ledger.batch_accounts import Batch
 from metricdp.ledger.batches import Settled
-from metricdp.ledger.crowd import Batch
 from metricdp.ledger.keys import Key, name_bytes
 from metricdp.ledger.people import People
 from metricdp.ledger.periods import begin

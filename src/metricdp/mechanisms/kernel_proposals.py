@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Booleans, Floats, Integers, Words
 from metricdp.errors import MetricdpError
-from metricdp.mechanisms.kernel_law import KernelLaw
-from metricdp.mechanisms.noise.deciding import Digits, Undecided, ball, below, settled
+from metricdp.mechanisms.kernel_distribution import KernelLaw
+from metricdp.mechanisms.noise.arbitrary_precision import Digits, Undecided, ball, below, settled
 from metricdp.mechanisms.noise.functions import exp
 from metricdp.metrics import exponent_of
 from metricdp.metrics.balls import true_distance
-from metricdp.metrics.limited import worth_compiling
+from metricdp.metrics.limited_paths import worth_compiling
 from metricdp.metrics.rounding import UNIT
 from metricdp.randomness import RowWords, Source, row_words
 

@@ -22,10 +22,10 @@ from __future__ import annotations
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers, Words
-from metricdp.mechanisms.kernel_law import KernelLaw
+from metricdp.mechanisms.kernel_distribution import KernelLaw
 from metricdp.mechanisms.kernel_proposals import Proposals
-from metricdp.mechanisms.noise.deciding import Digits, ball, below, settled
-from metricdp.metrics.limited import worth_compiling
+from metricdp.mechanisms.noise.arbitrary_precision import Digits, ball, below, settled
+from metricdp.metrics.limited_paths import worth_compiling
 from metricdp.metrics.rounding import UNIT
 from metricdp.randomness import Source, row_words
 

@@ -22,7 +22,7 @@ from metricdp.arrays import Booleans, Floats, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, mechanism_card, refuse_rows
 from metricdp.mechanisms.kind import NOISE, Kind
-from metricdp.mechanisms.noise.laws import drawn
+from metricdp.mechanisms.noise.distributions import drawn
 from metricdp.metrics import EUCLID, Metric, earth_of, norm_of
 from metricdp.randomness import Randomness, row_words, source_of
 from metricdp.registry import Field

@@ -43,6 +43,9 @@ from metricdp.metrics.base import is_proven as is_proven
 from metricdp.metrics.base import measurable as measurable
 from metricdp.metrics.base import pairwise as pairwise
 from metricdp.metrics.base import precision_note as precision_note
+from metricdp.metrics.function_metric import FunctionMetric as FunctionMetric
+from metricdp.metrics.function_metric import listed_metric as listed_metric
+from metricdp.metrics.function_metric import metric as metric
 from metricdp.metrics.kind import EUCLID as EUCLID
 from metricdp.metrics.kind import METRICS as METRICS
 from metricdp.metrics.kind import Earth as Earth
@@ -59,11 +62,8 @@ from metricdp.metrics.kind import said_of as said_of
 from metricdp.metrics.kind import sum_of as sum_of
 from metricdp.metrics.kind import tree_of as tree_of
 from metricdp.metrics.kind import width_of as width_of
-from metricdp.metrics.named import SHAPES as SHAPES
-from metricdp.metrics.named import metric_named as metric_named
 from metricdp.metrics.neighbours import Rows as Rows
 from metricdp.metrics.neighbours import on_all_cores as on_all_cores
 from metricdp.metrics.neighbours import within as within
-from metricdp.metrics.own import FunctionMetric as FunctionMetric
-from metricdp.metrics.own import listed_metric as listed_metric
-from metricdp.metrics.own import metric as metric
+from metricdp.metrics.parsing import SHAPES as SHAPES
+from metricdp.metrics.parsing import metric_named as metric_named

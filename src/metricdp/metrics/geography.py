@@ -16,9 +16,9 @@ from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_co
 from metricdp.errors import InvalidInput
 from metricdp.metrics.balls import balls_of, root_of
 from metricdp.metrics.base import Metric
+from metricdp.metrics.bounded_distances import Measured
 from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, Tree
-from metricdp.metrics.limited import between, limited, worth_compiling
-from metricdp.metrics.measured import Measured
+from metricdp.metrics.limited_paths import between, limited, worth_compiling
 from metricdp.metrics.neighbours import MARGIN, Rows, by_tree
 from metricdp.metrics.rounding import LIBRARY, lowered, on_grid, rounding_error, shrinking
 from metricdp.registry import Array, Effort, Text, Whole

@@ -23,7 +23,7 @@ from metricdp.arrays import Floats
 from metricdp.design.given import from_matrix
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import MatrixMechanism
-from metricdp.mechanisms.noise.deciding import Undecided, ball, below, exact, settled
+from metricdp.mechanisms.noise.arbitrary_precision import Undecided, ball, below, exact, settled
 from metricdp.metrics import EARTH_RADIUS_KM, Lp, Metric, exponent_of, points_are
 from metricdp.randomness import Source
 from metricdp.spaces import FiniteSpace

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, Integers, as_floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Precomputed, ShortestPath, pairwise
-from metricdp.metrics.limited import limited
+from metricdp.metrics.limited_paths import limited
 from metricdp.spaces import FiniteSpace
 
 DENSE = 4_096  # places up to which all pairs are measured

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Integers, as_codes, as_positive
-from metricdp.design.parts import alone as alone
+from metricdp.design.components import alone as alone
 from metricdp.errors import InvalidInput
 from metricdp.metrics import policy_of
 from metricdp.places.policy import repairs as repairs

@@ -32,7 +32,7 @@ from metricdp.service.limits import Limits
 from metricdp.service.models import BatchRequest, DesignRequest, Health, MatrixAudit, SamplesAudit
 from metricdp.service.refusals import Refused, malformed, mistake
 from metricdp.service.releasing import DENIED
-from metricdp.service.served import Served, Shelf
+from metricdp.service.served_mechanisms import Served, Shelf
 from metricdp.service.state import State, state_of
 from metricdp.service.workers import WorkerPool
 

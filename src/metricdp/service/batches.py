@@ -31,7 +31,7 @@ from metricdp.ledger.keys import has_one_order, in_order
 from metricdp.service.models import BatchAnswer, BatchRequest
 from metricdp.service.refusals import Refused, too_busy
 from metricdp.service.releasing import CHARGED, account_values, amount, body_of, parsed, refused
-from metricdp.service.served import ORDERED, ORDERED_WORDS, TAG_BYTES, WORDS, Served, Shelf
+from metricdp.service.served_mechanisms import ORDERED, ORDERED_WORDS, TAG_BYTES, WORDS, Served, Shelf
 from metricdp.service.state import State, key_of, state_of
 from metricdp.service.workers import Rows, read_batch
 

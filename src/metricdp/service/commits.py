@@ -24,7 +24,7 @@ from metricdp.ledger import Receipt, Release
 from metricdp.service import logs
 from metricdp.service.counters import Counters
 from metricdp.service.refusals import Refused, too_busy
-from metricdp.service.served import Served
+from metricdp.service.served_mechanisms import Served
 
 
 class Drawing:

@@ -25,7 +25,7 @@ from metricdp.service.models import (
     ReleaseRequest,
 )
 from metricdp.service.refusals import Refused, unfit
-from metricdp.service.served import Served
+from metricdp.service.served_mechanisms import Served
 from metricdp.service.state import State, key_of, state_of
 from metricdp.service.workers import SMALL
 

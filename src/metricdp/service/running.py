@@ -37,7 +37,7 @@ class Offer:
 
     def served(self) -> Any:
         """Load it, verified."""
-        from metricdp.service.served import Served
+        from metricdp.service.served_mechanisms import Served
 
         if self.path is None:
             from metricdp.design.laplace import laplace

@@ -16,7 +16,7 @@ from metricdp.service.commits import CommitQueue
 from metricdp.service.counters import Counters
 from metricdp.service.jobs import Jobs
 from metricdp.service.limits import Limits
-from metricdp.service.served import Shelf
+from metricdp.service.served_mechanisms import Shelf
 from metricdp.service.workers import WorkerPool
 
 

@@ -8,7 +8,6 @@ decomposition are loaded when they are first used.
 from typing import TYPE_CHECKING
 
 from metricdp.registry import named_later
-from metricdp.solvers.answer import RatioSolution, shortfall
 from metricdp.solvers.backends.clarabel import Clarabel
 from metricdp.solvers.backends.first_order import FirstOrder
 from metricdp.solvers.backends.gpu import Gpu
@@ -29,6 +28,7 @@ from metricdp.solvers.program import (
     Warm,
     unit_of,
 )
+from metricdp.solvers.ratio_solution import RatioSolution, shortfall
 from metricdp.solvers.repair.recombine import recombine, safe_log_ratios
 from metricdp.solvers.solve import solve_parts, solve_ratio
 

@@ -13,11 +13,11 @@ from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure, TimeUp
 from metricdp.progress import KEEPS, doing, now
-from metricdp.solvers.answer import RatioSolution, shortfall
 from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima
 from metricdp.solvers.choice import Tunable, auto, solver_name
 from metricdp.solvers.edges import all_pairs, near_pairs, non_redundant, unique_pairs
 from metricdp.solvers.program import Edges, Progress, RatioProgram, Solution, Solver, Status, Warm
+from metricdp.solvers.ratio_solution import RatioSolution, shortfall
 from metricdp.solvers.repair.host import HostRepair, Repair, repair_of
 from metricdp.solvers.repair.recombine import Repaired
 

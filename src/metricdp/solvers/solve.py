@@ -13,11 +13,11 @@ from scipy.sparse.csgraph import connected_components
 from metricdp import deadlines
 from metricdp.arrays import Floats, as_matrix, as_positive
 from metricdp.errors import InvalidInput
-from metricdp.solvers.answer import RatioSolution, shortfall
 from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima, signed
 from metricdp.solvers.choice import checked_solver
 from metricdp.solvers.edges import path_distances
 from metricdp.solvers.program import Edges, Progress, RatioProgram, Solver, Status
+from metricdp.solvers.ratio_solution import RatioSolution, shortfall
 from metricdp.solvers.repair.quotient import lifted, merged
 from metricdp.solvers.search import Options, Search, Task
 

@@ -37,7 +37,7 @@ from metricdp.spaces.base import (
     show_missing,
     space_card,
 )
-from metricdp.spaces.finer import finer_points
+from metricdp.spaces.candidates import finer_points
 from metricdp.spaces.near import Near, near_pairs
 from metricdp.spaces.search import Search, search_for
 from metricdp.spaces.snapping import grid_radius, nearest_pair, widest

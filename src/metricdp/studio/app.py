@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
-from metricdp.studio.asking import answer
+from metricdp.studio.json_requests import answer
 
 PAGE = Path(__file__).parent / "page"
 TYPES = {

@@ -18,7 +18,7 @@ from metricdp.auditing import audit, audit_concentrated
 from metricdp.mechanisms import ConcentratedGuarantee
 from metricdp.metrics import points_are
 from metricdp.service.building import finite, report_values
-from metricdp.studio.asking import answer, body_of, in_sentences
+from metricdp.studio.json_requests import answer, body_of, in_sentences
 
 MOST_FILE = 256 << 20
 MOST_SHOWN = 5_000  # places on the map

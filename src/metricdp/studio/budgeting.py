@@ -16,7 +16,7 @@ from metricdp.ledger.amounts import account_for, in_words
 from metricdp.ledger.periods import shown
 from metricdp.ledger.planning import planned
 from metricdp.service.state import State
-from metricdp.studio.asking import answer, in_sentences, number, question
+from metricdp.studio.json_requests import answer, in_sentences, number, question
 
 MOST_SHOWN = 500
 SHORT = 12  # digits of a hash that tell persons apart on a page

@@ -21,7 +21,7 @@ from metricdp.errors import Infeasible, InvalidInput
 from metricdp.places import bundled_roads
 from metricdp.service.building import OFFERED, space_of
 from metricdp.service.state import State
-from metricdp.studio.asking import answer, body_of, in_sentences, number, question
+from metricdp.studio.json_requests import answer, body_of, in_sentences, number, question
 
 LARGEST = 1e300
 MOST_PLACES, MOST_COMPARED, MOST_FILE = 1_000, 400, 64 << 20

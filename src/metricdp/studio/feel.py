@@ -34,7 +34,7 @@ from metricdp.metrics import KM_PER_DEGREE, Haversine
 from metricdp.places import bundled_roads, bundled_streets
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
-from metricdp.studio.asking import answer, in_sentences, number, question
+from metricdp.studio.json_requests import answer, in_sentences, number, question
 from metricdp.units import epsilon_for
 
 STEP = 0.01  # km between the points of the grid

@@ -24,7 +24,7 @@ from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.metrics import Haversine
 from metricdp.plots.release_page import write_release
-from metricdp.studio.asking import answer, in_sentences, number, question
+from metricdp.studio.json_requests import answer, in_sentences, number, question
 from metricdp.tables import (
     AS_IT_IS,
     LATITUDES,

@@ -24,12 +24,12 @@ from metricdp.service.app import Books, Settings, application
 from metricdp.service.keys import make_key
 from metricdp.service.limits import Limits
 from metricdp.service.logs import set_up
-from metricdp.service.served import Served
+from metricdp.service.served_mechanisms import Served
 from metricdp.studio.app import Room, house, page
 from metricdp.studio.auditing import AuditRoom
+from metricdp.studio.auth import Door
 from metricdp.studio.budgeting import BudgetRoom
 from metricdp.studio.designing import DesignRoom
-from metricdp.studio.door import Door
 from metricdp.studio.feel import FeelRoom
 from metricdp.studio.protecting import ProtectRoom
 from metricdp.studio.sessions import GRACE, Pages, SessionFolder, remove_orphans

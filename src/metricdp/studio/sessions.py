@@ -29,7 +29,7 @@ from starlette.routing import Route
 
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import NO_LINKS
-from metricdp.studio.asking import answer, in_sentences, question
+from metricdp.studio.json_requests import answer, in_sentences, question
 
 try:
     import fcntl

@@ -21,7 +21,7 @@ from metricdp.randomness import Randomness, source_of
 from metricdp.rendering import file_name
 from metricdp.tables.charging import charge_job, charged, grant, refuse_name, request_of, requested
 from metricdp.tables.disclosure.checks import findings_in, refuse_names_of_files
-from metricdp.tables.disclosure.look import Finding, rows_sampled, sample_of
+from metricdp.tables.disclosure.findings import Finding, rows_sampled, sample_of
 from metricdp.tables.draws import KEY_BYTES, is_simulated
 from metricdp.tables.engines import Run, runner
 from metricdp.tables.formats import STANDARD, Location, located, read_batches, target_location

@@ -16,8 +16,8 @@ from metricdp.randomness import Randomness
 from metricdp.tables.batch import ALL, Portion, Protected, picked, protect, report_type
 from metricdp.tables.charging import Draw, charged_reports
 from metricdp.tables.disclosure.checks import SanityCheck, first_look, judged, log_findings
-from metricdp.tables.disclosure.leftovers import compact
-from metricdp.tables.disclosure.look import SAMPLED_FROM, Finding, rows_looked_at, rows_sampled, sample_rows
+from metricdp.tables.disclosure.findings import SAMPLED_FROM, Finding, rows_looked_at, rows_sampled, sample_rows
+from metricdp.tables.disclosure.hidden_values import compact
 from metricdp.tables.disclosure.trim import trimmed
 from metricdp.tables.draws import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, is_simulated, marked_table
 from metricdp.tables.options import CAREFREE, Trim, names_of

@@ -22,8 +22,8 @@ from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness, fresh_stream
 from metricdp.tables.batch import ALL, Portion, Protected, picked, pieces, protect, report_fields
 from metricdp.tables.disclosure.checks import Glimpse, SanityCheck, findings_in, first_look
-from metricdp.tables.disclosure.leftovers import fewer_categories, harmless, harmless_schema
-from metricdp.tables.disclosure.look import Finding, Sample, rows_looked_at, rows_sampled
+from metricdp.tables.disclosure.findings import Finding, Sample, rows_looked_at, rows_sampled
+from metricdp.tables.disclosure.hidden_values import fewer_categories, harmless, harmless_schema
 from metricdp.tables.disclosure.trim import trimmed
 from metricdp.tables.draws import Draws, Keyed, is_simulated, marked, marked_table
 from metricdp.tables.formats import Reader, read_batches

@@ -112,7 +112,7 @@ class Accuracy:
 def accuracy_of(group: ColumnGroup, column: str, level: float = LEVEL) -> Accuracy:
     """Return the column that states the accuracy of a group's reports; what snapping moved is counted."""
     from metricdp.auditing.accuracy import radii_of
-    from metricdp.auditing.laws import in_metres
+    from metricdp.auditing.distributions import in_metres
 
     found = radii_of(group.mechanism, (level,))[0]
     value, metres = found.value + group.snap, in_metres(found.value + group.snap, found.unit)

@@ -19,7 +19,7 @@ from metricdp.files import check_target, holding, in_its_folder, is_ledger, refu
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, pure
 from metricdp.registry import loaded
 from metricdp.rendering import card, printable
-from metricdp.tables.disclosure.look import SAMPLED, SAMPLED_FROM, Finding, rows_sampled
+from metricdp.tables.disclosure.findings import SAMPLED, SAMPLED_FROM, Finding, rows_sampled
 from metricdp.tables.formats import INPUT_FILE, OPEN_FILES, STANDARD, Location
 from metricdp.tables.formats.base import chosen_table, same_table
 from metricdp.tables.options import CAREFREE, Disclosure

@@ -21,7 +21,7 @@ import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.tables import perturb, task_for
 from metricdp.tables.disclosure.checks import findings_in
-from metricdp.tables.disclosure.look import Secret, kind_by_name, look, sample_rows
+from metricdp.tables.disclosure.findings import Secret, kind_by_name, look, sample_rows
 from metricdp.tables.plan import Request
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)

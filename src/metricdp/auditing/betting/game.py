@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Floats, Integers, Points
-from metricdp.auditing.betting import looks
-from metricdp.auditing.betting.books import Book, Counts, Scale
-from metricdp.auditing.betting.exact_events import Lattice, LowBits, Truth
-from metricdp.auditing.betting.looks import Bins, Direction, Lean, Look, Values
+from metricdp.auditing.betting import statistics
+from metricdp.auditing.betting.event_statistics import Lattice, LowBits, Truth
+from metricdp.auditing.betting.predictors import Book, Counts, Scale
 from metricdp.auditing.betting.rounds import Arena, Rounds
+from metricdp.auditing.betting.statistics import Bins, Direction, Lean, Look, Values
 from metricdp.auditing.betting.wealth import Wealth
 from metricdp.randomness import Source
 
@@ -43,7 +43,7 @@ def beliefs(arena: Arena, reports: Points) -> list[Belief]:
     if like and not text:
         found.append(
             _counted(
-                arena, Bins("the place along the line through both secrets", looks.along, (8, 3), pooled=True), 1.0
+                arena, Bins("the place along the line through both secrets", statistics.along, (8, 3), pooled=True), 1.0
             )
         )
         found.append(_counted(arena, Lattice(), 1.0))
@@ -64,7 +64,9 @@ def _by_distance(arena: Arena, *, alone: bool) -> list[Belief]:
         found.append(Belief(Lean(pooled=False), Scale(reach, Lean.positions, together=False), 2.0))
     found.append(_counted(arena, Lean(pooled=not alone), 2.0))
     found.append(
-        _counted(arena, Bins("the pair of distances to both secrets", looks.distances, (4, 6), pooled=not alone), 1.0)
+        _counted(
+            arena, Bins("the pair of distances to both secrets", statistics.distances, (4, 6), pooled=not alone), 1.0
+        )
     )
     return found
 
@@ -74,10 +76,10 @@ def _by_coordinates(arena: Arena, reports: Points) -> list[Belief]:
     found = []
     if width <= 3:
         bins = {1: (32,), 2: (8, 8), 3: (4, 4, 4)}[width]
-        found.append(_counted(arena, Bins("the place of the report", looks.coordinates, bins, pooled=False), 1.0))
+        found.append(_counted(arena, Bins("the place of the report", statistics.coordinates, bins, pooled=False), 1.0))
     if 1 < width <= 8:
         found += [
-            _counted(arena, Bins(f"coordinate {k + 1}", looks.coordinate(k), (16,), pooled=False), 0.5)
+            _counted(arena, Bins(f"coordinate {k + 1}", statistics.coordinate(k), (16,), pooled=False), 0.5)
             for k in range(width)
         ]
     if 1 < width <= WIDE:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from metricdp.arrays import Integers, Points, Words
-from metricdp.auditing.betting.received import Draw, as_reports
+from metricdp.auditing.betting.inputs import Draw, as_reports
 from metricdp.auditing.betting.rounds import identities
 from metricdp.auditing.report import Finding
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from metricdp.auditing.betting.books import Counts
-from metricdp.auditing.betting.exact_events import Truth
+from metricdp.auditing.betting.event_statistics import Truth
 from metricdp.auditing.betting.game import LEARNING, Belief, Game, batch_size
-from metricdp.auditing.betting.looks import Values
+from metricdp.auditing.betting.predictors import Counts
+from metricdp.auditing.betting.statistics import Values
 from metricdp.auditing.betting.wealth import Wealth
 
 RARE = (0.1, 0.01)  # how much of all reports a leak makes up

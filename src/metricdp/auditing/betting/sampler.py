@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import as_points
-from metricdp.auditing.betting.dealing import Dealer, Sampler
+from metricdp.auditing.betting.buffer import Shelf, play_pairs
+from metricdp.auditing.betting.drawing import Dealer, Sampler
 from metricdp.auditing.betting.game import Game, batch_size, shares
 from metricdp.auditing.betting.health import health_findings, seed_finding
+from metricdp.auditing.betting.inputs import Draw, checked_claim
 from metricdp.auditing.betting.outcome import outcome
 from metricdp.auditing.betting.pairing import chosen_pairs
-from metricdp.auditing.betting.received import Draw, checked_claim
 from metricdp.auditing.betting.rounds import UP, Arena
-from metricdp.auditing.betting.shelf import Shelf, play_pairs
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric

@@ -20,7 +20,7 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.auditing.kernels import blocks_of
 from metricdp.design.balanced.products import Products
-from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT, KernelLaw
+from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT, KernelLaw
 from metricdp.metrics.rounding import UNIT
 from metricdp.problems import Problem
 from metricdp.progress import doing

@@ -24,15 +24,15 @@ from metricdp.design._certify import MARGIN, bound_below
 from metricdp.design.balanced.bound import star_bound
 from metricdp.design.balanced.products import Products
 from metricdp.design.kernels import KernelOrder, kernel
-from metricdp.design.timely import refuse_too_short
+from metricdp.design.time_limits import refuse_too_short
 from metricdp.mechanisms import KernelMechanism
-from metricdp.mechanisms.kernel_law import LARGEST_EXPONENT, KernelLaw
+from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT, KernelLaw
 from metricdp.metrics import pairwise
 from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
 from metricdp.progress import doing
 from metricdp.solvers import Progress
-from metricdp.solvers.answer import shortfall
+from metricdp.solvers.ratio_solution import shortfall
 
 REFINED = 4  # residuals in doubles, at most
 EXACT = 1e-11  # a residual that rounding leaves

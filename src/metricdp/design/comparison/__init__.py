@@ -2,6 +2,6 @@
 
 from metricdp.design.comparison.compare import Compared, compare
 from metricdp.design.comparison.measures import Figure, Measure
-from metricdp.design.comparison.rivals import Question, Trial
+from metricdp.design.comparison.trials import Question, Trial
 
 __all__ = ["Compared", "Figure", "Measure", "Question", "Trial", "compare"]

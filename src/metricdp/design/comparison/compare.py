@@ -16,7 +16,7 @@ from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.design.comparison.journal import Journal, Key, digest_of
 from metricdp.design.comparison.measures import Measure
-from metricdp.design.comparison.rivals import Own, Question, Trial, chosen
+from metricdp.design.comparison.trials import Own, Question, Trial, chosen
 from metricdp.errors import Infeasible, InvalidInput, MetricdpError
 from metricdp.rendering import escape
 from metricdp.spaces import FiniteSpace

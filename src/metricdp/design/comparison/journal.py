@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from metricdp.design.comparison.measures import Measure
-from metricdp.design.comparison.rivals import Question, Trial
+from metricdp.design.comparison.trials import Question, Trial
 from metricdp.files import check_target
 from metricdp.metrics import graph_of
 

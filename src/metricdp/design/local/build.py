@@ -20,7 +20,7 @@ from metricdp.design._certify import bound_below
 from metricdp.design.local.budget import ADVICE, refuse_too_large, spaced
 from metricdp.design.local.edges import spanner_of
 from metricdp.design.local.order import Order, spatial_order
-from metricdp.design.timely import refuse_too_short
+from metricdp.design.time_limits import refuse_too_short
 from metricdp.errors import InvalidInput, NotPrivate, SolverFailure
 from metricdp.mechanisms import Certificate, FiniteMechanism, Guarantee, LocalMechanism, Stakes
 from metricdp.mechanisms.local_rows import row_chunks
@@ -29,12 +29,12 @@ from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
 from metricdp.progress import AUDITING, doing
 from metricdp.solvers import FirstOrder, Gpu, Progress, Solver
-from metricdp.solvers.answer import shortfall
 from metricdp.solvers.bounds import relative_gap
 from metricdp.solvers.local.repair import FEW_ENTRIES, LocalLaw
 from metricdp.solvers.local.solve import LocalOptions, LocalSolution, LocalTask, Place, solve_local
 from metricdp.solvers.local.windows import Graph
 from metricdp.solvers.program import least
+from metricdp.solvers.ratio_solution import shortfall
 from metricdp.spaces import FiniteSpace, Near
 
 FEW = 4_096  # secrets up to which the dense program is taken unless windows are asked for

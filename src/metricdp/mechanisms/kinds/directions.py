@@ -24,8 +24,8 @@ from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Reach, Theorem
 from metricdp.mechanisms.lattice import LaplaceNoise, lattice_words, noise_kind
+from metricdp.mechanisms.noise.distributions import DirectionLaw
 from metricdp.mechanisms.noise.hats import Profile
-from metricdp.mechanisms.noise.laws import DirectionLaw
 from metricdp.metrics import Metric, exponent_of, points_are
 from metricdp.registry import Part
 from metricdp.spaces import Sphere, Unbounded, given

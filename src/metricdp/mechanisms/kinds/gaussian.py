@@ -33,7 +33,7 @@ from metricdp.mechanisms.lattice import (
     refuse_fine_lattice,
     volume_words,
 )
-from metricdp.mechanisms.noise.laws import VectorLaw
+from metricdp.mechanisms.noise.distributions import VectorLaw
 from metricdp.metrics import EUCLID, Norm, norm_of
 from metricdp.registry import Field, Part
 

@@ -17,7 +17,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.curves import TINIEST, cell_of, checked_ratios, flips, near_share
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, stored
-from metricdp.mechanisms.noise.deciding import ball, below, exact, settled
+from metricdp.mechanisms.noise.arbitrary_precision import ball, below, exact, settled
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, Source, source_of
 from metricdp.registry import Array, Effort, Many, Part, Table, Text

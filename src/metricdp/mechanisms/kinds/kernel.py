@@ -15,7 +15,7 @@ from metricdp import constants
 from metricdp.arrays import Floats, Integers, as_codes, as_floats, as_positive, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card
-from metricdp.mechanisms.kernel_law import KernelLaw, refuse_metric, refuse_weights
+from metricdp.mechanisms.kernel_distribution import KernelLaw, refuse_metric, refuse_weights
 from metricdp.mechanisms.kernel_rows import KernelSampler
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Kind, stored
 from metricdp.mechanisms.kinds.local import MOST_DENSE

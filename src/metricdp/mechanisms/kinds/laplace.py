@@ -21,7 +21,7 @@ from metricdp.mechanisms.lattice import (
     noise_kind,
     volume_words,
 )
-from metricdp.mechanisms.noise.laws import VectorLaw
+from metricdp.mechanisms.noise.distributions import VectorLaw
 from metricdp.metrics import EUCLID, METRICS, Lp, Mahalanobis, norm_of
 from metricdp.spaces import Unbounded
 

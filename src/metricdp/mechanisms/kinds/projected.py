@@ -20,7 +20,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Reach, Theorem
 from metricdp.mechanisms.kinds.laplace import log_normaliser
 from metricdp.mechanisms.lattice import FarNoise, LaplaceNoise, cell_reach, noise_kind
-from metricdp.mechanisms.noise.laws import VectorLaw
+from metricdp.mechanisms.noise.distributions import VectorLaw
 from metricdp.metrics import exponent_of
 from metricdp.registry import Array
 from metricdp.spaces import UNDER_LP, Unbounded, given

@@ -13,7 +13,7 @@ from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Heights, Reach, Theorem, foreign
 from metricdp.mechanisms.lattice import LaplaceNoise, Noise, cell_nodes, cell_reach, lattice_words, noise_kind
-from metricdp.mechanisms.noise.laws import SphereLaw
+from metricdp.mechanisms.noise.distributions import SphereLaw
 from metricdp.metrics import EARTH_RADIUS_KM, METRICS, Earth, Haversine, earth_of
 from metricdp.spaces import ON_EARTH, Unbounded, given
 from metricdp.units import METRES

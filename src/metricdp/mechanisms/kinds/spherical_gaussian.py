@@ -15,7 +15,7 @@ from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Heights
 from metricdp.mechanisms.kinds.gaussian import DISPLACED, NORMAL, NormalNoise, gaussian_accuracy
 from metricdp.mechanisms.kinds.spherical import EarthNoise, per_degree
 from metricdp.mechanisms.lattice import cell_nodes, cell_reach, lattice_words, noise_kind
-from metricdp.mechanisms.noise.laws import SphereGaussianLaw
+from metricdp.mechanisms.noise.distributions import SphereGaussianLaw
 
 
 @dataclass(frozen=True, eq=False, repr=False)

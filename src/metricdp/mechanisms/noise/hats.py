@@ -20,7 +20,7 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import MetricdpError
-from metricdp.mechanisms.noise import deciding
+from metricdp.mechanisms.noise import arbitrary_precision
 from metricdp.mechanisms.noise.functions import arctangent, log, sine_and_cosine
 
 Form = Literal["angle", "height"]
@@ -59,7 +59,7 @@ class Profile:
         """Return the rate as a ball."""
         import flint
 
-        found = deciding.exact(self.epsilon)
+        found = arbitrary_precision.exact(self.epsilon)
         return found * 180 / flint.arb.pi() if self.per_degree else found
 
     def exact_end(self) -> Any:
@@ -74,7 +74,7 @@ class Profile:
         if not self.power:
             return found
         inner = value.sin() if self.form == "angle" else value * (2 - value)
-        return found + deciding.exact(self.power) * inner.log()
+        return found + arbitrary_precision.exact(self.power) * inner.log()
 
     def log(self, value: Floats) -> Floats:
         """Return ln f in doubles, for whoever needs no bound."""
@@ -158,7 +158,7 @@ class Profile:
         """Return where ln f has a slope, as a ball."""
         import flint
 
-        pull = (slope + self.exact_rate()) / deciding.exact(self.power)
+        pull = (slope + self.exact_rate()) / arbitrary_precision.exact(self.power)
         if self.form == "angle":
             return flint.arb.atan2(flint.arb(1), pull)
         return 2 / (pull + 1 + (pull * pull + 1).sqrt())

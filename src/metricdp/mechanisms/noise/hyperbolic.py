@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Words
-from metricdp.mechanisms.noise import deciding, directions, kernels
-from metricdp.mechanisms.noise.deciding import Digits, Undecided, ball, cell_of, exact
+from metricdp.mechanisms.noise import arbitrary_precision, directions, kernels
+from metricdp.mechanisms.noise.arbitrary_precision import Digits, Undecided, ball, cell_of, exact
 from metricdp.mechanisms.noise.functions import UNIT, exp, middle
 from metricdp.mechanisms.noise.vectors import First, exponential
 from metricdp.metrics.rounding import squared_norms
@@ -75,7 +75,7 @@ class HyperbolicLaw:
         def attempt(count: int) -> tuple[int, ...]:
             energies = [-ball(digits(0, k, count), 64 * count).log() for k in range(n)]
             away = sum((one / exact(rate) for one, rate in zip(energies, self.rates, strict=True)), start=exact(0.0))
-            g = deciding.normals(n, n, digits, count)
+            g = arbitrary_precision.normals(n, n, digits, count)
             length = sum((one * one for one in g), start=exact(0.0)).sqrt()
             if not length > 0:
                 raise Undecided
@@ -86,7 +86,7 @@ class HyperbolicLaw:
             found = [exact(per_unit) * (far * one + pull * other) for one, other in zip(unit, x, strict=True)]
             return tuple(_held(one) for one in found)
 
-        return deciding.settled(attempt, int(per_unit / room + 4).bit_length() + 2 * n.bit_length() + 64)
+        return arbitrary_precision.settled(attempt, int(per_unit / room + 4).bit_length() + 2 * n.bit_length() + 64)
 
 
 def _held(value: Any) -> int:

@@ -18,7 +18,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.deadlines import least_left
 from metricdp.errors import SolverFailure, TimeUp
 from metricdp.solvers.backends.highs import Highs
-from metricdp.solvers.backends.warm import Basis, WarmModel
+from metricdp.solvers.backends.warm_model import Basis, WarmModel
 from metricdp.solvers.benders.cuts import Cut, Multipliers, broken_rows, cut_from, unseen
 from metricdp.solvers.bounds import MOST_LOG_RATIO
 from metricdp.solvers.program import LinearProgram, Status

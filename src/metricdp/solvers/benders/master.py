@@ -18,7 +18,7 @@ import scipy.sparse as sparse
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
-from metricdp.solvers.backends.warm import BASIC, Basis, WarmModel
+from metricdp.solvers.backends.warm_model import BASIC, Basis, WarmModel
 from metricdp.solvers.benders.cuts import Cut, Multipliers, broken_rows, unseen
 from metricdp.solvers.program import LinearProgram, Status
 

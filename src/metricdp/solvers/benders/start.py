@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.solvers.answer import RatioSolution
 from metricdp.solvers.benders.cuts import Multipliers, proven_bound
 from metricdp.solvers.benders.run import Memory
 from metricdp.solvers.bounds import signed
 from metricdp.solvers.program import Edges, Status
+from metricdp.solvers.ratio_solution import RatioSolution
 from metricdp.solvers.repair.recombine import combine, safe_log_ratios
 from metricdp.solvers.solve import solve_ratio
 

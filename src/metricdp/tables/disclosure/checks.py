@@ -22,7 +22,7 @@ from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.metrics import Haversine, Lp, exponent_of
 from metricdp.tables.batch import Secrets, rows_in, secrets_of
-from metricdp.tables.disclosure.look import (
+from metricdp.tables.disclosure.findings import (
     Finding,
     Secret,
     kind_by_name,

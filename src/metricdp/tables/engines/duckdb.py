@@ -19,7 +19,7 @@ from metricdp.mechanisms import Mechanism
 from metricdp.tables.batch import ALL, Portion, protect, report_fields, report_type
 from metricdp.tables.charging import charge_ready, grant, kept_elsewhere, requested
 from metricdp.tables.disclosure.checks import first_look, judge_first, log_findings
-from metricdp.tables.disclosure.look import SAMPLED, rows_looked_at
+from metricdp.tables.disclosure.findings import SAMPLED, rows_looked_at
 from metricdp.tables.disclosure.trim import coarser
 from metricdp.tables.engines.base import Engine, refuse_rng
 from metricdp.tables.jobs.errors import reworded

@@ -16,7 +16,7 @@ from metricdp.tables.formats.base import (
     read_batches,
     reading,
 )
-from metricdp.tables.formats.opening import (
+from metricdp.tables.formats.locations import (
     INPUT_FILE,
     OPEN_FILES,
     STANDARD,

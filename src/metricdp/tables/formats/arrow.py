@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from metricdp.tables.disclosure.leftovers import compact, plain_values
+from metricdp.tables.disclosure.hidden_values import compact, plain_values
 from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows
 from metricdp.tables.options import Reading
 

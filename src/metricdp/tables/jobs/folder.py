@@ -30,7 +30,7 @@ from typing import Any
 
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
 from metricdp.files import flush, holding, in_its_folder, private_folder, refuse_link, replacing
-from metricdp.tables.disclosure.look import Finding
+from metricdp.tables.disclosure.findings import Finding
 from metricdp.tables.draws import KEY_BYTES, Keyed
 from metricdp.tables.jobs.errors import reworded
 from metricdp.tables.jobs.plan import Job, home_of, job_from

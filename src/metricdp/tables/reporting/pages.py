@@ -17,7 +17,7 @@ import numpy as np
 from metricdp import messages
 from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import Radius, radii_of
-from metricdp.auditing.laws import distribution_of, law_of
+from metricdp.auditing.distributions import distribution_of, law_of
 from metricdp.auditing.leakage import has_rows
 from metricdp.auditing.loss import counts_distance
 from metricdp.files import replacing

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Points, as_points
+from metricdp.auditing.betting.buffer import TAIL, Shelf, play_pairs
 from metricdp.auditing.betting.game import Game, batch_size
+from metricdp.auditing.betting.inputs import as_reports, checked_claim, shuffled
 from metricdp.auditing.betting.outcome import outcome
 from metricdp.auditing.betting.pairing import distance_levels, matched
-from metricdp.auditing.betting.received import as_reports, checked_claim, shuffled
 from metricdp.auditing.betting.rounds import UP, Arena
-from metricdp.auditing.betting.shelf import TAIL, Shelf, play_pairs
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric

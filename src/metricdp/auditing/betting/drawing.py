@@ -17,7 +17,7 @@ import numpy as np
 
 from metricdp.arrays import Integers, Points
 from metricdp.auditing.betting.health import Calls
-from metricdp.auditing.betting.received import Draw, as_reports, shuffled
+from metricdp.auditing.betting.inputs import Draw, as_reports, shuffled
 from metricdp.auditing.betting.rounds import Arena, Rounds
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Source

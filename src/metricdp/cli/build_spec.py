@@ -18,7 +18,7 @@ from metricdp.cli.options import NOTHING_ASKED, BuilderOptions, distance_in, mec
 from metricdp.cli.places import Places, Where
 from metricdp.cli.terminal import note
 from metricdp.design import BUILDERS, Builder, ConcentratedLevel, Level, builder_named
-from metricdp.design.levels import NO_EPSILON
+from metricdp.design.privacy_levels import NO_EPSILON
 from metricdp.errors import InvalidInput, check_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.mechanisms.kinds.matrix import as_table

@@ -6,8 +6,8 @@ import numpy as np
 
 from metricdp.arrays import Integers, Points
 from metricdp.auditing.betting.game import Game, batch_size, shares
+from metricdp.auditing.betting.inputs import shuffled
 from metricdp.auditing.betting.pairing import chosen_pairs
-from metricdp.auditing.betting.received import shuffled
 from metricdp.auditing.betting.rounds import UP, Arena, Rounds
 from metricdp.metrics import Metric
 from metricdp.randomness import Source

@@ -22,7 +22,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, Points
 from metricdp.metrics.base import Metric, pairwise
 from metricdp.metrics.kind import METRICS
-from metricdp.metrics.limited import worth_compiling
+from metricdp.metrics.limited_paths import worth_compiling
 from metricdp.metrics.rounding import UNIT
 
 NEAR = 0.125  # squares below this share of S are measured from differences

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.auditing.betting.looks import Plain, flat
 from metricdp.auditing.betting.rounds import Rounds
+from metricdp.auditing.betting.statistics import Plain, flat
 
 CLOSE = 1e-6  # of the distance of the secrets along an axis: what comes that close was not moved
 DECIMALS = 9

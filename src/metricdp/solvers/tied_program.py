@@ -15,7 +15,7 @@ from scipy import sparse
 from metricdp.arrays import Floats, Integers
 from metricdp.deadlines import least_left
 from metricdp.solvers.backends.highs import Highs
-from metricdp.solvers.backends.joined import JoinedProgram, solve_joined
+from metricdp.solvers.backends.joined_program import JoinedProgram, solve_joined
 from metricdp.solvers.program import LinearProgram, Status
 from metricdp.solvers.repair.closure import upper_closure
 from metricdp.solvers.repair.recombine import safe_log_ratios

@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Words
-from metricdp.mechanisms.noise import deciding, directions, kernels, vectors
-from metricdp.mechanisms.noise.deciding import Digits
+from metricdp.mechanisms.noise import arbitrary_precision, directions, kernels, vectors
+from metricdp.mechanisms.noise.arbitrary_precision import Digits
 from metricdp.mechanisms.noise.functions import UNIT, centre
 from metricdp.mechanisms.noise.hats import Profile
 from metricdp.randomness import RowWords
@@ -120,7 +120,7 @@ class VectorLaw:
 
     @cached_property
     def _factor(self) -> tuple[Floats, Floats]:
-        factor, sizes = deciding.factor_doubles(self.covariance)
+        factor, sizes = arbitrary_precision.factor_doubles(self.covariance)
         return factor, sizes
 
     def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
@@ -185,16 +185,16 @@ class VectorLaw:
             sums = ((Fraction(float(a)) * x for a, x in zip(line, exact, strict=True)) for line in self.matrix)
             exact = [sum(products, start=Fraction(0)) for products in sums]
         places = [x * per_unit for x in exact]
-        return deciding.vector_cells(places, partial(self.exact_noise, digits), self.scale, self.dimension)
+        return arbitrary_precision.vector_cells(places, partial(self.exact_noise, digits), self.scale, self.dimension)
 
     def exact_noise(self, digits: Digits, count: int) -> list[Any]:
         """Return noise in the unit 1 / epsilon from `count` words of every uniform."""
         noise = (
-            deciding.normals(self.dimension, 0, digits, count)
+            arbitrary_precision.normals(self.dimension, 0, digits, count)
             if self.normal
-            else deciding.vector_noise(self.p, self.dimension, digits, count)
+            else arbitrary_precision.vector_noise(self.p, self.dimension, digits, count)
         )
-        return noise if self.covariance is None else deciding.stretched(self.covariance, noise)
+        return noise if self.covariance is None else arbitrary_precision.stretched(self.covariance, noise)
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,9 @@ class DirectionLaw:
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
         per_unit = Fraction(self.lattice[0]) / Fraction(self.lattice[1])
-        return deciding.direction_cells([float(x) for x in row], self.profile, digits, per_unit, directions.PROPOSALS)
+        return arbitrary_precision.direction_cells(
+            [float(x) for x in row], self.profile, digits, per_unit, directions.PROPOSALS
+        )
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,7 @@ class SphereGaussianLaw:
         return cells, sure
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
-        return deciding.seen_cells((float(row[0]), float(row[1])), digits, self.reach, self.quarter)
+        return arbitrary_precision.seen_cells((float(row[0]), float(row[1])), digits, self.reach, self.quarter)
 
 
 @dataclass(frozen=True)
@@ -308,4 +310,4 @@ class SphereLaw:
         return cells, kept
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
-        return deciding.sphere_cells((float(row[0]), float(row[1])), digits, self.rate, self.quarter)
+        return arbitrary_precision.sphere_cells((float(row[0]), float(row[1])), digits, self.rate, self.quarter)

@@ -18,8 +18,8 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.noise.functions import exp
 from metricdp.metrics import METRICS, Metric
 from metricdp.metrics.balls import is_real, true_row
-from metricdp.metrics.limited import worth_compiling
-from metricdp.metrics.measured import Measured, measured
+from metricdp.metrics.bounded_distances import Measured, measured
+from metricdp.metrics.limited_paths import worth_compiling
 from metricdp.metrics.rounding import UNIT
 from metricdp.spaces import FiniteSpace
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 import metricdp as mdp
-from metricdp.estimation import laws
+from metricdp.estimation import operators
 from metricdp.estimation.estimate import Request, decoded
-from metricdp.estimation.reading import readables
+from metricdp.estimation.report_models import readables
 
 PIECE = 50
 Reports = Callable[[np.ndarray, np.random.Generator], object]
@@ -140,8 +140,8 @@ def piece(name: str, number: int, folder: Path, size: int = PIECE) -> Path:
     rng, n = np.random.default_rng([7, number]), len(case.masses)
     regions = _regions(n)
     hits, region_hits, together = np.zeros(n), np.zeros(len(regions)), 0
-    before, began = laws.MOST_DENSE, time.perf_counter()
-    laws.MOST_DENSE = 1 if case.sparse else before
+    before, began = operators.MOST_DENSE, time.perf_counter()
+    operators.MOST_DENSE = 1 if case.sparse else before
     several = case.mechanism if isinstance(case.mechanism, list) else [case.mechanism]
     try:
         sources = readables(several, case.cells, within=case.within)  # the law is made once for all tables
@@ -158,7 +158,7 @@ def piece(name: str, number: int, folder: Path, size: int = PIECE) -> Path:
             wide = decoded(sources, counts, replace(how, simultaneous=True))
             together += bool(np.all((wide.lower <= truth) & (truth <= wide.upper)))
     finally:
-        laws.MOST_DENSE = before
+        operators.MOST_DENSE = before
     made = {"tables": size, "hits": hits.tolist(), "regions": region_hits.tolist(), "together": together}
     partial = place.with_suffix(".part")
     partial.write_text(json.dumps({**made, "seconds": time.perf_counter() - began}))

@@ -22,11 +22,11 @@ from record import Recorder
 from scipy.stats import binom
 
 import metricdp as mdp
-from metricdp.estimation.anywhere import AnywhereDecoder
 from metricdp.estimation.bins import boxes_of
 from metricdp.estimation.estimate import Request, decoded
-from metricdp.estimation.reading import readables
-from metricdp.estimation.saying import error_chance, quantile
+from metricdp.estimation.report_models import readables
+from metricdp.estimation.sentences import error_chance, quantile
+from metricdp.estimation.window_decoder import AnywhereDecoder
 
 MOST = 20_000  # places of a data set
 ATTEMPTS = 3  # where the system ends a process, its pieces are begun again

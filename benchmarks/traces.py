@@ -44,7 +44,7 @@ from metricdp.mobility import (
     split_trips,
     zones,
 )
-from metricdp.mobility.hidden import smoothed
+from metricdp.mobility.hidden_walks import smoothed
 from metricdp.places import bundled_roads, bundled_trips, spread_places
 from metricdp.places.folders import data_folder
 

@@ -11,7 +11,7 @@ import pytest
 
 import metricdp as mdp
 from instances import local_on, some_local
-from metricdp.artifacts import inspect, load, remembered, save
+from metricdp.artifacts import audit_cache, inspect, load, save
 from metricdp.errors import CorruptFile
 
 
@@ -19,15 +19,15 @@ from metricdp.errors import CorruptFile
 def audits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """Remember everything in a folder of the test, and list what is judged."""
     judged: list[Any] = []
-    honest = remembered.audit
+    honest = audit_cache.audit
 
     def counted(mechanism: Any, **options: Any) -> Any:
         judged.append(mechanism)
         return honest(mechanism, **options)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(remembered, "WORTH_REMEMBERING", 0.0)
-    monkeypatch.setattr(remembered, "audit", counted)
+    monkeypatch.setattr(audit_cache, "WORTH_REMEMBERING", 0.0)
+    monkeypatch.setattr(audit_cache, "audit", counted)
     return judged
 
 
@@ -49,10 +49,10 @@ def test_a_file_is_judged_once(audits: list[Any], tmp_path: Path) -> None:
     load(path)
     load(path)
     assert len(audits) == 1
-    first, second = (remembered.audited(load(path), seal(path)) for _ in range(2))
+    first, second = (audit_cache.audited(load(path), seal(path)) for _ in range(2))
     assert first == second
     assert "remembered from 20" in first.method
-    fresh = remembered.audited(load(path), seal(path), again=True)
+    fresh = audit_cache.audited(load(path), seal(path), again=True)
     assert "remembered" not in fresh.method
     assert (fresh.verdict, fresh.epsilon, fresh.witness) == (first.verdict, first.epsilon, first.witness)
     assert len(audits) == 2
@@ -65,10 +65,10 @@ def test_another_claim_another_file_or_another_judge_is_judged_anew(
     path, other = tmp_path / "city.mdp", tmp_path / "other.mdp"
     save(some_local(), path)
     mechanism, checksum = load(path), seal(path)
-    strict = remembered.audited(mechanism, checksum, epsilon=mechanism.guarantee.epsilon * 0.1)
+    strict = audit_cache.audited(mechanism, checksum, epsilon=mechanism.guarantee.epsilon * 0.1)
     assert strict.verdict == "violated"
     assert len(audits) == 1
-    again = remembered.audited(mechanism, checksum, epsilon=mechanism.guarantee.epsilon * 0.1)
+    again = audit_cache.audited(mechanism, checksum, epsilon=mechanism.guarantee.epsilon * 0.1)
     assert again.verdict == "violated"
     assert "remembered" in again.method
     assert len(audits) == 1
@@ -78,7 +78,7 @@ def test_another_claim_another_file_or_another_judge_is_judged_anew(
             entry.unlink()
     load(other)
     assert len(audits) == 2
-    monkeypatch.setattr(remembered, "EDITION", 0)
+    monkeypatch.setattr(audit_cache, "EDITION", 0)
     load(path)
     assert len(audits) == 3
 
@@ -123,13 +123,13 @@ def test_an_entry_that_others_can_write_or_a_link_is_not_believed(audits: list[A
 def test_quick_audits_and_foreign_metrics_leave_nothing_behind(
     audits: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remembered, "WORTH_REMEMBERING", 60.0)
+    monkeypatch.setattr(audit_cache, "WORTH_REMEMBERING", 60.0)
     path = tmp_path / "city.mdp"
     save(some_local(), path)
     load(path)
     assert not (tmp_path / "cache").exists()
-    monkeypatch.setattr(remembered, "WORTH_REMEMBERING", 0.0)
-    monkeypatch.setattr(remembered, "METRICS", ())
+    monkeypatch.setattr(audit_cache, "WORTH_REMEMBERING", 0.0)
+    monkeypatch.setattr(audit_cache, "METRICS", ())
     load(path)
     assert not (tmp_path / "cache").exists()
 

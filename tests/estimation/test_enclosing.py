@@ -10,9 +10,9 @@ from scipy.stats import norm
 import metricdp as mdp
 from metricdp.estimation.bins import binned
 from metricdp.estimation.decoders import Evidence, decoder_for
-from metricdp.estimation.enclosing import Enclosing
+from metricdp.estimation.enclosures import Enclosing
 from metricdp.estimation.nodes import nodes_of
-from metricdp.estimation.reading import readables
+from metricdp.estimation.report_models import readables
 
 
 @pytest.mark.parametrize("seed", range(3))

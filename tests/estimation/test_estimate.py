@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 import metricdp as mdp
-from metricdp.estimation import decoders, laws
+from metricdp.estimation import decoders, operators
 
 SPACE = mdp.FiniteSpace(np.array([[float(i), float(j)] for i in range(3) for j in range(3)]), mdp.Lp(2))
 
@@ -172,7 +172,7 @@ def test_a_city_without_a_table_is_decoded_as_with_one(target, monkeypatch):
     )  # fmt: skip
     reports = local.sample(rng.choice(36, 4000, p=rng.dirichlet(np.full(36, 0.3))), rng=rng)
     wanted = mdp.estimate_density(reports, local, target=target)
-    monkeypatch.setattr(laws, "MOST_DENSE", 100)
+    monkeypatch.setattr(operators, "MOST_DENSE", 100)
     monkeypatch.setattr(decoders, "PROBES", 4000)
     found = mdp.estimate_density(reports, local, target=target)
     assert found.condition is None

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import norm
 
 import metricdp as mdp
-from metricdp.estimation.anywhere import AnywhereDecoder
 from metricdp.estimation.bins import boxes_of
-from metricdp.estimation.reading import readables
+from metricdp.estimation.report_models import readables
+from metricdp.estimation.window_decoder import AnywhereDecoder
 
 NOISE = mdp.laplace(mdp.Lp(2), 10.0)
 CELLS = mdp.grid((3, 3), spacing=2.0)  # each 20 units of noise wide

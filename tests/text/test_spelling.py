@@ -5,7 +5,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.text import Rules, TextMechanism
-from metricdp.text.deciding import LOWER, SPELLED, TITLE, UPPER, case_of, in_case, nearest_spellings
+from metricdp.text.decisions import LOWER, SPELLED, TITLE, UPPER, case_of, in_case, nearest_spellings
 
 
 def edits(one, other):

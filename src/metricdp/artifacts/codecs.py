@@ -12,12 +12,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from metricdp import constants
-from metricdp.artifacts.coded import CODED, decode_codes, encode_codes
+from metricdp.artifacts.codebooks import CODED, decode_codes, encode_codes
 from metricdp.artifacts.container import Entry, Tensors
 from metricdp.artifacts.limits import Budget
-from metricdp.artifacts.plain import number_from, plain, text_from, whole_from
 from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISES, certificate_from, certificate_values
 from metricdp.artifacts.references import KEYS, Shelf
+from metricdp.artifacts.scalars import number_from, plain, text_from, whole_from
 from metricdp.artifacts.storage import Layout, decode_table, encode_table, layout_of, outline
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range
 from metricdp.errors import CorruptFile, InvalidInput

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from metricdp import constants
+from metricdp.artifacts.audit_cache import audited, remember
 from metricdp.artifacts.codecs import Decoder, Encoder, Unknown, declared
 from metricdp.artifacts.container import (
     FORMAT,
@@ -31,7 +32,6 @@ from metricdp.artifacts.distances import with_distances
 from metricdp.artifacts.figures import with_verified_figures
 from metricdp.artifacts.limits import SWITCH, Budget, Limits, TooLarge
 from metricdp.artifacts.references import MissingVectors, Shelf
-from metricdp.artifacts.remembered import audited, remember
 from metricdp.artifacts.storage import Layout, Storage, layout_of, stored_layout
 from metricdp.auditing import AuditReport, ConcentratedReport, audit, audit_concentrated
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.artifacts.container import Entry
-from metricdp.artifacts.plain import text_from, whole_from
+from metricdp.artifacts.scalars import text_from, whole_from
 from metricdp.artifacts.tensors import TensorReader, TensorWriter
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.registry import Text, Whole

@@ -16,9 +16,9 @@ import numpy as np
 
 from metricdp import constants
 from metricdp.arrays import Floats
-from metricdp.artifacts.coded import MOST_CODES, kinds_of
+from metricdp.artifacts.codebooks import MOST_CODES, kinds_of
 from metricdp.artifacts.container import Entry
-from metricdp.artifacts.plain import whole_from
+from metricdp.artifacts.scalars import whole_from
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, narrowest
 from metricdp.design.quantised import FEWEST_BITS, MOST_BITS, smallest_bits
 from metricdp.errors import CorruptFile, InvalidInput

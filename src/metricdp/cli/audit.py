@@ -278,7 +278,7 @@ def _audit_file(
 ) -> tuple[AuditReport | ConcentratedReport, str]:
     import metricdp
     from metricdp.artifacts import inspect as open_file
-    from metricdp.artifacts.remembered import audited
+    from metricdp.artifacts.audit_cache import audited
     from metricdp.mechanisms import ConcentratedGuarantee
     from metricdp.units import parse_epsilon
 

@@ -218,7 +218,7 @@ def _region(made: DensityEstimate, around: str, radius: str) -> tuple[int, Mass]
 def _lines(found: Decoded, region: tuple[int, Mass] | None) -> list[str]:
     import numpy as np
 
-    from metricdp.estimation.saying import FREE
+    from metricdp.estimation.sentences import FREE
     from metricdp.plots.density import covers
 
     made, empty = found.estimate, found.empty

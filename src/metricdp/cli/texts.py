@@ -32,7 +32,7 @@ from metricdp.rendering import command_line
 if TYPE_CHECKING:
     from metricdp.tables import Job, Reading, Summary
     from metricdp.text import TextMechanism
-    from metricdp.text.worth import Worth
+    from metricdp.text.word_evaluation import Worth
 
 HELP_WORDS = 2_500  # words that the help for choosing looks at, unless asked for more: minutes otherwise
 PLAIN = (".txt", ".text")
@@ -260,7 +260,7 @@ def _refuse_table(source: str | None, output: str | None) -> None:
 
 def _choose(words: WordOptions, told: Told) -> int:
     """Show what epsilons do to the bundled sentences."""
-    from metricdp.text.worth import ladder, worth
+    from metricdp.text.word_evaluation import ladder, worth
 
     if words.mechanism is not None:
         raise InvalidInput("--choose builds mechanisms at several epsilons: give --vectors instead of --mechanism.")

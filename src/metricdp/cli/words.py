@@ -58,7 +58,7 @@ class WordOptions:
 
     def made(self) -> Mechanism:
         """Return the mechanism: that of the file, or one that is built now."""
-        from metricdp.text.worth import words_of
+        from metricdp.text.word_evaluation import words_of
 
         if self.mechanism is None:
             if self.key is not None:
@@ -78,7 +78,7 @@ class WordOptions:
 
     def lower(self, first: Mechanism, level: str) -> Mechanism:
         """Return a mechanism on the same words at a smaller epsilon: that of a file, or built now."""
-        from metricdp.text.worth import words_of
+        from metricdp.text.word_evaluation import words_of
 
         if self.mechanism is None:
             return self.built(level, words_of(first))

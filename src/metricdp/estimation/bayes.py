@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.estimation.laws import Law
+from metricdp.estimation.operators import Law
 
 Progress = Callable[[float], None]
 LEAST_MASS = 1e-300  # of a report, below which a quotient would overflow

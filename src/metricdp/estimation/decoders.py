@@ -23,11 +23,11 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.estimation.bayes import Progress, likeliest
-from metricdp.estimation.enclosing import Enclosing
+from metricdp.estimation.enclosures import Enclosing
 from metricdp.estimation.halves import split
-from metricdp.estimation.laws import DenseLaw, Law
 from metricdp.estimation.moments import LEAST, Statistic, Sums, of_population, of_table, part_cumulants, together
 from metricdp.estimation.nodes import Nodes
+from metricdp.estimation.operators import DenseLaw, Law
 from metricdp.estimation.weights import Unbiased
 
 Target = Literal["table", "population"]

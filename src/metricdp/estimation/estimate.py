@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_codes, frozen
 from metricdp.errors import InvalidInput
-from metricdp.estimation import saying
-from metricdp.estimation.anywhere import AnywhereDecoder
+from metricdp.estimation import sentences
 from metricdp.estimation.bayes import Likeliest, Progress, likeliest
 from metricdp.estimation.bins import boxes_of
 from metricdp.estimation.bootstrap import bootstrapped
@@ -30,9 +29,10 @@ from metricdp.estimation.decoders import (
     Target,
     decoder_for,
 )
-from metricdp.estimation.laws import DenseLaw, Law, stacked
 from metricdp.estimation.nodes import Nodes
-from metricdp.estimation.reading import Readable, check_inside, check_reports, readables
+from metricdp.estimation.operators import DenseLaw, Law, stacked
+from metricdp.estimation.report_models import Readable, check_inside, check_reports, readables
+from metricdp.estimation.window_decoder import AnywhereDecoder
 from metricdp.mechanisms import Mechanism
 from metricdp.rendering import card
 from metricdp.spaces import FiniteSpace
@@ -105,7 +105,7 @@ class DensityEstimate:
     @property
     def misfits(self) -> int:
         """How many cells lie below 0 by more than a chance of one in a million allows for all of them together."""
-        return self._found.above.below_zero(saying.error_chance(1.0 - 1e-6, len(self.masses)))
+        return self._found.above.below_zero(sentences.error_chance(1.0 - 1e-6, len(self.masses)))
 
     @property
     def clipped(self) -> Floats:
@@ -127,8 +127,8 @@ class DensityEstimate:
         sums = np.zeros((n, len(groups)))
         for column, codes in enumerate(groups.values()):
             sums[np.unique(as_codes(codes, n, "codes")), column] = 1.0
-        chance = saying.error_chance(self.confidence, len(groups) if self.simultaneous else 1)
-        found = self._decoder.measure(sums, saying.quantile(chance))
+        chance = sentences.error_chance(self.confidence, len(groups) if self.simultaneous else 1)
+        found = self._decoder.measure(sums, sentences.quantile(chance))
         lower, upper = found.interval(chance)
         if self.intervals == "bootstrap":
             assert isinstance(self._decoder, DenseDecoder)
@@ -228,14 +228,14 @@ def decoded(
     parts = tuple(slice(first, last) for first, last in pairwise(ends))
     evidence, nodes = Evidence(law, tally, likely.masses, likely.reports, how.target, parts), sources[0].nodes
     cell_masses = likely.masses if nodes is None else nodes.shared(likely.masses[: len(nodes.places)])
-    chance = saying.error_chance(how.confidence, len(cells) if how.simultaneous else 1)
+    chance = sentences.error_chance(how.confidence, len(cells) if how.simultaneous else 1)
     decoder: Decoder
     outside: Mass | None = None
-    z, windows = saying.quantile(chance), [source.windows for source in sources if source.windows is not None]
+    z, windows = sentences.quantile(chance), [source.windows for source in sources if source.windows is not None]
     if windows:
         anywhere = AnywhereDecoder(windows, counts, boxes_of(cells), _second_half(progress))
         decoder, found = anywhere, anywhere.measure(None, z)
-        rest = anywhere.elsewhere(saying.quantile(saying.error_chance(how.confidence)))
+        rest = anywhere.elsewhere(sentences.quantile(sentences.error_chance(how.confidence)))
         outside = mass_of(rest, how.confidence, 1.0 - float(cell_masses.sum()))
     else:
         decoder, found = _measured(evidence, how, nodes, z, _second_half(progress))
@@ -250,7 +250,7 @@ def decoded(
     if outside is not None:
         told = (outside.mass, outside.lower, outside.upper)
         wider = next((text for source in sources if source.outside and (text := source.outside.wider())), "")
-        notes = (*notes, saying.elsewhere(told, how.confidence, wider))
+        notes = (*notes, sentences.elsewhere(told, how.confidence, wider))
     return DensityEstimate(
         cells, frozen(masses), frozen(lower), frozen(upper), frozen(found.errors), int(total), how.confidence, name,
         how.target, how.simultaneous, decoder.condition, notes, how.intervals, outside, evidence, decoder, found,
@@ -259,7 +259,7 @@ def decoded(
 
 def mass_of(found: Measured, confidence: float, likely: float) -> Mass:
     """Return a mass with its interval, the likeliest one if that lies in it."""
-    lower, upper = (float(end[0]) for end in found.interval(saying.error_chance(confidence)))
+    lower, upper = (float(end[0]) for end in found.interval(sentences.error_chance(confidence)))
     return Mass(min(max(likely, lower), upper), lower, upper, float(found.errors[0]))
 
 
@@ -330,15 +330,15 @@ def effective_size(evidence: Evidence, masses: Floats, errors: Floats) -> float:
 
 def _notes(evidence: Evidence, decoder: Decoder, found: Measured, how: Request, likely: Likeliest) -> tuple[str, ...]:
     worth = effective_size(evidence, found.values, found.errors)
-    notes = [saying.worth(int(evidence.total), worth, decoder.condition)]
-    if strange := found.above.below_zero(saying.error_chance(0.999, len(found.values))):
-        notes.append(saying.misfit(strange))
+    notes = [sentences.worth(int(evidence.total), worth, decoder.condition)]
+    if strange := found.above.below_zero(sentences.error_chance(0.999, len(found.values))):
+        notes.append(sentences.misfit(strange))
     if decoder.method == "bounded":
-        notes.append(saying.BOUNDED)
-    if rare := int((np.abs(found.below.skewness) > saying.SKEWED).sum()):
-        notes.append(saying.skewed(rare, len(found.values)))
+        notes.append(sentences.BOUNDED)
+    if rare := int((np.abs(found.below.skewness) > sentences.SKEWED).sum()):
+        notes.append(sentences.skewed(rare, len(found.values)))
     if how.method == "em" and (likely.fits or likely.gap > LITTLE / evidence.total):
-        notes.append(saying.stopped(likely.steps, likely.gap * evidence.total, fits=likely.fits))
+        notes.append(sentences.stopped(likely.steps, likely.gap * evidence.total, fits=likely.fits))
     return tuple(notes)
 
 

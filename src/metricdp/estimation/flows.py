@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, as_codes, frozen
 from metricdp.errors import InvalidInput
-from metricdp.estimation import saying
+from metricdp.estimation import sentences
 from metricdp.estimation.bayes import LEAST_MASS, Progress
 from metricdp.estimation.decoders import PUBLIC_SHARE, SMOOTHED, Target
 from metricdp.estimation.estimate import LITTLE, Mass
-from metricdp.estimation.laws import DenseLaw
 from metricdp.estimation.moments import LEAST, Statistic, Sums, of_population, of_table
-from metricdp.estimation.reading import check_inside, readable
+from metricdp.estimation.operators import DenseLaw
+from metricdp.estimation.report_models import check_inside, readable
 from metricdp.estimation.weights import Unbiased
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace
@@ -82,7 +82,7 @@ class Pairs:
         Reports come whole: where hardly any is noisy an estimate moves in steps of one pair, half of which no law of
         three moments knows of.
         """
-        found, chance = self.statistic(origins, destinations), ROOM * saying.error_chance(confidence)
+        found, chance = self.statistic(origins, destinations), ROOM * sentences.error_chance(confidence)
         sums = zip(self.sides, (origins, destinations), strict=True)
         first, second = (np.abs(side.weights(wanted)).max(axis=0) for side, wanted in sums)
         step = np.minimum(np.outer(first, second), MOST_STEP) / self.total
@@ -96,7 +96,7 @@ class Pairs:
         As that of flows it is never below the variance under smoothed masses, and half a pair is added.
         """
         weights = [side.weights(np.eye(len(law))) for side, law in zip(self.sides, self.laws, strict=True)]
-        reach, flows = saying.quantile(chance) / np.sqrt(self.total), self.flows
+        reach, flows = sentences.quantile(chance) / np.sqrt(self.total), self.flows
         leaving, parts = flows.sum(axis=1, keepdims=True), self._spreads(weights[0], weights[1])
         first, second = (np.abs(one).max(axis=0) for one in weights)
         step = 0.5 * np.minimum(np.outer(first, second), MOST_STEP) / self.total
@@ -194,7 +194,7 @@ class FlowEstimate:
         leaving = self.likeliest.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):
             shares = np.where(leaving > 0, self.likeliest / leaving, np.nan)
-        lower, upper = self._counted.quotients(ROOM * saying.error_chance(self.confidence))
+        lower, upper = self._counted.quotients(ROOM * sentences.error_chance(self.confidence))
         return Transitions(frozen(np.asarray(shares)), frozen(lower), frozen(upper), self.confidence)
 
 

@@ -21,7 +21,7 @@ from metricdp.mobility.blankets import (
 from metricdp.mobility.budgets import Absorption, Care, Distribution, FixedRate, FixedUtility, windows_spent
 from metricdp.mobility.cloaking import CloakedTraces, cloaked
 from metricdp.mobility.evaluation import TraceLoss, audit_runs, step_loss, trace_loss
-from metricdp.mobility.hidden import (
+from metricdp.mobility.hidden_walks import (
     HiddenWalk,
     TrajectoryRisk,
     augmented_steps,
@@ -67,9 +67,9 @@ from metricdp.registry import named_later
 
 if TYPE_CHECKING:
     from metricdp.mobility.fixes import load_traces, read_trips, trip_numbers
+    from metricdp.mobility.release_methods import Cloaked, Contextual, Predictive, Zoned
     from metricdp.mobility.streams import Stream
     from metricdp.mobility.trips import TripSummary, release_trips
-    from metricdp.mobility.ways import Cloaked, Contextual, Predictive, Zoned
 
 __all__ = [
     "KMH_PER_MPH",

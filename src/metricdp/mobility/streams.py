@@ -23,8 +23,8 @@ from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
 from metricdp.mobility.budgets import Absorption, Distribution
 from metricdp.mobility.fixes import Fixes, Person, mark_fresh, unix_seconds
 from metricdp.mobility.prediction import predictive
+from metricdp.mobility.release_methods import METRIC, TripRelease, TripRequest
 from metricdp.mobility.runs import Run, Step
-from metricdp.mobility.ways import METRIC, TripRelease, TripRequest
 from metricdp.names import count_near
 from metricdp.tables import Charging
 from metricdp.tables.charging import name_of

@@ -16,9 +16,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mobility.budgets import Absorption, Distribution
 from metricdp.mobility.fixes import COLUMNS, FixesTable, frame_like, write_reports
-from metricdp.mobility.runs import Run
-from metricdp.mobility.streams import release_stream
-from metricdp.mobility.ways import (
+from metricdp.mobility.release_methods import (
     Cloaked,
     Contextual,
     Predictive,
@@ -29,6 +27,8 @@ from metricdp.mobility.ways import (
     release_predictive,
     release_zoned,
 )
+from metricdp.mobility.runs import Run
+from metricdp.mobility.streams import release_stream
 from metricdp.tables import Disclosure, Job, People, Reading
 from metricdp.tables.charging import open_books
 from metricdp.tables.formats import located, target_location

@@ -11,7 +11,7 @@ import numpy as np
 from metricdp import messages
 from metricdp.arrays import Floats
 from metricdp.estimation import DensityEstimate
-from metricdp.estimation.saying import FREE
+from metricdp.estimation.sentences import FREE
 from metricdp.files import replacing
 from metricdp.metrics import points_are
 from metricdp.plots import page, palette

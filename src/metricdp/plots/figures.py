@@ -11,7 +11,7 @@ from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import radii_of
 from metricdp.mechanisms import Mechanism, Witness
 from metricdp.plots import palette
-from metricdp.plots.story import Comparison, Map, Story
+from metricdp.plots.report_content import Comparison, Map, Story
 
 
 def map_plot(scene: Map, axes: Any = None, *, title: str = "", arrows: int = 60) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from metricdp import messages
 from metricdp.errors import InvalidInput
 from metricdp.plots import palette
-from metricdp.plots.story import Comparison
+from metricdp.plots.report_content import Comparison
 
 
 def loss_plot(comparisons: Sequence[Comparison], axes: Any = None, *, unit: str | None = None) -> Any:

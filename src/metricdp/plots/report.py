@@ -9,7 +9,7 @@ from metricdp import messages
 from metricdp.files import replacing
 from metricdp.plots import page, vector
 from metricdp.plots.figures import certificate_rows
-from metricdp.plots.story import Story
+from metricdp.plots.report_content import Story
 from metricdp.rendering import escape
 
 

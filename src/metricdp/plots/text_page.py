@@ -12,7 +12,7 @@ from metricdp.plots import page
 from metricdp.plots.release import WordExample
 from metricdp.plots.vector import MAP_WIDTH
 from metricdp.rendering import escape
-from metricdp.text.worth import Worth
+from metricdp.text.word_evaluation import Worth
 
 LINES = (("unchanged", "words unchanged"), ("recovered", "attacker right"), ("accuracy", "accuracy of the task"))
 

@@ -7,7 +7,7 @@ import numpy as np
 from metricdp import messages
 from metricdp.arrays import Floats
 from metricdp.metrics import KM_PER_DEGREE
-from metricdp.plots.story import Comparison, Contender, Map
+from metricdp.plots.report_content import Comparison, Contender, Map
 from metricdp.rendering import escape
 
 MAP_WIDTH = 960.0

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput
 from metricdp.estimation.estimate import DensityEstimate, Request, Within, decoded, within_for
-from metricdp.estimation.reading import Readable, readables
+from metricdp.estimation.report_models import Readable, readables
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace, Space
 from metricdp.tables.draws import SIMULATED_COLUMN, is_marked

@@ -21,7 +21,7 @@ from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.metrics import Lp, Weighted
 from metricdp.randomness import Randomness, source_of
 from metricdp.text.columns import Column, texts_of
-from metricdp.text.deciding import ACTIONS, CASES, DRAW, DROP, NOISE, Decided, in_case
+from metricdp.text.decisions import ACTIONS, CASES, DRAW, DROP, NOISE, Decided, in_case
 from metricdp.text.numbers import PITCHES, drawn
 from metricdp.text.rules import Rules, rules_from
 from metricdp.text.space import TextSpace, spellings

@@ -15,7 +15,7 @@ from metricdp.metrics import Metric
 from metricdp.spaces import Space
 from metricdp.spaces.base import refuse_snap
 from metricdp.text.columns import Column, Units, cells_of, column_of, texts_of, units_of, with_amounts, with_units
-from metricdp.text.deciding import ACTIONS, DRAW, NOISE, REFUSE, Decided, decided
+from metricdp.text.decisions import ACTIONS, DRAW, NOISE, REFUSE, Decided, decided
 from metricdp.text.rules import Rules
 from metricdp.text.tokens import UNSPACED_LETTER, Cutting
 

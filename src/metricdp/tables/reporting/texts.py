@@ -23,7 +23,7 @@ from metricdp.tables.reporting.pages import citation, columns_of
 from metricdp.tables.results import Summary, TextCounts
 from metricdp.text import TextMechanism
 from metricdp.text.bundled import sample_sentences
-from metricdp.text.worth import Worth, law_rows, unchanged, words_of, worth
+from metricdp.text.word_evaluation import Worth, law_rows, unchanged, words_of, worth
 
 FORMAT, VERSION = "metricdp.text", 1
 PAIRS = (

@@ -14,7 +14,7 @@ from metricdp.design.comparison.measures import Measure
 from metricdp.files import replacing
 from metricdp.plots import page, palette, vector
 from metricdp.plots.loss import loss_plot
-from metricdp.plots.story import Comparison, Contender
+from metricdp.plots.report_content import Comparison, Contender
 from metricdp.rendering import escape
 
 FORMAT, VERSION = "metricdp.compare", 1

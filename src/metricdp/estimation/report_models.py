@@ -11,7 +11,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, as_codes
 from metricdp.auditing.leakage import has_rows
 from metricdp.errors import InvalidInput
-from metricdp.estimation import saying
+from metricdp.estimation import sentences
 from metricdp.estimation.bins import (
     FAR,
     MOST_BINS,
@@ -27,8 +27,8 @@ from metricdp.estimation.bins import (
     rates_of,
     spacing_of,
 )
-from metricdp.estimation.laws import DenseLaw, Law, finite_law
 from metricdp.estimation.nodes import Nodes, nodes_of, with_around
+from metricdp.estimation.operators import DenseLaw, Law, finite_law
 from metricdp.estimation.windows import FINE, MARGIN, Windows
 from metricdp.mechanisms import Mechanism
 from metricdp.mechanisms.kinds.product import parts_of
@@ -122,7 +122,7 @@ def readables(
     loose = [one for one in mechanisms if not has_rows(one)]
     if loose and cells is not None:
         steps = spacing_of(np.asarray(given(cells, FiniteSpace, "cells").coordinates, dtype=np.float64))
-        about = saying.WITHIN["point" if steps is None else within]
+        about = sentences.WITHIN["point" if steps is None else within]
         if within == "anywhere" and steps is not None and cells.width == loose[0].inputs.width:
             places = np.asarray(cells.coordinates, dtype=np.float64)
             rates, noisy = np.max([rates_of(one, places) for one in loose], axis=0), loose[0].outputs.size is None
@@ -130,7 +130,7 @@ def readables(
             limits = loose[0].inputs.limits
             if noisy:
                 nodes = with_around(nodes, places, steps, rates)
-                about = saying.WHEREVER
+                about = sentences.WHEREVER
             if limits is not None:  # cells at the border of a box: what lies outside is no secret
                 nodes = Nodes(np.clip(nodes.places, *limits), nodes.touching)
     return [_readable(one, cells, within, nodes, about) for one in mechanisms]

@@ -13,7 +13,7 @@ import numpy as np
 from record import Recorder, arguments, recorder
 
 import metricdp as mdp
-from metricdp.auditing import AuditReport, Claim, SparseLaw, audit_local, audit_matrix
+from metricdp.auditing import AuditReport, Claim, SparseDistribution, audit_local, audit_matrix
 
 
 def measure(count: int, runs: int, keep: Recorder) -> None:
@@ -57,7 +57,7 @@ def measure_local(space: mdp.FiniteSpace, name: str, runs: int, keep: Recorder) 
     del near
     figures = []
     for _ in range(runs):
-        law = SparseLaw(*arrays)
+        law = SparseDistribution(*arrays)
         wall, processor = time.perf_counter(), time.process_time()
         report: AuditReport = audit_local(space, law, Claim(epsilon))
         wall, processor = time.perf_counter() - wall, time.process_time() - processor

@@ -25,7 +25,7 @@ import metricdp as mdp
 from metricdp.design.local import build
 from metricdp.design.local.order import spatial_order
 from metricdp.solvers.local import solve
-from metricdp.solvers.local.windows import Windows
+from metricdp.solvers.local.windows import SecretWindows
 
 CITY, EPSILON, REACH = "rome", 10.0, 10.0  # variables where epsilon times the distance is at most the reach
 REGIONS = (2, 4, 8, 16)
@@ -64,7 +64,7 @@ def iterations(keep: Recorder) -> None:
     near = problem.inputs.near(plan.window)
     order = spatial_order(problem.inputs, problem.outputs, near)
     task = build.task_of(problem, plan, build.edges_of(problem.inputs, EPSILON, plan.window, plan.gap), near, order)
-    program = solve.program_of(task, Windows(task.entries, task.reports))
+    program = solve.program_of(task, SecretWindows(task.entries, task.reports))
     start = solve.start_of(program, task)
     seconds: dict[str, float] = {}
     state: Any = LocalCores(program, start)

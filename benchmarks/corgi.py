@@ -28,7 +28,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array
 
 import metricdp as mdp
-from metricdp.design.pruning import prunable, pruned
+from metricdp.design.pruning import prunable, prune_reports
 
 WIDTH = 0.37  # km between the middles of neighbouring cells, as published
 ROUNDS = 10
@@ -156,7 +156,7 @@ def mapped(best: mdp.MatrixMechanism, problem: mdp.Problem, count: int) -> tuple
         gone = rng.choice(size, count, replace=False)
         kept = np.setdiff1d(np.arange(size), gone)
         own = None if problem.loss_is_distance else problem.loss
-        less = pruned(best, gone, loss=own)
+        less = prune_reports(best, gone, loss=own)
         part = problem.inputs.part(kept)
         fewer = mdp.Problem(problem.inputs, problem.epsilon, outputs=part, loss=None if own is None else own[:, kept])
         assert mdp.audit(less).verdict == "holds"

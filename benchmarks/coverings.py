@@ -16,7 +16,7 @@ import numpy as np
 
 import metricdp as mdp
 from metricdp.estimation import operators
-from metricdp.estimation.estimate import Request, decoded
+from metricdp.estimation.estimate import EstimateRequest, decode_counts
 from metricdp.estimation.report_models import readables
 
 PIECE = 50
@@ -149,13 +149,13 @@ def piece(name: str, number: int, folder: Path, size: int = PIECE) -> Path:
             told, reports = case.draw(rng)
             truth = told if case.target == "table" else case.masses
             tables = reports if isinstance(case.mechanism, list) else [reports]
-            counts = [source.counted(table) for source, table in zip(sources, tables, strict=True)]
-            how = Request(case.method, case.target, intervals=case.intervals)
-            found = decoded(sources, counts, how)
+            counts = [source.count_reports(table) for source, table in zip(sources, tables, strict=True)]
+            how = EstimateRequest(case.method, case.target, intervals=case.intervals)
+            found = decode_counts(sources, counts, how)
             hits += (found.lower <= truth) & (truth <= found.upper)
             for at, (codes, mass) in enumerate(zip(regions.values(), found.regions(regions).values(), strict=True)):
                 region_hits[at] += mass.lower <= truth[codes].sum() <= mass.upper
-            wide = decoded(sources, counts, replace(how, simultaneous=True))
+            wide = decode_counts(sources, counts, replace(how, simultaneous=True))
             together += bool(np.all((wide.lower <= truth) & (truth <= wide.upper)))
     finally:
         operators.MOST_DENSE = before

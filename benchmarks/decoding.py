@@ -152,7 +152,7 @@ def drawn() -> None:
     known = new_york(2.0, (14, 12))
     if known is not None:
         rows.append(("real check-ins in New York", *known, mdp.laplace(earth, 2.0)))
-    with palette.styled():
+    with palette.plot_style():
         axes = palette.figure(15.0, 4.2 * len(rows)).subplots(len(rows), 4, squeeze=False)
         for own, (name, cells, places, codes, noise) in zip(axes, rows, strict=True):
             reports = noise.sample(places, rng=rng)

@@ -152,7 +152,7 @@ def draw(rows: list[Measurement], path: Path) -> None:
         "highs": palette.MUTED,
         "libqif": palette.REPORTED,
     }
-    with palette.styled():
+    with palette.plot_style():
         picture = palette.figure(8.0, 4.6)
         axes = picture.add_subplot()
         for solver, colour in colours.items():

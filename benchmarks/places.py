@@ -23,10 +23,10 @@ from scipy.stats import binom
 
 import metricdp as mdp
 from metricdp.estimation.bins import boxes_of
-from metricdp.estimation.estimate import Request, decoded
+from metricdp.estimation.estimate import EstimateRequest, decode_counts
 from metricdp.estimation.report_models import readables
-from metricdp.estimation.sentences import error_chance, quantile
-from metricdp.estimation.window_decoder import AnywhereDecoder
+from metricdp.estimation.sentences import error_probability, quantile
+from metricdp.estimation.window_decoder import WindowDecoder
 
 MOST = 20_000  # places of a data set
 ATTEMPTS = 3  # where the system ends a process, its pieces are begun again
@@ -147,7 +147,7 @@ def density(case: Case, tables: int, rng: np.random.Generator) -> Found:
     places = places[np.random.default_rng(1).permutation(len(places))[:MOST]]
     cells, codes = cells_of(case.place, case.side, places)
     if case.method == "anywhere":
-        count, z = len(cells), quantile(error_chance(0.95))
+        count, z = len(cells), quantile(error_probability(0.95))
         truth, noise = shares(codes, count), mdp.laplace(mdp.Haversine(), case.epsilon)
         source, about = (
             readables([noise], cells)[0],
@@ -161,11 +161,15 @@ def density(case: Case, tables: int, rng: np.random.Generator) -> Found:
     for _ in range(tables):
         if case.method == "anywhere":
             counts = source.counted(noise.sample(places, rng=rng))
-            decoder = AnywhereDecoder([source.windows], [counts], boxes_of(cells))
-            found = [made.interval(error_chance(0.95)) for made in (decoder.measure(None, z), decoder.elsewhere(z))]
+            decoder = WindowDecoder([source.windows], [counts], boxes_of(cells))
+            found = [
+                made.interval(error_probability(0.95)) for made in (decoder.measure(None, z), decoder.elsewhere(z))
+            ]
             lower, upper = (np.concatenate([ends[at] for ends in found]) for at in (0, 1))
         else:
-            made = decoded([source], [source.counted(tabled.sample(codes, rng=rng))], Request(case.method))
+            made = decode_counts(
+                [source], [source.counted(tabled.sample(codes, rng=rng))], EstimateRequest(case.method)
+            )
             lower, upper = made.lower, made.upper
         assert np.all(lower <= upper)
         hits += (lower <= truth) & (truth <= upper)

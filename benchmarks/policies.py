@@ -27,7 +27,7 @@ import numpy as np
 from record import Recorder, arguments, recorder
 
 import metricdp as mdp
-from metricdp.design.pruning import prunable, pruned
+from metricdp.design.pruning import prunable, prune_reports
 from metricdp.errors import Infeasible
 
 GAP = 2e-2
@@ -79,13 +79,13 @@ def judged(name: str, law: mdp.MatrixMechanism, bound: float | None = None) -> l
 
 def one_policy(seed: int) -> Found:
     problem = random_policy(seed)
-    stakes = {"prior": problem.prior, "loss": problem.loss}
+    loss_basis = {"prior": problem.prior, "loss": problem.loss}
     best = mdp.optimal(problem, gap=GAP)
     bound = best.certificate.lower_bound
-    exponential = mdp.exponential(problem.inputs, problem.epsilon, **stakes)
+    exponential = mdp.exponential(problem.inputs, problem.epsilon, **loss_basis)
     laws = {"optimal": judged("optimal", best, bound), "exponential": judged("exponential", exponential, bound)}
     with contextlib.suppress(Infeasible):  # there are no weights that make all normalisers one
-        tight = mdp.tight_constraints(problem.inputs, problem.epsilon, **stakes)
+        tight = mdp.tight_constraints(problem.inputs, problem.epsilon, **loss_basis)
         laws["tight_constraints"] = judged("tight_constraints", tight, bound)
     return {"laws": laws, "parts": problem.radius is not None}
 
@@ -101,7 +101,8 @@ def one_pruning(seed: int) -> Found:
     tree = mdp.location_tree(problem.inputs, 3)
     areas = tree.for_places(mdp.exponential(tree.at_level(2), problem.epsilon), 2)
     laws = {
-        rule: judged(rule, pruned(law, gone, rule=rule, prior=problem.prior), bound) for rule in ("cheapest", "nearest")
+        rule: judged(rule, prune_reports(law, gone, rule=rule, prior=problem.prior), bound)
+        for rule in ("cheapest", "nearest")
     }
     laws |= {"coarser reports": judged("coarser", tree.coarsen(law, 2)), "on areas": judged("areas", areas)}
     rest = np.delete(law.matrix, gone, axis=1)

@@ -24,7 +24,7 @@ from record import arguments, recorder
 from traces import METRIC, PROJECT, shared, write
 
 from metricdp.arrays import Floats
-from metricdp.mobility import FixedRate, FixedUtility, Run, Step, Traces, load_traces, predictive
+from metricdp.mobility import FixedRate, FixedUtility, StepCost, TraceRun, Traces, load_traces, predictive
 
 TOTAL = float(np.log(10.0) / 0.1)  # per kilometre, of a whole trace
 ACCURACY, REPORTS = 3.0, 30
@@ -84,27 +84,27 @@ def checkins(path: Any, most: int) -> list[Trace]:
 # --- budgets that skip ------------------------------------------------------------------------------------------------
 
 
-def budget(kind: str, way: str, clock: Floats) -> Callable[[Run], Step | None]:
+def budget(kind: str, way: str, clock: Floats) -> Callable[[TraceRun], StepCost | None]:
     """Return a budget of the authors', with or without tests and with or without skipping."""
     base = FixedUtility(ACCURACY) if kind == "utility" else FixedRate(TOTAL / REPORTS)
     skips, tests = "skip" in way and "no skip" not in way, way.startswith("predictive")
 
-    def step(run: Run) -> Step | None:
+    def step(run: TraceRun) -> StepCost | None:
         if kind == "rate" and len(run) >= REPORTS:
             return None
         if skips and len(run):
             minutes = (clock[len(run)] - clock[len(run) - run.resting]) / 60.0
             last = run.steps[-run.resting]
-            wide = last.threshold if tests else base.care.noise_constant / last.noise
+            wide = last.threshold if tests else base.tuning.noise_constant / last.noise
             far = ACCURACY if kind == "utility" else 0.8 * wide
             if WALK[kind] * minutes <= far:
-                return Step(0.0, 0.0)
+                return StepCost(0.0, 0.0)
         wish = base(run)
         if not tests and wish is not None:
             saved = TOTAL / REPORTS * (len(run) + 1) - run.spent  # what this report and those before it may cost
-            wish = Step(0.0, base.epsilon if kind == "utility" else saved)
+            wish = StepCost(0.0, base.epsilon if kind == "utility" else saved)
         if kind == "rate" and len(run) == REPORTS - 1:  # the last one takes what is left
-            wish = Step(0.0, TOTAL - run.spent)
+            wish = StepCost(0.0, TOTAL - run.spent)
         return wish if wish is not None and run.fits(wish, TOTAL) else None
 
     return step

@@ -22,10 +22,10 @@ import metricdp as mdp
 from metricdp.arrays import Floats, Integers
 from metricdp.mobility import (
     Absorption,
-    Care,
     Distribution,
     FixedRate,
     FixedUtility,
+    PredictionTuning,
     Traces,
     Walks,
     audit_runs,
@@ -37,7 +37,7 @@ from metricdp.mobility import (
     load_traces,
     parrot,
     predictive,
-    reachable,
+    reachable_steps,
     release_adversary,
     resample,
     snap,
@@ -99,13 +99,17 @@ def savings(quick: bool) -> list[dict[str, Any]]:
     for city, ticks in trips(quick).items():
         found = traces_of(ticks, 600 if quick else 2_000)
         for accuracy in (0.5, 1.0, 2.0, 5.0, 10.0):
-            for guess, care in ((parrot, Care()), (linear, Care()), (parrot, Care(caution=0.3))):
+            for guess, care in (
+                (parrot, PredictionTuning()),
+                (linear, PredictionTuning()),
+                (parrot, PredictionTuning(caution=0.3)),
+            ):
                 rows.append({"data": city, **saved(found, accuracy, guess, care)})
                 print(rows[-1], flush=True)
     return rows
 
 
-def saved(traces: list[Floats], accuracy: float, guess: Any, care: Care) -> dict[str, Any]:
+def saved(traces: list[Floats], accuracy: float, guess: Any, care: PredictionTuning) -> dict[str, Any]:
     """Return what a predictive release costs beside independent noise, and beside reports that are simply fewer."""
     budget, rng = FixedUtility(accuracy, care=care), np.random.default_rng(2026)
     mechanism = predictive(METRIC, budget=budget, prediction=guess)
@@ -169,7 +173,7 @@ def porto(quick: bool, most: int) -> tuple[Any, Any, list[Integers], int]:
     ticks = trips(quick)["simulated" if folder is None else "Porto taxi trips"]
     step = 10.0 if folder is None else 60.0
     near = 1.5
-    allowed = reachable(places.distances, step_seconds=step, most_kmh=80.0, slack_km=2 * near)
+    allowed = reachable_steps(places.distances, step_seconds=step, most_kmh=80.0, slack_km=2 * near)
     walks = snap(ticks, places, most_km=near, allowed=allowed)
     train, test = split_trips(walks, share=0.7)
     home = int(np.bincount(train.codes, minlength=len(places)).argmax())
@@ -186,7 +190,7 @@ def adversary(quick: bool) -> list[dict[str, Any]]:
     rows.append(known.tables("independent, optimal", best, RATE))
     for name, budget in (
         ("predictive, fixed rate", FixedRate(RATE)),
-        ("predictive, fixed utility", FixedUtility(Care().noise_constant / RATE)),
+        ("predictive, fixed utility", FixedUtility(PredictionTuning().noise_constant / RATE)),
         ("stream, distribution over 10", Distribution(10, 10 * RATE)),
         ("stream, absorption over 10", Absorption(10, 10 * RATE)),
     ):

@@ -20,10 +20,10 @@ import metricdp as mdp
 from metricdp.arrays import Floats
 from metricdp.mobility import (
     Absorption,
-    Care,
     Distribution,
     FixedRate,
     FixedUtility,
+    PredictionTuning,
     predictive,
     step_loss,
     trace_loss,
@@ -84,7 +84,7 @@ def trips(quick: bool) -> list[dict[str, Any]]:
     places, model, walks, home = porto(quick, 60 if quick else 240)
     rng, rows = np.random.default_rng(5), []
     kinds = (
-        FixedUtility(Care().noise_constant / RATE), FixedRate(RATE), Distribution(10, 10 * RATE),
+        FixedUtility(PredictionTuning().noise_constant / RATE), FixedRate(RATE), Distribution(10, 10 * RATE),
         Absorption(10, 10 * RATE),
     )  # fmt: skip
 

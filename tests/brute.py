@@ -86,10 +86,10 @@ def least_loss(loss, prior, exponents, objective="expected", units=None):
     return float(found.fun)
 
 
-def fits(counts, law):
+def fits(counts, distribution):
     """Compare counts with a law by chi-square, rare reports lumped together."""
-    counts, expected = np.asarray(counts, float), np.asarray(law) * np.sum(counts)
-    assert not np.any(counts[np.asarray(law) == 0])
+    counts, expected = np.asarray(counts, float), np.asarray(distribution) * np.sum(counts)
+    assert not np.any(counts[np.asarray(distribution) == 0])
     rare = expected < 5
     if rare.any():
         counts = np.append(counts[~rare], counts[rare].sum())

@@ -27,7 +27,7 @@ from pyarrow import feather
 
 import metricdp as mdp
 from metricdp.cli import main
-from metricdp.design.interpolation.streets import along_streets
+from metricdp.design.interpolation.streets import interpolate_streets
 from metricdp.tables import Reading, perturb, perturb_batch
 
 POINTS = [[7.318264, 3.159357], [7.846213, 3.918472], [8.273951, 3.482716]]  # legal, and nobody's business either
@@ -70,7 +70,7 @@ def mechanisms() -> dict[str, Any]:
             prior=np.full(9, 1 / 9),
             anchors=(2,),
         ),
-        "streets": along_streets(crossings, crossings, 1.0),
+        "streets": interpolate_streets(crossings, crossings, 1.0),
         "history": mdp.contextual(
             mdp.Problem(histories, 1.0, outputs=words, loss=words.distances[histories.histories[:, 0]])
         ),

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import shortest_path
 import metricdp as mdp
 from metricdp.design.decomposed import Neighbours
 from metricdp.solvers.benders.partition import partition
-from metricdp.solvers.benders.run import Benders, Decomposition, Memory
+from metricdp.solvers.benders.run import Benders, BendersMemory, Decomposition
 from metricdp.solvers.benders.workers import LocalWorkers
 
 SLOPES = (0.5, 1.5, 3.0, 6.0)
@@ -43,7 +43,7 @@ def decomposition(seed: int, tolerance: float = 1e-9) -> Decomposition:
 
 
 def bounds_of(program: Decomposition, workers: Any, progress: Any = None) -> tuple[float, float, list[float]]:
-    found = Benders(program, gap=1e-6, workers=workers, memory=Memory(), progress=progress).solve()
+    found = Benders(program, gap=1e-6, workers=workers, memory=BendersMemory(), progress=progress).solve()
     return found.lower_bound, found.objective, [r.lower for r in found.rounds]
 
 

@@ -21,9 +21,9 @@ def laws(matrix):
 
 def verdict(matrix, distances, claim, *, slack=0.0, radius=None):
     """Judge z_ik <= exp(claim d_ij + slack) z_jk for all i, j up to `radius` apart and all k."""
-    law, judged, doubt = laws(matrix), 0, False
+    distribution, judged, doubt = laws(matrix), 0, False
     with flint.ctx.workprec(BITS):
-        for i, j in itertools.permutations(range(len(law)), 2):
+        for i, j in itertools.permutations(range(len(distribution)), 2):
             apart = float(distances[i][j])
             if radius is not None and apart > radius:
                 continue
@@ -32,7 +32,7 @@ def verdict(matrix, distances, claim, *, slack=0.0, radius=None):
                 continue
             judged += 1
             limit = _ball(claim) * _ball(apart) + _ball(slack)
-            for one, two in zip(law[i], law[j], strict=True):
+            for one, two in zip(distribution[i], distribution[j], strict=True):
                 if one == two or one == 0:
                     continue
                 if two == 0:
@@ -46,14 +46,14 @@ def verdict(matrix, distances, claim, *, slack=0.0, radius=None):
 
 def smallest_epsilon(matrix, distances, *, radius=None):
     """Return a 400-bit ball around the smallest epsilon that the matrix keeps, or infinity; pairs at 0 excepted."""
-    law = laws(matrix)
+    distribution = laws(matrix)
     with flint.ctx.workprec(BITS):
         best = flint.arb(0)
-        for i, j in itertools.permutations(range(len(law)), 2):
+        for i, j in itertools.permutations(range(len(distribution)), 2):
             apart = float(distances[i][j])
             if math.isinf(apart) or apart == 0 or (radius is not None and apart > radius):
                 continue
-            for one, two in zip(law[i], law[j], strict=True):
+            for one, two in zip(distribution[i], distribution[j], strict=True):
                 if one == 0:
                     continue
                 if two == 0:

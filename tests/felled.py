@@ -193,14 +193,16 @@ def main(folder: str, place: str, key_file: str) -> None:
 
     import metricdp as mdp
     from metricdp.service import app, logs, running
-    from metricdp.service.limits import Limits
-    from metricdp.service.served_mechanisms import Served
+    from metricdp.service.limits import ServiceLimits
+    from metricdp.service.served_mechanisms import ServedMechanism
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    settings = app.Settings(app.Books(place, POLICY, key_file or None), f"{folder}/service.keys", Limits(rate=0))
-    served = [Served("earth", mdp.laplace(mdp.Haversine(), 10.0))]
+    settings = app.Settings(
+        app.LedgerSettings(place, POLICY, key_file or None), f"{folder}/service.keys", ServiceLimits(rate=0)
+    )
+    served = [ServedMechanism("earth", mdp.laplace(mdp.Haversine(), 10.0))]
     for _ in sys.stdin:
-        door = running.Door(port=0)
+        door = running.ListenOptions(port=0)
         bound = door.bound()
         child = os.fork()
         if child == 0:

@@ -10,8 +10,8 @@ import numpy as np
 
 import metricdp as mdp
 from metricdp.mechanisms import BagLaplace, HyperbolicLaplace, OutlineLaplace
-from metricdp.mechanisms.kinds.hyperbolic import in_the_ball
-from metricdp.mechanisms.noise.distributions import drawn
+from metricdp.mechanisms.kinds.hyperbolic import ball_points
+from metricdp.mechanisms.noise.distributions import draw_cells
 
 DATA = Path(__file__).parent / "data"
 NOISE: list[dict[str, Any]] = json.loads((DATA / "noise.json").read_text(encoding="utf-8"))["laws"]
@@ -31,22 +31,22 @@ class Listed:
         return lambda attempt, uniform, count: int("".join(self._words[attempt][uniform][:count]), 16)
 
 
-def noise_of(law: dict[str, Any]) -> Any:
+def noise_of(distribution: dict[str, Any]) -> Any:
     """Return the noise that an entry describes; without a pitch, on the lattice that is usual."""
-    given = {"dimension": law["dimension"], "pitch": law.get("pitch")}
-    if "sigma" in law:
-        return mdp.gaussian(_metric(law), sigma=law["sigma"], **given)
-    epsilon = law["epsilon"]
-    if "projection" in law:
-        return mdp.laplace(mdp.Lp(2), epsilon, projection=law["projection"], pitch=given["pitch"])
-    if law["metric"] == "fisher":
+    given = {"dimension": distribution["dimension"], "pitch": distribution.get("pitch")}
+    if "sigma" in distribution:
+        return mdp.gaussian(_metric(distribution), sigma=distribution["sigma"], **given)
+    epsilon = distribution["epsilon"]
+    if "projection" in distribution:
+        return mdp.laplace(mdp.Lp(2), epsilon, projection=distribution["projection"], pitch=given["pitch"])
+    if distribution["metric"] == "fisher":
         return mdp.von_mises_fisher(mdp.Lp(2), epsilon, normalise=True, **given)
-    if law["metric"] == "angular":
-        return mdp.laplace(mdp.Angular(law["unit"]), epsilon, normalise=True, **given)
-    if "of" in law:  # rows of vectors of so many coordinates
-        rows = {"bags": mdp.Bags, "frechet": mdp.Frechet}[law["rows"]]
-        return mdp.laplace(rows(_metric(law), law["of"]), epsilon, **given)
-    return mdp.laplace(_metric(law), epsilon, **given)
+    if distribution["metric"] == "angular":
+        return mdp.laplace(mdp.Angular(distribution["unit"]), epsilon, normalise=True, **given)
+    if "of" in distribution:  # rows of vectors of so many coordinates
+        rows = {"bags": mdp.Bags, "frechet": mdp.Frechet}[distribution["rows"]]
+        return mdp.laplace(rows(_metric(distribution), distribution["of"]), epsilon, **given)
+    return mdp.laplace(_metric(distribution), epsilon, **given)
 
 
 def report_of(mechanism: Any, secret: list[float], words: Any, *, exactly: bool = False) -> list[float]:
@@ -59,10 +59,14 @@ def report_of(mechanism: Any, secret: list[float], words: Any, *, exactly: bool 
         return [x for report in sorted(report_of(part, *pair, exactly=exactly) for pair in pairs) for x in report]
     if isinstance(mechanism, OutlineLaplace):
         return report_of(part, mechanism.outline([secret])[0].tolist(), words, exactly=exactly)
-    law, row, listed = mechanism.law, np.array([secret]), Listed(words)
-    cells = np.array([law.exactly(row[0], listed.digits(0))], float) if exactly else drawn(row, law, listed)
+    distribution, row, listed = mechanism.distribution, np.array([secret]), Listed(words)
+    cells = (
+        np.array([distribution.exactly(row[0], listed.digits(0))], float)
+        if exactly
+        else draw_cells(row, distribution, listed)
+    )
     places = mechanism.lattice.values(cells)
-    return (in_the_ball(places) if isinstance(mechanism, HyperbolicLaplace) else places)[0].tolist()
+    return (ball_points(places) if isinstance(mechanism, HyperbolicLaplace) else places)[0].tolist()
 
 
 def kernel_of(entry: dict[str, Any]) -> mdp.KernelMechanism:

@@ -16,7 +16,7 @@ from metricdp.ledger.backends import BACKENDS
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
 from metricdp.plugins import VARIABLE
-from metricdp.registry import Catalogue
+from metricdp.registry import NameRegistry
 from metricdp.spaces import SPACES
 from metricdp.tables.engines import ENGINES
 from metricdp.tables.formats import FORMATS
@@ -60,7 +60,7 @@ def settle() -> None:
 
 
 @contextmanager
-def nothing_left_behind(*more: Catalogue[Any]) -> Iterator[None]:
+def nothing_left_behind(*more: NameRegistry[Any]) -> Iterator[None]:
     """Take back what a test declares, by itself or through a plugin, and what it sets."""
     catalogues = (BACKENDS, BUILDERS, ENGINES, FORMATS, MECHANISMS, METRICS, SPACES, *more)
     before = [dict(catalogue._entries) for catalogue in catalogues]

@@ -16,25 +16,25 @@ import numpy as np
 import uvicorn
 
 import metricdp as mdp
-from metricdp.service.app import Books, Settings, application
+from metricdp.service.app import LedgerSettings, Settings, application
 from metricdp.service.keys import make_key
-from metricdp.service.limits import Limits
-from metricdp.service.running import Door, configuration
-from metricdp.service.served_mechanisms import Served
+from metricdp.service.limits import ServiceLimits
+from metricdp.service.running import ListenOptions, configuration
+from metricdp.service.served_mechanisms import ServedMechanism
 
 POINTS = [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]
 WORDS = ["quillfeather", "brontolite", "marzipanoply"]
 
 
-def mechanisms() -> list[Served]:
+def mechanisms() -> list[ServedMechanism]:
     """Return one of every sort: noise on the Earth, cells, words, and a product of both."""
     cells = mdp.FiniteSpace(POINTS, mdp.Lp(2), columns=["x", "y"])
     words = mdp.FiniteSpace([[0.0], [1.0], [3.0]], mdp.Lp(1), coordinates=WORDS, columns=["word"])
     return [
-        Served("earth", mdp.laplace(mdp.Haversine(), 10.0)),
-        Served("cells", mdp.exponential(cells, 1.0), snap=0.25),
-        Served("words", mdp.exponential(words, 2.0)),
-        Served("both", mdp.product(mdp.exponential(cells, 1.0), mdp.exponential(words, 1.0))),
+        ServedMechanism("earth", mdp.laplace(mdp.Haversine(), 10.0)),
+        ServedMechanism("cells", mdp.exponential(cells, 1.0), snap=0.25),
+        ServedMechanism("words", mdp.exponential(words, 2.0)),
+        ServedMechanism("both", mdp.product(mdp.exponential(cells, 1.0), mdp.exponential(words, 1.0))),
     ]
 
 
@@ -58,16 +58,21 @@ class Running:
 
 @contextmanager
 def service(
-    folder: Path, *, policy: str, limits: Limits | None = None, place: str = "", served: list[Served] | None = None
+    folder: Path,
+    *,
+    policy: str,
+    limits: ServiceLimits | None = None,
+    place: str = "",
+    served: list[ServedMechanism] | None = None,
 ) -> Iterator[Running]:
     """Run a service on books of its own until the block ends."""
     path = folder / "service.keys"
     tokens = {scope: make_key(path, scope, [scope]) for scope in ("release", "read", "admin")}
     tokens["all"] = make_key(path, "all", ["release", "read", "admin"])
-    books = Books(place or str(folder / "budget.db"), policy)
-    settings = Settings(books, str(path), limits=limits or Limits(rate=0), jobs=str(folder / "jobs"))
+    books = LedgerSettings(place or str(folder / "budget.db"), policy)
+    settings = Settings(books, str(path), limits=limits or ServiceLimits(rate=0), jobs=str(folder / "jobs"))
     app = application(settings, served or mechanisms())
-    door = Door(port=0)
+    door = ListenOptions(port=0)
     bound = door.bound()
     config = configuration(app, door, settings.limits)
     server = uvicorn.Server(config)

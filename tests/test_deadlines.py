@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 import metricdp as mdp
 from metricdp import deadlines
 from metricdp.errors import SolverFailure, TimeUp
-from metricdp.solvers.benders.block import Answer
+from metricdp.solvers.benders.block import BlockAnswer
 from metricdp.solvers.benders.workers import LocalWorkers
 from metricdp.solvers.bounds import quick_bound
 from metricdp.solvers.repair.combination import best_combination
@@ -39,17 +39,17 @@ def town(size: int = 150) -> mdp.Problem:
 def test_inner_deadlines_keep_to_the_nearest_end_and_reserves_are_kept_back(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(0.0)
     monkeypatch.setattr(deadlines, "clock", clock)
-    assert deadlines.left() == float("inf")
-    assert deadlines.least_left() is None
-    with deadlines.within(10.0):
-        with deadlines.within(60.0):
-            assert deadlines.left() == 10.0
-        with deadlines.within(None, reserve=3.0):
+    assert deadlines.seconds_left() == float("inf")
+    assert deadlines.cap_seconds() is None
+    with deadlines.time_limit(10.0):
+        with deadlines.time_limit(60.0):
+            assert deadlines.seconds_left() == 10.0
+        with deadlines.time_limit(None, reserve=3.0):
             clock.now = 4.0
-            assert (deadlines.left(), deadlines.least_left(2.0)) == (3.0, 2.0)
+            assert (deadlines.seconds_left(), deadlines.cap_seconds(2.0)) == (3.0, 2.0)
         clock.now = 11.0
-        assert (deadlines.left(), deadlines.least_left()) == (-1.0, 0.01)
-    assert not deadlines.limited()
+        assert (deadlines.seconds_left(), deadlines.cap_seconds()) == (-1.0, 0.01)
+    assert not deadlines.has_deadline()
 
 
 def test_a_combination_ends_with_the_steps_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,8 +68,8 @@ def test_the_first_answer_keeps_all_ratios_and_needs_no_program() -> None:
     problem = town()
     found = kernel_mixture(problem.cost, problem.log_ratios).matrix
     used = found[:, found.max(axis=0) > 0]
-    law = np.log(used / used.sum(axis=1, keepdims=True))
-    apart = np.abs(law[:, None] - law[None]).max(axis=2)
+    distribution = np.log(used / used.sum(axis=1, keepdims=True))
+    apart = np.abs(distribution[:, None] - distribution[None]).max(axis=2)
     assert np.all(apart <= problem.log_ratios * (1 + 1e-12))
 
 
@@ -155,10 +155,10 @@ def test_a_kernel_takes_half_of_epsilon_where_there_is_no_time_for_another_round
     from metricdp.design.kernels import _Search
 
     rounds = []
-    monkeypatch.setattr(_Search, "_keeps", lambda self, law, worst: rounds.append(law.inner))  # never
+    monkeypatch.setattr(_Search, "_keeps", lambda self, distribution, worst: rounds.append(distribution.inner))  # never
     monkeypatch.setattr(deadlines, "clock", Clock(1.0))
     space = mdp.FiniteSpace(np.random.default_rng(1).random((30, 2)), mdp.Lp(2))
-    with deadlines.within(5.0):
+    with deadlines.time_limit(5.0):
         made = mdp.exponential(space, 2.0, form="kernel")
     assert len(rounds) == 1
     assert made.inner < 1.0
@@ -180,8 +180,10 @@ def test_blocks_are_told_how_long_they_may_take_and_the_best_so_far_stands_when_
 
     blocks: list = []
     workers = LocalWorkers(blocks, states={}, count=1)
-    workers._desk.answer = lambda request: asked.append(request.seconds) or Answer(0, True, 0.0, None, None, 0, None)
-    with deadlines.within(1e6):
+    workers._desk.answer = lambda request: (
+        asked.append(request.seconds) or BlockAnswer(0, True, 0.0, None, None, 0, None)
+    )
+    with deadlines.time_limit(1e6):
         workers.solve({0: np.ones((1, 1))}, keep_states=False)
     workers.close()
     assert 0.0 < asked[-1] <= 1e6
@@ -257,11 +259,11 @@ def test_an_audit_of_very_many_ties_decides_some_and_bounds_the_rest(monkeypatch
     monkeypatch.setattr(interval_proofs, "PROVEN_REPORTS", 100)
     places = np.arange(30.0)
     kernel = np.exp(-0.5 * np.abs(places[:, None] - places))
-    law = kernel[:, [0, 29]] / 2.0
-    law = np.concatenate([law, 1.0 - law.sum(axis=1, keepdims=True)], axis=1)
-    law = np.repeat(law[:, :1], 40, axis=1) / 40.0  # forty reports that tie
-    law = np.concatenate([law, 1.0 - law.sum(axis=1, keepdims=True)], axis=1)
-    report = mdp.audit(law, distances=np.abs(places[:, None] - places), epsilon=0.5 * (1.0 + 1e-9))
+    distribution = kernel[:, [0, 29]] / 2.0
+    distribution = np.concatenate([distribution, 1.0 - distribution.sum(axis=1, keepdims=True)], axis=1)
+    distribution = np.repeat(distribution[:, :1], 40, axis=1) / 40.0  # forty reports that tie
+    distribution = np.concatenate([distribution, 1.0 - distribution.sum(axis=1, keepdims=True)], axis=1)
+    report = mdp.audit(distribution, distances=np.abs(places[:, None] - places), epsilon=0.5 * (1.0 + 1e-9))
     assert report.verdict == "holds"
     assert 0.5 * (1.0 - 1e-12) < report.epsilon < 0.5 * (1.0 + 1e-12)
     assert len(judged) < 200

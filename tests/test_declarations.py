@@ -17,12 +17,12 @@ from brute import leakage
 from forging import forged
 from metricdp.artifacts import dumps, loads
 from metricdp.auditing.claim import Claim
-from metricdp.auditing.dispatch import judge
+from metricdp.auditing.dispatch import verify_claim
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS
-from metricdp.metrics import METRICS, metric_named
-from metricdp.registry import Declaration, Number, Part, Registry, Text
+from metricdp.metrics import METRICS, parse_metric
+from metricdp.registry import Number, Part, Registry, Schema, Text
 from metricdp.spaces import SPACES
 
 PAGE = (Path(__file__).parents[1] / "docs" / "format.md").read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ class Flat:
 @pytest.fixture
 def flat() -> Iterator[None]:
     fields = {"height": Number(above=0), "unit": Text()}
-    METRICS.declare(Declaration(Flat, "Flat", "the distance up to a height", fields, words={"flat": Flat}))
+    METRICS.declare(Schema(Flat, "Flat", "the distance up to a height", fields, words={"flat": Flat}))
     yield
     METRICS._entries.pop("Flat")
 
@@ -63,7 +63,7 @@ def test_a_metric_from_outside_is_built_saved_loaded_judged_and_typed() -> None:
     assert np.array_equal(
         back.sample(np.arange(6), rng=np.random.default_rng(1)), made.sample(np.arange(6), rng=np.random.default_rng(1))
     )
-    assert metric_named("flat") == Flat()
+    assert parse_metric("flat") == Flat()
     assert dumps(back) == dumps(made)
 
 
@@ -117,8 +117,8 @@ def test_a_mechanism_from_outside_is_saved_loaded_and_judged() -> None:
     with pytest.raises(InvalidInput, match="cannot hold the mechanism Response"):
         dumps(made)
     fields = {"inputs": Part("space", ("finite",)), "truth": Number(above=0)}
-    MECHANISMS.declare(Declaration(Response, "response", "the truth, or any other answer", fields))
-    judge.register(Response, judge_response)
+    MECHANISMS.declare(Schema(Response, "response", "the truth, or any other answer", fields))
+    verify_claim.register(Response, judge_response)
     try:
         back: Any = loads(dumps(made))
         assert (back.truth, back.guarantee.epsilon) == (0.4, 1.0)
@@ -135,10 +135,10 @@ def test_a_mechanism_from_outside_is_saved_loaded_and_judged() -> None:
 
 def test_a_name_a_class_or_a_word_is_declared_once() -> None:
     for declaration in (
-        Declaration(Flat, "Lp", "x"),
-        Declaration(mdp.Lp, "Other", "x"),
-        Declaration(Flat, "Flat", "x", words={"l2": Flat}),
-        Declaration(Flat, "Flat", ""),
+        Schema(Flat, "Lp", "x"),
+        Schema(mdp.Lp, "Other", "x"),
+        Schema(Flat, "Flat", "x", words={"l2": Flat}),
+        Schema(Flat, "Flat", ""),
     ):
         with pytest.raises(InvalidInput):
             METRICS.declare(declaration)
@@ -161,5 +161,5 @@ def test_declarations_are_plain_values_for_other_languages() -> None:
     assert MECHANISMS.table()["streets"]["fields"]["ratios"]["least"] == 0  # nothing is lost for being zero
     assert table["Lp"]["fields"]["p"] == {"type": "number", "least": 1, "infinite": True}
     assert table["StreetPath"]["fields"]["network"] == {"type": "part", "named": ("ShortestPath",), "of": "metric"}
-    assert metric_named("linf") == mdp.Lp(math.inf)
+    assert parse_metric("linf") == mdp.Lp(math.inf)
     assert isinstance(METRICS, Registry)

@@ -14,7 +14,7 @@ import pytest
 
 from metricdp import files
 from metricdp.errors import OutputProblem
-from metricdp.files import beside, holding, private_folder, replacing
+from metricdp.files import hidden_path, lock_target, private_folder, replace_file
 
 
 def mode(path: Path) -> int:
@@ -24,7 +24,7 @@ def mode(path: Path) -> int:
 def test_a_file_at_work_is_private_and_then_has_the_mode_of_any_new_file(tmp_path: Path) -> None:
     target, plain = tmp_path / "out.csv", tmp_path / "plain"
     plain.write_text("")
-    with replacing(target) as partial:
+    with replace_file(target) as partial:
         partial.write_text("half")
         assert mode(partial) == 0o600
         assert not target.exists()
@@ -39,7 +39,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path, wanted: i
     target.chmod(wanted)
     if os.geteuid() == 0:
         os.chown(target, 12, 34)
-    with replacing(target) as partial:
+    with replace_file(target) as partial:
         partial.write_text("new")
     assert target.read_text() == "new"
     assert mode(target) == wanted
@@ -53,7 +53,7 @@ def test_a_link_is_neither_followed_nor_replaced(tmp_path: Path, there: bool) ->
     if there:
         elsewhere.write_text("theirs")
     link.symlink_to(elsewhere)
-    with pytest.raises(OutputProblem, match="it is a symbolic link to"), replacing(link) as partial:
+    with pytest.raises(OutputProblem, match="it is a symbolic link to"), replace_file(link) as partial:
         partial.write_text("mine")
     assert link.is_symlink()
     assert elsewhere.exists() == there
@@ -63,7 +63,7 @@ def test_a_link_is_neither_followed_nor_replaced(tmp_path: Path, there: bool) ->
 def test_a_folder_behind_a_link_is_a_folder(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    with replacing(tmp_path / "link/out") as partial:
+    with replace_file(tmp_path / "link/out") as partial:
         partial.write_text("x")
     assert (tmp_path / "real/out").read_text() == "x"
 
@@ -71,12 +71,12 @@ def test_a_folder_behind_a_link_is_a_folder(tmp_path: Path) -> None:
 def test_a_link_laid_where_the_work_goes_is_not_followed(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.write_text("theirs")
-    beside(tmp_path / "out", "partial").symlink_to(theirs)
-    with replacing(tmp_path / "out") as partial:
+    hidden_path(tmp_path / "out", "partial").symlink_to(theirs)
+    with replace_file(tmp_path / "out") as partial:
         partial.write_text("mine")
     assert theirs.read_text() == "theirs"
-    beside(tmp_path / "out", "metricdp-lock").symlink_to(theirs)
-    with pytest.raises(OutputProblem, match="cannot write"), holding(tmp_path / "out"):
+    hidden_path(tmp_path / "out", "metricdp-lock").symlink_to(theirs)
+    with pytest.raises(OutputProblem, match="cannot write"), lock_target(tmp_path / "out"):
         pass
     (tmp_path / "home").symlink_to(tmp_path)
     with pytest.raises(OutputProblem, match="a folder of yours"):
@@ -98,14 +98,14 @@ def test_what_a_killed_run_leaves_is_removed_by_the_next_and_its_lock_is_free(tm
     process = subprocess.Popen([sys.executable, "-c", WORK, str(target)], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "there\n"
-    with pytest.raises(OutputProblem, match=f"process {process.pid} on .* is at work on it"), holding(target):
+    with pytest.raises(OutputProblem, match=f"process {process.pid} on .* is at work on it"), lock_target(target):
         pass
-    with replacing(target) as partial:  # elsewhere, as long as the other one lives
+    with replace_file(target) as partial:  # elsewhere, as long as the other one lives
         partial.write_text("whole")
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     assert len(list(tmp_path.iterdir())) == 3  # the target, what is left of the work, and its lock
-    with holding(target), replacing(target) as partial:
+    with lock_target(target), replace_file(target) as partial:
         partial.write_text("next")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert target.read_text() == "next"
@@ -139,20 +139,23 @@ def test_without_locks_of_the_system_a_file_that_exists_is_the_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "fcntl", None)
-    with holding(tmp_path / "out"):
-        with pytest.raises(OutputProblem, match=r"at work on it.*If it has ended, remove"), holding(tmp_path / "out"):
+    with lock_target(tmp_path / "out"):
+        with (
+            pytest.raises(OutputProblem, match=r"at work on it.*If it has ended, remove"),
+            lock_target(tmp_path / "out"),
+        ):
             pass
-        with replacing(tmp_path / "out") as partial:
+        with replace_file(tmp_path / "out") as partial:
             partial.write_text("x")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_long_names_have_room_beside_them(tmp_path: Path) -> None:
     for name in ("a" * 255, "ß" * 127, "a" * 250):
-        with holding(tmp_path / name), replacing(tmp_path / name) as partial:
+        with lock_target(tmp_path / name), replace_file(tmp_path / name) as partial:
             partial.write_text(name)
         assert (tmp_path / name).read_text() == name
-    assert beside(tmp_path / ("a" * 254), "lock") != beside(tmp_path / ("a" * 255), "lock")
+    assert hidden_path(tmp_path / ("a" * 254), "lock") != hidden_path(tmp_path / ("a" * 255), "lock")
 
 
 def test_an_interruption_leaves_the_target_as_it_was(tmp_path: Path) -> None:
@@ -162,7 +165,7 @@ def test_an_interruption_leaves_the_target_as_it_was(tmp_path: Path) -> None:
     time.sleep(0.01)
 
     def interrupted() -> None:
-        with replacing(target) as partial:
+        with replace_file(target) as partial:
             partial.write_text("new")
             raise KeyboardInterrupt
 

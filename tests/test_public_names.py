@@ -14,7 +14,7 @@ from metricdp.cli import app
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput
 from metricdp.metrics import METRICS
-from metricdp.registry import Catalogue
+from metricdp.registry import NameRegistry
 
 PROJECT = Path(__file__).parents[1]
 NAMES = [
@@ -220,7 +220,7 @@ def test_declarations_are_true():
 
 
 def test_a_catalogue_refuses_what_would_confuse():
-    catalogue = Catalogue("builder", [Builder("one", print, "the first")])
+    catalogue = NameRegistry("builder", [Builder("one", print, "the first")])
     for bad in (Builder("one", print, "again"), Builder("two words", print, "x"), Builder("two", print, " ")):
         with pytest.raises(InvalidInput):
             catalogue.declare(bad)

@@ -84,17 +84,17 @@ def test_a_word_that_holds_an_edge_asks_for_more_bits():
 
 @pytest.mark.parametrize("rng", [np.random.default_rng(4), None], ids=["seeded", "system"])
 def test_chi_square(rng):
-    law = np.random.default_rng(0).dirichlet(np.ones(40), size=6)
-    law[:, 7] = 0.0
-    law[2, :20] = 0.0
-    sampler = RowSampler(law)
+    distribution = np.random.default_rng(0).dirichlet(np.ones(40), size=6)
+    distribution[:, 7] = 0.0
+    distribution[2, :20] = 0.0
+    sampler = RowSampler(distribution)
     rows = np.repeat(np.arange(6), 50_000)
     drawn = sampler.draw(rows, source_of(rng))
     for i in range(6):
         counts = np.bincount(drawn[rows == i], minlength=40)
-        used = law[i] > 0
+        used = distribution[i] > 0
         assert counts[~used].sum() == 0
-        expected = law[i, used] / law[i, used].sum() * 50_000
+        expected = distribution[i, used] / distribution[i, used].sum() * 50_000
         small = expected < 8
         small[expected.argmin()] = True  # rare reports are counted together
         observed = np.append(counts[used][~small], counts[used][small].sum())
@@ -102,25 +102,25 @@ def test_chi_square(rng):
 
 
 def test_zero_columns_are_never_drawn_whatever_the_word():
-    law = np.array([[0.0, 0.0, 0.25, 0.0, 0.75, 0.0, 0.0]])
+    distribution = np.array([[0.0, 0.0, 0.25, 0.0, 0.75, 0.0, 0.0]])
     words = [0, 1, 2**62 - 1, 2**62, 2**62 + 1, 2**64 - 1, 2**64 - 2049]
     for word in words:
-        assert RowSampler(law).draw(np.array([0]), Told([word, 5, 5]))[0] in (2, 4)
+        assert RowSampler(distribution).draw(np.array([0]), Told([word, 5, 5]))[0] in (2, 4)
 
 
 def test_rows_that_do_not_sum_to_one_are_their_own_law():
-    law = np.array([[0.25, 0.25, 0.25]])  # each a third
-    drawn = RowSampler(law).draw(np.zeros(60_000, dtype=np.int64), source_of(np.random.default_rng(0)))
+    distribution = np.array([[0.25, 0.25, 0.25]])  # each a third
+    drawn = RowSampler(distribution).draw(np.zeros(60_000, dtype=np.int64), source_of(np.random.default_rng(0)))
     assert stats.chisquare(np.bincount(drawn)).pvalue > 1e-6
 
 
 def test_many_draws_in_threads_equal_the_same_words_one_by_one():
-    law = np.random.default_rng(0).dirichlet(np.ones(300), size=3)
+    distribution = np.random.default_rng(0).dirichlet(np.ones(300), size=3)
     rows = np.random.default_rng(1).integers(0, 3, 200_000)
     words = np.random.default_rng(2).integers(0, 2**64, 200_000, dtype=np.uint64)
-    drawn = RowSampler(law).draw(rows, Told(np.append(words, [7, 7, 7])))
+    drawn = RowSampler(distribution).draw(rows, Told(np.append(words, [7, 7, 7])))
     for at in range(0, 200_000, 4001):
-        assert drawn[at] == exact_column(law[rows[at]], int(words[at]))
+        assert drawn[at] == exact_column(distribution[rows[at]], int(words[at]))
 
 
 def test_seeded_generator_repeats_and_system_does_not():

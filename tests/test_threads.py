@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from metricdp.threads import cores, one_thread_per_product
+from metricdp.threads import cores, limit_product_threads
 
 
 def products() -> list[int]:
@@ -18,7 +18,7 @@ def products() -> list[int]:
 
 def test_products_keep_to_one_thread_inside_the_block_only() -> None:
     before = products()
-    with one_thread_per_product():
+    with limit_product_threads():
         assert set(products()) <= {1}
     assert products() == before
 
@@ -26,7 +26,7 @@ def test_products_keep_to_one_thread_inside_the_block_only() -> None:
 def test_without_the_extra_products_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     before = products()
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)
-    with one_thread_per_product():
+    with limit_product_threads():
         monkeypatch.undo()
         assert products() == before
 

@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 import metricdp as mdp
 from metricdp import cli
 from metricdp.errors import InvalidInput
-from metricdp.units import Wish, epsilon_for, parse_distance, parse_epsilon, parse_protection, parse_wish
+from metricdp.units import (
+    ProtectionTarget,
+    epsilon_for,
+    parse_distance,
+    parse_epsilon,
+    parse_protection,
+    parse_protection_target,
+)
 
 METRES = {"m": Fraction(1), "km": Fraction(1000), "mi": Fraction("1609.344"), "ft": Fraction("0.3048")}
 
@@ -134,9 +141,9 @@ def test_a_slack_above_the_wish_is_refused_with_a_sentence():
 
 
 def test_a_wish_knows_whether_it_is_kept():
-    assert not Wish(2, 0.2).kept(math.log(2) / 0.2, 0.0141)
-    assert Wish(2, 0.2).kept(3.0)
-    assert parse_wish("2x@200m") == Wish(2.0, 0.2)
+    assert not ProtectionTarget(2, 0.2).kept(math.log(2) / 0.2, 0.0141)
+    assert ProtectionTarget(2, 0.2).kept(3.0)
+    assert parse_protection_target("2x@200m") == ProtectionTarget(2.0, 0.2)
 
 
 @pytest.mark.parametrize("line", [

@@ -12,8 +12,8 @@ import flint
 import numpy as np
 
 import metricdp as mdp
-from metricdp.mechanisms.kernel_distribution import KernelLaw
-from metricdp.mechanisms.kernel_rows import decided
+from metricdp.mechanisms.kernel_distribution import KernelDistribution
+from metricdp.mechanisms.kernel_rows import decide
 
 TARGET = Path(__file__).parents[1] / "tests" / "data" / "kernels.json"
 SIZE, DRAWS, NUMBERS = 16, 12, 4
@@ -70,19 +70,19 @@ def metric_of(entry: dict) -> mdp.Metric:
     return curved[name]() if name in curved else mdp.Lp(float(name[1:]))
 
 
-def law_of(entry: dict) -> KernelLaw:
+def law_of(entry: dict) -> KernelDistribution:
     """Return the law that an entry describes."""
     space = mdp.FiniteSpace(np.array(entry["points"]), metric_of(entry))
     logs = None if entry["log_weights"] is None else np.array(entry["log_weights"])
-    return KernelLaw(space, entry["inner"], logs, np.inf if entry["cap"] is None else entry["cap"])
+    return KernelDistribution(space, entry["inner"], logs, np.inf if entry["cap"] is None else entry["cap"])
 
 
-def report_of(law: KernelLaw, secret: int, words: list[str]) -> int:
+def report_of(law: KernelDistribution, secret: int, words: list[str]) -> int:
     """Return what is reported of a secret with these words, in arbitrary precision."""
-    return decided(law, secret, lambda attempt, uniform, count: int("".join(words[:count]), 16))
+    return decide(law, secret, lambda attempt, uniform, count: int("".join(words[:count]), 16))
 
 
-def border(law: KernelLaw, secret: int, place: int) -> list[str]:
+def border(law: KernelDistribution, secret: int, place: int) -> list[str]:
     """Return the first two words of the number at which one report ends and the next begins."""
     order = [secret, *(k for k in range(len(law)) if k != secret)]
     with flint.ctx.workprec(400):

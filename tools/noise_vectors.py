@@ -112,12 +112,12 @@ LAWS = [
 DRAWS = 12
 
 
-def made(law: dict, rng: np.random.Generator) -> dict:
+def made(distribution: dict, rng: np.random.Generator) -> dict:
     """Return the entry with its draws."""
-    mechanism = noise_of(law)
-    earth, rows = law["metric"] == "haversine", law.get("rows")
+    mechanism = noise_of(distribution)
+    earth, rows = distribution["metric"] == "haversine", distribution.get("rows")
     count = mechanism.count if rows == "bags" else 1  # vectors, each with words of its own
-    width = mechanism.part.law.width if rows else mechanism.law.width
+    width = mechanism.part.distribution.width if rows else mechanism.distribution.width
     draws = []
     for number in range(DRAWS):
         stream = RowWords(rng.bytes(32), width)
@@ -132,7 +132,7 @@ def made(law: dict, rng: np.random.Generator) -> dict:
             words[0][0][0][0] = "0" * 16 if number == 1 else "f" * 16
         if rows != "bags":
             words = words[0]
-        secret = _secret(law, number, rng)
+        secret = _secret(distribution, number, rng)
         if earth and not rows and number in (3, 4, 5):
             secret = [[90.0, 12.5], [-90.0, -179.0], [89.9999999, 180.0]][number - 3]
         if number >= DRAWS - 4:
@@ -141,16 +141,16 @@ def made(law: dict, rng: np.random.Generator) -> dict:
     last = max(_used(mechanism, draw) for draw in draws)
     for draw in draws:
         draw["words"] = _first(mechanism, draw["words"], last)
-    return {**law, "pitch": mechanism.lattice.pitch, "draws": draws}
+    return {**distribution, "pitch": mechanism.lattice.pitch, "draws": draws}
 
 
-def _secret(law: dict, number: int, rng: np.random.Generator) -> list[float]:
+def _secret(distribution: dict, number: int, rng: np.random.Generator) -> list[float]:
     """Return a secret: anywhere on the Earth, in the ball (once as near its border as is taken), in space."""
-    size = law["dimension"]
-    if law["metric"] == "haversine":
+    size = distribution["dimension"]
+    if distribution["metric"] == "haversine":
         return [float(x) for x in rng.uniform(-80, 80, size)]
-    if law["metric"] == "hyperbolic":
-        rows = rng.normal(size=(size // law.get("of", size), law.get("of", size)))
+    if distribution["metric"] == "hyperbolic":
+        rows = rng.normal(size=(size // distribution.get("of", size), distribution.get("of", size)))
         long = 1.0 - 2.0**-20.9 if number == 3 else rng.uniform(0.0, 0.8)
         return (long * rows / np.linalg.norm(rows, axis=1, keepdims=True)).ravel().tolist()
     return (100 * rng.normal(size=size)).tolist()
@@ -200,7 +200,7 @@ def _used(mechanism: mdp.Mechanism, draw: dict) -> int:
 
 if __name__ == "__main__":
     generator = np.random.default_rng(15)
-    entries = [made(law, generator) for law in LAWS]
+    entries = [made(distribution, generator) for distribution in LAWS]
     about = "Noise on a lattice: equal words give equal reports. docs/format.md says how."
     TARGET.write_text(json.dumps({"about": about, "laws": entries}, indent=None, separators=(",", ":")) + "\n")
     print(TARGET, sum(len(entry["draws"]) for entry in entries), "draws", TARGET.stat().st_size, "bytes")

@@ -17,7 +17,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from metricdp.artifacts.records import CERTIFICATE, CONCENTRATED, LATER, PROMISE
+from metricdp.artifacts.records import CERTIFICATE, CONCENTRATED_FIELDS, GUARANTEE_FIELDS, LATER
 from metricdp.cli import advice, app
 from metricdp.design.builders import BUILDERS
 from metricdp.design.local.build import FEW
@@ -241,9 +241,11 @@ def retrieval_table() -> str:
     for name in dict.fromkeys(one["set"] for one in kept):
         here = {key[1:]: one for key, one in found.items() if key[0] == name}
         for epsilon in sorted({key[0] for key in here}):
-            cells = [f"{here[epsilon, law]['recall']:.2f}" for law in laws]
+            cells = [f"{here[epsilon, distribution]['recall']:.2f}" for distribution in laws]
             rows.append(f"| {name} | {epsilon:g} | {' | '.join(cells)} |")
-        cells = [f"{next(one['clean'] for key, one in here.items() if key[1] == law):.2f}" for law in laws]
+        cells = [
+            f"{next(one['clean'] for key, one in here.items() if key[1] == distribution):.2f}" for distribution in laws
+        ]
         rows.append(f"| {name} | no noise | {' | '.join(cells)} |")
     return "\n" + "\n".join(rows) + "\n\n"
 
@@ -439,8 +441,8 @@ def fields() -> str:
         for registry, table in ((registry, registry.table()) for registry in (METRICS, SPACES, MECHANISMS))
     }
     records: dict[str, Mapping[str, Field]] = {
-        "pure": PROMISE,
-        "concentrated": CONCENTRATED,
+        "pure": GUARANTEE_FIELDS,
+        "concentrated": CONCENTRATED_FIELDS,
         "certificate": CERTIFICATE,
     }
     tables |= {sort: {name: plain_field(kind) for name, kind in one.items()} for sort, one in records.items()}

@@ -42,8 +42,14 @@ def policies(path: Path) -> None:
     }
     figure, axes = plt.subplots(1, 3, figsize=(7.6, 2.75), layout="constrained")
     for panel, (title, (space, lines, secret)) in zip(axes, spaces.items(), strict=True):
-        law = mdp.optimal(mdp.Problem(space, 1.0, loss=grid.distances), gap=0.02)
-        cells(panel, law.matrix[secret], f"{title}\nloss {law.certificate.loss:.2f} cells", lines=lines, secret=secret)
+        distribution = mdp.optimal(mdp.Problem(space, 1.0, loss=grid.distances), gap=0.02)
+        cells(
+            panel,
+            distribution.matrix[secret],
+            f"{title}\nloss {distribution.certificate.loss:.2f} cells",
+            lines=lines,
+            secret=secret,
+        )
     figure.savefig(path / "policy.png", dpi=110)
 
 

@@ -14,7 +14,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from metricdp_papers import STUDIES, Request, reproduce
+from metricdp_papers import STUDIES, StudyRequest, reproduce
 from metricdp_papers.common.rows import read_csv
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -48,7 +48,7 @@ def main() -> int:
     chosen = parser.parse_args()
     for folder in chosen.folders:
         if chosen.full:
-            request = Request(full=True, folder=folder, minutes=0)
+            request = StudyRequest(full=True, folder=folder, minutes=0)
             reproduce(STUDIES.named(folder.resolve().name).whole(), request, say=lambda line: None)
         for path in record(folder):
             print(path.relative_to(PROJECT))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import metricdp as mdp
 from metricdp.tables.engines import ENGINES, Engine
-from metricdp.tables.jobs import Job, Tell, run_partition
+from metricdp.tables.jobs import JobPlan, RowProgress, run_partition
 
 
-def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
+def run(job: JobPlan, pending: Sequence[int], tell: RowProgress, /, *, workers: int | None = None) -> None:
     """Run every pending partition once; the folder of the job holds all that is needed, and takes what is made."""
     with ThreadPoolExecutor(workers) as pool:
         for record in pool.map(lambda number: run_partition(job.folder, number), pending):

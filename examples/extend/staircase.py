@@ -14,7 +14,7 @@ from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Certificate, Lattice
 from metricdp.mechanisms.base import refuse_rows
-from metricdp.mechanisms.kind import RATE, Distribution, Figures, Heights, Kind, Reach, Theorem
+from metricdp.mechanisms.kind import RATE, BinDensity, Distribution, Kind, LossFigures, RadiusBound, Theorem
 from metricdp.metrics import Lp
 from metricdp.randomness import source_of
 from metricdp.registry import Part, Whole
@@ -160,19 +160,19 @@ def theorem(mechanism: Staircase) -> Theorem:
     return Theorem(mechanism.epsilon, law)
 
 
-def loss(mechanism: Staircase, spend=None) -> Figures:
+def loss(mechanism: Staircase, spend=None) -> LossFigures:
     """Return the mean of |z| pitch, summed level by level."""
     n, k, b = mechanism.cells, mechanism.inner, mechanism.fall
     levels = 2 * n * (k + (n - 1) / 2) * b / (1 - b) + 2 * n * n * (b / (1 - b)) ** 2
-    return Figures((k * (k - 1) + levels) / mechanism.total * mechanism.lattice.pitch)
+    return LossFigures((k * (k - 1) + levels) / mechanism.total * mechanism.lattice.pitch)
 
 
-def accuracy(mechanism: Staircase, levels: np.ndarray) -> Reach:
+def accuracy(mechanism: Staircase, levels: np.ndarray) -> RadiusBound:
     """Return the end of the first level beyond which less than the rest lies."""
     n, b = mechanism.cells, mechanism.fall
     beyond = np.log((1.0 - levels) * mechanism.total * (1.0 - b) / (2 * n)) / math.log(b) - 1.0
     stairs = np.maximum(0.0, np.ceil(beyond))
-    return Reach((mechanism.inner + stairs * n) * mechanism.lattice.pitch, mechanism.inputs.metric, False)
+    return RadiusBound((mechanism.inner + stairs * n) * mechanism.lattice.pitch, mechanism.inputs.metric, False)
 
 
 def distribution(mechanism: Staircase) -> Distribution:
@@ -188,7 +188,7 @@ def distribution(mechanism: Staircase) -> Distribution:
     return Distribution(words, {"pitch": mechanism.lattice.pitch, "unit": mechanism.inputs.unit, "moves_at_most": 0.0})
 
 
-def bins(mechanism: Staircase) -> Heights:
+def bins(mechanism: Staircase) -> BinDensity:
     """Return the density: a probability over the width of its cell."""
     pitch, slope = mechanism.lattice.pitch, mechanism.epsilon * mechanism.step
 
@@ -196,7 +196,7 @@ def bins(mechanism: Staircase) -> Heights:
         away = np.rint(np.abs(places[:, None, 0] - points[None, :, 0]) / pitch)
         return np.exp(-slope * mechanism._level(away)) / (mechanism.total * pitch)
 
-    return Heights(density, mechanism.epsilon)
+    return BinDensity(density, mechanism.epsilon)
 
 
 def rescale(mechanism: Staircase):

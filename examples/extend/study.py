@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import metricdp as mdp
-from metricdp_papers import STUDIES, Piece, Request, Study, Table, reproduce
+from metricdp_papers import STUDIES, Piece, Study, StudyRequest, StudyTable, reproduce
 
 
 def losses(side: int, epsilon: float) -> list[dict[str, object]]:
@@ -24,8 +24,8 @@ def pieces(full: bool) -> Iterator[Piece]:
         yield Piece(f"side={side}", "1", losses, (side, 1.0))
 
 
-STUDY = Study("grids", "what privacy costs on grids that grow", (Table("1", "Loss on growing grids"),), pieces)
+STUDY = Study("grids", "what privacy costs on grids that grow", (StudyTable("1", "Loss on growing grids"),), pieces)
 STUDIES.declare(STUDY)
 
 if __name__ == "__main__":
-    reproduce(STUDY, Request(folder=Path(sys.argv[1] if len(sys.argv) > 1 else "grids")))
+    reproduce(STUDY, StudyRequest(folder=Path(sys.argv[1] if len(sys.argv) > 1 else "grids")))

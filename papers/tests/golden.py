@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from metricdp_papers import STUDIES
-from metricdp_papers.common.rows import Row, averaged, columns, read_csv
+from metricdp_papers.common.rows import Row, average_repetitions, columns, read_csv
 from metricdp_papers.common.shapes import Study, rows_of
 
 FOLDER = Path(__file__).parent / "golden"
@@ -42,7 +42,7 @@ def table_rows(study: Study, number: str, keys: Sequence[str]) -> list[Row]:
     rows: list[Row] = []
     for key in keys:
         rows += rows_of(pieces[key], pieces[key].function(*pieces[key].arguments)).get(number, [])
-    return averaged(rows)
+    return average_repetitions(rows)
 
 
 def differences(golden: Sequence[dict[str, str]], rows: Sequence[Row]) -> list[str]:

@@ -11,16 +11,16 @@ import pytest
 import brute
 import metricdp as mdp
 from metricdp.arrays import Floats
-from metricdp.auditing.densities import Approximate, law_violations
+from metricdp.auditing.densities import ApproximateDistribution, distribution_violations
 from metricdp.metrics import ShortestPath
 from metricdp_papers import STUDIES
 from metricdp_papers.aipo import cases, extras, rivals
-from metricdp_papers.aipo.cities import City, Setting, plane
+from metricdp_papers.aipo.cities import RoadCity, RoadSetting, plane
 from metricdp_papers.aipo.claims import claims
-from metricdp_papers.aipo.dimensions import compared_in
+from metricdp_papers.aipo.dimensions import compare_points
 from metricdp_papers.aipo.fractional import charnes_cooper
 from metricdp_papers.aipo.measures import all_pairs
-from metricdp_papers.aipo.noise import nearest_report_law
+from metricdp_papers.aipo.noise import nearest_report_distribution
 from metricdp_papers.aipo.published import EPSILONS, GRIDS, PRINTED, SAVED, printed
 
 
@@ -31,9 +31,9 @@ def town(p=2.0, seed=0, count=60, reports=4):
     places = points[rng.choice(count, reports, replace=False)]
     losses = np.linalg.norm(points[:, None] - places[None], axis=2) * rng.uniform(0.7, 1.3, (count, 1))
     chain = np.stack([np.arange(count - 1), np.arange(1, count)], axis=1)
-    place = City("town", points, ShortestPath(chain, np.ones(count - 1), count))
+    place = RoadCity("town", points, ShortestPath(chain, np.ones(count - 1), count))
     box = mdp.Box([0.0, 0.0], [6.0, 5.0], mdp.Lp(p))
-    return Setting(place, box, mdp.FiniteSpace(places, mdp.Lp(p)), losses, np.arange(reports))
+    return RoadSetting(place, box, mdp.FiniteSpace(places, mdp.Lp(p)), losses, np.arange(reports))
 
 
 def distance(first, second, p):
@@ -67,9 +67,9 @@ def test_the_law_of_laplace_noise_and_the_nearest_report_is_what_draws_give(p):
     reports = rng.random((7, 2)) * 10
     epsilon, count = 0.6, 200_000
     points = np.concatenate([rng.random((3, 2)) * 10, reports[:1]])
-    law = nearest_report_law(reports, p, epsilon)(points)
-    assert np.allclose(law.sum(axis=1), 1.0, atol=1e-12)
-    for x, row in zip(points, law, strict=True):
+    distribution = nearest_report_distribution(reports, p, epsilon)(points)
+    assert np.allclose(distribution.sum(axis=1), 1.0, atol=1e-12)
+    for x, row in zip(points, distribution, strict=True):
         if p == 2.0:
             radius, angle = rng.gamma(2.0, 1 / epsilon, count), rng.random(count) * 2 * math.pi
             noisy = x + np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
@@ -79,7 +79,7 @@ def test_the_law_of_laplace_noise_and_the_nearest_report_is_what_draws_give(p):
         assert np.all(np.abs(seen - row) <= 5 * np.sqrt(row * (1 - row) / count) + 1e-9)
     # private with the whole epsilon, as post-processing of the noise, and nearly all of it is used
     close = points + rng.normal(size=points.shape) * 1e-3
-    ratio = np.abs(np.log(nearest_report_law(reports, p, epsilon)(close)) - np.log(law)).max(axis=1)
+    ratio = np.abs(np.log(nearest_report_distribution(reports, p, epsilon)(close)) - np.log(distribution)).max(axis=1)
     assert np.all(ratio <= epsilon * np.array([distance(a, b, p) for a, b in zip(points, close, strict=True)]) + 1e-9)
 
 
@@ -115,25 +115,25 @@ def test_what_the_error_of_an_integral_explains_is_no_leak() -> None:
     assert all_pairs(exact, places, mdp.Lp(2), 1.0, 1e-8)[:2] == (0.0, 0.0)  # might be ln(3 / 2) only
     box = mdp.Box([0.0, 0.0], [1.0, 1.0], mdp.Lp(2))
 
-    def law(points: Floats) -> Floats:
+    def distribution(points: Floats) -> Floats:
         rare = np.where(points[:, :1] > 0.5, 4e-8, 1e-8)
         return np.concatenate([np.full(rare.shape, 0.5), 0.5 - rare, rare], axis=1)
 
     corners = np.array([[0.0, 0.0], [1.0, 0.0]])
-    assert law_violations(law, box, 1.0, points=corners, pairs=50, adversarial=0).share > 0
-    unsure = Approximate(law, 1e-8)
-    assert law_violations(unsure, box, 1.0, points=corners, pairs=50, adversarial=0).share == 0
-    assert np.array_equal(unsure(corners), law(corners))
+    assert distribution_violations(distribution, box, 1.0, points=corners, pairs=50, adversarial=0).share > 0
+    unsure = ApproximateDistribution(distribution, 1e-8)
+    assert distribution_violations(unsure, box, 1.0, points=corners, pairs=50, adversarial=0).share == 0
+    assert np.array_equal(unsure(corners), distribution(corners))
 
 
 def test_closed_forms_are_their_formulas():
     case, epsilon = town(), 1.3
     apart = np.array([[distance(x, y, 2) for y in case.outputs.points] for x in case.points])
     kernel = np.exp(-epsilon * apart / 2)
-    law = kernel / kernel.sum(axis=1, keepdims=True)
+    distribution = kernel / kernel.sum(axis=1, keepdims=True)
     plain = rivals.em(case, epsilon, 0)
-    assert plain.loss == pytest.approx((law * case.losses).sum() / 60, rel=1e-12)
-    assert np.allclose(plain.law(case.points), law, rtol=1e-12)
+    assert plain.loss == pytest.approx((distribution * case.losses).sum() / 60, rel=1e-12)
+    assert np.allclose(plain.distribution(case.points), distribution, rtol=1e-12)
     reach = 2 / epsilon * math.log(0.999 * 3 / 0.001)
     cut = np.exp(-epsilon * np.minimum(apart, reach) / 2)
     assert rivals.tem(case, epsilon, 0).loss == pytest.approx(
@@ -141,10 +141,10 @@ def test_closed_forms_are_their_formulas():
     )
     moved = 0.0  # every report becomes the one that is best on the average of those who send it
     for k in range(4):
-        moved += min(sum(law[i, k] * case.losses[i, t] for i in range(60)) for t in range(4))
+        moved += min(sum(distribution[i, k] * case.losses[i, t] for i in range(60)) for t in range(4))
     assert rivals.remapped(case, epsilon, 0).loss == pytest.approx(moved / 60, rel=1e-12)
     noisy, better = (rule(case, epsilon, 1) for rule in (rivals.planar_laplace, rivals.laplace_remapped))
-    exact = (nearest_report_law(case.outputs.points, 2.0, epsilon)(case.points) * case.losses).sum() / 60
+    exact = (nearest_report_distribution(case.outputs.points, 2.0, epsilon)(case.points) * case.losses).sum() / 60
     assert noisy.loss == pytest.approx(exact, rel=0.15)  # 240 draws
     assert better.loss <= noisy.loss + 1e-12
 
@@ -167,11 +167,11 @@ def test_lp_on_cells_is_the_optimum_between_centres_and_leaks_across_borders(p):
     least = brute.least_loss(losses, masses, epsilon * apart)
     assert least * (1 - 1e-9) <= found.loss <= least * 1.011
     beside = np.array([[1.9999, 1.0], [2.0001, 1.0]])  # a border between two cells, 20 cm apart
-    law = found.law(beside)
-    assert np.abs(np.log(law[0]) - np.log(law[1])).max() > 100 * epsilon * 2e-4
+    distribution = found.distribution(beside)
+    assert np.abs(np.log(distribution[0]) - np.log(distribution[1])).max() > 100 * epsilon * 2e-4
     hybrid = rivals.constopt_on_cells(case, epsilon, cells)
     assert hybrid.loss >= least * (1 - 1e-9)
-    assert np.allclose(hybrid.law(case.points).sum(axis=1), 1.0)
+    assert np.allclose(hybrid.distribution(case.points).sum(axis=1), 1.0)
 
 
 def test_the_fractional_variant_is_private_and_below_the_bound_it_minimises():
@@ -199,7 +199,7 @@ def test_the_fractional_variant_is_private_and_below_the_bound_it_minimises():
 
 def test_more_dimensions_are_compared_in_rows():
     points = np.random.default_rng(0).normal(size=(300, 4))
-    rows = compared_in(points, 1, 0.8, 0, 5)
+    rows = compare_points(points, 1, 0.8, 0, 5)
     losses = {row["method"]: row.get("corrected", row.get("as_published")) for row in rows if row["measure"] == "loss"}
     assert losses["exact"] < losses["AIPO"]
     assert all(row["bound"] <= losses[row["method"]] for row in rows if row["measure"] == "loss")

@@ -45,7 +45,7 @@ def test_broken_ratios_are_counted_pair_by_pair() -> None:
                 count += 1
                 leak = 0.0 if a == b == 0.0 else np.inf if 0.0 in (a, b) else abs(np.log(a / b)) / apart
                 above, most = above + (leak > 2.0 * (1 + 1e-6)), max(most, leak)
-    share, largest = runs.broken(matrix, problem)
+    share, largest = runs.violation_rate(matrix, problem)
     if count:
         assert share == pytest.approx(above / count)
     assert largest == pytest.approx(most)
@@ -139,7 +139,7 @@ def test_every_piece_of_the_full_study_is_named_once_and_fills_tables_that_exist
     full = STUDY.work(True, STUDY.tables)
     assert len({piece.key for piece in full}) == len(full) > 300
     for number in ("3", "figure 6", "figure 7"):
-        assert STUDY.work(True, STUDY.chosen([number]))
+        assert STUDY.work(True, STUDY.select_tables([number]))
     sizes = [piece for piece in full if piece.tables == ("1", "2")]
     assert len(sizes) == 10 * (len(DATA) + 1)
 

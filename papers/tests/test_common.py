@@ -26,8 +26,8 @@ from metricdp.errors import InvalidInput, MissingExtra
 from metricdp.metrics import Lp
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
-from metricdp_papers import STUDIES, Piece, Study, Table
-from metricdp_papers.common import Request, averaged, reproduce
+from metricdp_papers import STUDIES, Piece, Study, StudyTable
+from metricdp_papers.common import StudyRequest, average_repetitions, reproduce
 from metricdp_papers.common.rows import read_csv
 
 PLUGIN = """
@@ -76,12 +76,12 @@ def study(tmp_path: Path, *more: Piece) -> Study:
             yield Piece(f"side={number}", ("1", "figure 2"), seen, (number, str(tmp_path / "calls")))
         yield from more
 
-    def picture(table: Table, rows: Sequence[dict[str, Any]], path: Path) -> None:
+    def picture(table: StudyTable, rows: Sequence[dict[str, Any]], path: Path) -> None:
         if table.number == "figure 2":
             raise MissingExtra("pictures need more.")
         path.write_bytes(b"\x89PNG not really")
 
-    tables = (Table("1", "Losses", "They grow.", "Fewer sides."), Table("figure 2", "Gaps <here>"))
+    tables = (StudyTable("1", "Losses", "They grow.", "Fewer sides."), StudyTable("figure 2", "Gaps <here>"))
     return Study("sides", "what sides cost", tables, pieces, picture, ("A note & more.",), ("roads_rome",))
 
 
@@ -91,7 +91,7 @@ def calls(tmp_path: Path) -> list[int]:
 
 
 def run(tmp_path: Path, *more: Piece, **options: Any) -> Any:
-    return reproduce(study(tmp_path, *more), Request(folder=tmp_path / "out", **options), say=lambda line: None)
+    return reproduce(study(tmp_path, *more), StudyRequest(folder=tmp_path / "out", **options), say=lambda line: None)
 
 
 def test_what_ran_is_not_run_again_and_a_longer_run_continues(tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_a_run_for_one_table_leaves_the_others_on_the_page(tmp_path: Path) -> No
     def pieces(full: bool) -> list[Piece]:
         return [Piece(f"table={n}", n, listed, (n,)) for n in ("1", "2", "3")]
 
-    three = Study("three", "three tables", tuple(Table(n, f"Number {n}") for n in ("1", "2", "3")), pieces)
+    three = Study("three", "three tables", tuple(StudyTable(n, f"Number {n}") for n in ("1", "2", "3")), pieces)
     for number in ("1", "2"):
-        outcome = reproduce(three, Request((number,), folder=tmp_path), say=lambda line: None)
+        outcome = reproduce(three, StudyRequest((number,), folder=tmp_path), say=lambda line: None)
     text = (tmp_path / "index.html").read_text()
     assert "Number 1" in text
     assert "Number 2" in text
@@ -138,18 +138,18 @@ def test_a_piece_from_another_machine_counts_and_a_broken_or_older_one_does_not(
     shutil.copy(there / "side=1.json", here)
     (here / "side=2.json").write_text('{"key": "side=2", "rows": [{"loss": []}]}')
     said: list[str] = []
-    reproduce(study(tmp_path), Request(folder=tmp_path / "second"), say=said.append)
+    reproduce(study(tmp_path), StudyRequest(folder=tmp_path / "second"), say=said.append)
     assert calls(tmp_path) == [1, 2, 2]
     assert any("is no finished piece" in line for line in said)
     older = json.loads((here / "side=1.json").read_text())
     (here / "side=1.json").write_text(json.dumps({**older, "call": "test_common.seen(1.0, 'x')"}))
-    reproduce(study(tmp_path), Request(folder=tmp_path / "second"), say=said.append)
+    reproduce(study(tmp_path), StudyRequest(folder=tmp_path / "second"), say=said.append)
     assert calls(tmp_path) == [1, 2, 2, 1]
 
 
 def test_no_piece_begins_without_time_and_what_is_missing_is_said(tmp_path: Path) -> None:
     said: list[str] = []
-    outcome = reproduce(study(tmp_path), Request(folder=tmp_path / "out", minutes=0), say=said.append)
+    outcome = reproduce(study(tmp_path), StudyRequest(folder=tmp_path / "out", minutes=0), say=said.append)
     assert calls(tmp_path) == []
     assert [piece.key for piece in outcome.missing(outcome.tables[0])] == ["side=1", "side=2"]
     assert any("2 pieces did not run; `metricdp reproduce sides --table 1 --folder" in line for line in said)
@@ -190,8 +190,8 @@ def test_processes_share_the_pieces_and_one_that_is_killed_costs_its_own_piece(t
 
 def test_a_piece_without_a_name_to_go_by_fails_alone(tmp_path: Path) -> None:
     pieces = [Piece("a", "1", lambda: listed("a")), Piece("b", "1", list), Piece("c", "1", list)]
-    one = Study("one", "one", (Table("1", "One"),), lambda full: pieces)
-    outcome = reproduce(one, Request(folder=tmp_path, jobs=2), say=lambda line: None)
+    one = Study("one", "one", (StudyTable("1", "One"),), lambda full: pieces)
+    outcome = reproduce(one, StudyRequest(folder=tmp_path, jobs=2), say=lambda line: None)
     assert "cannot be sent to another process" in outcome.done["a"].failure
     assert [outcome.done[key].failure for key in "bc"] == ["", ""]
 
@@ -254,7 +254,7 @@ def test_repetitions_become_a_mean_with_its_interval() -> None:
         for n, v in enumerate((1.0, 2.0, 4.0))
     ]
     single = {"city": "rome", "measure": "gap", "corrected": 0.25}
-    mean, other = averaged([*rows, single])
+    mean, other = average_repetitions([*rows, single])
     assert other == single
     assert mean["published"] == 3.0
     assert mean["as_published"] == pytest.approx(7 / 3)
@@ -270,11 +270,11 @@ def test_a_repetition_without_a_number_makes_no_mean_of_the_others_and_many_note
         {"repetition": n, "measure": "loss", "as_published": value, "note": f"run {n}"}
         for n, value in enumerate((1.0, "inf", 2.0, 3.0))
     ]
-    (mean,) = averaged(rows)
+    (mean,) = average_repetitions(rows)
     assert mean["as_published"] == "inf"
     assert "spread" not in mean
     assert mean["note"] == "run 0 (one of 4 repetitions)"
-    assert averaged(rows[:3])[0]["note"] == "run 0; run 1; run 2"
+    assert average_repetitions(rows[:3])[0]["note"] == "run 0; run 1; run 2"
 
 
 @pytest.mark.parametrize(
@@ -286,8 +286,8 @@ def test_a_repetition_without_a_number_makes_no_mean_of_the_others_and_many_note
 )
 def test_rows_that_are_not_flat_fail_their_piece(tmp_path: Path, rows: list[Any], said: str) -> None:
     (done,) = reproduce(
-        Study("one", "one", (Table("1", "One"),), lambda full: [Piece("a", "1", list, (rows,))]),
-        Request(folder=tmp_path),
+        Study("one", "one", (StudyTable("1", "One"),), lambda full: [Piece("a", "1", list, (rows,))]),
+        StudyRequest(folder=tmp_path),
         say=lambda line: None,
     ).done.values()
     assert said in done.failure
@@ -298,7 +298,7 @@ def test_declarations_that_would_confuse_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="key of a piece"):
             Piece(key, "1", seen)
     with pytest.raises(InvalidInput, match="different numbers"):
-        Study("one", "one", (Table("1", "a"), Table("1", "b")), lambda full: [])
+        Study("one", "one", (StudyTable("1", "a"), StudyTable("1", "b")), lambda full: [])
     with pytest.raises(InvalidInput, match="two pieces"):
         run(tmp_path, Piece("side=1", "1", seen))
     with pytest.raises(InvalidInput, match="does not declare"):
@@ -306,8 +306,8 @@ def test_declarations_that_would_confuse_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no table '3': use one of 1, figure 2"):
         run(tmp_path, tables=("3",))
     with pytest.raises(InvalidInput, match="jobs"):
-        Request(jobs=0)
-    assert [t.number for t in study(tmp_path).chosen(("figure_2", "table 1"))] == ["figure 2", "1"]
+        StudyRequest(jobs=0)
+    assert [t.number for t in study(tmp_path).select_tables(("figure_2", "table 1"))] == ["figure 2", "1"]
 
 
 class Shape(HTMLParser):

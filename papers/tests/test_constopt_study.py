@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from metricdp.errors import InvalidInput
-from metricdp_papers.common import Request, reproduce
+from metricdp_papers.common import StudyRequest, reproduce
 from metricdp_papers.constopt import measures, vocabularies
 from metricdp_papers.constopt.study import STUDY
 
@@ -18,7 +18,7 @@ def bundled(tmp_path, monkeypatch):
 def test_without_data_it_runs_on_the_bundled_roads(tmp_path):
     pytest.importorskip("matplotlib")
     outcome = reproduce(
-        STUDY, Request(tables=("figure 3", "4", "figure 4"), folder=tmp_path / "out"), say=lambda line: None
+        STUDY, StudyRequest(tables=("figure 3", "4", "figure 4"), folder=tmp_path / "out"), say=lambda line: None
     )
     rows = {(row["method"], row.get("law", "")): row for row in outcome.rows["figure 3"]}
     half, certified = rows["ConstOPT 10", "as published"], rows["ConstOPT 10", "corrected"]
@@ -43,9 +43,9 @@ def test_a_domain_without_its_data_says_which_file_is_missing():
 
 def test_a_vocabulary_is_clustered():
     vectors = np.random.default_rng(0).normal(size=(400, 8))
-    chosen = vocabularies.clustered(vectors, 60, seed=1)
+    chosen = vocabularies.sample_clusters(vectors, 60, seed=1)
     assert len(np.unique(chosen, axis=0)) == 60
-    np.testing.assert_array_equal(chosen, vocabularies.clustered(vectors, 60, seed=1))
+    np.testing.assert_array_equal(chosen, vocabularies.sample_clusters(vectors, 60, seed=1))
     apart = np.linalg.norm(chosen[:, None] - chosen[None], axis=2) + np.diag(np.full(60, np.inf))
     random = np.random.default_rng(2).choice(vectors, 60, replace=False)
     plain = np.linalg.norm(random[:, None] - random[None], axis=2) + np.diag(np.full(60, np.inf))

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from metricdp.errors import MissingExtra
 from metricdp.mobility import Scores
 from metricdp.places import data_folder
-from metricdp_papers.common import Table
+from metricdp_papers.common import StudyTable
 from metricdp_papers.contextual import published
 from metricdp_papers.contextual.beside import near_pairs, refined
 from metricdp_papers.contextual.ccit import known_laws, of_table_1
@@ -229,11 +229,11 @@ def test_pictures_are_drawn_from_rows(tmp_path, rows):
     drawn = {"figure 3": region, "figure 5": speed, "figure 10": [row for row in rows if row["table"] == "figure 10"],
              "figure 13": density("simulated")}  # fmt: skip
     for number, given in drawn.items():
-        picture(Table(number, ""), given, tmp_path / "one.png")
+        picture(StudyTable(number, ""), given, tmp_path / "one.png")
         assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
         (tmp_path / "one.png").unlink()
-    picture(Table("figure 3", ""), [], tmp_path / "none.png")
-    picture(Table("promises", ""), region, tmp_path / "none.png")
+    picture(StudyTable("figure 3", ""), [], tmp_path / "none.png")
+    picture(StudyTable("promises", ""), region, tmp_path / "none.png")
     assert not (tmp_path / "none.png").exists()
     assert set(DRAWINGS) <= {table.number for table in STUDY.tables}
 

@@ -12,7 +12,7 @@ import pytest
 import metricdp as mdp
 from metricdp.samplers import CommandSampler
 from metricdp_papers.leaks import packages, published
-from metricdp_papers.leaks.board import Entry, judged
+from metricdp_papers.leaks.board import BoardEntry, audit_entry
 from metricdp_papers.leaks.study import STUDY, entries
 
 BOARD = {entry.key: (number, entry) for number, some in entries().items() for entry in some}
@@ -21,7 +21,7 @@ QUICK = ["android", "mldp-vickrey", "mldp-unknown", "geopriv4j", "privkit", "geo
 
 @pytest.mark.parametrize("key", QUICK)
 def test_published_defects_are_refuted_with_few_draws(key: str) -> None:
-    (row,) = judged(BOARD[key][1], 0.2)
+    (row,) = audit_entry(BOARD[key][1], 0.2)
     assert row["verdict"] == ("would not keep it" if key == "android" else "violated")  # Android claims nothing
     assert 0 < row["draws"] < 20_000
     assert row["leaks_at_least"] >= BOARD[key][1].epsilon
@@ -31,14 +31,14 @@ def test_published_defects_are_refuted_with_few_draws(key: str) -> None:
 
 def test_what_keeps_its_promise_is_not_refuted() -> None:
     for key in ("our-plane", "our-exponential"):
-        (row,) = judged(BOARD[key][1], 0.05)
+        (row,) = audit_entry(BOARD[key][1], 0.05)
         assert (row["verdict"], row["witness"]) == ("not refuted", "")
 
 
 def test_a_matrix_is_judged_exactly_with_rows_divided_by_their_sums() -> None:
     matrix = np.array([[0.5, 0.25], [0.1, 0.9]])
-    entry = Entry("m", "who", "what", "1", 1.0, lambda: mdp.Lp(2), lambda: [[0.0], [1.0]], matrix=lambda: matrix)
-    (row,) = judged(entry, 1.0)
+    entry = BoardEntry("m", "who", "what", "1", 1.0, lambda: mdp.Lp(2), lambda: [[0.0], [1.0]], matrix=lambda: matrix)
+    (row,) = audit_entry(entry, 1.0)
     assert row["leaks_at_least"] == pytest.approx(np.log((0.5 / 0.75) / 0.1), abs=1e-9)
     assert "Rows sum to 1 only within 0.25" in row["note"]
     assert row["draws"] is None
@@ -92,7 +92,7 @@ def test_a_package_that_cannot_be_installed_is_a_row_that_says_why(
     offline.chmod(0o700)
     monkeypatch.setattr(packages.venv, "create", lambda place, **unused: Path(place).mkdir())
     monkeypatch.setattr(packages, "python", lambda place: str(offline))
-    (row,) = judged(BOARD["opendp-laplace"][1], 1.0)
+    (row,) = audit_entry(BOARD["opendp-laplace"][1], 1.0)
     assert row["verdict"] == "not run"
     assert "could not be installed here: ERROR: No matching" in row["note"]
     assert not list((tmp_path / "metricdp" / "leaks").rglob("versions.json"))
@@ -108,7 +108,7 @@ def test_a_package_answers_through_its_small_program(tmp_path: Path, monkeypatch
         "class Laplace:\n    def __init__(self, **options): assert options == {'epsilon': 1.0, 'sensitivity': 1.0}\n"
         "    def randomise(self, value): return value + 0.5\n"
     )
-    (row,) = judged(BOARD["diffprivlib-laplace"][1], 0.1)
+    (row,) = audit_entry(BOARD["diffprivlib-laplace"][1], 0.1)
     assert row["version"] == "diffprivlib 0.6.6, scikit-learn 1.6.1"
     assert row["verdict"] == "violated"
 
@@ -120,8 +120,8 @@ def test_a_fixed_seed_is_seen_at_the_second_start(tmp_path: Path) -> None:
     def asked() -> Any:
         return CommandSampler([sys.executable, "-S", str(script)])
 
-    entry = Entry("s", "who", "what", "1", 1.0, lambda: mdp.Lp(2), lambda: [[0.0], [1.0]], asked, draws=1000)
-    assert "Two fresh starts gave the same draws" in judged(entry, 1.0)[0]["note"]
+    entry = BoardEntry("s", "who", "what", "1", 1.0, lambda: mdp.Lp(2), lambda: [[0.0], [1.0]], asked, draws=1000)
+    assert "Two fresh starts gave the same draws" in audit_entry(entry, 1.0)[0]["note"]
 
 
 def test_the_study_lists_every_entry_once() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from brute import least_loss
 from decompositions import instance
-from metricdp.solvers.benders.partition import clustered
+from metricdp.solvers.benders.partition import cluster_rows
 from metricdp_papers.benders.published import Published, Rules
 
 
@@ -22,7 +22,7 @@ def written_out(seed: int) -> tuple[Any, Any, Any, Any]:
     paths = near.copy()
     for middle in range(len(paths)):
         paths = np.minimum(paths, paths[:, middle, None] + paths[None, middle])
-    labels = clustered(apart <= reach, 3, method="records", records=points)
+    labels = cluster_rows(apart <= reach, 3, method="records", records=points)
     return problem.cost, near, paths, labels
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from metricdp.errors import InvalidInput
-from metricdp_papers import Piece, Study, Table
-from metricdp_papers.common import Request, markdown, reproduce
+from metricdp_papers import Piece, Study, StudyTable
+from metricdp_papers.common import StudyRequest, markdown, reproduce
 from metricdp_papers.common.rows import write_csv
 
 PROJECT = Path(__file__).parents[2]
@@ -83,10 +83,10 @@ def test_a_finished_folder_is_recorded_with_what_made_it(tmp_path: Path) -> None
     study = Study(
         "sides",
         "what sides cost",
-        tuple(Table(number, "Losses") for number in numbers),
+        tuple(StudyTable(number, "Losses") for number in numbers),
         lambda full: [Piece(f"n={number[-1]}", number, listed, (number,)) for number in numbers],
     )
-    reproduce(study, Request(folder=tmp_path / "out"), say=lambda line: None)
+    reproduce(study, StudyRequest(folder=tmp_path / "out"), say=lambda line: None)
     paths = tool("results").record(tmp_path / "out", tmp_path / "results")
     assert [path.name for path in paths] == ["sides_figure_2.csv", "sides_table_1.csv"]
     assert paths[1].read_bytes() == (tmp_path / "out" / "table_1.csv").read_bytes()

@@ -103,5 +103,5 @@ def test_studies_are_called_as_they_can_be() -> None:
             options = [word.rstrip(".,:;)") for word in words[1:] if word.startswith("--")]
             assert set(options) <= known, f"{page.name}: {line}"
             tables = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--table"]
-            assert study.whole().chosen([table for table in tables if table != "N"])
+            assert study.whole().select_tables([table for table in tables if table != "N"])
     assert found > 20

@@ -12,7 +12,7 @@ import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.metrics import METRICS
 from metricdp_papers.common.rows import read_csv
-from metricdp_papers.survey.study import STATES, found, lines, looked_up, pieces
+from metricdp_papers.survey.study import STATES, lines, pieces, resolve_name, resolve_rows
 
 PROJECT = Path(__file__).parents[2]
 PAPER = PROJECT.parent / "shared" / "papers" / "survey.txt"
@@ -30,24 +30,24 @@ def test_a_line_says_where_it_is_by_names_that_exist_or_why_it_is_not(line: dict
     if line["state"] != "here":
         assert line["note"]
     for name in names:
-        assert found(name) is not None
+        assert resolve_name(name) is not None
     for name in re.findall(r"mdp\.([\w.]+\w)", line["note"]):
-        assert found(f"metricdp.{name}") is not None
+        assert resolve_name(f"metricdp.{name}") is not None
     for option in re.findall(r"`metricdp reproduce (\w+)`", line["note"]):
-        assert found(f"metricdp_papers.{option}") is not None
+        assert resolve_name(f"metricdp_papers.{option}") is not None
 
 
 def test_a_name_that_is_gone_fails_the_piece() -> None:
     with pytest.raises(InvalidInput, match="which is not there"):
-        found("metricdp.nothing_of_that_name")
+        resolve_name("metricdp.nothing_of_that_name")
     with pytest.raises(InvalidInput, match="no module"):
-        found("metricdp.nowhere.at_all")
+        resolve_name("metricdp.nowhere.at_all")
 
 
 def test_no_line_stands_twice_and_every_piece_gives_its_lines() -> None:
     named = Counter((line["table"], line["sort"], line["name"]) for line in lines())
     assert [name for name, count in named.items() if count > 1] == []
-    rows = [row for piece in pieces(True) if piece.function is looked_up for row in looked_up(*piece.arguments)]
+    rows = [row for piece in pieces(True) if piece.function is resolve_rows for row in resolve_rows(*piece.arguments)]
     assert len(rows) == len(lines())
 
 

@@ -14,9 +14,9 @@ from brute import leakage, least_loss
 from metricdp.design.builders import BUILDERS
 from metricdp_papers.common.rows import read_csv
 from metricdp_papers.survey import comparison, domains, families, traces
-from metricdp_papers.survey.asked import Asked, Drawn
+from metricdp_papers.survey.asked import ComparisonTask, ReportSampler
 from metricdp_papers.survey.comparison import LOSS, MISSING, TABLE, compared
-from metricdp_papers.survey.domains import DOMAINS, Domain
+from metricdp_papers.survey.domains import DOMAINS, ComparisonDomain
 
 PRIOR = np.array([0.05, 0.1, 0.05, 0.1, 0.3, 0.15, 0.05, 0.15, 0.05])
 
@@ -25,7 +25,9 @@ PRIOR = np.array([0.05, 0.1, 0.05, 0.1, 0.3, 0.15, 0.05, 0.15, 0.05])
 def small():
     """The whole comparison on a map of 3 x 3 cells."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(DOMAINS, "grid", Domain("nine cells", lambda: mdp.grid((3, 3)), lambda _: PRIOR, (1.0,)))
+        patch.setitem(
+            DOMAINS, "grid", ComparisonDomain("nine cells", lambda: mdp.grid((3, 3)), lambda _: PRIOR, (1.0,))
+        )
         patch.setattr(comparison, "DRAWS", 400)
         yield compared("grid", 1.0)
 
@@ -80,7 +82,7 @@ def test_every_builder_stands_in_the_comparison_or_is_missing_with_a_reason(smal
 def test_traces_step_by_step_keep_the_promise_over_all_runs(monkeypatch):
     for module in (domains, traces):
         monkeypatch.setattr(module, "STEPS", 2)
-    asked = Asked("traces", 2.0)
+    asked = ComparisonTask("traces", 2.0)
     at = list(itertools.product(range(4), repeat=2))
     apart = np.array([[max(abs(a - b) for a, b in zip(x, y, strict=True)) for y in at] for x in at], dtype=float)
     np.testing.assert_array_equal(asked.space.distances, apart)
@@ -99,7 +101,7 @@ def test_traces_step_by_step_keep_the_promise_over_all_runs(monkeypatch):
 
 
 def test_a_family_that_does_not_keep_the_promise_is_refused():
-    asked = Asked("grid", 0.5)
+    asked = ComparisonTask("grid", 0.5)
     bare = np.exp(-0.5 * asked.space.distances)  # without the half: the normaliser leaks as well
     with pytest.raises(mdp.MetricdpError, match="epsilon"):
         asked.kept(bare / bare.sum(axis=1, keepdims=True))
@@ -107,7 +109,7 @@ def test_a_family_that_does_not_keep_the_promise_is_refused():
 
 @pytest.mark.parametrize("domain", [name for name in DOMAINS if name != "images"])
 def test_the_secrets_of_a_domain_and_their_prior_fit_together(domain):
-    asked = Asked(domain, 1.0)
+    asked = ComparisonTask(domain, 1.0)
     assert len(asked.prior) == len(asked.space) == len(asked.loss)
     assert asked.prior.sum() == pytest.approx(1)
     assert np.all(asked.loss >= 0)
@@ -119,7 +121,7 @@ def test_the_picture_draws_every_domain_that_has_rows(small, tmp_path):
     path = tmp_path / "comparison.png"
     comparison.picture(TABLE, small, path)
     assert path.stat().st_size > 10_000
-    assert isinstance(families.families(Asked("grid", 1.0))[0]["laplace"](), Drawn)
+    assert isinstance(families.families(ComparisonTask("grid", 1.0))[0]["laplace"](), ReportSampler)
 
 
 def test_no_recorded_loss_lies_below_its_bound():

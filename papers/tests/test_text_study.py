@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metricdp_papers.common import Request, reproduce
+from metricdp_papers.common import StudyRequest, reproduce
 from metricdp_papers.text import kernels, measures, noise, reading, rivals
 from metricdp_papers.text.corpora import Corpus, made_up
 from metricdp_papers.text.study import STUDY
@@ -26,7 +26,7 @@ def apart(text: Corpus) -> Any:
     return np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
 
 
-def recovered(text: Corpus, law: Any) -> tuple[float, float, float, int]:
+def estimate_recovery(text: Corpus, law: Any) -> tuple[float, float, float, int]:
     """What stays, and what the Bayes attacker recovers with one and ten guesses, from the whole matrix; median rank."""
     prior = text.counts / text.counts.sum()
     best = np.sort(prior[:, None] * law, axis=0)[::-1]
@@ -44,10 +44,10 @@ def leak(law: Any, apart: Any) -> float:
 @pytest.mark.parametrize(("inner", "cap"), [(0.4, np.inf), (1.7, np.inf), (1.0, 1.5)])
 def test_kernels_are_what_their_matrix_says(text: Corpus, apart: Any, inner: float, cap: float) -> None:
     kernel = kernels.Kernel(2.0, inner, cap)
-    (found,) = kernels.evaluated(text, [kernel], kernels.Reports.all(text), repetitions=40)
+    (found,) = kernels.evaluate_kernels(text, [kernel], kernels.Reports.all(text), repetitions=40)
     weights = np.exp(-inner * np.minimum(apart, cap))
     law = weights / weights.sum(axis=1, keepdims=True)
-    same, top, ten, rank = recovered(text, law)
+    same, top, ten, rank = estimate_recovery(text, law)
     assert [found.unchanged, found.top[1], found.top[10]] == pytest.approx([same, top, ten], rel=1e-5)
     assert abs(np.median(found.ranks) - rank) <= 1
     assert kernels.leaks(text.vectors, [kernel]) == pytest.approx([leak(law, apart)], rel=1e-4)
@@ -58,13 +58,13 @@ def test_kernels_are_what_their_matrix_says(text: Corpus, apart: Any, inner: flo
 
 def test_santext_plus_gives_away_the_words_it_keeps(text: Corpus, apart: Any) -> None:
     reports = rivals.santext_plus(text)
-    (found,) = kernels.evaluated(text, [kernels.Kernel(2.0, 1.0)], reports, repetitions=1)
+    (found,) = kernels.evaluate_kernels(text, [kernels.Kernel(2.0, 1.0)], reports, repetitions=1)
     law = np.zeros_like(apart)
     for place, word in enumerate(text.used):
         weights = np.exp(-apart[word, reports.codes])
         law[word, reports.codes] = reports.replaced[place] * weights / weights.sum()
         law[word, word] += 1.0 - reports.replaced[place]
-    same, top, ten, rank = recovered(text, law)
+    same, top, ten, rank = estimate_recovery(text, law)
     assert [found.unchanged, found.top[1], found.top[10]] == pytest.approx([same, top, ten], rel=1e-5)
     assert np.median(found.ranks) == rank
     assert set(reports.codes) == set(text.used[len(text.used) - len(text.used) // 2 :])
@@ -87,7 +87,7 @@ def test_custext_keeps_words_within_sets_and_plain_epsilon_there(text: Corpus, a
         mine = law[np.ix_(some, some)]
         assert np.abs(np.log(mine)[:, None] - np.log(mine)[None]).max() <= 2.0  # epsilon, whatever the distance
         worst = max(worst, leak(mine, near))
-    same, top, ten, rank = recovered(text, law)
+    same, top, ten, rank = estimate_recovery(text, law)
     assert [found.unchanged, found.top[1], found.top[10]] == pytest.approx([same, top, ten], rel=1e-5)
     assert found.ranks == [rank]
     assert within == pytest.approx(worst, rel=1e-4)
@@ -103,9 +103,9 @@ def test_the_attack_on_noise_lies_around_the_best_one(text: Corpus) -> None:
         steps *= (rng.gamma(6, 1.0 / epsilon, size) / np.linalg.norm(steps, axis=1))[:, None]
         away = (text.vectors**2).sum(axis=1) - 2.0 * (text.vectors[word] + steps) @ text.vectors.T
         law[word] = np.bincount(away.argmin(axis=1), minlength=48) / size
-    same, top, ten, _ = recovered(text, law)
+    same, top, ten, _ = estimate_recovery(text, law)
     drawn = noise.noisy(text, epsilon, None, repetition=0)
-    found = noise.recovered(text, drawn, drawn.nearest[:, 0], epsilon, None)
+    found = noise.estimate_recovery(text, drawn, drawn.nearest[:, 0], epsilon, None)
     assert found.fresh[1] - 3.0 * found.width[1] < top < found.most[1] + 3.0 * found.width[1]
     assert found.fresh[10] - 3.0 * found.width[10] < ten < found.most[10] + 3.0 * found.width[10]
     assert found.fresh[1] <= found.most[1]
@@ -122,8 +122,8 @@ def test_shaped_noise_promises_more_than_epsilon_in_plain_distance(text: Corpus)
     root, inverse = noise.roots(matrix)
     assert root @ root == pytest.approx(matrix)
     steps = np.random.default_rng(1).normal(size=(500, 6))
-    stretched = np.linalg.norm(steps @ inverse, axis=1) / np.linalg.norm(steps, axis=1)
-    assert 1.0 < stretched.max() <= noise.stretched(matrix) * (1 + 1e-9)
+    stretch_factor = np.linalg.norm(steps @ inverse, axis=1) / np.linalg.norm(steps, axis=1)
+    assert 1.0 < stretch_factor.max() <= noise.stretch_factor(matrix) * (1 + 1e-9)
     assert np.trace(matrix) == pytest.approx(6.0)
 
 
@@ -149,7 +149,7 @@ def test_without_data_the_study_runs_on_a_text_that_is_made_up(tmp_path: Path, m
     assert all(key.startswith("made-up_") for key in keys)
     wanted = ("made-up_yardsticks", "made-up_half_1,2,4_1")
     few = replace(STUDY, pieces=lambda full: [one for one in STUDY.pieces(full) if one.key in wanted], picture=None)
-    outcome = reproduce(few, Request(folder=tmp_path / "out"), say=lambda line: None)
+    outcome = reproduce(few, StudyRequest(folder=tmp_path / "out"), say=lambda line: None)
     assert {row["mechanism"] for row in outcome.rows["2"]} == {"exponential kernel"}
     assert (tmp_path / "out" / "table_2.csv").is_file()
     clean = [row for row in outcome.rows["1"] if (row["mechanism"], row["measure"]) == ("clean text", "accuracy")]

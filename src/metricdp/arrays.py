@@ -20,9 +20,9 @@ SUM_TOLERANCE = 1e-9
 
 def as_floats(value: ArrayLike, name: str) -> Floats:
     """Return finite float64 numbers of any shape."""
-    array = _converted(value, np.float64)
+    array = _convert(value, np.float64)
     if array is None:
-        raise InvalidInput(f"`{name}` must be numbers, got {_kind(value)}.")
+        raise InvalidInput(f"`{name}` must be numbers, got {_describe_kind(value)}.")
     bad = np.argwhere(~np.isfinite(array))
     if len(bad):  # not bad.size, which is 0 for a single number
         where = tuple(int(i) for i in bad[0])
@@ -45,9 +45,9 @@ def as_matrix(value: ArrayLike, name: str, shape: tuple[int | None, int | None] 
 
 def as_points(value: Any, name: str = "points") -> Points:
     """Return points as an array whose last axis holds the coordinates; text becomes one coordinate a point."""
-    array = _converted(value)
+    array = _convert(value)
     if array is None:
-        raise InvalidInput(f"`{name}` must have rows of equal length, got {_kind(value)}.")
+        raise InvalidInput(f"`{name}` must have rows of equal length, got {_describe_kind(value)}.")
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and all(isinstance(item, str) for item in array.ravel())):
         array = array.astype(np.str_)
     else:
@@ -89,7 +89,7 @@ def as_positive(value: Any, name: str) -> float:
     try:
         number = float(value)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"`{name}` must be a positive number, got {_brief(value)}.") from error
+        raise InvalidInput(f"`{name}` must be a positive number, got {_shorten(value)}.") from error
     if not (np.isfinite(number) and number > 0):
         raise InvalidInput(f"`{name}` must be a positive finite number, got {number:g}.")
     return number
@@ -97,9 +97,9 @@ def as_positive(value: Any, name: str) -> float:
 
 def as_codes(value: ArrayLike, size: int, name: str = "secrets") -> Integers:
     """Return indices in [0, size)."""
-    array = _converted(value)
+    array = _convert(value)
     if array is None or array.dtype.kind not in "iuf":
-        raise InvalidInput(f"`{name}` must be whole numbers from 0 to {size - 1}, got {_kind(value)}.")
+        raise InvalidInput(f"`{name}` must be whole numbers from 0 to {size - 1}, got {_describe_kind(value)}.")
     legal = are_codes(array, size)
     if not legal.all():
         outside = np.flatnonzero(~legal)
@@ -144,23 +144,23 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def _converted(value: Any, kind: Any = None) -> NDArray[Any] | None:
+def _convert(value: Any, kind: Any = None) -> NDArray[Any] | None:
     """Return an array, or None: what numpy says of a value it cannot convert shows the value."""
-    plain = _plain(value)
+    plain = _to_numpy(value)
     try:
         return np.asarray(plain, dtype=kind)
     except (TypeError, ValueError, OverflowError):
         return None
 
 
-def _plain(value: Any) -> Any:
+def _to_numpy(value: Any) -> Any:
     """Return a tensor of PyTorch as numpy can read it, or say what has to be done to it first; anything else as it is.
 
     A report has no gradient, so a tensor with one is refused. bfloat16 becomes float32, which holds each of its values.
     A list may hold a tensor for every row.
     """
     if isinstance(value, list | tuple) and value and type(value[0]).__module__.partition(".")[0] == "torch":
-        return [np.asarray(_plain(row)) for row in value]
+        return [np.asarray(_to_numpy(row)) for row in value]
     if not (type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "requires_grad")):
         return value
     if value.requires_grad:
@@ -170,7 +170,7 @@ def _plain(value: Any) -> Any:
     return value.float() if str(value.dtype) == "torch.bfloat16" else value
 
 
-def _kind(value: object) -> str:
+def _describe_kind(value: object) -> str:
     """Say what came without showing it: arrays hold secrets."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} of shape {value.shape}"
@@ -178,7 +178,7 @@ def _kind(value: object) -> str:
     return f"a {type(value).__name__}{length}"
 
 
-def _brief(value: object) -> str:
+def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

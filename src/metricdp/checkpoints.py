@@ -21,7 +21,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.files import check_target, replacing
+from metricdp.files import check_target, replace_file
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 # Whatever foreign bytes make of a reader.
@@ -65,11 +65,11 @@ class CheckpointFile:
         try:
             return _read(self.path)
         except UNREADABLE as error:
-            raise unreadable(self, error) from error
+            raise unreadable_error(self, error) from error
 
     def save(self, arrays: Arrays, /) -> None:
         named: dict[str, Any] = dict(arrays)
-        with replacing(self.path) as partial, open(partial, "wb") as file:
+        with replace_file(self.path) as partial, open(partial, "wb") as file:
             np.savez(file, **named)
 
     def part(self, name: str, /) -> CheckpointFile:
@@ -79,7 +79,7 @@ class CheckpointFile:
         return f"the checkpoint {str(self.path)!r}"
 
 
-def opened(place: str | os.PathLike[str] | Checkpoint | None, *, resume: bool = False) -> Checkpoint | None:
+def open_checkpoint(place: str | os.PathLike[str] | Checkpoint | None, *, resume: bool = False) -> Checkpoint | None:
     """Return the checkpoint that a caller named by its path, or passed in."""
     if place is None:
         if resume:
@@ -92,7 +92,7 @@ def opened(place: str | os.PathLike[str] | Checkpoint | None, *, resume: bool = 
     return place
 
 
-def unreadable(place: Checkpoint, error: Exception) -> CorruptFile:
+def unreadable_error(place: Checkpoint, error: Exception) -> CorruptFile:
     """Return the error of a checkpoint whose arrays are damaged or do not fit together."""
     return CorruptFile(f"{place} cannot be read ({error}). Remove it to begin anew.")
 

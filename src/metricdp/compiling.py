@@ -31,7 +31,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function as `numba.njit` does, and keep what was compiled."""
 
     def compiled(function: Callable[..., Any]) -> Any:
-        place = kept_in()
+        place = compiled_cache()
         with _cache_folder(place):
             try:
                 return numba.njit(cache=place is not None, **options)(function)
@@ -42,7 +42,7 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 @cache
-def kept_in() -> Path | None:
+def compiled_cache() -> Path | None:
     """Return the folder for what is compiled: "" leaves it to numba, None means that there is none."""
     if numba.config.CACHE_DIR or os.access(Path(__file__).parent, os.W_OK):
         return Path()
@@ -85,7 +85,7 @@ def _cache_folder(place: Path | None) -> Iterator[None]:
         numba.config.CACHE_DIR = before
 
 
-class _Saying(events.Listener):  # type: ignore[misc]
+class _CompileListener(events.Listener):  # type: ignore[misc]
     """Says that something is compiled, from the first event of numba to the last."""
 
     def __init__(self) -> None:
@@ -94,12 +94,12 @@ class _Saying(events.Listener):  # type: ignore[misc]
     def on_start(self, event: Any) -> None:
         self.depth += 1
         if self.depth == 1:
-            progress.now(ONCE if kept_in() is not None else EVERY_TIME)
+            progress.report_step(ONCE if compiled_cache() is not None else EVERY_TIME)
 
     def on_end(self, event: Any) -> None:
         self.depth -= 1
         if self.depth == 0:
-            progress.again()
+            progress.repeat_last()
 
 
-events.register("numba:compile", _Saying())
+events.register("numba:compile", _CompileListener())

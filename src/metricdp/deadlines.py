@@ -28,7 +28,7 @@ _end: ContextVar[float] = ContextVar("end", default=math.inf)
 
 
 @contextmanager
-def within(seconds: float | None, *, reserve: float = 0.0) -> Iterator[None]:
+def time_limit(seconds: float | None, *, reserve: float = 0.0) -> Iterator[None]:
     """Hold this block to so many seconds from now (None: no limit of its own), and to what is left less `reserve`."""
     end = math.inf if seconds is None else clock() + seconds
     token = _end.set(min(end, _end.get() - reserve))
@@ -38,14 +38,14 @@ def within(seconds: float | None, *, reserve: float = 0.0) -> Iterator[None]:
         _end.reset(token)
 
 
-def left() -> float:
+def seconds_left() -> float:
     """Return the seconds that are left, infinite without a deadline, below zero behind it."""
     end = _end.get()
     return end if math.isinf(end) else end - clock()
 
 
 @cache
-def per_number() -> float:
+def seconds_per_number() -> float:
     """Return how long one number of such a table takes on this machine, measured once."""
     numbers = np.arange(100_000.0)
     np.maximum(numbers, 1.0)
@@ -55,17 +55,17 @@ def per_number() -> float:
     return (time.perf_counter() - started) / len(numbers)
 
 
-def fits(work: float) -> bool:
+def fits_deadline(work: float) -> bool:
     """Tell whether so many numbers can be gone through in the time that is left, as a bound goes through its prices."""
-    return left() >= work * per_number()
+    return seconds_left() >= work * seconds_per_number()
 
 
-def limited() -> bool:
+def has_deadline() -> bool:
     """Tell whether there is a deadline."""
     return not math.isinf(_end.get())
 
 
-def least_left(seconds: float | None = None) -> float | None:
+def cap_seconds(seconds: float | None = None) -> float | None:
     """Return the seconds that are left and no more than `seconds`; None without either. It is never below 0.01."""
-    remaining = min(left(), math.inf if seconds is None else seconds)
+    remaining = min(seconds_left(), math.inf if seconds is None else seconds)
     return None if math.isinf(remaining) else max(remaining, 0.01)

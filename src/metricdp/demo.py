@@ -23,11 +23,11 @@ from metricdp.design.optimal import optimal
 from metricdp.design.remapped import remapped
 from metricdp.design.tight import tight_constraints
 from metricdp.errors import Infeasible, InvalidInput
-from metricdp.files import made_folder, replacing
+from metricdp.files import make_folder, replace_file
 from metricdp.mechanisms import FiniteMechanism
 from metricdp.metrics import Haversine
 from metricdp.places import bundled_roads, bundled_streets, bundled_trips, road_network
-from metricdp.plots import Comparison, Contender, Map, Story, overview, write_picture, write_report
+from metricdp.plots import Comparison, Contender, Map, ReportContent, overview, write_picture, write_report
 from metricdp.problems import Problem
 from metricdp.solvers import Interior
 from metricdp.spaces import FiniteSpace
@@ -56,7 +56,7 @@ Progress: TypeAlias = Callable[[float, str], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class DemoScene:
     """Where the journey goes: crossings, what the place is called, streets for the map, whose roads they are."""
 
     space: FiniteSpace
@@ -72,7 +72,7 @@ class Demo:
     """What the demo made."""
 
     folder: Path
-    story: Story
+    story: ReportContent
     mechanism: FiniteMechanism
     seconds: float
 
@@ -91,7 +91,7 @@ class Demo:
         total = messages.epsilon(story.rows_per_person * story.guarantee.epsilon, story.guarantee.unit)
         proven = messages.number(story.audit.epsilon, messages.templates()["digits"]["audited"], "up")
         return [
-            f"Promised: {messages.lead(story.guarantee)}",
+            f"Promised: {messages.lead_sentence(story.guarantee)}",
             f"Proven:   the promise {story.audit.verdict} {how}, {story.audit.pairs:,} of them judged exactly: "
             f"epsilon {proven} per km (promised {messages.epsilon(story.guarantee.epsilon, unit)}).",
             f"Cost:     a report lies {messages.cost(story.certificate, unit)} from the truth, along the roads and on "
@@ -120,31 +120,31 @@ def run(
     is being done. Nothing needs the network.
     """
     started = perf_counter()
-    target = made_folder(folder)
-    tell = progress if progress is not None else _silent
-    tell(0.0, "reading the streets")
+    target = make_folder(folder)
+    notify = progress if progress is not None else _ignore_progress
+    notify(0.0, "reading the streets")
     scene = _porto(nodes) if city is None else _city(city, nodes)
     space = scene.space
     driven = bundled_trips(trips=trips, seed=7, space=space)
-    table = _matched(driven, space)
+    table = _match_positions(driven, space)
     prior = _public_prior(space)
     problem = Problem(space, EPSILON, prior=prior)
 
-    contenders = _closed_forms(problem, tell, dense=not scene.windows)
-    best = _optimal(problem, seconds, tell, windows=scene.windows)
+    contenders = _closed_forms(problem, notify, dense=not scene.windows)
+    best = _optimal(problem, seconds, notify, windows=scene.windows)
     contenders.append(Contender("optimal", best.certificate.loss, _proof(best), best=True))
 
-    tell(0.88, "protecting the table")
+    notify(0.88, "protecting the table")
     protected = perturb(table, best, columns=["lat", "lon"])
-    tell(0.9, "auditing every pair of crossings")
+    notify(0.9, "auditing every pair of crossings")
     report = audit(best)
-    tell(0.93, "writing the results")
+    notify(0.93, "writing the results")
     save(best, target / "mechanism.mdp")
     _write_table(table, target / "trips.parquet")
     _write_table(protected, target / "protected.parquet")
     secret, other, _ = report.witness or (0, 0, 0)
     rows = np.bincount(table["trip"].to_numpy())
-    story = Story(
+    story = ReportContent(
         title=f"Trips in {scene.place}, protected",
         place=scene.place,
         mechanism=f"Optimal mechanism on {len(space):,} crossings",
@@ -175,7 +175,7 @@ def run(
     )
     write_picture(overview(story)[0], target / "picture.png")
     write_report(story, target / "report.html")
-    tell(1.0, "done")
+    notify(1.0, "done")
     return Demo(target, story, best, perf_counter() - started)
 
 
@@ -187,8 +187,8 @@ def show(folder: str | Path = "demo", *, city: str | None = None, nodes: int | N
     console = Console(highlight=False)
     where = "the real streets of central Porto" if city is None else f"a larger map: {escape(city)}"
     console.print(f"[bold]metricdp demo[/]: protect simulated trips on {where}")
-    with _bar(console) as tell:
-        result = run(folder, city=city, nodes=nodes, progress=tell)
+    with _bar(console) as notify:
+        result = run(folder, city=city, nodes=nodes, progress=notify)
     console.print()
     for entry in sorted(result.story.comparison.contenders, key=lambda entry: entry.loss):
         loss = messages.distance(entry.loss, result.story.comparison.unit)
@@ -213,22 +213,22 @@ def _bar(console: Any) -> Any:
     with Progress(*columns, console=console) as bars:
         task = bars.add_task("starting", total=1.0)
 
-        def tell(share: float, what: str) -> None:
+        def notify(share: float, what: str) -> None:
             bars.update(task, completed=share, description=what)
 
-        yield tell
+        yield notify
 
 
-def _silent(share: float, what: str) -> None:
+def _ignore_progress(share: float, what: str) -> None:
     return None
 
 
-def _porto(nodes: int | None) -> Scene:
+def _porto(nodes: int | None) -> DemoScene:
     space = bundled_roads(nodes=NODES if nodes is None else nodes)
-    return Scene(space, "central Porto", tuple(bundled_streets()), ATTRIBUTION)
+    return DemoScene(space, "central Porto", tuple(bundled_streets()), ATTRIBUTION)
 
 
-def _city(city: str, nodes: int | None) -> Scene:
+def _city(city: str, nodes: int | None) -> DemoScene:
     """Return a larger map; its streets are drawn straight from crossing to crossing."""
     space = road_network(city, nodes=CITY_NODES if nodes is None else nodes)
     network = space.network
@@ -237,7 +237,7 @@ def _city(city: str, nodes: int | None) -> Scene:
     ends = np.asarray(space.coordinates, dtype=np.float64)[pairs]
     again = f" --city {shlex.quote(city)}" + ("" if nodes is None else f" --nodes {nodes}")
     place = Path(city).stem.removeprefix("roads_").replace("_", " ").capitalize()
-    return Scene(space, place, tuple(ends), f"Roads from {Path(city).name}.", again, windows=True)
+    return DemoScene(space, place, tuple(ends), f"Roads from {Path(city).name}.", again, windows=True)
 
 
 def _public_prior(space: FiniteSpace) -> Floats:
@@ -256,7 +256,7 @@ def _crossings(table: Any, space: FiniteSpace) -> Integers:
     return codes
 
 
-def _matched(table: Any, space: FiniteSpace) -> Any:
+def _match_positions(table: Any, space: FiniteSpace) -> Any:
     """Return the table with every position on its nearest crossing: these are the secrets."""
     places = np.asarray(space.decode(_crossings(table, space)), float)
     for axis, name in enumerate(("lat", "lon")):
@@ -268,10 +268,10 @@ def _positions(table: Any) -> Floats:
     return np.stack([table["lat"].to_numpy(), table["lon"].to_numpy()], axis=1)
 
 
-def _closed_forms(problem: Problem, tell: Progress, *, dense: bool) -> list[Contender]:
+def _closed_forms(problem: Problem, notify: Progress, *, dense: bool) -> list[Contender]:
     """Return mechanisms to compare with; those that hold a matrix only where it is small."""
     space, prior = problem.inputs, problem.prior
-    tell(0.04, "spherical Laplace noise")
+    notify(0.04, "spherical Laplace noise")
     found = [
         Contender(
             "Laplace noise, nearest crossing",
@@ -282,19 +282,19 @@ def _closed_forms(problem: Problem, tell: Progress, *, dense: bool) -> list[Cont
     ]
     if not dense:
         return found
-    tell(0.08, "exponential mechanism")
+    notify(0.08, "exponential mechanism")
     half = exponential(space, problem.epsilon, prior=prior, budget="half")
     found.append(Contender("exponential, as published", half.certificate.loss, "half of the budget, for safety"))
     certified = exponential(space, problem.epsilon, prior=prior)
     found.append(Contender("exponential, certified budget", certified.certificate.loss, "the whole budget, proven"))
-    tell(0.14, "Bayesian remap")
+    notify(0.14, "Bayesian remap")
     moved = remapped(certified, prior=prior)
     found.append(Contender("exponential, remapped", expected_loss(moved, prior=prior), "the best guess after noise"))
-    tell(0.18, "tight constraints")
+    notify(0.18, "tight constraints")
     try:
         tight = tight_constraints(space, problem.epsilon, prior=prior)
     except Infeasible:
-        tell(0.19, "tight constraints do not exist on these streets")
+        notify(0.19, "tight constraints do not exist on these streets")
         return found
     found.append(Contender("tight constraints", tight.certificate.loss, "every pair uses its promise up"))
     return found
@@ -313,24 +313,24 @@ def _laplace_loss(problem: Problem, draws: int) -> float:
     return float(problem.losses(secrets, codes).mean())
 
 
-def _optimal(problem: Problem, seconds: float, tell: Progress, *, windows: bool) -> FiniteMechanism:
-    def heard(lower: float, upper: float, spent: float, iterations: int) -> None:
+def _optimal(problem: Problem, seconds: float, notify: Progress, *, windows: bool) -> FiniteMechanism:
+    def report_bounds(lower: float, upper: float, spent: float, iterations: int) -> None:
         bound = f", none with these reports below {1000 * lower:.0f} m" if lower > 0 else ""
-        tell(0.2 + 0.68 * min(1.0, spent / seconds), f"optimal mechanism, step {iterations}{bound}")
+        notify(0.2 + 0.68 * min(1.0, spent / seconds), f"optimal mechanism, step {iterations}{bound}")
 
-    tell(0.2, "optimal mechanism")
+    notify(0.2, "optimal mechanism")
     if windows:
         window = CITY_WINDOW if len(problem.inputs) <= FEW else None
-        return optimal(problem, gap=CITY_GAP, seconds=seconds, window=window, progress=heard)
+        return optimal(problem, gap=CITY_GAP, seconds=seconds, window=window, progress=report_bounds)
     # Streets are few and nearly planar, which suits the interior-point method.
-    return optimal(problem, gap=GAP, seconds=seconds, solver=Interior(), progress=heard)
+    return optimal(problem, gap=GAP, seconds=seconds, solver=Interior(), progress=report_bounds)
 
 
 def _proof(best: FiniteMechanism) -> str:
     return f"within {messages.gap(best.certificate.gap)} of the best that reports these places, proven"
 
 
-def _map(table: Any, protected: Any, scene: Scene, pair: tuple[int, int]) -> Map:
+def _map(table: Any, protected: Any, scene: DemoScene, pair: tuple[int, int]) -> Map:
     shown = np.unique(np.linspace(0, table.num_rows - 1, 260).astype(int))
     return Map(
         true=_positions(table)[shown],
@@ -344,5 +344,5 @@ def _map(table: Any, protected: Any, scene: Scene, pair: tuple[int, int]) -> Map
 def _write_table(table: Any, path: Path) -> None:
     import pyarrow.parquet as parquet
 
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         parquet.write_table(table, partial, compression="zstd")

@@ -37,7 +37,7 @@ DATABASE = b"SQLite format 3\x00"
 LEDGER_TABLES = {"books", "lanes", "entries", "accounts"}
 LEDGER_KEY = re.compile(rb"[0-9a-f]{64}\s*")
 LEDGER_HEAD = b"metricdp ledger head"
-BESIDE_LEDGER = (".key", ".head", "-wal", "-shm", "-journal")
+LEDGER_SUFFIXES = (".key", ".head", "-wal", "-shm", "-journal")
 
 
 def existing_file(path: str | os.PathLike[str], what: str = "file") -> Path:
@@ -77,15 +77,15 @@ def check_target(
 ) -> Path:
     """Return where the output will be put, or raise before any work is done."""
     refuse_ledger(target)
-    return _checked_target(target, source=source, overwrite=overwrite)
+    return _resolve_checked_target(target, source=source, overwrite=overwrite)
 
 
-def _checked_target(
+def _resolve_checked_target(
     target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, overwrite: bool = True
 ) -> Path:
     if os.fspath(target) == "-":
         raise OutputProblem("this cannot go to standard output: name a file (one that is called - is named ./-).")
-    place = in_its_folder(target)
+    place = resolve_target(target)
     if place.exists():
         if source is not None and Path(source).exists() and os.path.samefile(place, source):
             raise OutputProblem(
@@ -95,19 +95,19 @@ def _checked_target(
         if not stat.S_ISREG(place.stat().st_mode):
             raise OutputProblem(f"cannot write {str(target)!r}: it is not a plain file. Choose a file name.")
         if not overwrite:
-            raise _there(target)
+            raise _exists(target)
     refuse_link(target)
     return place
 
 
-def _there(target: str | os.PathLike[str]) -> OutputProblem:
+def _exists(target: str | os.PathLike[str]) -> OutputProblem:
     return OutputProblem(
         f"cannot write {str(target)!r}: it is there already. Choose another name, or replace it with overwrite=True "
         "(--overwrite)."
     )
 
 
-def in_its_folder(target: str | os.PathLike[str]) -> Path:
+def resolve_target(target: str | os.PathLike[str]) -> Path:
     """Return the target in its real folder, which must be there and take files; the last name may be a link."""
     given = Path(os.path.abspath(target))
     folder = Path(os.path.realpath(given.parent))
@@ -128,7 +128,7 @@ def refuse_link(target: str | os.PathLike[str]) -> None:
         )
 
 
-def made_folder(path: str | os.PathLike[str]) -> Path:
+def make_folder(path: str | os.PathLike[str]) -> Path:
     """Return a folder that is there, made if it was not."""
     place = Path(path)
     try:
@@ -154,7 +154,7 @@ def private_folder(place: Path) -> Path:
     return place
 
 
-def beside(place: Path, what: str) -> Path:
+def hidden_path(place: Path, what: str) -> Path:
     """Return the hidden name beside a target for something that belongs to it."""
     name = f".{place.name}.{what}"
     if len(os.fsencode(name)) > LONGEST_NAME:
@@ -164,7 +164,7 @@ def beside(place: Path, what: str) -> Path:
 
 
 @contextmanager
-def replacing(
+def replace_file(
     target: str | os.PathLike[str],
     *,
     source: str | os.PathLike[str] | None = None,
@@ -178,7 +178,7 @@ def replacing(
     or that somebody else makes meanwhile, is an error. A ledger and its parts are replaced by the ledger only, which
     says so (`of_ledger`): they stay readable by their owner only.
     """
-    check = _checked_target if of_ledger else check_target
+    check = _resolve_checked_target if of_ledger else check_target
     place = check(target, source=source, overwrite=overwrite)
     try:
         partial, handle, mode = _new_partial(place)
@@ -217,10 +217,10 @@ def _put(partial: Path, place: Path, *, overwrite: bool) -> None:
     try:
         os.link(partial, place)
     except FileExistsError:
-        raise _there(place) from None
+        raise _exists(place) from None
     except OSError:  # a file system without links
         if place.exists():
-            raise _there(place) from None
+            raise _exists(place) from None
         os.replace(partial, place)
         return
     partial.unlink()
@@ -232,13 +232,13 @@ def _new_partial(place: Path) -> tuple[Path, int, int]:
     The name is the same every time, so what a killed run left is found and removed. Where somebody is at work on that
     very file the name is another one.
     """
-    partial = beside(place, "partial")
+    partial = hidden_path(place, "partial")
     while True:
         try:
             handle = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o666)
         except FileExistsError:
-            if not _removed_remains(partial):
-                partial = beside(place, f"{secrets.token_hex(4)}.partial")
+            if not _remove_remains(partial):
+                partial = hidden_path(place, f"{secrets.token_hex(4)}.partial")
             continue
         mode = stat.S_IMODE(os.fstat(handle).st_mode)
         os.chmod(partial, 0o600)
@@ -251,7 +251,7 @@ def _new_partial(place: Path) -> tuple[Path, int, int]:
         os.close(handle)
 
 
-def _removed_remains(partial: Path) -> bool:
+def _remove_remains(partial: Path) -> bool:
     """Remove what a run that is no longer alive left behind; tell whether the name is free."""
     if fcntl is None:
         return False
@@ -289,15 +289,15 @@ def _permissions(partial: Path, place: Path, mode: int) -> int:
 
 
 @contextmanager
-def holding(target: str | os.PathLike[str]) -> Iterator[None]:
+def lock_target(target: str | os.PathLike[str]) -> Iterator[None]:
     """Be the only one at work on a target while the block runs, or say who is.
 
     The system takes the lock back from a process that ends, so none is ever left over. Where the file system knows no
     locks a file that exists is the lock; one that is left over has to be removed by hand.
     """
-    place = in_its_folder(target)
+    place = resolve_target(target)
     try:
-        path, handle = _locked(place)
+        path, handle = _lock(place)
     except OSError as error:
         if isinstance(error, OutputProblem):
             raise
@@ -310,31 +310,31 @@ def holding(target: str | os.PathLike[str]) -> Iterator[None]:
         os.close(handle)
 
 
-def _locked(place: Path) -> tuple[Path, int]:
-    path = beside(place, "metricdp-lock")
+def _lock(place: Path) -> tuple[Path, int]:
+    path = hidden_path(place, "metricdp-lock")
     while fcntl is not None:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINKS, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno not in NO_LOCKS:
-                raise _occupied(place, handle) from error
+                raise _occupied_error(place, handle) from error
             os.close(handle)
             break
         if _is_at(handle, path):
             _sign(handle)
             return path, handle
         os.close(handle)
-    path = beside(place, "metricdp-owner")
+    path = hidden_path(place, "metricdp-owner")
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | NO_LINKS, 0o600)
     except FileExistsError as error:
-        raise _occupied(place, os.open(path, os.O_RDONLY), f" If it has ended, remove {str(path)!r}.") from error
+        raise _occupied_error(place, os.open(path, os.O_RDONLY), f" If it has ended, remove {str(path)!r}.") from error
     _sign(handle)
     return path, handle
 
 
-def _occupied(place: Path, handle: int, advice: str = "") -> OutputProblem:
+def _occupied_error(place: Path, handle: int, advice: str = "") -> OutputProblem:
     owner = os.read(handle, 300).decode(errors="replace").strip() or "another run"
     os.close(handle)
     return OutputProblem(
@@ -381,7 +381,7 @@ def refuse_ledger(target: str | os.PathLike[str]) -> None:
             f"cannot write {str(target)!r}: it is a {what}, and that is never overwritten. Choose another name for the "
             "output."
         )
-    if (_head_of(place) or b"").startswith(DATABASE) and place.stat().st_nlink > 1:
+    if (_read_head(place) or b"").startswith(DATABASE) and place.stat().st_nlink > 1:
         raise OutputProblem(
             f"cannot write {str(target)!r}: this database has several names (hard links), and SQLite keeps what was "
             "written last beside one of them only. Remove the other names, or choose another name for the output."
@@ -390,10 +390,10 @@ def refuse_ledger(target: str | os.PathLike[str]) -> None:
 
 def is_ledger(path: Path) -> bool:
     """Tell whether a file is a ledger, also one that was emptied beside its key."""
-    head = _head_of(path)
+    head = _read_head(path)
     if head is None or (head and not head.startswith(DATABASE)):
         return False
-    if LEDGER_KEY.fullmatch(_head_of(path.with_name(f"{path.name}.key")) or b""):
+    if LEDGER_KEY.fullmatch(_read_head(path.with_name(f"{path.name}.key")) or b""):
         return True
     query = "SELECT name FROM sqlite_master WHERE type = 'table'"
     try:
@@ -404,14 +404,14 @@ def is_ledger(path: Path) -> bool:
 
 
 def _belongs_to_ledger(path: Path) -> bool:
-    head = _head_of(path) or b""
+    head = _read_head(path) or b""
     if LEDGER_KEY.fullmatch(head) or LEDGER_HEAD in head:
         return True
-    ends = [end for end in BESIDE_LEDGER if path.name.endswith(end) and path.name != end]
+    ends = [end for end in LEDGER_SUFFIXES if path.name.endswith(end) and path.name != end]
     return any(is_ledger(path.with_name(path.name[: -len(end)])) for end in ends)
 
 
-def _head_of(path: Path) -> bytes | None:
+def _read_head(path: Path) -> bytes | None:
     """Return how a file begins; None where there is no plain file that can be read."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):

@@ -25,11 +25,11 @@ def count_near(names: Iterable[object]) -> int:
 
     They count as different persons: `7.0`, `07` and ` 7` each have a budget.
     """
-    found = Counter(_essence(name) for name in names if isinstance(name, str | bytes))
+    found = Counter(_normalise_name(name) for name in names if isinstance(name, str | bytes))
     return sum(count for count in found.values() if count > 1)
 
 
-def _essence(name: str | bytes) -> str:
+def _normalise_name(name: str | bytes) -> str:
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
     text = "".join(unicodedata.normalize("NFKC", text).casefold().split())
     number = _NUMBER.fullmatch(text)

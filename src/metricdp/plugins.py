@@ -31,14 +31,14 @@ def load(name: str) -> ModuleType:
         module = _file(Path(wanted)) if wanted.endswith(".py") else _module(wanted)
     except ImportError as error:
         raise InvalidInput(f"the plugin {wanted} cannot be imported: {error}") from error
-    kept = str(Path(wanted).resolve()) if wanted.endswith(".py") else wanted
-    known = inherited()
-    if kept not in known:
-        os.environ[VARIABLE] = os.pathsep.join([*known, kept])
+    paths = str(Path(wanted).resolve()) if wanted.endswith(".py") else wanted
+    known = inherited_plugins()
+    if paths not in known:
+        os.environ[VARIABLE] = os.pathsep.join([*known, paths])
     return module
 
 
-def inherited() -> list[str]:
+def inherited_plugins() -> list[str]:
     """Return the plugins that were named to the process that started this one."""
     return [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 
@@ -48,7 +48,7 @@ def load_inherited(names: Iterable[str] | None = None) -> None:
 
     `names` is what `inherited` says there, where work comes from another machine and not from a parent.
     """
-    for name in inherited() if names is None else names:
+    for name in inherited_plugins() if names is None else names:
         load(name)
 
 

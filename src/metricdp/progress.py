@@ -16,28 +16,28 @@ from dataclasses import dataclass, field
 
 Listener = Callable[[str], None]
 AUDITING = "auditing"  # the last word on a result: an interruption that comes now need not lose it
-KEEPS = "searching on"  # said once there is a result that an interruption would keep
+SEARCHING = "searching on"  # said once there is a result that an interruption would keep
 
 
 @dataclass
-class _Heard:
+class _ListenerState:
     """A listener, its thread, and the blocks that this thread is in."""
 
     listener: Listener
     thread: int = field(default_factory=threading.get_ident)
     blocks: list[str] = field(default_factory=list)
     share: float | None = None
-    stopped: bool = False
+    is_stopped: bool = False
 
 
-_heard: _Heard | None = None
+_heard: _ListenerState | None = None
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def listen(listener: Listener) -> Iterator[None]:
     """Hear within this block what is being done: a few words at every change."""
     global _heard
-    before, _heard = _heard, _Heard(listener)
+    before, _heard = _heard, _ListenerState(listener)
     try:
         yield
     finally:
@@ -47,15 +47,15 @@ def listening(listener: Listener) -> Iterator[None]:
 def stop() -> None:
     """Take note, for work of many parts, that somebody wants it to end: a part may have answered Ctrl-C for itself."""
     if _heard is not None:
-        _heard.stopped = True
+        _heard.is_stopped = True
 
 
-def stopped() -> bool:
+def is_stopped() -> bool:
     """Tell whether somebody wants the work to end."""
-    return _heard is not None and _heard.stopped
+    return _heard is not None and _heard.is_stopped
 
 
-def now(words: str, share: float | None = None) -> None:
+def report_step(words: str, share: float | None = None) -> None:
     """Say what is done from here on, until something else is said; `share` is how much of it is done, where known."""
     if _heard is not None:
         _heard.share = share
@@ -67,28 +67,28 @@ def share() -> float | None:
     return None if _heard is None else _heard.share
 
 
-def saying(words: str) -> Callable[[float], None]:
+def share_reporter(words: str) -> Callable[[float], None]:
     """Return what takes shares of a piece of work and says them."""
-    return lambda done: now(words, done)
+    return lambda done: report_step(words, done)
 
 
-def again() -> None:
+def repeat_last() -> None:
     """Say once more what the innermost block does."""
     if _heard is not None:
-        now(_heard.blocks[-1] if _heard.blocks else "")
+        report_step(_heard.blocks[-1] if _heard.blocks else "")
 
 
 @contextmanager
-def doing(words: str) -> Iterator[None]:
+def report_task(words: str) -> Iterator[None]:
     """Say what this block does, and afterwards what the one around it does."""
     heard = _heard
     if heard is None or heard.thread != threading.get_ident():
         yield
         return
     heard.blocks.append(words)
-    now(words)
+    report_step(words)
     try:
         yield
     finally:
         heard.blocks.pop()
-        again()
+        repeat_last()

@@ -1,6 +1,6 @@
 """The only file that draws randomness.
 
-A `Source` hands out 64-bit words. `None` everywhere means the operating system's cryptographic generator. A NumPy
+A `RandomSource` hands out 64-bit words. `None` everywhere means the operating system's cryptographic generator. A NumPy
 `Generator` (seeded, for tests and simulations) has to be passed explicitly. A `KeyedSource` derives its words from a
 secret key and a label, so that a retried task draws the same noise again.
 """
@@ -22,14 +22,14 @@ from metricdp.errors import InvalidInput
 LONG_DRAW = 4096  # words beyond which a stream of its own is quicker than the system, and as good
 
 
-class Source(Protocol):
+class RandomSource(Protocol):
     """Something that hands out independent uniform 64-bit words."""
 
     def words(self, count: int, /) -> Words:
         """Return `count` uniform 64-bit words."""
 
 
-Randomness = np.random.Generator | Source | None
+Randomness = np.random.Generator | RandomSource | None
 
 
 class SystemSource:
@@ -116,12 +116,12 @@ class RowWords:
         return np.frombuffer(stream.update(bytes(8 * (skipped + count))), dtype=np.uint64)[skipped:]
 
 
-def row_words(source: Source, width: int) -> RowWords:
+def row_words(source: RandomSource, width: int) -> RowWords:
     """Return the words of the rows of one call, under a key of 32 bytes from the source."""
     return RowWords(source.words(4).tobytes(), width)
 
 
-def source_of(rng: Randomness) -> Source:
+def source_of(rng: Randomness) -> RandomSource:
     """Return the source behind what the user passed; `None` is the operating system's generator."""
     if rng is None:
         return SystemSource()
@@ -134,7 +134,7 @@ def source_of(rng: Randomness) -> Source:
     )
 
 
-def open_uniform(count: int, source: Source) -> Floats:
+def open_uniform(count: int, source: RandomSource) -> Floats:
     """Return uniform numbers in (0, 1), each right to 2**-52 of itself: 64 random bits, and 64 more below 2**-12."""
     words = source.words(count)
     numbers = (words.astype(np.float64) + 0.5) * 2.0**-64

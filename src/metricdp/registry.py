@@ -6,7 +6,7 @@ or mechanism is one class and one declaration, in this package or in another:
 
     METRICS.declare(Declaration(Temporal, "Temporal", "time apart", {"period": Number(above=0), "unit": Text()}))
 
-What else can be asked for by name (builders, engines, studies) is declared in a `Catalogue`. The command, the public
+What else can be asked for by name (builders, engines, studies) is declared in a `NameRegistry`. The command, the public
 names, the pages and the lists in messages all read these declarations; so a new one is one file and one declaration, in
 this package or in another (see docs/extend.md).
 
@@ -25,7 +25,7 @@ from metricdp import constants
 from metricdp.errors import InvalidInput
 
 
-class Entry(Protocol):
+class RegistryEntry(Protocol):
     """What everything in a catalogue has: the name people type and one line that says what it is."""
 
     @property
@@ -34,10 +34,10 @@ class Entry(Protocol):
     def about(self) -> str: ...
 
 
-T = TypeVar("T", bound=Entry)
+T = TypeVar("T", bound=RegistryEntry)
 
 
-class Catalogue(Generic[T]):
+class NameRegistry(Generic[T]):
     """Declarations of one sort of thing, in the order they were made, by name."""
 
     def __init__(self, sort: str, entries: Iterable[T] = ()) -> None:
@@ -76,7 +76,7 @@ class Catalogue(Generic[T]):
         return tuple(self._entries)
 
 
-def loaded(target: str | Callable[..., Any]) -> Callable[..., Any]:
+def load_function(target: str | Callable[..., Any]) -> Callable[..., Any]:
     """Return a function, or the one at `module:name`: what is heavy is imported when it is first used."""
     if callable(target):
         return target
@@ -85,14 +85,14 @@ def loaded(target: str | Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-def named_later(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
     """Return a `__getattr__` for a package: names of its modules, which are imported when they are first used."""
     homes = {name: module for module, names in modules.items() for name in names}
 
     def __getattr__(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return loaded(f"{package}.{homes[name]}:{name}")
+        return load_function(f"{package}.{homes[name]}:{name}")
 
     return __getattr__
 
@@ -193,7 +193,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Declaration:
+class Schema:
     """What the house knows about one kind of thing.
 
     Attributes:
@@ -233,7 +233,7 @@ class Declaration:
         """Whether files hold near reports of every secret and a background of it."""
         return any(isinstance(one, Array) and one.coded for one in self.fields.values())
 
-    def values_of(self, thing: Any) -> Mapping[str, Any]:
+    def field_values(self, thing: Any) -> Mapping[str, Any]:
         """Return the fields of a thing."""
         return {name: getattr(thing, name) for name in self.fields} if self.read is None else self.read(thing)
 
@@ -255,7 +255,7 @@ class Declaration:
 Facet = Any  # of a thing: a function that is called with it, or words
 
 
-class Registry(Catalogue[Declaration]):
+class Registry(NameRegistry[Schema]):
     """All declarations of one sort of thing, by name and by class, and what each can be asked for.
 
     A facet is what somebody asks of a thing: it stands in its declaration, or is registered by the package that asks,
@@ -278,7 +278,7 @@ class Registry(Catalogue[Declaration]):
             raise InvalidInput(f"the {self.sort} {entry.name!r} has its {taken[0]} already.")
         known.update(facets)
 
-    def kind(self, thing: object) -> Declaration | None:
+    def kind(self, thing: object) -> Schema | None:
         """Return the declaration of a thing's class, or of the nearest class that it extends."""
         known = {entry.thing: entry for entry in self._entries.values()}
         return next((known[one] for one in type(thing).__mro__ if one in known), None)
@@ -305,7 +305,7 @@ class Registry(Catalogue[Declaration]):
         usual = f"the {self.sort} {{kind}} has no `{name}`, which its declaration would say: see docs/extend.md."
         return InvalidInput(self.refusals.get(name, usual).format(kind=type(thing).__name__))
 
-    def declare(self, entry: Declaration) -> Declaration:
+    def declare(self, entry: Schema) -> Schema:
         """Add a declaration; a name, a word or a class that is taken is refused."""
         for other in self:
             if entry.thing is other.thing:
@@ -315,11 +315,11 @@ class Registry(Catalogue[Declaration]):
                 raise InvalidInput(f"the word {sorted(taken)[0]!r} stands for the {self.sort} {other.name!r} already.")
         return super().declare(entry)
 
-    def find(self, name: str) -> Declaration | None:
+    def find(self, name: str) -> Schema | None:
         """Return the declaration of exactly this name, or None: how files ask."""
         return next((entry for entry in self if entry.name == name), None)
 
-    def of(self, thing: object) -> Declaration | None:
+    def of(self, thing: object) -> Schema | None:
         """Return the declaration of a thing's class, or None."""
         return next((entry for entry in self if entry.thing is type(thing)), None)
 

@@ -65,7 +65,7 @@ def printable(text: str) -> str:
     The password of an address is left out wherever the address was given, be it as the name of a table or of a column.
     """
     if "@" in text or "=" in text or "://" in text:
-        text = _WORD.sub(_without_password, _NAMED_SECRET.sub(rf"\g<1>{HIDDEN}", text))
+        text = _WORD.sub(_hide_password, _NAMED_SECRET.sub(rf"\g<1>{HIDDEN}", text))
     return UNSAFE.sub(_escape, text)
 
 
@@ -176,7 +176,7 @@ def _word(option: str, word: str) -> str:
     return f"{head}={file_name(path)}" if equals and "/" not in head else file_name(word)
 
 
-def _without_password(found: re.Match[str]) -> str:
+def _hide_password(found: re.Match[str]) -> str:
     """Return a word of a sentence: an address as `address` shows it, and of a mistyped one its ends."""
     word = found[0]
     server = _SERVER.search(word)

@@ -27,13 +27,13 @@ def spreads(rows: Floats) -> Iterator[tuple[int, Floats]]:
     """Yield (start, block) with block[r, c] = max_k |rows[start + r, k] - rows[start + c, k]|, all c >= 0."""
     starts = range(0, len(rows), BLOCK_ROWS)
     if len(starts) == 1:  # not worth a thread
-        yield 0, _chosen(rows)(0)
+        yield 0, _choose_kernel(rows)(0)
         return
     with ThreadPoolExecutor(max_workers=min(len(starts), os.cpu_count() or 1)) as pool:
-        yield from zip(starts, pool.map(_chosen(rows), starts), strict=True)
+        yield from zip(starts, pool.map(_choose_kernel(rows), starts), strict=True)
 
 
-def _chosen(rows: Floats) -> Callable[[int], Floats]:
+def _choose_kernel(rows: Floats) -> Callable[[int], Floats]:
     """Return the quickest way to a block; all of them give the same doubles."""
     if rows.size <= SMALL or not np.all(np.isfinite(rows)):
         return partial(_plain_spread, rows)

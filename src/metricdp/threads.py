@@ -16,7 +16,7 @@ def cores() -> int:
     return max(1, int(named)) if named.isdecimal() else os.cpu_count() or 1
 
 
-def one_thread_per_product() -> AbstractContextManager[object]:
+def limit_product_threads() -> AbstractContextManager[object]:
     """Keep matrix products from starting threads of their own, where the caller uses all cores or has none to gain.
 
     Without threadpoolctl (the extra `fast`) they start them as before, which only costs time.

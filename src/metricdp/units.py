@@ -14,7 +14,7 @@ from metricdp.errors import InvalidInput
 
 METRES = constants.METRES  # exact, so that nothing is lost in between
 RADIAN, HOP, DIAMETER = "rad", "hop", "diameter"
-HOW_TO_WRITE = (
+EPSILON_HINT = (
     "Write it per distance, such as --epsilon 10/km or --epsilon 0.01/m, or say what it is for: --protect 2x@200m "
     "makes points 200 m apart at most a factor of two apart."
 )
@@ -25,7 +25,7 @@ _UNIT = r"((?:scaled )?[a-zA-Z]+)"
 
 
 @dataclass(frozen=True)
-class Wish:
+class ProtectionTarget:
     """What somebody wants kept: secrets this far apart differ by at most this factor, slack included.
 
     Both numbers are rounded towards the stricter wish: what is kept for them is kept for what was written.
@@ -57,7 +57,8 @@ class Wish:
                 return epsilon
             if attempt < 50:  # slack in proportion to epsilon: ln(level) = epsilon * (distance + extra / epsilon)
                 epsilon = min(
-                    math.nextafter(epsilon, 0.0), Wish(self.level, self.distance + extra / epsilon)._epsilon(0.0)
+                    math.nextafter(epsilon, 0.0),
+                    ProtectionTarget(self.level, self.distance + extra / epsilon)._epsilon(0.0),
                 )
             else:
                 epsilon = min(math.nextafter(epsilon, 0.0), self._epsilon(extra))
@@ -69,13 +70,13 @@ class Wish:
         return exact and math.exp(epsilon * self.distance + slack) <= self.level
 
     def _epsilon(self, slack: float) -> float:
-        room = Fraction(_log_below(self.level)) - Fraction(slack)
-        if room <= 0:
+        margin = Fraction(_log_below(self.level)) - Fraction(slack)
+        if margin <= 0:
             raise InvalidInput(
                 f"a slack of {slack:.4g} alone allows a factor of {math.exp(min(slack, 700.0)):.4g}, and at most "
                 f"{self.level:g} was asked for: snap less, use a finer lattice, or ask for a larger factor."
             )
-        epsilon = round_down(room / Fraction(self.distance))
+        epsilon = round_down(margin / Fraction(self.distance))
         while not self.kept(epsilon, slack):
             epsilon = math.nextafter(epsilon, 0.0)
         return as_positive(epsilon, "epsilon")
@@ -96,7 +97,7 @@ def epsilon_for(level: float, radius: float, *, slack: float | Callable[[float],
     comes off: `slack` is a number, or a function of epsilon such as
     `lambda epsilon: 2 * epsilon * 0.015` for tables whose values are snapped up to 15 m.
     """
-    return Wish(level, radius).epsilon(slack)
+    return ProtectionTarget(level, radius).epsilon(slack)
 
 
 def parse_distance(text: str, unit: str = "km") -> float:
@@ -104,10 +105,10 @@ def parse_distance(text: str, unit: str = "km") -> float:
     return float(_distance(text, unit))
 
 
-def how_to_write(unit: str) -> str:
+def epsilon_hint(unit: str) -> str:
     """Say how an epsilon is written where distances have a unit."""
     if unit in METRES:
-        return HOW_TO_WRITE
+        return EPSILON_HINT
     rate, apart = ("1", "1") if unit in (HOP, DIAMETER) else ("50", "0.1")  # steps are whole
     return (
         f"Write it per {unit}, such as --epsilon {rate}/{unit}, or say what it is for: --protect 2x@{apart}{unit} "
@@ -127,7 +128,7 @@ def parse_epsilon(text: str, unit: str = "km") -> float:
     number, written = _split(text, "epsilon", rf"\s*{_NUMBER}\s*(?:(?:/|per\s)\s*{_UNIT})?\s*", example)
     if unit and not written and unit != RADIAN:
         raise InvalidInput(
-            f"epsilon {text.strip()} has no unit, and distances here are in {unit}. {how_to_write(unit)}"
+            f"epsilon {text.strip()} has no unit, and distances here are in {unit}. {epsilon_hint(unit)}"
         )
     if number <= 0 or written in ("", unit):
         return as_positive(float(number), "epsilon")
@@ -174,7 +175,7 @@ def parse_rho(text: str, unit: str = "km") -> float:
     return as_positive(round_down(number / _factor(written, unit, text, example) ** 2), "rho")
 
 
-def parse_wish(text: str, unit: str = "km") -> Wish:
+def parse_protection_target(text: str, unit: str = "km") -> ProtectionTarget:
     """Return the wish behind `2x@200m`: places 200 m apart are at most a factor of two apart."""
     found = re.fullmatch(rf"\s*{_NUMBER}\s*[xX]\s*@\s*(.+)", text)
     if found is None:
@@ -186,12 +187,12 @@ def parse_wish(text: str, unit: str = "km") -> Wish:
     if level > LARGEST:
         raise InvalidInput(f"the factor of --protect must be below 1e100, got {text!r}.")
     as_positive(float(apart), "the distance of --protect")
-    return Wish(round_down(level), -round_down(-apart))
+    return ProtectionTarget(round_down(level), -round_down(-apart))
 
 
 def parse_protection(text: str, unit: str = "km", *, slack: float | Callable[[float], float] = 0.0) -> float:
     """Return the epsilon per `unit` that keeps `2x@200m`, with the slack taken off."""
-    return parse_wish(text, unit).epsilon(slack)
+    return parse_protection_target(text, unit).epsilon(slack)
 
 
 def round_down(value: Fraction) -> float:

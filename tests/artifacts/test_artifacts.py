@@ -113,7 +113,7 @@ def test_a_forged_matrix_is_audited_and_refused(path: Path) -> None:
     rewritten(path, forge)
     with pytest.raises(CorruptFile, match=r"does not keep the promise.*violated"):
         load(path)
-    assert mdp.audit(inspect(path, judged=False).mechanism).verdict == "violated"
+    assert mdp.audit(inspect(path, verify=False).mechanism).verdict == "violated"
 
 
 @pytest.mark.parametrize("name", OTHERS)

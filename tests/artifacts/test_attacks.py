@@ -29,8 +29,8 @@ from instances import (
     streets,
     with_zeros,
 )
-from metricdp.artifacts import Limits, dumps, limits, load, loads
-from metricdp.artifacts.limits import Budget
+from metricdp.artifacts import LoadLimits, dumps, limits, load, loads
+from metricdp.artifacts.limits import LoadBudget
 from metricdp.cli import main
 from metricdp.errors import CorruptFile, InvalidInput, MissingExtra
 from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism
@@ -87,8 +87,8 @@ def test_mutated_files_are_refused_or_keep_their_promise(name: str) -> None:
         finite = isinstance(made, MatrixMechanism | LocalMechanism | KernelMechanism)
         if finite and promise.basis != "none" and promise.slack == 0:
             apart = made.inputs.distances
-            judged = apart if promise.radius is None else np.where(apart <= promise.radius, apart, np.inf)
-            assert leakage(made.matrix, judged)[0] <= promise.epsilon * (1 + 1e-9)
+            verify = apart if promise.radius is None else np.where(apart <= promise.radius, apart, np.inf)
+            assert leakage(made.matrix, verify)[0] <= promise.epsilon * (1 + 1e-9)
 
 
 def test_ratios_that_overflow_prove_nothing() -> None:
@@ -119,7 +119,7 @@ def test_a_small_file_cannot_ask_for_much_memory() -> None:
     assert "GB of memory, above its limit of 2.15 GB" in refused(data, seconds=1, megabytes=5)
     assert "raise `limits`" in refused(data)
     with pytest.raises(CorruptFile, match="of memory"):
-        loads(sparse_bomb(13_000), judged=False)
+        loads(sparse_bomb(13_000), verify=False)
 
 
 @pytest.mark.parametrize("made", [some_matrix, interpolated, place_and_hour])
@@ -159,15 +159,15 @@ def test_the_command_says_a_warning_as_a_sentence(
 def test_limits_are_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     data = sparse_bomb(200)
     assert len(loads(data).inputs) == 200  # type: ignore[arg-type]
-    for given in (Limits(memory=1e5), Limits(steps=1e5)):
+    for given in (LoadLimits(memory=1e5), LoadLimits(steps=1e5)):
         with pytest.raises(CorruptFile, match="above its limit"):
             loads(data, limits=given)
     big = sparse_bomb(13_000)
     monkeypatch.setenv("METRICDP_OPEN_ANY_SIZE", "1")
-    budget = Budget(Limits(), len(big))
+    budget = LoadBudget(LoadLimits(), len(big))
     budget.spend(Effort(values=1e12, steps=1e30), "nothing in particular")
     with pytest.raises(CorruptFile, match="above its limit"):
-        loads(data, limits=Limits(memory=1e5))  # what the caller says counts
+        loads(data, limits=LoadLimits(memory=1e5))  # what the caller says counts
 
 
 def parameters(**values: Any) -> Change:

@@ -22,12 +22,12 @@ def certificate(**values: Any) -> Change:
 
 def test_the_loss_of_a_table_is_computed_again() -> None:
     made = some_matrix()
-    law = made.matrix / made.matrix.sum(axis=1, keepdims=True)
-    assert made.certificate.loss == pytest.approx(float((law * euclid(grid(5))).sum() / 25), rel=1e-9)
+    distribution = made.matrix / made.matrix.sum(axis=1, keepdims=True)
+    assert made.certificate.loss == pytest.approx(float((distribution * euclid(grid(5))).sum() / 25), rel=1e-9)
     back = loads(dumps(made)).certificate
     assert back.stated == ()  # its lower bound is 0, which needs no proof
     assert back == made.certificate
-    assert loads(dumps(made), judged=False).certificate.stated == ("loss", "lower_bound")
+    assert loads(dumps(made), verify=False).certificate.stated == ("loss", "lower_bound")
 
 
 @pytest.mark.parametrize("loss", [0.001, 1.01, 1e6])
@@ -47,9 +47,11 @@ def test_a_bound_is_the_files_word() -> None:
     assert made.certificate.stated == ()
     back = loads(dumps(made)).certificate
     assert back.stated == ("lower_bound",)
-    assert "no mechanism with this promise that gives these reports can go below" in mdp.messages.certified(back, "")
-    assert "(stated by the file, not verified)" in mdp.messages.certified(back, "")
-    assert "(stated by the file, not verified)" not in mdp.messages.certified(made.certificate, "")
+    assert "no mechanism with this promise that gives these reports can go below" in mdp.messages.certificate_sentence(
+        back, ""
+    )
+    assert "(stated by the file, not verified)" in mdp.messages.certificate_sentence(back, "")
+    assert "(stated by the file, not verified)" not in mdp.messages.certificate_sentence(made.certificate, "")
     worst = mdp.optimal(mdp.Problem(line, 1.0), objective="worst")
     assert loads(dumps(worst)).certificate.stated == ("lower_bound",)
 

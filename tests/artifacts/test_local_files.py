@@ -14,10 +14,10 @@ import metricdp as mdp
 from forging import opened, rewritten
 from instances import local_on, some_local, some_matrix
 from metricdp.artifacts import dumps, inspect, load, loads, save
-from metricdp.artifacts.limits import Budget, Limits
+from metricdp.artifacts.limits import LoadBudget, LoadLimits
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
 from metricdp.mechanisms import MECHANISMS, Certificate, Guarantee, LocalMechanism
-from metricdp.mechanisms.kinds.local import packed
+from metricdp.mechanisms.kinds.local import pack_rows
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_every_bit_comes_back(metric: Any, path: Path) -> None:
     assert same(made, found.mechanism)
     assert (found.kind, found.storage) == ("local", "sparse")
     assert found.mechanism.certificate.stated == ("loss", "lower_bound")
-    assert not found.mechanism.stakes.known  # type: ignore[attr-defined]
+    assert not found.mechanism.loss_basis.known  # type: ignore[attr-defined]
     assert np.array_equal(made.sample([3] * 50, rng=np.random.default_rng(1)),
                           found.mechanism.sample([3] * 50, rng=np.random.default_rng(1)))  # fmt: skip
 
@@ -59,7 +59,7 @@ def test_reports_beyond_65536_are_counted_in_blocks(path: Path) -> None:
     made = LocalMechanism(
         places, reports, [0, 5, 7], columns, np.linspace(1, 2, 7), np.full(150_000, 0.9), promise, bare
     )
-    assert np.asarray(packed(made)["lengths"]).tolist() == [[2, 2, 1], [0, 1, 1]]
+    assert np.asarray(pack_rows(made)["lengths"]).tolist() == [[2, 2, 1], [0, 1, 1]]
     assert same(made, loads(dumps(made)))
 
 
@@ -219,7 +219,7 @@ def test_cities_open_with_the_usual_limits_and_a_file_is_bounded_by_its_size(nam
     )
     effort = MECHANISMS.named("local").effort
     assert effort is not None
-    budget = Budget(Limits(), 6 * secrets * near + 20 * secrets + 24 * streets)
+    budget = LoadBudget(LoadLimits(), 6 * secrets * near + 20 * secrets + 24 * streets)
     if opens:
         budget.spend(effort(stored), "judging it")
     else:

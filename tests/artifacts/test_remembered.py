@@ -18,17 +18,17 @@ from metricdp.errors import CorruptFile
 @pytest.fixture
 def audits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """Remember everything in a folder of the test, and list what is judged."""
-    judged: list[Any] = []
+    verify: list[Any] = []
     honest = audit_cache.audit
 
     def counted(mechanism: Any, **options: Any) -> Any:
-        judged.append(mechanism)
+        verify.append(mechanism)
         return honest(mechanism, **options)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(audit_cache, "WORTH_REMEMBERING", 0.0)
     monkeypatch.setattr(audit_cache, "audit", counted)
-    return judged
+    return verify
 
 
 def entries(tmp_path: Path) -> list[Path]:
@@ -36,7 +36,7 @@ def entries(tmp_path: Path) -> list[Path]:
 
 
 def seal(path: Path) -> str:
-    return inspect(path, judged=False).sha256
+    return inspect(path, verify=False).sha256
 
 
 def test_a_file_is_judged_once(audits: list[Any], tmp_path: Path) -> None:
@@ -49,10 +49,10 @@ def test_a_file_is_judged_once(audits: list[Any], tmp_path: Path) -> None:
     load(path)
     load(path)
     assert len(audits) == 1
-    first, second = (audit_cache.audited(load(path), seal(path)) for _ in range(2))
+    first, second = (audit_cache.cached_audit(load(path), seal(path)) for _ in range(2))
     assert first == second
     assert "remembered from 20" in first.method
-    fresh = audit_cache.audited(load(path), seal(path), again=True)
+    fresh = audit_cache.cached_audit(load(path), seal(path), again=True)
     assert "remembered" not in fresh.method
     assert (fresh.verdict, fresh.epsilon, fresh.witness) == (first.verdict, first.epsilon, first.witness)
     assert len(audits) == 2
@@ -65,10 +65,10 @@ def test_another_claim_another_file_or_another_judge_is_judged_anew(
     path, other = tmp_path / "city.mdp", tmp_path / "other.mdp"
     save(some_local(), path)
     mechanism, checksum = load(path), seal(path)
-    strict = audit_cache.audited(mechanism, checksum, epsilon=mechanism.guarantee.epsilon * 0.1)
+    strict = audit_cache.cached_audit(mechanism, checksum, epsilon=mechanism.guarantee.epsilon * 0.1)
     assert strict.verdict == "violated"
     assert len(audits) == 1
-    again = audit_cache.audited(mechanism, checksum, epsilon=mechanism.guarantee.epsilon * 0.1)
+    again = audit_cache.cached_audit(mechanism, checksum, epsilon=mechanism.guarantee.epsilon * 0.1)
     assert again.verdict == "violated"
     assert "remembered" in again.method
     assert len(audits) == 1

@@ -24,7 +24,7 @@ from metricdp import create_keys, quantised
 from metricdp.artifacts import dumps, inspect, load, loads, save
 from metricdp.artifacts import file as container
 from metricdp.errors import CorruptFile, Infeasible, InvalidInput, NotPrivate, OutputProblem
-from metricdp.mechanisms import MatrixMechanism, Mechanism, Stakes
+from metricdp.mechanisms import LossBasis, MatrixMechanism, Mechanism
 
 DATA = Path(__file__).parents[1] / "data"
 TABLES: dict[str, Callable[[], Any]] = {
@@ -153,7 +153,7 @@ def test_the_loss_of_the_rounded_law_is_stated() -> None:
     known = quantised(other, bits=10, problem=problem)
     assert known.certificate.loss == pytest.approx(float((prior[:, None] * known.matrix * space.distances).sum()))
     assert quantised(other, bits=10).certificate.loss == pytest.approx(known.certificate.loss)  # it knows its own
-    unknown = quantised(replace(other, stakes=Stakes(known=False)), bits=10)
+    unknown = quantised(replace(other, loss_basis=LossBasis(known=False)), bits=10)
     assert unknown.certificate.loss == other.certificate.loss
     assert "before rounding" in unknown.certificate.note
     assert quantised(rounded, bits=16) is rounded  # nothing to round
@@ -209,7 +209,7 @@ def test_bytes_and_files_are_the_same(path: Path, keys: tuple[Path, Path]) -> No
     save(made, path, licence="© x", key=keys[0])
     assert path.read_bytes() == data
     assert loads(data, trusted=keys[1]).matrix.tobytes() == made.matrix.tobytes()  # type: ignore[attr-defined]
-    assert loads(data, judged=False).guarantee.epsilon == 1.0
+    assert loads(data, verify=False).guarantee.epsilon == 1.0
     with pytest.raises(CorruptFile, match="'the mechanism' was refused: it is cut off"):
         loads(data[:-1])
     with pytest.raises(CorruptFile, match="nobody signed"):
@@ -218,7 +218,7 @@ def test_bytes_and_files_are_the_same(path: Path, keys: tuple[Path, Path]) -> No
     rewritten(path, lambda m, t: m["guarantee"].update(epsilon=0.3))
     with pytest.raises(CorruptFile, match="does not keep the promise"):
         loads(path.read_bytes())
-    assert mdp.audit(loads(path.read_bytes(), judged=False)).verdict == "violated"
+    assert mdp.audit(loads(path.read_bytes(), verify=False)).verdict == "violated"
 
 
 def test_too_few_bits_are_refused(path: Path) -> None:

@@ -11,16 +11,16 @@ from scipy import integrate, stats
 
 import metricdp as mdp
 from metricdp.auditing.accuracy import radii_of
-from metricdp.auditing.distributions import law_of
+from metricdp.auditing.distributions import describe_distribution
 from metricdp.errors import InvalidInput
 
 EARTH = 6371.009
 
 
-def worst_quantile(law: np.ndarray, away: np.ndarray, level: float) -> float:
+def worst_quantile(distribution: np.ndarray, away: np.ndarray, level: float) -> float:
     """The least r with Pr[d <= r] >= level for every row, one report at a time."""
     worst = 0.0
-    for row, distances in zip(law, away, strict=True):
+    for row, distances in zip(distribution, away, strict=True):
         for radius in np.unique(distances):
             if row[distances <= radius].sum() >= level - 1e-12:
                 worst = max(worst, radius)
@@ -80,15 +80,15 @@ def test_on_a_stretched_plane_the_radius_is_in_its_own_distance() -> None:
 def test_of_a_matrix_it_is_the_largest_quantile_of_any_secret(level: float) -> None:
     points = np.random.default_rng(1).uniform(0, 3, size=(25, 2))
     mechanism = mdp.exponential(mdp.FiniteSpace(points, mdp.Lp(2)), 2.0)
-    law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
+    distribution = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
     away = np.linalg.norm(points[:, None] - points[None], axis=2)
-    assert mdp.accuracy_radius(mechanism, level) == pytest.approx(worst_quantile(law, away, level))
+    assert mdp.accuracy_radius(mechanism, level) == pytest.approx(worst_quantile(distribution, away, level))
 
 
 def test_reports_that_are_never_given_do_not_count() -> None:
     space = mdp.FiniteSpace([[0.0], [1.0], [50.0]], mdp.Lp(2))
-    law = np.array([[0.5, 0.5, 0.0], [0.4, 0.6, 0.0], [0.45, 0.55, 0.0]])
-    mechanism = mdp.from_matrix(space, law, epsilon=1.0)
+    distribution = np.array([[0.5, 0.5, 0.0], [0.4, 0.6, 0.0], [0.45, 0.55, 0.0]])
+    mechanism = mdp.from_matrix(space, distribution, epsilon=1.0)
     assert mdp.accuracy_radius(mechanism, 0.9999999) == pytest.approx(50.0)
     assert radii_of(mechanism, [0.54])[0].value == pytest.approx(49.0)
 
@@ -98,10 +98,10 @@ def test_on_roads_it_is_measured_as_the_crow_flies() -> None:
 
     roads = bundled_roads(nodes=60)
     mechanism = mdp.exponential(roads, 8.0)
-    law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
+    distribution = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
     away = great_circle(roads.coordinates[:, None], roads.coordinates[None])
     radius = radii_of(mechanism, [0.95])[0]
-    assert radius.value == pytest.approx(worst_quantile(law, away, 0.95), rel=1e-6)
+    assert radius.value == pytest.approx(worst_quantile(distribution, away, 0.95), rel=1e-6)
     assert radius.unit == "km"
     assert type(radius.metric).__name__ == "Haversine"
     assert mdp.accuracy_radius(mechanism, snap=0.015) == pytest.approx(radius.value + 0.015)
@@ -123,9 +123,9 @@ def test_of_a_city_in_windows_it_is_never_too_small() -> None:
         mdp.Guarantee(20.0, roads.metric, basis="none"),
         mdp.Certificate(loss=1.0, lower_bound=0.0, method="by hand", epsilon=np.inf),
     )
-    law, away = mechanism.matrix, great_circle(roads.coordinates[:, None], roads.coordinates[None])
+    distribution, away = mechanism.matrix, great_circle(roads.coordinates[:, None], roads.coordinates[None])
     for level in (0.5, 0.95, 0.99999):  # the last one needs the background
-        truly = worst_quantile(law, away, level)
+        truly = worst_quantile(distribution, away, level)
         assert truly * (1 - 1e-6) <= mdp.accuracy_radius(mechanism, level) <= 1.05 * truly
 
 
@@ -171,10 +171,10 @@ def test_the_nearest_word_lies_within_twice_the_noise() -> None:
 def test_of_a_history_the_current_place_counts() -> None:
     space = mdp.FiniteSpace([[0.0], [1.0], [2.0]], mdp.Lp(2))
     secrets = mdp.Augmented(space, [[0, 0], [0, 1], [1, 1], [2, 1]], [0.5])
-    law = np.array([[0.5, 0.3, 0.2], [0.48, 0.32, 0.2], [0.4, 0.35, 0.25], [0.3, 0.3, 0.4]])
+    distribution = np.array([[0.5, 0.3, 0.2], [0.48, 0.32, 0.2], [0.4, 0.35, 0.25], [0.3, 0.3, 0.4]])
     away = np.abs(np.array([0.0, 0.0, 1.0, 2.0])[:, None] - np.arange(3)[None])
-    mechanism = mdp.from_matrix(secrets.space, law, epsilon=2.0, outputs=space, loss=away)
-    assert mdp.accuracy_radius(mechanism, 0.75) == pytest.approx(worst_quantile(law, away, 0.75))
+    mechanism = mdp.from_matrix(secrets.space, distribution, epsilon=2.0, outputs=space, loss=away)
+    assert mdp.accuracy_radius(mechanism, 0.75) == pytest.approx(worst_quantile(distribution, away, 0.75))
 
 
 def test_levels_outside_and_products_are_refused_with_a_sentence() -> None:
@@ -187,24 +187,28 @@ def test_levels_outside_and_products_are_refused_with_a_sentence() -> None:
 
 
 def test_the_law_is_plain_json_and_its_density_integrates_to_one() -> None:
-    law = json.loads(json.dumps(law_of(mdp.laplace(mdp.Haversine(), 10.0)), allow_nan=False))
-    assert (law["format"], law["version"], law["kind"]) == ("metricdp.law", 1, "spherical_laplace")
-    assert law["metric"] == {"name": "Haversine", "unit": "km"}
-    constant = law["density"]["constant"]
+    distribution = json.loads(json.dumps(describe_distribution(mdp.laplace(mdp.Haversine(), 10.0)), allow_nan=False))
+    assert (distribution["format"], distribution["version"], distribution["kind"]) == (
+        "metricdp.law",
+        1,
+        "spherical_laplace",
+    )
+    assert distribution["metric"] == {"name": "Haversine", "unit": "km"}
+    constant = distribution["density"]["constant"]
 
     def ring(r: float) -> float:
         return constant * np.exp(-10 * r) * 2 * np.pi * EARTH * np.sin(r / EARTH)
 
     assert integrate.quad(ring, 0, 8)[0] == pytest.approx(1.0, abs=1e-9)
-    radii = {one["level"]: one for one in law["radii"]}
+    radii = {one["level"]: one for one in distribution["radii"]}
     assert integrate.quad(ring, 0, radii[0.95]["radius"])[0] >= 0.95
     assert radii[0.95]["metres"] == pytest.approx(1000 * radii[0.95]["radius"])
-    plane = law_of(mdp.laplace(mdp.Lp(1), 3.0, dimension=2))
+    plane = describe_distribution(mdp.laplace(mdp.Lp(1), 3.0, dimension=2))
     total = integrate.dblquad(
         lambda y, x: plane["density"]["constant"] * np.exp(-3 * (abs(x) + abs(y))), -9, 9, -9, 9, epsabs=1e-6
     )[0]
     assert total == pytest.approx(1.0, abs=1e-4)
-    both = law_of(mdp.product(mdp.laplace(mdp.Lp(2), 1.0), mdp.laplace(mdp.Lp(2), 2.0, dimension=1)))
+    both = describe_distribution(mdp.product(mdp.laplace(mdp.Lp(2), 1.0), mdp.laplace(mdp.Lp(2), 2.0, dimension=1)))
     assert [part["epsilon"] for part in both["parts"]] == [1.0, 2.0]
 
 
@@ -217,11 +221,11 @@ def test_of_a_kernel_it_is_the_largest_quantile_of_any_secret(epsilon: float, we
     weights = np.linspace(1.0, 5.0, 160) if weighted else np.ones(160)
     kernel = mdp.weighted_exponential(space, epsilon, weights=weights, form="kernel")
     away = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=-1))
-    law = weights * np.exp(-kernel.inner * away)
-    law /= law.sum(axis=1, keepdims=True)
+    distribution = weights * np.exp(-kernel.inner * away)
+    distribution /= distribution.sum(axis=1, keepdims=True)
     order = np.argsort(away, axis=1)
-    running = np.cumsum(np.take_along_axis(law, order, axis=1), axis=1)
+    running = np.cumsum(np.take_along_axis(distribution, order, axis=1), axis=1)
     for level in (0.1, 0.5, 0.95, 0.999):
-        first = order[np.arange(len(law)), np.argmax(running >= level - 1e-12, axis=1)]
-        worst = away[np.arange(len(law)), first].max()
+        first = order[np.arange(len(distribution)), np.argmax(running >= level - 1e-12, axis=1)]
+        worst = away[np.arange(len(distribution)), first].max()
         assert mdp.accuracy_radius(kernel, level) == pytest.approx(worst, rel=1e-8)

@@ -222,17 +222,17 @@ def test_an_adversarial_matrix_tight_to_the_last_digits():
     matrix /= 2.0  # exact; the law is row / sum(row) all the same
     distances = 1.0 - np.eye(n)
     with flint.ctx.workprec(300):
-        law = []
+        distribution = []
         for row in matrix:
             a, b = (flint.fmpq(*float(v).as_integer_ratio()) for v in row)
-            law.append([flint.arb(a / (a + b)).log(), flint.arb(b / (a + b)).log()])
+            distribution.append([flint.arb(a / (a + b)).log(), flint.arb(b / (a + b)).log()])
         pairs = itertools.permutations(range(n), 2)
-        top = max(((law[i][k] - law[j][k]), i, j, k) for i, j in pairs for k in range(2))
+        top = max(((distribution[i][k] - distribution[j][k]), i, j, k) for i, j in pairs for k in range(2))
         report = audit_matrix(matrix, distances, None)
         assert flint.arb(report.epsilon) >= top[0]
         assert flint.arb(float(np.nextafter(report.epsilon, 0))) < top[0]
-        assert abs(law[report.witness.secret][report.witness.report] - law[report.witness.other][report.witness.report]
-                   - top[0]) < flint.arb(1e-30)  # fmt: skip
+        own, other = distribution[report.witness.secret], distribution[report.witness.other]
+        assert abs(own[report.witness.report] - other[report.witness.report] - top[0]) < flint.arb(1e-30)
 
 
 def test_progress_reaches_one():

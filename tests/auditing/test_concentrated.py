@@ -16,17 +16,17 @@ ORDERS = 1.0 + np.concatenate([np.geomspace(1e-6, 1e-1, 60), np.linspace(0.1, 8.
 
 def brute_rho(matrix, apart):
     """The largest D_a / (a d^2) over all pairs and a dense list of orders, term by term."""
-    law = matrix / matrix.sum(axis=1, keepdims=True)
+    distribution = matrix / matrix.sum(axis=1, keepdims=True)
     worst = 0.0
-    for i in range(len(law)):
-        for j in range(len(law)):
+    for i in range(len(distribution)):
+        for j in range(len(distribution)):
             if i == j or not np.isfinite(apart[i, j]):
                 continue
-            logs = np.log(law[i]) - np.log(law[j])
+            logs = np.log(distribution[i]) - np.log(distribution[j])
             x = (ORDERS - 1)[:, None] * logs
             top = x.max(axis=1)
-            totals = top + np.log((law[i] * np.exp(x - top[:, None])).sum(axis=1))
-            kl = float((law[i] * logs).sum())
+            totals = top + np.log((distribution[i] * np.exp(x - top[:, None])).sum(axis=1))
+            kl = float((distribution[i] * logs).sum())
             worst = max(worst, kl / apart[i, j] ** 2, (totals / (ORDERS - 1) / ORDERS)[60:].max() / apart[i, j] ** 2)
     return worst
 
@@ -113,7 +113,7 @@ def test_a_pure_mechanism_is_worth_at_most_half_its_squared_epsilon():
 def test_delta_at_a_distance_is_that_of_the_best_event():
     space = mdp.FiniteSpace(np.arange(6.0)[:, None], mdp.Lp(2))
     made = mdp.exponential(space, 0.7)
-    law = made.matrix / made.matrix.sum(axis=1, keepdims=True)
+    distribution = made.matrix / made.matrix.sum(axis=1, keepdims=True)
     for distance in (1.0, 3.0):
         for epsilon in (0.0, 0.4, 1.2):
             events = 0.0
@@ -122,7 +122,10 @@ def test_delta_at_a_distance_is_that_of_the_best_event():
                     if 0 < abs(i - j) <= distance:
                         for event in range(64):  # every set of reports
                             inside = [k for k in range(6) if event >> k & 1]
-                            events = max(events, law[i, inside].sum() - math.exp(epsilon) * law[j, inside].sum())
+                            events = max(
+                                events,
+                                distribution[i, inside].sum() - math.exp(epsilon) * distribution[j, inside].sum(),
+                            )
             assert events <= mdp.delta_at(made, distance, epsilon) <= events + 1e-14
     assert mdp.delta_at(made, 3.0, 0.7 * 3.0) <= 1e-14
     assert mdp.delta_at(mdp.gaussian(mdp.Lp(2), 0.5), 1.0, 1.0) == pytest.approx(0.12693673750664395, rel=1e-9)

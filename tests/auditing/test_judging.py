@@ -12,7 +12,7 @@ import exactly
 import metricdp as mdp
 from forging import rewritten
 from metricdp.artifacts import load, save
-from metricdp.auditing import AuditReport, Claim, audit_matrix, judge
+from metricdp.auditing import AuditReport, Claim, audit_matrix, verify_claim
 from metricdp.auditing.exact import float_leakage
 from metricdp.cli import main
 from metricdp.errors import CorruptFile, InvalidInput
@@ -130,7 +130,7 @@ def test_a_new_kind_brings_its_own_judgement():
     def judge_constant(mechanism, claim: Claim):
         return AuditReport(claimed=claim.epsilon, epsilon=0.0, basis="theorem", method="says nothing")
 
-    judge.register(Constant, judge_constant)
+    verify_claim.register(Constant, judge_constant)
     assert mdp.audit(Constant()).verdict == "holds"
     assert mdp.audit(mdp.product(Constant(), KINDS["matrix"]())).verdict == "holds"
 
@@ -311,9 +311,9 @@ def test_an_interpolated_promise_that_is_broken_shows_two_points():
     report = mdp.audit(made, epsilon=0.4)
     assert report.verdict == "violated"
     one, two = (np.array([place]) for place in (report.witness.secret_at, report.witness.other_at))
-    law = [made.probabilities(point)[0, report.witness.report] for point in (one, two)]
-    assert law[0] / law[1] == pytest.approx(report.witness.ratio, rel=1e-9)
-    assert math.log(law[0] / law[1]) > 0.4 * float(np.linalg.norm(one - two))
+    distribution = [made.probabilities(point)[0, report.witness.report] for point in (one, two)]
+    assert distribution[0] / distribution[1] == pytest.approx(report.witness.ratio, rel=1e-9)
+    assert math.log(distribution[0] / distribution[1]) > 0.4 * float(np.linalg.norm(one - two))
 
 
 def test_what_the_log_rule_does_not_prove_is_not_called_broken():

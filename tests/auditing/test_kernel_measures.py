@@ -30,13 +30,13 @@ def law_of(kernel: mdp.KernelMechanism) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_losses_are_those_of_the_table(kernel: mdp.KernelMechanism) -> None:
-    law, apart = law_of(kernel)
-    rows, prior = (law * apart).sum(axis=1), np.arange(1.0, SIZE + 1) / (SIZE * (SIZE + 1) / 2)
+    distribution, apart = law_of(kernel)
+    rows, prior = (distribution * apart).sum(axis=1), np.arange(1.0, SIZE + 1) / (SIZE * (SIZE + 1) / 2)
     assert mdp.expected_loss(kernel) == pytest.approx(rows.mean(), rel=1e-12)
     assert mdp.expected_loss(kernel, prior=prior) == pytest.approx(prior @ rows, rel=1e-12)
     assert mdp.worst_loss(kernel) == pytest.approx(rows.max(), rel=1e-12)
     assert quantile_loss(kernel, 0.5) == pytest.approx(np.sort(rows)[SIZE // 2 - 1], rel=1e-12)
-    squares = (law * apart**2).sum(axis=1)
+    squares = (distribution * apart**2).sum(axis=1)
     assert mdp.expected_loss(kernel, loss=apart**2) == pytest.approx(squares.mean(), rel=1e-12)
     assert counts_distance(kernel)
 
@@ -44,8 +44,8 @@ def test_losses_are_those_of_the_table(kernel: mdp.KernelMechanism) -> None:
 def test_what_takes_the_table_is_refused_where_there_is_none(
     kernel: mdp.KernelMechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    law, _ = law_of(kernel)
-    shown = np.abs(np.log(law)[:, None] - np.log(law)[None]).max(axis=2)
+    distribution, _ = law_of(kernel)
+    shown = np.abs(np.log(distribution)[:, None] - np.log(distribution)[None]).max(axis=2)
     np.testing.assert_allclose(mdp.posterior_leakage(kernel), shown, atol=1e-12)
     before = mdp.violation_ratio(kernel)
     monkeypatch.setattr("metricdp.auditing.leakage.MOST_DENSE", SIZE * SIZE - 1)

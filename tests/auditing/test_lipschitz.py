@@ -55,12 +55,12 @@ def true_constant(matrix, axes, ratios, q):
                 value, gradient = Fraction(0), [Fraction(0)] * len(shape)
                 for corner in itertools.product((0, 1), repeat=len(shape)):
                     row = int(np.ravel_multi_index(tuple(c + b for c, b in zip(cell, corner, strict=True)), shape))
-                    law = laws[row][report]
+                    distribution = laws[row][report]
                     weights = [t if b else 1 - t for t, b in zip(theta, corner, strict=True)]
-                    value += law * product(weights)
+                    value += distribution * product(weights)
                     for axis, bit in enumerate(corner):
                         others = product(w for other, w in enumerate(weights) if other != axis)
-                        gradient[axis] += (law if bit else -law) * others
+                        gradient[axis] += (distribution if bit else -distribution) * others
                 if value == 0:
                     continue
                 parts = []

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 import brute
 import exactly
 import metricdp as mdp
-from metricdp.auditing import Claim, SparseLaw, audit_local, judge, pairs, ratios, windows
+from metricdp.auditing import Claim, SparseDistribution, audit_local, pairs, ratios, verify_claim, windows
 from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism
 
 
 def sparse(table, background, stored):
     """Return the law of a dense table of weights that stores only some cells; the others must be the background."""
     starts = np.append(0, np.cumsum(stored.sum(axis=1)))
-    return SparseLaw(starts, np.nonzero(stored)[1], table[stored], background)
+    return SparseDistribution(starts, np.nonzero(stored)[1], table[stored], background)
 
 
 def drawn(rng, rows, reports):
@@ -61,13 +61,13 @@ def streets(rng, nodes, *, connected=True):
     return space, apart[np.ix_(order, order)]
 
 
-def checked(space, law, table, apart, *, slack=0.0, radius=None):
+def checked(space, distribution, table, apart, *, slack=0.0, radius=None):
     """Audit at the last claims that hold and break, and hold both verdicts against the second judge."""
     truth = exactly.smallest_epsilon(table, apart, radius=radius)
     finite = bool(truth.is_finite())
     middle = float(truth.mid()) if finite and float(truth.mid()) > 0 else 1.0
     for claim in (middle * 0.9, math.nextafter(middle, 0), middle, math.nextafter(middle, math.inf), middle * 1.1):
-        report = audit_local(space, law, Claim(claim, slack, radius))
+        report = audit_local(space, distribution, Claim(claim, slack, radius))
         expected = exactly.verdict(table, apart, claim, slack=slack, radius=radius)
         assert report.verdict == expected, (claim, middle, str(report))
         if expected == "violated" and not finite:
@@ -167,26 +167,26 @@ def test_windows_on_a_grid_leak_what_their_table_leaks(metric, monkeypatch):
     stored = table > math.exp(-3.0)
     background = np.full(81, math.exp(-3.0), np.float32)
     table = np.where(stored, table, background).astype(np.float32)
-    law = sparse(table, background, stored)
+    distribution = sparse(table, background, stored)
     epsilon, *_ = brute.leakage(table.astype(float), apart)
-    report = audit_local(space, law, Claim(epsilon * 1.01))
+    report = audit_local(space, distribution, Claim(epsilon * 1.01))
     assert report.verdict == "holds"
     assert report.epsilon == pytest.approx(epsilon, rel=1e-9)
     assert report.pairs < 81 * 80 / 2  # what is too far to matter is not looked at
-    assert audit_local(space, law, Claim(epsilon * 0.99)).verdict == "violated"
+    assert audit_local(space, distribution, Claim(epsilon * 0.99)).verdict == "violated"
     monkeypatch.setattr(ratios, "compiled", lambda: None)
     monkeypatch.setattr(windows, "compiled", lambda: None)
     monkeypatch.setattr(pairs, "BATCH", 300)
     seen = []
-    assert audit_local(space, law, Claim(epsilon * 1.01, progress=seen.append)) == report
+    assert audit_local(space, distribution, Claim(epsilon * 1.01, progress=seen.append)) == report
     assert seen == sorted(seen)
     assert seen[-1] == 1.0
     monkeypatch.setattr(pairs, "SMALL", 10)  # in large spaces half the claim is fine enough
-    coarse = audit_local(space, law, Claim(epsilon * 4.0))
+    coarse = audit_local(space, distribution, Claim(epsilon * 4.0))
     assert coarse.verdict == "holds"
     assert epsilon <= coarse.epsilon <= epsilon * 2.0 * (1 + 1e-12)
     monkeypatch.setattr(pairs, "MOST_STEPS", 1e3)
-    assert "audit a region" in audit_local(space, law, Claim(epsilon * 1.01)).reason
+    assert "audit a region" in audit_local(space, distribution, Claim(epsilon * 1.01)).reason
 
 
 def test_secrets_at_distance_zero_need_one_law():
@@ -195,12 +195,12 @@ def test_secrets_at_distance_zero_need_one_law():
     background, stored = np.ones(2, np.float32), np.ones((3, 2), dtype=bool)
     assert audit_local(space, sparse(table, background, stored), Claim(1.0)).verdict == "holds"
     table[1, 0] = 2.1
-    law = sparse(table, background, stored)
-    report = audit_local(space, law, Claim(1.0))
+    distribution = sparse(table, background, stored)
+    report = audit_local(space, distribution, Claim(1.0))
     assert report.verdict == "violated"
     assert report.epsilon == math.inf
     assert {report.witness.secret, report.witness.other} == {0, 1}
-    assert audit_local(space, law, Claim(1.0, slack=0.1)).verdict == "holds"
+    assert audit_local(space, distribution, Claim(1.0, slack=0.1)).verdict == "holds"
     table[1, 0] = 0.0
     assert audit_local(space, sparse(table, background, stored), Claim(1.0, slack=9.0)).witness.ratio == math.inf
 
@@ -209,23 +209,23 @@ def test_a_report_that_a_far_secret_never_gives_is_found_however_far_it_is():
     points = np.append(np.arange(50.0), 1e6)[:, None]
     background = np.full(51, 1e-3, np.float32)
     starts = np.append(np.zeros(51, dtype=int), 1)
-    law = SparseLaw(starts, [7], [0.0], background)
-    report = audit_local(mdp.FiniteSpace(points, mdp.Lp(2)), law, Claim(1.0))
+    distribution = SparseDistribution(starts, [7], [0.0], background)
+    report = audit_local(mdp.FiniteSpace(points, mdp.Lp(2)), distribution, Claim(1.0))
     assert report.verdict == "violated"
     assert (report.witness.other, report.witness.report) == (50, 7)
-    assert audit_local(mdp.FiniteSpace(points, mdp.Lp(2)), law, Claim(1.0, radius=100.0)).verdict == "holds"
+    assert audit_local(mdp.FiniteSpace(points, mdp.Lp(2)), distribution, Claim(1.0, radius=100.0)).verdict == "holds"
 
 
 def test_one_law_for_all_is_judged_without_a_near_pair(monkeypatch):
     monkeypatch.setattr(pairs, "SMALL", 10)
     space = mdp.FiniteSpace(100.0 * np.arange(40.0)[:, None], mdp.Lp(2))
-    law = SparseLaw(np.zeros(41, dtype=int), [], [], np.full(5, 0.2))
-    report = audit_local(space, law, Claim(1.0))
+    distribution = SparseDistribution(np.zeros(41, dtype=int), [], [], np.full(5, 0.2))
+    report = audit_local(space, distribution, Claim(1.0))
     assert report.verdict == "holds"
     assert (report.pairs, report.epsilon) == (1, 0.5)
     assert tuple(report.witness)[:2] == (0, 1)
-    assert audit_local(space, law, Claim(1.0, radius=150.0)).verdict == "holds"
-    assert audit_local(space, law, Claim(1.0, radius=50.0)).verdict == "cannot judge"
+    assert audit_local(space, distribution, Claim(1.0, radius=150.0)).verdict == "holds"
+    assert audit_local(space, distribution, Claim(1.0, radius=50.0)).verdict == "cannot judge"
 
 
 @pytest.mark.parametrize("loops", [True, False])
@@ -233,8 +233,10 @@ def test_a_report_that_nobody_gives_is_compared_with_nothing(loops, monkeypatch)
     if not loops:
         monkeypatch.setattr(windows, "compiled", lambda: None)
     space = mdp.FiniteSpace(np.arange(3.0)[:, None], mdp.Lp(2))
-    law = SparseLaw([0, 2, 3, 4], [0, 1, 0, 0], [0.0, 2.0, 0.0, 0.0], np.ones(9))  # all store a 0 over a background
-    report = audit_local(space, law, Claim(1.0))
+    distribution = SparseDistribution(
+        [0, 2, 3, 4], [0, 1, 0, 0], [0.0, 2.0, 0.0, 0.0], np.ones(9)
+    )  # all store a 0 over a background
+    report = audit_local(space, distribution, Claim(1.0))
     assert report.verdict == "holds"
     assert report.epsilon == pytest.approx(
         brute.leakage(np.array([[0, 2] + [1] * 7] + [[0] + [1] * 8] * 2), brute.euclid(space.points))[0]
@@ -245,18 +247,18 @@ def test_secrets_that_no_street_joins_cannot_be_judged_unless_a_radius_says_so()
     rng = np.random.default_rng(1)
     space = mdp.FiniteSpace(np.arange(4.0)[:, None], mdp.ShortestPath([[0, 1], [2, 3]], [1.0, 2.0], 4))
     table, background, stored = np.ones((4, 3), np.float32), np.ones(3, np.float32), rng.random((4, 3)) < 0.5
-    law = sparse(table, background, stored)
-    report = audit_local(space, law, Claim(1.0))
+    distribution = sparse(table, background, stored)
+    report = audit_local(space, distribution, Claim(1.0))
     assert report.verdict == "cannot judge"
     assert "4 pairs" in report.reason
-    assert audit_local(space, law, Claim(1.0, radius=2.0)).verdict == "holds"
+    assert audit_local(space, distribution, Claim(1.0, radius=2.0)).verdict == "holds"
     table[0, 0] = 30.0  # what one street shows is a violation all the same
     assert audit_local(space, sparse(table, background, table != background), Claim(1.0)).verdict == "violated"
 
 
 def test_one_secret_has_nothing_to_tell_apart():
     space = mdp.FiniteSpace(np.zeros((1, 1)), mdp.Lp(2))
-    report = audit_local(space, SparseLaw([0, 1], [0], [1.0], [0.5, 0.5]), Claim(1.0))
+    report = audit_local(space, SparseDistribution([0, 1], [0], [1.0], [0.5, 0.5]), Claim(1.0))
     assert report.vacuous
     assert report.kept
 
@@ -265,16 +267,16 @@ def test_both_ways_through_sparse_rows_find_the_same_quotients(monkeypatch):
     rng = np.random.default_rng(3)
     for reports in (1, 4, 30):
         table, background, stored = drawn(rng, 12, reports)
-        law = sparse(table, background, stored)
+        distribution = sparse(table, background, stored)
         pairs = np.array(list(itertools.permutations(range(12), 2)))
         with np.errstate(divide="ignore", invalid="ignore"):
             quotients = table.astype(float)[pairs[:, 0]] / table.astype(float)[pairs[:, 1]]
         expected = np.nanmax(quotients, axis=1), np.nanmin(quotients, axis=1)
-        fast = ratios.extremes(law, pairs)
+        fast = ratios.extremes(distribution, pairs)
         monkeypatch.setattr(ratios, "compiled", lambda: None)
         monkeypatch.setattr(ratios, "CHUNK", 50)
         seen = []
-        plain = ratios.extremes(law, pairs, progress=seen.append)
+        plain = ratios.extremes(distribution, pairs, progress=seen.append)
         monkeypatch.undo()
         assert seen[-1] == 1.0
         assert len(seen) > 1
@@ -287,11 +289,11 @@ def test_both_ways_to_rank_entries_are_one(monkeypatch):
     rng = np.random.default_rng(8)
     for reports in (3, 25):
         table, background, stored = drawn(rng, 15, reports)
-        law = sparse(table, background, stored)
-        fast = windows.Windows(law)
+        distribution = sparse(table, background, stored)
+        fast = windows.EntryWindows(distribution)
         both = fast.range, (fast.high, fast.deep)
         monkeypatch.setattr(windows, "compiled", lambda: None)
-        plain = windows.Windows(law)
+        plain = windows.EntryWindows(distribution)
         np.testing.assert_array_equal(both[0], plain.range)
         for one, two in zip(both[1], (plain.high, plain.deep), strict=True):
             assert one.step == two.step
@@ -306,13 +308,13 @@ def test_both_ways_to_rank_entries_are_one(monkeypatch):
 def test_sums_of_rows_are_exact_where_the_background_cancels():
     background = np.full(1000, 3e30, np.float32)
     values = np.full(1000, 1e-30, np.float32)
-    law = SparseLaw([0, 1000, 1000], np.arange(1000), values, background)
-    logs, errors = law.log_totals
+    distribution = SparseDistribution([0, 1000, 1000], np.arange(1000), values, background)
+    logs, errors = distribution.log_totals
     exact = [math.log(1000 * float(values[0])), math.log(1000 * float(background[0]))]
     assert np.all(np.abs(logs - exact) <= errors)
     assert errors.max() < 1e-10
     for secret, weights in enumerate((values, background)):
-        total, power = law.total(secret)
+        total, power = distribution.total(secret)
         assert total * 2.0**power == pytest.approx(math.fsum(weights.tolist()), rel=1e-15)
 
 
@@ -323,11 +325,11 @@ def test_the_judge_of_mechanisms_locates_the_witness():
         space, reports, [0, 1, 1, 1], [0], [4.0], [1.0, 1.0],
         Guarantee(1.0, space.metric), Certificate(loss=1.0, lower_bound=0.0, method="by hand", epsilon=1.0),
     )  # fmt: skip
-    report = judge(mechanism, Claim.of(mechanism.guarantee, None))
+    report = verify_claim(mechanism, Claim.of(mechanism.guarantee, None))
     assert report.verdict == "holds"
     epsilon, secret, other, seen = brute.leakage(mechanism.matrix, brute.euclid(points))
     assert report.epsilon == pytest.approx(epsilon)
     assert tuple(report.witness) == (secret, other, seen)
     assert report.witness.report_at == tuple(reports.points[seen])
-    strict = judge(mechanism, replace(Claim.of(mechanism.guarantee, None), epsilon=0.5))
+    strict = verify_claim(mechanism, replace(Claim.of(mechanism.guarantee, None), epsilon=0.5))
     assert strict.verdict == "violated"

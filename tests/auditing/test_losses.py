@@ -80,19 +80,19 @@ def test_noise_says_how_much_its_lattice_changes():
 
 
 def test_ones_own_matrix_is_a_mechanism_like_any_other(tmp_path):
-    law = np.exp(-0.5 * LINE.distances)
-    law /= law.sum(axis=1, keepdims=True)
-    made = mdp.from_matrix(LINE, law, 1.0, prior=PRIOR)
+    distribution = np.exp(-0.5 * LINE.distances)
+    distribution /= distribution.sum(axis=1, keepdims=True)
+    made = mdp.from_matrix(LINE, distribution, 1.0, prior=PRIOR)
     assert mdp.audit(made).verdict == "holds"
-    assert made.certificate.loss == pytest.approx(counted(law, LINE.distances, PRIOR))
+    assert made.certificate.loss == pytest.approx(counted(distribution, LINE.distances, PRIOR))
     assert made.certificate.lower_bound == 0.0
     save(made, tmp_path / "own.mdp")
     assert np.array_equal(load(tmp_path / "own.mdp").matrix, made.matrix)
     assert len(made.sample([0, 3])) == 2
     with pytest.raises(mdp.errors.NotPrivate, match="worst at secrets"):
-        mdp.from_matrix(LINE, law, epsilon=0.2)
+        mdp.from_matrix(LINE, distribution, epsilon=0.2)
     with pytest.raises(InvalidInput, match="given as `outputs`"):
-        mdp.from_matrix(LINE, law[:, :1] / law[:, :1], 1.0)
+        mdp.from_matrix(LINE, distribution[:, :1] / distribution[:, :1], 1.0)
     single = mdp.FiniteSpace([[2.0]], mdp.Lp(1))
     assert mdp.from_matrix(LINE, np.ones((5, 1)), 1.0, outputs=single).certificate.epsilon == 0.0
 

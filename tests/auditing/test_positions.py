@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.auditing import between_positions, position_factor
+from metricdp.auditing import position_factor, position_guarantee
 from metricdp.auditing.positions import mean_in_cell
 
 
@@ -55,13 +55,13 @@ def test_positions_below_roads_are_counted_by_the_farthest_crossings_they_can_be
         reached = along[ground <= (apart + 2 * snap) * (1 + 1e-9)].max()
         assert position_factor(promise, space, apart, snap=snap) == pytest.approx(math.exp(0.2 * reached))
     with pytest.raises(mdp.MetricdpError, match="position_factor"):
-        between_positions(promise, space, snap=0.3)
+        position_guarantee(promise, space, snap=0.3)
 
 
 def test_a_radius_shrinks_by_what_snapping_moves() -> None:
     space = mdp.grid((5, 5))
     promise = mdp.Guarantee(1.0, space.metric, basis="certificate", radius=2.0)
-    wider = between_positions(promise, space, snap=0.5)
+    wider = position_guarantee(promise, space, snap=0.5)
     assert (wider.slack, wider.radius) == (1.0, 1.0)
     assert position_factor(promise, space, 1.5, snap=0.5) == math.inf
 
@@ -70,7 +70,7 @@ def test_a_promise_in_other_distances_or_a_concentrated_one_has_no_factor_here()
     space = mdp.grid((3, 3))
     other = mdp.exponential(mdp.FiniteSpace(space.points, mdp.Lp(1)), 1.0).guarantee
     rough = mdp.gaussian(mdp.Lp(2), 1.0, dimension=2).guarantee
-    for use in (lambda given: between_positions(given, space, snap=0.1),
+    for use in (lambda given: position_guarantee(given, space, snap=0.1),
                 lambda given: position_factor(given, space, 0.1, snap=0.1)):  # fmt: skip
         with pytest.raises(mdp.MetricdpError, match="other distances"):
             use(other)

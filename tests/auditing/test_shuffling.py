@@ -11,11 +11,13 @@ import metricdp as mdp
 from metricdp.errors import InvalidInput
 
 
-def seen(law, secrets):
+def seen(distribution, secrets):
     """The law of the shuffled reports: a multiset with its probability, by all draws of all people."""
     found = Counter()
-    for reports in itertools.product(range(law.shape[1]), repeat=len(secrets)):
-        found[tuple(sorted(reports))] += math.prod(law[who, what] for who, what in zip(secrets, reports, strict=True))
+    for reports in itertools.product(range(distribution.shape[1]), repeat=len(secrets)):
+        found[tuple(sorted(reports))] += math.prod(
+            distribution[who, what] for who, what in zip(secrets, reports, strict=True)
+        )
     return found
 
 
@@ -27,10 +29,10 @@ def hockey_stick(one, other, level):
 def test_no_crowd_of_a_mechanism_shows_more_than_is_stated(epsilon):
     space = mdp.FiniteSpace(np.array([[0.0], [0.5], [1.0]]), mdp.Lp(1))
     made = mdp.exponential(space, epsilon).matrix
-    law = made / made.sum(axis=1, keepdims=True)
+    distribution = made / made.sum(axis=1, keepdims=True)
     for people in (2, 4):
         for rest in itertools.combinations_with_replacement(range(3), people - 1):
-            crowds = [seen(law, (one, *rest)) for one in range(3)]
+            crowds = [seen(distribution, (one, *rest)) for one in range(3)]
             for one, other in ((0, 1), (1, 0), (0, 2), (2, 0)):
                 distance = abs(one - other) / 2
                 for level in (0.2 * epsilon * distance, 0.8 * epsilon * distance):

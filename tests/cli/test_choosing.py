@@ -171,4 +171,4 @@ def test_the_page_and_the_command_say_the_same() -> None:
 
 def test_cities_are_left_to_windows() -> None:
     for wait in ("now", "seconds", "minutes"):
-        assert advice.chosen(advice.Answers("roads", wait=wait, size=5_000)).name == "city"
+        assert advice.advice_for(advice.Answers("roads", wait=wait, size=5_000)).name == "city"

@@ -17,7 +17,7 @@ import pytest
 import metricdp as mdp
 from metricdp import cli
 from metricdp.cli import terminal
-from metricdp.cli.build_spec import built
+from metricdp.cli.build_spec import build_at
 from metricdp.design.builders import BUILDERS
 
 SIDE, STREET = 14, 0.1  # crossings a side, kilometres from one to the next
@@ -138,7 +138,7 @@ def test_a_builder_of_matrices_says_so_before_it_measures_a_city() -> None:
             with pytest.raises(
                 mdp.MetricdpError, match=r"at most 20,000 secrets, and here are 20,001.*--builder optimal"
             ):
-                built(builder.name, roads, 1.0)
+                build_at(builder.name, roads, 1.0)
 
 
 def test_compare_takes_crossings_of_a_town(town: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,9 +147,9 @@ def test_compare_takes_crossings_of_a_town(town: Path, capsys: pytest.CaptureFix
 
 
 def test_progress_says_both_bounds_and_the_gap() -> None:
-    assert terminal.bounds_so_far(0.1157, 0.1187, "km") == "loss 119 m, none with these reports below 115 m, gap 2.53 %"
-    assert terminal.bounds_so_far(0.1157, np.inf, "km") == "none with these reports below 115 m"
-    assert terminal.bounds_so_far(-np.inf, np.inf, "km") == "no bounds yet"
+    assert terminal.bounds_text(0.1157, 0.1187, "km") == "loss 119 m, none with these reports below 115 m, gap 2.53 %"
+    assert terminal.bounds_text(0.1157, np.inf, "km") == "none with these reports below 115 m"
+    assert terminal.bounds_text(-np.inf, np.inf, "km") == "no bounds yet"
 
 
 def test_a_search_that_is_interrupted_writes_the_best_so_far(town: Path) -> None:

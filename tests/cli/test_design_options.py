@@ -60,8 +60,8 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
 def mean_loss(matrix: np.ndarray, prior: np.ndarray, cost: np.ndarray) -> float:
     total = 0.0
     for secret in range(len(matrix)):
-        law = matrix[secret] / matrix[secret].sum()
-        total += prior[secret] * sum(law[k] * cost[secret, k] for k in range(len(law)))
+        distribution = matrix[secret] / matrix[secret].sum()
+        total += prior[secret] * sum(distribution[k] * cost[secret, k] for k in range(len(distribution)))
     return total
 
 
@@ -321,13 +321,15 @@ def test_columns_that_are_exchanged_are_no_places(here: Path, capsys: pytest.Cap
 def test_regions_from_a_file_let_less_be_told_there(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows("regions.csv", "name,x,y,radius,scale", [("clinic", 0, 0, 0.5, 0.2)])
     found = made("--points cells.csv --metric l2 --epsilon 1.0 --sensitivity regions.csv")
-    law = found.matrix / found.matrix.sum(axis=1, keepdims=True)
-    told = np.abs(np.log(law[0]) - np.log(law[1:])).max(axis=1)
+    distribution = found.matrix / found.matrix.sum(axis=1, keepdims=True)
+    told = np.abs(np.log(distribution[0]) - np.log(distribution[1:])).max(axis=1)
     apart = np.hypot(*(np.array(SIX[1:]) - SIX[0]).T)
     assert np.all(told <= 0.2 * apart * (1 + 1e-9))
     assert "1 of 6 places lie in regions" in capsys.readouterr().err
     plain = np.array([[math.dist(a, b) for b in SIX] for a in SIX])
-    assert found.certificate.loss == pytest.approx((law * plain).sum() / 6, rel=1e-6)  # in the distances of before
+    assert found.certificate.loss == pytest.approx(
+        (distribution * plain).sum() / 6, rel=1e-6
+    )  # in the distances of before
     rows("regions.csv", "x,y,radius,scale", [("a", 0, 0.5, 0.2)])
     assert "must hold numbers" in refused(
         "--points cells.csv --metric l2 --epsilon 1.0 --sensitivity regions.csv", capsys
@@ -340,10 +342,12 @@ def test_an_error_of_every_guess_makes_protection_sets(here: Path, capsys: pytes
     assert found.guarantee.unit == "diameter"
     assert "protection set" in capsys.readouterr().err
     plain = np.array([[math.dist(a, b) for b in SIX] for a in SIX])
-    law = found.matrix / found.matrix.sum(axis=1, keepdims=True)
-    errors = [(law[:, y] @ plain).min() / law[:, y].sum() for y in range(6) if law[:, y].any()]
+    distribution = found.matrix / found.matrix.sum(axis=1, keepdims=True)
+    errors = [
+        (distribution[:, y] @ plain).min() / distribution[:, y].sum() for y in range(6) if distribution[:, y].any()
+    ]
     assert min(errors) >= 0.15
-    assert found.certificate.loss == pytest.approx((law * plain).sum() / 6, rel=1e-6)
+    assert found.certificate.loss == pytest.approx((distribution * plain).sum() / 6, rel=1e-6)
     rows("errors.csv", "error", [0.05, 0.05, 0.05, 0.2, 0.05, 0.05])
     made(f"{where} --error errors.csv --builder exponential --set budget=half")
     assert "exp(1) times the error 5" in refused(f"{where} --error 5", capsys)

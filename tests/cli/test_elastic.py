@@ -35,9 +35,9 @@ def kilometres() -> np.ndarray:
     return mdp.Haversine()(where[:, None], where[None])
 
 
-def told(law: mdp.MatrixMechanism) -> np.ndarray:
+def told(distribution: mdp.MatrixMechanism) -> np.ndarray:
     """The largest log ratio of every two rows."""
-    logs = np.log(law.matrix / law.matrix.sum(axis=1, keepdims=True))
+    logs = np.log(distribution.matrix / distribution.matrix.sum(axis=1, keepdims=True))
     return np.abs(logs[:, None] - logs[None]).max(axis=2)
 
 
@@ -51,14 +51,14 @@ def test_levels_grow_until_the_mass_of_a_column_is_inside(mass: str, capsys: pyt
     assert "Promise: epsilon 1 per level" in said.out
     assert "in km" in said.out  # the loss stays what it was
     assert "level 1 holds a mass of at least 50, level 2 170" in said.err
-    law, weights, apart = mdp.load("out.mdp"), np.array([place[2] for place in PLACES]), kilometres()
+    distribution, weights, apart = mdp.load("out.mdp"), np.array([place[2] for place in PLACES]), kilometres()
     nearer = np.array([[weights[row < length].sum() for length in row] for row in apart])
     steps = np.minimum(np.sqrt(nearer / 50.0), np.sqrt(nearer / 50.0).T)
     for middle in range(4):
         steps = np.minimum(steps, steps[:, middle, None] + steps[middle])
-    assert np.allclose(law.inputs.distances, steps, rtol=1e-9)
-    assert np.all(told(law) <= steps * (1 + 1e-9))
-    assert law.certificate.loss == pytest.approx((law.matrix * apart).sum() / 4, rel=1e-6)
+    assert np.allclose(distribution.inputs.distances, steps, rtol=1e-9)
+    assert np.all(told(distribution) <= steps * (1 + 1e-9))
+    assert distribution.certificate.loss == pytest.approx((distribution.matrix * apart).sum() / 4, rel=1e-6)
     assert cli.main(["audit", "out.mdp"]) == 0
     Path("table.csv").write_text("lat,lon\n41.15,-8.61\n41.17,-8.60\n")
     assert cli.main(["perturb", "table.csv", "--mechanism", "out.mdp", "-o", "hidden.csv"]) == 0

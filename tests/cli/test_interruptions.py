@@ -35,7 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def interrupted_at(words: str, line: str, monkeypatch: pytest.MonkeyPatch, *, times: int = 1) -> int:
     """Run a command; once it says that it does this, send it real signals."""
-    said, left = progress.now, [times]
+    said, left = progress.report_step, [times]
 
     def saying(what: str, share: float | None = None) -> None:
         said(what, share)
@@ -44,7 +44,7 @@ def interrupted_at(words: str, line: str, monkeypatch: pytest.MonkeyPatch, *, ti
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.02)  # until the signal is here
 
-    monkeypatch.setattr(progress, "now", saying)
+    monkeypatch.setattr(progress, "report_step", saying)
     for module in ("metricdp.solvers.search", "metricdp.solvers.backends.first_order", "metricdp.design.constopt"):
         __import__(module)
         monkeypatch.setattr(f"{module}.now", saying)
@@ -56,16 +56,16 @@ def interrupted_at(words: str, line: str, monkeypatch: pytest.MonkeyPatch, *, ti
 def test_a_kernel_says_what_it_does_and_how_much_of_it_is_done(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it is designed, and while it is judged again."""
     shares: dict[str, list[float | None]] = {}
-    said = progress.now
+    said = progress.report_step
 
     def saying(what: str, share: float | None = None) -> None:
         shares.setdefault(what, []).append(share)
         said(what, share)
 
-    monkeypatch.setattr(progress, "now", saying)
+    monkeypatch.setattr(progress, "report_step", saying)
     line = "design --points cells.csv --metric l2 --epsilon 1 --builder exponential --set form=kernel -o out.mdp"
     assert cli.main(line.split()) == 0
-    with progress.listening(lambda words: None):
+    with progress.listen(lambda words: None):
         mdp.load("out.mdp")
     first = [
         "reading",
@@ -82,10 +82,10 @@ def test_a_share_of_the_work_moves_the_bar_and_is_said_beside_it() -> None:
     bar = SimpleNamespace(add_task=lambda title, **given: 0, update=lambda task, **given: shown.update(given))
     watch = watching.Watch("Designing")
     watch.attach(bar)
-    with progress.listening(watch.hear):
-        progress.now("judging", 0.25)
+    with progress.listen(watch.hear):
+        progress.report_step("judging", 0.25)
         assert (shown["completed"], shown["total"], shown["words"]) == (0.25, 1.0, "judging: 25 %")
-        progress.now("adding up")
+        progress.report_step("adding up")
         assert (shown["completed"], shown["words"]) == (0.0, "adding up")
 
 

@@ -159,10 +159,10 @@ def test_workers_inherit_what_was_named(tmp_path: Path, monkeypatch: pytest.Monk
     module = plugins.load(str(tmp_path / "harmless.py"))
     assert module.SEEN
     assert plugins.load(str(tmp_path / "harmless.py")) is module
-    assert plugins.inherited() == [str(tmp_path / "harmless.py")]
+    assert plugins.inherited_plugins() == [str(tmp_path / "harmless.py")]
     with pytest.raises(InvalidInput):
         plugins.load("a_module_nobody_has")
-    assert len(plugins.inherited()) == 1
+    assert len(plugins.inherited_plugins()) == 1
 
 
 WORKER = """
@@ -249,9 +249,9 @@ def test_a_mechanism_from_outside_has_every_facet_through_the_command(here: Path
     people = "--id person --budget 1 --spread even --yes-really"  # another mechanism for every number of rows
     done = stranger(here, f"perturb days/day0.csv {given} {people} --law -o out.csv --report out.html")
     assert done.code == 0, done.err
-    law = json.loads((here / "out.csv.law.json").read_text())
-    assert law["kind"] == "staircase"
-    assert law["lattice"]["pitch"] == 0.01
+    distribution = json.loads((here / "out.csv.law.json").read_text())
+    assert distribution["kind"] == "staircase"
+    assert distribution["lattice"]["pitch"] == 0.01
     assert "|y - x|" in (here / "out.html").read_text()
     reports = np.loadtxt(here / "out.csv", delimiter=",", skiprows=1, usecols=1)
     assert len(reports) == 20
@@ -291,18 +291,18 @@ def test_workers_know_what_was_loaded_and_not_what_was_only_imported(here: Path)
 def test_the_staircase_has_the_law_that_it_says(here: Path) -> None:
     made = plugins.load("./staircase.py").staircase(mdp.Lp(1), 0.7, step=2.0)
     away = np.arange(-12_000, 12_001) * made.lattice.pitch
-    law = np.exp(made.log_density(np.zeros((len(away), 1)), away[:, None]))
-    assert law.sum() == pytest.approx(1.0, rel=1e-9)
-    assert (law * np.abs(away)).sum() == pytest.approx(made.certificate.loss, rel=1e-9)
+    distribution = np.exp(made.log_density(np.zeros((len(away), 1)), away[:, None]))
+    assert distribution.sum() == pytest.approx(1.0, rel=1e-9)
+    assert (distribution * np.abs(away)).sum() == pytest.approx(made.certificate.loss, rel=1e-9)
     assert made.certificate.loss < mdp.laplace(mdp.Lp(1), 0.7, dimension=1).certificate.loss
     for steps in (1, 2, 5):  # private at epsilon, and at no less: brute force over all reports
         other = np.exp(made.log_density(np.full((len(away), 1), steps * 2.0), away[:, None]))
-        assert np.abs(np.log(law / other)).max() == pytest.approx(0.7 * steps * 2.0, rel=1e-9)
+        assert np.abs(np.log(distribution / other)).max() == pytest.approx(0.7 * steps * 2.0, rel=1e-9)
     drawn = made.sample(np.zeros((4_000, 1)), rng=np.random.default_rng(7))[:, 0]
     assert np.abs(drawn).mean() == pytest.approx(made.certificate.loss, rel=0.06)
     for level in (0.5, 0.9):
         radius = mdp.accuracy_radius(made, level)
-        assert law[np.abs(away) <= radius].sum() >= level
+        assert distribution[np.abs(away) <= radius].sum() >= level
         assert (np.abs(drawn) <= radius).mean() >= level - 0.03
     with pytest.raises(OutOfDomain, match="whole multiples of 2"):
         made.sample([[1.0]])

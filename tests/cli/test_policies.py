@@ -39,9 +39,9 @@ def test_a_table_of_edges_says_what_is_hidden_and_what_was_added_is_told(capsys:
         "only between secrets of one part of the policy (up to 3 hops apart): reports may reveal the part" in said.out
     )
     assert "The loss is the distance from the truth to the report on the ground, in km." in said.out
-    law = mdp.load("out.mdp")
-    assert law.inputs.distances[0].tolist()[:3] == [0.0, 1.0, 2.0]
-    assert not law.matrix[np.ix_([0, 1, 2, 5], [3, 4])].any()
+    distribution = mdp.load("out.mdp")
+    assert distribution.inputs.distances[0].tolist()[:3] == [0.0, 1.0, 2.0]
+    assert not distribution.matrix[np.ix_([0, 1, 2, 5], [3, 4])].any()
     assert cli.main(["audit", "out.mdp"]) == 0
     assert cli.main(["inspect", "out.mdp"]) == 0
     assert "a graph of 6 places and 4 edges" in capsys.readouterr().out
@@ -51,9 +51,9 @@ def test_edges_may_have_lengths_and_rows_for_names() -> None:
     Path("cells.csv").write_text(POINTS.replace("id,", "street,"))
     Path("edges.csv").write_text("u,v,length\n0,1,1.5\n1,2,2\n0,3,1\n3,4,4\n4,5,9\n")
     assert design("--policy edges.csv --epsilon 1/km --columns lat,lon") == 0
-    law = mdp.load("out.mdp")
-    assert law.guarantee.unit == "km"
-    assert law.inputs.distances[2].tolist() == [3.5, 2.0, 0.0, 4.5, 8.5, 17.5]
+    distribution = mdp.load("out.mdp")
+    assert distribution.guarantee.unit == "km"
+    assert distribution.inputs.distances[2].tolist() == [3.5, 2.0, 0.0, 4.5, 8.5, 17.5]
 
 
 def test_usual_policies_have_names() -> None:
@@ -123,10 +123,10 @@ def test_a_column_of_areas_hides_places_of_one_area_and_tells_areas_apart_when_a
     assert "falls into 2 parts that no edge joins" in capsys.readouterr().err
     assert design("--policy areas:town --epsilon 1/hop --isolated disclose --apart disclose") == 0
     assert "falls into 3 parts, the largest of 3 places and 1 of one place" in capsys.readouterr().err
-    law = mdp.load("out.mdp")
+    distribution = mdp.load("out.mdp")
     town = np.array(["P", "P", "P", "Q", "Q", "R"])
-    assert np.array_equal(law.matrix > 0, town[:, None] == town[None])
-    assert law.guarantee.radius == 1.0
+    assert np.array_equal(distribution.matrix > 0, town[:, None] == town[None])
+    assert distribution.guarantee.radius == 1.0
     assert design("--policy areas:town --lengths distance --epsilon 1/km --isolated disclose --apart disclose "
                   "--overwrite") == 0  # fmt: skip
     inside = mdp.load("out.mdp")

@@ -29,9 +29,10 @@ def test_tables_of_cells_state_factors_and_losses_of_positions(
     designed = capsys.readouterr().out
     made = load("cells.mdp")
     # two neighbours across a border of two cells, as they are really told apart
-    law = made.matrix / made.matrix.sum(axis=1, keepdims=True)
-    truth = max(float((law[i] / law[j]).max()) for i in range(len(law)) for j in range(len(law))
-                if 0 < made.inputs.distances[i, j] < 6.0)  # fmt: skip
+    distribution = made.matrix / made.matrix.sum(axis=1, keepdims=True)
+    size = len(distribution)
+    near = [(i, j) for i in range(size) for j in range(size) if 0 < made.inputs.distances[i, j] < 6.0]
+    truth = max(float((distribution[i] / distribution[j]).max()) for i, j in near)
     snap = float(re.search(r"--snap ([\d.]+)km", designed)[1])
     assert run("inspect cells.mdp") == 0
     for said in (designed, capsys.readouterr().out):
@@ -39,7 +40,7 @@ def test_tables_of_cells_state_factors_and_losses_of_positions(
         assert factors, said
         assert min(factors) >= truth  # it was 1.05
         assert "Warning: putting positions on places alone allows a factor of" in said
-        assert f"{100 * float(law.diagonal().mean()):.4g} % of the time" in said
+        assert f"{100 * float(distribution.diagonal().mean()):.4g} % of the time" in said
         assert "farther" in said
     # perturb takes the snap that is printed for every position inside the map
     corners = np.array([[41.0001, -8.7999], [41.1999, -8.5001], [41.0001, -8.5001], [41.1, -8.65]])

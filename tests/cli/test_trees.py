@@ -47,15 +47,15 @@ def test_a_tree_has_a_file_for_every_level_with_one_promise_for_the_places(made:
     assert [tree.levels[1].areas[k] for k in tree.levels[1].of] == DISTRICTS
     losses = []
     for one in tree.levels:
-        law = mdp.load(made / "tree" / one.file)
-        assert np.array_equal(law.inputs.points, PLACES)
-        assert np.array_equal(law.outputs.coordinates, PLACES[one.middles])
-        assert law.guarantee.epsilon == 1.0
-        assert leakage(law.matrix, APART)[0] <= 1.0 + 1e-12
+        distribution = mdp.load(made / "tree" / one.file)
+        assert np.array_equal(distribution.inputs.points, PLACES)
+        assert np.array_equal(distribution.outputs.coordinates, PLACES[one.middles])
+        assert distribution.guarantee.epsilon == 1.0
+        assert leakage(distribution.matrix, APART)[0] <= 1.0 + 1e-12
         away = APART[:, one.middles]
-        losses.append(float((law.matrix * away).sum(axis=1).mean()))
-        assert law.certificate.lower_bound <= losses[-1] * (1 + 1e-9)
-        assert losses[-1] <= 1.01 * law.certificate.lower_bound
+        losses.append(float((distribution.matrix * away).sum(axis=1).mean()))
+        assert distribution.certificate.lower_bound <= losses[-1] * (1 + 1e-9)
+        assert losses[-1] <= 1.01 * distribution.certificate.lower_bound
         for area, middle in enumerate(one.middles):  # the place with the least distance to all of its area
             members = np.flatnonzero(one.of == area)
             assert APART[middle, members].sum() == APART[np.ix_(members, members)].sum(axis=1).min()
@@ -69,10 +69,10 @@ def test_areas_as_secrets_have_one_law_for_all_their_places(made: Path, capsys: 
     assert [one["areas"] for one in told["levels"]] == [8, 4, 2]
     for level in (1, 2):
         one = load_tree(made / "areas").levels[level]
-        law = mdp.load(made / "areas" / one.file)
-        assert leakage(law.matrix, APART)[0] <= 1.0 + 1e-12
+        distribution = mdp.load(made / "areas" / one.file)
+        assert leakage(distribution.matrix, APART)[0] <= 1.0 + 1e-12
         for area in range(len(one.middles)):
-            rows = law.matrix[one.of == area]
+            rows = distribution.matrix[one.of == area]
             assert np.array_equal(rows, np.repeat(rows[:1], len(rows), axis=0))
 
 
@@ -90,15 +90,15 @@ def test_areas_are_pruned_by_name_at_any_level_and_the_promise_stays(
         said = capsys.readouterr().out
         assert f"{len(gone)} of 8 reports are never given (cheapest)" in said
         assert "must be a standing wish" in said
-        law = mdp.load(made / "mine.mdp")
+        distribution = mdp.load(made / "mine.mdp")
         kept = [k for k in range(8) if k not in gone]
-        assert not law.matrix[:, gone].any()
+        assert not distribution.matrix[:, gone].any()
         expected = before.copy()
         for k in gone:
             cost = [math.fsum(before[:, k] * APART[:, t]) for t in kept]
             expected[:, kept[int(np.argmin(cost))]] += before[:, k]
-        assert np.allclose(law.matrix[:, kept], expected[:, kept], rtol=1e-12)
-        assert leakage(law.matrix, APART)[0] <= 1.0 + 1e-12
+        assert np.allclose(distribution.matrix[:, kept], expected[:, kept], rtol=1e-12)
+        assert leakage(distribution.matrix, APART)[0] <= 1.0 + 1e-12
     assert run(made, f"prune TREE/1_district.mdp --tree TREE --areas north -o {made}/mine.mdp --overwrite") == 0
     assert not mdp.load(made / "mine.mdp").matrix[:, 3].any()
 
@@ -117,9 +117,9 @@ def test_a_device_opens_the_folder_and_prunes_as_python_does(made: Path) -> None
         const coarse = await tree.open("district", { avoid: { city: ["north"] } });
         answer = [tree.levels.map(({ name, size }) => [name, size]), Array.from(mine.law([0, 0])),
                   Array.from(coarse.law([0, 0]))];"""
-    levels, law, coarse = ask(script, path=str(made / "tree" / "tree.json"))
+    levels, distribution, coarse = ask(script, path=str(made / "tree" / "tree.json"))
     assert levels == [["places", 8], ["district", 4], ["city", 2]]
-    assert np.allclose(law, mdp.load(made / "ours.mdp").matrix[0], rtol=1e-9, atol=1e-15)
+    assert np.allclose(distribution, mdp.load(made / "ours.mdp").matrix[0], rtol=1e-9, atol=1e-15)
     assert coarse[3] == 0.0
     assert sum(coarse) == pytest.approx(1.0)
 
@@ -220,13 +220,13 @@ def test_a_tree_that_was_altered_is_refused(made: Path, tmp_path: Path, change: 
 
 def test_what_is_no_mechanism_of_a_level_is_not_saved(tmp_path: Path) -> None:
     space = mdp.FiniteSpace(PLACES, mdp.Lp(2))
-    tree, law = mdp.location_tree(space, [DISTRICTS]), mdp.exponential(space, 1.0)
+    tree, distribution = mdp.location_tree(space, [DISTRICTS]), mdp.exponential(space, 1.0)
     with pytest.raises(InvalidInput, match="`mechanisms` must be 2"):
-        save_tree(tree, [law], tmp_path / "new")
+        save_tree(tree, [distribution], tmp_path / "new")
     with pytest.raises(InvalidInput, match="level 1 must have 8 secrets and 4 reports"):
-        save_tree(tree, [law, law], tmp_path / "new")
+        save_tree(tree, [distribution, distribution], tmp_path / "new")
     with pytest.raises(InvalidInput, match="1 different names"):
-        save_tree(tree, [law, tree.coarsen(law, 1)], tmp_path / "new", names=["places"])
+        save_tree(tree, [distribution, tree.coarsen(distribution, 1)], tmp_path / "new", names=["places"])
     assert not (tmp_path / "new").exists()
     (tmp_path / "tree.json").write_text("[[[[")
     with pytest.raises(CorruptFile, match="no tree that metricdp wrote"):

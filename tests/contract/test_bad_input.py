@@ -17,7 +17,7 @@ def space():
     return mdp.FiniteSpace(grid(3), mdp.Lp(2))
 
 
-def law():
+def distribution():
     return mdp.exponential(space(), 1.0)
 
 
@@ -41,14 +41,14 @@ CALLS = {
     "zero epsilon": (lambda: mdp.tight_constraints(space(), 0), "got 0"),
     "NaN epsilon": (lambda: mdp.truncated_exponential(space(), np.nan), "got nan"),
     "text epsilon": (lambda: mdp.madlib(space(), "high"), "got 'high'"),
-    "negative claim": (lambda: mdp.audit(law(), epsilon=-1.0), "epsilon"),
+    "negative claim": (lambda: mdp.audit(distribution(), epsilon=-1.0), "epsilon"),
     "prior sum": (lambda: mdp.Problem(space(), 1.0, prior=np.full(9, 0.2)), "summing to 1.8. Divide it by its sum"),
     "prior shape": (
         lambda: mdp.Problem(space(), 1.0, prior=np.full(8, 1 / 8)),
         "`prior` must be 9 non-negative numbers summing to 1, got shape (8,)",
     ),
     "prior sign": (lambda: mdp.Problem(space(), 1.0, prior=[2, -1, 0, 0, 0, 0, 0, 0, 0]), "minimum -1"),
-    "prior NaN": (lambda: mdp.expected_loss(law(), prior=[np.nan] * 9), "`prior` must be finite"),
+    "prior NaN": (lambda: mdp.expected_loss(distribution(), prior=[np.nan] * 9), "`prior` must be finite"),
     "loss shape": (lambda: mdp.Problem(space(), 1.0, loss=np.zeros((9, 8))), "shape 9 x 9, got shape (9, 8)"),
     "loss NaN": (lambda: mdp.Problem(space(), 1.0, loss=np.full((9, 9), np.nan)), "finite"),
     "radius": (lambda: mdp.Problem(space(), 1.0, radius=-2), "`radius` must be a positive"),
@@ -66,18 +66,18 @@ CALLS = {
     "matrix NaN": (lambda: mdp.audit(np.full((2, 2), np.nan), distances=np.zeros((2, 2))), "finite"),
     "empty matrix": (lambda: mdp.audit(np.zeros((0, 0)), distances=np.zeros((0, 0))), "at least one row"),
     "vector for a matrix": (lambda: mdp.audit([0.5, 0.5], distances=[[0]]), "must be a matrix"),
-    "secret code": (lambda: law().sample([9]), "codes from 0 to 8; at position 0 there is none"),
-    "negative code": (lambda: law().sample([0, -1]), "at position 1 there is none"),
-    "fractional code": (lambda: law().sample([0.5]), "whole numbers from 0 to 8"),
-    "text code": (lambda: law().sample(["a"]), "whole numbers"),
-    "NaN code": (lambda: law().sample([np.nan]), "whole numbers"),
-    "generator": (lambda: law().sample([0], rng=7), "numpy Generator"),
+    "secret code": (lambda: distribution().sample([9]), "codes from 0 to 8; at position 0 there is none"),
+    "negative code": (lambda: distribution().sample([0, -1]), "at position 1 there is none"),
+    "fractional code": (lambda: distribution().sample([0.5]), "whole numbers from 0 to 8"),
+    "text code": (lambda: distribution().sample(["a"]), "whole numbers"),
+    "NaN code": (lambda: distribution().sample([np.nan]), "whole numbers"),
+    "generator": (lambda: distribution().sample([0], rng=7), "numpy Generator"),
     "NaN secret": (lambda: mdp.laplace(mdp.Lp(2), 1.0).sample([[0, np.nan]]), "finite"),
     "secret columns": (lambda: mdp.laplace(mdp.Lp(2), 1.0).sample([[0, 1, 2]]), "2 columns"),
     "text secret": (lambda: mdp.laplace(mdp.Lp(2), 1.0).sample([["a", "b"]]), "numbers"),
     "exchanged degrees": (lambda: mdp.laplace(mdp.Haversine(), 1.0).sample([[103.8, 1.35]]), "exchanged?"),
     "pitch": (lambda: mdp.laplace(mdp.Lp(2), 1.0, pitch=0), "`pitch` must be a positive"),
-    "quantile": (lambda: mdp.quantile_loss(law(), 1.5), "(0, 1]"),
+    "quantile": (lambda: mdp.quantile_loss(distribution(), 1.5), "(0, 1]"),
     "madlib metric": (lambda: mdp.madlib(mdp.FiniteSpace(["a", "b"], mdp.Levenshtein()), 1.0), "word vectors"),
     "value columns": (lambda: space().encode([[1.0, 2.0, 3.0]]), "2 columns"),
     "value NaN": (lambda: space().encode([[1.0, np.nan]]), "finite"),

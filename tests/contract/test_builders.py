@@ -114,8 +114,10 @@ def test_truncated_against_the_published_gumbel_form():
     padded = np.append(inside, -1)[best]
     drawn = np.where(padded < 0, rng.choice(outside, draws), padded)
     seen = np.bincount(drawn, minlength=8) / draws
-    law = mdp.truncated_exponential(mdp.FiniteSpace(points, mdp.Lp(2)), epsilon, beta=beta, budget="half").matrix[0]
-    assert np.all(np.abs(seen - law) < 4.5 * np.sqrt(law * (1 - law) / draws))
+    distribution = mdp.truncated_exponential(
+        mdp.FiniteSpace(points, mdp.Lp(2)), epsilon, beta=beta, budget="half"
+    ).matrix[0]
+    assert np.all(np.abs(seen - distribution) < 4.5 * np.sqrt(distribution * (1 - distribution) / draws))
 
 
 def test_certified_budget_halves_the_loss():

@@ -9,7 +9,7 @@ import metricdp as mdp
 from brute import leakage, least_loss
 from metricdp.artifacts import dumps, loads
 from metricdp.design.builders import BUILDERS as DECLARED
-from metricdp.design.pruning import prunable, pruned
+from metricdp.design.pruning import prunable, prune_reports
 from metricdp.errors import Infeasible
 from spaces_drawn import SPACES
 
@@ -68,8 +68,8 @@ def judged(mechanism, problem):
     report = mdp.audit(mechanism)
     assert report.verdict == "holds"
     assert report.basis == "proof"
-    law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
-    rows = [math.fsum(law[i] * problem.loss[i]) for i in range(len(law))]
+    distribution = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
+    rows = [math.fsum(distribution[i] * problem.loss[i]) for i in range(len(distribution))]
     loss = max(rows) if found.objective == "worst" else math.fsum(problem.prior * rows)
     assert found.loss == pytest.approx(loss, rel=1e-7, abs=1e-9)
     best = least_loss(problem.loss, problem.prior, problem.epsilon * near, found.objective)
@@ -100,12 +100,12 @@ def test_what_a_mechanism_says_of_itself_is_true(builder, kind):
 @pytest.mark.parametrize("kind", SPACES)
 def test_pruned_laws_say_the_truth_of_themselves_like_any_other(kind):
     problem = drawn(kind, 1)
-    law = mdp.exponential(problem.inputs, problem.epsilon, prior=problem.prior)
-    judged(pruned(law, [0], prior=problem.prior), problem)
+    distribution = mdp.exponential(problem.inputs, problem.epsilon, prior=problem.prior)
+    judged(prune_reports(distribution, [0], prior=problem.prior), problem)
     if kind in ("l2", "words"):
         made = prunable(problem, 1, gap=GAP, rounds=1)
         judged(made, problem)
-        judged(pruned(made, [1], rule="renormalise", prior=problem.prior), problem)
+        judged(prune_reports(made, [1], rule="renormalise", prior=problem.prior), problem)
 
 
 LIMITED = (

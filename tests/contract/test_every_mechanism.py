@@ -22,12 +22,12 @@ from metricdp.auditing.concentrated import ConcentratedReport
 from metricdp.auditing.distributions import distribution_of
 from metricdp.auditing.loss import figures_of
 from metricdp.auditing.report import AuditReport
-from metricdp.design.rescaling import rescaled
+from metricdp.design.rescaling import rescaler
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, ProductMechanism
-from metricdp.mechanisms.kind import REFUSALS, Figures, Heights, Kind
-from metricdp.registry import Declaration, Effort
-from metricdp.service.served_mechanisms import Served
+from metricdp.mechanisms.kind import REFUSALS, BinDensity, Kind, LossFigures
+from metricdp.registry import Effort, Schema
+from metricdp.service.served_mechanisms import ServedMechanism
 from metricdp.tables.plan import usual_names
 
 
@@ -126,15 +126,15 @@ def test_the_service_offers_what_is_pure_and_refuses_the_rest_before_anybody_ask
     _, mechanism, _ = kind
     if isinstance(mechanism.guarantee, ConcentratedGuarantee):
         with pytest.raises(NotPure, match="the service"):
-            Served("noise", mechanism)
+            ServedMechanism("noise", mechanism)
         return
-    promise = Served("noise", mechanism).promise
+    promise = ServedMechanism("noise", mechanism).promise
     assert promise["sentence"]
     assert promise["epsilon"] == mechanism.guarantee.epsilon
 
 
 STAIRCASE = Path(__file__).parents[2] / "examples" / "extend" / "staircase.py"
-ASKED = sorted({one.name for one in fields(Kind)} - {one.name for one in fields(Declaration)})
+ASKED = sorted({one.name for one in fields(Kind)} - {one.name for one in fields(Schema)})
 
 
 NOT_ITS = (  # what its theorem says, and facets of mechanisms with finitely many secrets or reports of their own
@@ -157,7 +157,7 @@ ANSWER: dict[str, Any] = {  # how the package asks, where it is not by the mecha
     "audit_concentrated": lambda one: of_facet("audit_concentrated", one, None),
     "accuracy": lambda one: radii_of(one, (0.5, 0.9)),
     "distribution": distribution_of,
-    "rescale": rescaled,
+    "rescale": rescaler,
     "loss": lambda one: MECHANISMS.facet("loss", one) and figures_of(one, lambda effort, what: None),
     "rows": lambda one: of_facet("rows", one, np.arange(2)),
     "laws": lambda one: of_facet("laws", one, np.zeros((2, one.inputs.dimension))),
@@ -173,7 +173,7 @@ def are_rates(mechanism: Any, found: Any) -> bool:
 
 def are_heights(mechanism: Any, found: Any) -> bool:
     place, points = np.zeros((1, mechanism.inputs.dimension)), np.full((3, mechanism.inputs.dimension), 0.01)
-    return isinstance(found, Heights) and found.rate > 0 and found.density(place, points).shape == (1, 3)
+    return isinstance(found, BinDensity) and found.rate > 0 and found.density(place, points).shape == (1, 3)
 
 
 def are_laws(mechanism: Any, found: Any) -> bool:
@@ -192,7 +192,7 @@ RIGHT: dict[str, Any] = {  # whether an answer is of its kind and makes sense
     "accuracy": lambda one, found: 0.0 <= found[0].value <= found[1].value and found[0].unit == found[1].metric.unit,
     "distribution": lambda one, found: bool(found.density["formula"]),
     "rescale": are_rates,
-    "loss": lambda one, found: found is None or (isinstance(found, Figures) and found.lower_bound <= found.loss),
+    "loss": lambda one, found: found is None or (isinstance(found, LossFigures) and found.lower_bound <= found.loss),
     "bins": are_heights,
     "rows": are_laws,
     "laws": are_laws,

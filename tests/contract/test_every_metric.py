@@ -17,9 +17,9 @@ from metricdp.artifacts import dumps, loads
 from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import accounts_for
 from metricdp.mechanisms import Mechanism
-from metricdp.metrics import METRICS, MetricKind, along_of, measuring, pairwise, said_of, tree_of
+from metricdp.metrics import METRICS, MetricKind, along_of, measuring_effort, pairwise, said_of, tree_of
 from metricdp.metrics.kind import Sort
-from metricdp.registry import Declaration
+from metricdp.registry import Schema
 
 ROADS = mdp.ShortestPath([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 1.5])
 RAILS = mdp.ShortestPath([[0, 1], [2, 3]], [1.0, 2.0], nodes=4)
@@ -44,7 +44,7 @@ METRIC: dict[str, tuple[Any, Any]] = {  # one of every metric, and points of it
     "Frechet": (mdp.Frechet(mdp.Lp(2), 1), PLANE),
     "Bags": (mdp.Bags(mdp.Lp(2), 1), PLANE),
 }
-ASKED = sorted({one.name for one in fields(MetricKind)} - {one.name for one in fields(Declaration)})
+ASKED = sorted({one.name for one in fields(MetricKind)} - {one.name for one in fields(Schema)})
 PLUGIN = Path(__file__).parents[2] / "examples" / "extend" / "metric.py"
 
 
@@ -156,7 +156,7 @@ def test_every_metric_answers_for_every_facet_or_refuses_with_a_sentence(name: s
 def test_every_metric_measures_is_stored_and_is_charged_in_an_account(name: str) -> None:
     metric, points = METRIC[name]
     metric.check(points)
-    assert measuring(metric, 3, 3, points.shape[1]).steps > 0
+    assert measuring_effort(metric, 3, 3, points.shape[1]).steps > 0
     assert all(account.name for account in accounts_for(metric, dimension=points.shape[1]))
     if name == "StreetPath":
         return  # its places cannot be listed

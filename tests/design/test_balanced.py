@@ -9,11 +9,11 @@ import pytest
 
 import brute
 import metricdp as mdp
-from metricdp.design.balanced import kernels_part, optimal_kernel
-from metricdp.design.balanced.bound import proven
+from metricdp.design.balanced import has_separate_kernels, optimal_kernel
+from metricdp.design.balanced.bound import safe_sum
 from metricdp.design.balanced.products import Products
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.kernel_distribution import KernelLaw
+from metricdp.mechanisms.kernel_distribution import KernelDistribution
 
 SIZE = 14
 TOLERANCE = 2e-6  # of the program solved in the test
@@ -45,9 +45,9 @@ def test_the_bound_is_below_the_optimum_and_the_kernel_keeps_its_promise(seed: i
     certificate = found.certificate
     assert certificate.lower_bound <= optimum + TOLERANCE
     assert certificate.loss >= optimum - TOLERANCE
-    law = found.matrix
-    assert certificate.loss == pytest.approx(float(prior @ (law * apart).sum(axis=1)), rel=1e-9)
-    assert brute.leakage(law, apart)[0] <= epsilon * (1 + 1e-12)
+    distribution = found.matrix
+    assert certificate.loss == pytest.approx(float(prior @ (distribution * apart).sum(axis=1)), rel=1e-9)
+    assert brute.leakage(distribution, apart)[0] <= epsilon * (1 + 1e-12)
     assert mdp.audit(found).verdict == "holds"
 
 
@@ -72,11 +72,11 @@ def test_it_costs_less_than_the_largest_certified_exponential() -> None:
 
 
 def test_words_that_crowd_are_told_from_words_that_do_not() -> None:
-    assert kernels_part(mdp.Problem(words_of(1), 3.0))
-    assert not kernels_part(mdp.Problem(words_of(1, spread=0.05), 3.0))
+    assert has_separate_kernels(mdp.Problem(words_of(1), 3.0))
+    assert not has_separate_kernels(mdp.Problem(words_of(1, spread=0.05), 3.0))
     apart = mdp.FiniteSpace(np.arange(3.0)[:, None], mdp.Precomputed(np.ones((3, 3)) - np.eye(3)))
-    assert not kernels_part(mdp.Problem(apart, 3.0))  # its true distances are not known
-    assert not kernels_part(mdp.Problem(words_of(1), 3.0, loss=np.ones((SIZE, SIZE))))
+    assert not has_separate_kernels(mdp.Problem(apart, 3.0))  # its true distances are not known
+    assert not has_separate_kernels(mdp.Problem(words_of(1), 3.0, loss=np.ones((SIZE, SIZE))))
 
 
 def test_optimal_takes_kernels_where_a_table_would_be_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_products_are_those_of_the_kernel_in_pieces_and_anew(monkeypatch: pytest
         monkeypatch.setattr("metricdp.design.balanced.products.TILE", 150)
         monkeypatch.setattr("metricdp.design.balanced.products.MOST_KEPT", kept)
         products = Products(mdp.FiniteSpace(space.points, metric), 1.2)
-        np.testing.assert_allclose(products.times(vector), kernel @ vector, atol=2e-5)
+        np.testing.assert_allclose(products.multiply(vector), kernel @ vector, atol=2e-5)
         np.testing.assert_allclose(kernel @ products.solve(vector), vector, atol=1e-4)
         among = vector > 0
         found = products.solve(vector, among)
@@ -137,9 +137,9 @@ def test_multipliers_that_break_a_line_are_lowered_until_they_prove_something() 
     space, prior = words_of(4), zipf(SIZE)
     apart = brute.euclid(space.points)
     costs = (np.exp(-1.5 * apart) * apart) @ prior
-    law = KernelLaw(space, 1.5, None, np.inf)
+    distribution = KernelDistribution(space, 1.5, None, np.inf)
     optimum = least(space, 1.5, prior)[0]
     nearest = prior * (apart + np.diag(np.full(SIZE, np.inf))).min(axis=1)
     for seed in range(20):
         guess = np.minimum(np.random.default_rng(seed).normal(size=SIZE) * 0.1, nearest)
-        assert proven(law, costs, guess) <= optimum + TOLERANCE
+        assert safe_sum(distribution, costs, guess) <= optimum + TOLERANCE

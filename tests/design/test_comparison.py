@@ -15,9 +15,9 @@ import pytest
 
 import metricdp as mdp
 from metricdp.design import Builder
-from metricdp.design.comparison import Figure, Measure, Question
-from metricdp.design.comparison.measures import simulated
-from metricdp.design.comparison.trials import chosen
+from metricdp.design.comparison import ComparisonSpec, Figure, Measure
+from metricdp.design.comparison.measures import simulated_figure
+from metricdp.design.comparison.trials import select_builders
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.places import bundled_roads
 
@@ -29,8 +29,8 @@ QUICK = ["exponential", "laplace", "dictionary"]
 def test_a_measured_loss_lies_in_its_interval_as_often_as_it_says() -> None:
     """Draws of a table, whose loss is known: the interval misses it in about one of twenty comparisons."""
     mechanism = mdp.exponential(SPACE, 1.0)
-    law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
-    rows = (law * np.linalg.norm(POINTS[:, None] - POINTS[None], axis=2)).sum(axis=1)
+    distribution = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
+    rows = (distribution * np.linalg.norm(POINTS[:, None] - POINTS[None], axis=2)).sum(axis=1)
     prior = np.arange(1.0, 13.0) / 78.0
     streams = iter(np.random.default_rng(0).spawn(10_000))
     truth = {"expected": float(prior @ rows), "worst": float(rows.max())}
@@ -38,7 +38,7 @@ def test_a_measured_loss_lies_in_its_interval_as_often_as_it_says() -> None:
         missed = 0
         for _ in range(400):
             stream = next(streams)
-            figure = simulated(
+            figure = simulated_figure(
                 SPACE, lambda codes, _, own=stream: mechanism.sample(codes, rng=own),
                 Measure(objective=objective), prior, 1200,
             )  # fmt: skip
@@ -50,7 +50,7 @@ def test_a_measured_loss_lies_in_its_interval_as_often_as_it_says() -> None:
 def test_many_places_are_drawn_by_the_prior() -> None:
     prior = np.zeros(12)
     prior[3] = 1.0
-    figure = simulated(SPACE, lambda codes, _: np.full(len(codes), 5), Measure(), prior, 24)
+    figure = simulated_figure(SPACE, lambda codes, _: np.full(len(codes), 5), Measure(), prior, 24)
     assert figure.loss == pytest.approx(np.linalg.norm(POINTS[3] - POINTS[5]))
     assert figure.draws == 24
 
@@ -68,19 +68,19 @@ def test_noise_on_roads_is_set_to_the_promise_of_the_roads() -> None:
 
 
 def test_bounds_speak_about_their_own_loss_prior_and_promise_only() -> None:
-    question, prior = Question(SPACE), np.arange(1.0, 13.0) / 78.0
+    question, prior = ComparisonSpec(SPACE), np.arange(1.0, 13.0) / 78.0
     optimal, constopt, exponential = (named(name) for name in NAMES)
     worst = mdp.constopt(mdp.Problem(SPACE, 2.0), nearest=3)
-    assert not question.speaks(worst, constopt, 2.0, Measure())
-    assert question.speaks(worst, constopt, 2.0, Measure(objective="worst"))
+    assert not question.bounds_all(worst, constopt, 2.0, Measure())
+    assert question.bounds_all(worst, constopt, 2.0, Measure(objective="worst"))
     near = mdp.optimal(mdp.Problem(SPACE, 2.0, radius=1.0))
-    assert not question.speaks(near, optimal, 2.0, Measure())  # another promise: only near pairs
+    assert not question.bounds_all(near, optimal, 2.0, Measure())  # another promise: only near pairs
     other = mdp.optimal(mdp.Problem(SPACE, 1.0))
-    assert not question.speaks(other, optimal, 2.0, Measure())  # a stronger promise costs more
-    assert question.speaks(other, optimal, 1.0, Measure())
-    assert Question(SPACE, prior).speaks(other, optimal, 1.0, Measure())
+    assert not question.bounds_all(other, optimal, 2.0, Measure())  # a stronger promise costs more
+    assert question.bounds_all(other, optimal, 1.0, Measure())
+    assert ComparisonSpec(SPACE, prior).bounds_all(other, optimal, 1.0, Measure())
     with pytest.raises(InvalidInput, match="another promise"):
-        Question(SPACE).trial(near_only(exponential.name), 1.0, Measure())
+        ComparisonSpec(SPACE).trial(near_only(exponential.name), 1.0, Measure())
 
 
 NAMES = ("optimal", "constopt", "exponential")
@@ -108,13 +108,13 @@ def test_the_worst_distance_has_a_bound_even_without_a_search() -> None:
 
 def test_reasons_are_given_for_what_does_not_fit() -> None:
     words = mdp.vocabulary(["a", "b", "c"], np.eye(3))
-    fit, missing = chosen(Question(words), None)
+    fit, missing = select_builders(ComparisonSpec(words), None)
     assert "madlib" in {builder.name for builder in fit}
     assert missing["laplace"] == "noise on words is madlib"
-    fit, missing = chosen(Question(SPACE), None)
+    fit, missing = select_builders(ComparisonSpec(SPACE), None)
     assert "laplace" in {builder.name for builder in fit}
     assert "for places it is laplace" in missing["madlib"]
-    assert {builder.name for builder in chosen(Question(SPACE), ["madlib"])[0]} == {"madlib"}
+    assert {builder.name for builder in select_builders(ComparisonSpec(SPACE), ["madlib"])[0]} == {"madlib"}
     with pytest.raises(InvalidInput, match="no builder fits: product"):
         mdp.compare(SPACE, [1.0], builders=["product"])
     with pytest.raises(Infeasible, match="tight_constraints at epsilon"):
@@ -189,7 +189,7 @@ def test_every_noise_is_compared_as_itself_and_none_as_another() -> None:
     vectors = np.random.default_rng(3).normal(size=(8, 3))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     flat = mdp.FiniteSpace(vectors, mdp.Lp(2))
-    fit, missing = chosen(Question(flat), None)
+    fit, missing = select_builders(ComparisonSpec(flat), None)
     noises = [builder.name for builder in fit if builder.start == "metric"]
     assert noises == ["laplace", "von_mises_fisher"]
     assert "approximate" in missing["gaussian"]
@@ -198,7 +198,7 @@ def test_every_noise_is_compared_as_itself_and_none_as_another() -> None:
     for name, loss in expected.items():
         assert found[name] == pytest.approx(loss, rel=0.04), name
     assert abs(found["laplace"] / found["von_mises_fisher"] - 1) > 0.1
-    assert "unit vectors" in chosen(Question(SPACE), None)[1]["von_mises_fisher"]
+    assert "unit vectors" in select_builders(ComparisonSpec(SPACE), None)[1]["von_mises_fisher"]
 
 
 def _drawn_laplace(vectors: np.ndarray, epsilon: float) -> float:

@@ -46,13 +46,18 @@ def test_an_alpha_that_matches_an_epsilon_by_confidence_is_not_that_epsilon():
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = (low + high) / 2
-        law = published(distances, middle)
-        low, high = (middle, high) if (law / law.sum(axis=0)).max() <= goal else (low, middle)
-    law = published(distances, low)
-    plain = max(math.log(law[x, y] / law[z, y]) for x in (0, n - 1) for z in (0, n - 1) for y in (0, n // 2, n - 1))
+        distribution = published(distances, middle)
+        low, high = (middle, high) if (distribution / distribution.sum(axis=0)).max() <= goal else (low, middle)
+    distribution = published(distances, low)
+    plain = max(
+        math.log(distribution[x, y] / distribution[z, y])
+        for x in (0, n - 1)
+        for z in (0, n - 1)
+        for y in (0, n // 2, n - 1)
+    )
     assert plain == pytest.approx(low / 2 * (n - 1), rel=1e-9)
     assert plain > 1.7 * epsilon
-    report = mdp.audit(law, metric=mdp.Precomputed(1.0 - np.eye(n)), points=np.arange(n), epsilon=epsilon)
+    report = mdp.audit(distribution, metric=mdp.Precomputed(1.0 - np.eye(n)), points=np.arange(n), epsilon=epsilon)
     assert report.verdict == "violated"
     assert report.epsilon == pytest.approx(plain, rel=1e-6)
     assert plain <= low * (n - 1)  # what alpha does promise: alpha times the diameter

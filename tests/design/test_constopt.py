@@ -105,9 +105,9 @@ def test_the_search_finds_the_best_penalty_and_inner_budget_of_a_fine_grid():
     free, best = replacements(distances, nearest), np.inf
     for penalty in (0.1, 1.0, 10.0, 100.0, 1000.0):
         for share in (0.5, 0.7, 0.9, 0.98, 0.999):
-            law = TiedProgram(share * epsilon * distances, distances, free, penalty, None).solve()
-            if leakage(law, distances)[0] <= epsilon:
-                best = min(best, float((law * distances).sum(axis=1).max()))
+            distribution = TiedProgram(share * epsilon * distances, distances, free, penalty, None).solve()
+            if leakage(distribution, distances)[0] <= epsilon:
+                best = min(best, float((distribution * distances).sum(axis=1).max()))
     problem = mdp.Problem(space_of(points), epsilon)
     assert mdp.constopt(problem, nearest=nearest).certificate.loss <= 1.01 * best
     published = mdp.constopt(problem, nearest=nearest, penalty=PUBLISHED_PENALTIES, budget="half")

@@ -17,7 +17,7 @@ from metricdp.design.contextual import (
     near_closure,
     near_stretch,
     quotient_of,
-    refined_from,
+    refine_matrix,
 )
 from metricdp.errors import InvalidInput, OutOfDomain
 
@@ -301,7 +301,7 @@ def test_refined_is_solved_where_some_reports_are_hardly_ever_given(seed):
     problem = mdp.Problem(space, 0.7, outputs=outputs, loss=loss, prior=rng.dirichlet(np.full(24, 0.3)))
     classes = np.repeat(np.arange(6), 4)
     start = np.tile([0.4, 0.3, 0.3 - 3e-9, 1e-9, 1e-9, 1e-9], (24, 1))
-    found = refined_from(problem, quotient_of(problem, classes), start)
+    found = refine_matrix(problem, quotient_of(problem, classes), start)
     assert (found * problem.cost).sum() < 0.99 * (start * problem.cost).sum()
     assert np.allclose(found.sum(axis=1), 1.0)
     for i in range(24):

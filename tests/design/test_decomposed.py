@@ -18,11 +18,11 @@ from decompositions import bounds_of, decomposition, instance, undisturbed
 from metricdp.checkpoints import Arrays, Checkpoint
 from metricdp.design.decomposed import Neighbours, decomposed
 from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.solvers.benders.block import Answer, Subproblem
+from metricdp.solvers.benders.block import BlockAnswer, Subproblem
 from metricdp.solvers.benders.cuts import Multipliers, cut_from, proven_bound
 from metricdp.solvers.benders.partition import PARTITIONS, balance, partition
-from metricdp.solvers.benders.run import Benders, Decomposition, Memory
-from metricdp.solvers.benders.start import engine, kernels
+from metricdp.solvers.benders.run import Benders, BendersMemory, Decomposition
+from metricdp.solvers.benders.start import start_from_engine, start_from_kernels
 from metricdp.solvers.benders.workers import LocalWorkers, ProcessWorkers
 
 
@@ -98,7 +98,7 @@ def test_multipliers_of_the_whole_program_become_cuts_that_hold_their_bound() ->
         problem.cost, graph.log_ratios, graph.adjacency, partition(graph.adjacency, 3), tolerance=1e-9
     )
     best = optimum(problem.cost, *near_pairs(problem))
-    memory, interrupted = engine(
+    memory, interrupted = start_from_engine(
         problem.cost, graph.log_ratios, graph.adjacency, graph.members(), gap=1e-2, seconds=None
     )
     assert not interrupted
@@ -112,7 +112,9 @@ def test_multipliers_of_the_whole_program_become_cuts_that_hold_their_bound() ->
     assert found.lower_bound == pytest.approx(best, abs=1e-6)
     assert found.objective == pytest.approx(best, abs=1e-6)
     assert all(one.lower <= best + 2e-9 for one in found.rounds)
-    cold = Benders(program, gap=1e-6, memory=kernels(problem.cost, graph.log_ratios, graph.members())).solve()
+    cold = Benders(
+        program, gap=1e-6, memory=start_from_kernels(problem.cost, graph.log_ratios, graph.members())
+    ).solve()
     assert len(found.rounds) <= len(cold.rounds)
 
 
@@ -214,7 +216,7 @@ class Rebuilt:
     def __init__(self, blocks: Any, *, states: Any) -> None:
         self.blocks, self.states = {block.number: block for block in blocks}, dict(states)
 
-    def solve(self, boundaries: Any, *, keep_states: bool) -> dict[int, Answer]:
+    def solve(self, boundaries: Any, *, keep_states: bool) -> dict[int, BlockAnswer]:
         answers = {}
         for number, rows in boundaries.items():
             answers[number] = Subproblem(self.blocks[number], self.states.get(number)).solve(rows, keep_state=True)
@@ -316,8 +318,8 @@ def test_a_run_ends_the_same_from_every_page_of_its_checkpoint(start: Any, monke
 
 def test_a_master_stopped_between_its_rows_and_its_lists_is_not_kept() -> None:
     program = decomposition(1)
-    pages: list[Memory] = []
-    run = Benders(program, gap=1e-6, memory=Memory(), keep=lambda memory: pages.append(copy.deepcopy(memory)))
+    pages: list[BendersMemory] = []
+    run = Benders(program, gap=1e-6, memory=BendersMemory(), keep=lambda memory: pages.append(copy.deepcopy(memory)))
     run.solve()
     assert run._master.whole()
     known = len(pages)

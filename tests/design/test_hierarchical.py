@@ -19,17 +19,17 @@ def test_the_published_steps_between_cells_do_not_keep_the_distance():
     first = np.exp(-epsilon / 2 * euclid(centres))
     first /= first.sum(axis=1, keepdims=True)
     assert leakage(first, euclid(centres))[0] == pytest.approx(epsilon / 2)
-    law = np.zeros((16, 16))
+    distribution = np.zeros((16, 16))
     for chosen in range(4):
         inside = np.flatnonzero(cell == chosen)
         second = np.exp(-epsilon / 2 * euclid(places[inside]))
         second /= second.sum(axis=1, keepdims=True)
         for place in range(16):  # from outside the cell, as from a random place of it
             within = second[inside == place][0] if cell[place] == chosen else second.mean(axis=0)
-            law[place, inside] = first[cell[place], chosen] * within
-    report = mdp.audit(law, metric=mdp.Lp(2), points=places, epsilon=epsilon)
+            distribution[place, inside] = first[cell[place], chosen] * within
+    report = mdp.audit(distribution, metric=mdp.Lp(2), points=places, epsilon=epsilon)
     assert report.verdict == "violated"
-    assert report.epsilon == pytest.approx(leakage(law, euclid(places))[0], rel=1e-9)
+    assert report.epsilon == pytest.approx(leakage(distribution, euclid(places))[0], rel=1e-9)
     assert report.epsilon > 1.39
     assert cell[report.witness.secret] != cell[report.witness.other]  # neighbours on either side of a border
 

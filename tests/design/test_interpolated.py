@@ -67,8 +67,8 @@ def test_promise_holds_at_every_point(p, n, rule):
     )
     rng = np.random.default_rng(1)
     points = rng.uniform(box.lower, box.upper, (500, n))
-    law = m.probabilities(points)
-    assert np.allclose(law.sum(axis=1), 1.0, atol=1e-12)
+    distribution = m.probabilities(points)
+    assert np.allclose(distribution.sum(axis=1), 1.0, atol=1e-12)
     worst = worst_ratio(m, epsilon, rng, 8_000)
     report = mdp.audit(m)
     assert report.verdict == "holds"
@@ -167,11 +167,13 @@ def test_sampling_follows_the_law():
         )
         for point in ([0.3, 0.2], [4.0, 3.0], [2.6, 1.4]):
             codes = m.sample(np.tile(point, (60_000, 1)), rng=np.random.default_rng(5))
-            law = m.probabilities([point])[0]
-            seen = np.bincount(codes, minlength=len(law)) / 60_000
-            assert np.all(np.abs(seen - law) <= 4.5 * np.sqrt(law * (1 - law) / 60_000) + 1e-12)
-            dense = m.log_density(np.tile(point, (len(law), 1)), np.arange(len(law)))
-            assert np.allclose(np.exp(dense), law, rtol=1e-12)
+            distribution = m.probabilities([point])[0]
+            seen = np.bincount(codes, minlength=len(distribution)) / 60_000
+            assert np.all(
+                np.abs(seen - distribution) <= 4.5 * np.sqrt(distribution * (1 - distribution) / 60_000) + 1e-12
+            )
+            dense = m.log_density(np.tile(point, (len(distribution), 1)), np.arange(len(distribution)))
+            assert np.allclose(np.exp(dense), distribution, rtol=1e-12)
         assert m.sample([[0.0, 0.0]]).shape == (1,)
 
 
@@ -280,16 +282,19 @@ def test_streets():
             first = offset[0] if a == 0 else lengths[street[0]] - offset[0]
             second = offset[1] if b == 0 else lengths[street[1]] - offset[1]
             apart = np.minimum(apart, first + between[pairs[street[0], a], pairs[street[1], b]] + second)
-        law = [m.probabilities(np.stack([street[s], offset[s]], axis=1)) for s in (0, 1)]
+        distribution = [m.probabilities(np.stack([street[s], offset[s]], axis=1)) for s in (0, 1)]
         keep = apart > 1e-9
-        ratio = np.abs(np.log(law[0][keep]) - np.log(law[1][keep])).max(axis=1) - 1e-14
+        ratio = np.abs(np.log(distribution[0][keep]) - np.log(distribution[1][keep])).max(axis=1) - 1e-14
         assert (ratio / apart[keep]).max() <= epsilon * (1 + 1e-9)
     assert losses[3] < losses[1]
     with pytest.raises(OutOfDomain):
         m.sample([[0.0, lengths[0] + 1e-6]])
     codes = m.sample(np.tile([1.0, lengths[1] * 0.4], (40_000, 1)), rng=np.random.default_rng(1))
-    law = m.probabilities([[1.0, lengths[1] * 0.4]])[0]
-    assert np.all(np.abs(np.bincount(codes, minlength=5) / 40_000 - law) <= 4.5 * np.sqrt(law * (1 - law) / 40_000))
+    distribution = m.probabilities([[1.0, lengths[1] * 0.4]])[0]
+    assert np.all(
+        np.abs(np.bincount(codes, minlength=5) / 40_000 - distribution)
+        <= 4.5 * np.sqrt(distribution * (1 - distribution) / 40_000)
+    )
 
 
 def test_files_keep_the_mechanism(tmp_path):

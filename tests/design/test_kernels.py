@@ -39,18 +39,18 @@ def space_of(name: str, size: int, seed: int) -> mdp.FiniteSpace:
 def brute_law(mechanism: mdp.KernelMechanism) -> Any:
     """z_ik = w_k exp(-a min(d_ik, cap)) / N_i, term by term."""
     n, points, metric = len(mechanism.space), mechanism.space.points, mechanism.space.metric
-    law = np.empty((n, n))
+    distribution = np.empty((n, n))
     for i in range(n):
         for k in range(n):
             away = 0.0 if i == k else float(metric(points[i], points[k]))
             weight = 0.0 if mechanism.log_weights is None else mechanism.log_weights[k]
-            law[i, k] = np.exp(weight - mechanism.inner * min(away, mechanism.cap))
-    return law / law.sum(axis=1, keepdims=True)
+            distribution[i, k] = np.exp(weight - mechanism.inner * min(away, mechanism.cap))
+    return distribution / distribution.sum(axis=1, keepdims=True)
 
 
-def brute_epsilon(law: Any, space: mdp.FiniteSpace) -> float:
-    logs, worst = np.log(law), 0.0
-    for i in range(len(law)):
+def brute_epsilon(distribution: Any, space: mdp.FiniteSpace) -> float:
+    logs, worst = np.log(distribution), 0.0
+    for i in range(len(distribution)):
         for j in range(i):
             away = float(space.metric(space.points[i], space.points[j]))
             worst = max(worst, float(np.abs(logs[i] - logs[j]).max()) / away)
@@ -62,13 +62,13 @@ def test_the_audit_of_a_kernel_is_that_of_its_table(name: str) -> None:
     for epsilon in (0.5, 4.0):
         made = mdp.exponential(space_of(name, 14, 1), epsilon, form="kernel")
         assert isinstance(made, mdp.KernelMechanism)
-        law, report = brute_law(made), mdp.audit(made)
+        distribution, report = brute_law(made), mdp.audit(made)
         assert (report.verdict, report.basis) == ("holds", "proof")
-        assert report.epsilon == pytest.approx(brute_epsilon(law, made.space), rel=1e-9)
+        assert report.epsilon == pytest.approx(brute_epsilon(distribution, made.space), rel=1e-9)
         assert report.epsilon <= epsilon
-        np.testing.assert_allclose(made.rows(np.arange(14)), law, rtol=1e-10)
+        np.testing.assert_allclose(made.rows(np.arange(14)), distribution, rtol=1e-10)
         expected = sum(
-            law[i, k] * float(made.space.metric(made.space.points[i], made.space.points[k]))
+            distribution[i, k] * float(made.space.metric(made.space.points[i], made.space.points[k]))
             for i in range(14)
             for k in range(14)
             if i != k
@@ -93,20 +93,20 @@ def test_weights_cancel_from_what_a_kernel_leaks() -> None:
     space = space_of("l2", 25, 3)
     weights = np.random.default_rng(4).uniform(0.1, 5.0, 25)
     made = mdp.weighted_exponential(space, 1.0, weights=weights, form="kernel")
-    law = brute_law(made)
-    np.testing.assert_allclose(made.matrix, law, rtol=1e-10)
-    assert mdp.audit(made).epsilon == pytest.approx(brute_epsilon(law, space), rel=1e-9)
+    distribution = brute_law(made)
+    np.testing.assert_allclose(made.matrix, distribution, rtol=1e-10)
+    assert mdp.audit(made).epsilon == pytest.approx(brute_epsilon(distribution, space), rel=1e-9)
 
 
 def test_a_truncated_kernel_promises_in_the_capped_metric() -> None:
     space = space_of("l2", 25, 5)
     made = mdp.truncated_exponential(space, 2.0, form="kernel")
-    law, logs = brute_law(made), np.log(brute_law(made))
+    distribution, logs = brute_law(made), np.log(brute_law(made))
     for i in range(25):
         for j in range(i):
             away = min(float(space.metric(space.points[i], space.points[j])), made.cap)
             assert np.abs(logs[i] - logs[j]).max() <= 2.0 * away * (1 + 1e-12)
-    assert mdp.audit(made).epsilon == pytest.approx(brute_epsilon(law, space), rel=1e-9)
+    assert mdp.audit(made).epsilon == pytest.approx(brute_epsilon(distribution, space), rel=1e-9)
 
 
 def test_half_of_the_budget_is_as_published() -> None:

@@ -77,7 +77,7 @@ def test_a_loss_of_ones_own_is_not_taken_for_the_distance_afterwards():
     space = mdp.grid((5, 5))
     squared = mdp.Problem(space, 1.5, loss=space.distances**2)
     mechanism = mdp.optimal(squared, window=6.0, gap=0.2, seconds=20)
-    assert not mechanism.stakes.known
+    assert not mechanism.loss_basis.known
 
 
 def test_the_limits_of_a_solver_are_kept_on_windows(lattice):

@@ -23,10 +23,10 @@ def test_a_mask_as_published_promises_no_epsilon_at_all(inner, outer):
     report = mdp.audit(published(inner, outer), metric=mdp.Lp(2), points=SPACE.points, epsilon=100.0)
     assert report.verdict == "violated"
     assert math.isinf(report.epsilon)
-    law, (secret, other, seen) = published(inner, outer), (
+    distribution, (secret, other, seen) = published(inner, outer), (
         report.witness.secret, report.witness.other, report.witness.report
     )  # fmt: skip
-    assert law[secret, seen] > 0 == law[other, seen]
+    assert distribution[secret, seen] > 0 == distribution[other, seen]
 
 
 @pytest.mark.parametrize(("inner", "outer"), [(0.0, 2.0), (1.0, 2.5)])
@@ -52,9 +52,9 @@ def test_tails_keep_the_promise_and_most_reports_stay_in_the_mask(inner, outer):
     half = mdp.masked(SPACE, 1.5, inner=inner, outer=outer, budget="half")
     inside = (SPACE.distances >= inner) & (SPACE.distances <= outer)
     for mechanism in (made, half):
-        law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
-        assert (law * inside).sum(axis=1).min() > 0.4
-        rows = np.where(inside, law, np.nan)
+        distribution = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
+        assert (distribution * inside).sum(axis=1).min() > 0.4
+        rows = np.where(inside, distribution, np.nan)
         np.testing.assert_allclose(np.nanmax(rows, axis=1), np.nanmin(rows, axis=1))  # uniform inside
     # the formula, at the published half
     score = np.maximum(np.maximum(inner - SPACE.distances, SPACE.distances - outer), 0.0)

@@ -7,23 +7,23 @@ import pytest
 from scipy.integrate import dblquad, quad
 
 import metricdp as mdp
-from metricdp.estimation.bins import binned, spacing_of
+from metricdp.estimation.bins import build_bins, spacing_of
 
 
 def test_the_mass_of_a_bin_is_the_integral_of_the_plane_law():
     noise, cells = mdp.laplace(mdp.Lp(2), 1.3), mdp.grid((3, 3))
-    bins, law = binned(noise, cells, within="point")
-    np.testing.assert_allclose(law.sum(axis=1), 1.0)
+    bins, distribution = build_bins(noise, cells, within="point")
+    np.testing.assert_allclose(distribution.sum(axis=1), 1.0)
     for code in (0, bins.codes(np.array([[1.0, 1.0]]))[0], bins.codes(np.array([[1.0, 2.6]]))[0]):
         row, column = np.unravel_index(code, bins.shape)
         (a, b), (c, d) = bins.edges[0][row : row + 2], bins.edges[1][column : column + 2]
         inside = dblquad(lambda y, x: 1.3**2 / (2 * math.pi) * math.exp(-1.3 * math.hypot(x - 1, y - 1)), a, b, c, d)[0]
-        assert law[4, code] == pytest.approx(inside, rel=2e-4)
+        assert distribution[4, code] == pytest.approx(inside, rel=2e-4)
 
 
 def test_on_the_line_and_anywhere_in_a_cell():
     noise, cells = mdp.laplace(mdp.Lp(1), 2.0, dimension=1), mdp.grid(5)
-    bins, law = binned(noise, cells, within="cell")
+    bins, distribution = build_bins(noise, cells, within="cell")
     edges = bins.edges[0]
     for cell, code in ((0, 3), (2, 7), (4, 1)):
         mean = quad(
@@ -38,19 +38,19 @@ def test_on_the_line_and_anywhere_in_a_cell():
             cell + 0.5,
             points=[edges[code], edges[code + 1]],
         )[0]
-        assert law[cell, code] == pytest.approx(mean, rel=0.01, abs=1e-5)
+        assert distribution[cell, code] == pytest.approx(mean, rel=0.01, abs=1e-5)
 
 
 def test_on_the_earth_draws_fall_into_bins_as_the_law_says():
     rng = np.random.default_rng(1)
     noise = mdp.laplace(mdp.Haversine(), 1.0)
     cells = mdp.grid((4, 4), spacing=1.0, origin=(41.9, 12.4), metric=mdp.Haversine())
-    bins, law = binned(noise, cells, within="cell")
+    bins, distribution = build_bins(noise, cells, within="cell")
     steps, draws = spacing_of(cells.points), 40_000
     places = cells.points[5] + rng.uniform(-0.5, 0.5, (draws, 2)) * steps
     seen = np.bincount(bins.codes(noise.sample(places, rng=rng)), minlength=bins.size)
-    often = law[5] * draws > 5
-    chi = ((seen - law[5] * draws)[often] ** 2 / (law[5] * draws)[often]).sum()
+    often = distribution[5] * draws > 5
+    chi = ((seen - distribution[5] * draws)[often] ** 2 / (distribution[5] * draws)[often]).sum()
     assert abs(chi - often.sum()) < 5 * math.sqrt(2 * often.sum())
 
 

@@ -37,17 +37,17 @@ def test_bootstrap_is_refused_where_there_is_nothing_unbiased_to_draw_anew():
 def test_errors_reach_the_bound_that_fishers_information_sets(reports):
     """The information of one report about the first five masses, by second differences of the mean log-likelihood."""
     rng = np.random.default_rng(reports)
-    law = rng.dirichlet(np.full(reports, 0.7), size=6)
+    distribution = rng.dirichlet(np.full(reports, 0.7), size=6)
     inputs = mdp.FiniteSpace(np.arange(6.0)[:, None], mdp.Lp(2))
     outputs = mdp.FiniteSpace(np.arange(float(reports))[:, None], mdp.Lp(2))
     promise = mdp.Guarantee(50.0, mdp.Lp(2), basis="none")
     certificate = mdp.Certificate(loss=1.0, lower_bound=0.0, method="given", epsilon=float("inf"))
-    noise = mdp.MatrixMechanism(inputs, outputs, law, promise, certificate)
+    noise = mdp.MatrixMechanism(inputs, outputs, distribution, promise, certificate)
     masses = np.array([0.3, 0.2, 0.18, 0.12, 0.11, 0.09])
-    expected = masses @ law
+    expected = masses @ distribution
 
     def mean_likelihood(free):
-        return float(expected @ np.log(np.append(free, 1 - free.sum()) @ law))
+        return float(expected @ np.log(np.append(free, 1 - free.sum()) @ distribution))
 
     step, start = 1e-4, masses[:5]
     unit = np.eye(5) * step

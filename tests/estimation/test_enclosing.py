@@ -8,9 +8,9 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 import metricdp as mdp
-from metricdp.estimation.bins import binned
+from metricdp.estimation.bins import build_bins
 from metricdp.estimation.decoders import Evidence, decoder_for
-from metricdp.estimation.enclosures import Enclosing
+from metricdp.estimation.enclosures import EnclosingWeights
 from metricdp.estimation.nodes import nodes_of
 from metricdp.estimation.report_models import readables
 
@@ -18,11 +18,11 @@ from metricdp.estimation.report_models import readables
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_enclose_at_every_place_and_bound_nearly_as_high_as_any_do(seed):
     rng = np.random.default_rng(seed)
-    law, masses, total = rng.dirichlet(np.full(6, 0.5), size=9), rng.dirichlet(np.ones(9)), 2000.0
+    operator, masses, total = rng.dirichlet(np.full(6, 0.5), size=9), rng.dirichlet(np.ones(9)), 2000.0
     sums = np.stack([np.arange(9) < 3, np.arange(9) == 4], axis=1).astype(float)
-    weights = Enclosing(law, masses, total).below(sums, 1.96)
-    assert np.all(law @ weights <= sums + 1e-9)
-    reports = masses @ law
+    weights = EnclosingWeights(operator, masses, total).below(sums, 1.96)
+    assert np.all(operator @ weights <= sums + 1e-9)
+    reports = masses @ operator
 
     def bound(w):
         mean = reports @ w
@@ -31,7 +31,7 @@ def test_weights_enclose_at_every_place_and_bound_nearly_as_high_as_any_do(seed)
     for column, g in enumerate(sums.T):
         best = minimize(
             lambda w: -bound(w), np.zeros(6), method="SLSQP", options={"maxiter": 500, "ftol": 1e-12},
-            constraints={"type": "ineq", "fun": lambda w, g=g: g - law @ w},
+            constraints={"type": "ineq", "fun": lambda w, g=g: g - operator @ w},
         )  # fmt: skip
         assert bound(weights[:, column]) <= -best.fun + 1e-6
         assert bound(weights[:, column]) >= -best.fun - 0.01
@@ -46,7 +46,7 @@ def test_bounds_are_on_the_right_side_on_average_though_the_reports_choose_their
     below, above = np.zeros(16), np.zeros(16)
     for _ in range(40):
         evidence = Evidence(
-            source.law, source.counted(noise.sample(codes, rng=rng)), truth, truth @ noise.matrix, "table"
+            source.operator, source.count_reports(noise.sample(codes, rng=rng)), truth, truth @ noise.matrix, "table"
         )
         found = decoder_for(evidence, "bounded").measure(None, 1.96)
         below, above = below + found.below.values / 40, above + found.above.values / 40
@@ -62,11 +62,11 @@ def test_places_all_over_cells_know_which_cells_they_touch():
         assert touching.tolist() == wanted
     assert np.diff(np.unique(nodes.places[:, 0])).max() * 1.5 <= 0.5 + 1e-9
     everything = np.ones((6, 1))
-    assert nodes.surely(everything).all()
-    pair = nodes.surely(np.array([[1.0], [1], [0], [0], [0], [0]]))  # the border between the two is inside
+    assert nodes.inner_nodes(everything).all()
+    pair = nodes.inner_nodes(np.array([[1.0], [1], [0], [0], [0], [0]]))  # the border between the two is inside
     inside = (nodes.places[:, 0] < 0.5 - 1e-9) & (nodes.places[:, 1] < 1.5 - 1e-9)
     assert pair[:, 0].astype(bool).tolist() == inside.tolist()
-    np.testing.assert_allclose(nodes.shared(np.ones(len(nodes.places))).sum(), len(nodes.places))
+    np.testing.assert_allclose(nodes.cell_masses(np.ones(len(nodes.places))).sum(), len(nodes.places))
 
 
 def test_where_everybody_is_in_a_corner_of_the_cell_nothing_assumed_holds_and_equal_chances_miss():
@@ -94,21 +94,21 @@ def test_where_everybody_is_in_a_corner_of_the_cell_nothing_assumed_holds_and_eq
 
 def test_bins_of_gaussian_noise_are_those_of_the_normal_law():
     noise, cells = mdp.gaussian(mdp.Lp(2), sigma=0.7), mdp.grid((3, 3))
-    bins, law = binned(noise, cells, within="point")
-    np.testing.assert_allclose(law.sum(axis=1), 1.0)
+    bins, operator = build_bins(noise, cells, within="point")
+    np.testing.assert_allclose(operator.sum(axis=1), 1.0)
     sides = [norm.cdf(bins.edges[axis], loc=1.0, scale=0.7) for axis in (0, 1)]
     wanted = np.outer(np.diff(sides[0]), np.diff(sides[1])).ravel()
-    np.testing.assert_allclose(law[4, :-1], wanted, atol=2e-4)
+    np.testing.assert_allclose(operator[4, :-1], wanted, atol=2e-4)
 
 
 def test_gaussian_noise_on_the_earth_falls_into_bins_as_the_law_says():
     rng = np.random.default_rng(6)
     noise = mdp.gaussian(mdp.Haversine(), sigma=0.8)
     cells = mdp.grid((4, 4), spacing=1.0, origin=(41.9, 12.4), metric=mdp.Haversine())
-    bins, law = binned(noise, cells, within="point")
+    bins, operator = build_bins(noise, cells, within="point")
     seen = np.bincount(
         bins.codes(noise.sample(np.repeat(cells.points[5:6], 20_000, axis=0), rng=rng)), minlength=bins.size
     )
-    often = law[5] * 20_000 > 5
-    chi = ((seen - law[5] * 20_000)[often] ** 2 / (law[5] * 20_000)[often]).sum()
+    often = operator[5] * 20_000 > 5
+    chi = ((seen - operator[5] * 20_000)[often] ** 2 / (operator[5] * 20_000)[often]).sum()
     assert abs(chi - often.sum()) < 5 * math.sqrt(2 * often.sum())

@@ -23,13 +23,13 @@ def test_flows_and_their_errors_are_those_of_the_law_of_pairs(target):
     start, end = pairs(rng, shares, 50_000)
     seen = NOISE.sample(start, rng=rng), NOISE.sample(end, rng=rng)
     found = mdp.estimate_flows(*seen, NOISE, target=target)
-    law = np.kron(NOISE.matrix, NOISE.matrix)
-    inverse = np.linalg.inv(law)
+    distribution = np.kron(NOISE.matrix, NOISE.matrix)
+    inverse = np.linalg.inv(distribution)
     share = np.bincount(seen[0] * 4 + seen[1], minlength=16) / 50_000
     np.testing.assert_allclose(found.flows.ravel(), share @ inverse, atol=1e-9)
     p = found.flows.ravel()  # unbiased masses: errors are estimated without bias too
-    noise = sum(p[i] * (np.diag(law[i]) - np.outer(law[i], law[i])) for i in range(16))
-    drawn = np.diag(p @ law) - np.outer(p @ law, p @ law)
+    noise = sum(p[i] * (np.diag(distribution[i]) - np.outer(distribution[i], distribution[i])) for i in range(16))
+    drawn = np.diag(p @ distribution) - np.outer(p @ distribution, p @ distribution)
     covariance = inverse.T @ (noise if target == "table" else drawn) @ inverse / 50_000
     np.testing.assert_allclose(found.errors.ravel(), np.sqrt(np.diag(covariance)), rtol=1e-6)
     there = found.between([0, 1], [2, 3])

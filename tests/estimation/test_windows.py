@@ -9,7 +9,7 @@ from scipy.stats import norm
 import metricdp as mdp
 from metricdp.estimation.bins import boxes_of
 from metricdp.estimation.report_models import readables
-from metricdp.estimation.window_decoder import AnywhereDecoder
+from metricdp.estimation.window_decoder import WindowDecoder
 
 NOISE = mdp.laplace(mdp.Lp(2), 10.0)
 CELLS = mdp.grid((3, 3), spacing=2.0)  # each 20 units of noise wide
@@ -33,8 +33,8 @@ def test_a_crowd_at_the_worst_place_of_a_wide_cell_is_in_its_interval():
     rng, told = np.random.default_rng(1), source()
     truth, held, chance = np.bincount(CODES, minlength=9) / len(CODES), 0, 0.025
     for depth in (0.02, 0.2, 0.4, 0.5, 0.6, 0.8):
-        counts = told.counted(NOISE.sample(people(depth, rng), rng=rng))
-        found = AnywhereDecoder([told.windows], [counts], boxes_of(CELLS)).measure(None, 1.96)
+        counts = told.count_reports(NOISE.sample(people(depth, rng), rng=rng))
+        found = WindowDecoder([told.windows], [counts], boxes_of(CELLS)).measure(None, 1.96)
         lower, upper = found.interval(chance)
         assert np.all(lower <= upper)
         held += int(np.sum((lower <= truth) & (truth <= upper)))
@@ -52,7 +52,7 @@ def test_weights_are_on_average_below_or_above_the_cell_at_every_place():
     places = box[0] + rng.uniform(-0.3, 1.3, (10, 2)) * (box[1] - box[0])
     places[::2, 0] = np.where(rng.random(5) < 0.5, box[0, 0] - 1e-6, box[1, 0] + 1e-6)
     for side in (1, -1):
-        for weights in windows.enclosing(box[None], side):
+        for weights in windows.enclosing_weights(box[None], side):
             for place in places:
                 codes = told.codes((place + offsets).reshape(-1, 2))
                 row, column = np.divmod(codes, windows.shape[1])
@@ -71,7 +71,7 @@ def test_weights_hold_between_the_places_they_were_made_for():
     for side in (0.1, 0.2):
         cells = mdp.grid((3, 3), spacing=side)
         windows, box = readables([noise], cells)[0].windows, boxes_of(cells)[4]
-        for weights in windows.enclosing(box[None], -1):
+        for weights in windows.enclosing_weights(box[None], -1):
             masses = []
             for edges, first, count, middle in zip(
                 windows.bins.edges, weights.start, weights.values.shape, box.mean(axis=0), strict=True

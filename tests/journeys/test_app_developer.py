@@ -118,15 +118,15 @@ def test_ctrl_c_in_the_middle_is_kept_and_marked(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    heard = progress.now
+    heard = progress.report_step
 
     def saying(words: str) -> None:
         heard(words)
-        if words == progress.KEEPS:
+        if words == progress.SEARCHING:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.02)
 
-    monkeypatch.setattr("metricdp.solvers.search.now", saying)
+    monkeypatch.setattr("metricdp.solvers.search.report_step", saying)
     try:
         answer, error = said("design --points cells.csv --epsilon 5/km --gap 1e-9 -o cells.mdp", 3, capsys)
     finally:

@@ -141,9 +141,9 @@ def test_the_numbers_are_those_of_the_mechanisms(desk: Path, capsys: pytest.Capt
     points = np.unique(np.array([[float(cell) for cell in line.split(",")[1:3]] for line in lines]), axis=0)
     for row in rows:
         mechanism = mdp.exponential(mdp.FiniteSpace(points, mdp.Haversine()), row["epsilon"])
-        law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
+        distribution = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
         a, b = np.radians(points[:, None]), np.radians(points[None])
         half = np.sin((a - b)[..., 0] / 2) ** 2
         half += np.cos(a[..., 0]) * np.cos(b[..., 0]) * np.sin((a - b)[..., 1] / 2) ** 2
         apart = 2 * 6371.009 * np.arcsin(np.sqrt(half))
-        assert row["loss"] == pytest.approx((law * apart).sum(axis=1).mean(), rel=1e-6)
+        assert row["loss"] == pytest.approx((distribution * apart).sum(axis=1).mean(), rel=1e-6)

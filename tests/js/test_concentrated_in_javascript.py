@@ -45,7 +45,7 @@ def test_sentences_are_those_of_python() -> None:
           return [said.concentratedShort(p), said.concentratedPromised(p), lines, said.concentratedTogether(p, 1200)];
         }});"""
     for promise, found in zip(cases, ask(script, cases=given), strict=True):
-        expected = [messages.short(promise), messages.promised(promise), messages.meaning_lines(promise)]
+        expected = [messages.short_sentence(promise), messages.guarantee_text(promise), messages.meaning_lines(promise)]
         assert found == [*expected, messages.together(promise, 1200)]
 
 
@@ -87,7 +87,7 @@ def test_nothing_pure_is_said_of_a_concentrated_promise(earth: Path) -> None:
     assert found["plan"]["perDay"] == 8
     assert found["plan"]["rho"] == 8 * RHO
     promise = mdp.load(earth).guarantee
-    assert found["lines"][0] == messages.short(promise)
+    assert found["lines"][0] == messages.short_sentence(promise)
     assert found["asked"] == pytest.approx(
         [np.exp(promise.epsilon_at(0.1, 1e-6)), promise.distance_at(np.log(2), 1e-6)]
     )

@@ -55,7 +55,7 @@ def test_a_page_draws_from_every_family_and_says_what_python_says(
     made = FAMILIES[name]()
     file = chromium.offer(save(made, tmp_path / "made.mdp"))
     said = chromium.ask("open", file=file)["explain"]
-    assert said["short"] == messages.short(made.guarantee)
+    assert said["short"] == messages.short_sentence(made.guarantee)
     assert said["lines"][1:-3] == messages.meaning_lines(made.guarantee)
     assert said["lines"][-3] == f"{made.guarantee}."
     codes = list(range(14))
@@ -83,7 +83,7 @@ def test_a_tree_of_the_command_is_pruned_in_the_page(chromium: browsers.Engine, 
     pruned = mdp.location_tree(whole.inputs, 1).prune(whole, avoided)
     assert np.allclose(found["laws"], pruned.matrix, rtol=1e-9, atol=1e-15)
     fits(found["counts"], pruned.matrix[0])
-    assert found["lines"][0] == messages.short(whole.guarantee)
+    assert found["lines"][0] == messages.short_sentence(whole.guarantee)
     coarse = chromium.ask("tree", **asked, level="block", avoid={"area": ["south"]})
     assert np.array_equal(
         np.sum(coarse["laws"], axis=0) > 0, [name.startswith("north") for name in sorted(set(blocks))]

@@ -14,7 +14,7 @@ import pytest
 from browsers import outcomes
 from forging import forged, opened
 from metricdp.artifacts import inspect
-from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISES
+from metricdp.artifacts.records import CERTIFICATE, GUARANTEE_KINDS, LATER
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
@@ -84,7 +84,7 @@ def fields_of(manifest: dict[str, Any]) -> Iterator[tuple[str, Way, Field]]:
     for way in ((), *(("body", "parts", number) for number, _ in inner)):
         mechanism = at(manifest, way)
         entry = MECHANISMS.named(mechanism["kind"])
-        records = {"body": entry.fields, "guarantee": PROMISES[entry.promise][0], "certificate": CERTIFICATE}
+        records = {"body": entry.fields, "guarantee": GUARANTEE_KINDS[entry.promise][0], "certificate": CERTIFICATE}
         for part, fields in records.items():
             for name, kind in fields.items():
                 if name in mechanism[part]:
@@ -159,7 +159,7 @@ def test_a_value_beyond_the_limits_of_any_field_is_refused_in_both_languages(
         path.write_bytes(forged(source, change))
         tried[path.name] = what
         with pytest.raises(CorruptFile):
-            pytest.fail(f"Python takes {what}: {inspect(path, judged=False)}")
+            pytest.fail(f"Python takes {what}: {inspect(path, verify=False)}")
 
     for file in every_kind:
         source = file.read_bytes()

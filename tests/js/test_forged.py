@@ -219,7 +219,7 @@ def test_whatever_is_changed_in_a_file_nothing_hangs_and_python_refuses_no_more(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                inspect(path, judged=False)
+                inspect(path, verify=False)
             except CorruptFile as error:
                 refused[path.name] = str(error)
     found = outcomes(tmp_path)

@@ -93,14 +93,14 @@ TABLES = {
 def test_tables_have_the_stored_law(engine: browsers.Engine, files: Files, name: str) -> None:
     rows = TABLES[name]
     made = files.made[name]
-    law = made.matrix / made.matrix.sum(axis=1, keepdims=True)
+    distribution = made.matrix / made.matrix.sum(axis=1, keepdims=True)
     counted = engine.ask("counts", file=engine.offer(files[name]), secrets=rows, count=100_000)
     for row, counts in zip(rows, counted, strict=True):
-        fits(counts, law[row])
-        ours = np.bincount(made.sample(np.full(100_000, row)), minlength=law.shape[1])
+        fits(counts, distribution[row])
+        ours = np.bincount(made.sample(np.full(100_000, row)), minlength=distribution.shape[1])
         both = np.array([counts, ours])[:, (np.array(counts) + ours) > 20]
         assert stats.chi2_contingency(both).pvalue > FALSE_ALARM  # and against Python's own draws
-    assert np.allclose(engine.ask("laws", file=engine.offer(files[name]), secrets=rows), law[rows], rtol=1e-12)
+    assert np.allclose(engine.ask("laws", file=engine.offer(files[name]), secrets=rows), distribution[rows], rtol=1e-12)
 
 
 BETWEEN = {
@@ -112,10 +112,12 @@ BETWEEN = {
 
 @pytest.mark.parametrize("name", BETWEEN)
 def test_laws_between_anchors(engine: browsers.Engine, files: Files, name: str) -> None:
-    law = files.made[name].probabilities(np.array(BETWEEN[name], float))
+    distribution = files.made[name].probabilities(np.array(BETWEEN[name], float))
     address = engine.offer(files[name])
-    assert np.allclose(engine.ask("laws", file=address, secrets=BETWEEN[name]), law, rtol=1e-12)
-    for counts, row in zip(engine.ask("counts", file=address, secrets=BETWEEN[name], count=50_000), law, strict=True):
+    assert np.allclose(engine.ask("laws", file=address, secrets=BETWEEN[name]), distribution, rtol=1e-12)
+    for counts, row in zip(
+        engine.ask("counts", file=address, secrets=BETWEEN[name], count=50_000), distribution, strict=True
+    ):
         fits(counts, row)
 
 
@@ -215,10 +217,10 @@ def test_forged_codes_are_refused(engine: browsers.Engine, tmp_path: Path, name:
 def test_the_accuracy_of_sparse_rows_holds_what_it_says(engine: browsers.Engine, files: Files) -> None:
     """Never below the exact radius; the rows here leave more than 5 % to the background, so that all reports count."""
     made, wanted = files.made["local"], 0.0
-    for row, law in enumerate(made.matrix):
+    for row, distribution in enumerate(made.matrix):
         away = [math.dist(made.inputs.points[row], place) for place in made.outputs.points]
         order = np.argsort(away)
-        reached = int(np.searchsorted(np.cumsum(law[order] / law.sum()), 0.95))
+        reached = int(np.searchsorted(np.cumsum(distribution[order] / distribution.sum()), 0.95))
         wanted = max(wanted, away[order[reached]])
     assert engine.ask("accuracy", file=engine.offer(files["local"]))[0] == pytest.approx(wanted, rel=1e-12)
 
@@ -354,8 +356,8 @@ def test_secrets_are_found_as_in_python(engine: browsers.Engine, files: Files) -
     for bad in (-1, 49, 1.5, [1.0], [1.0, None], "cat", None):
         assert engine.ask("error", file=address, secret=bad)["error"] in ("OutOfDomain", "InvalidInput"), bad
     places = RNG.uniform(-1, 7, (40, 2))
-    law = engine.ask("counts", file=address, secrets=places.tolist(), count=1, snap=5)
-    assert all(sum(counts) == 1 for counts in law)
+    distribution = engine.ask("counts", file=address, secrets=places.tolist(), count=1, snap=5)
+    assert all(sum(counts) == 1 for counts in distribution)
     earth = engine.offer(files["earth"])
     laws = files.made["earth"].matrix / files.made["earth"].matrix.sum(axis=1, keepdims=True)
     for place, code in (([41.0, -180.1], 0), ([41.0, 180.1], 1), ([90.0, 77.0], 3)):

@@ -54,7 +54,7 @@ def border(kernel: mdp.KernelMechanism, secret: int, place: int) -> int:
     """Return the first 128 bits of a number at which one report ends and the next begins."""
     order = [secret, *(k for k in range(SIZE) if k != secret)]
     with flint.ctx.workprec(400):
-        terms = kernel.law.balls(secret, bits=400)
+        terms = kernel.distribution.balls(secret, bits=400)
         share = sum((terms[k] for k in order[:place]), flint.arb(0)) / sum(terms, flint.arb(0))
         return int((share * flint.arb(2) ** 128).mid().floor().unique_fmpz())
 

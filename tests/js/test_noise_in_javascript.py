@@ -28,11 +28,11 @@ def node() -> Iterator[browsers.Engine]:
         yield running
 
 
-@pytest.mark.parametrize("law", NOISE, ids=lambda law: law["name"])
-def test_shared_vectors_give_their_reports(law: dict[str, Any], node: browsers.Engine, tmp_path: Path) -> None:
-    path = save(noise_of(law), tmp_path / "noise.mdp")
-    drawn = node.ask("uniforms", file=node.offer(path), draws=law["draws"])
-    assert drawn == [draw["report"] for draw in law["draws"]]
+@pytest.mark.parametrize("law", NOISE, ids=lambda distribution: distribution["name"])
+def test_shared_vectors_give_their_reports(distribution: dict[str, Any], node: browsers.Engine, tmp_path: Path) -> None:
+    path = save(noise_of(distribution), tmp_path / "noise.mdp")
+    drawn = node.ask("uniforms", file=node.offer(path), draws=distribution["draws"])
+    assert drawn == [draw["report"] for draw in distribution["draws"]]
 
 
 class Key:
@@ -45,24 +45,30 @@ class Key:
         return np.frombuffer(self.key, dtype=np.uint64)[:count]
 
 
-def secrets_of(law: dict[str, Any], count: int) -> np.ndarray[Any, Any]:
-    rows = RNG.uniform(-90, 90, (count, law["dimension"]))
-    if law["metric"] != "hyperbolic":
+def secrets_of(distribution: dict[str, Any], count: int) -> np.ndarray[Any, Any]:
+    rows = RNG.uniform(-90, 90, (count, distribution["dimension"]))
+    if distribution["metric"] != "hyperbolic":
         return rows
-    vectors = rows.reshape(count, -1, law.get("of", law["dimension"]))
+    vectors = rows.reshape(count, -1, distribution.get("of", distribution["dimension"]))
     away = 1.0 - 2.0 ** -RNG.uniform(0.5, 20.0, (count, vectors.shape[1], 1))
     return (vectors / np.linalg.norm(vectors, axis=2, keepdims=True) * away).reshape(count, -1)
 
 
-@pytest.mark.parametrize("law", NOISE, ids=lambda law: law["name"])
-def test_random_words_give_the_reports_of_python(law: dict[str, Any], node: browsers.Engine, tmp_path: Path) -> None:
-    made, count, source = noise_of(law), 30, Key()
-    bag = law.get("rows") == "bags"
-    stream = RowWords(source.key, (made.part if "rows" in law else made).law.width)
+@pytest.mark.parametrize("law", NOISE, ids=lambda distribution: distribution["name"])
+def test_random_words_give_the_reports_of_python(
+    distribution: dict[str, Any], node: browsers.Engine, tmp_path: Path
+) -> None:
+    made, count, source = noise_of(distribution), 30, Key()
+    bag = distribution.get("rows") == "bags"
+    stream = RowWords(source.key, (made.part if "rows" in distribution else made).distribution.width)
     attempts = (
-        3 if law["metric"] in ("angular", "fisher") else 24 if law["metric"] in ("haversine", "l1.5", "l20") else 1
+        3
+        if distribution["metric"] in ("angular", "fisher")
+        else 24
+        if distribution["metric"] in ("haversine", "l1.5", "l20")
+        else 1
     )
-    rows, numbers = secrets_of(law, count), 24 if law["metric"] == "hyperbolic" else 1
+    rows, numbers = secrets_of(distribution, count), 24 if distribution["metric"] == "hyperbolic" else 1
 
     def words(at: int) -> list[Any]:
         digits = stream.digits(at)
@@ -94,7 +100,9 @@ def test_hats_of_the_sphere_are_the_same_doubles() -> None:
     script = f"""const {{ Profile }} = await import("{place}");
         const numbers = ({{ start, stop, rise, fall, top, area }}) => [start, stop, rise, fall, top, area];
         answer = given.asked.map((law) => numbers(new Profile(...law).hat));"""
-    assert browsers.in_node(script, asked=asked) == [list(Profile(*law).hat.numbers()) for law in asked]
+    assert browsers.in_node(script, asked=asked) == [
+        list(Profile(*distribution).hat.numbers()) for distribution in asked
+    ]
 
 
 def drawn_in_javascript(mechanism: Any, secret: list[float], folder: Path, count: int = 4000) -> np.ndarray[Any, Any]:

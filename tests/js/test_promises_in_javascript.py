@@ -66,9 +66,9 @@ def test_sentences_are_those_of_python() -> None:
         metric = type(case["metric"], (getattr(mdp.metrics, case["metric"]),), {"unit": case["unit"]})
         promise: Any = SimpleNamespace(**case | {"metric": metric.__new__(metric), "in_parts": False})  # type: ignore[call-overload]
         promise.along = along_of(promise.metric)
-        short, promised, lines, reach, factor, distance = answer
-        assert short == messages.short(promise)
-        assert promised == messages.promised(promise)
+        short_sentence, guarantee_text, lines, reach, factor, distance = answer
+        assert short_sentence == messages.short_sentence(promise)
+        assert guarantee_text == messages.guarantee_text(promise)
         assert lines == messages.meaning_lines(promise)
         assert distance == messages.distance(promise.epsilon, promise.unit)
         assert reach == pytest.approx(messages.reach(promise), rel=1e-14)

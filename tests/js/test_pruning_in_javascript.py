@@ -90,13 +90,13 @@ def test_a_draw_is_that_of_the_whole_mechanism_put_on_the_map(folder: Path, kind
           Array.from({ length: 3000 }, (_, k) => one.sample(k % one.secrets, { words }).code);
         answer = [drawn(m, seeded()), drawn(mine, seeded()), mine.law(1)];"""
     gone = [1, 2, 3]
-    whole, mine, law = ask(script, path=str(path), gone=gone)
+    whole, mine, distribution = ask(script, path=str(path), gone=gone)
     pairs = {(k, t) for k, t in zip(whole, mine, strict=True)}
     assert all(k == t for k, t in pairs if k not in gone)
     assert {k for k, _ in pairs} >= set(gone)
     assert len(pairs) == len({k for k, _ in pairs})
     assert not {t for _, t in pairs} & set(gone)
-    assert sum(law.values()) == pytest.approx(1)
+    assert sum(distribution.values()) == pytest.approx(1)
 
 
 def test_a_tree_gives_every_level_and_avoids_areas_of_it(folder: Path) -> None:

@@ -15,7 +15,7 @@ from browsers import in_node as ask
 from metricdp import mobility
 from metricdp.artifacts import save
 from metricdp.metrics import EARTH_RADIUS_KM
-from metricdp.mobility import PREDICTIONS, Run, Step, closeness
+from metricdp.mobility import PREDICTIONS, StepCost, TraceRun, closeness
 from metricdp.randomness import RowWords
 
 RNG = np.random.default_rng(23)
@@ -60,18 +60,18 @@ def test_equal_words_give_the_trace_of_python(metric: Any, prediction: str, tmp_
     trace = np.array([41.0, 2.0]) + scale * RNG.normal(size=(40, 2)).cumsum(axis=0)
     test, threshold, total = 1.3, 0.8, 90.0
 
-    def budget(run: Run) -> Step | None:
-        step = Step(test, 4.0, threshold) if len(run) else Step(0.0, 4.0)
+    def budget(run: TraceRun) -> StepCost | None:
+        step = StepCost(test, 4.0, threshold) if len(run) else StepCost(0.0, 4.0)
         return step if run.fits(step, total) else None
 
     mechanism = mobility.predictive(metric, budget=budget, prediction=PREDICTIONS[prediction])
-    run, steps = Run(), []
+    run, steps = TraceRun(), []
     for place in mechanism.ground.encode(trace):
         source = Logged()
         if not mechanism.advance(run, place, rng=source):
             steps.append({"place": place.tolist(), "coins": [], "words": []})
             break
-        digits, width = RowWords(source.key or bytes(32), noise.law.width).digits(0), noise.law.width
+        digits, width = RowWords(source.key or bytes(32), noise.distribution.width).digits(0), noise.distribution.width
         uniforms = [[f"{digits(a, k, 1):016x}" for k in range(width)] for a in range(24)]
         steps.append({"place": place.tolist(), "coins": [halves(word) for word in source.coins], "words": uniforms})
     script = f"""{SOURCE}
@@ -150,9 +150,9 @@ def test_whoever_stays_spends_little_and_a_total_is_never_exceeded(tmp_path: Pat
         for (let k = 0; k < 6000; k++) near += isNear(metric, [41, 2], [41.0027, 2], coins, chance) ? 1 : 0;
         answer = { steps, spent: trace.spent, test: trace.test, threshold: trace.threshold, near };"""
     found = ask(script, path=path, module=(PROJECT / "js" / "src" / "predictive.js").as_uri())
-    care = mobility.FixedUtility(1.0).care
-    assert found["test"] == pytest.approx(care.share * 10.0, rel=1e-12)
-    assert found["threshold"] == pytest.approx(care.step(10.0).threshold, rel=1e-12)
+    tuning = mobility.FixedUtility(1.0).tuning
+    assert found["test"] == pytest.approx(tuning.share * 10.0, rel=1e-12)
+    assert found["threshold"] == pytest.approx(tuning.step(10.0).threshold, rel=1e-12)
     steps, fresh = found["steps"], sum(found["steps"])
     assert steps[0]
     assert found["spent"] <= 60

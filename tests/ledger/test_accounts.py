@@ -19,7 +19,7 @@ from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.ledger import Ledger, Policy
 from metricdp.ledger.amounts import MICRO, accounts_for, in_words
 from metricdp.metrics import METRICS
-from metricdp.registry import Declaration, Number, Text
+from metricdp.registry import Number, Schema, Text
 
 DATA = Path(__file__).parents[1] / "data" / "accounts-0.1.0"
 THEN = 1_790_000_000.0  # when the ledger in DATA was written
@@ -151,7 +151,7 @@ def test_a_class_that_inherits_from_a_metric_is_not_taken_for_it() -> None:
 def declared():
     """Declare metrics for one test."""
     before = dict(METRICS._entries)
-    yield lambda thing, name, **more: METRICS.declare(Declaration(thing, name, "a distance", {"unit": Text()} | more))
+    yield lambda thing, name, **more: METRICS.declare(Schema(thing, name, "a distance", {"unit": Text()} | more))
     METRICS._entries.clear()
     METRICS._entries.update(before)
 

@@ -50,14 +50,14 @@ def test_an_account_that_is_charged_twice_or_not_at_all_stops_the_batch(tmp_path
     with Ledger.open(tmp_path / "b.db", policy="40/km ever") as ledger:
         options = {"key": "app", "metric": "haversine/km", "epsilon": 1.0, "draw": lambda granted: b""}
         ledger.release_batch({"anna": 1, "ben": 1}, "1", **options)
-        true = batch_accounts.found_accounts
+        true = batch_accounts.find_accounts
 
         def misled(*arguments, **more):
             found = true(*arguments, **more)
             found.numbers[""][0] += 999 * 64
             return found
 
-        monkeypatch.setattr(batch_accounts, "found_accounts", misled)
+        monkeypatch.setattr(batch_accounts, "find_accounts", misled)
         with pytest.raises(MetricdpError, match="2 accounts were to be charged and 1 were"):
             ledger.release_batch({"anna": 1, "ben": 1}, "2", **options)
         assert ledger.budget("anna").accounts[0].spent == 1_000_000

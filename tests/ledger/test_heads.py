@@ -341,9 +341,9 @@ def test_a_backup_has_a_head_of_its_own(place, tmp_path):
 
 
 def test_a_head_file_holds_the_lanes_of_a_server(tmp_path):
-    from metricdp.ledger.keys import Key
+    from metricdp.ledger.keys import LedgerKey
 
-    file = HeadFile(tmp_path / "books.head", Key(b"k" * 32))
+    file = HeadFile(tmp_path / "books.head", LedgerKey(b"k" * 32))
     file.create(Head("a" * 32, {lane: End(10**12, 10**12, b"\xff" * 32) for lane in range(16)}))
     file.reach({3: End(10**12 + 1, 10**12 + 1, bytes(32)), 4: End(5, 5, bytes(32))})
     found = file.read()

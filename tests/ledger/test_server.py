@@ -357,7 +357,9 @@ def test_two_purposes_across_a_full_hour_raise_no_alarm(running, tmp_path, versi
         with Ledger.open(place, key_file=key, clock=late) as other:
             other._lane = (ledger._lane + 1) % 16  # another process
             ask(other, "anna", "3", 3.0, purpose="maps")
-        monkeypatch.setattr(settling, "state_of", lambda connection, clock: settling.State(ledger.policy(), clock))
+        monkeypatch.setattr(
+            settling, "state_of", lambda connection, clock: settling.LedgerState(ledger.policy(), clock)
+        )
         if version == "now":  # what was spent for ads before the full hour no longer counts
             assert ask(ledger, "anna", "4", 10.0, purpose="ads").left == 0
         else:  # it did count, on top

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.auditing.distributions import law_of
+from metricdp.auditing.distributions import describe_distribution
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import BagLaplace
 
@@ -137,7 +137,7 @@ def test_places_and_points_of_the_ball_come_in_bags_too(tmp_path: Path) -> None:
         one, two = (m.sample(x, rng=np.random.default_rng(1)) for m in (mechanism, again))
         assert np.array_equal(one, two)
         assert again.certificate.stated == ()
-    assert law_of(ball)["kind"] == "bag_laplace"
+    assert describe_distribution(ball)["kind"] == "bag_laplace"
     x = np.tile([0.1, 0.2, -0.3, 0.1], (800, 1))
     reports = ball.sample(x, rng=np.random.default_rng(3))
     away = mdp.Bags(mdp.Hyperbolic(), 2)(x, reports)

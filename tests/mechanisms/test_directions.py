@@ -75,17 +75,21 @@ def test_angles_have_the_law_of_the_density_and_no_direction_is_preferred(form: 
 def test_doubles_machine_code_and_arbitrary_precision_draw_the_same(form: str, n: int, epsilon: float) -> None:
     from metricdp.mechanisms.noise import compiled as loops
 
-    law = noise(form, epsilon, n).law
+    distribution = noise(form, epsilon, n).distribution
     rows = units(60, n)
-    words = row_words(GeneratorSource(np.random.default_rng(7)), law.width)
+    words = row_words(GeneratorSource(np.random.default_rng(7)), distribution.width)
     with np.errstate(all="ignore"):
-        plain, sure = law._plain(rows, lambda attempt: words.first(attempt, 0, 60))
+        plain, sure = distribution._plain(rows, lambda attempt: words.first(attempt, 0, 60))
     assert sure.all()
     for row in range(0, 60, 4):
-        assert law.exactly(rows[row], words.digits(row)) == tuple(plain[row].astype(int).tolist())
+        assert distribution.exactly(rows[row], words.digits(row)) == tuple(plain[row].astype(int).tolist())
     cells, kept = np.empty(rows.shape), np.empty(60, dtype=np.int8)
     loops.direction_rows(
-        distributions._sealed(rows), distributions._sealed(words.first(0, 0, 60)), *law._numbers, cells, kept
+        distributions._freeze_rows(rows),
+        distributions._freeze_rows(words.first(0, 0, 60)),
+        *distribution._numbers,
+        cells,
+        kept,
     )
     decided = kept == 1
     assert decided.sum() >= 55
@@ -94,27 +98,27 @@ def test_doubles_machine_code_and_arbitrary_precision_draw_the_same(form: str, n
 
 def test_rows_that_doubles_leave_open_are_decided_by_more_bits() -> None:
     fine = noise("angle", 20.0, 4)
-    law = distributions.DirectionLaw(fine.profile, (2.0**45, 1.0))  # finer than doubles can decide
+    distribution = distributions.DirectionDistribution(fine.profile, (2.0**45, 1.0))  # finer than doubles can decide
     rows = units(40, 4)
-    words = row_words(GeneratorSource(np.random.default_rng(7)), law.width)
+    words = row_words(GeneratorSource(np.random.default_rng(7)), distribution.width)
     with np.errstate(all="ignore"):
-        _, sure = law._plain(rows, lambda attempt: words.first(attempt, 0, 40))
+        _, sure = distribution._plain(rows, lambda attempt: words.first(attempt, 0, 40))
     assert 0 < sure.sum() < 40
-    cells = distributions.drawn(rows, law, words)
-    coarse = distributions.drawn(rows, distributions.DirectionLaw(fine.profile, (2.0**20, 1.0)), words)
+    cells = distributions.draw_cells(rows, distribution, words)
+    coarse = distributions.draw_cells(rows, distributions.DirectionDistribution(fine.profile, (2.0**20, 1.0)), words)
     assert np.abs(cells * 2.0**-25 - coarse).max() <= 0.5 + 1e-6
 
 
 def test_errors_of_doubles_are_within_their_bounds() -> None:
-    n, law = 6, noise("angle", 15.0, 6).law
-    hat, rule, _ = law._numbers
-    words = row_words(GeneratorSource(np.random.default_rng(2)), law.width)
+    n, distribution = 6, noise("angle", 15.0, 6).distribution
+    hat, rule, _ = distribution._numbers
+    words = row_words(GeneratorSource(np.random.default_rng(2)), distribution.width)
     rows, first = units(40, n), words.first(0, 0, 40)
     with np.errstate(all="ignore"):
-        value, of_value, some, sure = directions.how_far(first[:, :16], hat, rule)
+        value, of_value, some, sure = directions.draw_distance(first[:, :16], hat, rule)
     normals = directions.normals_of(first[:, 16:], n)
-    reports, error = directions.walked(rows, normals, directions.turn(value, of_value, True))
-    fine = distributions.DirectionLaw(law.profile, (2.0**90, 1.0))
+    reports, error = directions.walk_sphere(rows, normals, directions.turn(value, of_value, True))
+    fine = distributions.DirectionDistribution(distribution.profile, (2.0**90, 1.0))
     for row in np.flatnonzero(some & sure)[::3]:
         exact = np.array([float(cell / 2**90) for cell in fine.exactly(rows[row], words.digits(int(row)))])
         assert (np.abs(exact - reports[row]) <= error[row]).all()

@@ -43,7 +43,7 @@ def test_a_district_has_the_rows_the_reports_and_the_distances_of_the_whole(buil
     assert mdp.audit(part).verdict == "holds"
     assert part.certificate.stated == ("loss", "lower_bound")
     assert "whole mechanism on 40 secrets" in part.certificate.note
-    assert not part.stakes.known
+    assert not part.loss_basis.known
 
 
 def test_the_surroundings_of_nobody_are_refused_with_how_far_somebody_is():

@@ -23,7 +23,7 @@ import browsers
 import metricdp as mdp
 from forging import rewritten
 from metricdp.artifacts import save
-from metricdp.design.pruning import pruned
+from metricdp.design.pruning import prune_reports
 from metricdp.mechanisms import (
     Certificate,
     Guarantee,
@@ -253,7 +253,7 @@ def test_a_quantised_matrix_draws_every_report(node: browsers.Engine, tmp_path: 
 
 
 def test_a_pruned_report_goes_to_the_kept_one_and_all_others_stay() -> None:
-    made = pruned(mdp.exponential(on_a_line(6), 40.0), [2])
+    made = prune_reports(mdp.exponential(on_a_line(6), 40.0), [2])
     words, wanted = asked_of(fractions(made.matrix[0]))
     assert len(set(wanted)) == 5
     assert drawn(made, 0, words) == wanted

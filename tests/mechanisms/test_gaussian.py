@@ -144,11 +144,13 @@ def test_on_the_lattice_no_divergence_and_no_delta_is_above_the_promised_ones():
 
 def test_on_the_earth_the_density_is_one_and_its_divergences_keep_the_promise():
     """By integrals over the sphere: what is seen from the centre shows less than the great circle allows."""
-    from metricdp.mechanisms.kinds.spherical_gaussian import log_seen
+    from metricdp.mechanisms.kinds.spherical_gaussian import log_projected_density
 
     for sigma in (0.2, 1.0, 3.0):  # in radii of the Earth: that far out is where it is hard
         mass = quad(
-            lambda t, s=sigma: 2 * math.pi * math.sin(t) * math.exp(float(log_seen(np.array(t), 1 / s))), 0, math.pi
+            lambda t, s=sigma: 2 * math.pi * math.sin(t) * math.exp(float(log_projected_density(np.array(t), 1 / s))),
+            0,
+            math.pi,
         )
         assert mass[0] == pytest.approx(1.0, abs=1e-7)
         heights, weights = np.polynomial.legendre.leggauss(200)
@@ -158,8 +160,8 @@ def test_on_the_earth_the_density_is_one_and_its_divergences_keep_the_promise():
         points = np.stack([flat * np.cos(turn), flat * np.sin(turn), z], axis=-1)
         for apart in (0.1, 1.0, 3.0):
             two = np.array([math.sin(apart), 0.0, math.cos(apart)])
-            p = log_seen(np.arccos(np.clip(points[..., 2], -1, 1)), 1 / sigma)
-            q = log_seen(np.arccos(np.clip(points @ two, -1, 1)), 1 / sigma)
+            p = log_projected_density(np.arccos(np.clip(points[..., 2], -1, 1)), 1 / sigma)
+            q = log_projected_density(np.arccos(np.clip(points @ two, -1, 1)), 1 / sigma)
             area = weights[:, None] * (2 * math.pi / len(turns))
             for order in (1.2, 2.0, 4.0):
                 found = math.log((area * np.exp(order * p + (1 - order) * q)).sum()) / (order - 1)
@@ -216,12 +218,12 @@ def test_nothing_can_take_it_for_a_pure_promise():
     assert mdp.audit(PLANE, epsilon=50.0).verdict == "violated"
     with pytest.raises(InvalidInput, match="never a pure one"):
         type(PLANE)(PLANE.inputs, 1.0, PLANE.lattice, Guarantee(1.0, PLANE.inputs.metric), PLANE.certificate)
-    for sentence in (str(promise), messages.short(promise), messages.lead(promise), repr(PLANE)):
+    for sentence in (str(promise), messages.short_sentence(promise), messages.lead_sentence(promise), repr(PLANE)):
         assert "not pure" in sentence
     for line in (
         *messages.meaning_lines(promise),
         messages.history(promise, 3, "who", 5),
-        messages.released_again(promise),
+        messages.second_release(promise),
     ):
         assert "epsilon" not in line
     assert "delta 1e-6" in messages.meaning_lines(promise)[0]

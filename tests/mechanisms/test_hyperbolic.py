@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.auditing.distributions import law_of
+from metricdp.auditing.distributions import describe_distribution
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms import HyperbolicLaplace
 from metricdp.mechanisms.noise import distributions, hyperbolic
@@ -63,33 +63,33 @@ def test_distances_have_the_law_of_the_density_and_no_direction_is_preferred(n: 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(1, 3.0), (2, 1.6), (6, 30.0)])
 def test_doubles_and_arbitrary_precision_draw_the_same_and_fine_lattices_need_more_bits(n: int, epsilon: float) -> None:
-    law = noise(epsilon, n).law
+    distribution = noise(epsilon, n).distribution
     rows = in_ball(60, n, 12.0, np.random.default_rng(2))
-    words = row_words(GeneratorSource(np.random.default_rng(7)), law.width)
+    words = row_words(GeneratorSource(np.random.default_rng(7)), distribution.width)
     with np.errstate(all="ignore"):
-        cells, sure = law.doubles(rows, lambda attempt: words.first(attempt, 0, 60))
+        cells, sure = distribution.doubles(rows, lambda attempt: words.first(attempt, 0, 60))
     assert sure.mean() > 0.85
     for row in np.flatnonzero(sure)[::6]:
-        assert law.exactly(rows[row], words.digits(int(row))) == tuple(int(cell) for cell in cells[row])
-    fine = hyperbolic.HyperbolicLaw(n, epsilon, (2.0**44, 1.0))
+        assert distribution.exactly(rows[row], words.digits(int(row))) == tuple(int(cell) for cell in cells[row])
+    fine = hyperbolic.HyperbolicDistribution(n, epsilon, (2.0**44, 1.0))
     with np.errstate(all="ignore"):
         _, decided = fine.doubles(rows, lambda attempt: words.first(attempt, 0, 60))
     assert 0 < decided.sum() < 60
-    close = distributions.drawn(rows, fine, words) * 2.0**-44
-    coarse = distributions.drawn(rows, law, words) * law.lattice[1] / law.lattice[0]
-    assert np.abs(close - coarse).max() <= 0.5 * law.lattice[1] / law.lattice[0] * (1 + 1e-6)
+    close = distributions.draw_cells(rows, fine, words) * 2.0**-44
+    coarse = distributions.draw_cells(rows, distribution, words) * distribution.lattice[1] / distribution.lattice[0]
+    assert np.abs(close - coarse).max() <= 0.5 * distribution.lattice[1] / distribution.lattice[0] * (1 + 1e-6)
 
 
 def test_errors_of_doubles_are_within_their_bounds() -> None:
     for n, epsilon in ((1, 0.5), (4, 3.4), (8, 90.0)):
-        law = noise(epsilon, n).law
+        distribution = noise(epsilon, n).distribution
         rows = in_ball(40, n, 9.0)
-        words = row_words(GeneratorSource(np.random.default_rng(2)), law.width)
+        words = row_words(GeneratorSource(np.random.default_rng(2)), distribution.width)
         first = words.first(0, 0, 40)
         with np.errstate(all="ignore"):
-            way = law.distances(first[:, :n])
-            places, error = hyperbolic.walked(rows, hyperbolic.directions.normals_of(first[:, n:], n), way)
-        fine = hyperbolic.HyperbolicLaw(n, epsilon, (2.0**150, 1.0))
+            way = distribution.distances(first[:, :n])
+            places, error = hyperbolic.walk_hyperboloid(rows, hyperbolic.directions.normals_of(first[:, n:], n), way)
+        fine = hyperbolic.HyperbolicDistribution(n, epsilon, (2.0**150, 1.0))
         for row in range(0, 40, 3):
             cells = fine.exactly(rows[row], words.digits(row))
             exact = np.array([cell / 2**150 for cell in cells])
@@ -176,7 +176,7 @@ def test_files_hold_it_and_bring_back_the_same_draws(tmp_path: Path) -> None:
     one, two = (m.sample(x, rng=np.random.default_rng(1)) for m in (mechanism, again))
     assert np.array_equal(one, two)
     assert (again.certificate.stated, again.guarantee) == ((), mechanism.guarantee)
-    assert law_of(again)["density"]["distance"] == "exp(-2 d) has the law Beta(4, 5)"
+    assert describe_distribution(again)["density"]["distance"] == "exp(-2 d) has the law Beta(4, 5)"
 
 
 def test_what_cannot_be_built_is_said() -> None:
@@ -219,9 +219,9 @@ def test_the_service_refuses_a_secret_at_the_border_before_anybody_is_charged() 
     import pyarrow as pa
 
     from metricdp.service.refusals import Refused
-    from metricdp.service.served_mechanisms import Served
+    from metricdp.service.served_mechanisms import ServedMechanism
 
-    served = Served("ball", noise(3.0, 2))
+    served = ServedMechanism("ball", noise(3.0, 2))
     served.check([pa.array([0.1]), pa.array([0.2])])
     with pytest.raises(Refused) as refused:
         served.check([pa.array([0.1, 0.9999999]), pa.array([0.2, 0.0])])

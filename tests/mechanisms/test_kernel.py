@@ -12,8 +12,8 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import kernel_rows
-from metricdp.mechanisms.kernel_distribution import KernelLaw
-from metricdp.mechanisms.kernel_rows import decided, located
+from metricdp.mechanisms.kernel_distribution import KernelDistribution
+from metricdp.mechanisms.kernel_rows import decide, locate_words
 from metricdp.randomness import KeyedSource, row_words
 from published import KERNELS, kernel_of
 
@@ -26,15 +26,15 @@ def made() -> Any:
 
 def ideal(mechanism: Any) -> Any:
     apart = np.sqrt(((mechanism.space.points[:, None] - mechanism.space.points[None]) ** 2).sum(axis=-1))
-    law = np.exp(-mechanism.inner * apart)
-    return law / law.sum(axis=1, keepdims=True)
+    distribution = np.exp(-mechanism.inner * apart)
+    return distribution / distribution.sum(axis=1, keepdims=True)
 
 
 def test_reports_follow_the_law(made: Any) -> None:
-    law, draws = ideal(made), 60_000
+    distribution, draws = ideal(made), 60_000
     for secret in (0, 17):
         counts = np.bincount(made.sample(np.full(draws, secret), rng=np.random.default_rng(secret)), minlength=40)
-        expected = draws * law[secret]
+        expected = draws * distribution[secret]
         assert float(((counts - expected) ** 2 / expected).sum()) < 39 + 5 * np.sqrt(2 * 39)  # chi square, 39 degrees
 
 
@@ -48,9 +48,9 @@ def test_shapes_and_order_are_those_of_the_secrets(made: Any) -> None:
 
 
 def test_log_densities_are_those_of_the_law(made: Any) -> None:
-    law = np.log(ideal(made))
+    distribution = np.log(ideal(made))
     codes = np.arange(40)
-    np.testing.assert_allclose(made.log_density(codes[:, None], codes[None]), law, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(made.log_density(codes[:, None], codes[None]), distribution, rtol=1e-11, atol=1e-11)
 
 
 def test_the_table_of_a_large_vocabulary_is_not_written_out(monkeypatch: Any) -> None:
@@ -133,19 +133,21 @@ def test_words_at_a_border_are_left_to_interval_arithmetic(made: Any, monkeypatc
         "metricdp.metrics.bounded_distances",
     ):
         monkeypatch.setattr(f"{module}.worth_compiling", lambda size: compiled)
-    law: KernelLaw = made.law
+    distribution: KernelDistribution = made.distribution
     for secret, border in ((3, 0), (3, 20), (39, 1)):
         word = planted(made, secret, border)
         near = np.array([word - 3, word, word + 3], dtype=np.uint64)
-        _, sure = located(law, np.array([secret]), np.array([0, 3]), near)
+        _, sure = locate_words(distribution, np.array([secret]), np.array([0, 3]), near)
         assert not sure.any()
         far = np.array([word - (1 << 45), word + (1 << 45)], dtype=np.uint64)
-        found, sure = located(law, np.array([secret]), np.array([0, 2]), far)
+        found, sure = locate_words(distribution, np.array([secret]), np.array([0, 2]), far)
         assert sure.all()
         assert found.tolist() == [reference(made, secret, int(w)) for w in far.tolist()]
         for step in (-3, 3):  # one word decides; the word itself needs more of them
             given = word + step
-            drawn = decided(law, secret, lambda attempt, uniform, count, given=given: (given << 64 * count) >> 64)
+            drawn = decide(
+                distribution, secret, lambda attempt, uniform, count, given=given: (given << 64 * count) >> 64
+            )
             assert drawn == reference(made, secret, given)
         order = [secret, *(k for k in range(40) if k != secret)]
         ends = {0: order[border], (1 << 64) - 1: order[border + 1]}
@@ -157,7 +159,7 @@ def test_words_at_a_border_are_left_to_interval_arithmetic(made: Any, monkeypatc
                     value = (value << 64) | further
                 return value
 
-            assert decided(law, secret, digits) == wanted
+            assert decide(distribution, secret, digits) == wanted
 
 
 def test_exponents_that_doubles_do_not_hold_are_refused(made: Any) -> None:
@@ -170,9 +172,9 @@ def test_exponents_that_doubles_do_not_hold_are_refused(made: Any) -> None:
 
 def test_what_is_asked_is_not_remembered(made: Any) -> None:
     made.sample([0])
-    before = set(vars(made)), set(vars(made._sampler)), set(vars(made.law))
+    before = set(vars(made)), set(vars(made._sampler)), set(vars(made.distribution))
     made.sample(np.arange(40))
-    assert before == (set(vars(made)), set(vars(made._sampler)), set(vars(made.law)))
+    assert before == (set(vars(made)), set(vars(made._sampler)), set(vars(made.distribution)))
 
 
 def test_batches_do_not_matter(made: Any, monkeypatch: Any) -> None:
@@ -187,10 +189,10 @@ def test_published_words_give_their_reports_on_both_paths(entry: Any) -> None:
     kernel = kernel_of(entry)
     for draw in entry["draws"]:
         words, secret = draw["words"], draw["secret"]
-        report, sure = located(
-            kernel.law, np.array([secret]), np.array([0, 1]), np.array([int(words[0], 16)], dtype=np.uint64)
+        report, sure = locate_words(
+            kernel.distribution, np.array([secret]), np.array([0, 1]), np.array([int(words[0], 16)], dtype=np.uint64)
         )
         assert not sure[0] or report[0] == draw["report"]
-        exactly = decided(kernel.law, secret, lambda attempt, k, count, w=words: int("".join(w[:count]), 16))
+        exactly = decide(kernel.distribution, secret, lambda attempt, k, count, w=words: int("".join(w[:count]), 16))
         assert exactly == draw["report"]
     assert mdp.audit(kernel).verdict == "holds"

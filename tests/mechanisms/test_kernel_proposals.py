@@ -10,7 +10,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.mechanisms import kernel_proposals
-from metricdp.mechanisms.kernel_proposals import AT_ONCE, KEPT, NONE, Proposals
+from metricdp.mechanisms.kernel_proposals import ACCEPTED, AT_ONCE, NONE, Proposals
 from metricdp.randomness import KeyedSource
 
 
@@ -23,7 +23,7 @@ def made() -> Any:
 @pytest.fixture
 def proposals(made: Any, monkeypatch: Any) -> Proposals:
     monkeypatch.setattr(kernel_proposals, "FEWEST", 1)
-    found = Proposals(made.law, made.log_normalisers, made.nearest)
+    found = Proposals(made.distribution, made.log_normalisers, made.nearest)
     assert found.flat.all()
     return found
 
@@ -56,11 +56,11 @@ def test_a_flat_row_is_drawn_by_its_law(made: Any, monkeypatch: Any) -> None:
         nearest=made.nearest,
     )  # fmt: skip
     apart = np.sqrt(((made.space.points[:, None] - made.space.points[None]) ** 2).sum(axis=-1))
-    law = np.exp(-made.inner * apart)
-    law /= law.sum(axis=1, keepdims=True)
+    distribution = np.exp(-made.inner * apart)
+    distribution /= distribution.sum(axis=1, keepdims=True)
     for secret in (0, 11):
         counts = np.bincount(fresh.sample(np.full(60_000, secret), rng=np.random.default_rng(secret)), minlength=30)
-        expected = 60_000 * law[secret]
+        expected = 60_000 * distribution[secret]
         assert float(((counts - expected) ** 2 / expected).sum()) < 29 + 5 * np.sqrt(2 * 29)  # chi square
 
 
@@ -73,8 +73,8 @@ def test_proposals_in_doubles_are_those_of_interval_arithmetic(
     monkeypatch.setattr(kernel_proposals, "worth_compiling", lambda size: compiled)
     secrets = np.random.default_rng(4).integers(0, 30, 150)
     words = KeyedSource(bytes(32), "proposals").words(150 * 2 * AT_ONCE).reshape(150, -1)
-    found, state = proposals.tried(secrets, words)
-    assert set(state.tolist()) == {KEPT, NONE}
+    found, state = proposals.try_rows(secrets, words)
+    assert set(state.tolist()) == {ACCEPTED, NONE}
     assert found.tolist() == [reference(made, i, row.tolist()) for i, row in zip(secrets.tolist(), words, strict=True)]
 
 
@@ -90,7 +90,7 @@ def test_a_chance_at_the_border_is_left_to_interval_arithmetic(
     refused = (1 << 64) - 1
     for other, wanted in ((border - 2, report), (border + 2, -1), (border, None)):
         row = [aimed, other] + [aimed, refused] * (AT_ONCE - 1)
-        _, state = proposals.tried(np.array([secret]), as_drawn(row))
+        _, state = proposals.try_rows(np.array([secret]), as_drawn(row))
         assert state.tolist() == [0]
         for further in (0, (1 << 64) - 1):
 
@@ -101,9 +101,9 @@ def test_a_chance_at_the_border_is_left_to_interval_arithmetic(
                 return int(value)
 
             answer = (report if further == 0 else -1) if wanted is None else wanted
-            assert proposals.decided(secret, digits, 0, 0) == answer
+            assert proposals.decide(secret, digits, 0, 0) == answer
     torn = (report << 64) // 30  # its part belongs to two words
-    _, state = proposals.tried(np.array([secret]), as_drawn([torn, 0] * AT_ONCE))
+    _, state = proposals.try_rows(np.array([secret]), as_drawn([torn, 0] * AT_ONCE))
     assert state.tolist() == [0]
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import metricdp as mdp
 from metricdp.mechanisms import LocalMechanism, kernel_proposals
-from metricdp.mechanisms.kernel_proposals import AT_ONCE, KEPT, NONE, Proposals
-from metricdp.mechanisms.kernel_rows import located
+from metricdp.mechanisms.kernel_proposals import ACCEPTED, AT_ONCE, NONE, Proposals
+from metricdp.mechanisms.kernel_rows import locate_words
 
 UNIT = 2.0**-53
 
@@ -33,19 +33,19 @@ def test_terms_may_be_as_wrong_as_their_stated_error(
         pytest.importorskip("numba")
     monkeypatch.setattr("metricdp.mechanisms.kernel_rows.worth_compiling", lambda size: compiled)
     made = kernel()
-    law, secret, border = made.law, 0, 12
-    terms = law.terms(np.array([secret]))
+    distribution, secret, border = made.distribution, 0, 12
+    terms = distribution.terms(np.array([secret]))
     with flint.ctx.workprec(300):
-        balls = law.balls(secret, bits=300)
+        balls = distribution.balls(secret, bits=300)
         ends = [sum(balls[: k + 1], start=flint.arb(0)) / sum(balls, start=flint.arb(0)) for k in range(30)]
         edge = int((ends[border] * flint.arb(2) ** 64).floor().unique_fmpz())
     wrong = terms.copy()
-    wrong[:, 1 : border + 1] *= 1.0 + 0.9 * sign * law.error
-    wrong[:, border + 1 :] *= 1.0 - 0.9 * sign * law.error
-    monkeypatch.setattr(type(law), "terms", lambda self, codes: wrong.copy())
-    steps = [int(law.error * 2.0**64 * share) for share in np.linspace(0.01, 0.5, 30)]
+    wrong[:, 1 : border + 1] *= 1.0 + 0.9 * sign * distribution.error
+    wrong[:, border + 1 :] *= 1.0 - 0.9 * sign * distribution.error
+    monkeypatch.setattr(type(distribution), "terms", lambda self, codes: wrong.copy())
+    steps = [int(distribution.error * 2.0**64 * share) for share in np.linspace(0.01, 0.5, 30)]
     words = np.array([edge + way * step for step in steps for way in (-1, 1)], dtype=np.uint64)
-    found, sure = located(law, np.array([secret]), np.array([0, len(words)]), words)
+    found, sure = locate_words(distribution, np.array([secret]), np.array([0, len(words)]), words)
     true = np.array([border if int(word) <= edge else border + 1 for word in words])
     assert np.array_equal(found[sure], true[sure])
 
@@ -55,8 +55,8 @@ def test_a_distance_of_a_proposal_may_be_wrong_by_its_roundings(sign: float, mon
     monkeypatch.setattr(kernel_proposals, "FEWEST", 1)
     monkeypatch.setattr(kernel_proposals, "worth_compiling", lambda size: False)
     made = kernel()
-    proposals = Proposals(made.law, made.log_normalisers, made.nearest)
-    off = sign * made.inner * made.law.reach * 4 * UNIT  # a square, a sum, a root, a product
+    proposals = Proposals(made.distribution, made.log_normalisers, made.nearest)
+    off = sign * made.inner * made.distribution.reach * 4 * UNIT  # a square, a sum, a root, a product
     plain = kernel_proposals.exp
     monkeypatch.setattr(kernel_proposals, "exp", lambda power: plain(power) * (1.0 + off))
     secret, report = 3, 17
@@ -71,8 +71,8 @@ def test_a_distance_of_a_proposal_may_be_wrong_by_its_roundings(sign: float, mon
         for way in (-1, 1):
             word = edge + way * int(share * abs(off) * edge)
             row = np.array([[aimed, word] + [aimed, refused] * (AT_ONCE - 1)], dtype=np.uint64)
-            _, state = proposals.tried(np.array([secret]), row)
-            assert state[0] in ((0, KEPT) if way < 0 else (0, NONE))
+            _, state = proposals.try_rows(np.array([secret]), row)
+            assert state[0] in ((0, ACCEPTED) if way < 0 else (0, NONE))
 
 
 def test_a_pair_exactly_at_the_radius_is_protected() -> None:

@@ -108,25 +108,25 @@ def secrets_for(mechanism, count):
 @pytest.mark.parametrize("name", LAWS)
 def test_the_slow_path_forced_on_every_draw_gives_the_reports_of_the_fast_one(name):
     mechanism = LAWS[name]
-    law, rows = mechanism.law, secrets_for(mechanism, 60)
-    words = RowWords(RNG.bytes(32), law.width)
+    distribution, rows = mechanism.distribution, secrets_for(mechanism, 60)
+    words = RowWords(RNG.bytes(32), distribution.width)
     with np.errstate(all="ignore"):
-        cells, sure = law.doubles(rows, partial(words.first, start=0, stop=len(rows)))
+        cells, sure = distribution.doubles(rows, partial(words.first, start=0, stop=len(rows)))
     assert sure.mean() > 0.95
     for at in np.flatnonzero(sure):
-        assert law.exactly(rows[at], words.digits(int(at))) == tuple(cells[at].astype(int))
-    assert np.array_equal(distributions.drawn(rows, law, words)[sure], cells[sure])
+        assert distribution.exactly(rows[at], words.digits(int(at))) == tuple(cells[at].astype(int))
+    assert np.array_equal(distributions.draw_cells(rows, distribution, words)[sure], cells[sure])
 
 
 def planted(mechanism, count):
     """Secrets whose noise, for the words of their rows, puts them on the border of a cell as closely as doubles can."""
-    rows, words = secrets_for(mechanism, count), RowWords(RNG.bytes(32), mechanism.law.width)
-    cells = distributions.drawn(rows, mechanism.law, words)
+    rows, words = secrets_for(mechanism, count), RowWords(RNG.bytes(32), mechanism.distribution.width)
+    cells = distributions.draw_cells(rows, mechanism.distribution, words)
     low, high = rows[:, 0].copy(), rows[:, 0] + 1.5 * mechanism.lattice.pitch
     for _ in range(70):  # bisection for the secret at which the first coordinate changes its cell
         middle = (low + high) / 2
         rows[:, 0] = middle
-        same = distributions.drawn(rows, mechanism.law, words)[:, 0] == cells[:, 0]
+        same = distributions.draw_cells(rows, mechanism.distribution, words)[:, 0] == cells[:, 0]
         low, high = np.where(same, middle, low), np.where(same, high, middle)
     return rows, low, high, words
 
@@ -134,20 +134,20 @@ def planted(mechanism, count):
 @pytest.mark.parametrize("name", ["line", "plane", "odd pitch", "cube", "ellipse"])
 def test_words_at_the_borders_of_cells_are_decided_exactly(name):
     mechanism = LAWS[name]
-    law = mechanism.law
+    distribution = mechanism.distribution
     rows, low, high, words = planted(mechanism, 12)
     assert np.all(high == np.nextafter(low, np.inf))  # two neighbouring doubles, and the border between them
     for edge in (low, high):
         rows[:, 0] = edge
         for at in range(len(rows)):
             with flint.ctx.workprec(4000):  # the truth from 40 words of every uniform
-                noise = law.exact_noise(words.digits(at), 40)[0]
-                per_unit = Fraction(law.lattice[0]) / Fraction(law.lattice[1])
-                scale, place = law.scale, Fraction(float(edge[at])) * per_unit
+                noise = distribution.exact_noise(words.digits(at), 40)[0]
+                per_unit = Fraction(distribution.lattice[0]) / Fraction(distribution.lattice[1])
+                scale, place = distribution.scale, Fraction(float(edge[at])) * per_unit
                 total = flint.arb(flint.fmpq(scale.numerator, scale.denominator)) * noise
                 total += flint.arb(flint.fmpq(place.numerator, place.denominator))
                 true = int((total + flint.arb(0.5)).floor().unique_fmpz())
-            assert distributions.drawn(rows[at : at + 1], law, _Row(words, at))[0, 0] == true
+            assert distributions.draw_cells(rows[at : at + 1], distribution, _Row(words, at))[0, 0] == true
 
 
 class _Row(RowWords):
@@ -182,7 +182,7 @@ class Chosen:
 
 def test_uniforms_that_doubles_know_nothing_about_are_decided():
     for word in (0, 1, 2**11, 2**64 - 1, 2**63, 2**63 - 1):
-        cells = distributions.drawn(np.array([[0.25]]), LAWS["line"].law, Chosen(word))
+        cells = distributions.draw_cells(np.array([[0.25]]), LAWS["line"].distribution, Chosen(word))
         share = Fraction(int(Chosen(word).digits(0)(0, 0, 30)) % 2 ** (64 * 30 - 1), 2 ** (64 * 30 - 1))
         with flint.ctx.workprec(3000):
             size = -flint.arb(flint.fmpq(share.numerator, share.denominator)).log()
@@ -192,7 +192,7 @@ def test_uniforms_that_doubles_know_nothing_about_are_decided():
             true = (moved * flint.arb(flint.fmpq(scale.numerator, scale.denominator)) + flint.arb(0.5)).floor()
         assert cells[0, 0] == int(true.unique_fmpz())
     with pytest.raises(MetricdpError, match="repeats itself"):  # not a loop without end
-        LAWS["line"].law.exactly(np.array([0.25]), lambda attempt, uniform, count: 0)
+        LAWS["line"].distribution.exactly(np.array([0.25]), lambda attempt, uniform, count: 0)
 
 
 def brute_force_on_the_sphere(place, digits, rate, quarter):
@@ -225,24 +225,26 @@ def brute_force_on_the_sphere(place, digits, rate, quarter):
 
 @pytest.mark.parametrize("name", ["earth", "far", "wide"])
 def test_reports_on_the_earth_are_those_of_vectors_in_space(name):
-    law, rows = LAWS[name].law, secrets_for(LAWS[name], 80)
-    words = RowWords(RNG.bytes(32), law.width)
-    cells = distributions.drawn(rows, law, words)
+    distribution, rows = LAWS[name].distribution, secrets_for(LAWS[name], 80)
+    words = RowWords(RNG.bytes(32), distribution.width)
+    cells = distributions.draw_cells(rows, distribution, words)
     for at, place in enumerate(rows.tolist()):
-        assert tuple(cells[at].astype(int)) == brute_force_on_the_sphere(place, words.digits(at), law.rate, law.quarter)
+        assert tuple(cells[at].astype(int)) == brute_force_on_the_sphere(
+            place, words.digits(at), distribution.rate, distribution.quarter
+        )
 
 
 def test_a_place_on_a_border_of_the_earth_lattice_is_decided_as_by_vectors():
     mechanism = LAWS["earth"]
-    law = mechanism.law
+    distribution = mechanism.distribution
     rows, low, high, words = planted(mechanism, 24)
     rows, low, high = rows[8:], low[8:], high[8:]  # away from the poles, where latitudes end
     for edge in (low, high):
         for at, (place, latitude) in enumerate(zip(rows.tolist(), edge.tolist(), strict=True)):
             place[0] = latitude
-            drawn = distributions.drawn(np.array([place]), law, _Row(words, at + 8))[0]
-            true = brute_force_on_the_sphere(place, words.digits(at + 8), law.rate, law.quarter)
-            assert tuple(drawn.astype(int)) == true
+            draw_cells = distributions.draw_cells(np.array([place]), distribution, _Row(words, at + 8))[0]
+            true = brute_force_on_the_sphere(place, words.digits(at + 8), distribution.rate, distribution.quarter)
+            assert tuple(draw_cells.astype(int)) == true
 
 
 def test_compiled_loops_have_the_bits_of_the_arrays(monkeypatch):
@@ -251,8 +253,8 @@ def test_compiled_loops_have_the_bits_of_the_arrays(monkeypatch):
     words = RNG.integers(0, 2**64, (3000, 4), dtype=np.uint64)
     words[:50] >>= np.uint64(55)
     for name in ("earth", "far", "wide", "plane"):
-        law, rows = LAWS[name].law, secrets_for(LAWS[name], 3000)
-        draw = law._plane if name == "plane" else law._proposed
+        distribution, rows = LAWS[name].distribution, secrets_for(LAWS[name], 3000)
+        draw = distribution._plane if name == "plane" else distribution._proposed
         cells, became = draw(rows, words)
         with monkeypatch.context() as patch, np.errstate(all="ignore"):
             patch.setattr(distributions, "compiled", lambda: None)
@@ -263,10 +265,10 @@ def test_compiled_loops_have_the_bits_of_the_arrays(monkeypatch):
 
 
 def test_few_draws_are_left_to_arbitrary_precision():
-    law = LAWS["earth"].law
+    distribution = LAWS["earth"].distribution
     words = RNG.integers(0, 2**64, (200_000, 4), dtype=np.uint64)
     with np.errstate(all="ignore"):
-        _, kept = law._proposed(np.tile([[60.17, 24.94]], (200_000, 1)), words)
+        _, kept = distribution._proposed(np.tile([[60.17, 24.94]], (200_000, 1)), words)
     assert np.sum(kept == kernels.UNDECIDED) <= 1
 
 

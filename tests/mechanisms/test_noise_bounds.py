@@ -42,32 +42,36 @@ def random_words(width):
 
 @pytest.mark.parametrize("epsilon", [10.0, 1e-3, 1e-5])
 def test_on_the_earth(epsilon, monkeypatch):
-    law, seen, placed = mdp.laplace(mdp.Haversine(), epsilon).law, [], kernels.placed
+    distribution, seen, place_cell = mdp.laplace(mdp.Haversine(), epsilon).distribution, [], kernels.place_cell
 
     def noticed(whole, rest, moved, error):
         seen.append((whole, rest, moved, error))
-        return placed(whole, rest, moved, error)
+        return place_cell(whole, rest, moved, error)
 
-    monkeypatch.setattr(kernels, "placed", noticed)
+    monkeypatch.setattr(kernels, "place_cell", noticed)
     monkeypatch.setattr(distributions, "compiled", lambda: None)
     rows = np.stack([RNG.uniform(-90, 90, ROWS), RNG.uniform(-180, 180, ROWS)], axis=1)
     rows[60:120, 0] = np.concatenate([90 - 10.0 ** RNG.uniform(-10, 0.5, 50), [90.0] * 5, [-90.0] * 5])
     words = random_words(4)
     with np.errstate(all="ignore"):
-        cells, kept = law._proposed(rows, words)
+        cells, kept = distribution._proposed(rows, words)
     assert np.sum(kept == kernels.DECIDED) > ROWS / 5
-    scale, turn = 2 * law.quarter / flint.arb.pi(), 4 * law.quarter
+    scale, turn = 2 * distribution.quarter / flint.arb.pi(), 4 * distribution.quarter
     for at in np.flatnonzero(kept == kernels.DECIDED):
         for first, second, _, bearing in ends(words[at]):
-            away = -(first * second).log() / rational(law.rate) if law.rate > 1 else (1 - 2 * first).acos()
+            away = (
+                -(first * second).log() / rational(distribution.rate)
+                if distribution.rate > 1
+                else (1 - 2 * first).acos()
+            )
             latitude, longitude = (rational(x) / 180 for x in rows[at].tolist())
             north, east = away.sin() * (2 * bearing).cos_pi(), away.sin() * (2 * bearing).sin_pi()
             up = latitude.sin_pi() * away.cos() + latitude.cos_pi() * north
             out = latitude.cos_pi() * away.cos() - latitude.sin_pi() * north
             height = flint.arb.atan2(up, (out * out + east * east).sqrt()) * scale
-            around = longitude * (2 * law.quarter) + flint.arb.atan2(east, out) * scale
+            around = longitude * (2 * distribution.quarter) + flint.arb.atan2(east, out) * scale
             for true, (whole, rest, moved, error) in zip((height, around), seen, strict=True):
-                if true is around and abs(cells[at, 0]) == law.quarter:
+                if true is around and abs(cells[at, 0]) == distribution.quarter:
                     continue
                 gap = true - sum(rational(part[at]) for part in (whole, rest, moved))
                 gap -= turn * round(float(gap) / turn)

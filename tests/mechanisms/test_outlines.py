@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.auditing.distributions import law_of
+from metricdp.auditing.distributions import describe_distribution
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import OutlineLaplace
 
@@ -88,7 +88,7 @@ def test_files_tables_and_laws_know_it(tmp_path: Path) -> None:
     x = RNG.normal(size=(3, 8))
     one, two = (m.sample(x, rng=np.random.default_rng(1)) for m in (mechanism, again))
     assert np.array_equal(one, two)
-    assert law_of(again)["kind"] == "outline_laplace"
+    assert describe_distribution(again)["kind"] == "outline_laplace"
     away = np.abs(mechanism.sample(np.tile(x[:1], (2000, 1)), rng=np.random.default_rng(2)) - mechanism.outline(x[:1]))
     assert np.mean(away.max(axis=1) <= mdp.accuracy_radius(mechanism, 0.9)) == pytest.approx(0.9, abs=0.025)
     assert away.max(axis=1).mean() == pytest.approx(mechanism.certificate.loss, rel=0.05)

@@ -71,13 +71,13 @@ def test_fewer_dimensions_have_less_noise_for_the_same_promise() -> None:
 
 
 def test_arbitrary_precision_starts_from_the_projection_in_rational_numbers() -> None:
-    law, rows = projected(TALL).law, RNG.normal(size=(20, 12))
-    words = row_words(GeneratorSource(np.random.default_rng(9)), law.width)
+    distribution, rows = projected(TALL).distribution, RNG.normal(size=(20, 12))
+    words = row_words(GeneratorSource(np.random.default_rng(9)), distribution.width)
     with np.errstate(all="ignore"):
-        cells, sure = law.doubles(rows, lambda attempt: words.first(attempt, 0, 20))
+        cells, sure = distribution.doubles(rows, lambda attempt: words.first(attempt, 0, 20))
     assert sure.all()
     for row in range(0, 20, 5):
-        assert law.exactly(rows[row], words.digits(row)) == tuple(cells[row].astype(int).tolist())
+        assert distribution.exactly(rows[row], words.digits(row)) == tuple(cells[row].astype(int).tolist())
 
 
 def test_files_hold_the_matrix(tmp_path: Path) -> None:

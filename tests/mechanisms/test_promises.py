@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.design._certify import bound_below, certify
+from metricdp.design._certify import cap_bound, certify
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, Mechanism, Witness
 
@@ -71,11 +71,11 @@ def test_the_gap_of_negative_losses_is_positive():
 
 
 def test_rounding_may_carry_a_bound_to_the_loss_but_no_further():
-    assert bound_below(1.0 + 1e-12, 1.0) == 1.0
+    assert cap_bound(1.0 + 1e-12, 1.0) == 1.0
     with pytest.raises(SolverFailure, match="different objectives"):
-        bound_below(1.0 + 1e-6, 1.0)
+        cap_bound(1.0 + 1e-6, 1.0)
     with pytest.raises(SolverFailure):
-        bound_below(math.nan, 1.0)
+        cap_bound(math.nan, 1.0)
 
 
 def test_a_builder_with_a_bound_of_another_objective_raises():
@@ -112,8 +112,8 @@ def test_a_witness_says_where_it_is():
 
 def test_a_witness_gives_the_ratio_of_the_normalised_rows():
     mechanism = mdp.exponential(LINE, 1.0)
-    law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
-    assert mechanism.witness(0, 2, 0).ratio == pytest.approx(law[0, 0] / law[2, 0], rel=1e-12)
+    distribution = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
+    assert mechanism.witness(0, 2, 0).ratio == pytest.approx(distribution[0, 0] / distribution[2, 0], rel=1e-12)
     zeros = mdp.MatrixMechanism(LINE, LINE, np.eye(3), mechanism.guarantee, mechanism.certificate)
     assert zeros.witness(0, 1, 0).ratio == math.inf
     with pytest.raises(InvalidInput, match="no witness"):

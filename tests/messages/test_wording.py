@@ -53,15 +53,15 @@ def test_what_is_at_most_is_rounded_up_and_what_is_at_least_down(value, digits):
 @given(epsilon=st.floats(1e-2, 1e3), slack=st.one_of(st.just(0.0), st.floats(0, 2)))
 def test_the_printed_distance_and_factor_hold_for_the_promise(epsilon, slack):
     promise = Promise(epsilon, slack=slack)
-    short = messages.short(promise)
-    found = re.search(r"up to (\S+ \S+) apart by at most a factor of two", short)
+    short_sentence = messages.short_sentence(promise)
+    found = re.search(r"up to (\S+ \S+) apart by at most a factor of two", short_sentence)
     if slack >= math.log(2):
         assert found is None
-        assert "slack alone" in short
+        assert "slack alone" in short_sentence
     else:
         assert math.exp(epsilon * float(kilometres(found[1])) + slack) <= 2 * (1 + 1e-9)
     near, times = re.search(
-        r"two places (\S+ \S+) apart would .* factor of (.+?) apart", messages.lead(promise)
+        r"two places (\S+ \S+) apart would .* factor of (.+?) apart", messages.lead_sentence(promise)
     ).groups()
     assert math.exp(epsilon * float(kilometres(near)) + slack) <= float({"two": 2}.get(times, times)) * (1 + 1e-9)
     for line in messages.meaning_lines(promise)[1:]:
@@ -78,13 +78,13 @@ def test_the_printed_distance_and_factor_hold_for_the_promise(epsilon, slack):
 def test_words_of_distances_and_factors():
     promise = Promise(math.log(2) / 0.1)
     assert messages.reach(promise) == pytest.approx(0.1)
-    assert "100 m apart would" in messages.lead(promise)
+    assert "100 m apart would" in messages.lead_sentence(promise)
     snapped = Promise(promise.epsilon, slack=0.3)
     assert messages.reach(snapped) * promise.epsilon + 0.3 == pytest.approx(math.log(2))
-    assert "factor of two" not in messages.lead(Promise(promise.epsilon, slack=1.0))
+    assert "factor of two" not in messages.lead_sentence(Promise(promise.epsilon, slack=1.0))
     roads = Promise(promise.epsilon, metric=ShortestPath([[0, 1]], [1.0]))
-    assert "along the roads" in messages.lead(roads)
-    assert "along the roads" in messages.short(roads)
+    assert "along the roads" in messages.lead_sentence(roads)
+    assert "along the roads" in messages.short_sentence(roads)
     assert messages.distance(0.0456, "km") == "45.6 m"
     assert messages.distance(2.5, "km") == "2.5 km"
     assert messages.distance(2.5, "") == "2.5"
@@ -97,11 +97,11 @@ def test_words_of_distances_and_factors():
 
 def test_a_radius_is_respected_in_every_sentence():
     promise = Promise(1.0, "km", radius=0.02)
-    assert "up to 20 m apart" in messages.short(promise)
-    assert "farther apart than 20 m are not protected" in messages.short(promise)
-    assert "only between secrets within 20 m" in messages.promised(promise)
+    assert "up to 20 m apart" in messages.short_sentence(promise)
+    assert "farther apart than 20 m are not protected" in messages.short_sentence(promise)
+    assert "only between secrets within 20 m" in messages.guarantee_text(promise)
     assert all("not protected" in line for line in messages.meaning_lines(promise)[2:])
-    assert "not protected" in messages.lead(promise)
+    assert "not protected" in messages.lead_sentence(promise)
 
 
 def test_the_worst_loss_is_not_called_an_average_over_secrets():
@@ -112,12 +112,12 @@ def test_the_worst_loss_is_not_called_an_average_over_secrets():
 
 
 def test_the_promise_in_numbers():
-    assert messages.promised(Promise(10.0)) == "epsilon 10 per km (Haversine), by theorem"
-    text = messages.promised(Promise(1.0, "", 0.25, 3.0, "certificate", Lp(2)))
+    assert messages.guarantee_text(Promise(10.0)) == "epsilon 10 per km (Haversine), by theorem"
+    text = messages.guarantee_text(Promise(1.0, "", 0.25, 3.0, "certificate", Lp(2)))
     assert text == (
         "epsilon 1 per unit of distance (Lp), plus a slack of 0.25, only between secrets within 3, by certificate"
     )
-    assert messages.short(Promise(1.0, basis="none")).startswith("This promises nothing")
+    assert messages.short_sentence(Promise(1.0, basis="none")).startswith("This promises nothing")
 
 
 def test_the_scale_of_meanings_is_whole():
@@ -128,8 +128,8 @@ def test_the_scale_of_meanings_is_whole():
 
 
 def test_sentences_about_trips_round_to_the_safe_side():
-    assert "slack of 1.235 comes" in messages.report_promise(0.5, 1.23401, 0.8671, "km")
-    assert "868 m away" in messages.report_promise(0.5, 1.0, 0.8671, "km")
+    assert "slack of 1.235 comes" in messages.report_guarantee(0.5, 1.23401, 0.8671, "km")
+    assert "868 m away" in messages.report_guarantee(0.5, 1.0, 0.8671, "km")
     loss = messages.trip_loss(1.23451, 1.23459, "km")
     assert "lies 1.235 km" in loss
     assert "below 1.234 km" in loss

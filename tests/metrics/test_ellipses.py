@@ -10,12 +10,12 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.metrics import metric_named as named
+from metricdp.metrics import parse_metric as named
 
 RNG = np.random.default_rng(11)
 
 
-def metric_named(name: str) -> mdp.Metric:
+def parse_metric(name: str) -> mdp.Metric:
     """The metric of a name that may hold files, as the command reads it."""
     return named(name, read=lambda path: np.loadtxt(path, delimiter=",", skiprows=1))
 
@@ -95,13 +95,13 @@ def test_the_covariance_of_a_community_is_mixed_in_kilometres() -> None:
 def test_the_command_names_them(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("a,b\n2,0.5\n0.5,1\n")
     path = tmp_path / "s.csv"
-    assert metric_named(f"mahalanobis={path}").covariance == pytest.approx(np.array([[2, 0.5], [0.5, 1]]))
+    assert parse_metric(f"mahalanobis={path}").covariance == pytest.approx(np.array([[2, 0.5], [0.5, 1]]))
     mixed = mdp.Mahalanobis.regularised([[2, 0.5], [0.5, 1]], 0.25).covariance
-    assert metric_named(f"regularised=0.25,{path}").covariance == pytest.approx(mixed)
+    assert parse_metric(f"regularised=0.25,{path}").covariance == pytest.approx(mixed)
     turned = mdp.Mahalanobis.ellipse(2, 0.5, bearing=30, at=(41.9, 12.5)).covariance
-    assert metric_named("ellipse=2,0.5,30@41.9,12.5").covariance == pytest.approx(turned)
-    assert metric_named("bags=10") == mdp.Bags(mdp.Lp(2), 10)
-    assert metric_named("frechet=1") == mdp.Frechet(mdp.Lp(2), 1)
+    assert parse_metric("ellipse=2,0.5,30@41.9,12.5").covariance == pytest.approx(turned)
+    assert parse_metric("bags=10") == mdp.Bags(mdp.Lp(2), 10)
+    assert parse_metric("frechet=1") == mdp.Frechet(mdp.Lp(2), 1)
     for name, words in (
         ("bags=1.5", "a whole number"),
         ("frechet=x", "must name 1 number"),
@@ -112,7 +112,7 @@ def test_the_command_names_them(tmp_path: Path) -> None:
         ("regularised=1.5," + str(path), "from 0 to 1"),
     ):
         with pytest.raises(InvalidInput, match=words):
-            metric_named(name)
+            parse_metric(name)
 
 
 def test_a_name_of_a_stranger_opens_no_file(tmp_path) -> None:

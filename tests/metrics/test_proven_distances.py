@@ -372,10 +372,11 @@ def test_every_metric_of_ours_says_that_it_rounds_down():
 def test_an_audit_of_places_13_millimetres_apart_uses_no_more_than_their_true_distance():
     points = np.array([[41.1579438, -8.6291053], [41.1579438, -8.62910515]])
     true = true_haversine(points[0], points[1], ball(Fraction("6371.009")))
-    law = np.array([[0.6, 0.4], [0.4, 0.6]])
+    distribution = np.array([[0.6, 0.4], [0.4, 0.6]])
     needed = (ball(0.6) / ball(0.4)).log() / true
     assert bool(
-        ball(mdp.audit(law, metric=mdp.Haversine(), points=points, epsilon=1.0).epsilon) >= needed * (1 - ball(1e-14))
+        ball(mdp.audit(distribution, metric=mdp.Haversine(), points=points, epsilon=1.0).epsilon)
+        >= needed * (1 - ball(1e-14))
     )
     space = mdp.FiniteSpace(points, mdp.Haversine())
     assert bool(ball(space.distances[0, 1]) <= true)

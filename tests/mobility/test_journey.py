@@ -11,7 +11,7 @@ from metricdp.mobility import (
     histories_of,
     load_traces,
     public_model,
-    reachable,
+    reachable_steps,
     resample,
     snap,
     trajectory_problem,
@@ -38,7 +38,7 @@ def test_one_call_states_the_problem_that_the_steps_state_by_hand(places, trips,
     model = estimate(stated.walks, stated.model.allowed, order=1, smoothing=2.0)
     made = trajectory_problem(trips, places, 0.7, weights=[0.4], most_km=1.2, most_kmh=50.0, model=model)
 
-    allowed = reachable(places.distances, step_seconds=60.0, most_kmh=50.0, slack_km=2.4)
+    allowed = reachable_steps(places.distances, step_seconds=60.0, most_kmh=50.0, slack_km=2.4)
     traces = resample(clean(load_traces(trips), most_kmh=50.0), step_seconds=60.0)
     walks = snap(traces, places, most_km=1.2, allowed=allowed)
     histories = histories_of(allowed, 1)
@@ -69,9 +69,9 @@ def test_every_step_of_every_trip_gets_one_report_of_the_certified_law(stated):
     first = np.flatnonzero(np.r_[True, np.diff(stated.walks.trip) != 0])
     for step in (int(first[0]), int(first[0]) + 1):
         before = stated.walks.codes[step if step in first else step - 1]
-        law = mechanism.matrix[rows[(stated.walks.codes[step], before)]]
-        seen = np.bincount(draws[:, step], minlength=len(law)) / 400
-        assert np.abs(seen - law).max() < 0.12  # five standard deviations of a share of 400
+        distribution = mechanism.matrix[rows[(stated.walks.codes[step], before)]]
+        seen = np.bincount(draws[:, step], minlength=len(distribution)) / 400
+        assert np.abs(seen - distribution).max() < 0.12  # five standard deviations of a share of 400
 
 
 def test_the_promise_for_fixes_charges_what_putting_them_on_places_moves(places, trips):

@@ -17,7 +17,7 @@ from metricdp.mobility import (
     HiddenWalk,
     Walks,
     account,
-    adjusted,
+    adjust_p_values,
     allocate,
     augmented_steps,
     blanket_classes,
@@ -28,11 +28,11 @@ from metricdp.mobility import (
     estimate,
     evaluate,
     examples_of,
-    features_of,
     histories_of,
     load_predictor,
     load_traces,
-    reachable,
+    path_features,
+    reachable_steps,
     resample,
     smooth,
     snap,
@@ -195,11 +195,11 @@ def test_transitions_back_off_as_the_formula_says():
         for key in ((), (middle,), (middle, oldest)):
             counts.setdefault(key, np.zeros(5))[newest] += 1
     for middle, oldest in itertools.product(range(5), repeat=2):
-        law = RING[middle] / RING[middle].sum()
+        distribution = RING[middle] / RING[middle].sum()
         for key in ((), (middle,), (middle, oldest)):
             seen = np.where(RING[middle], counts.get(key, np.zeros(5)), 0.0)
-            law = (seen + 2.0 * law) / (seen.sum() + 2.0)
-        assert np.allclose(model.next([[middle, oldest]])[0], law)
+            distribution = (seen + 2.0 * distribution) / (seen.sum() + 2.0)
+        assert np.allclose(model.next([[middle, oldest]])[0], distribution)
 
 
 def test_history_prior_is_a_law_and_follows_the_chain_rule():
@@ -227,7 +227,7 @@ def test_private_counts_cost_their_budget_and_one_trip_changes_little():
 
 
 def test_reachable_and_sizes_are_checked():
-    assert reachable([[0, 1], [1, 0]], step_seconds=60, most_kmh=59).tolist() == [[True, False], [False, True]]
+    assert reachable_steps([[0, 1], [1, 0]], step_seconds=60, most_kmh=59).tolist() == [[True, False], [False, True]]
     with pytest.raises(InvalidInput, match="fewer places"):
         estimate(walks_of([0, 1]), np.ones((300, 300)), order=3)
 
@@ -273,9 +273,9 @@ def test_independent_steps_have_an_empty_blanket():
 
 def test_corrections_by_hand():
     raw = [0.01, 0.04, 0.03, 0.5]
-    assert np.allclose(adjusted(raw, correction="holm"), [0.04, 0.09, 0.09, 0.5])
-    assert np.allclose(adjusted(raw, correction="benjamini-hochberg"), [0.04, 0.16 / 3, 0.16 / 3, 0.5])
-    assert np.allclose(adjusted(raw, correction="none"), raw)
+    assert np.allclose(adjust_p_values(raw, correction="holm"), [0.04, 0.09, 0.09, 0.5])
+    assert np.allclose(adjust_p_values(raw, correction="benjamini-hochberg"), [0.04, 0.16 / 3, 0.16 / 3, 0.5])
+    assert np.allclose(adjust_p_values(raw, correction="none"), raw)
 
 
 def test_groups_find_their_own_blankets_and_a_predictor_learns_them(tmp_path):
@@ -315,7 +315,7 @@ def test_groups_find_their_own_blankets_and_a_predictor_learns_them(tmp_path):
 def test_features_and_classes_by_hand():
     paths = [[[41.0, -8.0], [41.0, -8.0]], [[41.9, -8.1], [41.8, -8.1]]]
     box = (np.array([41.0, -8.2]), np.array([42.0, -8.0]))
-    features = features_of(paths, [0.0, 3600.0 * 25], box=box, step_seconds=3600.0, regions=(2, 2), offset_hours=1.0)
+    features = path_features(paths, [0.0, 3600.0 * 25], box=box, step_seconds=3600.0, regions=(2, 2), offset_hours=1.0)
     assert features.hour.tolist() == [1.0, 2.0]
     assert features.speed_mph[0] == 0.0
     assert features.speed_mph[1] == pytest.approx(11.119 / 1.609344, rel=1e-3)
@@ -378,14 +378,14 @@ def hidden():
 
 def test_forward_backward_by_enumerating_all_walks(hidden):
     reports = [0, 3, 2, 2]
-    law = hidden.mechanism.matrix
+    distribution = hidden.mechanism.matrix
     by_hand = np.zeros((4, 4))
     past = np.zeros((4, 4))
     for walk in itertools.product(range(4), repeat=4):
-        chance = hidden.start[walk[0]] * law[walk[0], reports[0]]
+        chance = hidden.start[walk[0]] * distribution[walk[0], reports[0]]
         past[0, walk[0]] = chance
         for t in range(1, 4):
-            chance *= hidden.transitions[walk[t - 1], walk[t]] * law[walk[t], reports[t]]
+            chance *= hidden.transitions[walk[t - 1], walk[t]] * distribution[walk[t], reports[t]]
         for t in range(4):
             by_hand[t, walk[t]] += chance
     assert np.allclose(hidden.smoothed(reports), by_hand / by_hand.sum(axis=1, keepdims=True))
@@ -408,9 +408,13 @@ def test_smoothing_is_better_than_the_reports(hidden):
 
 
 def test_trace_leakage_is_the_sum_of_the_worst_ratios(hidden):
-    law = hidden.mechanism.matrix
+    distribution = hidden.mechanism.matrix
     worst = max(
-        np.log(np.prod([law[a, y] / law[b, y] for a, b, y in zip((0, 1, 3), (1, 1, 0), reports, strict=True)]))
+        np.log(
+            np.prod(
+                [distribution[a, y] / distribution[b, y] for a, b, y in zip((0, 1, 3), (1, 1, 0), reports, strict=True)]
+            )
+        )
         for reports in itertools.product(range(4), repeat=3)
     )
     assert trace_leakage(hidden.mechanism, [0, 1, 3], [1, 1, 0]) == pytest.approx(worst)

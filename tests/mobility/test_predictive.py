@@ -13,11 +13,11 @@ import metricdp as mdp
 from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.ledger import Ledger
 from metricdp.mobility import (
-    Care,
     FixedRate,
     FixedUtility,
-    Run,
-    Step,
+    PredictionTuning,
+    StepCost,
+    TraceRun,
     audit_runs,
     linear,
     parrot,
@@ -200,13 +200,13 @@ def test_the_coin_knows_the_true_distance_on_the_earth_and_the_same_place_in_two
 
 
 def test_the_published_formulas_of_both_budgets():
-    care = Care(caution=0.6)
-    assert care.noise_constant == pytest.approx(3.88972, abs=1e-5)
-    assert 1 - (1 + care.noise_constant) * math.exp(-care.noise_constant) == pytest.approx(0.9)
+    tuning = PredictionTuning(caution=0.6)
+    assert tuning.noise_constant == pytest.approx(3.88972, abs=1e-5)
+    assert 1 - (1 + tuning.noise_constant) * math.exp(-tuning.noise_constant) == pytest.approx(0.9)
     share = 0.6 * math.log(5) / 3.88972 * (1 + 1 / 0.8)
-    budget, run = FixedRate(0.5, hit=0.8, care=care), Run()
-    assert budget(run) == Step(0.0, 0.5)
-    run.add(0, Step(0.0, 0.5), fresh=True)
+    budget, run = FixedRate(0.5, hit=0.8, tuning=tuning), TraceRun()
+    assert budget(run) == StepCost(0.0, 0.5)
+    run.add(0, StepCost(0.0, 0.5), fresh=True)
     step = budget(run)
     assert step.noise == pytest.approx(0.5 / (0.2 + share), rel=1e-5)
     assert step.test == pytest.approx(share * step.noise, rel=1e-5)
@@ -217,7 +217,8 @@ def test_the_published_formulas_of_both_budgets():
 
 
 @pytest.mark.parametrize(
-    "budget", [FixedUtility(1.5, total=20.0), FixedRate(1.0, total=7.0), FixedUtility(1.5, 20.0, Care(rest=2))]
+    "budget",
+    [FixedUtility(1.5, total=20.0), FixedRate(1.0, total=7.0), FixedUtility(1.5, 20.0, PredictionTuning(rest=2))],
 )
 def test_no_run_exceeds_its_total_and_a_run_that_ends_early_says_so(budget):
     mechanism = predictive(mdp.Lp(2), budget=budget)
@@ -230,15 +231,15 @@ def test_no_run_exceeds_its_total_and_a_run_that_ends_early_says_so(budget):
 
 
 def test_steps_at_rest_cost_nothing_and_a_line_goes_on():
-    budget = FixedUtility(1.0, care=Care(rest=3))
+    budget = FixedUtility(1.0, tuning=PredictionTuning(rest=3))
     run = predictive(mdp.Lp(2), budget=budget).release(np.zeros((9, 2)), rng=np.random.default_rng(0))
     assert run.fresh[0]
     assert not any(run.fresh[1:4])
     assert run.costs[1:4].tolist() == [0.0, 0.0, 0.0]
-    past = Run()
-    past.add(np.array([1.0, 1.0]), Step(0, 1), fresh=True)
+    past = TraceRun()
+    past.add(np.array([1.0, 1.0]), StepCost(0, 1), fresh=True)
     assert linear(past).tolist() == [1.0, 1.0]
-    past.add(np.array([2.0, 4.0]), Step(0, 1), fresh=True)
+    past.add(np.array([2.0, 4.0]), StepCost(0, 1), fresh=True)
     assert linear(past).tolist() == [3.0, 7.0]
     assert parrot(past).tolist() == [2.0, 4.0]
     north = predictive(mdp.Haversine(), budget=budget).ground.tidy([95.0, 190.0])
@@ -286,14 +287,14 @@ def test_an_account_that_refuses_the_first_report_leaves_an_empty_run():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: Step(1.0, 0.0), "needs `noise`"),
-        (lambda: Step(-1.0, 0.0), "at least 0"),
+        (lambda: StepCost(1.0, 0.0), "needs `noise`"),
+        (lambda: StepCost(-1.0, 0.0), "at least 0"),
         (lambda: FixedUtility(0.0), "`accuracy`"),
         (lambda: FixedUtility(1.0, total=3.0), "pay for one report"),
         (lambda: FixedRate(1.0, hit=2.0), "share between 0 and 1"),
-        (lambda: Care(confidence=0.4), "between 0.5 and 1"),
+        (lambda: PredictionTuning(confidence=0.4), "between 0.5 and 1"),
         (lambda: predictive(mdp.Angular(), budget=FixedUtility(1.0)), "finite places"),
-        (lambda: predictive(TRIANGLE, budget=lambda run: Step(1.0, 1.0)).release([0]), "nothing to predict from"),
+        (lambda: predictive(TRIANGLE, budget=lambda run: StepCost(1.0, 1.0)).release([0]), "nothing to predict from"),
         (lambda: predictive(TRIANGLE, budget=FixedUtility(1.0)).release([3]), "codes from 0 to 2"),
         (lambda: predictive(TRIANGLE, budget=FixedUtility(9.0), prediction=linear).release([0] * 9), "coordinates"),
         (lambda: audit_runs(predictive(TRIANGLE, budget=FixedUtility(1.0)), 20), "one by one"),

@@ -13,7 +13,7 @@ from metricdp.mobility import (
     Distribution,
     FixedRate,
     FixedUtility,
-    Run,
+    TraceRun,
     predictive,
     step_loss,
     trace_loss,
@@ -51,7 +51,7 @@ def runs_of(mechanism, steps):
             return
         step = mechanism.budget(run)
         prediction = mechanism.predict(run, step)
-        near = mechanism.finite.chances(prediction, step)[0]
+        near = mechanism.finite.outcome_probabilities(prediction, step)[0]
         ways = [(prediction, False)] if near.any() else []
         ways += [(report, True) for report in range(3) if step.noise]
         for report, fresh in ways:
@@ -59,7 +59,7 @@ def runs_of(mechanism, steps):
             longer.add(report, step, fresh=fresh)
             yield from go_on(longer)
 
-    return list(go_on(Run()))
+    return list(go_on(TraceRun()))
 
 
 @pytest.mark.parametrize("budget", [FixedUtility(3.0), FixedRate(1.0), Distribution(2, 4.0), Absorption(2, 4.0)])
@@ -91,14 +91,16 @@ def test_the_loss_of_a_step_after_its_past_is_that_of_the_posterior_and_its_boun
     mechanism = predictive(TRIANGLE, budget=FixedUtility(3.0))
     run = mechanism.release([0, 0, 1], rng=np.random.default_rng(3))
     found = step_loss(mechanism, [run], start=START, transitions=MOVES, gap=1e-4)
-    losses, bounds, law, last = [], [], START, None
+    losses, bounds, distribution, last = [], [], START, None
     for report, step, fresh in zip(run.reports, run.steps, run.fresh, strict=True):
-        near, far = mechanism.finite.chances(last, step)
-        mean = sum(law[x] * (near[x] * (0 if last is None else APART[x, last]) + far[x] @ APART[x]) for x in range(3))
+        near, far = mechanism.finite.outcome_probabilities(last, step)
+        mean = sum(
+            distribution[x] * (near[x] * (0 if last is None else APART[x, last]) + far[x] @ APART[x]) for x in range(3)
+        )
         losses.append(mean)
-        bounds.append(least(law, APART, (step.test + step.noise) * APART))
-        law = law * (far[:, report] if fresh else near)
-        law, last = law / law.sum() @ MOVES, report
+        bounds.append(least(distribution, APART, (step.test + step.noise) * APART))
+        distribution = distribution * (far[:, report] if fresh else near)
+        distribution, last = distribution / distribution.sum() @ MOVES, report
     assert found.loss == pytest.approx(np.mean(losses), rel=1e-9)
     assert found.lower_bound == pytest.approx(np.mean(bounds), rel=1e-3)
     assert found.steps == 3

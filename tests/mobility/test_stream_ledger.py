@@ -405,7 +405,7 @@ def test_a_stream_goes_on_where_only_reports_before_its_last_window_were_dropped
         for time, where in rows:
             now[0] += 1.0
             whole.step("anna", time, where)
-        fresh = [number for number, (time, _) in enumerate(rows) if whole._people[b"anna"].stood(time).fresh]
+        fresh = [number for number, (time, _) in enumerate(rows) if whole._people[b"anna"].standing_report(time).fresh]
         kept = min(len(rows) - WINDOW - 2, max(fresh) - 1)
         ledger.rotate(reports_before=4e9 + kept + 0.5)
         again = Stream(Charging(ledger), Distribution(WINDOW, TOTAL))

@@ -10,7 +10,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.mobility import Absorption, Distribution, Run, Step, audit_runs, predictive, windows_spent
+from metricdp.mobility import Absorption, Distribution, StepCost, TraceRun, audit_runs, predictive, window_costs
 
 BUDGETS = [Distribution, Absorption]
 
@@ -24,7 +24,7 @@ def exact_costs(run):
 
 def follow(budget, answers):
     """Let a budget meet given answers of its tests: True is far, a fresh report."""
-    run = Run()
+    run = TraceRun()
     for far in answers:
         step = budget(run)
         run.add(0, step, fresh=step.noise > 0 and (step.test == 0 or far))
@@ -51,7 +51,7 @@ def test_every_window_of_long_random_streams_stays_within_its_total(kind):
             assert max(sum(costs[start : start + window]) for start in range(len(costs))) <= 3
             floats = [float(cost) for cost in costs]
             expected = [sum(floats[start : start + window]) for start in range(150 - window + 1)]
-            assert np.allclose(windows_spent(floats, window), expected)
+            assert np.allclose(window_costs(floats, window), expected)
 
 
 def test_distribution_halves_what_is_left_and_gets_it_back():
@@ -74,10 +74,10 @@ def test_absorption_takes_the_shares_of_skipped_steps_and_gives_up_those_after()
 def test_a_stream_is_proven_run_by_run_and_goes_on_for_ever(kind):
     corners = mdp.FiniteSpace(np.array([[0.0, 0], [1, 0], [0, 2]]), mdp.Lp(2))
     assert audit_runs(predictive(corners, budget=kind(2, 3.0)), 4).verdict == "holds"
-    stream, run = predictive(mdp.Lp(2), budget=kind(10, 20.0)), Run()
+    stream, run = predictive(mdp.Lp(2), budget=kind(10, 20.0)), TraceRun()
     for place in np.random.default_rng(2).normal(size=(60, 2)).cumsum(axis=0):
         assert stream.advance(run, place, rng=np.random.default_rng(3))
-    assert windows_spent(run.costs, 10).max() <= 20
+    assert window_costs(run.costs, 10).max() <= 20
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_stream_is_proven_run_by_run_and_goes_on_for_ever(kind):
         lambda: Distribution(2.5, 1.0),
         lambda: Absorption(3, -1.0),
         lambda: Distribution(3, 1.0, share=1.0),
-        lambda: windows_spent([1.0], 0),
+        lambda: window_costs([1.0], 0),
     ],
 )
 def test_what_cannot_be_is_refused(call):
@@ -96,14 +96,14 @@ def test_what_cannot_be_is_refused(call):
 
 
 def test_a_budget_of_ones_own_is_any_function_of_the_run():
-    every_third = predictive(mdp.Lp(2), budget=lambda run: Step(0.0, 1.0 if len(run) % 3 == 0 else 0.0))
+    every_third = predictive(mdp.Lp(2), budget=lambda run: StepCost(0.0, 1.0 if len(run) % 3 == 0 else 0.0))
     run = every_third.release(np.zeros((7, 2)), rng=np.random.default_rng(0))
     assert run.fresh == [True, False, False, True, False, False, True]
     assert run.spent == 3.0
 
 
 def test_a_total_is_compared_as_real_numbers():
-    spending = predictive(mdp.Lp(2), budget=lambda run: step if run.fits(step := Step(0.0, 0.1), 1.0) else None)
+    spending = predictive(mdp.Lp(2), budget=lambda run: step if run.fits(step := StepCost(0.0, 0.1), 1.0) else None)
     run = spending.release(np.zeros((20, 2)), rng=np.random.default_rng(0))
     assert len(run) == 9  # ten times the double 0.1 is above 1
     assert run.spent <= 1.0

@@ -8,7 +8,7 @@ from pyarrow import csv
 
 import metricdp as mdp
 from metricdp.cli import main
-from metricdp.files import holding
+from metricdp.files import lock_target
 from metricdp.places import bundled_roads, bundled_trips, road_network, spread_places
 
 
@@ -76,7 +76,7 @@ def test_a_mistake_is_answered_and_nothing_is_written(trips, tmp_path, capsys, m
 def test_two_releases_of_one_output_are_not_made_at_once(trips, tmp_path, capsys):
     out = tmp_path / "out.parquet"
     command = [str(trips / "trips.parquet"), "--places", "porto", "--count", "4", "--epsilon", "0.5/km"]
-    with holding(out):
+    with lock_target(out):
         assert main(["trajectories", *command, "-o", str(out)]) == 2
     assert "is at work on it" in capsys.readouterr().err
     assert not out.exists()

@@ -10,7 +10,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.mobility import Traces, cloaked, cut_out, found_centre, stay_points, trip_ends, zones
+from metricdp.mobility import Traces, cloak_traces, cut_out, locate_centre, stay_points, trip_ends, zones
 
 HOME = np.array([41.15, -8.61])
 KM = np.array([1 / 111.195, 1 / (111.195 * math.cos(math.radians(41.15)))])  # degrees of a kilometre at home
@@ -69,13 +69,13 @@ def test_the_metric_of_zones_is_the_shortest_path_by_hand():
 def test_what_a_visit_reveals_is_that_of_three_loops():
     mechanism = mdp.exponential(ZONE.space, 2.0)
     prior = np.arange(1.0, 26) / np.arange(1.0, 26).sum()
-    law = [[value / math.fsum(row) for value in row] for row in mechanism.matrix.tolist()]
+    distribution = [[value / math.fsum(row) for value in row] for row in mechanism.matrix.tolist()]
     visit = ZONE.visit(mechanism, prior=prior)
     inside = ZONE.inside.tolist()
     across, border = 0.0, 0.0
     for i, j in itertools.product(range(25), repeat=2):
         if inside[i] and not inside[j]:
-            gap = max(abs(math.log(law[i][k] / law[j][k])) for k in range(25))
+            gap = max(abs(math.log(distribution[i][k] / distribution[j][k])) for k in range(25))
             across = max(across, gap)
             if math.dist(GRID.points[i], GRID.points[j]) <= 1.0:
                 border = max(border, gap)
@@ -85,11 +85,11 @@ def test_what_a_visit_reveals_is_that_of_three_loops():
     assert visit.border <= 2.0 * visit.border_distance
     after = []
     for k in range(25):
-        seen = sum(prior[i] * law[i][k] for i in range(25))
-        after.append(sum(prior[i] * law[i][k] for i in range(25) if inside[i]) / seen)
+        seen = sum(prior[i] * distribution[i][k] for i in range(25))
+        after.append(sum(prior[i] * distribution[i][k] for i in range(25) if inside[i]) / seen)
     assert (visit.least, visit.most) == (pytest.approx(min(after)), pytest.approx(max(after)))
     guessed = sum(
-        max(sum(prior[i] * law[i][k] for i in range(25) if inside[i] is side) for side in (True, False))
+        max(sum(prior[i] * distribution[i][k] for i in range(25) if inside[i] is side) for side in (True, False))
         for k in range(25)
     )
     assert visit.guessed == pytest.approx(guessed)
@@ -120,7 +120,7 @@ def test_a_home_that_is_cut_out_is_found_from_where_the_traces_stop():
     shown = cut_out(traces_of(*trips), HOME, radius_km=0.5)
     ends = trip_ends(shown)[: len(trips)]  # where trips begin
     for radius in (0.5, None):
-        found = found_centre(ends, radius_km=radius)
+        found = locate_centre(ends, radius_km=radius)
         assert math.dist((found - HOME) / KM, (0, 0)) < 0.03  # 30 m, where the zone promised half a kilometre
     cells = np.array(list(itertools.product(np.arange(-2, 3), repeat=2))) * 0.4
     hidden = np.linalg.norm(cells, axis=1) <= 0.5
@@ -139,7 +139,7 @@ def test_a_home_that_is_cut_out_is_found_from_where_the_traces_stop():
         (lambda: ZONE.visit(mdp.exponential(GRID, 1.0)), "made for these zones"),
         (lambda: zones(GRID, [12], radius=99.0).visit(mdp.exponential(GRID, 1.0)), "made for these zones"),
         (lambda: ZONE.at_home(1.0, -1), "at least 0"),
-        (lambda: found_centre([[0.0, 0.0]]), "three or more"),
+        (lambda: locate_centre([[0.0, 0.0]]), "three or more"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(call, sentence):
@@ -154,7 +154,7 @@ CLOCK = mdp.FiniteSpace(np.arange(24.0)[:, None], mdp.Temporal(24.0, "h"))
 
 def test_places_and_times_are_released_on_their_own_scales_and_sorted_by_what_is_reported():
     traces = traces_of(np.zeros((40, 2)), np.ones((30, 2)))
-    done = cloaked(
+    done = cloak_traces(
         traces, place=mdp.laplace(mdp.Haversine(), 4.0), time=mdp.laplace(mdp.Lp(1, unit="min"), 0.2, dimension=1),
         seconds_per_unit=60.0, rng=np.random.default_rng(1),
     )  # fmt: skip
@@ -172,7 +172,7 @@ def test_the_hour_of_the_day_is_hidden_around_the_clock_and_the_day_stays():
     seconds = np.array([0.5, 23.4, 24.2, 71.9]) * 3600.0
     traces = Traces(np.zeros(4, int), seconds, np.tile(HOME, (4, 1)), np.zeros(4, int))
     hour = mdp.exponential(CLOCK, 3.0)
-    done = cloaked(
+    done = cloak_traces(
         traces, place=mdp.laplace(mdp.Haversine(), 4.0), time=hour, seconds_per_unit=3600.0, snap=(0.0, 0.5),
         rng=np.random.default_rng(0),
     )  # fmt: skip
@@ -181,7 +181,7 @@ def test_the_hour_of_the_day_is_hidden_around_the_clock_and_the_day_stays():
     assert np.all(done.traces.seconds % 3600 == 0)
     assert done.time.slack == pytest.approx(3.0 * 2 * 0.5)
     with pytest.raises(OutOfDomain, match="declare"):
-        cloaked(traces, place=mdp.laplace(mdp.Haversine(), 4.0), time=hour, seconds_per_unit=3600.0)
+        cloak_traces(traces, place=mdp.laplace(mdp.Haversine(), 4.0), time=hour, seconds_per_unit=3600.0)
 
 
 def test_rows_in_their_old_order_would_tell_which_fix_came_first():
@@ -190,7 +190,7 @@ def test_rows_in_their_old_order_would_tell_which_fix_came_first():
     place = mdp.exponential(mdp.FiniteSpace([[0.0], [9.0]], mdp.Lp(1)), 2.0).matrix  # hardly any noise on places
     time = mdp.exponential(mdp.FiniteSpace([[0.0], [1.0]], mdp.Temporal()), 0.1).matrix
 
-    def law(trip, *, by_time):
+    def distribution(trip, *, by_time):
         chances = {}
         for reports in itertools.product(itertools.product(range(2), repeat=2), repeat=2):
             chance = math.prod(place[x, y] * time[t, s] for (x, t), (y, s) in zip(trip, reports, strict=True))
@@ -199,7 +199,7 @@ def test_rows_in_their_old_order_would_tell_which_fix_came_first():
         return chances
 
     def leak(*, by_time):
-        first, second = law(one, by_time=by_time), law(other, by_time=by_time)
+        first, second = distribution(one, by_time=by_time), distribution(other, by_time=by_time)
         return max(math.log(first[key] / second[key]) for key in first)
 
     assert leak(by_time=True) <= 0.1 * 2 + 1e-9  # two fixes, each an hour later or earlier
@@ -211,7 +211,9 @@ def test_fixes_of_one_reported_time_come_in_an_order_that_tells_nothing():
     time = mdp.exponential(mdp.FiniteSpace([[0.0], [1.0]], mdp.Lp(1)), 1e-3)
     for order in ([0, 1], [1, 0]):  # the same two places, one first and the other first
         trip = Traces(np.zeros(2, int), np.arange(2.0), np.array([[0.0, 0.0], [0.0, 1.0]])[order], np.zeros(2, int))
-        runs = [cloaked(trip, place=place, time=time, rng=np.random.default_rng(seed)).traces for seed in range(12)]
+        runs = [
+            cloak_traces(trip, place=place, time=time, rng=np.random.default_rng(seed)).traces for seed in range(12)
+        ]
         tied = [run.coordinates[:, 1].tolist() for run in runs if run.seconds[0] == run.seconds[1]]
         assert tied
         assert all(longitudes == [0.0, 1.0] for longitudes in tied)

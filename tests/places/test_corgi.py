@@ -27,9 +27,9 @@ def published(cells: np.ndarray, costs: np.ndarray, *, reserve: bool, epsilon: f
     """Ten rounds of the published program, or one without its reserve, by HiGHS."""
     size, limit = len(cells), np.exp(epsilon)
     near = [(i, j) for i, j in itertools.permutations(range(size), 2) if euclid(cells)[i, j] <= 1.74]
-    law, sums = np.zeros((size, size)), np.kron(np.eye(size), np.ones(size))
+    distribution, sums = np.zeros((size, size)), np.kron(np.eye(size), np.ones(size))
     for _ in range(10 if reserve else 1):
-        most = (law * (1 - np.eye(size))).max(axis=1)
+        most = (distribution * (1 - np.eye(size))).max(axis=1)
         kept = np.minimum((1 - most / limit) / np.maximum(1 - most, 1e-12), limit) if reserve else np.ones(size)
         rows = np.zeros((len(near), size, size, size))
         for row, (i, j) in enumerate(near):
@@ -37,18 +37,18 @@ def published(cells: np.ndarray, costs: np.ndarray, *, reserve: bool, epsilon: f
                 rows[row, k, i, k], rows[row, k, j, k] = kept[i], -limit
         ratios = rows.reshape(-1, size * size)
         found = linprog(costs.ravel(), ratios, np.zeros(len(ratios)), sums, np.ones(size), method="highs-ipm")
-        law = np.maximum(found.x.reshape(size, size), 1e-12)
-        law /= law.sum(axis=1, keepdims=True)
-    return law
+        distribution = np.maximum(found.x.reshape(size, size), 1e-12)
+        distribution /= distribution.sum(axis=1, keepdims=True)
+    return distribution
 
 
-def pruned(law: np.ndarray, apart: np.ndarray, *, everybody: bool) -> tuple[float, float]:
+def pruned(distribution: np.ndarray, apart: np.ndarray, *, everybody: bool) -> tuple[float, float]:
     """The share of all ratios above the promise, and the worst leak, over all ways to leave one cell out."""
     above, worst = [], 0.0
-    for gone in range(len(law)):
-        kept = [k for k in range(len(law)) if k != gone]
-        rows = list(range(len(law))) if everybody else kept
-        rest = law[np.ix_(rows, kept)]
+    for gone in range(len(distribution)):
+        kept = [k for k in range(len(distribution)) if k != gone]
+        rows = list(range(len(distribution))) if everybody else kept
+        rest = distribution[np.ix_(rows, kept)]
         rest = rest / rest.sum(axis=1, keepdims=True)
         one, two = np.nonzero(~np.eye(len(rows), dtype=bool))
         limits = EPSILON * apart[np.ix_(rows, rows)][one, two, None]
@@ -90,6 +90,6 @@ def test_where_its_rounds_do_not_settle_the_published_reserve_leaks_for_all() ->
 
 
 def test_for_a_small_epsilon_the_published_rounds_end_at_one_report_for_all() -> None:
-    law = published(CELLS, euclid(CELLS), reserve=True, epsilon=0.8)
-    assert np.all(law.max(axis=1) > 1 - 1e-6)
-    assert len(set(law.argmax(axis=1))) == 1  # when that one is pruned nothing is left
+    distribution = published(CELLS, euclid(CELLS), reserve=True, epsilon=0.8)
+    assert np.all(distribution.max(axis=1) > 1 - 1e-6)
+    assert len(set(distribution.argmax(axis=1))) == 1  # when that one is pruned nothing is left

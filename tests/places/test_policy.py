@@ -182,8 +182,8 @@ def test_the_exponential_mechanism_without_the_half_is_refuted() -> None:
     # between the half and the whole lies what the audit allows: here three quarters of the budget and more
     assert "inner budget 0.7" in mdp.exponential(space, epsilon).certificate.method
     streets = mdp.road_network("porto", nodes=40)
-    law = softmax_rows(-4.0 * streets.distances)
-    assert mdp.audit(law, distances=streets.distances, epsilon=4.0).verdict == "violated"
+    distribution = softmax_rows(-4.0 * streets.distances)
+    assert mdp.audit(distribution, distances=streets.distances, epsilon=4.0).verdict == "violated"
 
 
 def test_the_optimum_over_several_parts_is_that_of_the_program_as_written() -> None:
@@ -209,10 +209,10 @@ def test_other_reports_and_weights_stay_in_their_part() -> None:
     space = towns()
     few = space.part(np.array([0, 3, 7, 13, 15]))
     weights = np.array([1.0, 2.0, 1.0, 1.0, 3.0])
-    law = mdp.weighted_exponential(space, 1.0, outputs=few, weights=weights)
+    distribution = mdp.weighted_exponential(space, 1.0, outputs=few, weights=weights)
     belongs = TOWNS[[0, 3, 7, 13, 15]]
-    assert np.array_equal(law.matrix > 0, TOWNS[:, None] == belongs[None])
-    assert mdp.audit(law).verdict == "holds"
+    assert np.array_equal(distribution.matrix > 0, TOWNS[:, None] == belongs[None])
+    assert mdp.audit(distribution).verdict == "holds"
     with pytest.raises(InvalidInput, match="has no report among `outputs`"):
         mdp.exponential(space, 1.0, outputs=space.part(np.array([0, 7])))
     with pytest.raises(InvalidInput, match="leave `radius` out"):
@@ -224,7 +224,7 @@ def test_other_reports_and_weights_stay_in_their_part() -> None:
 
 def test_the_promise_says_that_the_part_may_be_revealed(tmp_path: Path) -> None:
     mechanism = mdp.exponential(towns(EARTH), 1.0)
-    said = messages.short(mechanism.guarantee)
+    said = messages.short_sentence(mechanism.guarantee)
     assert "a report may reveal in which part a secret lies" in said
     assert "two neighbours in the policy by at most a factor of 2.72" in said
     assert "only between secrets of one part of the policy" in str(mechanism.guarantee)

@@ -34,12 +34,14 @@ def test_ratios_within_a_set_and_the_error_of_every_guess_are_kept(count: int, s
         assert sets.errors[one] >= math.exp(epsilon) * error
         assert sets.space.distances[np.ix_(inside, inside)].max() <= 1.0
     made = mdp.exponential(sets.space, epsilon)
-    law = made.matrix / made.matrix.sum(axis=1, keepdims=True)
+    distribution = made.matrix / made.matrix.sum(axis=1, keepdims=True)
     for one in range(len(sets)):
         inside = sets.labels == one
-        assert np.all(law[inside].max(axis=0) <= math.exp(epsilon) * law[inside].min(axis=0) * (1 + 1e-12))
+        assert np.all(
+            distribution[inside].max(axis=0) <= math.exp(epsilon) * distribution[inside].min(axis=0) * (1 + 1e-12)
+        )
         for report in range(count):
-            assert best_guess(np.where(inside, prior * law[:, report], 0.0), apart) >= error
+            assert best_guess(np.where(inside, prior * distribution[:, report], 0.0), apart) >= error
     assert mdp.adversary_error(made, prior=prior, loss=apart) >= error
 
 
@@ -70,12 +72,14 @@ def test_the_published_search_gives_members_of_one_set_different_diameters_and_i
         ]
         diameters[place], a, b = min(runs)
         pairs += [(place, other) for other in range(a, b + 1) if other != place]
-    law = np.exp(-epsilon * apart / (2.0 * diameters[:, None]))
-    law /= law.sum(axis=1, keepdims=True)
+    distribution = np.exp(-epsilon * apart / (2.0 * diameters[:, None]))
+    distribution /= distribution.sum(axis=1, keepdims=True)
     claim = mdp.ShortestPath(pairs, np.ones(len(pairs)), 7, unit="set")
-    report = mdp.audit(law, metric=claim, points=np.arange(7), epsilon=epsilon)
+    report = mdp.audit(distribution, metric=claim, points=np.arange(7), epsilon=epsilon)
     assert report.verdict == "violated"
-    assert report.epsilon == pytest.approx(max(np.log(law[i] / law[j]).max() for i, j in pairs), rel=1e-9)
+    assert report.epsilon == pytest.approx(
+        max(np.log(distribution[i] / distribution[j]).max() for i, j in pairs), rel=1e-9
+    )
     assert report.epsilon > 2.7
     sound = mdp.protection_sets(mdp.FiniteSpace(street[:, None], mdp.Lp(1)), epsilon, error=error)
     assert mdp.audit(mdp.exponential(sound.space, epsilon)).verdict == "holds"
@@ -103,23 +107,23 @@ def test_places_that_ask_for_more_error_get_it_in_every_set(count: int, seed: in
     blind = best_guess(prior, apart)
     error = rng.choice([0.2, 0.5, 0.9], count) * blind * math.exp(-epsilon)
     sets = mdp.protection_sets(space, epsilon, error=error, prior=prior)
-    law = mdp.exponential(sets.space, epsilon).matrix
-    law = law / law.sum(axis=1, keepdims=True)
+    distribution = mdp.exponential(sets.space, epsilon).matrix
+    distribution = distribution / distribution.sum(axis=1, keepdims=True)
     for one in range(len(sets)):
         inside = sets.labels == one
         assert sets.least[one] == error[inside].max()
         for report in range(count):
-            assert best_guess(np.where(inside, prior * law[:, report], 0.0), apart) >= error[inside].max()
+            assert best_guess(np.where(inside, prior * distribution[:, report], 0.0), apart) >= error[inside].max()
 
 
 def test_personal_errors_as_published_break_both_halves_and_the_sound_ones_keep_them() -> None:
     """PIVE with an error bound of one's own at a clinic, and a street where a report names the house."""
     street = np.arange(8.0)
     errors = np.where(street == 3, 0.35, 0.1)  # the clinic asks for more
-    law, sets = published(street, 1.0, errors)
+    distribution, sets = published(street, 1.0, errors)
     pairs = [(x, other) for x, run in enumerate(sets) for other in run if other != x]
     claim = mdp.ShortestPath(pairs, np.ones(len(pairs)), 8, unit="set")
-    assert mdp.audit(law, metric=claim, points=np.arange(8), epsilon=1.0).verdict == "violated"
+    assert mdp.audit(distribution, metric=claim, points=np.arange(8), epsilon=1.0).verdict == "violated"
     even, other = published(street, 1.0, np.full(8, 0.1))  # the same bound for all: members share their diameter
     pairs = [(x, one) for x, run in enumerate(other) for one in run if one != x]
     claim = mdp.ShortestPath(pairs, np.ones(len(pairs)), 8, unit="set")
@@ -129,10 +133,10 @@ def test_personal_errors_as_published_break_both_halves_and_the_sound_ones_keep_
     assert "0.1 to 0.35" in repr(sound)
     # a report from afar tells the third house from the second for certain, where an error of 0.015 was promised
     houses = np.array([0.0, 0.1, 0.7, 5.0])
-    law, sets = published(houses, 1.0, np.full(4, 0.015))
+    distribution, sets = published(houses, 1.0, np.full(4, 0.015))
     assert list(sets[2]) == [1, 2]
     apart = np.abs(houses[:, None] - houses[None])
-    seen = np.where(np.isin(np.arange(4), sets[2]), law[:, 3], 0.0)
+    seen = np.where(np.isin(np.arange(4), sets[2]), distribution[:, 3], 0.0)
     assert best_guess(seen, apart) < 1e-6 * 0.015
 
 
@@ -146,8 +150,8 @@ def published(street: np.ndarray, epsilon: float, errors: np.ndarray) -> tuple[n
         ]
         sets.append(min(wide, key=lambda run: street[run[-1]] - street[run[0]]))
     diameters = np.array([street[run[-1]] - street[run[0]] for run in sets])
-    law = np.exp(-epsilon * apart / (2 * diameters[:, None]))
-    return law / law.sum(axis=1, keepdims=True), sets
+    distribution = np.exp(-epsilon * apart / (2 * diameters[:, None]))
+    return distribution / distribution.sum(axis=1, keepdims=True), sets
 
 
 def test_errors_that_cannot_be_kept_are_refused_with_the_place() -> None:

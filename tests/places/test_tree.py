@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import metricdp as mdp
 from browsers import in_node as ask
 from brute import euclid, leakage
-from metricdp.design.pruning import leakage_when_pruned, prunable, pruned, pruning_cost
+from metricdp.design.pruning import prunable, prune_reports, pruned_leakage, pruning_cost
 from metricdp.errors import InvalidInput, NotPrivate
 
 CELLS = mdp.grid((4, 4))
@@ -104,30 +104,30 @@ def test_coarser_reports_are_post_processing(best: Any) -> None:
 
 @pytest.mark.parametrize("rule", ["cheapest", "nearest"])
 def test_pruned_reports_go_to_others_by_a_map_and_never_come(best: Any, rule: Any) -> None:
-    law = TREE.prune(best, [0], level=2, rule=rule)
+    distribution = TREE.prune(best, [0], level=2, rule=rule)
     gone, kept = [0, 1, 4, 5], [k for k in range(16) if k not in (0, 1, 4, 5)]
-    assert not law.matrix[:, gone].any()
+    assert not distribution.matrix[:, gone].any()
     cost = np.array([[math.fsum(best.matrix[:, k] * APART[:, t] / 16) for t in kept] for k in gone])
     target = [kept[int(row.argmin())] for row in (cost if rule == "cheapest" else APART[np.ix_(gone, kept)])]
     moved = best.matrix[:, kept].copy()
     for k, t in zip(gone, target, strict=True):
         moved[:, kept.index(t)] += best.matrix[:, k]
-    assert np.allclose(law.matrix[:, kept], moved, rtol=1e-12)
-    assert leakage(law.matrix, APART)[0] <= 1.0 + 1e-12
-    assert mdp.audit(law).verdict == "holds"
+    assert np.allclose(distribution.matrix[:, kept], moved, rtol=1e-12)
+    assert leakage(distribution.matrix, APART)[0] <= 1.0 + 1e-12
+    assert mdp.audit(distribution).verdict == "holds"
     redesigned = mdp.optimal(mdp.Problem(CELLS, 1.0, outputs=CELLS.part(np.array(kept))), gap=0.01)
-    assert redesigned.certificate.lower_bound <= law.certificate.loss <= 1.15 * redesigned.certificate.loss
+    assert redesigned.certificate.lower_bound <= distribution.certificate.loss <= 1.15 * redesigned.certificate.loss
 
 
 def test_renormalising_a_pruned_optimum_breaks_its_promise_and_is_refused(best: Any) -> None:
     """Published: 3 to 19 % of all pairs and reports end above epsilon. Half of epsilon pays for any pruning."""
     gone = [5, 6, 9]
-    law = renormalised(best.matrix, gone)
-    report = mdp.audit(law, distances=APART, epsilon=1.0)
+    distribution = renormalised(best.matrix, gone)
+    report = mdp.audit(distribution, distances=APART, epsilon=1.0)
     assert report.verdict == "violated"
-    assert report.epsilon == pytest.approx(leakage(law, APART)[0], rel=1e-9)
+    assert report.epsilon == pytest.approx(leakage(distribution, APART)[0], rel=1e-9)
     one, two = np.triu_indices(16, 1)
-    broken = float(np.mean(np.abs(np.log(law[one] / law[two])) > APART[one, two, None] * (1 + 1e-9)))
+    broken = float(np.mean(np.abs(np.log(distribution[one] / distribution[two])) > APART[one, two, None] * (1 + 1e-9)))
     assert 0.03 < broken < 0.5
     with pytest.raises(NotPrivate, match="3 of 16 reports pruned"):
         TREE.prune(best, gone, rule="renormalise")
@@ -141,29 +141,31 @@ def test_renormalising_a_pruned_optimum_breaks_its_promise_and_is_refused(best: 
 @given(secrets=st.integers(2, 5), reports=st.integers(2, 7), count=st.integers(1, 6), seed=st.integers(0, 10**6))
 def test_what_any_pruning_costs_is_found_exactly(secrets: int, reports: int, count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    law = rng.dirichlet(np.full(reports, 0.5), secrets) + 1e-6
-    law /= law.sum(axis=1, keepdims=True)
+    distribution = rng.dirichlet(np.full(reports, 0.5), secrets) + 1e-6
+    distribution /= distribution.sum(axis=1, keepdims=True)
     apart, count = euclid(rng.normal(size=(secrets, 2))), min(count, reports - 1)
     sets = [gone for size in range(count + 1) for gone in itertools.combinations(range(reports), size)]
-    left = np.array([np.log(1.0 - law[:, list(gone)].sum(axis=1)) for gone in sets])
+    left = np.array([np.log(1.0 - distribution[:, list(gone)].sum(axis=1)) for gone in sets])
     brute = np.abs(left[:, :, None] - left[:, None]).max(axis=0)
-    assert np.allclose(pruning_cost(law, np.arange(secrets), count), brute, rtol=1e-7, atol=1e-9)
-    worst = max(leakage(renormalised(law, list(gone)), apart)[0] for gone in sets)
-    assert leakage_when_pruned(law, apart, count) >= worst * (1 - 1e-9)
+    assert np.allclose(pruning_cost(distribution, np.arange(secrets), count), brute, rtol=1e-7, atol=1e-9)
+    worst = max(leakage(renormalised(distribution, list(gone)), apart)[0] for gone in sets)
+    assert pruned_leakage(distribution, apart, count) >= worst * (1 - 1e-9)
 
 
 def test_a_prunable_mechanism_keeps_its_promise_whatever_is_left_out() -> None:
     cells, apart = mdp.grid((3, 3)), euclid(mdp.grid((3, 3)).points)
     tree = mdp.location_tree(cells, 2)
-    law = tree.prunable(1.5, 2)
-    assert mdp.audit(law).verdict == "holds"
+    distribution = tree.prunable(1.5, 2)
+    assert mdp.audit(distribution).verdict == "holds"
     for gone in itertools.combinations(range(9), 2):
-        assert leakage(renormalised(law.matrix, gone), apart)[0] <= 1.5
-    left = tree.prune(law, [4, 8], rule="renormalise")
-    assert np.allclose(np.delete(left.matrix, [4, 8], axis=1), renormalised(law.matrix, [4, 8]))
+        assert leakage(renormalised(distribution.matrix, gone), apart)[0] <= 1.5
+    left = tree.prune(distribution, [4, 8], rule="renormalise")
+    assert np.allclose(np.delete(left.matrix, [4, 8], axis=1), renormalised(distribution.matrix, [4, 8]))
     assert mdp.audit(left).verdict == "holds"
     half = mdp.optimal(mdp.Problem(cells, 0.75), gap=0.01)
-    assert law.certificate.lower_bound < law.certificate.loss < half.certificate.loss  # less than half is reserved
+    assert (
+        distribution.certificate.lower_bound < distribution.certificate.loss < half.certificate.loss
+    )  # less than half is reserved
     with pytest.raises(InvalidInput, match="from 1 to 8"):
         tree.prunable(1.0, 9)
     with pytest.raises(InvalidInput, match="protects all pairs"):
@@ -182,24 +184,24 @@ def test_pruning_by_the_secret_gives_it_away_and_is_refused(best: Any) -> None:
     with pytest.raises(InvalidInput, match="at least one report must be pruned and one kept"):
         TREE.prune(best, np.arange(16))
     with pytest.raises(InvalidInput, match="`rule` must be one of"):
-        pruned(best, [1], rule="drop")  # type: ignore[arg-type]
+        prune_reports(best, [1], rule="drop")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="must report the 16 places"):
         TREE.prune(mdp.exponential(mdp.grid((3, 3)), 1.0), [0])
 
 
 def test_areas_that_may_be_told_are_a_policy_and_may_be_pruned_too() -> None:
     inside = TREE.disclosing(2)
-    law = mdp.exponential(inside, 1.0)
-    assert np.array_equal(law.matrix > 0, TREE.labels[2][:, None] == TREE.labels[2][None])
-    less = TREE.prune(law, [0, 3, 15])
+    distribution = mdp.exponential(inside, 1.0)
+    assert np.array_equal(distribution.matrix > 0, TREE.labels[2][:, None] == TREE.labels[2][None])
+    less = TREE.prune(distribution, [0, 3, 15])
     assert mdp.audit(less).verdict == "holds"
     assert mdp.audit(less).pairs == 4 * 6
     assert "only between secrets of one part of the policy" in str(less.guarantee)
 
 
 def test_a_browser_draws_from_the_pruned_file(best: Any, tmp_path: Path) -> None:
-    law = TREE.coarsen(TREE.prune(best, [5, 6]), 1)
-    mdp.save(law, tmp_path / "mine.mdp")
+    distribution = TREE.coarsen(TREE.prune(best, [5, 6]), 1)
+    mdp.save(distribution, tmp_path / "mine.mdp")
     script = """const m = await open(given.path);
         const drawn = Array.from({ length: 400 }, () => m.sample([1, 1]).code);
         answer = [m.audit().verdict, drawn, Array.from(m.law([1, 1]))];"""
@@ -207,4 +209,4 @@ def test_a_browser_draws_from_the_pruned_file(best: Any, tmp_path: Path) -> None
     assert verdict == "holds"
     assert not {5, 6} & set(drawn)
     assert len(set(drawn)) > 3
-    assert np.allclose(stored, law.matrix[5])
+    assert np.allclose(stored, distribution.matrix[5])

@@ -15,7 +15,7 @@ from metricdp.plots import (
     Comparison,
     Contender,
     Map,
-    Story,
+    ReportContent,
     certificate_card,
     loss_bars,
     loss_plot,
@@ -43,7 +43,7 @@ def story():
         caption="forty points",
     )
     comparison = Comparison((Contender("exponential", 0.3), Contender("optimal", 0.2, "proven", best=True)), 0.19)
-    return Story(
+    return ReportContent(
         title="Points <b>& more</b>",
         place="Porto",
         mechanism="Optimal mechanism",

@@ -64,14 +64,14 @@ def test_every_kind_of_loss_against_all_pairs(seed):
     rng = np.random.default_rng(seed)
     for inputs, outputs in spaces(rng):
         apart = inputs.distances_to(outputs)
-        law = rng.random(len(outputs)) * (rng.random(len(outputs)) < 0.7)
+        distribution = rng.random(len(outputs)) * (rng.random(len(outputs)) < 0.7)
         for given, truth, known in kinds(inputs, outputs, rng):
             problem = mdp.Problem(inputs, 1.0, outputs=outputs, loss=given)
             assert problem.loss_is_distance == (given is None)
             rows, columns = np.nonzero(known)
             np.testing.assert_allclose(problem.losses(rows, columns), truth[known], rtol=1e-13)
-            most = problem.most_beyond(law)
-            dearest = np.where(known, truth, 5.0) @ law
+            most = problem.most_beyond(distribution)
+            dearest = np.where(known, truth, 5.0) @ distribution
             assert np.all(most >= dearest - 1e-300)
             np.testing.assert_allclose(most, dearest, rtol=1e-9, atol=1e-12)
             for share in (0.1, 0.4, 1.0):
@@ -94,16 +94,16 @@ def test_every_kind_of_loss_against_all_pairs(seed):
 @pytest.mark.parametrize("count", [1, 3, 20])
 def test_landmarks_bound_what_a_law_costs(count, monkeypatch):
     monkeypatch.setattr(losses, "WORTH_LANDMARKS", 0)
-    monkeypatch.setattr(landmarks.most_by_landmarks, "__kwdefaults__", {"count": count})
+    monkeypatch.setattr(landmarks.landmark_bound, "__kwdefaults__", {"count": count})
     rng = np.random.default_rng(count)
     for inputs, outputs in spaces(rng):
         apart = inputs.distances_to(outputs)
         problem = mdp.Problem(inputs, 1.0, outputs=outputs)
-        for law in (np.ones(len(outputs)), rng.random(len(outputs)) ** 9, np.eye(len(outputs))[3]):
-            true = np.array([math.fsum(row) for row in apart * law])
-            bound = problem.most_beyond(law)
+        for distribution in (np.ones(len(outputs)), rng.random(len(outputs)) ** 9, np.eye(len(outputs))[3]):
+            true = np.array([math.fsum(row) for row in apart * distribution])
+            bound = problem.most_beyond(distribution)
             assert np.all(bound >= true)
-            assert np.all(bound <= true + 2.0 * law.sum() * apart.max() * (1 + 1e-6))
+            assert np.all(bound <= true + 2.0 * distribution.sum() * apart.max() * (1 + 1e-6))
         one = np.eye(len(outputs))[5]
         np.testing.assert_allclose(problem.most_beyond(one), apart[:, 5], rtol=1e-7, atol=1e-7)
         assert np.all(problem.most_beyond(np.zeros(len(outputs))) == 0.0)
@@ -133,9 +133,9 @@ def test_the_loss_of_another_metric_is_bounded_without_all_pairs(monkeypatch):
 def test_many_landmarks_come_close(monkeypatch):
     monkeypatch.setattr(losses, "WORTH_LANDMARKS", 0)
     space = mdp.FiniteSpace(np.random.default_rng(1).uniform(0, 10, (900, 2)), mdp.Lp(2))
-    law = np.full(900, 1 / 900)
+    distribution = np.full(900, 1 / 900)
     mean = space.distances.mean(axis=1)
-    bound = mdp.Problem(space, 1.0).most_beyond(law)
+    bound = mdp.Problem(space, 1.0).most_beyond(distribution)
     assert np.all(bound >= mean)
     assert np.all(bound <= 1.25 * mean)
 
@@ -154,16 +154,16 @@ def test_a_law_on_a_part_that_no_road_reaches_costs_without_end(monkeypatch):
 def test_a_function_is_evaluated_in_blocks(monkeypatch):
     space = mdp.FiniteSpace(np.random.default_rng(0).uniform(0, 5, (30, 2)), mdp.Lp(2))
     whole = mdp.Problem(space, 1.0, loss=squared)
-    near, law = space.near(1.0), np.random.default_rng(1).random(30)
-    found = [whole.loss, whole.most_beyond(law), whole.least_beyond(near)]
+    near, distribution = space.near(1.0), np.random.default_rng(1).random(30)
+    found = [whole.loss, whole.most_beyond(distribution), whole.least_beyond(near)]
     monkeypatch.setattr(losses, "BLOCK_PAIRS", 70)
     again = mdp.Problem(space, 1.0, loss=squared)
-    for one, other in zip(found, [again.loss, again.most_beyond(law), again.least_beyond(near)], strict=True):
+    for one, other in zip(found, [again.loss, again.most_beyond(distribution), again.least_beyond(near)], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-13)
     assert "squared" in repr(again)
     monkeypatch.setattr(losses, "MOST_EVALUATED", 899)
     with pytest.raises(InvalidInput, match=r"mdp\.NearLoss"):
-        again.most_beyond(law)
+        again.most_beyond(distribution)
     monkeypatch.setattr(losses, "MOST_CELLS", 899)
     with pytest.raises(InvalidInput, match=r"would take 0 GB.*problem\.losses"):
         _ = mdp.Problem(space, 1.0, loss=squared).loss
@@ -215,9 +215,9 @@ def test_pairs_laws_and_near_lists_that_do_not_fit_are_refused():
             problem.losses(rows, columns)
     with pytest.raises(InvalidInput, match="rows"):
         problem.losses([9], [0])
-    for law in (np.ones(8), -np.ones(9)):
+    for distribution in (np.ones(8), -np.ones(9)):
         with pytest.raises(InvalidInput, match="`law` must be 9"):
-            problem.most_beyond(law)
+            problem.most_beyond(distribution)
     with pytest.raises(InvalidInput, match="`near` must be the near pairs of this problem"):
         problem.least_beyond(mdp.grid((2, 2)).near(1.0))
 

@@ -13,9 +13,9 @@ import pytest
 
 import serving
 from metricdp.service import workers
-from metricdp.service.batches import coded, read_stream
+from metricdp.service.batches import encode_persons, read_stream
 from metricdp.service.refusals import Refused
-from metricdp.service.served_mechanisms import Served
+from metricdp.service.served_mechanisms import ServedMechanism
 
 KIND = "application/vnd.apache.arrow.stream"
 
@@ -96,10 +96,12 @@ def test_a_batch_that_comes_again_in_another_spelling_gives_everybody_their_own_
 
 
 def test_a_batch_of_an_older_version_is_given_out_where_its_order_is_certain(running, monkeypatch):
-    plain = Served.encoded
+    plain = ServedMechanism.encode_reports
     with monkeypatch.context() as patched:
         patched.setattr(
-            Served, "encoded", lambda served, reports, first, last, ordered: plain(served, reports, first, last)
+            ServedMechanism,
+            "encode_reports",
+            lambda served, reports, first, last, ordered: plain(served, reports, first, last),
         )
         mark, requests = uuid.uuid4().hex, [uuid.uuid4().hex for _ in range(2)]
         tables = [places([f"{first}{mark}", f"f{mark}"]) for first in ("a", "é")]
@@ -221,7 +223,7 @@ def test_a_long_name_in_a_dictionary_is_refused_before_it_is_written_out(running
     pa.set_memory_pool(pool)
     try:
         with pytest.raises(Refused):
-            coded(pa.chunked_array([name]))
+            encode_persons(pa.chunked_array([name]))
     finally:
         pa.set_memory_pool(before)
     assert pool.max_memory() < 20_000_000  # 400 MB where every row has a copy of the name
@@ -230,7 +232,7 @@ def test_a_long_name_in_a_dictionary_is_refused_before_it_is_written_out(running
 def test_persons_of_a_dictionary_are_named_once_in_the_order_of_their_rows():
     dictionary = pa.array(["never", "b", "a", "b"])
     column = pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array([2, 3, 1, 2, 3]), dictionary)])
-    persons, codes = coded(column)
+    persons, codes = encode_persons(column)
     assert persons == ["a", "b"]
     assert codes.tolist() == [0, 1, 1, 0, 1]
 

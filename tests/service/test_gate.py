@@ -15,8 +15,8 @@ import pytest
 import serving
 from metricdp.service import keys, protocol
 from metricdp.service.app import described
-from metricdp.service.auth import HEADERS, Places, Rates, rule_for
-from metricdp.service.limits import Limits
+from metricdp.service.auth import HEADERS, RateLimiter, RequestSlots, rule_for
+from metricdp.service.limits import ServiceLimits
 from metricdp.service.refusals import Refused
 
 OPEN = {"/health", "/ready"}
@@ -133,17 +133,17 @@ def test_a_revoked_key_is_refused_by_the_service_that_runs(running):
 
 
 def test_who_asks_too_often_waits_and_others_do_not():
-    rates = Rates(10.0)
+    rates = RateLimiter(10.0)
     assert [rates.take("a", 0.0) for _ in range(20)] == [0.0] * 20
     assert rates.take("a", 0.0) == pytest.approx(0.1)
     assert rates.take("b", 0.0) == 0.0
     assert rates.take("a", 0.1) == 0.0
     assert rates.take("a", 0.1) > 0
-    assert not any(Rates(0.0).take("a", 0.0) for _ in range(1000))
+    assert not any(RateLimiter(0.0).take("a", 0.0) for _ in range(1000))
 
 
 def test_there_is_always_a_place_for_one_more_key():
-    places = Places(12)
+    places = RequestSlots(12)
     with ExitStack() as stack:
         counts = []
         for key in "abc":
@@ -162,7 +162,9 @@ def test_there_is_always_a_place_for_one_more_key():
 def test_slow_bodies_of_one_key_hold_up_no_other_key(tmp_path):
     with ExitStack() as stack:
         running = stack.enter_context(
-            serving.service(tmp_path, policy="1000/km ever, 10 ever", limits=Limits(rate=0, waiting=8, seconds=60))
+            serving.service(
+                tmp_path, policy="1000/km ever, 10 ever", limits=ServiceLimits(rate=0, waiting=8, seconds=60)
+            )
         )
         host, port = running.url.removeprefix("http://").split(":")
         for path in ["/v1/release"] * 8 + ["/v1/release/batch"] * 4:
@@ -188,7 +190,7 @@ def test_a_head_that_is_too_large_is_refused_when_it_comes_at_once_too(running, 
 
 
 def test_too_much_at_once_is_turned_away_at_once_and_costs_nothing(tmp_path):
-    limits = Limits(rate=20, waiting=4)
+    limits = ServiceLimits(rate=20, waiting=4)
     with serving.service(tmp_path, policy="1000/km ever, 10 ever", limits=limits) as running:
         person, seen = uuid.uuid4().hex, []
 
@@ -227,7 +229,7 @@ def test_who_never_finishes_a_head_is_hung_up_on(running, monkeypatch):
 
 
 def test_a_body_that_never_ends_is_given_up(tmp_path):
-    with serving.service(tmp_path, policy="1000/km ever, 10 ever", limits=Limits(seconds=0.3)) as running:
+    with serving.service(tmp_path, policy="1000/km ever, 10 ever", limits=ServiceLimits(seconds=0.3)) as running:
         host, port = running.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=5) as line:
             token = running.tokens["release"]

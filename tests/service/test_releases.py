@@ -14,7 +14,7 @@ import serving
 from metricdp.errors import LedgerUnavailable
 from metricdp.ledger import Ledger
 from metricdp.service import keys
-from metricdp.service.served_mechanisms import Served
+from metricdp.service.served_mechanisms import ServedMechanism
 
 PLACE = {"lat": 41.9, "lon": 12.48}
 
@@ -161,8 +161,8 @@ def test_policies_are_served_each_on_its_own_account_with_the_part_that_may_be_t
     town = mdp.policy(places, mdp.policies.areas([0, 0, 0, 1, 1, 1]), parts="disclose")
     steps = mdp.policy(places, mdp.policies.grid_neighbours((2, 3)))
     served = [
-        Served("town", mdp.exponential(town, 1.0), snap=0.1),
-        Served("steps", mdp.exponential(steps, 1.0), snap=0.1),
+        ServedMechanism("town", mdp.exponential(town, 1.0), snap=0.1),
+        ServedMechanism("steps", mdp.exponential(steps, 1.0), snap=0.1),
     ]
     secret = dict(zip(("lat", "lon"), places.points[4].tolist(), strict=True))
     with serving.service(tmp_path, policy="2/hop ever, slack 9 ever", served=served) as running:
@@ -205,7 +205,7 @@ def test_a_product_is_charged_in_the_account_of_every_part(tmp_path):
     words = mdp.FiniteSpace([[0.0], [1.0], [3.0]], mdp.Lp(1), coordinates=serving.WORDS, columns=["word"])
     both = mdp.product(mdp.laplace(mdp.Haversine(), 10.0), mdp.exponential(words, 2.0))
     asked = {"person": "anna", "mechanism": "both", "secret": {"lat": 41.0, "lon": 12.0, "word": serving.WORDS[0]}}
-    options = {"policy": "35/km ever, 5 ever", "served": [Served("both", both)]}
+    options = {"policy": "35/km ever, 5 ever", "served": [ServedMechanism("both", both)]}
     with serving.service(tmp_path, **options) as running:
         answers = [running.post("/v1/release", asked | {"request": str(number)}) for number in (0, 0, 1, 2)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 409]  # 5 hold two releases, 35/km three

@@ -10,25 +10,25 @@ import metricdp as mdp
 from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.service.keys import make_key
-from metricdp.service.limits import Limits
-from metricdp.service.running import Door, Offer
+from metricdp.service.limits import ServiceLimits
+from metricdp.service.running import ListenOptions, MechanismSpec
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.5", "example.org", "localhost.example.org"])
 def test_other_machines_reach_it_only_over_tls_or_a_proxy(host, tmp_path):
     with pytest.raises(InvalidInput, match="without TLS everybody on the way could read"):
-        Door(host)
-    assert Door(host, behind_proxy=True)
+        ListenOptions(host)
+    assert ListenOptions(host, behind_proxy=True)
     for name in ("chain.pem", "key.pem"):
         (tmp_path / name).write_text("x")
-    assert Door(host, certificate=str(tmp_path / "chain.pem"), private_key=str(tmp_path / "key.pem"))
+    assert ListenOptions(host, certificate=str(tmp_path / "chain.pem"), private_key=str(tmp_path / "key.pem"))
     with pytest.raises(InvalidInput, match="belong together"):
-        Door(certificate=str(tmp_path / "chain.pem"))
+        ListenOptions(certificate=str(tmp_path / "chain.pem"))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.8.8.8"])
 def test_this_machine_reaches_it_without(host):
-    assert Door(host).host == host
+    assert ListenOptions(host).host == host
 
 
 def test_a_port_in_use_is_said():
@@ -36,30 +36,30 @@ def test_a_port_in_use_is_said():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(OutputProblem, match="cannot listen"):
-            Door(port=taken.getsockname()[1]).bound()
+            ListenOptions(port=taken.getsockname()[1]).bound()
 
 
 def test_what_is_written_is_sent_at_once():
-    with Door(port=0).bound() as bound:
+    with ListenOptions(port=0).bound() as bound:
         assert bound.proto == socket.IPPROTO_TCP  # asyncio looks at it before it turns waiting off
 
 
 def test_a_mechanism_file_is_served_under_its_name_with_its_slack(tmp_path):
     space = mdp.FiniteSpace([[0.0], [1.0]], mdp.Lp(1), columns=["x"])
     mdp.save(mdp.exponential(space, 1.0), tmp_path / "line.mdp")
-    served = Offer("line", str(tmp_path / "line.mdp"), snap=0.25).served()
+    served = MechanismSpec("line", str(tmp_path / "line.mdp"), snap=0.25).served()
     assert served.guarantee.slack == 0.5
     assert len(served.sha256) == 64
-    other = Offer("line", str(tmp_path / "line.mdp")).served()
+    other = MechanismSpec("line", str(tmp_path / "line.mdp")).served()
     assert served.tag != other.tag  # a stored report is explained by the promise it was drawn under
 
 
 def test_limits_are_shared_by_processes_and_checked():
-    shared = Limits(rate=100, waiting=10).shared(4)
+    shared = ServiceLimits(rate=100, waiting=10).shared(4)
     assert (shared.rate, shared.waiting) == (25, 2)
     for wrong in ({"waiting": 0}, {"rate": -1}, {"seconds": 0}, {"body": float("nan")}):
         with pytest.raises(InvalidInput):
-            Limits(**wrong)
+            ServiceLimits(**wrong)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from metricdp.service import logs
-from metricdp.service.refusals import malformed, scrubbed
+from metricdp.service.refusals import body_refusal, scrub
 
 NUMBER, BEYOND, WORD, PERSON = 47.1928374, 97.3829174, "zanzibarquatsch", "annabolikaperson"
 DIGITS = ("47.19", "97.38", "471928", WORD[:9], PERSON[:9])
@@ -23,7 +23,7 @@ def lines(running):
     """Everything that is logged by anybody while the service answers, as it would be written."""
     written: list[str] = []
     handler = logging.Handler(level=0)
-    handler.emit = lambda record: written.append(logs.Lines().format(record))
+    handler.emit = lambda record: written.append(logs.JsonFormatter().format(record))
     root, levels = logging.getLogger(), {}
     for name in ("", "metricdp.service", "uvicorn", "uvicorn.error", "sqlalchemy", "fastapi", "asyncio"):
         levels[name] = logging.getLogger(name).level
@@ -198,13 +198,15 @@ def test_sentences_of_other_rooms_lose_their_values():
     sentence = (
         "`prior` must be 49 numbers, got 'zanzibar' of [1.25, 2.5] at 47.1928374 and 1e-07; use `space.why(row)`."
     )
-    plain = scrubbed(sentence)
+    plain = scrub(sentence)
     assert plain.startswith("`prior` must be 49 numbers, got (a value) of (values) at (a number) and (a number)")
     for canary in ("zanzibar", "1.25", "47.19", "e-07"):
         assert canary not in plain
 
 
 def test_a_malformed_body_is_described_by_names_of_ours_only():
-    refusal = malformed([{"type": "extra_forbidden", "loc": ("body", "rows", 3, WORD), "msg": WORD, "input": NUMBER}])
+    refusal = body_refusal(
+        [{"type": "extra_forbidden", "loc": ("body", "rows", 3, WORD), "msg": WORD, "input": NUMBER}]
+    )
     assert refusal.sentence.startswith("`rows[3]` holds a field that is not known here")
     assert WORD not in refusal.sentence

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("numba")
 
-from metricdp.solvers.local.program import summed
-from metricdp.solvers.local.repair import repaired
-from metricdp.solvers.local.windows import Graph, loops
+from metricdp.solvers.local.program import total_bound
+from metricdp.solvers.local.repair import repair_columns
+from metricdp.solvers.local.windows import RatioGraph, loops
 
 RNG = np.random.default_rng(29)
 
@@ -47,7 +47,7 @@ def test_reduced_costs_and_their_sum_lie_below_the_exact_ones() -> None:
         for row in range(rows)
     ]
     assert all(Fraction(float(found)) < one for found, one in zip(least, exact, strict=True))
-    assert Fraction(summed(least)) < sum((Fraction(float(one)) for one in least), Fraction(0))
+    assert Fraction(total_bound(least)) < sum((Fraction(float(one)) for one in least), Fraction(0))
 
 
 class Steady:
@@ -79,6 +79,6 @@ SLOPES = np.append(np.geomspace(1e-8, 1e-2, 40), np.linspace(1e-7, 1e-6, 91))  #
 def test_an_edge_is_charged_its_slope_and_the_rounding_of_what_is_stored(slope: float) -> None:
     """Columns, the normaliser and float32: two weights and two sums of them, each within 2^-24 of itself."""
     closing = Steady(float(slope))
-    graph = Graph(2, np.array([[0, 1]]), np.array([0.5]))
-    repaired(closing, None, None, graph, np.array([0.5]))
+    graph = RatioGraph(2, np.array([[0, 1]]), np.array([0.5]))
+    repair_columns(closing, None, None, graph, np.array([0.5]))
     assert -np.log(closing.decay[0]) + slope + 4 * 2.0**-24 <= 0.5

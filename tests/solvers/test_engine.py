@@ -229,9 +229,9 @@ def test_a_solver_of_ones_own_will_do():
 
 
 def test_options_that_were_set_stay_as_they_are():
-    assert Interior(gap=1e-9).tuned(gap=1e-2, seconds=5.0, upper=float).gap == 1e-9
-    assert Interior(seconds=1.0).tuned(gap=1e-2, seconds=5.0, upper=float).seconds == 1.0
-    assert FirstOrder().tuned(gap=1e-2, seconds=None, upper=float).gap == 1e-2
+    assert Interior(gap=1e-9).tune(gap=1e-2, seconds=5.0, upper=float).gap == 1e-9
+    assert Interior(seconds=1.0).tune(gap=1e-2, seconds=5.0, upper=float).seconds == 1.0
+    assert FirstOrder().tune(gap=1e-2, seconds=None, upper=float).gap == 1e-2
     assert named("auto") is None
     with pytest.raises(InvalidInput, match="one of auto, interior"):
         named("simplex")

@@ -11,19 +11,19 @@ import pytest
 import fake_cupy
 import metricdp as mdp
 from brute import euclid, least_loss
-from metricdp.metrics import Rows
+from metricdp.metrics import NeighbourRows
 
 pytest.importorskip("numba", reason="windows take the extra `fast`")
 
 from metricdp.solvers.local.cores import LocalCores
 from metricdp.solvers.local.program import LocalProgram, bound_of
-from metricdp.solvers.local.repair import HostClosing, repaired
-from metricdp.solvers.local.windows import Graph, Windows
+from metricdp.solvers.local.repair import HostClosing, repair_columns
+from metricdp.solvers.local.windows import RatioGraph, SecretWindows
 
 
 def rows_of(mask, distances):
     starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
-    return Rows(starts, np.nonzero(mask)[1].astype(np.int32), distances[mask])
+    return NeighbourRows(starts, np.nonzero(mask)[1].astype(np.int32), distances[mask])
 
 
 def drawn(seed, size=None):
@@ -42,12 +42,12 @@ def drawn(seed, size=None):
 
 def graph_of(distances, epsilon):
     pairs = np.array(list(itertools.combinations(range(len(distances)), 2)))
-    return Graph(len(distances), pairs, epsilon * distances[pairs[:, 0], pairs[:, 1]])
+    return RatioGraph(len(distances), pairs, epsilon * distances[pairs[:, 0], pairs[:, 1]])
 
 
 def program_of(distances, away, mask, cost, epsilon):
     beyond = np.where(mask, np.inf, cost).min(axis=1)
-    windows = Windows(rows_of(mask, away), mask.shape[1])
+    windows = SecretWindows(rows_of(mask, away), mask.shape[1])
     return LocalProgram(windows, graph_of(distances, epsilon), cost[mask], beyond)
 
 
@@ -70,9 +70,9 @@ def test_no_multipliers_prove_more_than_the_optimum_of_all_mechanisms(seed):
         state.restart()
 
 
-def dense(law, mask):
-    table = np.tile(law.background.astype(np.float64), (len(mask), 1))
-    table[mask] = law.values.astype(np.float64)
+def dense(distribution, mask):
+    table = np.tile(distribution.background.astype(np.float64), (len(mask), 1))
+    table[mask] = distribution.values.astype(np.float64)
     return table
 
 
@@ -85,7 +85,7 @@ def worst(table, graph, log_ratios):
 
 def closing_of(seed, size=14, epsilon=2.0):
     rng, distances, away, mask, loss, _ = drawn(seed, size)
-    windows, graph = Windows(rows_of(mask, away), mask.shape[1]), graph_of(distances, epsilon)
+    windows, graph = SecretWindows(rows_of(mask, away), mask.shape[1]), graph_of(distances, epsilon)
     positions = np.arange(windows.size)
     return rng, HostClosing(windows, graph, np.ascontiguousarray(loss[mask]), positions), mask
 
@@ -95,8 +95,8 @@ def test_any_point_is_repaired_to_a_law_that_keeps_every_ratio_as_stored(seed):
     rng, closing, mask = closing_of(seed)
     point = (rng.random(closing.windows.size) ** 4 * (rng.random(closing.windows.size) < 0.6)).astype(np.float32)
     log_ratios = closing.graph.log_ratios * (1.0 if seed % 2 else 0.9)
-    law = repaired(closing, point, closing.windows, closing.graph, log_ratios)
-    assert worst(dense(law, mask), closing.graph, log_ratios) <= 0.0
+    distribution = repair_columns(closing, point, closing.windows, closing.graph, log_ratios)
+    assert worst(dense(distribution, mask), closing.graph, log_ratios) <= 0.0
 
 
 @pytest.mark.parametrize("room", [0.0, 0.3])
@@ -145,9 +145,9 @@ def test_a_street_of_no_length_to_speak_of_ends_in_equal_rows():
     rng, closing, mask = closing_of(1)
     log_ratios = closing.graph.log_ratios.copy()
     log_ratios[5] = 1e-14
-    law = repaired(closing, rng.random(closing.windows.size), closing.windows, closing.graph, log_ratios)
+    distribution = repair_columns(closing, rng.random(closing.windows.size), closing.windows, closing.graph, log_ratios)
     i, j = closing.graph.pairs[5]
-    table = dense(law, mask)
+    table = dense(distribution, mask)
     np.testing.assert_array_equal(table[i], table[j])
     assert worst(table, closing.graph, log_ratios) <= 1e-15
 
@@ -200,8 +200,8 @@ def test_repair_on_the_gpu_is_that_of_the_host(device, seed):
     np.testing.assert_allclose(other.values, host.values, rtol=1e-9)
     for mine, theirs in zip(other.sums(), host.sums(), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-12)
-    law = repaired(other, point, host.windows, host.graph, host.graph.log_ratios)
-    assert worst(dense(law, mask), host.graph, host.graph.log_ratios) <= 0.0
+    distribution = repair_columns(other, point, host.windows, host.graph, host.graph.log_ratios)
+    assert worst(dense(distribution, mask), host.graph, host.graph.log_ratios) <= 0.0
 
 
 def test_a_whole_run_on_the_gpu_ends_between_the_bounds_of_brute_force(device):

@@ -10,7 +10,7 @@ from metricdp.solvers.edges import nearest
 from metricdp.solvers.repair.closure import _closure_in_blocks, excess, upper_closure
 from metricdp.solvers.repair.combination import best_combination
 from metricdp.solvers.repair.quotient import classes_of, quotient
-from metricdp.solvers.repair.recombine import bumps, recombine, repair, safe_log_ratios, strict
+from metricdp.solvers.repair.recombine import bumps, mix_strictly, recombine, repair, safe_log_ratios
 from programs import scattered, square, worst_excess
 
 
@@ -34,7 +34,7 @@ def test_repair_and_recombine_keep_all_ratios(zeros, scale, m):
     rng = np.random.default_rng(m)
     weights = scale * scattered(18, 1)
     matrix = rough(rng, 18, m, zeros)
-    assert_feasible(strict(repair(matrix, weights), weights), weights)
+    assert_feasible(mix_strictly(repair(matrix, weights), weights), weights)
     cost = rng.uniform(size=(18, m))
     answer = recombine(matrix, cost, weights)
     assert_feasible(answer.matrix, weights)
@@ -115,7 +115,7 @@ def test_without_the_triangle_inequality_it_refuses_or_obeys():
     weights = np.array([[0.0, 0.1, 9.0], [0.1, 0.0, 0.1], [9.0, 0.1, 0.0]])
     matrix = np.array([[0.98, 0.01, 0.01], [0.01, 0.98, 0.01], [0.01, 0.01, 0.98]])
     try:
-        result = strict(repair(matrix, weights), weights)
+        result = mix_strictly(repair(matrix, weights), weights)
     except SolverFailure:
         return
     assert_feasible(result, weights)

@@ -95,7 +95,7 @@ def test_roads_are_searched_up_to_the_radius(one_way, compiling, seed, monkeypat
     rng = np.random.default_rng(seed)
     edges, lengths = streets(rng)
     if not compiling:
-        monkeypatch.setattr(limited_paths, "_compiled", limited_paths._clustered)
+        monkeypatch.setattr(limited_paths, "_compiled", limited_paths._search_clusters)
         monkeypatch.setattr(limited_paths, "CLUSTER", 7)
     monkeypatch.setattr(module, "WORTH_COMPILING", 0 if compiling else math.inf)
     both = np.concatenate([edges, edges[:, ::-1]]), np.concatenate([lengths, lengths])
@@ -173,7 +173,7 @@ def test_both_ways_to_the_smaller_distance_agree():
     codes = np.nonzero(listed)[1].astype(np.int32)
     for way in (
         lambda *rows: compiled.take_smaller(*rows, 0, 99),
-        lambda *rows: module._take_smaller(neighbours.Rows(*rows)),
+        lambda *rows: module._take_smaller(neighbours.NeighbourRows(*rows)),
     ):
         distances = table[listed]
         way(starts, codes, distances)

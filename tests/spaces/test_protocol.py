@@ -8,7 +8,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.metrics import StreetPath, measurable
-from metricdp.spaces import UNDER_LP, UNDER_NORMS, ProductSpace, Space, Streets, Unbounded, checked, given
+from metricdp.spaces import UNDER_LP, UNDER_NORMS, ProductSpace, Space, Streets, Unbounded, mark_checked, require_space
 
 ROADS = mdp.ShortestPath([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 1.5], 3)
 PLACES = mdp.FiniteSpace(
@@ -86,7 +86,7 @@ def test_a_space_says_what_others_would_ask_its_class_for() -> None:
 
 
 def test_an_argument_of_another_kind_of_space_is_named_in_a_sentence() -> None:
-    assert given(LINE, mdp.FiniteSpace, "places", under=UNDER_NORMS) is LINE
+    assert require_space(LINE, mdp.FiniteSpace, "places", under=UNDER_NORMS) is LINE
     for value, kind, under, sentence in (
         (LINE, mdp.Box, UNDER_LP, "`places` must be a Box under Lp, got FiniteSpace."),
         (
@@ -98,7 +98,7 @@ def test_an_argument_of_another_kind_of_space_is_named_in_a_sentence() -> None:
         (3, Unbounded, None, "`places` must be an Unbounded, got int."),
     ):
         with pytest.raises(InvalidInput, match=sentence):
-            given(value, kind, "places", under=under)
+            require_space(value, kind, "places", under=under)
 
 
 def test_a_product_says_which_part_a_row_is_no_secret_of() -> None:
@@ -160,9 +160,9 @@ def test_metrics_tell_rows_they_measure_from_others(metric, rows, legal) -> None
 def test_a_batch_is_checked_once_and_only_by_its_own_space() -> None:
     earth, other = (Unbounded(mdp.Haversine(), 2) for _ in range(2))
     wrong = np.array([[95.0, 0.0]])
-    assert earth.encode(checked(wrong, earth)) is not None  # taken as it is: whoever marks rows has checked them
-    for values in (checked(wrong, other), checked(wrong, earth) + 0.0, checked(wrong, earth)[:]):
+    assert earth.encode(mark_checked(wrong, earth)) is not None  # taken as it is: whoever marks rows has checked them
+    for values in (mark_checked(wrong, other), mark_checked(wrong, earth) + 0.0, mark_checked(wrong, earth)[:]):
         with pytest.raises(OutOfDomain):
             earth.encode(values)
     mechanism = mdp.laplace(mdp.Haversine(), 10.0)
-    assert type(mechanism.sample(checked(np.array([[41.0, 8.0]]), mechanism.inputs))) is np.ndarray
+    assert type(mechanism.sample(mark_checked(np.array([[41.0, 8.0]]), mechanism.inputs))) is np.ndarray

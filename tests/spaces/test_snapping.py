@@ -12,7 +12,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.tables import task_for
-from metricdp.tables.results import Passage, Summary, Tally
+from metricdp.tables.results import RowTally, Summary, TablePair
 
 # Two crossings twenty metres apart across a river, and four kilometres by road.
 RIVER = np.array([[41.0, -8.0], [41.00018, -8.0], [41.01, -8.0]])
@@ -44,7 +44,7 @@ def test_two_fixes_side_by_side_keep_the_promise_that_is_stated() -> None:
 
 def test_the_summary_says_between_what_distances_are_meant() -> None:
     task = task_for(["lat", "lon"], mdp.exponential(river(), 1.0), snap=0.0105)
-    summary = Summary.of(Passage("a", "b", ["lat", "lon"], False), task, Tally(1, 0, ()), people=None, seconds=0.1)
+    summary = Summary.of(TablePair("a", "b", ["lat", "lon"], False), task, RowTally(1, 0, ()), people=None, seconds=0.1)
     line = next(line for line in summary.lines() if "Snapping" in line)
     assert "one place on secrets 4 km apart" in line
     assert "1 x 4 = 4 into the slack" in line

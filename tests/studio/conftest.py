@@ -19,10 +19,10 @@ def studio() -> Iterator[Any]:
     """Return a Studio that answers on a port of this machine."""
     import uvicorn
 
-    from metricdp.studio.running import Opening, Studio
+    from metricdp.studio.running import Studio, StudioOptions
 
-    made = Studio(Opening())
-    config = uvicorn.Config(made.door, log_config=None, access_log=False, lifespan="on", ws="none")
+    made = Studio(StudioOptions())
+    config = uvicorn.Config(made.auth, log_config=None, access_log=False, lifespan="on", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [made.socket]}, daemon=True)
     thread.start()

@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 import browsers
-from metricdp.studio.app import PAGE, house, page
-from metricdp.studio.auth import Door
+from metricdp.studio.app import PAGE, page, panel_application
+from metricdp.studio.auth import StudioAuth
 
 STRINGS = json.loads((PAGE / "strings.json").read_text(encoding="utf-8"))
 SOURCES = [*PAGE.glob("*.js"), *(PAGE / "rooms").glob("*.js")]
 
 
 def asked(
-    door: Door, path: str, *, method: str = "GET", body: bytes = b"", **headers: str
+    door: StudioAuth, path: str, *, method: str = "GET", body: bytes = b"", **headers: str
 ) -> tuple[int, dict[str, str], bytes]:
     """Ask the door as a browser would and return the status, the headers and the body."""
     sent: list[Any] = []
@@ -58,14 +58,14 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 
 
 @pytest.fixture
-def door() -> Door:
-    return Door(page=page(), rooms=house([]), service=echo, key="the-key", port=4000)
+def door() -> StudioAuth:
+    return StudioAuth(page=page(), panels=panel_application([]), service=echo, key="the-key", port=4000)
 
 
 OURS = "http://127.0.0.1:4000"
 
 
-def exchanged(door: Door, code: str | None = None, **headers: str) -> tuple[int, bytes]:
+def exchanged(door: StudioAuth, code: str | None = None, **headers: str) -> tuple[int, bytes]:
     """Exchange the code of the address, or another one."""
     given = door.address.partition("#open=")[2] if code is None else code
     body = json.dumps({"code": given}).encode()
@@ -73,14 +73,14 @@ def exchanged(door: Door, code: str | None = None, **headers: str) -> tuple[int,
     return status, answer
 
 
-def entered(door: Door) -> str:
+def entered(door: StudioAuth) -> str:
     """Return the header that lets a page in."""
     status, answer = exchanged(door)
     assert status == 200
     return f"Bearer {json.loads(answer)['token']}"
 
 
-def test_the_address_opens_one_page_once(door: Door) -> None:
+def test_the_address_opens_one_page_once(door: StudioAuth) -> None:
     assert asked(door, "/v1/mechanisms")[0] == 403
     assert exchanged(door, "guess")[0] == 403
     token = entered(door)
@@ -90,13 +90,13 @@ def test_the_address_opens_one_page_once(door: Door) -> None:
     assert b"used already" in answer
 
 
-def test_the_code_is_in_a_part_of_the_address_that_browsers_send_to_nobody(door: Door) -> None:
+def test_the_code_is_in_a_part_of_the_address_that_browsers_send_to_nobody(door: StudioAuth) -> None:
     sent, _, kept = door.address.partition("#")
     assert sent == f"{OURS}/"
     assert kept.startswith("open=")
 
 
-def test_nothing_is_left_to_a_cookie(door: Door) -> None:
+def test_nothing_is_left_to_a_cookie(door: StudioAuth) -> None:
     status, headers, answer = asked(
         door, "/open", method="POST", origin=OURS,
         body=json.dumps({"code": door.address.partition("#open=")[2]}).encode(),
@@ -110,20 +110,20 @@ def test_nothing_is_left_to_a_cookie(door: Door) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"null", b"[]", b'"code"', b'{"code": 1}', b'{"code": "\\ud800"}', b"[" * 900, b"x" * 5_000]
 )
-def test_questions_for_the_token_that_are_none_get_a_sentence(door: Door, body: bytes) -> None:
+def test_questions_for_the_token_that_are_none_get_a_sentence(door: StudioAuth, body: bytes) -> None:
     status, _, answer = asked(door, "/open", method="POST", body=body, origin=OURS)
     assert status == 403
     assert b"Studio opens with the address" in answer
     assert exchanged(door)[0] == 200  # and the code is still good
 
 
-def test_a_foreign_page_cannot_exchange_the_code(door: Door) -> None:
+def test_a_foreign_page_cannot_exchange_the_code(door: StudioAuth) -> None:
     for origin in ("http://evil.example", "http://127.0.0.1:4001", "null"):
         assert exchanged(door, origin=origin)[0] == 403
     assert exchanged(door)[0] == 200
 
 
-def test_the_files_of_the_page_are_for_everybody_and_all_else_is_not(door: Door) -> None:
+def test_the_files_of_the_page_are_for_everybody_and_all_else_is_not(door: StudioAuth) -> None:
     assert asked(door, "/")[0] == 200
     assert asked(door, "/app.js")[0] == 200
     for path in ("/studio/budget", "/studio/", "/v1/", "/v1/release", "/studio/nothing"):
@@ -132,14 +132,14 @@ def test_the_files_of_the_page_are_for_everybody_and_all_else_is_not(door: Door)
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:4001", "127.0.0.1.evil.example:4000", ""])
-def test_other_names_are_turned_away_even_with_the_token(door: Door, host: str) -> None:
+def test_other_names_are_turned_away_even_with_the_token(door: StudioAuth, host: str) -> None:
     token = entered(door)
     for path in ("/", "/v1/mechanisms", "/studio/budget"):
         assert asked(door, path, authorization=token, host=host)[0] == 421
     assert asked(door, "/v1/mechanisms", authorization=token, host="localhost:4000")[0] == 200
 
 
-def test_changes_are_taken_from_the_page_only(door: Door) -> None:
+def test_changes_are_taken_from_the_page_only(door: StudioAuth) -> None:
     ask = {"method": "POST", "authorization": entered(door)}
     assert asked(door, "/v1/release", **ask)[0] == 403
     assert asked(door, "/v1/release", origin="http://evil.example", **ask)[0] == 403
@@ -148,7 +148,7 @@ def test_changes_are_taken_from_the_page_only(door: Door) -> None:
     assert asked(door, "/v1/release", origin=OURS, **ask)[0] == 200
 
 
-def test_the_service_sees_a_key_that_the_browser_does_not(door: Door) -> None:
+def test_the_service_sees_a_key_that_the_browser_does_not(door: StudioAuth) -> None:
     _, headers, body = asked(door, "/v1/mechanisms", cookie="a=b", authorization=entered(door))
     seen = json.loads(body)
     assert seen["authorization"] == "Bearer the-key"
@@ -156,7 +156,7 @@ def test_the_service_sees_a_key_that_the_browser_does_not(door: Door) -> None:
     assert "the-key" not in json.dumps(headers)
 
 
-def test_answers_forbid_other_sources_frames_and_caches(door: Door) -> None:
+def test_answers_forbid_other_sources_frames_and_caches(door: StudioAuth) -> None:
     _, headers, _ = asked(door, "/")
     assert "default-src 'none'" in headers["content-security-policy"]
     assert "script-src 'self'" in headers["content-security-policy"]
@@ -170,7 +170,7 @@ def test_answers_forbid_other_sources_frames_and_caches(door: Door) -> None:
     ["/../app.py", "/vendor/../../door.py", "/rooms/%2e%2e/%2e%2e/app.py", "/nothing.js", "/etc/passwd", "/\0",
      "/a\0.js", f"/{'x' * 300}.js", f"/{'x/' * 3000}a.js", "/\udcff.js"],
 )  # fmt: skip
-def test_only_files_of_the_page_are_given(door: Door, path: str) -> None:
+def test_only_files_of_the_page_are_given(door: StudioAuth, path: str) -> None:
     status, _, body = asked(door, path)
     assert status == 404
     assert json.loads(body) == {"message": "there is nothing here."}

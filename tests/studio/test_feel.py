@@ -10,7 +10,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.places import bundled_roads
-from metricdp.studio.feel import APART, CROSSINGS, SNAP, Feel
+from metricdp.studio.feel import CROSSINGS, FACTOR_DISTANCES, SNAP, ReportClouds
 
 EARTH = 6371.0088  # km
 CENTRE = np.array([41.1496, -8.611])
@@ -31,7 +31,7 @@ def moved(places: Any, km: Any, rng: np.random.Generator) -> Any:
     return places + north * np.stack([np.cos(turn), np.sin(turn) / np.cos(np.radians(places[:, 0]))], axis=1)
 
 
-class Quick(Feel):
+class Quick(ReportClouds):
     """The room with mechanisms that are quickly made: its table is read off any matrix in the same way."""
 
     def _optimal(self, epsilon: float) -> Any:
@@ -39,17 +39,17 @@ class Quick(Feel):
 
 
 @pytest.fixture(scope="module")
-def feel() -> Feel:
+def feel() -> ReportClouds:
     return Quick()
 
 
-def test_no_two_positions_are_told_apart_by_more_than_the_table_of_the_optimum_says(feel: Feel) -> None:
+def test_no_two_positions_are_told_apart_by_more_than_the_table_of_the_optimum_says(feel: ReportClouds) -> None:
     rng = np.random.default_rng(27)
     crossings = np.asarray(bundled_roads(nodes=CROSSINGS).coordinates)
     said = feel.optimum(CENTRE, 2.0, 0.2, 1)["factors"]
     matrix = np.asarray(feel._optimal(said_epsilon(2.0, 0.2)).matrix)
     rows = matrix / matrix.sum(axis=1, keepdims=True)
-    assert [one["metres"] for one in said] == list(APART)
+    assert [one["metres"] for one in said] == list(FACTOR_DISTANCES)
     exceeded = 0
     for metres, factor in ((one["metres"], one["factor"]) for one in said):
         near = crossings[rng.integers(len(crossings), size=4_000)]
@@ -69,12 +69,12 @@ def said_epsilon(factor: float, km: float) -> float:
     return float(np.log(factor) / km)
 
 
-def test_the_factors_of_noise_are_those_of_straight_distances(feel: Feel) -> None:
+def test_the_factors_of_noise_are_those_of_straight_distances(feel: ReportClouds) -> None:
     for one in feel.noise(SPAIN, 2.0, 0.02, 3)["factors"]:
         assert one["factor"] == pytest.approx(2.0 ** (one["metres"] / 20.0))
 
 
-def test_a_position_is_put_on_the_nearest_crossing_and_distances_are_measured_from_itself(feel: Feel) -> None:
+def test_a_position_is_put_on_the_nearest_crossing_and_distances_are_measured_from_itself(feel: ReportClouds) -> None:
     crossings = np.asarray(bundled_roads(nodes=CROSSINGS).coordinates)
     code = int(kilometres(crossings, CENTRE).argmin())
     found = feel.optimum(CENTRE, 2.0, 0.2, 4)
@@ -88,7 +88,7 @@ def test_a_position_is_put_on_the_nearest_crossing_and_distances_are_measured_fr
     assert row[away < found["radii"]["half"] * 0.9999].sum() < 0.5
 
 
-def test_a_place_that_is_far_from_these_streets_is_refused_and_never_put_on_one(feel: Feel) -> None:
+def test_a_place_that_is_far_from_these_streets_is_refused_and_never_put_on_one(feel: ReportClouds) -> None:
     with pytest.raises(InvalidInput, match=r"from the nearest crossing.*central Porto.*choose noise"):
         feel.optimum(SPAIN, 2.0, 0.2, 3)
     north = np.array([bundled_roads(nodes=CROSSINGS).coordinates[:, 0].max() + 0.003, CENTRE[1]])  # 330 m

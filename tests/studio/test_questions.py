@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 import pytest
 
-from metricdp.studio.app import house
-from metricdp.studio.auditing import AuditRoom
-from metricdp.studio.designing import DesignRoom
-from metricdp.studio.feel import FeelRoom
-from metricdp.studio.protecting import ProtectRoom
+from metricdp.studio.app import panel_application
+from metricdp.studio.auditing import AuditPanel
+from metricdp.studio.designing import DesignPanel
+from metricdp.studio.feel import FeelPanel
+from metricdp.studio.protecting import ProtectPanel
 
 TABLE = b"lat,lon,t\n41.1,-8.6,2026-01-01T00:00:00\n41.2,-8.7,2026-01-02T00:00:00\n"
 DEEP = b"[" * 100_000
@@ -37,9 +37,9 @@ class Rooms:
     def __init__(self, folder: Path) -> None:
         for name in ("files", "audits", "keys"):
             (folder / name).mkdir()
-        self.protect = ProtectRoom(folder / "files")
-        design = DesignRoom(lambda: pytest.fail("no question reaches the service"), "owner", folder / "keys")
-        self._app = house([FeelRoom(), self.protect, design, AuditRoom(folder / "audits")])
+        self.protect = ProtectPanel(folder / "files")
+        design = DesignPanel(lambda: pytest.fail("no question reaches the service"), "owner", folder / "keys")
+        self._app = panel_application([FeelPanel(), self.protect, design, AuditPanel(folder / "audits")])
 
     def ask(self, path: str, body: bytes | None = None, query: str = "") -> tuple[int, Any]:
         sent: list[Any] = []

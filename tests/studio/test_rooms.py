@@ -212,8 +212,8 @@ def test_protect_spreads_a_budget_and_tells_every_law(page: Any, trips: Path, tm
     with page.expect_download() as download:
         page.click("#get-certificate")
     download.value.save_as(tmp_path / "certificate.json")
-    law = json.loads((tmp_path / "certificate.json").read_text())["law"]
-    assert len(law["shares"]) > 1
+    distribution = json.loads((tmp_path / "certificate.json").read_text())["law"]
+    assert len(distribution["shares"]) > 1
 
 
 def test_protect_says_what_is_wrong_with_columns_that_are_swapped(page: Any, tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ import pytest
 
 import browsers
 from metricdp.errors import OutputProblem
-from metricdp.studio.app import house
-from metricdp.studio.running import Opening, Studio
+from metricdp.studio.app import panel_application
+from metricdp.studio.running import Studio, StudioOptions
 from metricdp.studio.sessions import LOCK, MARK, PREFIX, Pages, SessionFolder, remove_orphans
 
 SECRET = b"lat,lon\n41.1234567,-8.7654321\n"
@@ -184,7 +184,7 @@ def test_the_folder_of_a_session_is_for_its_user_only(temporary: Path) -> None:
 
 def test_a_studio_that_cannot_begin_leaves_nothing(temporary: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OutputProblem, match="cannot listen on port"):
-        Studio(Opening(port=taken.getsockname()[1]))
+        Studio(StudioOptions(port=taken.getsockname()[1]))
     assert list(temporary.iterdir()) == []
 
 
@@ -193,7 +193,7 @@ Say = Callable[[str, Any], Awaitable[int]]
 
 def with_pages(pages: Pages, told: Callable[[Say], Awaitable[None]]) -> None:
     """Let pages say that they are there and that they go, in one loop, as in a server."""
-    app = house([pages])
+    app = panel_application([pages])
 
     async def say(what: str, page: Any) -> int:
         sent: list[Any] = []
@@ -265,8 +265,8 @@ def test_closing_the_page_removes_its_file_and_ends_the_session(tmp_path: Path) 
         pytest.skip("chromium is not installed (Debian: apt install chromium)")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     ended = threading.Event()
-    studio = Studio(Opening(), ended=ended.set, grace=0.0)
-    server = uvicorn.Server(uvicorn.Config(studio.door, log_config=None, access_log=False, lifespan="on", ws="none"))
+    studio = Studio(StudioOptions(), ended=ended.set, grace=0.0)
+    server = uvicorn.Server(uvicorn.Config(studio.auth, log_config=None, access_log=False, lifespan="on", ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [studio.socket]}, daemon=True)
     thread.start()
     (tmp_path / "raw.csv").write_bytes(SECRET)

@@ -17,7 +17,7 @@ from metricdp.tables import Charging, task_for
 from metricdp.tables import charging as books
 from metricdp.tables.charging import charge_new
 from metricdp.tables.people import spending_in
-from metricdp.tables.plan import PerPerson
+from metricdp.tables.plan import PersonLimits
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 PEOPLE = ["anna", "ben", "anna", "anna", "cleo", "ben"]  # three, two and one
@@ -313,7 +313,7 @@ def test_snapping_and_shares_of_a_budget_are_charged_row_by_row(tmp_path):
 def test_of_two_runs_of_a_job_the_second_one_to_end_releases_nothing(ledger):
     """Both saw that the job was new, and both have their output ready."""
     task = task_for(["person", "lat", "lon"], EARTH)
-    spending = spending_in([table()], PerPerson("person"), table().column_names, task)
+    spending = spending_in([table()], PersonLimits("person"), table().column_names, task)
     monday = Charging(ledger, job="monday")
     assert "3 persons were charged for 6 rows" in charge_new(monday, spending)[0]
     with pytest.raises(InvalidInput, match="released by another run meanwhile"):

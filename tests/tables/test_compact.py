@@ -16,7 +16,7 @@ import pytest
 import metricdp as mdp
 from metricdp.tables import perturb
 from metricdp.tables.disclosure.hidden_values import compact
-from metricdp.tables.values import filtered
+from metricdp.tables.values import filter_rows
 
 NOISE = mdp.laplace(mdp.Haversine(), 10.0)
 ROWS = 12
@@ -83,7 +83,7 @@ LEAVES: dict[str, Callable[[], pa.Array]] = {
 
 def shown_of(array: pa.Array) -> pa.Array:
     """Return the rows that are shown, as tables pick them."""
-    return filtered(pa.table({"it": array}), pa.array(SHOWN)).column("it").combine_chunks()
+    return filter_rows(pa.table({"it": array}), pa.array(SHOWN)).column("it").combine_chunks()
 
 
 def nested() -> Iterator[tuple[str, pa.Array]]:

@@ -20,7 +20,7 @@ import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.tables import People, formats, perturb, task_for
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
-from metricdp.tables.plan import PerPerson, per_person
+from metricdp.tables.plan import PersonLimits, person_limits
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 LINE = mdp.laplace(mdp.Lp(1), 2.0, dimension=1)
@@ -53,7 +53,7 @@ def test_nobody_ever_exceeds_the_budget_and_nobody_gets_less_than_a_millionth_le
 ) -> None:
     task = task_for(["x"], mdp.laplace(mdp.Lp(1), epsilon, dimension=1), columns="x")
     batch = pa.table({"who": np.repeat(np.arange(len(counts)), counts)})
-    spending = spending_in([batch], PerPerson("who", budget, "even", at_most), ["who", "x"], task)
+    spending = spending_in([batch], PersonLimits("who", budget, "even", at_most), ["who", "x"], task)
     for person, count in enumerate(counts):
         rows, share, slack = spending.cost(person)
         assert rows == (count if at_most is None else min(count, at_most))
@@ -135,7 +135,7 @@ def test_each_row_has_the_law_of_its_own_epsilon() -> None:
 def test_rows_drawn_by_chance_are_equally_likely_and_do_not_depend_on_the_secret() -> None:
     task = task_for(["x"], LINE, columns="x")
     batch = pa.table({"who": [1, 2, 1, 2, 1, 1]})
-    spending = spending_in([batch], PerPerson("who", None, None, 2, "random"), ["who", "x"], task)
+    spending = spending_in([batch], PersonLimits("who", None, None, 2, "random"), ["who", "x"], task)
     seen: Counter[tuple[int, ...]] = Counter()
     for seed in range(600):
         kept = Allotment(spending, np.random.default_rng(seed)).portion(batch).kept
@@ -152,7 +152,7 @@ def test_batches_give_what_the_whole_gives(sizes: list[int], cut: int, limit: in
     who = np.random.default_rng(sum(sizes)).permutation(np.repeat(np.arange(len(sizes)), sizes))
     task = task_for(["x"], LINE, columns="x")
     batches = [pa.table({"who": who[start : start + cut]}) for start in range(0, len(who), cut)]
-    spending = spending_in(batches, PerPerson("who", None, None, limit), ["who", "x"], task)
+    spending = spending_in(batches, PersonLimits("who", None, None, limit), ["who", "x"], task)
     allotment = Allotment(spending)
     kept = np.concatenate([allotment.portion(batch).kept for batch in batches])
     allotment.finish()
@@ -165,7 +165,7 @@ def test_batches_give_what_the_whole_gives(sizes: list[int], cut: int, limit: in
 def test_snapping_is_charged_for_every_row() -> None:
     task = task_for(["x"], mdp.exponential(CELLS, 1.0), columns="x", snap=0.25)
     batch = pa.table({"who": [1] * 8 + [2]})
-    spending = spending_in([batch], PerPerson("who", 2.0, "even"), ["who", "x"], task)
+    spending = spending_in([batch], PersonLimits("who", 2.0, "even"), ["who", "x"], task)
     assert spending.cost(1) == (8, 0.25, pytest.approx(0.25 * 0.5))
     assert spending.cost(2) == (1, 1.0, pytest.approx(0.5))
     assert spending.slack == pytest.approx(max(8 * 0.125, 0.5))
@@ -179,9 +179,9 @@ def test_an_exponential_mechanism_is_built_for_every_count_and_an_optimal_one_is
     fine = mdp.exponential(CELLS, 1.5)
     result = perturb(rows, fine, columns="x", id="who", budget=1500.0, allocation="even", rng=np.random.default_rng(0))
     for part, epsilon in ((slice(0, 3000), 0.5), (slice(3000, 6000), 1.5)):
-        law = mdp.exponential(CELLS, epsilon).matrix[0]
+        distribution = mdp.exponential(CELLS, epsilon).matrix[0]
         seen = np.bincount(np.asarray(result["x"])[part].astype(int), minlength=5)
-        assert stats.chisquare(seen, 3000 * law / law.sum()).pvalue > 1e-4
+        assert stats.chisquare(seen, 3000 * distribution / distribution.sum()).pvalue > 1e-4
     best = mdp.optimal(mdp.Problem(CELLS, 1.5), gap=0.01)
     with pytest.raises(InvalidInput, match="designed for one epsilon"):
         perturb(rows, best, columns="x", id="who", budget=1500.0, allocation="even")
@@ -222,7 +222,7 @@ def test_rows_of_nobody_and_unknown_columns_are_refused() -> None:
     reader = pa.RecordBatchReader.from_batches(table().schema, table().to_batches())
     with pytest.raises(InvalidInput, match="read once"):
         perturb(reader, EARTH, to="nowhere.parquet", id="who", budget=40.0, allocation="even")
-    assert per_person(People(), None) is None
+    assert person_limits(People(), None) is None
 
 
 def test_a_table_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 
 import metricdp as mdp
 from instances import local_on
-from metricdp.design.interpolation.streets import along_streets
+from metricdp.design.interpolation.streets import interpolate_streets
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain
 from metricdp.mechanisms import StreetMechanism
 from metricdp.tables import perturb, perturb_batch
@@ -22,9 +22,9 @@ ROWS = 40_000
 LINE = mdp.FiniteSpace(np.arange(4.0)[:, None], mdp.Lp(1))
 
 
-def fits(counts, law) -> bool:
+def fits(counts, distribution) -> bool:
     """Tell whether counts are a draw from the law: chi-square over the cells that can be told apart."""
-    counts, expected = np.asarray(counts, float), np.asarray(law, float) * np.sum(counts)
+    counts, expected = np.asarray(counts, float), np.asarray(distribution, float) * np.sum(counts)
     assert counts[expected == 0].sum() == 0
     rare = expected < 5
     if rare.any():
@@ -59,8 +59,8 @@ def test_noise() -> None:
     mechanism = mdp.laplace(mdp.Lp(1), 0.7, dimension=1, pitch=0.5)
     result = drawn(mechanism, {"x": 3.0})
     cells = np.arange(-40, 41)
-    law = laplace_mass(0.7 * 0.5 * (cells - 0.5), 0.7 * 0.5 * (cells + 0.5))
-    assert fits(counted(result["x"], 3.0 + 0.5 * cells), law / law.sum())
+    distribution = laplace_mass(0.7 * 0.5 * (cells - 0.5), 0.7 * 0.5 * (cells + 0.5))
+    assert fits(counted(result["x"], 3.0 + 0.5 * cells), distribution / distribution.sum())
 
 
 def test_matrix() -> None:
@@ -73,9 +73,9 @@ def test_interpolated() -> None:
     places = np.linspace(0, 3, 31)[:, None]
     losses = np.abs(places - LINE.points[:, 0])
     mechanism = mdp.interpolated(box, LINE, 1.0, loss=(places, losses), prior=np.full(31, 1 / 31), anchors=(3,))
-    law = np.exp([float(mechanism.log_density([[1.3]], [k])[0]) for k in range(4)])
-    assert law.sum() == pytest.approx(1.0)
-    assert fits(counted(drawn(mechanism, {"x": 1.3})["x"], range(4)), law)
+    distribution = np.exp([float(mechanism.log_density([[1.3]], [k])[0]) for k in range(4)])
+    assert distribution.sum() == pytest.approx(1.0)
+    assert fits(counted(drawn(mechanism, {"x": 1.3})["x"], range(4)), distribution)
 
 
 def test_remapped_and_nearest() -> None:
@@ -86,13 +86,15 @@ def test_remapped_and_nearest() -> None:
     joint = prior[:, None] * noisy.matrix
     guess = [int((joint[:, k, None] * np.abs(LINE.points - LINE.points[:, 0])).sum(0).argmin()) for k in range(4)]
     assert len(set(guess)) > 1
-    law = np.zeros(4)
-    np.add.at(law, guess, noisy.matrix[1])
-    assert fits(counted(drawn(remapped, {"x": 1.0})["x"], range(4)), law)
+    distribution = np.zeros(4)
+    np.add.at(distribution, guess, noisy.matrix[1])
+    assert fits(counted(drawn(remapped, {"x": 1.0})["x"], range(4)), distribution)
     words = mdp.FiniteSpace([[0.0], [1.0], [3.0]], mdp.Lp(1), coordinates=["cat", "dog", "bird"])
     nearest = mdp.madlib(words, 0.9)
-    law = laplace_mass(0.9 * np.array([-np.inf, -0.5, 1.0]), 0.9 * np.array([-0.5, 1.0, np.inf]))  # seen from "dog"
-    assert fits(counted(drawn(nearest, {"word": "dog"}, columns="word")["word"], ["cat", "dog", "bird"]), law)
+    distribution = laplace_mass(
+        0.9 * np.array([-np.inf, -0.5, 1.0]), 0.9 * np.array([-0.5, 1.0, np.inf])
+    )  # seen from "dog"
+    assert fits(counted(drawn(nearest, {"word": "dog"}, columns="word")["word"], ["cat", "dog", "bird"]), distribution)
 
 
 @pytest.fixture(scope="module")
@@ -101,16 +103,16 @@ def streets() -> StreetMechanism:
     space = mdp.FiniteSpace(
         np.arange(3), roads, coordinates=[[41.0, -8.0], [41.0, -8.01], [41.02, -8.0]], ground=mdp.Haversine()
     )
-    return along_streets(space, space, 1.0)
+    return interpolate_streets(space, space, 1.0)
 
 
 def test_streets(streets: StreetMechanism) -> None:
     result = drawn(streets, {"street": 1, "offset": 0.6})
     assert result.column_names == ["id", "lat", "lon"]  # the secret is gone
-    law = np.exp([float(streets.log_density([[1, 0.6]], [k])[0]) for k in range(3)])
+    distribution = np.exp([float(streets.log_density([[1, 0.6]], [k])[0]) for k in range(3)])
     places = streets.outputs.coordinates
     counts = [(np.asarray(result["lat"]) == lat) & (np.asarray(result["lon"]) == lon) for lat, lon in places]
-    assert fits([c.sum() for c in counts], law)
+    assert fits([c.sum() for c in counts], distribution)
     beyond = pa.table({"street": [1, 1], "offset": [2.0, 2.1]})
     with pytest.raises(OutOfDomain, match=r"row 1 .*offsets run from 0 to the street's length"):
         perturb(beyond, streets)
@@ -133,8 +135,8 @@ def test_contextual_takes_the_places_of_every_step_and_leaves_none_of_them() -> 
     augmented, mechanism = contextual_of(LINE)
     result = drawn(mechanism, {"place": 2, "place_1": 1}, columns=["place", "place_1"])
     assert result.column_names == ["place", "id"]
-    law = mechanism.matrix[augmented.encode([[2, 1]])[0]]
-    assert fits(counted(result["place"], range(4)), law)
+    distribution = mechanism.matrix[augmented.encode([[2, 1]])[0]]
+    assert fits(counted(result["place"], range(4)), distribution)
     strange = pa.table({"place": [3, 3], "place_1": [3, 0]})
     with pytest.raises(OutOfDomain, match=r"row 1 .*place is 3, place_1 is 0; .* is not a secret"):
         perturb(strange, mechanism, columns=["place", "place_1"], show_values=True)
@@ -147,8 +149,8 @@ def test_contextual_on_coordinates_and_words() -> None:
     row = {"lat": 41.0201, "lon": -8.6, "lat_1": 41.01, "lon_1": -8.6}
     result = drawn(mechanism, row, snap=0.05)
     assert result.column_names == ["lat", "lon", "id"]
-    law = mechanism.matrix[augmented.encode([[2, 1]])[0]]
-    assert fits(counted(result["lat"], earth.points[:, 0]), law)
+    distribution = mechanism.matrix[augmented.encode([[2, 1]])[0]]
+    assert fits(counted(result["lat"], earth.points[:, 0]), distribution)
     with pytest.raises(OutOfDomain, match="beyond the declared snap"):
         perturb(pa.table({name: [value] for name, value in row.items()}), mechanism, snap=0.005)
     # Snapping every step by itself finds the nearest history, as the plain search over all of them does.
@@ -182,10 +184,10 @@ def test_a_product_protects_every_part_on_its_own(kind: str) -> None:
     result = perturb(frame, mechanism, columns=["p", "h", "w"], rng=np.random.default_rng(4))
     assert type(result) is type(frame)
     assert np.array_equal(np.asarray(result["id"]), np.arange(ROWS))
-    law = np.einsum("i,j,k->ijk", place.matrix[2], hour.matrix[1], word.matrix[1])
+    distribution = np.einsum("i,j,k->ijk", place.matrix[2], hour.matrix[1], word.matrix[1])
     seen = pd.DataFrame({name: np.asarray(result[name]) for name in "phw"}).value_counts()
     joint = [seen.get((p, h, w), 0) for p in range(4) for h in range(3) for w in ("cat", "dog", "bird")]
-    assert fits(joint, law.ravel())
+    assert fits(joint, distribution.ravel())
 
 
 def test_the_promise_of_a_product_is_the_sum() -> None:
@@ -288,7 +290,7 @@ def test_every_kind_travels_as_a_file(streets: StreetMechanism) -> None:
     from metricdp.tables import task_for
     from metricdp.tables.draws import Draws
     from metricdp.tables.jobs.plan import spec_of
-    from metricdp.tables.pipeline import protected_table
+    from metricdp.tables.pipeline import protect_table
 
     place, hour, word = parts()
     cases = [
@@ -305,7 +307,7 @@ def test_every_kind_travels_as_a_file(streets: StreetMechanism) -> None:
         parcel = spec_of(task)
         assert parcel.applied == spec_of(task).applied
         draws = Draws(bytes(32), "a", 0, parcel.applied)
-        here, there = (protected_table(table, t, draws) for t in (task, parcel.task(table.column_names)))
+        here, there = (protect_table(table, t, draws) for t in (task, parcel.task(table.column_names)))
         assert here.equals(there)
         assert parcel.task(table.column_names).guarantee.epsilon == mechanism.guarantee.epsilon
     slower = replace(place, certificate=replace(place.certificate, seconds=9.0))  # designed again, for --resume

@@ -20,7 +20,7 @@ from metricdp import cli
 from metricdp.places import bundled_roads, bundled_trips
 from metricdp.tables import Disclosure
 from metricdp.tables.jobs.plan import job_from, plan, spec_of
-from metricdp.tables.plan import Request
+from metricdp.tables.plan import TableRequest
 from metricdp.tables.reporting.pages import citation
 
 PROJECT = Path(__file__).parents[2]
@@ -123,9 +123,9 @@ def test_every_kind_of_table_has_a_page_a_record_a_law_and_a_column(mechanisms, 
     assert "http" not in page
     record = json.loads((tmp_path / "s.json").read_text())
     jsonschema.validate(record, SCHEMA)
-    law = json.loads((tmp_path / "out.csv.law.json").read_text())
-    jsonschema.validate(law, LAW)
-    assert record["law"] == law
+    distribution = json.loads((tmp_path / "out.csv.law.json").read_text())
+    jsonschema.validate(distribution, LAW)
+    assert record["law"] == distribution
     assert record["sentences"] == said.replace(str(target), "out.csv").splitlines()[: len(record["sentences"])]
     assert record["promise"]["words"] in text or "would have given" in text
     rows = rows_of(target)
@@ -133,7 +133,7 @@ def test_every_kind_of_table_has_a_page_a_record_a_law_and_a_column(mechanisms, 
     for stated in record["columns"]["accuracy"]:
         assert {float(row[stated["column"]]) for row in rows} == {stated["radius"]}
         assert f"Column {stated['column']}: with a chance of at least 95 %" in said
-    parts = law.get("parts", [law])
+    parts = distribution.get("parts", [distribution])
     for part, stated in zip(parts, record["columns"]["accuracy"], strict=True):
         exact = next(one for one in part["radii"] if one["level"] == 0.95)
         size = exact["radius"] if exact["metres"] is None else exact["metres"]
@@ -212,7 +212,7 @@ def test_rows_without_a_report_have_no_accuracy(mechanisms, tmp_path):
 def test_the_column_travels_with_a_job_over_many_files(tmp_path):
     noise = mdp.laplace(mdp.Haversine(), 10.0)
     plain, asked = (
-        Request(noise, care=Disclosure(accuracy_column=names)).task(["lat", "lon"]) for names in (None, "m")
+        TableRequest(noise, care=Disclosure(accuracy_column=names)).task(["lat", "lon"]) for names in (None, "m")
     )
     spec = spec_of(asked)
     assert spec.task(["lat", "lon"]).accuracy == asked.accuracy
@@ -248,9 +248,9 @@ def test_rows_that_share_a_budget_have_each_their_own_accuracy(tmp_path, monkeyp
     record = json.loads(Path("s.json").read_text())
     jsonschema.validate(record, SCHEMA)
     assert record["columns"]["accuracy"][0]["radius"] == radii["a"]  # holds for every row
-    law = json.loads(Path("o.csv.law.json").read_text())
-    jsonschema.validate(law, LAW)
-    assert [(one["rows"], one["law"]["epsilon"]) for one in law["shares"]] == [(4, 2.5), (1, 10.0)]
+    distribution = json.loads(Path("o.csv.law.json").read_text())
+    jsonschema.validate(distribution, LAW)
+    assert [(one["rows"], one["law"]["epsilon"]) for one in distribution["shares"]] == [(4, 2.5), (1, 10.0)]
 
 
 def test_the_seed_of_a_simulation_is_not_on_the_page(mechanisms, tmp_path, monkeypatch):

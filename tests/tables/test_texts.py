@@ -19,7 +19,7 @@ from pyarrow import feather
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain, OutputProblem
 from metricdp.tables import perturb
-from metricdp.tables.formats import located, open_reader
+from metricdp.tables.formats import locate_table, open_reader
 from metricdp.tables.jobs.folder import run_partition
 from metricdp.text import Rules, TextMechanism
 
@@ -65,8 +65,8 @@ def test_reports_follow_the_law_of_the_words(tmp_path: Path, words: Any, masked:
     (tmp_path / "in.csv").write_text("text\n" + "good\n" * 4000)
     perturb(tmp_path / "in.csv", masked, to=tmp_path / "out.csv", rng=np.random.default_rng(1))
     drawn = Counter(line.partition(",")[0] for line in (tmp_path / "out.csv").read_text().splitlines()[1:])
-    law = words.matrix[0] / words.matrix[0].sum()
-    for word, chance in zip(WORDS, law, strict=True):
+    distribution = words.matrix[0] / words.matrix[0].sum()
+    for word, chance in zip(WORDS, distribution, strict=True):
         assert drawn[word] / 4000 == pytest.approx(chance, abs=5 * np.sqrt(chance * (1 - chance) / 4000) + 1e-3)
 
 
@@ -223,7 +223,7 @@ def test_long_texts_are_read_a_few_at_a_time_in_every_format(tmp_path: Path, mon
         base.executemany("insert into reviews values (?)", [(text,) for text in table["text"].to_pylist()])
         base.commit()
     for name in ("coded.parquet", "plain.parquet", "in.feather", "in.db::reviews"):
-        with open_reader(located(f"{tmp_path}/{name}")) as reader:
+        with open_reader(locate_table(f"{tmp_path}/{name}")) as reader:
             sizes = [batch.num_rows for batch in reader.batches()]
         assert sum(sizes) == 91
         assert max(sizes) <= 12, name

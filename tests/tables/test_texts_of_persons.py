@@ -238,5 +238,5 @@ def test_the_promise_of_a_row_is_never_below_what_a_text_may_cost() -> None:
         assert 0 < drawn < 200
         assert drawn * Fraction(rate) <= Fraction(texts.row_guarantee.epsilon)
         assert texts.row_guarantee.epsilon <= budget * (1 + 1e-8)
-        third = texts.at_share(Fraction(1, 3))
+        third = texts.scale_budget(Fraction(1, 3))
         assert Fraction(third.row_guarantee.epsilon) <= Fraction(texts.row_guarantee.epsilon) / 3

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.tables import perturb
-from metricdp.tables.disclosure.trim import coarser
-from metricdp.tables.options import Step, Trim
+from metricdp.tables.disclosure.trim import coarsen_column
+from metricdp.tables.options import CoarseningStep, Trim
 from metricdp.text import Rules, TextMechanism
 from tables.engines.hand import perturbed
 
@@ -107,7 +107,7 @@ def test_a_table_in_duckdb_is_trimmed_too() -> None:
 @given(values=st.lists(st.integers(-(2**40), 2**40) | st.none(), min_size=1, max_size=20), step=st.integers(1, 10**6))
 @settings(max_examples=50, deadline=None)
 def test_whole_numbers_are_put_down_to_multiples(values: list[int | None], step: int) -> None:
-    made = coarser(pa.array(values, pa.int64()), "n", Step.of(step)).to_pylist()
+    made = coarsen_column(pa.array(values, pa.int64()), "n", CoarseningStep.of(step)).to_pylist()
     assert made == [None if value is None else value - value % step for value in values]
 
 
@@ -126,7 +126,7 @@ def test_whole_numbers_are_put_down_to_multiples(values: list[int | None], step:
     ],
 )
 def test_texts_keep_their_writing(texts: list[str | None], step: str, made: list[str | None]) -> None:
-    assert coarser(pa.array(texts, pa.string()), "t", Step.of(step)).to_pylist() == made
+    assert coarsen_column(pa.array(texts, pa.string()), "t", CoarseningStep.of(step)).to_pylist() == made
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_texts_keep_their_writing(texts: list[str | None], step: str, made: list
 )
 def test_what_cannot_be_coarsened_is_refused_without_its_value(array: pa.Array, step: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as error:
-        coarser(array, "t", Step.of(step))
+        coarsen_column(array, "t", CoarseningStep.of(step))
     assert "soon" not in str(error.value)
     assert "many" not in str(error.value)
 
@@ -150,10 +150,10 @@ def test_what_cannot_be_coarsened_is_refused_without_its_value(array: pa.Array, 
 @pytest.mark.parametrize("step", ["", "0", "-1h", "7min", "1.5d", "1fortnight", "h", "90min "])
 def test_steps_that_mean_nothing_are_refused(step: str) -> None:
     if step == "90min ":
-        assert Step.of(step).size == 5400  # sixteen of them make a day
+        assert CoarseningStep.of(step).size == 5400  # sixteen of them make a day
     else:
         with pytest.raises(InvalidInput, match="coarsened"):
-            Step.of(step)
+            CoarseningStep.of(step)
 
 
 def test_asking_for_both_is_refused() -> None:

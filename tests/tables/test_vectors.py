@@ -173,12 +173,12 @@ def test_a_row_that_is_odd_for_places_is_no_doubt_about_vectors() -> None:
 
 
 def test_wide_rows_are_read_in_small_batches(tmp_path: Path) -> None:
-    from metricdp.tables.formats import located, open_reader
+    from metricdp.tables.formats import locate_table, open_reader
 
     zeros = pa.array(np.zeros(3000 * 4096, np.float32))
     wide = pa.table({"embedding": pa.FixedSizeListArray.from_arrays(zeros, 4096)})
     pq.write_table(wide, tmp_path / "wide.parquet", use_dictionary=False, compression="none")
-    with open_reader(located(tmp_path / "wide.parquet")) as reader:
+    with open_reader(locate_table(tmp_path / "wide.parquet")) as reader:
         sizes = [batch.num_rows for batch in reader.batches()]
     assert sum(sizes) == 3000
     assert max(sizes) <= 1100  # sixteen megabytes

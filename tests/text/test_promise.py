@@ -48,12 +48,12 @@ def test_two_texts_of_equal_structure_are_told_apart_by_the_sum_of_distances_at_
     table, laws = words.matrix, {}
     for secret in itertools.product(range(3), repeat=3):
         text = form.format(WORDS[secret[0]].title(), *(WORDS[code] for code in secret[1:]))
-        law = laws.setdefault(secret, {})
+        distribution = laws.setdefault(secret, {})
         for reports in itertools.product(range(3), repeat=3):
             scripted.reports = list(reports)
             written = mechanism.protect([text])[0]
             chance = np.prod([table[code, report] for code, report in zip(secret, reports, strict=True)])
-            law[written] = law.get(written, 0.0) + chance
+            distribution[written] = distribution.get(written, 0.0) + chance
     for one, other in itertools.permutations(laws, 2):
         bound = 1.3 * sum(abs(POINTS[a, 0] - POINTS[b, 0]) for a, b in zip(one, other, strict=True))
         assert set(laws[one]) == set(laws[other])

@@ -5,7 +5,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.text import Rules, TextMechanism
-from metricdp.text.decisions import LOWER, SPELLED, TITLE, UPPER, case_of, in_case, nearest_spellings
+from metricdp.text.decisions import LOWER, SPELLED, TITLE, UPPER, apply_case, case_of, nearest_spellings
 
 
 def edits(one, other):
@@ -49,8 +49,8 @@ def test_the_nearest_spelling_is_the_first_of_the_nearest():
 )
 def test_a_report_is_written_in_the_case_of_the_word(word, case, written):
     assert case_of(word) == case
-    assert in_case("black tea", case) == written
-    assert in_case("McDonald", SPELLED) == "McDonald"
+    assert apply_case("black tea", case) == written
+    assert apply_case("McDonald", SPELLED) == "McDonald"
 
 
 VOCABULARY = ["London", "paris", "NASA", "don't", "café", "straße", "co-op", "👍", "naive", "i", "東京"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from metricdp.errors import InvalidInput
 from metricdp.text import Cutting, tokenise
 from metricdp.text.columns import column_of
-from metricdp.text.tokens import AS_WRITTEN, KINDS
+from metricdp.text.tokens import DEFAULT_CUTTING, KINDS
 
 ANYTHING = st.text(st.characters(exclude_categories=()), max_size=40)
 PIECES = st.sampled_from(
@@ -28,7 +28,7 @@ KNOWN = Cutting({"do", "n't", "中文", "文字", "bug"}, 2, contractions=True)
 @given(WRITTEN)
 @example("x's's's's 'tn't'd")
 def test_joining_the_tokens_gives_back_any_text(text):
-    for cutting in (AS_WRITTEN, KNOWN):
+    for cutting in (DEFAULT_CUTTING, KNOWN):
         found = tokenise(text, cutting=cutting)
         assert "".join(token.text for token in found) == text
         assert all(token.text and token.kind in KINDS for token in found)

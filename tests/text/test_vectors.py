@@ -153,7 +153,7 @@ def test_many_blocks_are_read_as_one(tmp_path, monkeypatch):
     text = "".join(f"{word} {' '.join(map(repr, row.tolist()))}\n" for word, row in zip(words, array, strict=True))
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(text.encode()))
     heard = []
-    with progress.listening(heard.append):
+    with progress.listen(heard.append):
         found = read_vectors(tmp_path / "a.txt.gz")
     assert found.words == words
     assert np.array_equal(found.array, array)

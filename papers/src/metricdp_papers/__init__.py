@@ -6,25 +6,49 @@ A study from outside is declared the same way: `STUDIES.declare(Study(...))`, se
 
 from __future__ import annotations
 
-from metricdp.registry import Catalogue
-from metricdp_papers.common import Deferred, Outcome, Piece, Request, Row, Study, Table, averaged, reproduce
+from metricdp.registry import NameRegistry
+from metricdp_papers.common import (
+    DeferredStudy,
+    Outcome,
+    Piece,
+    Row,
+    Study,
+    StudyRequest,
+    StudyTable,
+    average_repetitions,
+    reproduce,
+)
 
-__all__ = ["STUDIES", "Deferred", "Outcome", "Piece", "Request", "Row", "Study", "Table", "averaged", "reproduce"]
+__all__ = [
+    "STUDIES",
+    "DeferredStudy",
+    "Outcome",
+    "Piece",
+    "Row",
+    "Study",
+    "StudyRequest",
+    "StudyTable",
+    "average_repetitions",
+    "reproduce",
+]
 
-STUDIES: Catalogue[Study | Deferred] = Catalogue("study", [
-    Deferred("aipo", "interpolated mechanisms: violations, loss and time on the maps of three cities",
+STUDIES: NameRegistry[Study | DeferredStudy] = NameRegistry("study", [
+    DeferredStudy("aipo", "interpolated mechanisms: violations, loss and time on the maps of three cities",
              "metricdp_papers.aipo.study:STUDY"),
-    Deferred("benders", "decomposed mechanisms: the published decomposition as printed, put right, and beside other "
+    DeferredStudy("benders", "decomposed mechanisms: the published decomposition as printed, put right, and beside "
+                             "other "
              "solvers", "metricdp_papers.benders.study:STUDY"),
-    Deferred("constopt", "ConstOPT beside the exponential mechanism, a spanner and the optimum on words and cells",
+    DeferredStudy("constopt", "ConstOPT beside the exponential mechanism, a spanner and the optimum on words and cells",
              "metricdp_papers.constopt.study:STUDY"),
-    Deferred("contextual", "trips: mechanisms that know the past, blankets and what they assume",
+    DeferredStudy("contextual", "trips: mechanisms that know the past, blankets and what they assume",
              "metricdp_papers.contextual.study:STUDY"),
-    Deferred("survey", "the survey's metrics, mechanisms, measures and data: where each is here, and all families at "
+    DeferredStudy("survey", "the survey's metrics, mechanisms, measures and data: where each is here, and all "
+                            "families at "
              "equal promise",
              "metricdp_papers.survey.study:STUDY"),
-    Deferred("text", "words of reviews protected one by one: accuracy, what an attacker recovers, and what is truly "
+    DeferredStudy("text", "words of reviews protected one by one: accuracy, what an attacker recovers, and what is "
+                          "truly "
              "promised", "metricdp_papers.text.study:STUDY"),
-    Deferred("leaks", "the leak board: samplers of others and our own, judged by the same auditor",
+    DeferredStudy("leaks", "the leak board: samplers of others and our own, judged by the same auditor",
              "metricdp_papers.leaks.study:STUDY"),
 ])  # fmt: skip

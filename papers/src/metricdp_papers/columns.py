@@ -21,14 +21,14 @@ import scipy.sparse as sparse
 
 from metricdp import deadlines
 from metricdp.arrays import Floats
-from metricdp.deadlines import least_left
+from metricdp.deadlines import cap_seconds
 from metricdp.design import (
     Builder,
+    build_by_component,
+    build_in_time,
     certify,
     exact_edges,
-    falls_apart,
-    in_time,
-    part_by_part,
+    is_disconnected,
     plain_columns,
 )
 from metricdp.errors import InvalidInput, SolverFailure, TimeUp
@@ -72,9 +72,9 @@ def dantzig_wolfe(
     References: Qiu et al. (2020); Dantzig and Wolfe (1960); Wentges (1997) for the smoothed prices.
     """
     started = time.perf_counter()
-    if falls_apart(problem):
+    if is_disconnected(problem):
         size = len(problem.inputs)  # every part of a policy has its share of the time
-        return part_by_part(
+        return build_by_component(
             problem,
             lambda part: dantzig_wolfe(
                 part.problem, gap=gap, seconds=None if seconds is None else seconds * len(part.secrets) / size
@@ -86,21 +86,21 @@ def dantzig_wolfe(
         raise InvalidInput(f"`gap` must be a number of at least 0, got {gap!r}.")
 
     def build() -> MatrixMechanism:
-        return _built(problem, gap, progress, started)
+        return _build(problem, gap, progress, started)
 
-    return in_time(problem, seconds, build)
+    return build_in_time(problem, seconds, build)
 
 
-def _built(problem: Problem, gap: float, progress: Progress | None, started: float) -> MatrixMechanism:
+def _build(problem: Problem, gap: float, progress: Progress | None, started: float) -> MatrixMechanism:
     log_ratios = problem.log_ratios
     edges = exact_edges(problem)
     if edges is None:
         pairs = non_redundant(problem.inputs.distances)
         edges = Edges(pairs, log_ratios[pairs[:, 0], pairs[:, 1]])
     start, known = plain_columns(safe_log_ratios(log_ratios)), row_minima(problem.cost)
-    if deadlines.limited() and problem.cost.size * len(problem.cost) >= deadlines.LARGE:
+    if deadlines.has_deadline() and problem.cost.size * len(problem.cost) >= deadlines.LARGE:
         # one round of prices may take longer than there is time, and before it there is no bound
-        with deadlines.within(SHARE * deadlines.left()):
+        with deadlines.time_limit(SHARE * deadlines.seconds_left()):
             whole = solve_ratio(problem.cost, edges=edges, gap=ROUGH)
         known = whole.lower_bound
         start = np.concatenate([start, whole.matrix[:, whole.matrix.max(axis=0) > 0.0]], axis=1)
@@ -109,7 +109,7 @@ def _built(problem: Problem, gap: float, progress: Progress | None, started: flo
         edges,
         start,
         gap=0.5 * gap,
-        seconds=least_left(0.6 * deadlines.left()),
+        seconds=cap_seconds(0.6 * deadlines.seconds_left()),
         progress=progress,
     )
     bound = max(answer.lower_bound, known)
@@ -153,8 +153,8 @@ def solve_by_columns(
     """Generate columns until the mixture costs at most `gap` more than the bound; `start` are columns of the cone."""
     started = time.perf_counter()
     numbers = 2.0 * len(edges.pairs) * cost.shape[1]  # of the multipliers, from which the bound is computed at the end
-    unit, limit = unit_of(cost), least_left(seconds)
-    limit = None if limit is None else limit - numbers * deadlines.per_number()
+    unit, limit = unit_of(cost), cap_seconds(seconds)
+    limit = None if limit is None else limit - numbers * deadlines.seconds_per_number()
     master, pricing = _Master(cost / unit), _Pricing(len(cost), edges)
     master.add(np.concatenate([start, np.ones((len(cost), 1))], axis=1))
     multipliers: Floats = np.zeros((2, len(edges.pairs), cost.shape[1]))
@@ -189,7 +189,7 @@ def solve_by_columns(
         status = Status.LIMIT
     if status is not Status.LIMIT:  # then time is up, and the last mixture stands
         master.solve()
-    known = bound > -np.inf and deadlines.fits(multipliers.size)
+    known = bound > -np.inf and deadlines.fits_deadline(multipliers.size)
     exact = lower_bound(cost, edges.pairs, edges.log_ratios, unit * multipliers) if known else proven
     return ColumnsSolution(master.mixture(), max(proven, exact), rounds, master.count, status)
 
@@ -267,7 +267,7 @@ class _Pricing:
         multipliers = np.empty((2, half, reports))
         every = np.arange(self._size, dtype=np.int32)
         for report in range(reports):
-            if not deadlines.fits(multipliers.size):
+            if not deadlines.fits_deadline(multipliers.size):
                 return None
             self._highs.changeColsCost(self._size, every, np.ascontiguousarray(reduced[:, report]))
             _run(self._highs)
@@ -299,8 +299,8 @@ def _model(cost: Floats, rows: Any, lower: Floats, upper: Floats) -> Any:
 
 def _run(highs: Any) -> None:
     highspy = importlib.import_module("highspy")
-    if deadlines.limited():
-        highs.setOptionValue("time_limit", highs.getRunTime() + max(deadlines.left(), 0.01))
+    if deadlines.has_deadline():
+        highs.setOptionValue("time_limit", highs.getRunTime() + max(deadlines.seconds_left(), 0.01))
     run_on_one_thread(highspy, highs)
     found = highs.getModelStatus()
     if found == highspy.HighsModelStatus.kTimeLimit:

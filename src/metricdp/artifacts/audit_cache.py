@@ -25,16 +25,16 @@ from metricdp.auditing import AuditReport, Claim, audit
 from metricdp.auditing.dispatch import EDITION
 from metricdp.auditing.leakage import has_rows
 from metricdp.errors import OutputProblem
-from metricdp.files import NO_LINKS, is_ours, private_folder, replacing
-from metricdp.mechanisms import Mechanism, Witness, pure
+from metricdp.files import NO_LINKS, is_ours, private_folder, replace_file
+from metricdp.mechanisms import Mechanism, Witness, require_pure
 
-WORTH_REMEMBERING = 1.0  # seconds: what is judged sooner leaves nothing behind
+LEAST_SECONDS = 1.0  # seconds: what is judged sooner leaves nothing behind
 LARGEST_ENTRY = 1 << 16  # bytes
 METRICS = tuple(f"metricdp.metrics.{name}" for name in ("vectors", "geography", "discrete", "curved"))
 VERDICTS = ("holds", "violated")
 
 
-def audited(
+def cached_audit(
     mechanism: Mechanism,
     checksum: str,
     *,
@@ -43,33 +43,33 @@ def audited(
     progress: Callable[[float], None] | None = None,
 ) -> AuditReport:
     """Judge the mechanism of a file whose checksum was verified, or return what is remembered of it."""
-    claim = Claim.of(pure(mechanism.guarantee, "this audit"), epsilon)
-    known = None if again else _recalled(mechanism, checksum, claim)
+    claim = Claim.of(require_pure(mechanism.guarantee, "this audit"), epsilon)
+    known = None if again else _recall(mechanism, checksum, claim)
     if known is not None:
         return known
     started = time.perf_counter()
     report = audit(mechanism, epsilon=epsilon, progress=progress)
-    remember(mechanism, checksum, report, time.perf_counter() - started)
+    store_audit(mechanism, checksum, report, time.perf_counter() - started)
     return report
 
 
-def remember(mechanism: Mechanism, checksum: str, report: AuditReport, seconds: float) -> None:
+def store_audit(mechanism: Mechanism, checksum: str, report: AuditReport, seconds: float) -> None:
     """Keep what an audit found for the next time, where it took long; a folder that takes no files is no error."""
-    if seconds < WORTH_REMEMBERING or report.claimed is None or report.verdict not in VERDICTS:
+    if seconds < LEAST_SECONDS or report.claimed is None or report.verdict not in VERDICTS:
         return
     if report.basis != "proof" or not _is_plain(mechanism):
         return
-    claim = Claim.of(pure(mechanism.guarantee, "this audit"), report.claimed)
+    claim = Claim.of(require_pure(mechanism.guarantee, "this audit"), report.claimed)
     entry = _about(checksum, claim) | {"date": time.strftime("%Y-%m-%d"), "report": asdict(report)}
     with suppress(OSError, OutputProblem, RuntimeError):
         folder = _folder()
         folder.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         private_folder(folder.parent)
-        with replacing(private_folder(folder) / _name(checksum, claim)) as partial:
+        with replace_file(private_folder(folder) / _name(checksum, claim)) as partial:
             partial.write_text(json.dumps(entry, indent=1), encoding="utf-8")
 
 
-def _recalled(mechanism: Mechanism, checksum: str, claim: Claim) -> AuditReport | None:
+def _recall(mechanism: Mechanism, checksum: str, claim: Claim) -> AuditReport | None:
     if not _is_plain(mechanism):
         return None
     try:

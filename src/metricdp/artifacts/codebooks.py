@@ -19,10 +19,10 @@ from metricdp.registry import Array, Effort
 CODED = ("codes", "table")
 MOST_CODES = 1 << 16
 CHUNK = 1 << 20  # numbers whose kinds are counted at a time
-WORTH = 1024  # bytes below which a second tensor does not pay
+LEAST_SAVED = 1024  # bytes below which a second tensor does not pay
 
 
-def kinds_of(array: NDArray[np.float32]) -> NDArray[np.float32] | None:
+def distinct_values(array: NDArray[np.float32]) -> NDArray[np.float32] | None:
     """Return the distinct numbers, increasing; None where there are more than codes."""
     table: NDArray[np.float32] = np.empty(0, dtype=np.float32)
     for start in range(0, array.size, CHUNK):
@@ -34,11 +34,11 @@ def kinds_of(array: NDArray[np.float32]) -> NDArray[np.float32] | None:
 
 def encode_codes(array: NDArray[np.float32], tensors: TensorWriter, name: str) -> Entry | None:
     """Store single floats as codes and table, without loss; None where there are too many kinds or little is saved."""
-    table = kinds_of(array)
+    table = distinct_values(array)
     if table is None:
         return None
     width = narrowest(max(table.size - 1, 0))
-    if (4 - width.itemsize) * array.size < 4 * table.size + WORTH:
+    if (4 - width.itemsize) * array.size < 4 * table.size + LEAST_SAVED:
         return None
     codes = np.empty(array.size, dtype=width)
     for start in range(0, array.size, CHUNK):

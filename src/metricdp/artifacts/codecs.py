@@ -14,18 +14,17 @@ from typing import Any, cast
 from metricdp import constants
 from metricdp.artifacts.codebooks import CODED, decode_codes, encode_codes
 from metricdp.artifacts.container import Entry, Tensors
-from metricdp.artifacts.limits import Budget
-from metricdp.artifacts.records import CERTIFICATE, LATER, PROMISES, certificate_from, certificate_values
-from metricdp.artifacts.references import KEYS, Shelf
-from metricdp.artifacts.scalars import number_from, plain, text_from, whole_from
-from metricdp.artifacts.storage import Layout, decode_table, encode_table, layout_of, outline
+from metricdp.artifacts.limits import LoadBudget
+from metricdp.artifacts.records import CERTIFICATE, GUARANTEE_KINDS, LATER, certificate_from, certificate_values
+from metricdp.artifacts.references import KEYS, VectorFiles
+from metricdp.artifacts.scalars import decode_number, decode_text, decode_whole, encode_scalar
+from metricdp.artifacts.storage import StorageLayout, decode_table, encode_table, layout_of, outline
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS, Mechanism
 from metricdp.metrics import METRICS, Metric
 from metricdp.registry import (
     Array,
-    Declaration,
     Effort,
     Field,
     Group,
@@ -34,6 +33,7 @@ from metricdp.registry import (
     Number,
     Part,
     Registry,
+    Schema,
     Table,
     Text,
     Whole,
@@ -49,27 +49,27 @@ UNSTORABLE = {
 }
 
 
-class Unknown(CorruptFile):
+class UnknownKind(CorruptFile):
     """The file holds something that was declared later, or elsewhere."""
 
 
-class Encoder:
+class ManifestEncoder:
     """Collects metrics, spaces and tensors; what is the same object is stored once."""
 
-    def __init__(self, shelf: Shelf | None = None) -> None:
-        self._shelf = shelf or Shelf()  # of vectors that are named, not held
+    def __init__(self, vector_files: VectorFiles | None = None) -> None:
+        self._shelf = vector_files or VectorFiles()  # of vectors that are named, not held
         self.metrics: list[Entry] = []
         self.spaces: list[Entry] = []
         self.tensors = TensorWriter()
         self._numbers: dict[int, tuple[Any, int]] = {}  # keeps objects alive, so that ids stay theirs
-        self._layout = Layout()
+        self._layout = StorageLayout()
 
-    def mechanism(self, mechanism: Mechanism, layout: Layout) -> Entry:
+    def mechanism(self, mechanism: Mechanism, layout: StorageLayout) -> Entry:
         """Return kind, body, promise and certificate of a mechanism."""
-        declaration = declared(MECHANISMS, mechanism)
+        declaration = schema_of(MECHANISMS, mechanism)
         self._layout = layout
-        body = self._record(declaration.fields, declaration.values_of(mechanism), "")
-        fields, kind = PROMISES[declaration.promise]
+        body = self._record(declaration.fields, declaration.field_values(mechanism), "")
+        fields, kind = GUARANTEE_KINDS[declaration.promise]
         if not isinstance(mechanism.guarantee, kind):
             raise InvalidInput(
                 f"a {declaration.name} keeps a {declaration.promise} promise, got {mechanism.guarantee}."
@@ -93,14 +93,14 @@ class Encoder:
         if id(value) in self._numbers:
             return self._numbers[id(value)][1]
         if kind.of == "metric":
-            declaration, entries = declared(METRICS, value), self.metrics
-            fields = self._record(declaration.fields, declaration.values_of(value), "metric.")
+            declaration, entries = schema_of(METRICS, value), self.metrics
+            fields = self._record(declaration.fields, declaration.field_values(value), "metric.")
             entry: Entry = {"name": declaration.name, "parameters": fields}
         else:
-            declaration, entries = declared(SPACES, value), self.spaces
+            declaration, entries = schema_of(SPACES, value), self.spaces
             entry = {"kind": declaration.name}
-            values = declaration.values_of(value)
-            named = _named(self._shelf, declaration.name, values)
+            values = declaration.field_values(value)
+            named = _named_fields(self._shelf, declaration.name, values)
             entry |= self._record(
                 {key: field for key, field in declaration.fields.items() if key not in named}, values, f"{name}."
             )
@@ -136,12 +136,12 @@ class Encoder:
             case Table():
                 return encode_table(value, self.tensors, self._layout)
             case Number() | Whole() | Text():
-                return _checked(kind, plain(value), name)
+                return _check_value(kind, encode_scalar(value), name)
 
 
-def _named(shelf: Shelf, kind: str, values: Mapping[str, Any]) -> dict[str, tuple[Any, list[str]]]:
+def _named_fields(vector_files: VectorFiles, kind: str, values: Mapping[str, Any]) -> dict[str, tuple[Any, list[str]]]:
     """Return which fields of a space are named, not held: the vectors of a vocabulary, found by its words."""
-    if not shelf.given or kind != "finite":
+    if not vector_files.given or kind != "finite":
         return {}
     words = values["coordinates"]
     if words.dtype.kind != "U" or words.shape[1:] != (1,) or values["points"].dtype.kind != "f":
@@ -149,19 +149,19 @@ def _named(shelf: Shelf, kind: str, values: Mapping[str, Any]) -> dict[str, tupl
     return {"points": (values["points"], words[:, 0].tolist())}
 
 
-def _checked(kind: Number | Whole | Text, value: Any, where: str) -> Any:
+def _check_value(kind: Number | Whole | Text, value: Any, where: str) -> Any:
     """Return a plain value that its field allows, as it is."""
     match kind:
         case Number():
-            number_from(kind, value, where)
+            decode_number(kind, value, where)
         case Whole():
-            whole_from(kind, value, where)
+            decode_whole(kind, value, where)
         case Text():
-            text_from(kind, value, where)
+            decode_text(kind, value, where)
     return value
 
 
-def declared(registry: Registry, thing: object) -> Declaration:
+def schema_of(registry: Registry, thing: object) -> Schema:
     """Return the declaration of a thing, or say that files cannot hold it."""
     found = registry.of(thing)
     if found is None:
@@ -173,19 +173,19 @@ def declared(registry: Registry, thing: object) -> Declaration:
     return found
 
 
-class Decoder:
+class ManifestDecoder:
     """Rebuilds metrics, spaces and the mechanism, in the order they were stored."""
 
     def __init__(
         self,
         manifest: Entry,
         tensors: Tensors,
-        budget: Budget,
+        budget: LoadBudget,
         *,
-        judged: bool = True,
-        shelf: Shelf | None = None,
+        verify: bool = True,
+        vector_files: VectorFiles | None = None,
     ) -> None:
-        self._judged, self._shelf = judged, shelf or Shelf()
+        self._verify, self._shelf = verify, vector_files or VectorFiles()
         self._version: int = manifest["version"]
         self._tensors = TensorReader(tensors, budget)
         self._budget = budget
@@ -196,7 +196,7 @@ class Decoder:
         self._inside = False
         for number, entry in enumerate(_list(manifest["metrics"], STORED, "its metrics")):
             where = f"metric {number}"
-            known = self._known(METRICS, _object(entry, ("name", "parameters"), where)["name"], where)
+            known = self._lookup(METRICS, _object(entry, ("name", "parameters"), where)["name"], where)
             self._open = (1, 1)
             values = self._record(known.fields, entry["parameters"], where)
             self._metrics.append(known.made(**values))
@@ -204,7 +204,7 @@ class Decoder:
         for number, entry in enumerate(_list(manifest["spaces"], STORED, "its spaces")):
             where = f"space {number}"
             kind = entry.get("kind") if isinstance(entry, dict) else None
-            known = self._known(SPACES, kind, where)
+            known = self._lookup(SPACES, kind, where)
             values = self._record(known.fields, {k: v for k, v in entry.items() if k != "kind"}, where)
             if known.effort is not None:
                 budget.spend(known.effort(**values), where)
@@ -216,20 +216,20 @@ class Decoder:
         self._tensors.refuse_leftovers()
         return made
 
-    def foresee(self, entry: Entry) -> None:
+    def check_size(self, entry: Entry) -> None:
         """Refuse the mechanism of the manifest where opening it takes too much, without making it."""
-        known, body = self._known(MECHANISMS, entry["kind"], "it"), entry["body"]
-        self._foresee(known, body)
+        known, body = self._lookup(MECHANISMS, entry["kind"], "it"), entry["body"]
+        self._check_table_size(known, body)
         for name, kind in known.fields.items():
             if isinstance(kind, Table):
                 rows, reports = outline(body[name], self._tensors, name).shape
                 self._budget.spend(Effort(values=2.0 * rows * reports), "its probabilities")
             for part in body[name] if isinstance(kind, Many) and kind.of == Part("mechanism") else ():
-                self.foresee(part)
+                self.check_size(part)
 
     def _mechanism(self, entry: Entry, where: str) -> Mechanism:
-        known = self._known(MECHANISMS, entry["kind"], where)
-        fields, kind = PROMISES[known.promise]
+        known = self._lookup(MECHANISMS, entry["kind"], where)
+        fields, kind = GUARANTEE_KINDS[known.promise]
         promise = self._record(fields, entry["guarantee"], "its promise", LATER)
         metric, unit = promise["metric"], promise.pop("unit")
         if unit != metric.unit:
@@ -237,7 +237,7 @@ class Decoder:
         guarantee = kind(**promise)
         stated = self._record(CERTIFICATE, entry["certificate"], "its certificate", LATER)
         certificate, codes = certificate_from(stated, guarantee)
-        self._foresee(known, entry["body"])
+        self._check_table_size(known, entry["body"])
         body = self._record(known.fields, entry["body"], "its body")
         made: Any = known.made(**body, guarantee=guarantee, certificate=certificate)
         if not codes:
@@ -246,9 +246,9 @@ class Decoder:
             raise CorruptFile("its certificate names a worst pair where there are no pairs")
         return cast(Mechanism, replace(made, certificate=replace(made.certificate, witness=made.witness(*codes))))
 
-    def _foresee(self, known: Declaration, body: object) -> None:
+    def _check_table_size(self, known: Schema, body: object) -> None:
         """Refuse a mechanism that takes too much to judge, before its table is made."""
-        if known.effort is None or not self._judged:
+        if known.effort is None or not self._verify:
             return
         tables = {name for name, kind in known.fields.items() if isinstance(kind, Table)}
         _object(body, tuple(known.fields), "its body")
@@ -259,12 +259,12 @@ class Decoder:
                 values[name] = self._field(kind, body[name], f"{name} of its body")
         self._budget.spend(known.effort(SimpleNamespace(**values)), "judging it")
 
-    def _known(self, registry: Registry, name: object, where: str) -> Declaration:
+    def _lookup(self, registry: Registry, name: object, where: str) -> Schema:
         if not isinstance(name, str):
             raise CorruptFile(f"{where} has no name")
         found = registry.find(name)
         if found is None:
-            raise Unknown(f"it holds a {registry.sort} of the kind {name!r}, which this metricdp does not know")
+            raise UnknownKind(f"it holds a {registry.sort} of the kind {name!r}, which this metricdp does not know")
         if found.since > self._version:
             raise CorruptFile("it holds what its version does not know")
         return found
@@ -303,11 +303,11 @@ class Decoder:
                     raise CorruptFile("it holds what its version does not know")
                 return decode_table(value, self._tensors, where)
             case Number():
-                return number_from(kind, value, where)
+                return decode_number(kind, value, where)
             case Whole():
-                return whole_from(kind, value, where)
+                return decode_whole(kind, value, where)
             case Text():
-                return text_from(kind, value, where)
+                return decode_text(kind, value, where)
 
     def _part(self, kind: Part, value: Any, where: str) -> Any:
         if kind.of == "mechanism":

@@ -31,7 +31,7 @@ TYPES = {"U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "
 NAMES = {np.dtype(code): name for name, code in TYPES.items()}
 
 
-class Foreign(CorruptFile):
+class NotMechanismFile(CorruptFile):
     """The file is something else."""
 
 
@@ -48,7 +48,7 @@ def packed_digest(manifest: Entry, tensors: Tensors) -> bytes:
     return found.digest()
 
 
-def sealed(manifest: Entry, tensors: Tensors) -> bytes:
+def seal(manifest: Entry, tensors: Tensors) -> bytes:
     """Return the bytes of a file whose checksum fits."""
     return pack(manifest | {"sha256": packed_digest(manifest | {"sha256": ZEROS}, tensors).hex()}, tensors)
 
@@ -69,14 +69,14 @@ def unpack(data: bytes) -> tuple[Entry, Tensors]:
     """
     size = int.from_bytes(data[:8], "little")
     if len(data) < 8 or not 2 <= size <= HEADER_LIMIT:
-        raise Foreign("it is not a mechanism file, or its first bytes are damaged")
+        raise NotMechanismFile("it is not a mechanism file, or its first bytes are damaged")
     if 8 + size > len(data):
         raise CorruptFile(f"it is cut off: {len(data)} bytes, its header alone needs {8 + size}")
     header = _json(data[8 : 8 + size])
     metadata = header.pop("__metadata__", None)
     text = metadata.get(KEY) if isinstance(metadata, dict) else None
     if not isinstance(text, str) or set(metadata or ()) != {KEY}:
-        raise Foreign("it is a safetensors file, but not one of metricdp")
+        raise NotMechanismFile("it is a safetensors file, but not one of metricdp")
     shapes, wanted = {}, 8 + size
     for name, entry in header.items():
         shapes[name] = _shape(entry)
@@ -85,7 +85,7 @@ def unpack(data: bytes) -> tuple[Entry, Tensors]:
         raise CorruptFile(f"it is {'cut off' if wanted > len(data) else 'too long'}: {len(data)} bytes, not {wanted}")
     manifest = _json(text)
     if manifest.get("format") != FORMAT:
-        raise Foreign("it is a safetensors file, but not one of metricdp")
+        raise NotMechanismFile("it is a safetensors file, but not one of metricdp")
     # There is one way to write a mechanism, so whatever the checksum says, another spelling is refused.
     order = sorted(shapes, key=lambda name: (list(TYPES).index(shapes[name][0]), name))
     if list(shapes) != order or _canonical(manifest) != text or _header(text, shapes) != data[: 8 + size]:
@@ -132,7 +132,7 @@ def _header(text: str, shapes: dict[str, tuple[str, list[int]]]) -> bytes:
 def _shape(entry: object) -> tuple[str, list[int]]:
     """Return type and shape of a tensor from its entry in the header."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
-        raise Foreign("it is a safetensors file, but not one of metricdp")
+        raise NotMechanismFile("it is a safetensors file, but not one of metricdp")
     kind, shape = entry["dtype"], entry["shape"]
     if kind not in TYPES:
         raise CorruptFile("it holds numbers of an unknown type")
@@ -154,19 +154,19 @@ def _json(text: bytes | str) -> Entry:
     try:
         value = json.loads(
             text.decode() if isinstance(text, bytes) else text,
-            object_pairs_hook=_once,
+            object_pairs_hook=_unique_keys,
             parse_constant=_refuse,
             parse_int=_whole,
             parse_float=_finite,
         )
     except (ValueError, RecursionError) as error:
-        raise Foreign("it is not a mechanism file, or its header is damaged") from error
+        raise NotMechanismFile("it is not a mechanism file, or its header is damaged") from error
     if not isinstance(value, dict):
-        raise Foreign("it is not a mechanism file, or its header is damaged")
+        raise NotMechanismFile("it is not a mechanism file, or its header is damaged")
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> Entry:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> Entry:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key stands twice")

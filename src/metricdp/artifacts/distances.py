@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.artifacts.codecs import Encoder
+from metricdp.artifacts.codecs import ManifestEncoder
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import Lp, Metric, Precomputed
 from metricdp.spaces import FiniteSpace
 
 
-def with_distances(mechanism: Any) -> Any:
+def tabulate_metric(mechanism: Any) -> Any:
     """Return a table whose metric is somebody's own function with `Precomputed` distances; any other as it is.
 
     The law and the promise stay: the distances are the very numbers that the promise was certified with. What tables
@@ -22,30 +22,30 @@ def with_distances(mechanism: Any) -> Any:
     """
     if not MECHANISMS.has("rows", mechanism) or (_fits(mechanism.inputs) and _fits(mechanism.outputs)):
         return mechanism
-    inputs = _measured(mechanism.inputs)
-    outputs = inputs if mechanism.outputs is mechanism.inputs else _measured(mechanism.outputs)
-    promise = mechanism.guarantee
-    if promise.metric is mechanism.inputs.metric:
-        promise = replace(promise, metric=inputs.metric)
-    return replace(mechanism, inputs=inputs, outputs=outputs, guarantee=promise)
+    inputs = _measure_space(mechanism.inputs)
+    outputs = inputs if mechanism.outputs is mechanism.inputs else _measure_space(mechanism.outputs)
+    old_guarantee = mechanism.guarantee
+    if old_guarantee.metric is mechanism.inputs.metric:
+        old_guarantee = replace(old_guarantee, metric=inputs.metric)
+    return replace(mechanism, inputs=inputs, outputs=outputs, guarantee=old_guarantee)
 
 
-def _measured(space: FiniteSpace) -> FiniteSpace:
+def _measure_space(space: FiniteSpace) -> FiniteSpace:
     if _fits(space):
         return space
-    metric = space.metric if _holds(space.metric) else Precomputed(space.distances, unit=space.unit)
+    metric = space.metric if _is_storable(space.metric) else Precomputed(space.distances, unit=space.unit)
     points = space.points if metric is space.metric else np.arange(len(space), dtype=float)[:, None]
-    ground = space.ground if _holds(space.ground) else metric if space.is_text else Lp(2)
+    ground = space.ground if _is_storable(space.ground) else metric if space.is_text else Lp(2)
     return FiniteSpace(points, metric, coordinates=space.coordinates, ground=ground, columns=space.columns)
 
 
 def _fits(space: FiniteSpace) -> bool:
-    return _holds(space.metric) and _holds(space.ground)
+    return _is_storable(space.metric) and _is_storable(space.ground)
 
 
-def _holds(metric: Metric) -> bool:
+def _is_storable(metric: Metric) -> bool:
     try:
-        Encoder().metric(metric)
+        ManifestEncoder().metric(metric)
     except InvalidInput:
         return False
     return True

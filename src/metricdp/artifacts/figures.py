@@ -13,31 +13,31 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.artifacts.limits import Budget
+from metricdp.artifacts.limits import LoadBudget
 from metricdp.auditing.loss import figures_of
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import Certificate
-from metricdp.mechanisms.kind import Figures
+from metricdp.mechanisms.kind import LossFigures
 from metricdp.mechanisms.kinds.product import parts_of
 
 SAME = 1e-6  # relative: two ways to compute one number
 UNVERIFIED = ("loss", "lower_bound")
 
 
-def with_verified_figures(mechanism: Any, budget: Budget, *, judged: bool = True) -> Any:
+def verify_figures(mechanism: Any, budget: LoadBudget, *, verify: bool = True) -> Any:
     """Return the mechanism with a certificate that says which of its figures are only stated by the file."""
     certificate: Certificate = mechanism.certificate
-    if not judged or mechanism.guarantee.basis == "none":
+    if not verify or mechanism.guarantee.basis == "none":
         return replace(mechanism, certificate=replace(certificate, stated=UNVERIFIED))
-    parts = tuple(with_verified_figures(part, budget) for part in parts_of(mechanism) if part is not mechanism)
+    parts = tuple(verify_figures(part, budget) for part in parts_of(mechanism) if part is not mechanism)
     if parts:
         stated = _product(certificate, parts)
         return replace(mechanism, parts=parts, certificate=replace(certificate, stated=stated))
-    stated = _unverified(certificate, figures_of(mechanism, budget.spend))
+    stated = _stated_figures(certificate, figures_of(mechanism, budget.spend))
     return replace(mechanism, certificate=replace(certificate, stated=stated))
 
 
-def _unverified(stated: Certificate, found: Figures | None) -> tuple[str, ...]:
+def _stated_figures(stated: Certificate, found: LossFigures | None) -> tuple[str, ...]:
     """Return which figures of a certificate are not those that were found, and refuse a loss that cannot be."""
     if found is None:
         return UNVERIFIED

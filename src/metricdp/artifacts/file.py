@@ -15,27 +15,27 @@ from pathlib import Path
 import numpy as np
 
 from metricdp import constants
-from metricdp.artifacts.audit_cache import audited, remember
-from metricdp.artifacts.codecs import Decoder, Encoder, Unknown, declared
+from metricdp.artifacts.audit_cache import cached_audit, store_audit
+from metricdp.artifacts.codecs import ManifestDecoder, ManifestEncoder, UnknownKind, schema_of
 from metricdp.artifacts.container import (
     FORMAT,
     HEADER_LIMIT,
     Entry,
-    Foreign,
+    NotMechanismFile,
     Tensors,
     check_seal,
     packed_digest,
-    sealed,
+    seal,
     unpack,
 )
-from metricdp.artifacts.distances import with_distances
-from metricdp.artifacts.figures import with_verified_figures
-from metricdp.artifacts.limits import SWITCH, Budget, Limits, TooLarge
-from metricdp.artifacts.references import MissingVectors, Shelf
-from metricdp.artifacts.storage import Layout, Storage, layout_of, stored_layout
+from metricdp.artifacts.distances import tabulate_metric
+from metricdp.artifacts.figures import verify_figures
+from metricdp.artifacts.limits import SWITCH, LoadBudget, LoadLimits, TooLarge
+from metricdp.artifacts.references import MissingVectors, VectorFiles
+from metricdp.artifacts.storage import Storage, StorageLayout, layout_of, stored_layout
 from metricdp.auditing import AuditReport, ConcentratedReport, audit, audit_concentrated
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
-from metricdp.files import existing_file, refuse_ledger, replacing
+from metricdp.files import existing_file, refuse_ledger, replace_file
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, Mechanism
 from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.places.licences import licence_of
@@ -49,8 +49,9 @@ PathLike = str | os.PathLike[str]
 AGAIN = "Do not use it; take a fresh copy from whoever made it, or design the mechanism again."
 UPDATE = "Update metricdp (pip install --upgrade metricdp)"
 ADVICE: dict[type[CorruptFile], str] = {
-    Foreign: "Mechanism files are written by mdp.save and `metricdp design`.",
-    Unknown: f"{UPDATE}, or import the package that declares it, with --plugin or metricdp.plugins.load(...): worker "
+    NotMechanismFile: "Mechanism files are written by mdp.save and `metricdp design`.",
+    UnknownKind: f"{UPDATE}, or import the package that declares it, with --plugin or metricdp.plugins.load(...): "
+    f"worker "
     "processes do not know what was only imported.",
     MissingVectors: "Put that file beside it, name it (mdp.load(path, vectors=...)) or set METRICDP_VECTORS to its "
     "folder; or ask for a mechanism file that holds its vectors.",
@@ -58,7 +59,7 @@ ADVICE: dict[type[CorruptFile], str] = {
 }
 
 
-class Newer(CorruptFile):
+class NewerVersion(CorruptFile):
     """The file was written by a later metricdp."""
 
 
@@ -102,15 +103,20 @@ def dumps(
     signed. `vectors` are files that hold the vectors of a vocabulary: the mechanism
     file then names them, with their checksums, instead of holding a second copy.
     """
-    return _dumped(mechanism, Shelf.of(vectors), storage=storage, licence=licence, key=key)
+    return _dump(mechanism, VectorFiles.of(vectors), storage=storage, licence=licence, key=key)
 
 
-def _dumped(
-    mechanism: Mechanism, shelf: Shelf, *, storage: Storage | None, licence: str | None, key: PathLike | None
+def _dump(
+    mechanism: Mechanism,
+    vector_files: VectorFiles,
+    *,
+    storage: Storage | None,
+    licence: str | None,
+    key: PathLike | None,
 ) -> bytes:
-    declared(MECHANISMS, mechanism)
+    schema_of(MECHANISMS, mechanism)
     licence = licence_of(mechanism) if licence is None else licence
-    mechanism = with_distances(mechanism)
+    mechanism = tabulate_metric(mechanism)
     layout = layout_of(mechanism, storage)
     if not isinstance(licence, str) or len(licence) > constants.LICENCE_LIMIT:
         raise InvalidInput(f"`licence` must be a text of at most {constants.LICENCE_LIMIT} characters.")
@@ -124,9 +130,9 @@ def _dumped(
     except NotPrivate as error:
         raise NotPrivate(f"this mechanism does not keep its promise and was not saved: {error}.") from error
     seconds = time.perf_counter() - started
-    data = _serialised(mechanism, layout, licence, key, shelf)
+    data = _serialise(mechanism, layout, licence, key, vector_files)
     if isinstance(report, AuditReport):
-        remember(mechanism, unpack(data)[0]["sha256"], report, seconds)
+        store_audit(mechanism, unpack(data)[0]["sha256"], report, seconds)
     return data
 
 
@@ -144,14 +150,16 @@ def save(
     Saving never changes a law. Small files for devices come from rounding first: `save(mdp.quantised(m), path)`. A
     warning says where opening the file will take larger limits than `load` has.
     """
-    shelf = Shelf.of(vectors)
+    vector_files = VectorFiles.of(vectors)
     refuse_ledger(path)
-    data = _dumped(mechanism, shelf, storage=storage, licence=licence, key=key)
-    with replacing(path) as partial:
+    data = _dump(mechanism, vector_files, storage=storage, licence=licence, key=key)
+    with replace_file(path) as partial:
         partial.write_bytes(data)
     manifest, tensors = unpack(data)
     try:
-        Decoder(manifest, tensors, Budget(Limits(), len(data)), shelf=shelf).foresee(manifest)
+        ManifestDecoder(manifest, tensors, LoadBudget(LoadLimits(), len(data)), vector_files=vector_files).check_size(
+            manifest
+        )
     except TooLarge as error:
         text = f"{str(path)!r} was written, and nobody can open it with the usual limits: {error}. Open it with "
         text += f"mdp.load(path, limits=metricdp.artifacts.Limits(...)), or set {SWITCH}=1 where it is used."
@@ -162,9 +170,9 @@ def save(
 def loads(
     data: bytes,
     *,
-    judged: bool = True,
+    verify: bool = True,
     trusted: PathLike | Sequence[PathLike] | None = None,
-    limits: Limits | None = None,
+    limits: LoadLimits | None = None,
     vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> Mechanism:
     """Return the mechanism in the bytes of a file, verified as `load` does.
@@ -172,15 +180,15 @@ def loads(
     With `judged=False` only the bytes are verified: for workers, whose driver judged the promise when it packed them.
     """
     keys = _digits_of(trusted)
-    budget, shelf = Budget(limits or Limits(), len(data)), Shelf.of(vectors)
-    return _opened(data, "the mechanism", budget, shelf, judged=judged, trusted=keys).mechanism
+    budget, vector_files = LoadBudget(limits or LoadLimits(), len(data)), VectorFiles.of(vectors)
+    return _open_bytes(data, "the mechanism", budget, vector_files, verify=verify, trusted=keys).mechanism
 
 
 def load(
     path: PathLike,
     *,
     trusted: PathLike | Sequence[PathLike] | None = None,
-    limits: Limits | None = None,
+    limits: LoadLimits | None = None,
     vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> Mechanism:
     """Read a mechanism from its file and verify it: the bytes by checksum, the promise by audit or theorem.
@@ -198,9 +206,9 @@ def load(
 def inspect(
     path: PathLike,
     *,
-    judged: bool = True,
+    verify: bool = True,
     trusted: PathLike | Sequence[PathLike] | None = None,
-    limits: Limits | None = None,
+    limits: LoadLimits | None = None,
     vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> Inspection:
     """Load a mechanism file, verify it as `load` does, and return it with what the file says about itself.
@@ -211,8 +219,8 @@ def inspect(
     if not stat.S_ISREG(place.stat().st_mode):
         raise InvalidInput(f"the mechanism file {str(path)!r} is not a plain file.")
     keys, data = _digits_of(trusted), place.read_bytes()
-    budget, shelf = Budget(limits or Limits(), len(data)), Shelf.of(vectors, place.parent)
-    return _opened(data, str(path), budget, shelf, judged=judged, trusted=keys)
+    budget, vector_files = LoadBudget(limits or LoadLimits(), len(data)), VectorFiles.of(vectors, place.parent)
+    return _open_bytes(data, str(path), budget, vector_files, verify=verify, trusted=keys)
 
 
 def _digits_of(trusted: PathLike | Sequence[PathLike] | None) -> tuple[str, ...]:
@@ -223,25 +231,27 @@ def _digits_of(trusted: PathLike | Sequence[PathLike] | None) -> tuple[str, ...]
     return trusted_keys(trusted)
 
 
-def _opened(
-    data: bytes, name: str, budget: Budget, shelf: Shelf, *, judged: bool, trusted: tuple[str, ...]
+def _open_bytes(
+    data: bytes, name: str, budget: LoadBudget, vector_files: VectorFiles, *, verify: bool, trusted: tuple[str, ...]
 ) -> Inspection:
     """Verify the bytes of a file and rebuild what is in it; `name` is what errors call it."""
     try:
-        with _guarded():
+        with _guard_errors():
             manifest, tensors = unpack(data)
             _check_manifest(manifest, tensors)
-            signed_by = _checked_seals(data, manifest)
+            signed_by = _verify_seals(data, manifest)
             if trusted and signed_by not in trusted:
                 raise CorruptFile(
                     f"it is signed by {signed_by}, which is no key you trust" if signed_by else "nobody signed it"
                 )
-            mechanism = Decoder(manifest, tensors, budget, judged=judged, shelf=shelf).mechanism(manifest)
+            mechanism = ManifestDecoder(manifest, tensors, budget, verify=verify, vector_files=vector_files).mechanism(
+                manifest
+            )
             if manifest["units"] != mechanism.inputs.unit:
                 raise CorruptFile("its units are not those of its distances")
-            if judged:
+            if verify:
                 _refuse_broken(mechanism, manifest["sha256"])
-            mechanism = with_verified_figures(mechanism, budget, judged=judged)
+            mechanism = verify_figures(mechanism, budget, verify=verify)
     except NotPrivate as error:
         reason = f"the mechanism does not keep the promise in the file: {error}"
         raise CorruptFile(f"{name!r} was refused: {reason}. {AGAIN}") from error
@@ -260,18 +270,18 @@ def _opened(
         licence=manifest.get("licence", ""),
         signed_by=signed_by,
         trusted=bool(trusted),
-        vectors=_named_in(manifest),
+        vectors=_vector_names(manifest),
     )
 
 
-def _named_in(manifest: Entry) -> tuple[str, ...]:
+def _vector_names(manifest: Entry) -> tuple[str, ...]:
     """Return the names of the files of vectors that a file that was read refers to."""
     points = [space.get("points") for space in manifest["spaces"]]
     return tuple(file["name"] for each in points if isinstance(each, dict) for file in each["files"])
 
 
 @contextmanager
-def _guarded() -> Iterator[None]:
+def _guard_errors() -> Iterator[None]:
     """Let nothing out but our own errors: whatever a forged file makes the code below stumble over is `CorruptFile`."""
     try:
         with np.errstate(all="ignore"):
@@ -303,7 +313,7 @@ def _refuse_broken(mechanism: Mechanism, checksum: str = "") -> AuditReport | Co
             _refuse_broken(part)
         except NotPrivate as error:
             raise NotPrivate(f"part {number}: {error}") from error
-    report = audited(mechanism, checksum) if checksum else audit(mechanism)
+    report = cached_audit(mechanism, checksum) if checksum else audit(mechanism)
     stated = mechanism.certificate.epsilon
     if not report.kept:
         raise NotPrivate(f"the audit says {report}")
@@ -322,13 +332,15 @@ def _refuse_understated(mechanism: Mechanism) -> None:
 
 
 def _advice(error: CorruptFile) -> str:
-    if isinstance(error, Newer):
+    if isinstance(error, NewerVersion):
         return f"{UPDATE}."
     return ADVICE.get(type(error), AGAIN)
 
 
-def _serialised(mechanism: Mechanism, layout: Layout, licence: str, key: PathLike | None, shelf: Shelf) -> bytes:
-    encoder = Encoder(shelf)
+def _serialise(
+    mechanism: Mechanism, layout: StorageLayout, licence: str, key: PathLike | None, vector_files: VectorFiles
+) -> bytes:
+    encoder = ManifestEncoder(vector_files)
     try:
         entry = encoder.mechanism(mechanism, layout)
     except CorruptFile as error:  # nothing is written that could not be read
@@ -348,7 +360,7 @@ def _serialised(mechanism: Mechanism, layout: Layout, licence: str, key: PathLik
             from metricdp.artifacts.signing import signature_over
 
             manifest["signature"] = signature_over(key, lambda entry: _blank(manifest, tensors, entry))
-        data = sealed(manifest, tensors)
+        data = seal(manifest, tensors)
     except UnicodeEncodeError as error:
         raise InvalidInput("a text in this mechanism, or its licence, cannot be written as UTF-8.") from error
     if int.from_bytes(data[:8], "little") > HEADER_LIMIT:
@@ -365,7 +377,7 @@ def _check_manifest(manifest: Entry, tensors: Tensors) -> None:
     """Refuse a manifest of another version, or one that does not hold what its version asks for."""
     version = manifest.get("version")
     if type(version) is int and version > VERSION:
-        raise Newer(f"it has format version {version}, this metricdp reads up to {VERSION}")
+        raise NewerVersion(f"it has format version {version}, this metricdp reads up to {VERSION}")
     if type(version) is not int or set(manifest) != FIELDS_OF.get(version):
         raise CorruptFile("its manifest does not hold what its version asks for")
     if any(array.dtype not in TYPES_OF[version] for array in tensors.values()):
@@ -376,7 +388,7 @@ def _check_manifest(manifest: Entry, tensors: Tensors) -> None:
             raise CorruptFile(f"its {name} is not a text")
 
 
-def _checked_seals(data: bytes, manifest: Entry) -> str:
+def _verify_seals(data: bytes, manifest: Entry) -> str:
     """Verify checksum and signature, and return the digits of the key that signed; empty where nobody did."""
     zeroed = check_seal(data, manifest)
     if manifest.get("signature") is None:

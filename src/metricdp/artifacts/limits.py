@@ -18,7 +18,7 @@ class TooLarge(CorruptFile):
 
 
 @dataclass(frozen=True)
-class Limits:
+class LoadLimits:
     """What opening and judging a file may take at most; None leaves it to the size of the file.
 
     A file of b bytes may take max(2 GiB, 64 b) of memory and max(1e11, 1e6 b) elementary steps of about a nanosecond.
@@ -36,10 +36,10 @@ class Limits:
         return memory if self.memory is None else self.memory, steps if self.steps is None else self.steps
 
 
-class Budget:
+class LoadBudget:
     """What is left of the limits of one file."""
 
-    def __init__(self, limits: Limits, size: int) -> None:
+    def __init__(self, limits: LoadLimits, size: int) -> None:
         self._limits, self._size = limits, 0
         self._spent = Effort()
         self.grow(size)

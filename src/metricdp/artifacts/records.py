@@ -20,7 +20,7 @@ from metricdp.mechanisms.base import BASES, OBJECTIVES
 from metricdp.mechanisms.conversions import FORMS
 from metricdp.registry import Field, Many, Maybe, Number, Part, Text, Whole
 
-PROMISE: Mapping[str, Field] = {
+GUARANTEE_FIELDS: Mapping[str, Field] = {
     "epsilon": Number(least=1 / constants.LARGEST_RATE, most=constants.LARGEST_RATE),
     "slack": Number(least=0),
     "radius": Maybe(Number(above=0)),
@@ -28,7 +28,7 @@ PROMISE: Mapping[str, Field] = {
     "basis": Text(BASES),
     "metric": Part("metric"),
 }
-CONCENTRATED: Mapping[str, Field] = {
+CONCENTRATED_FIELDS: Mapping[str, Field] = {
     "rho": Number(least=1 / constants.LARGEST_RATE, most=constants.LARGEST_RATE),
     "form": Text(FORMS),
     "radius": Maybe(Number(above=0)),
@@ -36,7 +36,7 @@ CONCENTRATED: Mapping[str, Field] = {
     "basis": Text(("theorem", "certificate")),
     "metric": Part("metric"),
 }
-PROMISES = {"pure": (PROMISE, Guarantee), "concentrated": (CONCENTRATED, ConcentratedGuarantee)}
+GUARANTEE_KINDS = {"pure": (GUARANTEE_FIELDS, Guarantee), "concentrated": (CONCENTRATED_FIELDS, ConcentratedGuarantee)}
 CERTIFICATE: Mapping[str, Field] = {
     "loss": Number(),
     "lower_bound": Number(),
@@ -66,7 +66,7 @@ def certificate_values(certificate: Certificate) -> dict[str, Any]:
     return values | ({"objective": "worst"} if certificate.objective == "worst" else {})
 
 
-def certificate_from(values: dict[str, Any], promise: AnyGuarantee) -> tuple[Certificate, tuple[int, ...]]:
+def certificate_from(values: dict[str, Any], guarantee: AnyGuarantee) -> tuple[Certificate, tuple[int, ...]]:
     """Undo `certificate_values`: the certificate without its witness, and the codes of the witness."""
     values = dict(values)
     codes = values.pop("worst_pair")
@@ -75,6 +75,6 @@ def certificate_from(values: dict[str, Any], promise: AnyGuarantee) -> tuple[Cer
     if values["objective"] is None:  # files from before say it by the method alone
         worst = values["method"].startswith(("constopt", "optimal (worst"))
         values["objective"] = "worst" if worst else "expected"
-    if promise.basis == "none":  # where nothing is promised, the bounds of private mechanisms do not bind
+    if guarantee.basis == "none":  # where nothing is promised, the bounds of private mechanisms do not bind
         values["lower_bound"] = min(values["lower_bound"], values["loss"])
     return Certificate(pairs=values.pop("verified_pairs"), **values), codes

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.artifacts.container import Entry
-from metricdp.artifacts.scalars import text_from, whole_from
+from metricdp.artifacts.scalars import decode_text, decode_whole
 from metricdp.artifacts.tensors import TensorReader, TensorWriter
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.registry import Text, Whole
@@ -37,7 +37,7 @@ class MissingVectors(CorruptFile):
 
 
 @dataclass
-class Shelf:
+class VectorFiles:
     """Where vectors are looked for: files that were given, and a folder; what was read is kept."""
 
     given: tuple[Path, ...] = ()
@@ -45,7 +45,7 @@ class Shelf:
     _arrays: dict[tuple[str, ...], tuple[NDArray[np.float32], int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, vectors: PathLike | Sequence[PathLike] | None, folder: Path | None = None) -> Shelf:
+    def of(cls, vectors: PathLike | Sequence[PathLike] | None, folder: Path | None = None) -> VectorFiles:
         """Return a shelf with one or several files."""
         some = () if vectors is None else (vectors,) if isinstance(vectors, str | os.PathLike) else tuple(vectors)
         if len(some) > MOST_FILES:
@@ -85,7 +85,7 @@ class Shelf:
         rows = tensors.array(entry["rows"], "u", where, 1)
         key = tuple(digest for _, _, digest in stated)
         if key not in self._arrays:
-            places = [self._found(name, size) for name, size, _ in stated]
+            places = [self._find_file(name, size) for name, size, _ in stated]
             for place, (_, _, digest) in zip(places, stated, strict=True):
                 if digest_of(place) != digest:
                     raise MissingVectors(
@@ -102,7 +102,7 @@ class Shelf:
         points.flags.writeable = False
         return points
 
-    def _found(self, name: str, size: int) -> Path:
+    def _find_file(self, name: str, size: int) -> Path:
         """Return the file of a name, of the right size."""
         folders = [self.folder, Path(os.environ[FOLDER]) if os.environ.get(FOLDER) else None]
         places = [path for path in self.given if path.name == name or len(self.given) == 1]
@@ -122,11 +122,13 @@ class Shelf:
         parts = [read_vectors(place) for place in places]
         if len({part.array.shape[1] for part in parts}) > 1:
             raise InvalidInput("the files of `vectors` must have vectors of one length.")
-        return _Joined([word for part in parts for word in part.words], np.concatenate([part.array for part in parts]))
+        return _JoinedVectors(
+            [word for part in parts for word in part.words], np.concatenate([part.array for part in parts])
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class _Joined:
+class _JoinedVectors:
     words: list[str]
     array: NDArray[np.float32]
 
@@ -147,10 +149,10 @@ def _digest(points: NDArray[Any]) -> str:
 def _file(entry: object, where: str) -> tuple[str, int, str]:
     if not isinstance(entry, dict) or set(entry) != set(FILE_KEYS):
         raise CorruptFile(f"{where} does not name its files")
-    name = text_from(Text(longest=255), entry["name"], where)
+    name = decode_text(Text(longest=255), entry["name"], where)
     if not name or name in (".", "..") or any(letter in name for letter in "/\\:\0"):
         raise CorruptFile(f"{where} names a file in another folder")
-    return name, whole_from(Whole(1), entry["bytes"], where), _digits(entry["sha256"], where)
+    return name, decode_whole(Whole(1), entry["bytes"], where), _digits(entry["sha256"], where)
 
 
 def _digits(value: object, where: str) -> str:

@@ -11,7 +11,7 @@ from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.registry import LARGEST_WHOLE, Number, Text, Whole
 
 
-def plain(value: Any) -> Any:
+def encode_scalar(value: Any) -> Any:
     """Return a number, a text or nothing as JSON holds it: numbers that are not finite become {"float": name}."""
     if isinstance(value, bool | str) or value is None:
         return value
@@ -23,7 +23,7 @@ def plain(value: Any) -> Any:
     raise InvalidInput(f"a mechanism file cannot hold a value of type {type(value).__name__}.")
 
 
-def number_from(kind: Number, value: Any, where: str) -> float:
+def decode_number(kind: Number, value: Any, where: str) -> float:
     """Return a number that its field allows."""
     if kind.infinite and value == {"float": "inf"}:
         return math.inf
@@ -34,14 +34,14 @@ def number_from(kind: Number, value: Any, where: str) -> float:
     return float(value)
 
 
-def whole_from(kind: Whole, value: Any, where: str) -> int:
+def decode_whole(kind: Whole, value: Any, where: str) -> int:
     """Return a whole number that its field allows."""
     if type(value) is not int or not kind.least <= value <= min(kind.most, LARGEST_WHOLE):
         raise CorruptFile(f"{where} is not a whole number that is possible there")
     return value
 
 
-def text_from(kind: Text, value: Any, where: str) -> str:
+def decode_text(kind: Text, value: Any, where: str) -> str:
     """Return a text that its field allows."""
     if type(value) is not str or len(value) > kind.longest:
         raise CorruptFile(f"{where} is not a text")

@@ -16,9 +16,9 @@ import numpy as np
 
 from metricdp import constants
 from metricdp.arrays import Floats
-from metricdp.artifacts.codebooks import MOST_CODES, kinds_of
+from metricdp.artifacts.codebooks import MOST_CODES, distinct_values
 from metricdp.artifacts.container import Entry
-from metricdp.artifacts.scalars import whole_from
+from metricdp.artifacts.scalars import decode_whole
 from metricdp.artifacts.tensors import TensorReader, TensorWriter, narrowest
 from metricdp.design.quantised import FEWEST_BITS, MOST_BITS, smallest_bits
 from metricdp.errors import CorruptFile, InvalidInput
@@ -28,18 +28,18 @@ from metricdp.registry import Effort, Whole
 Storage = Literal["dense", "sparse", "quantised"]
 STORAGES = constants.STORAGES
 COMMON = ("storage", "shape", "columns")
-WAYS = {"sparse": ("values", "present"), "quantised": ("bits", "counts")}
+STORAGE_FIELDS = {"sparse": ("values", "present"), "quantised": ("bits", "counts")}
 
 
 @dataclass(frozen=True)
-class Layout:
+class StorageLayout:
     """How probabilities lie in a file: which storage, and whole multiples of 2**-bits."""
 
     storage: Storage = "dense"
     bits: int | None = None
 
 
-def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
+def layout_of(mechanism: Any, storage: Storage | None) -> StorageLayout:
     """Return how a mechanism's probabilities are to be stored without loss: as asked for, or the smallest way."""
     if storage is not None and storage not in STORAGES:
         raise InvalidInput(f"`storage` must be one of {', '.join(STORAGES)}, got {storage!r}.")
@@ -49,17 +49,17 @@ def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
             raise InvalidInput(
                 "a LocalMechanism is stored sparse, as near reports and a background; 'dense' is no way."
             )
-        if storage == "quantised" and kinds_of(mechanism.values) is None:
+        if storage == "quantised" and distinct_values(mechanism.values) is None:
             raise InvalidInput(
                 f"these weights are of more than {MOST_CODES:,} kinds, and saving never changes a law: round them "
                 "first with mdp.quantised(mechanism), which certifies the rounded law."
             )
-        return Layout("sparse")
+        return StorageLayout("sparse")
     # a kernel could write its table out, but what it holds are points and weights
     matrix = mechanism.matrix if kind is not None and kind.holds_table else None
     if matrix is None:
         if storage in (None, "dense"):
-            return Layout()
+            return StorageLayout()
         raise InvalidInput(
             f"a {type(mechanism).__name__} holds no table of probabilities of its own that could be {storage}: "
             "leave `storage` away."
@@ -70,31 +70,31 @@ def layout_of(mechanism: Any, storage: Storage | None) -> Layout:
             "these probabilities are no whole multiples of a power of two, and saving never changes a law: round them "
             "first with mdp.quantised(mechanism, bits=...), which certifies the rounded law."
         )
-    return Layout(storage, bits) if storage is not None else _smallest(matrix, bits)
+    return StorageLayout(storage, bits) if storage is not None else _smallest(matrix, bits)
 
 
-def stored_layout(manifest: Entry) -> Layout:
+def stored_layout(manifest: Entry) -> StorageLayout:
     """Return how the probabilities of a file that was read lie in it."""
     kind = MECHANISMS.find(manifest["kind"])
     if kind is not None and kind.is_sparse:
-        return Layout("sparse")
+        return StorageLayout("sparse")
     stored = manifest["body"].get("matrix")
-    return Layout(stored["storage"], stored.get("bits")) if isinstance(stored, dict) else Layout()
+    return StorageLayout(stored["storage"], stored.get("bits")) if isinstance(stored, dict) else StorageLayout()
 
 
-def _smallest(matrix: Floats, bits: int | None) -> Layout:
+def _smallest(matrix: Floats, bits: int | None) -> StorageLayout:
     """Return the storage that takes the fewest bytes; whole numbers, which devices draw fastest, on a tie."""
     used = int((matrix > 0).any(axis=0).sum())
     cells, filled = len(matrix) * used, int(np.count_nonzero(matrix))
-    sizes: dict[Layout, float] = {}
+    sizes: dict[StorageLayout, float] = {}
     if bits is not None:
-        sizes[Layout("quantised", bits)] = cells * narrowest(int(np.ldexp(matrix.max(), bits))).itemsize
-    sizes[Layout()] = 8 * matrix.size
-    sizes[Layout("sparse")] = 8 * filled + (cells / 8 if filled < cells else 0) + 8 * used
+        sizes[StorageLayout("quantised", bits)] = cells * narrowest(int(np.ldexp(matrix.max(), bits))).itemsize
+    sizes[StorageLayout()] = 8 * matrix.size
+    sizes[StorageLayout("sparse")] = 8 * filled + (cells / 8 if filled < cells else 0) + 8 * used
     return min(sizes, key=lambda layout: sizes[layout])
 
 
-def encode_table(matrix: Floats, tensors: TensorWriter, layout: Layout) -> str | Entry:
+def encode_table(matrix: Floats, tensors: TensorWriter, layout: StorageLayout) -> str | Entry:
     """Store a matrix and return what its body says about it."""
     if layout.storage == "dense":
         return tensors.array(matrix, "matrix")
@@ -121,7 +121,7 @@ def outline(entry: object, tensors: TensorReader, where: str) -> Floats:
     sides = entry.get("shape") if isinstance(entry, dict) else None
     if not isinstance(sides, list) or len(sides) != 2:
         raise CorruptFile("its matrix has no shape")
-    shape = tuple(whole_from(Whole(1, constants.LARGEST_MATRIX), side, "a side of its matrix") for side in sides)
+    shape = tuple(decode_whole(Whole(1, constants.LARGEST_MATRIX), side, "a side of its matrix") for side in sides)
     if shape[0] * shape[1] > 2**60:
         raise CorruptFile("its matrix is larger than any memory")
     return np.broadcast_to(np.float64(0.0), shape)
@@ -137,8 +137,8 @@ def decode_table(entry: object, tensors: TensorReader, where: str) -> Floats:
     if (
         not isinstance(entry, dict)
         or not isinstance(storage, str)
-        or storage not in WAYS
-        or set(entry) != {*COMMON, *WAYS[storage]}
+        or storage not in STORAGE_FIELDS
+        or set(entry) != {*COMMON, *STORAGE_FIELDS[storage]}
     ):
         raise CorruptFile("its probabilities are stored in an unknown way")
     columns = tensors.array(entry["columns"], "u", where, 1)
@@ -177,7 +177,7 @@ def _sparse(entry: Entry, tensors: TensorReader, shape: tuple[int, int], where: 
 
 
 def _counts(entry: Entry, tensors: TensorReader, shape: tuple[int, int], where: str) -> Floats:
-    bits = whole_from(Whole(FEWEST_BITS, MOST_BITS), entry["bits"], "the number of bits of its probabilities")
+    bits = decode_whole(Whole(FEWEST_BITS, MOST_BITS), entry["bits"], "the number of bits of its probabilities")
     counts = tensors.array(entry["counts"], "u", where, 2)
     if counts.shape != shape:
         raise CorruptFile("its probabilities do not fill the reports that are listed")

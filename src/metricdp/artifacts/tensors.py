@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.artifacts.container import Tensors
-from metricdp.artifacts.limits import Budget
+from metricdp.artifacts.limits import LoadBudget
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.registry import Array, Effort
 
@@ -60,7 +60,7 @@ def narrowest(largest: int) -> np.dtype[Any]:
 class TensorReader:
     """Gives arrays by name, and knows which were asked for."""
 
-    def __init__(self, tensors: Tensors, budget: Budget) -> None:
+    def __init__(self, tensors: Tensors, budget: LoadBudget) -> None:
         self._tensors, self.budget = tensors, budget
         self._used: set[str] = set()
         self._texts: dict[str, NDArray[Any]] = {}

@@ -27,7 +27,7 @@ import numpy as np
 from metricdp.arrays import Integers
 from metricdp.artifacts.file import inspect, save
 from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.files import check_target, existing_file, made_folder, replacing
+from metricdp.files import check_target, existing_file, make_folder, replace_file
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.places import LocationTree
 
@@ -66,7 +66,7 @@ class TreeFile:
         """How many places there are."""
         return len(self.levels[0].of)
 
-    def level_named(self, name: str) -> int:
+    def level_number(self, name: str) -> int:
         """Return the number of a level by its name, or by the number itself."""
         names = [level.name for level in self.levels]
         if name in names:
@@ -75,7 +75,7 @@ class TreeFile:
             return int(name)
         raise InvalidInput(f"the tree has no level {name!r}; its levels are {', '.join(names)}.")
 
-    def level_with(self, names: Sequence[str]) -> int:
+    def level_of_areas(self, names: Sequence[str]) -> int:
         """Return the one level that knows all of these names."""
         knowing = [number for number, one in enumerate(self.levels) if one.areas and set(names) <= set(one.areas)]
         if len(knowing) == 1:
@@ -86,7 +86,7 @@ class TreeFile:
         which = "several levels have" if knowing else "no level has"
         raise InvalidInput(f"{which} all of these areas: say which level with --level; there are {titles}.")
 
-    def holding(self, sha256: str) -> int | None:
+    def level_of_file(self, sha256: str) -> int | None:
         """Return the level whose mechanism file has this checksum."""
         return next((number for number, level in enumerate(self.levels) if level.sha256 == sha256), None)
 
@@ -101,7 +101,7 @@ class TreeFile:
             elif table is None and name.isdecimal() and int(name) < self.places:
                 codes.append(int(name))
             else:
-                some = f"are numbered from 0 to {self.places - 1}" if known is None else _some(known)
+                some = f"are numbered from 0 to {self.places - 1}" if known is None else _sample_names(known)
                 raise InvalidInput(f"the level {self.levels[level].name!r} has no area {name!r}; its areas {some}.")
         return np.array(codes, dtype=np.int64)
 
@@ -144,7 +144,7 @@ def save_tree(
     titles = [PLACES, *(names or [f"level {level}" for level in range(1, count)])]
     if len(titles) != count or len(set(titles)) < count or not all(0 < len(title) <= LONGEST for title in titles):
         raise InvalidInput(f"`names` must be {count - 1} different names, none of them {PLACES!r}, got {names!r}.")
-    place = made_folder(folder)
+    place = make_folder(folder)
     levels: list[dict[str, Any]] = []
     for level, mechanism in enumerate(mechanisms):
         file = f"{_slug(titles[level], level)}.mdp"
@@ -155,12 +155,12 @@ def save_tree(
         if called is not None and (len(called) != size or len(set(called)) < size):
             raise InvalidInput(f"`areas` must be {size} different names for level {level}, got {len(called)}.")
         one: dict[str, Any] = {"name": titles[level], "file": file, "areas": called}
-        one["sha256"] = inspect(place / file, judged=False).sha256
+        one["sha256"] = inspect(place / file, verify=False).sha256
         if level:
             one |= {"of": tree.labels[level].tolist(), "middles": tree.middles(level).tolist()}
         levels.append(one)
     written = {"format": FORMAT, "version": VERSION, "places": len(tree.space), "levels": levels}
-    with replacing(place / FILE) as partial:
+    with replace_file(place / FILE) as partial:
         partial.write_text(json.dumps(written, ensure_ascii=False) + "\n", encoding="utf-8")
     return load_tree(place)
 
@@ -183,22 +183,22 @@ def load_tree(path: str | os.PathLike[str]) -> TreeFile:
         found: Any = json.loads(place.read_text(encoding="utf-8"))
         return TreeFile(place.parent, _levels(found))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, KeyError, TypeError, ValueError) as error:
-        reason = str(error) if isinstance(error, _Wrong) else "it is no tree that metricdp wrote"
+        reason = str(error) if isinstance(error, _TreeError) else "it is no tree that metricdp wrote"
         raise CorruptFile(f"{str(path)!r} was refused: {reason}.") from error
 
 
-class _Wrong(ValueError):
+class _TreeError(ValueError):
     """What is wrong with a tree, as half a sentence."""
 
 
 def _levels(found: Any) -> tuple[TreeLevel, ...]:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise _Wrong("it is no tree that metricdp wrote")
+        raise _TreeError("it is no tree that metricdp wrote")
     if found["version"] != VERSION:
-        raise _Wrong("it was written by a later metricdp")
+        raise _TreeError("it was written by a later metricdp")
     count, given = found["places"], found["levels"]
     if type(count) is not int or count < 1 or not isinstance(given, list) or not 1 <= len(given) <= MOST_LEVELS:
-        raise _Wrong("its places or levels are missing")
+        raise _TreeError("its places or levels are missing")
     levels: list[TreeLevel] = []
     for number, one in enumerate(given):
         size = count if number == 0 else len(one["areas"])
@@ -212,29 +212,29 @@ def _levels(found: Any) -> tuple[TreeLevel, ...]:
 
 def _check(level: TreeLevel, finer: Sequence[TreeLevel]) -> None:
     if not all(isinstance(text, str) and 0 < len(text) <= LONGEST for text in (level.name, level.file)):
-        raise _Wrong("a level has no name or no file")
+        raise _TreeError("a level has no name or no file")
     if Path(level.file).name != level.file or level.name in [one.name for one in finer]:
-        raise _Wrong("a file lies in another folder, or two levels have one name")
+        raise _TreeError("a file lies in another folder, or two levels have one name")
     if not isinstance(level.sha256, str) or not re.fullmatch("[0-9a-f]{64}", level.sha256):
-        raise _Wrong("a checksum has not 64 digits")
+        raise _TreeError("a checksum has not 64 digits")
     if not finer:
         return
     if len(np.unique(level.of)) != len(level.middles):
-        raise _Wrong("an area has no place")
+        raise _TreeError("an area has no place")
     if not np.array_equal(level.of[level.middles], np.arange(len(level.middles))):
-        raise _Wrong("an area is told by a place outside it")
+        raise _TreeError("an area is told by a place outside it")
     below = finer[-1].of
     pairs = np.unique(np.column_stack([below, level.of]), axis=0)
     if len(pairs) > len(np.unique(below)):
-        raise _Wrong("an area lies in several of the next level")
+        raise _TreeError("an area lies in several of the next level")
 
 
 def _codes(given: Any, count: int, most: int) -> Integers:
     if not isinstance(given, list) or len(given) != count or any(type(one) is not int for one in given):
-        raise _Wrong("a level has not one number a place or area")
+        raise _TreeError("a level has not one number a place or area")
     codes = np.array(given, dtype=np.int64)
     if count and not (codes.min() >= 0 and codes.max() < most):
-        raise _Wrong("a number is that of no place or area")
+        raise _TreeError("a number is that of no place or area")
     return codes
 
 
@@ -242,9 +242,9 @@ def _names(given: Any, size: int) -> tuple[str, ...] | None:
     if given is None:
         return None
     if not isinstance(given, list) or len(given) != size or len(set(given)) < size:
-        raise _Wrong("areas need one name each, all different")
+        raise _TreeError("areas need one name each, all different")
     if not all(isinstance(name, str) and 0 < len(name) <= LONGEST for name in given):
-        raise _Wrong("a name is no text")
+        raise _TreeError("a name is no text")
     return tuple(given)
 
 
@@ -254,6 +254,6 @@ def _slug(title: str, level: int) -> str:
     return PLACES if level == 0 else f"level_{level}" if plain in ("", "_", PLACES) else f"{level}_{plain}"
 
 
-def _some(names: Sequence[str]) -> str:
+def _sample_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
     return f"are {', '.join(names[:8])}{more}"

@@ -15,12 +15,12 @@ from metricdp.auditing.context import CurrentPlace as CurrentPlace
 from metricdp.auditing.context import bottleneck_distance as bottleneck_distance
 from metricdp.auditing.context import current_place as current_place
 from metricdp.auditing.densities import COUNT_TOLERANCE as COUNT_TOLERANCE
-from metricdp.auditing.densities import Approximate as Approximate
+from metricdp.auditing.densities import ApproximateDistribution as ApproximateDistribution
 from metricdp.auditing.densities import continuous_violations as continuous_violations
-from metricdp.auditing.densities import law_violations as law_violations
+from metricdp.auditing.densities import distribution_violations as distribution_violations
 from metricdp.auditing.densities import log_ratios as log_ratios
 from metricdp.auditing.dispatch import audit as audit
-from metricdp.auditing.dispatch import judge as judge
+from metricdp.auditing.dispatch import verify_claim as verify_claim
 from metricdp.auditing.exact import audit_matrix as audit_matrix
 from metricdp.auditing.leakage import adversary_error as adversary_error
 from metricdp.auditing.leakage import epsilon_at as epsilon_at
@@ -31,17 +31,17 @@ from metricdp.auditing.loss import expected_loss as expected_loss
 from metricdp.auditing.loss import packing_lower_bound as packing_lower_bound
 from metricdp.auditing.loss import quantile_loss as quantile_loss
 from metricdp.auditing.loss import worst_loss as worst_loss
-from metricdp.auditing.positions import between_positions as between_positions
 from metricdp.auditing.positions import position_factor as position_factor
+from metricdp.auditing.positions import position_guarantee as position_guarantee
 from metricdp.auditing.report import AuditReport as AuditReport
 from metricdp.auditing.report import Finding as Finding
 from metricdp.auditing.shuffling import shuffled_delta as shuffled_delta
 from metricdp.auditing.shuffling import shuffled_epsilon as shuffled_epsilon
-from metricdp.auditing.sparse import SparseLaw as SparseLaw
+from metricdp.auditing.sparse import SparseDistribution as SparseDistribution
 from metricdp.auditing.traces import bounded_range as bounded_range
 from metricdp.auditing.traces import trace_leakage as trace_leakage
 from metricdp.mechanisms import Witness as Witness
-from metricdp.registry import named_later
+from metricdp.registry import lazy_names
 
 if TYPE_CHECKING:
     from metricdp.auditing.bounds import anywhere_lower_bound as anywhere_lower_bound
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from metricdp.auditing.bounds import universal_lower_bound as universal_lower_bound
 
 
-__getattr__ = named_later(
+__getattr__ = lazy_names(
     __name__,
     {
         "bounds": [

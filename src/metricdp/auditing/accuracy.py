@@ -27,7 +27,7 @@ from metricdp.mechanisms import (
     Mechanism,
     StreetMechanism,
 )
-from metricdp.mechanisms.kind import Reach
+from metricdp.mechanisms.kind import RadiusBound
 from metricdp.metrics import Metric, pairwise, roads_of, sum_of
 from metricdp.spaces import FiniteSpace
 
@@ -69,40 +69,44 @@ def radii_of(mechanism: Mechanism, levels: Sequence[float]) -> list[Radius]:
         if not (isinstance(level, float) and 0.0 < level < 1.0):
             raise InvalidInput(f"`level` must lie between 0 and 1, such as 0.95, got {level!r}.")
     wanted = np.asarray(levels, dtype=np.float64)
-    found: Reach = MECHANISMS.facet("accuracy", mechanism)(mechanism, wanted)
+    found: RadiusBound = MECHANISMS.facet("accuracy", mechanism)(mechanism, wanted)
     return [
         Radius(float(value) * ROUNDED_UP, found.metric, level, found.tight)
         for value, level in zip(found.values, levels, strict=True)
     ]
 
 
-def _of_table(mechanism: MatrixMechanism, levels: Floats) -> Reach:
-    ground, order = _ground(mechanism.inputs, mechanism.outputs), _shuffled(np.arange(len(mechanism.inputs)))
+def _table_radii(mechanism: MatrixMechanism, levels: Floats) -> RadiusBound:
+    ground, order = _measured_places(mechanism.inputs, mechanism.outputs), _shuffle(np.arange(len(mechanism.inputs)))
     worst = _largest(order, lambda rows: (mechanism.matrix[rows], ground.between(rows)), levels)
-    return Reach(worst, ground.metric, True)
+    return RadiusBound(worst, ground.metric, True)
 
 
-def _of_kernel(mechanism: KernelMechanism, levels: Floats) -> Reach:
+def _kernel_radii(mechanism: KernelMechanism, levels: Floats) -> RadiusBound:
     """Secrets that are reported themselves with such a chance need no row: their radius is 0."""
-    ground, space, law = _ground(mechanism.inputs, mechanism.outputs), mechanism.space, mechanism.law
-    own = np.zeros(len(space)) if law.log_weights is None else law.log_weights
-    sure = np.exp(own - mechanism.log_normalisers) >= levels.max() * ROUNDED_UP + law.error
+    ground, space, distribution = (
+        _measured_places(mechanism.inputs, mechanism.outputs),
+        mechanism.space,
+        mechanism.distribution,
+    )
+    own = np.zeros(len(space)) if distribution.log_weights is None else distribution.log_weights
+    sure = np.exp(own - mechanism.log_normalisers) >= levels.max() * ROUNDED_UP + distribution.error
     measured = ground.metric is space.metric and ground.secrets is space.points
 
     def rows(codes: Integers) -> tuple[Floats, Floats]:
         if not measured:
             return mechanism.rows(codes), ground.between(codes)
-        away = law.measured.rows(codes)  # one product for the distances and for the terms
-        terms = law.exponentials(away)
-        return terms if law.weights is None else terms * law.weights, away
+        away = distribution.measured.rows(codes)  # one product for the distances and for the terms
+        terms = distribution.exponentials(away)
+        return terms if distribution.weights is None else terms * distribution.weights, away
 
-    worst = _largest(_shuffled(np.flatnonzero(~sure)), rows, levels)
-    return Reach(worst, ground.metric, True)
+    worst = _largest(_shuffle(np.flatnonzero(~sure)), rows, levels)
+    return RadiusBound(worst, ground.metric, True)
 
 
-def _of_near_reports(mechanism: LocalMechanism, levels: Floats) -> Reach:
+def _local_radii(mechanism: LocalMechanism, levels: Floats) -> RadiusBound:
     """Reports that are not stored count as farther than any, unless a level cannot be reached without them."""
-    ground, worst, tight = _ground(mechanism.inputs, mechanism.outputs), np.zeros(len(levels)), True
+    ground, worst, tight = _measured_places(mechanism.inputs, mechanism.outputs), np.zeros(len(levels)), True
     for row in range(len(mechanism.inputs)):
         stored = slice(int(mechanism.starts[row]), int(mechanism.starts[row + 1]))
         columns = mechanism.columns[stored].astype(np.int64)
@@ -117,26 +121,28 @@ def _of_near_reports(mechanism: LocalMechanism, levels: Floats) -> Reach:
             weights = mechanism.background.astype(np.float64)
             weights[columns] = near
         worst = np.maximum(worst, _quantiles(weights[None], away[None], levels)[0])
-    return Reach(worst, ground.metric, tight)
+    return RadiusBound(worst, ground.metric, tight)
 
 
-def _in_box(mechanism: InterpolatedMechanism, levels: Floats) -> Reach:
+def _box_radii(mechanism: InterpolatedMechanism, levels: Floats) -> RadiusBound:
     """Cells are cut finely: inside a piece the law is a mixture (or a geometric mean) of those at its corners."""
     metric, reports = mechanism.inputs.metric, np.asarray(mechanism.outputs.points, dtype=np.float64)
     cuts = max(1, int((FINE / np.prod([len(axis) - 1 for axis in mechanism.axes])) ** (1.0 / len(mechanism.axes))))
-    axes = [_finer(axis, cuts) for axis in mechanism.axes]
+    axes = [_refine_axis(axis, cuts) for axis in mechanism.axes]
     lows = np.stack([grid.ravel() for grid in np.meshgrid(*(axis[:-1] for axis in axes), indexing="ij")], axis=1)
     highs = np.stack([grid.ravel() for grid in np.meshgrid(*(axis[1:] for axis in axes), indexing="ij")], axis=1)
     corners, worst = list(product((False, True), repeat=len(axes))), np.zeros(len(levels))
     for part in _parts(len(lows), max(1, CELLS // (len(corners) * len(reports)))):
         places = np.stack([np.where(corner, highs[part], lows[part]) for corner in corners])
         away = np.max([pairwise(metric, some, reports) for some in places], axis=0)  # a norm is largest at a corner
-        laws = np.stack([mechanism.probabilities(some) for some in places])
-        worst = np.maximum(worst, _between(laws, away, levels, mixed=mechanism.rule in ("exact", "direction")))
-    return Reach(worst, metric, False)
+        distributions = np.stack([mechanism.probabilities(some) for some in places])
+        worst = np.maximum(
+            worst, _piece_radii(distributions, away, levels, mixed=mechanism.rule in ("exact", "direction"))
+        )
+    return RadiusBound(worst, metric, False)
 
 
-def _along_streets(mechanism: StreetMechanism, levels: Floats) -> Reach:
+def _street_radii(mechanism: StreetMechanism, levels: Floats) -> RadiusBound:
     """Along a piece from a to b of length w a place lies at most (d(a, y) + d(b, y) + w) / 2 from a report y."""
     streets, outputs = mechanism.inputs, mechanism.outputs
     if roads_of(outputs.metric) is None:
@@ -154,13 +160,13 @@ def _along_streets(mechanism: StreetMechanism, levels: Floats) -> Reach:
             for side in (0, 1)
         ]
         away = np.stack([streets.metric(some[:, None], ends[None]) for some in places])
-        laws = np.stack([mechanism.probabilities(some) for some in places])
+        distributions = np.stack([mechanism.probabilities(some) for some in places])
         farthest = (away.sum(axis=0) + size[:, None]) / 2.0
-        worst = np.maximum(worst, _between(laws, farthest, levels, mixed=True))
-    return Reach(worst, streets.metric, False)
+        worst = np.maximum(worst, _piece_radii(distributions, farthest, levels, mixed=True))
+    return RadiusBound(worst, streets.metric, False)
 
 
-def _shuffled(rows: Integers) -> Integers:
+def _shuffle(rows: Integers) -> Integers:
     """Return rows in an order that follows no trend, the same every time."""
     return np.random.default_rng(0).permutation(rows)
 
@@ -208,20 +214,22 @@ def _quantiles(weights: Floats, away: Floats, levels: Floats) -> Floats:
     return found
 
 
-def _between(laws: Floats, away: Floats, levels: Floats, *, mixed: bool) -> Floats:
+def _piece_radii(distributions: Floats, away: Floats, levels: Floats, *, mixed: bool) -> Floats:
     """Return radii for all places of pieces whose corners have these laws (corners x pieces x reports).
 
     A mixture keeps at least the least share of its corners within any distance. A geometric mean has at most the
     largest share of its corners beyond (Hoelder), divided by its normaliser, which is at least sum_y min_c law_c(y).
     """
     if not mixed:
-        least = laws.min(axis=0).sum(axis=1)
+        least = distributions.min(axis=0).sum(axis=1)
         levels = 1.0 - (1.0 - levels) * least[:, None]
-    return np.asarray(np.max([_quantiles(law, away, levels).max(axis=0) for law in laws], axis=0))
+    return np.asarray(
+        np.max([_quantiles(distribution, away, levels).max(axis=0) for distribution in distributions], axis=0)
+    )
 
 
 @dataclass(frozen=True)
-class _Ground:
+class _MeasuredPlaces:
     """Secrets and reports of a finite mechanism as they are measured for a radius."""
 
     metric: Metric
@@ -239,7 +247,7 @@ class _Ground:
         )
 
 
-def _ground(inputs: FiniteSpace, outputs: FiniteSpace) -> _Ground:
+def _measured_places(inputs: FiniteSpace, outputs: FiniteSpace) -> _MeasuredPlaces:
     """Return what lies on the ground: coordinates of tables, or points where those are words or of another shape.
 
     Of a secret with a history (a sum of metrics whose first group is the current place) the current place counts.
@@ -250,14 +258,14 @@ def _ground(inputs: FiniteSpace, outputs: FiniteSpace) -> _Ground:
         pairs.insert(0, (inputs.ground, inputs.coordinates, outputs.coordinates))
     for metric, secrets, reports in pairs:
         if secrets.shape[1:] == reports.shape[1:] and (secrets.dtype.kind == "U") == (reports.dtype.kind == "U"):
-            return _Ground(metric, secrets, reports)
+            return _MeasuredPlaces(metric, secrets, reports)
         for current, columns, _ in sum_of(metric)[:1]:
             if reports.shape[1:] == (len(columns),):
-                return _Ground(current, secrets[:, list(columns)], reports)
+                return _MeasuredPlaces(current, secrets[:, list(columns)], reports)
     raise InvalidInput("secrets and reports cannot be measured by one metric: how far apart they lie is not known.")
 
 
-def _finer(axis: Floats, cuts: int) -> Floats:
+def _refine_axis(axis: Floats, cuts: int) -> Floats:
     """Return an axis with every interval cut into equal parts, its own coordinates kept as they are."""
     steps = np.arange(cuts) / cuts
     return np.append((axis[:-1, None] + steps * np.diff(axis)[:, None]).ravel(), axis[-1])
@@ -268,8 +276,8 @@ def _parts(count: int, size: int) -> Iterator[Integers]:
         yield np.arange(start, min(start + size, count))
 
 
-MECHANISMS.register(MatrixMechanism, accuracy=_of_table)
-MECHANISMS.register(LocalMechanism, accuracy=_of_near_reports)
-MECHANISMS.register(KernelMechanism, accuracy=_of_kernel)
-MECHANISMS.register(InterpolatedMechanism, accuracy=_in_box)
-MECHANISMS.register(StreetMechanism, accuracy=_along_streets)
+MECHANISMS.register(MatrixMechanism, accuracy=_table_radii)
+MECHANISMS.register(LocalMechanism, accuracy=_local_radii)
+MECHANISMS.register(KernelMechanism, accuracy=_kernel_radii)
+MECHANISMS.register(InterpolatedMechanism, accuracy=_box_radii)
+MECHANISMS.register(StreetMechanism, accuracy=_street_radii)

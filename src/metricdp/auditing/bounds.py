@@ -16,7 +16,7 @@ from metricdp.metrics import Metric, pairwise
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers import Edges, solve_ratio
 from metricdp.solvers.edges import nearest
-from metricdp.spaces import UNDER_LP, Box, FiniteSpace, given
+from metricdp.spaces import UNDER_LP, Box, FiniteSpace, require_space
 
 UNIT = 2.0**-53
 MOST_PAIRED = 120  # rows up to which all pairs are used
@@ -48,7 +48,7 @@ def block_lower_bound(
     Dropping the pairs between blocks is a relaxation. Blocks that are spread over the domain are tight; a number of
     blocks means: each block takes points far from one another.
     """
-    places, values, weights, rate = _checked(points, losses, prior, metric, epsilon)
+    places, values, weights, rate = _check_samples(points, losses, prior, metric, epsilon)
     groups = spread_blocks(places, metric, blocks) if isinstance(blocks, int) else blocks
     cost = weights[:, None] * values
     covered = np.zeros(len(places), dtype=int)
@@ -81,7 +81,7 @@ def representative_lower_bound(
     sum p b + min_Z sum_m sum_k Z_mk sum_{x near m} p(x) (loss(x, k) - b(x)) e^(-epsilon d(x, m)).
     Any set of representatives gives a valid bound.
     """
-    places, values, weights, rate = _checked(points, losses, prior, metric, epsilon)
+    places, values, weights, rate = _check_samples(points, losses, prior, metric, epsilon)
     if isinstance(representatives, int):
         centres = central_points(places, weights, metric, representatives)
     else:
@@ -117,7 +117,7 @@ def universal_lower_bound(
     promise. Valid, and weak: `representative_lower_bound` is tighter.
     """
     points, losses = loss
-    places, values, weights, rate = _checked(box.encode(points), losses, prior, box.metric, epsilon)
+    places, values, weights, rate = _check_samples(box.encode(points), losses, prior, box.metric, epsilon)
     if len(cells) != box.dimension or min(cells) < 1:
         raise InvalidInput(f"`cells` must be {box.dimension} positive numbers, got {cells}.")
     widths = (box.upper - box.lower) / np.array(cells)
@@ -154,7 +154,7 @@ def anywhere_lower_bound(
 
     `cells` is their number along an axis: more of them cost time and bring the bound nearer to the optimum.
     """
-    metric = given(space, FiniteSpace, "space", under=UNDER_LP).metric
+    metric = require_space(space, FiniteSpace, "space", under=UNDER_LP).metric
     points = np.asarray(space.points, dtype=np.float64)
     if points.shape[1] not in USUAL_CELLS:
         raise InvalidInput(f"secrets must have one to three coordinates, got {points.shape[1]}.")
@@ -234,7 +234,7 @@ def _bound(cost: Floats, log_ratios: Floats, gap: float, seconds: float | None) 
     return solve_ratio(cost, edges=edges, gap=gap, seconds=seconds).lower_bound
 
 
-def _checked(
+def _check_samples(
     points: ArrayLike, losses: ArrayLike, prior: ArrayLike | None, metric: Metric, epsilon: float
 ) -> tuple[Floats, Floats, Floats, float]:
     places = as_points(points)

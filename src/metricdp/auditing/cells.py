@@ -25,17 +25,17 @@ Cells = InterpolatedMechanism | StreetMechanism
 Pairs = tuple[Floats, Floats]
 
 
-def judge_box(mechanism: InterpolatedMechanism, claim: Claim) -> AuditReport:
+def verify_box(mechanism: InterpolatedMechanism, claim: Claim) -> AuditReport:
     """Prove the constant of every cell of a box."""
-    return _judge(mechanism, claim, prove(mechanism), _within_box)
+    return _verify(mechanism, claim, prove(mechanism), _box_pairs)
 
 
-def judge_streets(mechanism: StreetMechanism, claim: Claim) -> AuditReport:
+def verify_streets(mechanism: StreetMechanism, claim: Claim) -> AuditReport:
     """Prove the constant of every street."""
-    return _judge(mechanism, claim, prove_streets(mechanism), _along_street)
+    return _verify(mechanism, claim, prove_streets(mechanism), _street_pairs)
 
 
-def _judge(mechanism: Cells, claim: Claim, proof: Proof, worst: Callable[[Any, Proof], Pairs]) -> AuditReport:
+def _verify(mechanism: Cells, claim: Claim, proof: Proof, worst: Callable[[Any, Proof], Pairs]) -> AuditReport:
     """Compare the proven constant with the claim; where it is above, look for two points that show the leak."""
     witness, reached = None, 0.0
     if not proof.epsilon <= claim.epsilon:
@@ -71,7 +71,7 @@ def _worst_of_cell(mechanism: Cells, pairs: Pairs, slack: float) -> tuple[Witnes
     return witness, float(level[row, report])
 
 
-def _within_box(mechanism: InterpolatedMechanism, proof: Proof) -> tuple[Floats, Floats]:
+def _box_pairs(mechanism: InterpolatedMechanism, proof: Proof) -> tuple[Floats, Floats]:
     """Return neighbouring anchors, and pairs close to the corners and half-way points of the worst cell."""
     rng = np.random.default_rng(0)  # which pairs are looked at is no secret
     axes, box = mechanism.axes, mechanism.inputs
@@ -90,7 +90,7 @@ def _within_box(mechanism: InterpolatedMechanism, proof: Proof) -> tuple[Floats,
     return np.concatenate(left), np.concatenate(right)
 
 
-def _along_street(mechanism: StreetMechanism, proof: Proof) -> tuple[Floats, Floats]:
+def _street_pairs(mechanism: StreetMechanism, proof: Proof) -> tuple[Floats, Floats]:
     """Return the anchors along the worst street, and close pairs at and between them."""
     streets = range(len(mechanism.counts)) if not proof.cell else proof.cell
     left, right = [], []

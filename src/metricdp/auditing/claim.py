@@ -18,6 +18,6 @@ class Claim:
     progress: Callable[[float], None] | None = None
 
     @classmethod
-    def of(cls, promise: Guarantee, epsilon: float | None, progress: Callable[[float], None] | None = None) -> Claim:
+    def of(cls, guarantee: Guarantee, epsilon: float | None, progress: Callable[[float], None] | None = None) -> Claim:
         """Return what a promise claims, with another epsilon where one is given."""
-        return cls(promise.epsilon if epsilon is None else epsilon, promise.slack, promise.radius, progress)
+        return cls(guarantee.epsilon if epsilon is None else epsilon, guarantee.slack, guarantee.radius, progress)

@@ -40,14 +40,14 @@ def extremes(starts, columns, values, background, possible, first, second, most,
 
 
 @njit(parallel=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz"})
-def windows(blocks, rows, starts, codes, law, background, high, deep):  # type: ignore[no-untyped-def]
+def windows(blocks, rows, starts, codes, distribution, background, high, deep):  # type: ignore[no-untyped-def]
     """Write for every pair (row, code) the largest quotient of their weights, either way, over entries that may matter.
 
     `law` is (starts, columns, values). `high` and `deep` are (starts, columns, values, stops, result): the entries of
     a code that lie high are divided by the row's, and the row's are divided by those that lie deep. `blocks` of rows
     share one dense row of inverse weights.
     """
-    at, columns, values = law
+    at, columns, values = distribution
     high_at, high_columns, high_values, high_stops, upward = high
     deep_at, deep_columns, deep_values, deep_stops, downward = deep
     for block in prange(blocks):
@@ -81,12 +81,12 @@ def spans(columns, values, least, most, count):  # type: ignore[no-untyped-def]
 
 
 @njit(parallel=True, nogil=True, error_model="numpy")
-def count_levels(law, bounds, deep, spacing, levels, counts):  # type: ignore[no-untyped-def]
+def count_levels(distribution, bounds, deep, spacing, levels, counts):  # type: ignore[no-untyped-def]
     """Write the level of every stored weight, 255 where it is not taken, and how many of a row lie at each or above.
 
     `bounds` are the least and the largest weight of every report and its background; `spacing` the step and the margin.
     """
-    starts, columns, values = law
+    starts, columns, values = distribution
     least, most, background = bounds
     step, margin = spacing
     top = counts.shape[1] - 1
@@ -106,9 +106,9 @@ def count_levels(law, bounds, deep, spacing, levels, counts):  # type: ignore[no
 
 
 @njit(parallel=True, nogil=True)
-def place_levels(law, levels, counts, starts, columns, values):  # type: ignore[no-untyped-def]
+def place_levels(distribution, levels, counts, starts, columns, values):  # type: ignore[no-untyped-def]
     """Write the weights that are taken row by row, from the highest level down, in their order within a level."""
-    at, stored_columns, stored_values = law
+    at, stored_columns, stored_values = distribution
     top = counts.shape[1] - 1
     for i in prange(len(starts) - 1):
         free = np.empty(top + 1, dtype=np.int64)

@@ -15,8 +15,8 @@ import numpy as np
 from metricdp.arrays import Floats, as_positive, as_stochastic
 from metricdp.auditing.dispatch import distances_of
 from metricdp.auditing.divergences import largest_rho
-from metricdp.auditing.exact import within
-from metricdp.auditing.leakage import has_rows, normalised, refuse_large
+from metricdp.auditing.exact import limit_radius
+from metricdp.auditing.leakage import has_rows, normalised_rows, refuse_large
 from metricdp.auditing.report import Verdict
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import (
@@ -130,27 +130,27 @@ def audit_concentrated(
     if not isinstance(mechanism, Mechanism):
         matrix = as_stochastic(mechanism)
         apart = distances_of(len(matrix), metric, points, distances)
-        return _judged(matrix / matrix.sum(axis=1, keepdims=True), apart, claimed)
+        return _verify_distribution(matrix / matrix.sum(axis=1, keepdims=True), apart, claimed)
     if metric is not None or points is not None or distances is not None:
         raise InvalidInput("a mechanism brings its own secrets: leave `metric`, `points` and `distances` out.")
     found: ConcentratedReport = MECHANISMS.facet("audit_concentrated", mechanism)(mechanism, claimed)
     return found
 
 
-def _judge_table(mechanism: FiniteMechanism, claimed: float | None) -> ConcentratedReport:
+def _verify_table(mechanism: FiniteMechanism, claimed: float | None) -> ConcentratedReport:
     refuse_large(mechanism, "its Renyi divergences")
-    apart = within(mechanism.inputs.distances, mechanism.guarantee.radius)
-    return _judged(normalised(mechanism), apart, claimed)
+    apart = limit_radius(mechanism.inputs.distances, mechanism.guarantee.radius)
+    return _verify_distribution(normalised_rows(mechanism), apart, claimed)
 
 
-def _judge_gaussian(mechanism: GaussianNoise, claimed: float | None) -> ConcentratedReport:
+def _verify_gaussian(mechanism: GaussianNoise, claimed: float | None) -> ConcentratedReport:
     """Secrets show rho, but for what the lattice hides of a d^2, which falls as h / d with the distance."""
     norm = norm_of(mechanism.inputs.metric)
     fits = norm is not None and (norm.exponent == 2.0 or mechanism.inputs.dimension == 1)
-    return _normal(mechanism, claimed, fits, 1.0 - 1e-6, "")
+    return _verify_normal(mechanism, claimed, fits, 1.0 - 1e-6, "")
 
 
-def _judge_spherical(mechanism: SphericalGaussian, claimed: float | None) -> ConcentratedReport:
+def _verify_spherical(mechanism: SphericalGaussian, claimed: float | None) -> ConcentratedReport:
     """On the Earth distances end, so that near secrets have to show rho.
 
     A fine lattice (h below sigma / 10) hides less than h^2 / 12 sigma^2 of them, and looking from the centre
@@ -158,13 +158,13 @@ def _judge_spherical(mechanism: SphericalGaussian, claimed: float | None) -> Con
     """
     metric, sigma = earth_of(mechanism.inputs.metric), mechanism.sigma
     if metric is None:
-        return _normal(mechanism, claimed, False, 0.0, "")
+        return _verify_normal(mechanism, claimed, False, 0.0, "")
     fine = mechanism.lattice.pitch * metric.degree <= sigma / 10.0 and sigma <= metric.radius / 20.0
     where = ", added in space where no chord is longer than the great circle"
-    return _normal(mechanism, claimed, True, 0.99 if fine else 0.0, where)
+    return _verify_normal(mechanism, claimed, True, 0.99 if fine else 0.0, where)
 
 
-def _normal(
+def _verify_normal(
     mechanism: GaussianNoise | SphericalGaussian, claimed: float | None, fits: bool, shown: float, where: str
 ) -> ConcentratedReport:
     """Compare sigma with what the theorem asks for: the divergence of N(x, s^2) and N(x', s^2) is a d^2 / (2 s^2).
@@ -172,11 +172,11 @@ def _normal(
     `shown` is which share of rho secrets show for certain, in spite of the lattice.
     """
     metric = mechanism.inputs.metric
-    promised = mechanism.guarantee.metric
+    guaranteed_metric = mechanism.guarantee.metric
     obstacle = ""
     if not fits:
         obstacle = f"This noise does not belong to the metric {type(metric).__name__}."
-    elif not (promised is metric or promised == metric):
+    elif not (guaranteed_metric is metric or guaranteed_metric == metric):
         obstacle = "The promise is in another metric than the secrets, so that it says nothing about them."
     kept = -round_down(-1 / (2 * Fraction(mechanism.sigma) ** 2))
     return ConcentratedReport(
@@ -198,23 +198,23 @@ def concentrated(mechanism: Mechanism) -> ConcentratedGuarantee:
     pairs and orders, and often smaller. Gaussian noise has its own. One with slack has none: its ratios do not vanish
     with the distance.
     """
-    promise = mechanism.guarantee
-    if isinstance(promise, ConcentratedGuarantee):
-        return promise
-    if promise.basis == "none":
+    guarantee = mechanism.guarantee
+    if isinstance(guarantee, ConcentratedGuarantee):
+        return guarantee
+    if guarantee.basis == "none":
         raise NotPrivate("this mechanism was built for comparison and keeps no promise of any kind.")
-    if promise.slack:
+    if guarantee.slack:
         raise InvalidInput(
-            f"a promise with a slack of {promise.slack:g} is no concentrated one: its ratios do not vanish where the "
+            f"a promise with a slack of {guarantee.slack:g} is no concentrated one: its ratios do not vanish where the "
             "distance does."
         )
-    rho = -round_down(-(Fraction(promise.epsilon) ** 2) / 2)
-    basis = promise.basis
+    rho = -round_down(-(Fraction(guarantee.epsilon) ** 2) / 2)
+    basis = guarantee.basis
     if has_rows(mechanism) and len(mechanism.inputs) <= MOST_EXACT:
         found = audit_concentrated(mechanism).rho
         if 0.0 < found < rho:
             rho, basis = found, "certificate"
-    return ConcentratedGuarantee(rho, promise.metric, "renyi", basis, promise.radius)
+    return ConcentratedGuarantee(rho, guarantee.metric, "renyi", basis, guarantee.radius)
 
 
 MOST_EXACT = 512  # secrets up to which `concentrated` computes divergences
@@ -236,17 +236,17 @@ def delta_at(mechanism: Mechanism, distance: float, epsilon: float) -> float:
     if not (math.isfinite(epsilon) and epsilon >= 0.0 and distance >= 0.0):
         raise InvalidInput(f"`epsilon` and `distance` must be numbers of at least 0, got {epsilon!r} and {distance!r}.")
     refuse_large(mechanism, "delta at a distance")
-    law, apart = normalised(mechanism), mechanism.inputs.distances
+    distribution, apart = normalised_rows(mechanism), mechanism.inputs.distances
     factor, worst = math.exp(min(epsilon, 700.0)), 0.0  # less than e^epsilon only makes delta larger
-    for i in range(len(law)):
-        near = np.flatnonzero((apart[i] <= distance) & (np.arange(len(law)) != i))
+    for i in range(len(distribution)):
+        near = np.flatnonzero((apart[i] <= distance) & (np.arange(len(distribution)) != i))
         if near.size:
-            worst = max(worst, float(np.maximum(law[i] - factor * law[near], 0.0).sum(axis=1).max()))
-    return min(1.0, worst + 4.0 * law.shape[1] * 2.0**-53) if worst else 0.0
+            worst = max(worst, float(np.maximum(distribution[i] - factor * distribution[near], 0.0).sum(axis=1).max()))
+    return min(1.0, worst + 4.0 * distribution.shape[1] * 2.0**-53) if worst else 0.0
 
 
-def _judged(law: Floats, apart: Floats, claimed: float | None) -> ConcentratedReport:
-    found = largest_rho(law, apart)
+def _verify_distribution(distribution: Floats, apart: Floats, claimed: float | None) -> ConcentratedReport:
+    found = largest_rho(distribution, apart)
     count = int((np.isfinite(apart).sum() - len(apart)) // 2)
     obstacle = "" if count else "There was nothing to judge: no two secrets that the promise covers."
     return ConcentratedReport(
@@ -263,8 +263,8 @@ def _judged(law: Floats, apart: Floats, claimed: float | None) -> ConcentratedRe
     )
 
 
-MECHANISMS.register(GaussianNoise, audit_concentrated=_judge_gaussian)
-MECHANISMS.register(SphericalGaussian, audit_concentrated=_judge_spherical)
-MECHANISMS.register(MatrixMechanism, audit_concentrated=_judge_table)
-MECHANISMS.register(LocalMechanism, audit_concentrated=_judge_table)
-MECHANISMS.register(KernelMechanism, audit_concentrated=_judge_table)
+MECHANISMS.register(GaussianNoise, audit_concentrated=_verify_gaussian)
+MECHANISMS.register(SphericalGaussian, audit_concentrated=_verify_spherical)
+MECHANISMS.register(MatrixMechanism, audit_concentrated=_verify_table)
+MECHANISMS.register(LocalMechanism, audit_concentrated=_verify_table)
+MECHANISMS.register(KernelMechanism, audit_concentrated=_verify_table)

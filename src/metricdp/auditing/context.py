@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Integers, as_matrix, as_probabilities
 from metricdp.auditing.exact import float_leakage
-from metricdp.auditing.leakage import normalised
+from metricdp.auditing.leakage import normalised_rows
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.spaces import Augmented
@@ -61,9 +61,9 @@ def bottleneck_distance(first: ArrayLike, second: ArrayLike, distances: ArrayLik
     return float(levels[low])
 
 
-def _grains(law: Floats) -> Integers:
-    whole = np.floor(law * GRAINS).astype(np.int64)
-    rest = np.argsort(whole - law * GRAINS, kind="stable")[: GRAINS - int(whole.sum())]
+def _grains(distribution: Floats) -> Integers:
+    whole = np.floor(distribution * GRAINS).astype(np.int64)
+    rest = np.argsort(whole - distribution * GRAINS, kind="stable")[: GRAINS - int(whole.sum())]
     whole[rest] += 1
     return whole
 
@@ -90,9 +90,9 @@ def current_place(mechanism: MatrixMechanism, augmented: Augmented, prior: Array
     members = [np.flatnonzero((augmented.histories[:, 0] == code) & (weights > 0)) for code in codes]
     if any(len(inside) == 0 for inside in members):
         raise InvalidInput("every place needs a history of positive prior.")
-    laws = [weights[inside] / weights[inside].sum() for inside in members]
-    law = normalised(mechanism)
-    channel = np.stack([p @ law[inside] for p, inside in zip(laws, members, strict=True)])
+    distributions = [weights[inside] / weights[inside].sum() for inside in members]
+    distribution = normalised_rows(mechanism)
+    channel = np.stack([p @ distribution[inside] for p, inside in zip(distributions, members, strict=True)])
     apart = augmented.base.distances[np.ix_(codes, codes)]
     bound = np.zeros_like(apart)
     past, metric = augmented.histories[:, 1:], augmented.base.distances
@@ -101,7 +101,7 @@ def current_place(mechanism: MatrixMechanism, augmented: Augmented, prior: Array
             between = np.zeros((len(members[a]), len(members[b])))
             for lag, weight in enumerate(augmented.weights):
                 between += weight * metric[np.ix_(past[members[a], lag], past[members[b], lag])]
-            reach = bottleneck_distance(laws[a], laws[b], between)
+            reach = bottleneck_distance(distributions[a], distributions[b], between)
             bound[a, b] = bound[b, a] = mechanism.guarantee.epsilon * (apart[a, b] + reach)
     off = ~np.eye(len(codes), dtype=bool)
     worst = float((bound[off] / apart[off]).max()) if off.any() else 0.0

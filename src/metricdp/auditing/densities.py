@@ -50,7 +50,7 @@ def continuous_violations(
     if box.limits is None or not MECHANISMS.has("laws", mechanism):
         raise InvalidInput("this needs a mechanism on a box with finitely many reports, such as mdp.interpolated.")
     limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
-    return law_violations(
+    return distribution_violations(
         mechanism.probabilities,
         box,
         limit,
@@ -62,19 +62,19 @@ def continuous_violations(
 
 
 @dataclass(frozen=True)
-class Approximate:
+class ApproximateDistribution:
     """A function from points to laws whose probabilities may be off by `error`, as those of an integral are."""
 
-    law: Callable[[Floats], Floats]
+    distribution: Callable[[Floats], Floats]
     error: float
 
     def __call__(self, points: Floats, /) -> Floats:
         """Return the laws at the points."""
-        return self.law(points)
+        return self.distribution(points)
 
 
-def law_violations(
-    law: Callable[[Floats], Floats],
+def distribution_violations(
+    distribution: Callable[[Floats], Floats],
     box: Box,
     epsilon: float,
     *,
@@ -86,9 +86,9 @@ def law_violations(
 ) -> Violations:
     """Do the same for any function from points to laws; random pairs come from `points` where they are given.
 
-    Of an `Approximate` law, what its error explains is no leak.
+    Of an `ApproximateDistribution` law, what its error explains is no leak.
     """
-    error = law.error if isinstance(law, Approximate) else 0.0
+    error = distribution.error if isinstance(distribution, ApproximateDistribution) else 0.0
     generator = np.random.default_rng(0) if rng is None else rng  # which pairs are looked at is no secret
     left, right = random_pairs(box, pairs, generator, points)
     if adversarial:
@@ -101,7 +101,7 @@ def law_violations(
     where = (0, 0)
     for start in range(0, len(apart), CHUNK):
         part = slice(start, start + CHUNK)
-        ratio = log_ratios(law(left[part]), law(right[part]), error)
+        ratio = log_ratios(distribution(left[part]), distribution(right[part]), error)
         level = ratio / (epsilon * apart[part, None])
         broken += int((level > 1.0 + COUNT_TOLERANCE).sum())
         triples += level.size
@@ -166,7 +166,7 @@ class Leakage:
     witness: Witness | None
 
 
-def judge_densities(mechanism: Mechanism, claim: Claim, *, pairs: int = 2000) -> AuditReport:
+def verify_densities(mechanism: Mechanism, claim: Claim, *, pairs: int = 2000) -> AuditReport:
     """Compare densities at random pairs of secrets, near and far, and at reports drawn from both."""
     obstacle = ""
     if mechanism.inputs.size is not None:

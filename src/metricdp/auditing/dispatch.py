@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats, as_matrix, as_points, as_positive, as_stochastic
-from metricdp.auditing.cells import judge_box, judge_streets
+from metricdp.auditing.cells import verify_box, verify_streets
 from metricdp.auditing.claim import Claim
-from metricdp.auditing.densities import judge_densities
+from metricdp.auditing.densities import verify_densities
 from metricdp.auditing.exact import audit_matrix
-from metricdp.auditing.kernels import judge_kernel
-from metricdp.auditing.local import judge_local
-from metricdp.auditing.report import AuditReport, noted
-from metricdp.auditing.theorem import judge_theorem
+from metricdp.auditing.kernels import verify_kernel
+from metricdp.auditing.local import verify_local
+from metricdp.auditing.report import AuditReport, add_metric_notes
+from metricdp.auditing.theorem import verify_theorem
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     MECHANISMS,
@@ -37,7 +37,7 @@ from metricdp.mechanisms import (
     ProductMechanism,
     SphericalGaussian,
     StreetMechanism,
-    pure,
+    require_pure,
 )
 from metricdp.mechanisms.kinds.product import product_metric
 from metricdp.metrics import Metric, pairwise, sum_of
@@ -71,68 +71,69 @@ def audit(
     if not isinstance(mechanism, Mechanism):
         matrix = as_stochastic(mechanism)
         apart = distances_of(len(matrix), metric, points, distances)
-        return noted(audit_matrix(matrix, apart, claimed, progress=progress), metric)
+        return add_metric_notes(audit_matrix(matrix, apart, claimed, progress=progress), metric)
     if metric is not None or points is not None or distances is not None:
         raise InvalidInput("a mechanism brings its own secrets: leave `metric`, `points` and `distances` out.")
-    promise = mechanism.guarantee
-    if isinstance(promise, ConcentratedGuarantee):
+    guarantee = mechanism.guarantee
+    if isinstance(guarantee, ConcentratedGuarantee):
         if claimed is None:
-            pure(promise, "this audit", "Judge it with mdp.audit_concentrated")
-        return judge(mechanism, Claim(claimed or math.inf))
-    return _judged(mechanism, Claim.of(promise, claimed, progress))
+            require_pure(guarantee, "this audit", "Judge it with mdp.audit_concentrated")
+        return verify_claim(mechanism, Claim(claimed or math.inf))
+    return _audit_claim(mechanism, Claim.of(guarantee, claimed, progress))
 
 
 @singledispatch
-def judge(mechanism: Any, claim: Claim) -> AuditReport:
+def verify_claim(mechanism: Any, claim: Claim) -> AuditReport:
     """Judge a mechanism against a claim, by the audit of its kind or else by its densities."""
     if MECHANISMS.has("theorem", mechanism):
-        return judge_theorem(mechanism, claim)
+        return verify_theorem(mechanism, claim)
     if not MECHANISMS.has("audit", mechanism):
-        return judge_densities(mechanism, claim)
+        return verify_densities(mechanism, claim)
     found: AuditReport = MECHANISMS.facet("audit", mechanism)(mechanism, claim)
     return found
 
 
-def _judged(mechanism: Mechanism, claim: Claim) -> AuditReport:
-    report = judge(mechanism, claim)
-    promised, used = mechanism.guarantee.metric, mechanism.inputs.metric
-    if promised is used or promised == used:
+def _audit_claim(mechanism: Mechanism, claim: Claim) -> AuditReport:
+    report = verify_claim(mechanism, claim)
+    guaranteed_metric, used = mechanism.guarantee.metric, mechanism.inputs.metric
+    if guaranteed_metric is used or guaranteed_metric == used:
         return report
     other = "The promise is in another metric than the secrets, so that it says nothing about them."
     return replace(report, refuted=False, obstacle=other)
 
 
-def _judge_matrix(mechanism: MatrixMechanism, claim: Claim) -> AuditReport:
+def _verify_matrix(mechanism: MatrixMechanism, claim: Claim) -> AuditReport:
     """Judge every pair: whatever the mechanism says of itself, this is a proof."""
     apart = mechanism.inputs.distances
     report = audit_matrix(
         mechanism.matrix, apart, claim.epsilon, slack=claim.slack, radius=claim.radius, progress=claim.progress
     )
     if report.witness is not None:
-        report = replace(report, witness=report.witness.located(mechanism.inputs, mechanism.outputs))
-    return noted(report, mechanism.inputs.metric)
+        report = replace(report, witness=report.witness.with_places(mechanism.inputs, mechanism.outputs))
+    return add_metric_notes(report, mechanism.inputs.metric)
 
 
-def _judge_product(product: ProductMechanism, claim: Claim) -> AuditReport:
+def _verify_product(product: ProductMechanism, claim: Claim) -> AuditReport:
     """Judge every part at its share of the claim: the product leaks max_i (leaked_i / epsilon_i).
 
     sum_i l_i / sum_i epsilon_i d_i lies below the largest l_i / (epsilon_i d_i), and secrets that differ in that part
     alone reach it.
     """
-    promises = [pure(part.guarantee, "a product") for part in product.parts]
+    guarantees = [require_pure(part.guarantee, "a product") for part in product.parts]
     # 1.0 * epsilon is exact; any other share is rounded down, so that what holds at the share holds at the claim
     shares = [
-        p.epsilon if claim.epsilon == 1.0 else float(np.nextafter(claim.epsilon * p.epsilon, 0)) for p in promises
+        p.epsilon if claim.epsilon == 1.0 else float(np.nextafter(claim.epsilon * p.epsilon, 0)) for p in guarantees
     ]
-    claims = [replace(Claim.of(p, share), progress=claim.progress) for p, share in zip(promises, shares, strict=True)]
-    reports = [_judged(part, own) for part, own in zip(product.parts, claims, strict=True)]
-    leaks = [report.epsilon / promise.epsilon for report, promise in zip(reports, promises, strict=True)]
+    claims = [replace(Claim.of(p, share), progress=claim.progress) for p, share in zip(guarantees, shares, strict=True)]
+    reports = [_audit_claim(part, own) for part, own in zip(product.parts, claims, strict=True)]
+    leaks = [report.epsilon / guarantee.epsilon for report, guarantee in zip(reports, guarantees, strict=True)]
     worst = int(np.argmax(leaks))
-    slack = sum(promise.slack for promise in promises)
-    obstacle = _not_the_sum(product, claim, slack) or _doubtful_part(reports)
+    slack = sum(guarantee.slack for guarantee in guarantees)
+    obstacle = _refuse_other_metric(product, claim, slack) or _undecided_part(reports)
     # Secrets that differ in one part alone show what that part leaks, and have the slack of all parts.
     refuted = bool(obstacle) and any(
-        _judged(part, replace(own, slack=claim.slack)).refuted for part, own in zip(product.parts, claims, strict=True)
+        _audit_claim(part, replace(own, slack=claim.slack)).refuted
+        for part, own in zip(product.parts, claims, strict=True)
     )
     bases = {report.basis for report in reports}
     return AuditReport(
@@ -149,7 +150,7 @@ def _judge_product(product: ProductMechanism, claim: Claim) -> AuditReport:
     )
 
 
-def _not_the_sum(product: ProductMechanism, claim: Claim, slack: float) -> str:
+def _refuse_other_metric(product: ProductMechanism, claim: Claim, slack: float) -> str:
     honest, stated = product_metric(product.parts).parts, sum_of(product.guarantee.metric)
     same = len(stated) == len(honest) and all(
         (one is two or one == two) and tuple(columns) == tuple(others) and weight == rate
@@ -162,14 +163,14 @@ def _not_the_sum(product: ProductMechanism, claim: Claim, slack: float) -> str:
     return ""
 
 
-def _doubtful_part(reports: list[AuditReport]) -> str:
+def _undecided_part(reports: list[AuditReport]) -> str:
     for number, report in enumerate(reports):
         if not report.kept and report.verdict != "not refuted":
             return f"Part {number} is not shown to keep its promise: {report}."
     return ""
 
 
-def _judge_gaussian(mechanism: GaussianNoise | SphericalGaussian, claim: Claim) -> AuditReport:
+def _verify_gaussian(mechanism: GaussianNoise | SphericalGaussian, claim: Claim) -> AuditReport:
     """No pure promise holds: far out the ratio of two normal densities exceeds every factor."""
     return AuditReport(
         claimed=claim.epsilon,
@@ -181,14 +182,14 @@ def _judge_gaussian(mechanism: GaussianNoise | SphericalGaussian, claim: Claim) 
     )
 
 
-MECHANISMS.register(GaussianNoise, audit=_judge_gaussian)
-MECHANISMS.register(SphericalGaussian, audit=_judge_gaussian)
-MECHANISMS.register(MatrixMechanism, audit=_judge_matrix)
-MECHANISMS.register(LocalMechanism, audit=judge_local)
-MECHANISMS.register(KernelMechanism, audit=judge_kernel)
-MECHANISMS.register(ProductMechanism, audit=_judge_product)
-MECHANISMS.register(InterpolatedMechanism, audit=judge_box)
-MECHANISMS.register(StreetMechanism, audit=judge_streets)
+MECHANISMS.register(GaussianNoise, audit=_verify_gaussian)
+MECHANISMS.register(SphericalGaussian, audit=_verify_gaussian)
+MECHANISMS.register(MatrixMechanism, audit=_verify_matrix)
+MECHANISMS.register(LocalMechanism, audit=verify_local)
+MECHANISMS.register(KernelMechanism, audit=verify_kernel)
+MECHANISMS.register(ProductMechanism, audit=_verify_product)
+MECHANISMS.register(InterpolatedMechanism, audit=verify_box)
+MECHANISMS.register(StreetMechanism, audit=verify_streets)
 
 
 def distances_of(size: int, metric: Metric | None, points: Any, distances: Any) -> Floats:

@@ -24,33 +24,35 @@ STATEMENT = (
 )
 
 
-def law_of(mechanism: Mechanism, *, snap: float = 0.0) -> dict[str, Any]:
+def describe_distribution(mechanism: Mechanism, *, snap: float = 0.0) -> dict[str, Any]:
     """Return the law of a mechanism's noise as plain values that JSON holds: kind, density, lattice, radii.
 
     `snap` is the distance (in the unit of what tables hold) up to which values were put on a secret: radii are larger
     by it.
     """
-    promise, kind = mechanism.guarantee, MECHANISMS.kind(mechanism)
+    guarantee, kind = mechanism.guarantee, MECHANISMS.kind(mechanism)
     if kind is None:
         raise InvalidInput(f"the law of {type(mechanism).__name__} has no description.")
-    law: dict[str, Any] = {
+    distribution: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind.name.replace("-", "_"),  # as files of version 1 spell it
         **(
-            {"rho": promise.rho, "promise": "concentrated, not pure"}
-            if isinstance(promise, ConcentratedGuarantee)
-            else {"epsilon": promise.epsilon, "slack": promise.slack}
+            {"rho": guarantee.rho, "promise": "concentrated, not pure"}
+            if isinstance(guarantee, ConcentratedGuarantee)
+            else {"epsilon": guarantee.epsilon, "slack": guarantee.slack}
         ),
-        "metric": metric_words(promise.metric),
-        "basis": promise.basis,
+        "metric": metric_words(guarantee.metric),
+        "basis": guarantee.basis,
     }
     parts = parts_of(mechanism)
     if parts != (mechanism,):
-        return law | {"parts": [law_of(part, snap=snap if _snaps(part) else 0.0) for part in parts]}
+        return distribution | {
+            "parts": [describe_distribution(part, snap=snap if _snap_slack(part) else 0.0) for part in parts]
+        }
     found = distribution_of(mechanism)
     radii = radii_of(mechanism, LEVELS)
-    law |= {
+    distribution |= {
         "density": dict(found.density),
         "snap": snap,
         "loss": {
@@ -63,8 +65,8 @@ def law_of(mechanism: Mechanism, *, snap: float = 0.0) -> dict[str, Any]:
         "statement": STATEMENT,
     }
     if found.lattice is not None:
-        law["lattice"] = dict(found.lattice)
-    return law
+        distribution["lattice"] = dict(found.lattice)
+    return distribution
 
 
 def metric_words(metric: Metric) -> dict[str, Any]:
@@ -76,17 +78,17 @@ def metric_words(metric: Metric) -> dict[str, Any]:
     return words
 
 
-def in_metres(value: float, unit: str) -> float | None:
+def convert_to_metres(value: float, unit: str) -> float | None:
     """Return a length in metres, rounded as doubles are; None where the unit is no length."""
     return value * float(METRES[unit]) if unit in METRES else None
 
 
 def _sizes(radius: Radius, snap: float) -> dict[str, Any]:
     value = radius.value + snap
-    return {"radius": value, "unit": radius.unit, "metres": in_metres(value, radius.unit)}
+    return {"radius": value, "unit": radius.unit, "metres": convert_to_metres(value, radius.unit)}
 
 
-def _snaps(part: Mechanism) -> bool:
+def _snap_slack(part: Mechanism) -> bool:
     return part.inputs.size is not None and not part.inputs.is_text
 
 

@@ -53,7 +53,7 @@ class _Logs:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _MatrixWeights:
     """The rows of a matrix as weights."""
 
     matrix: Floats
@@ -83,8 +83,8 @@ def audit_matrix(
     """
     if not np.all(distances >= 0):
         raise InvalidInput("`distances` must be numbers of at least 0.")
-    apart = within(distances, radius)
-    unjudged = int(np.isinf(distances).sum()) // 2 if radius is None else 0  # beyond any radius, as it is meant
+    apart = limit_radius(distances, radius)
+    skipped = int(np.isinf(distances).sum()) // 2 if radius is None else 0  # beyond any radius, as it is meant
     count = int((np.isfinite(apart).sum() - len(apart)) // 2)
     facts: dict[str, Any] = {
         "claimed": claimed,
@@ -93,7 +93,7 @@ def audit_matrix(
         "slack": slack,
         "pairs": count,
         "vacuous": len(matrix) == 1,
-        "obstacle": obstacle_of(len(matrix), unjudged, count),
+        "obstacle": obstacle_of(len(matrix), skipped, count),
     }
     witness = _infinite_witness(matrix, apart, slack)
     if witness is not None:
@@ -103,13 +103,13 @@ def audit_matrix(
     near: list[tuple[Integers, Integers, Floats]] = []  # pairs that may reach more, with a bound on what they reach
     n = len(matrix)
     for start, spread in spreads(logs.logs):
-        judged = _judged(apart, start, len(spread))
+        counted = _counted_distances(apart, start, len(spread))
         error = logs.error[start : start + len(spread), None] + logs.error[None, start:]
         with np.errstate(over="ignore"):  # at tiny distances: infinity is a bound like any other
-            floor = np.where(np.isfinite(judged), (spread - slack - error) / judged, -np.inf)
-            ceiling = (spread - slack + error) / judged
+            floor = np.where(np.isfinite(counted), (spread - slack - error) / counted, -np.inf)
+            ceiling = (spread - slack + error) / counted
         best = max(best, float(floor.max()))
-        i, j = np.nonzero(np.isfinite(judged) & (ceiling + 4 * ULP * np.abs(ceiling) >= best))
+        i, j = np.nonzero(np.isfinite(counted) & (ceiling + 4 * ULP * np.abs(ceiling) >= best))
         near.append((i + start, j + start, ceiling[i, j]))
         if progress is not None:
             progress(min(1.0, (start + len(spread)) / n))
@@ -122,11 +122,11 @@ def audit_matrix(
         for one, two, k in logs.largest(a, b):
             yield one, two, k, float(apart[a, b])
 
-    epsilon, refuted, witness = Prover(_Rows(matrix), slack).settle(ceiling, candidates, claimed)
+    epsilon, refuted, witness = Prover(_MatrixWeights(matrix), slack).settle(ceiling, candidates, claimed)
     return AuditReport(epsilon=epsilon, refuted=refuted, witness=witness, **facts)
 
 
-def within(distances: Floats, radius: float | None) -> Floats:
+def limit_radius(distances: Floats, radius: float | None) -> Floats:
     """Return the distances with infinity, which is not judged, for pairs beyond the radius of a promise."""
     return distances if radius is None else np.where(distances <= radius, distances, np.inf)
 
@@ -137,10 +137,12 @@ def float_leakage(matrix: Floats, distances: Floats) -> float:
         return float(np.inf)
     blocks = spreads(_logarithms(matrix).logs)
     with np.errstate(over="ignore"):
-        return max(float((spread / _judged(distances, start, len(spread))).max()) for start, spread in blocks)
+        return max(
+            float((spread / _counted_distances(distances, start, len(spread))).max()) for start, spread in blocks
+        )
 
 
-def _judged(distances: Floats, start: int, rows: int) -> Floats:
+def _counted_distances(distances: Floats, start: int, rows: int) -> Floats:
     """Return the distances of rows from `start` on to all later ones; infinite where there is nothing to judge.
 
     That is the diagonal, and secrets at distance zero: their laws are equal, see `_infinite_witness`.
@@ -165,10 +167,10 @@ def _infinite_witness(matrix: Floats, distances: Floats, slack: float) -> Witnes
                 return Witness(int(some[a]), int(none[b]), int(k), np.inf)
     same = np.argwhere(np.triu(distances == 0, 1))
     rows = np.unique(same)
-    law = np.zeros(len(matrix), dtype=np.int64)
-    law[rows] = _law_labels(matrix[rows])
-    for i, j in same[law[same[:, 0]] != law[same[:, 1]]].tolist():
-        if slack == 0 or not Prover(_Rows(matrix), slack).differ_at_most(i, j, np.flatnonzero(matrix[i] > 0)):
+    distribution = np.zeros(len(matrix), dtype=np.int64)
+    distribution[rows] = _distribution_labels(matrix[rows])
+    for i, j in same[distribution[same[:, 0]] != distribution[same[:, 1]]].tolist():
+        if slack == 0 or not Prover(_MatrixWeights(matrix), slack).differ_at_most(i, j, np.flatnonzero(matrix[i] > 0)):
             return _largest_ratio(matrix, i, j)
     return None
 
@@ -179,7 +181,7 @@ def _labels(rows: NDArray[Any]) -> Integers:
     return np.array([names.setdefault(row.tobytes(), len(names)) for row in rows], dtype=np.int64)
 
 
-def _law_labels(rows: Floats) -> Integers:
+def _distribution_labels(rows: Floats) -> Integers:
     """Return equal labels for equal laws row / sum(row), decided in whole numbers: proportional rows are one law."""
     stored = _labels(rows)
     names: dict[tuple[int, ...], int] = {}
@@ -195,9 +197,9 @@ def _law_labels(rows: Floats) -> Integers:
 
 def _largest_ratio(matrix: Floats, i: int, j: int) -> Witness:
     """Return the report at which two laws with the same possible reports differ most."""
-    law = matrix[[i, j]] / matrix[[i, j]].sum(axis=1, keepdims=True)
+    distribution = matrix[[i, j]] / matrix[[i, j]].sum(axis=1, keepdims=True)
     used = np.flatnonzero(matrix[i] > 0)
-    logs = np.log(law[0, used]) - np.log(law[1, used])
+    logs = np.log(distribution[0, used]) - np.log(distribution[1, used])
     report = int(used[int(np.abs(logs).argmax())])
     one, two = witness_of(matrix, i, j, report), witness_of(matrix, j, i, report)
     return one if one.ratio >= two.ratio else two

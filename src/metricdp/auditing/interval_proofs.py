@@ -22,7 +22,7 @@ PROVEN_REPORTS = 20_000  # reports of such pairs, since a pair of kernels ties a
 Candidate = tuple[int, int, int, float]  # secret, other, report, and the distance of the two secrets
 
 
-class Law(Protocol):
+class ExactWeights(Protocol):
     """Weights of reports, row by row, as exact numbers; the law is weight / sum of the row."""
 
     def weight(self, secret: int, report: int, /) -> float: ...
@@ -36,23 +36,23 @@ class Law(Protocol):
 class Prover:
     """Interval arithmetic on single entries."""
 
-    def __init__(self, law: Law, slack: float) -> None:
+    def __init__(self, distribution: ExactWeights, slack: float) -> None:
         import flint
 
         self._flint = flint
-        self._law, self._slack = law, slack
+        self._distribution, self._slack = distribution, slack
         self._sums: dict[int, Any] = {}
 
     def _sum(self, i: int) -> Any:
         if i not in self._sums:
-            total, power = self._law.total(i)
+            total, power = self._distribution.total(i)
             self._sums[i] = self._flint.fmpq(total << max(power, 0), 1 << max(-power, 0))
         return self._flint.arb(self._sums[i])
 
     def log_ratio(self, i: int, j: int, k: int) -> Any:
         """Return a ball that holds ln(p_ik / p_jk), for a report that is possible for both."""
         arb = self._flint.arb
-        one, two = arb(self._law.weight(i, k)), arb(self._law.weight(j, k))
+        one, two = arb(self._distribution.weight(i, k)), arb(self._distribution.weight(j, k))
         return (one * self._sum(j) / (two * self._sum(i))).log()
 
     def leak(self, candidate: Candidate, claim: float) -> tuple[Any, bool]:
@@ -92,22 +92,22 @@ class Prover:
         with self._flint.ctx.workprec(PROOF_BITS[0]):
             highest, broken = arb(0), False
             worst: Candidate | None = None
-            reached, judged = -np.inf, 0
+            reached, counted = -np.inf, 0
             for count, at in enumerate(np.argsort(-ceilings, kind="stable").tolist()):
                 rest = float(ceilings[at]) + 8 * ULP * abs(float(ceilings[at]))  # no pair from here on can exceed it
                 if rest < reached:
                     break
-                if (count >= PROVEN_TIES or judged >= PROVEN_REPORTS) and (rest <= claim or broken):
+                if (count >= PROVEN_TIES or counted >= PROVEN_REPORTS) and (rest <= claim or broken):
                     highest = highest.max(arb(max(rest, 0.0)))
                     break
                 for candidate in candidates(at):
-                    judged += 1
+                    counted += 1
                     value, above = self.leak(candidate, claim)
                     highest, broken = highest.max(value), broken or above
                     floor = float(value.mid()) - 8 * ULP * abs(float(value.mid()))
                     if floor > reached or worst is None:
                         worst, reached = candidate, floor
-            witness = None if worst is None else self._law.witness(*worst[:3])
+            witness = None if worst is None else self._distribution.witness(*worst[:3])
             return round_up(highest), broken, witness
 
 

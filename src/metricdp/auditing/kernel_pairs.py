@@ -9,7 +9,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.interval_proofs import PROOF_BITS, ULP, round_up
-from metricdp.mechanisms.kernel_distribution import KernelLaw
+from metricdp.mechanisms.kernel_distribution import KernelDistribution
 from metricdp.metrics.balls import same_place, true_distance
 
 MOST_TERMS = 600_000  # terms computed in interval arithmetic, a few seconds; a row is one a report
@@ -20,11 +20,11 @@ TIED = 1e-10  # relative: a ceiling this close to what a pair provably shows nee
 class KernelProver:
     """(a m_ij + |ln N_i - ln N_j| - slack) / d_ij of single pairs, in balls; with `capped` per m_ij."""
 
-    def __init__(self, law: KernelLaw, claim: Claim, *, capped: bool = False) -> None:
-        self.law, self.claim, self.capped = law, claim, capped
+    def __init__(self, distribution: KernelDistribution, claim: Claim, *, capped: bool = False) -> None:
+        self.distribution, self.claim, self.capped = distribution, claim, capped
         self._logs: dict[tuple[int, int], Any] = {}
         # Rows of a small law are all affordable; of a large one, a few.
-        self.left = max(4, MOST_TERMS // len(law))
+        self.left = max(4, MOST_TERMS // len(distribution))
 
     def settle(
         self, pairs: Integers, ceilings: Floats, bounds: tuple[float, float]
@@ -65,17 +65,17 @@ class KernelProver:
         """Return a ball of what a pair shows per distance; None where it shows nothing or is too far to count."""
         import flint
 
-        space, arb = self.law.space, flint.arb
+        space, arb = self.distribution.space, flint.arb
         one, other = space.points[i], space.points[j]
         if same_place(space.metric, one, other):
             return None  # at distance 0 all distances to others are equal, and so are the laws
         away = true_distance(space.metric, one, other)
         if self.claim.radius is not None and bool(away > self.claim.radius):
             return None
-        counted = away.min(arb(self.law.cap)) if np.isfinite(self.law.cap) else away
-        most = arb(self.law.inner) * counted  # all that the kernel, and all that a normaliser can show
+        counted = away.min(arb(self.distribution.cap)) if np.isfinite(self.distribution.cap) else away
+        most = arb(self.distribution.inner) * counted  # all that the kernel, and all that a normaliser can show
         if not bool(most > 0):  # too near for so many bits; at most twice the inner budget
-            return arb(0).union(2 * arb(self.law.inner))
+            return arb(0).union(2 * arb(self.distribution.inner))
         # Normalisers differ by at most that: so many bits of their logarithms are needed to tell them apart.
         lost = -int(float(most.log()) * 1.5)
         bits = PROOF_BITS[0] if lost < PROOF_BITS[0] // 2 else 64 * (lost // 64 + 3)
@@ -88,5 +88,5 @@ class KernelProver:
         if (row, bits) not in self._logs:
             self.left -= 1
             with flint.ctx.workprec(bits):
-                self._logs[row, bits] = sum(self.law.balls(row, bits=bits), start=flint.arb(0)).log()
+                self._logs[row, bits] = sum(self.distribution.balls(row, bits=bits), start=flint.arb(0)).log()
         return self._logs[row, bits]

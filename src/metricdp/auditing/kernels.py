@@ -21,21 +21,24 @@ import numpy as np
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.kernel_pairs import KernelProver
-from metricdp.auditing.report import AuditReport, noted, obstacle_of
+from metricdp.auditing.report import AuditReport, add_metric_notes, obstacle_of
 from metricdp.mechanisms import KernelMechanism, Witness
-from metricdp.mechanisms.kernel_distribution import KernelLaw
+from metricdp.mechanisms.kernel_distribution import KernelDistribution
 from metricdp.metrics.limited_paths import worth_compiling
 from metricdp.metrics.rounding import UNIT
-from metricdp.progress import doing, saying
+from metricdp.progress import report_task, share_reporter
 
 BLOCK_CELLS = 1 << 22  # distances that are held at once: 32 MB
-MOST_ROWS, OF_ONE = 256, 64  # rows whose pairs are listed, and pairs of each; where more tie, they keep their ceiling
+MOST_ROWS, MOST_PAIRS_OF_ROW = (
+    256,
+    64,
+)  # rows whose pairs are listed, and pairs of each; where more tie, they keep their ceiling
 
-Told = Callable[[float], None] | None
+ProgressCallback = Callable[[float], None] | None
 
 
 @dataclass(frozen=True)
-class Sums:
+class KernelSums:
     """ln N_i of every row, each right to within `error`, and a proven lower bound of the distance to the nearest."""
 
     log_normalisers: Floats
@@ -44,7 +47,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Worst:
+class WorstPairs:
     """What pairs show at most, from the highest down; `rest` bounds all pairs that are not listed.
 
     At least `reached` is shown by some pair.
@@ -55,7 +58,7 @@ class Worst:
     floors: Floats
     rest: float
     reached: float
-    judged: int
+    pairs_judged: int
 
     @property
     def highest(self) -> float:
@@ -69,75 +72,85 @@ def blocks_of(size: int) -> list[Integers]:
     return [np.arange(start, min(size, start + rows)) for start in range(0, size, rows)]
 
 
-def sums_of(law: KernelLaw, progress: Told = None) -> Sums:
+def sums_of(distribution: KernelDistribution, progress: ProgressCallback = None) -> KernelSums:
     """Return ln N_i of every row: one pass over all distances, each measured once."""
-    n = len(law)
+    n = len(distribution)
     totals, nearest, done = np.zeros(n), np.full(n, np.inf), 0
-    weights = np.ones(n) if law.weights is None else law.weights
+    weights = np.ones(n) if distribution.weights is None else distribution.weights
     for codes in blocks_of(n):
         first, last = int(codes[0]), int(codes[-1]) + 1
-        apart = law.measured.rows(codes, first)
+        apart = distribution.measured.rows(codes, first)
         apart[np.arange(len(codes)), codes - first] = np.inf
         nearest[codes] = np.minimum(nearest[codes], apart.min(axis=1))
         nearest[first:] = np.minimum(nearest[first:], apart.min(axis=0))
         apart[np.arange(len(codes)), codes - first] = 0.0
-        found = law.exponentials(apart, out=apart)
+        found = distribution.exponentials(apart, out=apart)
         totals[codes] += found @ weights[first:]
         beyond = found[:, len(codes) :]
-        totals[last:] += beyond.sum(axis=0) if law.weights is None else weights[codes] @ beyond
+        totals[last:] += beyond.sum(axis=0) if distribution.weights is None else weights[codes] @ beyond
         done += found.size
         if progress is not None:
             progress(done / (done + _half(n, last)))
-    logs = np.log(totals) + law.shift
+    logs = np.log(totals) + distribution.shift
     # The logarithm of the library is within four ulp of itself.
-    error = law.error + 16.0 * UNIT * (1.0 + float(np.abs(logs).max()))
-    shrink = (1.0 - 4 * UNIT) / (1.0 + law.measured.relative)
-    nearest = np.maximum((np.minimum(nearest, law.reach) - law.measured.absolute) * shrink, 0.0)
-    return Sums(logs, error, nearest)
+    error = distribution.error + 16.0 * UNIT * (1.0 + float(np.abs(logs).max()))
+    shrink = (1.0 - 4 * UNIT) / (1.0 + distribution.measured.relative)
+    nearest = np.maximum((np.minimum(nearest, distribution.reach) - distribution.measured.absolute) * shrink, 0.0)
+    return KernelSums(logs, error, nearest)
 
 
-def expected_distances(law: KernelLaw, sums: Sums) -> Floats:
+def expected_distances(distribution: KernelDistribution, sums: KernelSums) -> Floats:
     """Return the expected distance from every secret to its report, by one more pass."""
-    n = len(law)
-    totals, weights = np.zeros(n), np.ones(n) if law.weights is None else law.weights
+    n = len(distribution)
+    totals, weights = np.zeros(n), np.ones(n) if distribution.weights is None else distribution.weights
     for codes in blocks_of(n):
         first, last = int(codes[0]), int(codes[-1]) + 1
-        apart = law.measured.rows(codes, first)
-        apart *= law.exponentials(apart)
+        apart = distribution.measured.rows(codes, first)
+        apart *= distribution.exponentials(apart)
         totals[codes] += apart @ weights[first:]
         totals[last:] += weights[codes] @ apart[:, len(codes) :]
-    return np.asarray(totals / np.exp(sums.log_normalisers - law.shift))
+    return np.asarray(totals / np.exp(sums.log_normalisers - distribution.shift))
 
 
-def ceilings_of(law: KernelLaw, apart: Floats, change: Floats, error: float, *, capped: bool = False) -> Floats:
+def ceilings_of(
+    distribution: KernelDistribution, apart: Floats, change: Floats, error: float, *, capped: bool = False
+) -> Floats:
     """Return proven upper bounds of what pairs show per distance, from computed distances and changes of ln N.
 
     `error` is that of one ln N. The change is at most a m, so that distances lost in rounding do no harm: 2 a. With
     `capped` it is per min(d, cap).
     """
-    measured = law.measured
+    measured = distribution.measured
     shortest = np.maximum((apart - measured.absolute) * ((1.0 - 4 * UNIT) / (1.0 + measured.relative)), 0.0)
-    counted = np.minimum(shortest, law.cap) if capped else shortest
+    counted = np.minimum(shortest, distribution.cap) if capped else shortest
     with np.errstate(divide="ignore", over="ignore"):
-        share = law.inner * np.minimum(1.0, law.cap / counted)
+        share = distribution.inner * np.minimum(1.0, distribution.cap / counted)
         return np.asarray((share + np.minimum((change + 2.0 * error) / counted, share)) * (1.0 + 8 * UNIT))
 
 
-def floors_of(law: KernelLaw, apart: Floats, change: Floats, error: float) -> Floats:
+def floors_of(distribution: KernelDistribution, apart: Floats, change: Floats, error: float) -> Floats:
     """Return proven lower bounds of what pairs show per distance."""
-    measured = law.measured
+    measured = distribution.measured
     longest = (apart + measured.absolute) * ((1.0 + 4 * UNIT) / (1.0 - measured.relative))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        shown = law.inner * np.minimum(1.0, law.cap / longest) + np.maximum(change - 2.0 * error, 0.0) / longest
+        shown = (
+            distribution.inner * np.minimum(1.0, distribution.cap / longest)
+            + np.maximum(change - 2.0 * error, 0.0) / longest
+        )
     return np.where(apart > 2.0 * measured.absolute, shown * (1.0 - 8 * UNIT), 0.0)
 
 
 def worst_pairs(
-    law: KernelLaw, sums: Sums, *, claim: Claim | None = None, capped: bool = False, progress: Told = None
-) -> Worst:
+    distribution: KernelDistribution,
+    sums: KernelSums,
+    *,
+    claim: Claim | None = None,
+    capped: bool = False,
+    progress: ProgressCallback = None,
+) -> WorstPairs:
     """Return the pairs that may show the most per distance: the second pass over all distances."""
-    n, done = len(law), 0
-    pass_over = _Pass(law, sums, claim, capped)
+    n, done = len(distribution), 0
+    pass_over = _Pass(distribution, sums, claim, capped)
     highest = np.full(n, -np.inf)
     for codes in blocks_of(n):
         highest[codes] = pass_over.highest(codes)
@@ -149,36 +162,43 @@ def worst_pairs(
     listed, others = order[:MOST_ROWS], order[MOST_ROWS:]
     pairs, ceilings, floors, left = pass_over.pairs(listed)
     rest = max(left, float(highest[others].max(initial=-np.inf)))
-    return Worst(pairs, ceilings, floors, rest, pass_over.reached, pass_over.judged)
+    return WorstPairs(pairs, ceilings, floors, rest, pass_over.reached, pass_over.pairs_judged)
 
 
 @dataclass
 class _Pass:
     """One pass over all pairs, block by block: what is reached so far, and how many pairs were judged."""
 
-    law: KernelLaw
-    sums: Sums
+    distribution: KernelDistribution
+    sums: KernelSums
     claim: Claim | None
     capped: bool
     reached: float = 0.0
-    judged: int = 0
+    pairs_judged: int = 0
 
     def highest(self, codes: Integers) -> Floats:
         """Return the highest ceiling of every row of a block, over the pairs with a later one."""
-        apart = self.law.measured.rows(codes, int(codes[0]))
+        apart = self.distribution.measured.rows(codes, int(codes[0]))
         plain = self.claim is None or (self.claim.radius is None and self.claim.slack == 0)
-        if plain and worth_compiling(len(self.law)):
+        if plain and worth_compiling(len(self.distribution)):
             from metricdp.auditing.kernel_compiled import steepest
 
-            measured, error = self.law.measured, 2.0 * self.sums.error
-            bounds = (measured.relative, measured.absolute, error, self.law.inner, self.law.cap, self.capped)
+            measured, error = self.distribution.measured, 2.0 * self.sums.error
+            bounds = (
+                measured.relative,
+                measured.absolute,
+                error,
+                self.distribution.inner,
+                self.distribution.cap,
+                self.capped,
+            )
             ceilings, floors = np.empty(len(codes)), np.empty(len(codes))
             steepest(apart, self.sums.log_normalisers[int(codes[0]) :], bounds, ceilings, floors)
-            self.judged += int((len(self.law) - 1 - codes).sum())
+            self.pairs_judged += int((len(self.distribution) - 1 - codes).sum())
             self.reached = max(self.reached, float(floors.max(initial=0.0)))
             return ceilings
         above, below = self._bounds(apart, codes, int(codes[0]))
-        self.judged += int(np.count_nonzero(above > -np.inf))
+        self.pairs_judged += int(np.count_nonzero(above > -np.inf))
         self.reached = max(self.reached, float(below.max(initial=0.0)))
         return np.asarray(above.max(axis=1))
 
@@ -188,12 +208,12 @@ class _Pass:
         rest = -np.inf
         for row in rows.tolist():
             code = np.array([row])
-            above, below = self._bounds(self.law.measured.rows(code, row), code, row)
-            kept = np.flatnonzero((above[0] >= self.reached) & (above[0] > -np.inf))
-            if len(kept) > OF_ONE:  # all pairs of a kernel in balance tie
-                kept = kept[np.argsort(-above[0][kept], kind="stable")]
-                rest, kept = max(rest, float(above[0][kept[OF_ONE]])), kept[:OF_ONE]
-            found.append((np.full(len(kept), row), row + kept, above[0][kept], below[0][kept]))
+            above, below = self._bounds(self.distribution.measured.rows(code, row), code, row)
+            selected = np.flatnonzero((above[0] >= self.reached) & (above[0] > -np.inf))
+            if len(selected) > MOST_PAIRS_OF_ROW:  # all pairs of a kernel in balance tie
+                selected = selected[np.argsort(-above[0][selected], kind="stable")]
+                rest, selected = max(rest, float(above[0][selected[MOST_PAIRS_OF_ROW]])), selected[:MOST_PAIRS_OF_ROW]
+            found.append((np.full(len(selected), row), row + selected, above[0][selected], below[0][selected]))
         if not found:
             return np.zeros((0, 2), dtype=np.int64), np.zeros(0), np.zeros(0), rest
         first, second, ceilings, floors = (np.concatenate(part) for part in zip(*found, strict=True))
@@ -202,17 +222,17 @@ class _Pass:
 
     def _bounds(self, apart: Floats, codes: Integers, start: int) -> tuple[Floats, Floats]:
         """Return bounds of what pairs show, -inf for those that do not count: earlier ones, and beyond a radius."""
-        law, logs, error = self.law, self.sums.log_normalisers, self.sums.error
+        distribution, logs, error = self.distribution, self.sums.log_normalisers, self.sums.error
         radius, slack = (None, 0.0) if self.claim is None else (self.claim.radius, self.claim.slack)
         change = np.abs(logs[None, start:] - logs[codes, None])
-        ceilings = ceilings_of(law, apart, change, error, capped=self.capped)
-        floors = floors_of(law, apart, change, error)
-        relative, absolute = 1.0 + 2.0 * law.measured.relative + 8 * UNIT, law.measured.absolute
+        ceilings = ceilings_of(distribution, apart, change, error, capped=self.capped)
+        floors = floors_of(distribution, apart, change, error)
+        relative, absolute = 1.0 + 2.0 * distribution.measured.relative + 8 * UNIT, distribution.measured.absolute
         if slack:
             with np.errstate(divide="ignore"):
                 ceilings = ceilings - slack / (apart * relative + absolute)
                 floors = floors - slack / np.maximum(apart / relative - absolute, 0.0)
-        later = np.arange(start, len(law))[None, :] > codes[:, None]
+        later = np.arange(start, len(distribution))[None, :] > codes[:, None]
         surely = later
         if radius is not None:
             later = later & (apart / relative - absolute <= radius)
@@ -220,13 +240,13 @@ class _Pass:
         return np.where(later, ceilings, -np.inf), np.where(surely, floors, -np.inf)
 
 
-def judge_kernel(mechanism: KernelMechanism, claim: Claim) -> AuditReport:
+def verify_kernel(mechanism: KernelMechanism, claim: Claim) -> AuditReport:
     """Judge every pair of secrets of a kernel: whatever it says of itself, this is a proof."""
-    law, words = mechanism.law, f"judging all pairs of {len(mechanism.space):,} secrets"
-    with doing(words):
-        told = claim.progress or saying(words)
-        sums = sums_of(law, lambda share: told(0.5 * share))
-        report = audit_kernel(law, sums, replace(claim, progress=told))
+    distribution, words = mechanism.distribution, f"judging all pairs of {len(mechanism.space):,} secrets"
+    with report_task(words):
+        callback = claim.progress or share_reporter(words)
+        sums = sums_of(distribution, lambda share: callback(0.5 * share))
+        report = audit_kernel(distribution, sums, replace(claim, progress=callback))
     wrong = np.abs(mechanism.log_normalisers - sums.log_normalisers) > 2.0 * sums.error
     if wrong.any():
         sentence = f"The stored normaliser of secret {int(np.flatnonzero(wrong)[0])} is not that of its law."
@@ -236,9 +256,11 @@ def judge_kernel(mechanism: KernelMechanism, claim: Claim) -> AuditReport:
     return report
 
 
-def audit_kernel(law: KernelLaw, sums: Sums, claim: Claim, worst: Worst | None = None) -> AuditReport:
+def audit_kernel(
+    distribution: KernelDistribution, sums: KernelSums, claim: Claim, worst: WorstPairs | None = None
+) -> AuditReport:
     """Judge a kernel against a claim, before or after it is a mechanism; `worst` where all pairs were judged before."""
-    n, told = len(law), claim.progress
+    n, callback = len(distribution), claim.progress
     facts: dict[str, Any] = {
         "claimed": claim.epsilon,
         "basis": "proof",
@@ -249,13 +271,13 @@ def audit_kernel(law: KernelLaw, sums: Sums, claim: Claim, worst: Worst | None =
     }
     if n == 1:
         return AuditReport(epsilon=0.0, **facts)
-    second = None if told is None else lambda share: told(0.5 + 0.5 * share)
-    worst = worst_pairs(law, sums, claim=claim, progress=second) if worst is None else worst
-    prover = KernelProver(law, claim)
+    second = None if callback is None else lambda share: callback(0.5 + 0.5 * share)
+    worst = worst_pairs(distribution, sums, claim=claim, progress=second) if worst is None else worst
+    prover = KernelProver(distribution, claim)
     epsilon, refuted, pair = prover.settle(worst.pairs, worst.ceilings, (worst.rest, worst.reached))
-    witness = None if pair is None else _witness(law, sums, *pair)
-    report = AuditReport(epsilon=epsilon, refuted=refuted, witness=witness, pairs=worst.judged, **facts)
-    return noted(report, law.space.metric)
+    witness = None if pair is None else _witness(distribution, sums, *pair)
+    report = AuditReport(epsilon=epsilon, refuted=refuted, witness=witness, pairs=worst.pairs_judged, **facts)
+    return add_metric_notes(report, distribution.space.metric)
 
 
 def _half(size: int, first: int) -> float:
@@ -263,10 +285,10 @@ def _half(size: int, first: int) -> float:
     return 0.5 * (size - first) * (size - first + 1)
 
 
-def _witness(law: KernelLaw, sums: Sums, i: int, j: int) -> Witness:
+def _witness(distribution: KernelDistribution, sums: KernelSums, i: int, j: int) -> Witness:
     """Return the worst report of a pair: of the two the one with the smaller normaliser, reported as itself."""
     secret, other = (i, j) if sums.log_normalisers[i] <= sums.log_normalisers[j] else (j, i)
     pair, report = np.array([secret, other]), np.array([secret, secret])
-    logs = law.exponents(pair, report) - sums.log_normalisers[pair]
+    logs = distribution.exponents(pair, report) - sums.log_normalisers[pair]
     ratio = float(np.exp(min(float(logs[0] - logs[1]), 709.0)))
-    return Witness(secret, other, secret, ratio).located(law.space, law.space)
+    return Witness(secret, other, secret, ratio).with_places(distribution.space, distribution.space)

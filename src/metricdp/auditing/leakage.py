@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_matrix, as_probabilities
 from metricdp.auditing.densities import continuous_violations
-from metricdp.auditing.exact import within
+from metricdp.auditing.exact import limit_radius
 from metricdp.auditing.kernels import blocks_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, FiniteMechanism, Guarantee, KernelMechanism, Mechanism
@@ -23,7 +23,7 @@ def has_rows(mechanism: object) -> TypeGuard[FiniteMechanism]:
     return MECHANISMS.has("rows", mechanism)
 
 
-def normalised(mechanism: FiniteMechanism) -> Floats:
+def normalised_rows(mechanism: FiniteMechanism) -> Floats:
     """Return row / sum(row), the law that is sampled."""
     return np.asarray(mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True))
 
@@ -44,10 +44,13 @@ def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple
         if worst <= 1.0 + COUNT_TOLERANCE:
             return 0.0, worst  # no report of any pair shows more than the pair does
         refuse_large(mechanism, f"the worst pair shows {worst:.6g} times epsilon; how many triples do")
-    law, apart = normalised(mechanism), within(mechanism.inputs.distances, mechanism.guarantee.radius)
+    distribution, apart = (
+        normalised_rows(mechanism),
+        limit_radius(mechanism.inputs.distances, mechanism.guarantee.radius),
+    )
     with np.errstate(divide="ignore"):
-        logs = np.log(law)
-    n, m = law.shape
+        logs = np.log(distribution)
+    n, m = distribution.shape
     broken, worst = 0, 0.0
     for i in range(n - 1):
         with np.errstate(invalid="ignore"):
@@ -68,13 +71,16 @@ def epsilon_at(mechanism: FiniteMechanism, delta: float) -> float:
     if not 0 <= delta < 1:
         raise InvalidInput(f"`delta` must lie in [0, 1), got {delta:g}.")
     refuse_large(mechanism, "epsilon at a delta (at 0 it is that of mdp.audit)")
-    law, apart = normalised(mechanism), within(mechanism.inputs.distances, mechanism.guarantee.radius)
+    distribution, apart = (
+        normalised_rows(mechanism),
+        limit_radius(mechanism.inputs.distances, mechanism.guarantee.radius),
+    )
     worst = 0.0
-    for i in range(len(law)):
-        others = np.flatnonzero((np.arange(len(law)) != i) & np.isfinite(apart[i]))
+    for i in range(len(distribution)):
+        others = np.flatnonzero((np.arange(len(distribution)) != i) & np.isfinite(apart[i]))
         if others.size == 0:
             continue
-        z, other = law[i][None, :], law[others]
+        z, other = distribution[i][None, :], distribution[others]
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(other > 0, z / other, np.where(z > 0, np.inf, 0.0))
         order = np.argsort(-ratio, axis=1, kind="stable")
@@ -96,11 +102,11 @@ def posterior_leakage(mechanism: FiniteMechanism, prior: ArrayLike | None = None
     it only decides which pairs count (those of positive prior; the rest are NaN).
     """
     refuse_large(mechanism, "what all pairs show")
-    law = normalised(mechanism)
-    n = len(law)
+    distribution = normalised_rows(mechanism)
+    n = len(distribution)
     weights = np.full(n, 1 / n) if prior is None else as_probabilities(prior, n)
     with np.errstate(divide="ignore"):
-        logs = np.log(law)
+        logs = np.log(distribution)
     result = np.empty((n, n))
     for i in range(n):
         with np.errstate(invalid="ignore"):
@@ -122,7 +128,7 @@ def adversary_error(
     refuse_large(mechanism, "the error of the best guess")
     weights = np.full(len(inputs), 1 / len(inputs)) if prior is None else as_probabilities(prior, len(inputs))
     errors = inputs.distances if loss is None else as_matrix(loss, "loss", (len(inputs), None))
-    return float(((weights[:, None] * normalised(mechanism)).T @ errors).min(axis=1).sum())
+    return float(((weights[:, None] * normalised_rows(mechanism)).T @ errors).min(axis=1).sum())
 
 
 def refuse_large(mechanism: FiniteMechanism, what: str) -> None:
@@ -153,13 +159,13 @@ def _is_large(mechanism: FiniteMechanism) -> bool:
 
 def _worst_of_kernel(mechanism: KernelMechanism) -> float:
     """Return max (a min(d_ij, cap) + |ln N_i - ln N_j|) / d_ij, block by block: what the reports of a pair show."""
-    law, logs, radius = mechanism.law, mechanism.log_normalisers, mechanism.guarantee.radius
+    distribution, logs, radius = mechanism.distribution, mechanism.log_normalisers, mechanism.guarantee.radius
     worst = 0.0
-    for codes in blocks_of(len(law)):
-        apart = law.measured.rows(codes)
-        judged = (apart > 0) if radius is None else (apart > 0) & (apart <= radius)
-        shown = law.inner * np.minimum(apart, law.cap) + np.abs(logs[codes, None] - logs)
-        worst = max(worst, float((shown[judged] / apart[judged]).max(initial=0.0)))
+    for codes in blocks_of(len(distribution)):
+        apart = distribution.measured.rows(codes)
+        counted = (apart > 0) if radius is None else (apart > 0) & (apart <= radius)
+        shown = distribution.inner * np.minimum(apart, distribution.cap) + np.abs(logs[codes, None] - logs)
+        worst = max(worst, float((shown[counted] / apart[counted]).max(initial=0.0)))
     return worst
 
 

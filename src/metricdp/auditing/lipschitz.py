@@ -79,22 +79,22 @@ def prove(mechanism: InterpolatedMechanism) -> Proof:
 
 def prove_rounding(matrix: Floats, axes: tuple[Floats, ...], ratios: tuple[Floats, ...], p: float) -> Proof:
     """Return the exact Lipschitz constant of the rounding rule in the l_p metric (rounded upwards)."""
-    laws, columns = _laws(matrix)
-    if laws is None:
+    distributions, columns = _scaled_rows(matrix)
+    if distributions is None:
         return Proof(np.inf, "a report has probability zero at some anchors only", (), 0)
     shape = tuple(len(axis) for axis in axes)
     corners, cells = corner_rows(shape)
     values = np.empty(len(cells))
-    step = max(1, CHUNK_VALUES // (laws.shape[1] * 2 ** len(shape)))
+    step = max(1, CHUNK_VALUES // (distributions.shape[1] * 2 ** len(shape)))
     for start in range(0, len(cells), step):
         part = slice(start, start + step)
-        values[part] = _vertex_constants(laws[corners[part]], cells[part], axes, ratios, p, columns)
+        values[part] = _vertex_constants(distributions[corners[part]], cells[part], axes, ratios, p, columns)
     worst = int(values.argmax())
     method = f"gradient at {3 ** len(shape)} vertices of every cell"
     return Proof(float(values[worst]), method, _index(cells[worst]), len(cells))
 
 
-def _laws(matrix: Floats) -> tuple[Floats | None, int]:
+def _scaled_rows(matrix: Floats) -> tuple[Floats | None, int]:
     """Return the normalised rows, times 2^500, without unused reports; None where a zero meets a non-zero.
 
     Constants are quotients of one report's probabilities, so the scale drops out; with it the smallest doubles, where
@@ -109,11 +109,11 @@ def _laws(matrix: Floats) -> tuple[Floats | None, int]:
 
 def prove_streets(mechanism: StreetMechanism) -> Proof:
     """Return the constant along all streets, proven at theta = 0, 1/2 and 1 of every piece."""
-    laws, columns = _laws(mechanism.matrix)
-    if laws is None:
+    distributions, columns = _scaled_rows(mechanism.matrix)
+    if distributions is None:
         return Proof(np.inf, "a report has probability zero at some anchors only", (), 0)
     street, lower, upper = mechanism.pieces.list()
-    low, high = laws[lower], laws[upper]
+    low, high = distributions[lower], distributions[upper]
     error = (columns + 64.0) * ULP
     end, middle = (part[street, None] for part in speed(mechanism.ratios))
     change = np.abs(high - low) + error * (high + low)
@@ -125,12 +125,12 @@ def prove_streets(mechanism: StreetMechanism) -> Proof:
 
 
 def _vertex_constants(
-    laws: Floats, cells: Integers, axes: tuple[Floats, ...], ratios: tuple[Floats, ...], p: float, columns: int
+    distributions: Floats, cells: Integers, axes: tuple[Floats, ...], ratios: tuple[Floats, ...], p: float, columns: int
 ) -> Floats:
     """Return for every cell the largest ||G||_q / z over vertices and reports, every rounding error added."""
-    count, _, reports = laws.shape
+    count, _, reports = distributions.shape
     n = len(axes)
-    cube = laws.reshape(count, *([2] * n), reports)
+    cube = distributions.reshape(count, *([2] * n), reports)
     q = dual_exponent(p)
     # normalisation: columns + 2 roundings; 2^n terms, the product with theta' / width, the quotient: below 64
     error = (columns + 64.0) * ULP
@@ -141,11 +141,11 @@ def _vertex_constants(
         speeds.append((end / width, middle / width))
     largest = np.zeros(count)
     for vertex in product((0, 1, 2), repeat=n):
-        law = cube
+        distribution = cube
         slopes: list[Floats] = [cube] * n
         sums: list[Floats] = [cube] * n
         for axis in range(n):  # contracting the first remaining axis of the cube each time
-            low, high = law[:, 0], law[:, 1]
+            low, high = distribution[:, 0], distribution[:, 1]
             for other in range(n):
                 first, second = slopes[other][:, 0], slopes[other][:, 1]
                 one, two = sums[other][:, 0], sums[other][:, 1]
@@ -154,12 +154,12 @@ def _vertex_constants(
                 else:
                     slopes[other] = _mix(first, second, vertex[axis])
                     sums[other] = _mix(one, two, vertex[axis])
-            law = _mix(low, high, vertex[axis])
+            distribution = _mix(low, high, vertex[axis])
         bounds = np.empty((n, count, reports))
         for axis in range(n):
             rate = speeds[axis][1 if vertex[axis] == 1 else 0][:, None]
             with np.errstate(over="ignore"):  # an infinite constant is one, too
-                bounds[axis] = rate * ((np.abs(slopes[axis]) + error * sums[axis]) / law)
+                bounds[axis] = rate * ((np.abs(slopes[axis]) + error * sums[axis]) / distribution)
         largest = np.maximum(largest, dual_norm(bounds, q).max(axis=1))
     return largest * (1.0 + 2.0 * error)
 

@@ -21,10 +21,10 @@ import numpy as np
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.interval_proofs import ULP, Candidate, Prover
-from metricdp.auditing.pairs import audit_pairs, unreachable
+from metricdp.auditing.pairs import audit_pairs, count_unreachable
 from metricdp.auditing.ratios import extremes, leaks_of
-from metricdp.auditing.report import AuditReport, noted, obstacle_of
-from metricdp.auditing.sparse import SparseLaw
+from metricdp.auditing.report import AuditReport, add_metric_notes, obstacle_of
+from metricdp.auditing.sparse import SparseDistribution
 from metricdp.mechanisms import LocalMechanism
 from metricdp.metrics import roads_of
 from metricdp.spaces import FiniteSpace
@@ -32,23 +32,23 @@ from metricdp.spaces import FiniteSpace
 Streets = tuple[Integers, Floats]
 
 
-def judge_local(mechanism: LocalMechanism, claim: Claim) -> AuditReport:
+def verify_local(mechanism: LocalMechanism, claim: Claim) -> AuditReport:
     """Judge every pair of secrets of a local mechanism: whatever it says of itself, this is a proof."""
-    law = SparseLaw(mechanism.starts, mechanism.columns, mechanism.values, mechanism.background)
-    report = audit_local(mechanism.inputs, law, claim)
+    distribution = SparseDistribution(mechanism.starts, mechanism.columns, mechanism.values, mechanism.background)
+    report = audit_local(mechanism.inputs, distribution, claim)
     if report.witness is not None:
-        report = replace(report, witness=report.witness.located(mechanism.inputs, mechanism.outputs))
+        report = replace(report, witness=report.witness.with_places(mechanism.inputs, mechanism.outputs))
     return report
 
 
-def audit_local(inputs: FiniteSpace, law: SparseLaw, claim: Claim) -> AuditReport:
+def audit_local(inputs: FiniteSpace, distribution: SparseDistribution, claim: Claim) -> AuditReport:
     """Judge sparse rows over a background against a claim, before or after they are a mechanism."""
     streets = streets_of(inputs)
     if streets is not None:
-        report = _along_streets(inputs, law, streets, replace(claim, slack=0.0))
+        report = _audit_streets(inputs, distribution, streets, replace(claim, slack=0.0))
         if claim.slack == 0 or report.kept:  # slack adds up along a chain; without any it is not needed
-            return noted(replace(report, slack=claim.slack), inputs.metric)
-    return noted(audit_pairs(inputs, law, claim), inputs.metric)
+            return add_metric_notes(replace(report, slack=claim.slack), inputs.metric)
+    return add_metric_notes(audit_pairs(inputs, distribution, claim), inputs.metric)
 
 
 def streets_of(inputs: FiniteSpace) -> Streets | None:
@@ -64,14 +64,16 @@ def streets_of(inputs: FiniteSpace) -> Streets | None:
     return pairs[order[first]], metric.lengths[order[first]]
 
 
-def _along_streets(inputs: FiniteSpace, law: SparseLaw, streets: Streets, claim: Claim) -> AuditReport:
+def _audit_streets(
+    inputs: FiniteSpace, distribution: SparseDistribution, streets: Streets, claim: Claim
+) -> AuditReport:
     """Judge the streets, which imply all pairs; with a radius those up to it, which imply all pairs within it.
 
     On the shortest way between two secrets every street is itself a shortest way, and no longer than the whole. A
     street that is none is implied by its detour, and asks for less.
     """
     pairs, lengths = streets
-    unjudged = unreachable(inputs) if claim.radius is None else 0
+    skipped = count_unreachable(inputs) if claim.radius is None else 0
     if claim.radius is not None:
         pairs, lengths = pairs[lengths <= claim.radius], lengths[lengths <= claim.radius]
     facts: dict[str, Any] = {
@@ -80,13 +82,15 @@ def _along_streets(inputs: FiniteSpace, law: SparseLaw, streets: Streets, claim:
         "method": "exact along the streets, which imply all pairs",
         "pairs": len(pairs),
         "vacuous": len(inputs) == 1,
-        "obstacle": obstacle_of(len(inputs), unjudged),
+        "obstacle": obstacle_of(len(inputs), skipped),
     }
-    most, least = extremes(law, pairs, progress=claim.progress)
-    leaks, errors = leaks_of(law, pairs, most, least)
+    most, least = extremes(distribution, pairs, progress=claim.progress)
+    leaks, errors = leaks_of(distribution, pairs, most, least)
     infinite = np.flatnonzero(np.isinf(leaks))
     if len(infinite):
-        return AuditReport(epsilon=np.inf, refuted=True, witness=law.impossible(*pairs[infinite[0]].tolist()), **facts)
+        return AuditReport(
+            epsilon=np.inf, refuted=True, witness=distribution.impossible(*pairs[infinite[0]].tolist()), **facts
+        )
     if not len(pairs):
         return AuditReport(epsilon=0.0, **facts)
     with np.errstate(over="ignore"):  # on tiny streets: infinity is a bound like any other
@@ -96,7 +100,7 @@ def _along_streets(inputs: FiniteSpace, law: SparseLaw, streets: Streets, claim:
 
     def candidates(at: int) -> list[Candidate]:
         i, j = pairs[near[at]].tolist()
-        return [(*triple, float(lengths[near[at]])) for triple in law.largest(i, j)]
+        return [(*triple, float(lengths[near[at]])) for triple in distribution.largest(i, j)]
 
-    epsilon, refuted, witness = Prover(law, 0.0).settle(ceilings[near], candidates, claim.epsilon)
+    epsilon, refuted, witness = Prover(distribution, 0.0).settle(ceilings[near], candidates, claim.epsilon)
     return AuditReport(epsilon=epsilon, refuted=refuted, witness=witness, **facts)

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
-from metricdp.auditing.exact import within
+from metricdp.auditing.exact import limit_radius
 from metricdp.auditing.kernels import blocks_of, expected_distances, sums_of
 from metricdp.auditing.leakage import refuse_endless
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, FiniteMechanism, KernelMechanism, MatrixMechanism, Mechanism
-from metricdp.mechanisms.kind import Figures, Spend
-from metricdp.metrics import covered, measurable, measuring, width_of
+from metricdp.mechanisms.kind import LossFigures, Spend
+from metricdp.metrics import measurable, measuring_effort, protected_distance, width_of
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.spaces import FiniteSpace
 
@@ -40,11 +40,11 @@ def expected_loss(
     given), and asks for `loss` and `prior` otherwise.
     """
     refuse_endless(mechanism, "the expected loss")
-    stakes = mechanism.stakes
-    weights = stakes.prior if prior is None else as_probabilities(prior, len(mechanism.inputs))
+    loss_basis = mechanism.loss_basis
+    weights = loss_basis.prior if prior is None else as_probabilities(prior, len(mechanism.inputs))
     if loss is not None:
         losses = row_losses(mechanism, loss)
-    elif stakes.known or prior is None:
+    elif loss_basis.known or prior is None:
         losses = row_losses(mechanism)
     else:
         losses = distance_losses(mechanism)
@@ -71,11 +71,11 @@ def distance_losses(mechanism: FiniteMechanism) -> Floats:
 
 def _own_losses(mechanism: FiniteMechanism) -> Floats:
     """Return losses as they were meant; where nobody said how, the distance, if that gives what is stated."""
-    stakes, stated = mechanism.stakes, mechanism.certificate
-    if stakes.loss is not None:
-        return _row_losses(mechanism, stakes.loss)
+    loss_basis, stated = mechanism.loss_basis, mechanism.certificate
+    if loss_basis.loss is not None:
+        return _row_losses(mechanism, loss_basis.loss)
     losses = distance_losses(mechanism)
-    if not stakes.known:
+    if not loss_basis.known:
         found = float(losses.max() if stated.objective == "worst" else losses.mean())
         if abs(found - stated.loss) > SAME_LOSS * abs(stated.loss):
             raise InvalidInput(
@@ -99,38 +99,38 @@ def counts_distance(mechanism: Mechanism) -> bool:
     return found.formula or math.isclose(found.loss, mechanism.certificate.loss, rel_tol=1e-9, abs_tol=1e-300)
 
 
-def figures_of(mechanism: Mechanism, spend: Spend) -> Figures | None:
+def figures_of(mechanism: Mechanism, spend: Spend) -> LossFigures | None:
     """Return the mean (or worst) distance of reports from secrets and a bound, None where nobody can say it soon."""
     if not MECHANISMS.has("loss", mechanism):
         return None
-    found: Figures | None = MECHANISMS.facet("loss", mechanism)(mechanism, spend)
+    found: LossFigures | None = MECHANISMS.facet("loss", mechanism)(mechanism, spend)
     return found
 
 
-def _of_table(mechanism: MatrixMechanism, spend: Spend) -> Figures | None:
+def _table_figures(mechanism: MatrixMechanism, spend: Spend) -> LossFigures | None:
     inputs, outputs = mechanism.inputs, mechanism.outputs
     if inputs.points.shape[1:] != outputs.points.shape[1:] or inputs.points.dtype.kind != outputs.points.dtype.kind:
         return None
     if not measurable(inputs.metric, outputs.points).all():  # histories in codes, reports in degrees
         return None
-    spend(measuring(inputs.metric, len(inputs), len(outputs), width_of(inputs.points)), "its loss")
+    spend(measuring_effort(inputs.metric, len(inputs), len(outputs), width_of(inputs.points)), "its loss")
     apart = inputs.distances_to(outputs)
     losses = (mechanism.matrix * apart).sum(axis=1) / mechanism.matrix.sum(axis=1)
     least = apart.min(axis=1)  # what no mechanism with these reports goes below
     if mechanism.certificate.objective == "worst":
-        return Figures(float(losses.max()), float(least.max()), formula=False)
-    return Figures(float(losses.mean()), float(least.mean()), formula=False)
+        return LossFigures(float(losses.max()), float(least.max()), formula=False)
+    return LossFigures(float(losses.mean()), float(least.mean()), formula=False)
 
 
-def _of_kernel(mechanism: KernelMechanism, spend: Spend) -> Figures | None:
+def _kernel_figures(mechanism: KernelMechanism, spend: Spend) -> LossFigures | None:
     """What a large vocabulary costs takes as long as its audit: there only who made it says so."""
     space, stated = mechanism.space, mechanism.certificate
     if len(space) > SOON:
-        own = mechanism.stakes.known and mechanism.stakes.loss is None
-        return Figures(stated.loss, stated.lower_bound, formula=False) if own else None
-    spend(measuring(space.metric, len(space), len(space), width_of(space.points)), "its loss")
+        own = mechanism.loss_basis.known and mechanism.loss_basis.loss is None
+        return LossFigures(stated.loss, stated.lower_bound, formula=False) if own else None
+    spend(measuring_effort(space.metric, len(space), len(space), width_of(space.points)), "its loss")
     losses = distance_losses(mechanism)
-    return Figures(float(losses.max() if stated.objective == "worst" else losses.mean()), formula=False)
+    return LossFigures(float(losses.max() if stated.objective == "worst" else losses.mean()), formula=False)
 
 
 def worst_loss(mechanism: FiniteMechanism, *, loss: ArrayLike | None = None) -> float:
@@ -160,8 +160,8 @@ def packing_lower_bound(space: FiniteSpace, epsilon: float, *, radius: float | N
     n = len(space)
     if n < 2:
         return 0.0
-    limits = [limit for limit in (radius, covered(space.metric, space.points)) if limit is not None]
-    kernel = np.exp(-rate * within(apart, min(limits, default=None)) * (1 + ROUNDED_DOWN))
+    limits = [limit for limit in (radius, protected_distance(space.metric, space.points)) if limit is not None]
+    kernel = np.exp(-rate * limit_radius(apart, min(limits, default=None)) * (1 + ROUNDED_DOWN))
     best, rounding = 0.0, 4 * n * 2.0**-53  # of the sums
     for first in range(n):
         nearest = apart[first].copy()
@@ -177,7 +177,9 @@ def packing_lower_bound(space: FiniteSpace, epsilon: float, *, radius: float | N
     return best
 
 
-MECHANISMS.register(MatrixMechanism, loss=_of_table)
+MECHANISMS.register(MatrixMechanism, loss=_table_figures)
 MECHANISMS.register(
-    KernelMechanism, loss=_of_kernel, distances=lambda one: expected_distances(one.law, sums_of(one.law))
+    KernelMechanism,
+    loss=_kernel_figures,
+    distances=lambda one: expected_distances(one.distribution, sums_of(one.distribution)),
 )

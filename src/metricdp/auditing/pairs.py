@@ -22,11 +22,11 @@ from metricdp.auditing.claim import Claim
 from metricdp.auditing.interval_proofs import ULP, Candidate, Prover
 from metricdp.auditing.ratios import extremes, leaks_of
 from metricdp.auditing.report import AuditReport, obstacle_of
-from metricdp.auditing.sparse import SparseLaw
-from metricdp.auditing.windows import SURE, Windows
+from metricdp.auditing.sparse import SparseDistribution
+from metricdp.auditing.windows import SURE, EntryWindows
 from metricdp.mechanisms import Witness
 from metricdp.metrics import pairwise, roads_of, within
-from metricdp.metrics.neighbours import by_rows
+from metricdp.metrics.neighbours import search_rows
 from metricdp.spaces import FiniteSpace
 
 SMALL = 2_000  # secrets up to which epsilon is found to the last digits however small it is
@@ -37,11 +37,11 @@ PAIR_STEPS, SHARE = 30.0, 6.0  # what a pair takes besides its weights, and whic
 
 
 @dataclass
-class _Search:
+class _PairSearch:
     """The pairs compared so far: what is proven to be reached, and which of them may reach more."""
 
     inputs: FiniteSpace
-    windows: Windows
+    windows: EntryWindows
     claim: Claim
     best: float = 0.0
     compared: int = 0
@@ -49,25 +49,27 @@ class _Search:
 
     def compare(self, rows: Integers, radius: float, target: float) -> Witness | None:
         """Compare some rows with all within a radius; return a witness where a pair leaks without bound."""
-        law, slack = self.windows.law, self.claim.slack
+        distribution, slack = self.windows.distribution, self.claim.slack
         starts, codes, apart = self._neighbours(rows, radius)
         owner = np.repeat(rows, np.diff(starts))
         touching = np.flatnonzero((apart == 0) & (owner < codes))
         for i, j in zip(owner[touching].tolist(), codes[touching].tolist(), strict=True):
-            witness = _unequal(law, i, j, slack)
+            witness = _unequal_witness(distribution, i, j, slack)
             if witness is not None:
                 return witness
-        lengths = np.diff(law.starts)
-        plain = len(law.possible) > lengths[owner] + lengths[codes]  # a report that neither stores, for certain
+        lengths = np.diff(distribution.starts)
+        plain = (
+            len(distribution.possible) > lengths[owner] + lengths[codes]
+        )  # a report that neither stores, for certain
         whole = np.flatnonzero(~plain & (owner < codes) & (apart > 0))
         pairs = np.column_stack([owner[whole], codes[whole]])
-        infinite = self._keep(pairs, apart[whole], *leaks_of(law, pairs, *extremes(law, pairs)))
+        infinite = self._keep(pairs, apart[whole], *leaks_of(distribution, pairs, *extremes(distribution, pairs)))
         used = np.flatnonzero(plain & (apart > 0))
         starts = np.searchsorted(used, starts)
         pairs, apart = np.column_stack([owner[used], codes[used]]), apart[used]
         infinite = infinite or self._keep(pairs, apart, *self._quotients(rows, starts, pairs, apart * target + slack))
         self.compared += len(touching) + len(whole) + int(np.count_nonzero(pairs[:, 0] < pairs[:, 1]))
-        return None if infinite is None else law.impossible(*infinite)
+        return None if infinite is None else distribution.impossible(*infinite)
 
     def compare_one(self, radius: float) -> None:
         """Compare one pair within a radius, if there is one: where all are too far to matter it is what is shown."""
@@ -76,29 +78,33 @@ class _Search:
             starts, codes, apart = self._neighbours(rows, radius)
             if len(codes):
                 pair = np.array([[np.repeat(rows, np.diff(starts))[0], codes[0]]])
-                law = self.windows.law
-                self._keep(pair, apart[:1], *leaks_of(law, pair, *extremes(law, pair)))
+                distribution = self.windows.distribution
+                self._keep(pair, apart[:1], *leaks_of(distribution, pair, *extremes(distribution, pair)))
                 self.compared += 1
                 return
 
     def _neighbours(self, rows: Integers, radius: float) -> tuple[Integers, Integers, Floats]:
         metric, points = self.inputs.metric, self.inputs.points
         if np.isinf(radius):
-            found = by_rows(metric, points[rows], points, np.finfo(np.float64).max)
+            found = search_rows(metric, points[rows], points, np.finfo(np.float64).max)
         else:
             found = within(metric, points[rows], points, radius)
         own = np.repeat(rows, np.diff(found.starts))
-        kept = np.flatnonzero(found.codes != own)
-        return np.searchsorted(kept, found.starts), found.codes[kept].astype(np.int64), found.distances[kept]
+        selected = np.flatnonzero(found.codes != own)
+        return (
+            np.searchsorted(selected, found.starts),
+            found.codes[selected].astype(np.int64),
+            found.distances[selected],
+        )
 
     def _quotients(self, rows: Integers, starts: Integers, pairs: Integers, allowed: Floats) -> tuple[Floats, Floats]:
         """Return what pairs show and a bound of its error, where it may be more than is allowed."""
-        logs, errors = self.windows.law.log_totals
+        logs, errors = self.windows.distribution.log_totals
         i, j = np.ascontiguousarray(pairs.T)
         shift, error = logs[j] - logs[i], errors[i] + errors[j]
-        room = allowed - error - SURE
+        space = allowed - error - SURE
         # ln p_jk - ln p_ik = ln(w_jk / w_ik) - (ln r_j - ln r_i)
-        upward, downward = self.windows.quotients(rows, starts, j, (room + shift, room - shift))
+        upward, downward = self.windows.quotients(rows, starts, j, (space + shift, space - shift))
         with np.errstate(divide="ignore"):
             up, down = np.log(upward), np.log(downward)
         leaks = np.maximum(np.abs(shift), np.maximum(up - shift, down + shift))
@@ -115,21 +121,21 @@ class _Search:
         with np.errstate(over="ignore"):  # at tiny distances: infinity is a bound like any other
             floors, ceilings = (leaks - slack - errors) / apart, (leaks - slack + errors) / apart
         self.best = max(self.best, float(floors.max(initial=0.0)))
-        kept = np.flatnonzero(ceilings + 4 * ULP * np.abs(ceilings) >= self.best)
-        self.near.append((pairs[kept], apart[kept], ceilings[kept]))
+        selected = np.flatnonzero(ceilings + 4 * ULP * np.abs(ceilings) >= self.best)
+        self.near.append((pairs[selected], apart[selected], ceilings[selected]))
         return None
 
     def worst(self) -> tuple[Integers, Floats, Floats]:
         """Return the pairs that may be the worst, their distances, and bounds of what they show per distance."""
         pairs, apart, ceilings = (np.concatenate(part) for part in zip(*self.near, strict=True))
-        kept = np.flatnonzero(ceilings + 4 * ULP * np.abs(ceilings) >= self.best)
-        return pairs[kept], apart[kept], ceilings[kept]
+        selected = np.flatnonzero(ceilings + 4 * ULP * np.abs(ceilings) >= self.best)
+        return pairs[selected], apart[selected], ceilings[selected]
 
 
-def audit_pairs(inputs: FiniteSpace, law: SparseLaw, claim: Claim) -> AuditReport:
+def audit_pairs(inputs: FiniteSpace, distribution: SparseDistribution, claim: Claim) -> AuditReport:
     """Judge sparse rows over a background at all pairs, or at those up to the radius of the claim."""
-    n, windows = len(inputs), Windows(law)
-    unjudged = unreachable(inputs) if claim.radius is None else 0
+    n, windows = len(inputs), EntryWindows(distribution)
+    skipped = count_unreachable(inputs) if claim.radius is None else 0
     facts: dict[str, Any] = {
         "claimed": claim.epsilon,
         "basis": "proof",
@@ -139,20 +145,20 @@ def audit_pairs(inputs: FiniteSpace, law: SparseLaw, claim: Claim) -> AuditRepor
     }
     if n == 1:
         return AuditReport(epsilon=0.0, obstacle=obstacle_of(1, 0), **facts)
-    witness = None if claim.radius is not None else _one_sided(inputs, windows)
-    search = _Search(inputs, windows, claim)
+    witness = None if claim.radius is not None else _one_sided_witness(inputs, windows)
+    search = _PairSearch(inputs, windows, claim)
     farthest = np.inf if claim.radius is None else claim.radius
     target = 0.0
     if witness is None:
         first = min(2.0 / claim.epsilon, farthest)
-        some = np.linspace(0, n - 1, int(np.clip(BATCH / _usual(inputs, first), 1, n))).astype(np.int64)
+        some = np.linspace(0, n - 1, int(np.clip(BATCH / _mean_neighbours(inputs, first), 1, n))).astype(np.int64)
         witness = search.compare(np.unique(some), first, 0.0)
         target = search.best if n <= SMALL else max(search.best, claim.epsilon / 2.0)
     search.compared, search.near = 0, []
     if witness is None:
         radius = min(farthest, _reach(windows, claim.slack, target))
-        usual = _usual(inputs, radius)
-        steps = n * usual * (PAIR_STEPS + len(law.columns) / n / SHARE)
+        usual = _mean_neighbours(inputs, radius)
+        steps = n * usual * (PAIR_STEPS + len(distribution.columns) / n / SHARE)
         if steps > MOST_STEPS:
             return AuditReport(epsilon=np.inf, obstacle=_too_much(n, usual, steps), **facts)
         batches = np.array_split(np.arange(n), int(np.clip(np.ceil(n * usual / BATCH), 1, n)))
@@ -166,26 +172,26 @@ def audit_pairs(inputs: FiniteSpace, law: SparseLaw, claim: Claim) -> AuditRepor
             search.compare_one(farthest)
     if witness is not None:
         facts["pairs"] = max(1, search.compared)
-        return AuditReport(epsilon=np.inf, refuted=True, witness=witness, obstacle=obstacle_of(n, unjudged), **facts)
-    return _settled(search, target, facts | {"obstacle": obstacle_of(n, unjudged)})
+        return AuditReport(epsilon=np.inf, refuted=True, witness=witness, obstacle=obstacle_of(n, skipped), **facts)
+    return _settle_worst(search, target, facts | {"obstacle": obstacle_of(n, skipped)})
 
 
-def _settled(search: _Search, target: float, facts: dict[str, Any]) -> AuditReport:
-    law, claim = search.windows.law, search.claim
+def _settle_worst(search: _PairSearch, target: float, facts: dict[str, Any]) -> AuditReport:
+    distribution, claim = search.windows.distribution, search.claim
     pairs, apart, ceilings = search.worst()
 
     def candidates(at: int) -> Iterator[Candidate]:
-        for triple in law.largest(*pairs[at].tolist()):
+        for triple in distribution.largest(*pairs[at].tolist()):
             yield (*triple, float(apart[at]))
 
-    epsilon, refuted, witness = Prover(law, claim.slack).settle(ceilings, candidates, claim.epsilon)
+    epsilon, refuted, witness = Prover(distribution, claim.slack).settle(ceilings, candidates, claim.epsilon)
     # What was left out shows at most the target per distance.
     return AuditReport(epsilon=max(epsilon, target), refuted=refuted, witness=witness, pairs=search.compared, **facts)
 
 
-def _reach(windows: Windows, slack: float, target: float) -> float:
+def _reach(windows: EntryWindows, slack: float, target: float) -> float:
     """Return a distance beyond which no pair shows more than the target."""
-    logs, errors = windows.law.log_totals
+    logs, errors = windows.distribution.log_totals
     most = windows.widest + float(logs.max() - logs.min()) + 2.0 * float(errors.max()) + SURE - slack
     if not target > 0:
         return np.inf
@@ -193,7 +199,7 @@ def _reach(windows: Windows, slack: float, target: float) -> float:
         return float(max(most, 0.0) / target * (1.0 + SURE) + np.finfo(np.float64).tiny)
 
 
-def _usual(inputs: FiniteSpace, radius: float) -> float:
+def _mean_neighbours(inputs: FiniteSpace, radius: float) -> float:
     """Return about how many secrets lie within a radius of one."""
     n = len(inputs)
     if np.isinf(radius):
@@ -209,35 +215,35 @@ def _too_much(secrets: int, usual: float, steps: float) -> str:
     )
 
 
-def _unequal(law: SparseLaw, i: int, j: int, slack: float) -> Witness | None:
+def _unequal_witness(distribution: SparseDistribution, i: int, j: int, slack: float) -> Witness | None:
     """Return a witness where two secrets at distance 0 have laws that differ by more than the slack."""
-    if law.alike(i, j):
+    if distribution.alike(i, j):
         return None
-    reports, one, two = law.two_rows(i, j)
+    reports, one, two = distribution.two_rows(i, j)
     if not np.all((one > 0) & (two > 0)):
-        return law.impossible(i, j)
-    if slack > 0 and Prover(law, slack).differ_at_most(i, j, reports):
+        return distribution.impossible(i, j)
+    if slack > 0 and Prover(distribution, slack).differ_at_most(i, j, reports):
         return None
-    return law.witness(*law.largest(i, j)[0])
+    return distribution.witness(*distribution.largest(i, j)[0])
 
 
-def _one_sided(inputs: FiniteSpace, windows: Windows) -> Witness | None:
+def _one_sided_witness(inputs: FiniteSpace, windows: EntryWindows) -> Witness | None:
     """Find a report that one secret never gives and another does, at a finite distance, however far."""
-    law, (least, most) = windows.law, windows.range
-    everybody = np.arange(len(law))
+    distribution, (least, most) = windows.distribution, windows.range
+    everybody = np.arange(len(distribution))
     for report in np.flatnonzero((least == 0) & (most > 0)).tolist():
-        weights = np.full(len(law), law.background[report])
-        stored = np.flatnonzero(law.columns == report)
-        weights[np.searchsorted(law.starts, stored, side="right") - 1] = law.values[stored]
+        weights = np.full(len(distribution), distribution.background[report])
+        stored = np.flatnonzero(distribution.columns == report)
+        weights[np.searchsorted(distribution.starts, stored, side="right") - 1] = distribution.values[stored]
         never = everybody[weights == 0]
-        for secret in everybody[np.argsort(-weights, kind="stable")][: len(law) - len(never)].tolist():
+        for secret in everybody[np.argsort(-weights, kind="stable")][: len(distribution) - len(never)].tolist():
             away = pairwise(inputs.metric, inputs.points[[secret]], inputs.points[never])[0]
             if np.isfinite(away).any():
-                return law.witness(secret, int(never[np.isfinite(away)][0]), report)
+                return distribution.witness(secret, int(never[np.isfinite(away)][0]), report)
     return None
 
 
-def unreachable(inputs: FiniteSpace) -> int:
+def count_unreachable(inputs: FiniteSpace) -> int:
     """Return how many pairs of secrets are at an infinite distance; a finite one is an equivalence."""
     metric, roads = inputs.metric, roads_of(inputs.metric)
     if roads is not None:

@@ -6,30 +6,30 @@ import math
 from dataclasses import replace
 
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import AnyGuarantee, Guarantee, pure
+from metricdp.mechanisms import AnyGuarantee, Guarantee, require_pure
 from metricdp.metrics import exponent_of
 from metricdp.spaces import FiniteSpace
 
 
-def between_positions(promise: AnyGuarantee, space: FiniteSpace, *, snap: float) -> Guarantee:
+def position_guarantee(guarantee: AnyGuarantee, space: FiniteSpace, *, snap: float) -> Guarantee:
     """Return the promise that holds between positions that are put on the nearest place, up to `snap` away.
 
     Two positions r apart are put on places at most r + 2 snap apart, by the triangle inequality. So the slack grows by
     2 snap epsilon, and a radius shrinks by 2 snap. This needs positions to be measured as the promise measures: where
     they are not (roads below latitude and longitude), `position_factor` says what holds.
     """
-    promise = _promise_on(promise, space)
+    guarantee = _pure_guarantee_on(guarantee, space)
     if not space.same_ground:
         raise InvalidInput(
             "positions here are not measured in the distances of the promise, so that no slack describes what snapping "
             "does: ask position_factor(promise, space, apart, snap=...) for the factor at a distance."
         )
     moved = space.charge(_distance(snap, "snap"))
-    wider = promise.with_slack(promise.epsilon * moved)
-    return wider if promise.radius is None else replace(wider, radius=max(0.0, promise.radius - moved))
+    wider = guarantee.with_slack(guarantee.epsilon * moved)
+    return wider if guarantee.radius is None else replace(wider, radius=max(0.0, guarantee.radius - moved))
 
 
-def position_factor(promise: AnyGuarantee, space: FiniteSpace, apart: float, *, snap: float) -> float:
+def position_factor(guarantee: AnyGuarantee, space: FiniteSpace, apart: float, *, snap: float) -> float:
     """Return the factor by which reports of two positions `apart` may differ, each put on the nearest place first.
 
     `apart` and `snap` are in the unit of `space.ground`, which measures positions; no position is put on a place
@@ -37,11 +37,11 @@ def position_factor(promise: AnyGuarantee, space: FiniteSpace, apart: float, *, 
     their distance under the promise is at most D = max d(s, s') over such pairs of places, and reports differ by at
     most exp(epsilon D + slack). Where some D is beyond the reach of the promise, reports may reveal everything.
     """
-    promise = _promise_on(promise, space)
+    guarantee = _pure_guarantee_on(guarantee, space)
     reached = space.span(_distance(apart, "apart"), snap=_distance(snap, "snap"))
-    if promise.radius is not None and reached > promise.radius:
+    if guarantee.radius is not None and reached > guarantee.radius:
         return math.inf
-    exponent = promise.bound(reached)
+    exponent = guarantee.bound(reached)
     return math.exp(exponent) if exponent < 700 else math.inf
 
 
@@ -58,9 +58,9 @@ def mean_in_cell(space: FiniteSpace) -> float | None:
     return radius * (2.0 / 3.0 if math.isinf(p) else (p + 1.0) ** (-1.0 / p))
 
 
-def _promise_on(promise: AnyGuarantee, space: FiniteSpace) -> Guarantee:
+def _pure_guarantee_on(guarantee: AnyGuarantee, space: FiniteSpace) -> Guarantee:
     """Return a pure promise in the distances of a space; any other says nothing about how far its places are apart."""
-    found = pure(promise, "a factor between positions")
+    found = require_pure(guarantee, "a factor between positions")
     if found.metric is not space.metric and found.metric != space.metric:
         raise InvalidInput("the promise is in other distances than those of `space`: give the space that it is about.")
     return found

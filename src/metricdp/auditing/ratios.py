@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.interval_proofs import ULP
-from metricdp.auditing.sparse import CHUNK, SparseLaw
+from metricdp.auditing.sparse import CHUNK, SparseDistribution
 
 
 @cache
@@ -26,7 +26,7 @@ def compiled() -> ModuleType | None:
 
 
 def extremes(
-    law: SparseLaw, pairs: Integers, *, progress: Callable[[float], None] | None = None
+    distribution: SparseDistribution, pairs: Integers, *, progress: Callable[[float], None] | None = None
 ) -> tuple[Floats, Floats]:
     """Return max_k and min_k of w_ik / w_jk for every pair (i, j), each within a rounding; impossible reports apart.
 
@@ -35,7 +35,7 @@ def extremes(
     """
     pairs = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
     most, least = np.empty(len(pairs)), np.empty(len(pairs))
-    work = np.cumsum(law.starts[pairs + 1].sum(axis=1) - law.starts[pairs].sum(axis=1))
+    work = np.cumsum(distribution.starts[pairs + 1].sum(axis=1) - distribution.starts[pairs].sum(axis=1))
     chunks = max(1, -(-int(work[-1] if len(work) else 0) // CHUNK))
     ends = np.searchsorted(work, np.arange(1, chunks) * CHUNK)
     loops = compiled()
@@ -44,53 +44,59 @@ def extremes(
             continue
         part = slice(int(some[0]), int(some[-1]) + 1)
         if loops is None:
-            most[part], least[part] = _in_numpy(law, pairs[part])
+            most[part], least[part] = _numpy_extremes(distribution, pairs[part])
         else:
             first, second = np.ascontiguousarray(pairs[part].T)
-            arrays = (law.starts, law.columns, law.values, law.background, len(law.possible))
+            arrays = (
+                distribution.starts,
+                distribution.columns,
+                distribution.values,
+                distribution.background,
+                len(distribution.possible),
+            )
             loops.extremes(*arrays, first, second, most[part], least[part])
         if progress is not None:
             progress(part.stop / len(pairs))
     return most, least
 
 
-def _in_numpy(law: SparseLaw, pairs: Integers) -> tuple[Floats, Floats]:
+def _numpy_extremes(distribution: SparseDistribution, pairs: Integers) -> tuple[Floats, Floats]:
     """Write one row at a time over the background and look the other up in it: no sorting, no search."""
     most, least = np.zeros(len(pairs)), np.full(len(pairs), np.inf)
-    background = law.background.astype(np.float64)
+    background = distribution.background.astype(np.float64)
     one, two = background.copy(), background.copy()
-    held, columns, values = -1, law.columns[:0], background[:0]
+    held, columns, values = -1, distribution.columns[:0], background[:0]
     with np.errstate(divide="ignore", invalid="ignore"):
         for at in np.argsort(pairs[:, 0], kind="stable").tolist():
             i, j = pairs[at].tolist()
             if i != held:
                 one[columns] = background[columns]
-                held, (columns, values) = i, law.row(i)
+                held, (columns, values) = i, distribution.row(i)
                 one[columns] = values
-            others, weights = law.row(j)
+            others, weights = distribution.row(j)
             two[others] = weights
             quotients = np.append(values / two[columns], one[others] / weights)  # 0 / 0 is not compared
             two[others] = background[others]
-            if _neither(law, columns, others):
+            if _neither(distribution, columns, others):
                 most[at] = least[at] = 1.0
             most[at] = np.fmax.reduce(quotients, initial=most[at])
             least[at] = np.fmin.reduce(quotients, initial=least[at])
     return most, least
 
 
-def _neither(law: SparseLaw, columns: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
+def _neither(distribution: SparseDistribution, columns: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
     """Tell whether the background gives a report that neither of two rows stores."""
-    if len(law.possible) > len(columns) + len(others):
+    if len(distribution.possible) > len(columns) + len(others):
         return True
-    return len(law.possible) > int(np.count_nonzero(law.background[np.union1d(columns, others)]))
+    return len(distribution.possible) > int(np.count_nonzero(distribution.background[np.union1d(columns, others)]))
 
 
-def leaks_of(law: SparseLaw, pairs: Integers, most: Floats, least: Floats) -> tuple[Floats, Floats]:
+def leaks_of(distribution: SparseDistribution, pairs: Integers, most: Floats, least: Floats) -> tuple[Floats, Floats]:
     """Return max_k |ln p_ik - ln p_jk| for pairs from the extreme quotients of their weights, and a bound of its error.
 
     ln p_ik - ln p_jk = ln(w_ik / w_jk) - (ln r_i - ln r_j).
     """
-    logs, errors = law.log_totals
+    logs, errors = distribution.log_totals
     i, j = pairs.T
     with np.errstate(divide="ignore"):
         high, low = np.log(most), np.log(least)

@@ -141,20 +141,20 @@ class AuditReport:
         return card(self.verdict, [*rows, *((finding.kind, str(finding)) for finding in self.findings)])
 
 
-def noted(report: AuditReport, metric: Metric | None) -> AuditReport:
+def add_metric_notes(report: AuditReport, metric: Metric | None) -> AuditReport:
     """Return the report with what has to be said about the distances it rests on."""
     note = "" if metric is None else precision_note(metric)
     return replace(report, method=f"{report.method}, {note}") if note else report
 
 
-def obstacle_of(secrets: int, unjudged: int, count: int | None = None) -> str:
+def obstacle_of(secrets: int, skipped: int, count: int | None = None) -> str:
     """Say what stands in the way of judging every pair of secrets, where something does."""
     if secrets == 1:
         return "There is only one secret: no two can be told apart, and a promise about it says nothing."
-    if not unjudged:
+    if not skipped:
         return ""
-    judged = "" if count is None else f"; only {count} could be judged"
+    counted = "" if count is None else f"; only {count} could be judged"
     return (
-        f"The distance of {unjudged} {'pair' if unjudged == 1 else 'pairs'} of secrets is infinite, by overflow or "
-        f"because nothing connects them{judged}."
+        f"The distance of {skipped} {'pair' if skipped == 1 else 'pairs'} of secrets is infinite, by overflow or "
+        f"because nothing connects them{counted}."
     )

@@ -37,26 +37,26 @@ def shuffled_epsilon(epsilon: float, people: int, *, distance: float, diameter: 
 
     References: Feldman, McMillan and Talwar (2021), Theorem 3.2, where distance and diameter are one.
     """
-    pure = _checked(epsilon, people, distance, diameter)
+    pure = _checked_epsilon(epsilon, people, distance, diameter)
     if not 0.0 < delta < 1.0:
         raise InvalidInput(f"`delta` must lie between 0 and 1, got {delta!r}.")
-    law = _clones(int(people), math.exp(-epsilon * diameter), delta)
+    distribution = _clones(int(people), math.exp(-epsilon * diameter), delta)
     low, high = 0.0, pure  # at high the mechanism itself keeps it
     while high - low > 1e-6 * pure:
         middle = (low + high) / 2
-        low, high = (low, middle) if _delta(law, pure, middle) <= delta else (middle, high)
+        low, high = (low, middle) if _delta(distribution, pure, middle) <= delta else (middle, high)
     return high
 
 
 def shuffled_delta(epsilon: float, people: int, *, distance: float, diameter: float, level: float) -> float:
     """Return a delta at which shuffled reports are (level, delta)-private; see `shuffled_epsilon`."""
-    pure = _checked(epsilon, people, distance, diameter)
+    pure = _checked_epsilon(epsilon, people, distance, diameter)
     if as_positive(level, "level") >= pure:
         return 0.0
     return min(1.0, _delta(_clones(int(people), math.exp(-epsilon * diameter), 1e-12), pure, level))
 
 
-def _checked(epsilon: float, people: int, distance: float, diameter: float) -> float:
+def _checked_epsilon(epsilon: float, people: int, distance: float, diameter: float) -> float:
     """Return what the mechanism promises at the distance, or refuse what cannot be shuffled."""
     pure = as_positive(epsilon, "epsilon") * as_positive(distance, "distance")
     if not distance <= diameter < np.inf:
@@ -98,7 +98,7 @@ def _above(least: Any, trials: Any, share: float) -> Any:
     return np.where(inside, some, np.where(least <= 0, 1.0, 0.0))
 
 
-def _delta(law: tuple[Floats, Floats, float], pure: float, level: float) -> float:
+def _delta(distribution: tuple[Floats, Floats, float], pure: float, level: float) -> float:
     """Return sup_S Pr[S | x] - e^level Pr[S | x'], summed over the numbers of clones.
 
     Given C = c clones, the person with U's report and a of the clones too make b = a + 1, else b = a, of c + 1 reports:
@@ -106,7 +106,7 @@ def _delta(law: tuple[Floats, Floats, float], pure: float, level: float) -> floa
     p / (p + 1). f(b - 1) / f(b) = b / (c + 1 - b) rises with b, so that P - e^level Q is positive from some b on: with
     T(b) = Pr[Binomial(c, 1/2) >= b],  s T(b - 1) + (1 - s) T(b) - e^level ((1 - s) T(b - 1) + s T(b)).
     """
-    counts, chances, left = law
+    counts, probabilities, left = distribution
     s, grown = 1.0 / (1.0 + math.exp(-pure)), math.exp(level)
     gain, cost = s - grown * (1.0 - s), grown * s - (1.0 - s)  # P - e^level Q > 0 where gain f(b - 1) > cost f(b)
     if gain <= 0.0:
@@ -118,4 +118,4 @@ def _delta(law: tuple[Floats, Floats, float], pure: float, level: float) -> floa
         above, at = (_above(border + shift - less, counts, 0.5) for less in (1.0, 0.0))
         best = np.maximum(best, gain * above - cost * at)
         most = np.maximum(most, gain * above)
-    return float((chances * (best + ROUNDING * most)).sum()) * (1.0 + MARGIN) + left
+    return float((probabilities * (best + ROUNDING * most)).sum()) * (1.0 + MARGIN) + left

@@ -20,7 +20,7 @@ CERTAIN = 2.0**-40  # relative: a sum in doubles that is less certain than this 
 
 
 @dataclass(frozen=True)
-class SparseLaw:
+class SparseDistribution:
     """Row i gives report k the weight it stores, else background[k]; the law is weight / sum of the row.
 
     All weights are float32: exact as doubles, and the quotient of two neither overflows nor underflows there.

@@ -25,18 +25,18 @@ NUMERIC = 1e-6  # relative: densities are integrals over cells, by quadrature
 CLEARLY = 0.99  # below this share of what is needed a promise is broken, whatever rounding and curvature do
 
 
-def judge_theorem(mechanism: Mechanism, claim: Claim) -> AuditReport:
+def verify_theorem(mechanism: Mechanism, claim: Claim) -> AuditReport:
     """Compare a claim with the rate that a theorem asks for, and the densities with both at some pairs."""
     proof: Theorem = MECHANISMS.facet("theorem", mechanism)(mechanism)
     if proof.obstacle:
-        return _unfounded(claim, proof.obstacle)
-    rate, law, shown = proof.rate, proof.law, proof.rate * proof.shown
+        return _unfounded_report(claim, proof.obstacle)
+    rate, statement, shown = proof.rate, proof.statement, proof.rate * proof.shown
     if proof.noise is not None:
         seen = density_leakage(proof.noise, 0.0, pairs=CHECKED_PAIRS)
         if seen.epsilon > rate * (1.0 + NUMERIC):
             reached = f"Its densities reach {seen.epsilon:.6g} where noise of its rate reaches {rate:.6g}."
-            return _unfounded(claim, reached)
-        law += (
+            return _unfounded_report(claim, reached)
+        statement += (
             f", put on a lattice of pitch {proof.noise.lattice.pitch:g} by bounds that are proven; densities at "
             f"{seen.pairs} pairs agree"
         )
@@ -44,13 +44,13 @@ def judge_theorem(mechanism: Mechanism, claim: Claim) -> AuditReport:
         claimed=claim.epsilon,
         epsilon=rate,
         basis="theorem",
-        method=proof.said.format(law),
+        method=proof.said.format(statement),
         refuted=shown > claim.epsilon and (shown - claim.epsilon) * proof.widest * CLEARLY > claim.slack,
         slack=claim.slack,
     )
 
 
-def _unfounded(claim: Claim, obstacle: str) -> AuditReport:
+def _unfounded_report(claim: Claim, obstacle: str) -> AuditReport:
     return AuditReport(
         claimed=claim.epsilon, epsilon=math.inf, basis="theorem", method="none applies", slack=claim.slack,
         obstacle=obstacle,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_codes
-from metricdp.auditing.leakage import normalised
+from metricdp.auditing.leakage import normalised_rows
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 
@@ -21,7 +21,7 @@ def trace_leakage(mechanism: MatrixMechanism, trace: ArrayLike, other: ArrayLike
     if left.shape != right.shape or left.ndim != 1:
         raise InvalidInput(f"`trace` and `other` must be of one length, got {left.shape} and {right.shape}.")
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(normalised(mechanism))
+        logs = np.log(normalised_rows(mechanism))
         gaps = logs[left] - logs[right]
     return float(np.where(np.isnan(gaps), -np.inf, gaps).max(axis=1).sum())
 
@@ -32,8 +32,8 @@ def bounded_range(mechanism: MatrixMechanism) -> float:
     r lies between epsilon and twice epsilon; a mechanism of range r is (r d)^2 / 8-concentrated, which for the
     exponential mechanism with half its budget is four times better than epsilon alone says.
     """
-    law, apart = normalised(mechanism), mechanism.inputs.distances
-    used = law[:, law.max(axis=0) > 0]
+    distribution, apart = normalised_rows(mechanism), mechanism.inputs.distances
+    used = distribution[:, distribution.max(axis=0) > 0]
     if np.any(used <= 0):
         return float("inf")
     logs = np.log(used)

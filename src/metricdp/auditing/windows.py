@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.ratios import compiled
-from metricdp.auditing.sparse import SparseLaw
+from metricdp.auditing.sparse import SparseDistribution
 
 LEVELS = 64  # heights are told apart to a 64th of the largest
 BLOCKS = 64  # of rows that share a dense row of inverse weights, and are compared in parallel
@@ -25,7 +25,7 @@ SURE = 1e-9  # more than the rounding of any logarithm of a quotient of float32
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedEntries:
     """Some stored entries of every row, from the highest level down: counts[i, l] of row i lie at level l or above."""
 
     starts: Integers
@@ -41,26 +41,26 @@ class Ranked:
 
 
 @dataclass(frozen=True)
-class Windows:
+class EntryWindows:
     """The entries of a law by height and by depth."""
 
-    law: SparseLaw
+    distribution: SparseDistribution
 
     @cached_property
     def range(self) -> tuple[Floats, Floats]:
         """The least and the largest weight of every report over all rows."""
-        law, reports = self.law, len(self.law.background)
+        distribution, reports = self.distribution, len(self.distribution.background)
         least, most, count = np.full(reports, np.inf), np.zeros(reports), np.zeros(reports, dtype=np.int64)
         loops = compiled()
         if loops is not None:
-            loops.spans(law.columns, law.values, least, most, count)
-        for first, last in law.chunks() if loops is None else ():
-            part = slice(int(law.starts[first]), int(law.starts[last]))
-            columns, values = law.columns[part], law.values[part].astype(np.float64)
+            loops.spans(distribution.columns, distribution.values, least, most, count)
+        for first, last in distribution.chunks() if loops is None else ():
+            part = slice(int(distribution.starts[first]), int(distribution.starts[last]))
+            columns, values = distribution.columns[part], distribution.values[part].astype(np.float64)
             np.minimum.at(least, columns, values)
             np.maximum.at(most, columns, values)
             count += np.bincount(columns, minlength=reports)
-        behind = np.where(count < len(law), law.background.astype(np.float64), np.nan)
+        behind = np.where(count < len(distribution), distribution.background.astype(np.float64), np.nan)
         return np.fmin(least, behind), np.fmax(most, behind)
 
     @cached_property
@@ -71,29 +71,29 @@ class Windows:
             return float(np.log(most[most > 0] / least[most > 0]).max(initial=0.0)) + SURE
 
     @cached_property
-    def high(self) -> Ranked:
+    def high(self) -> RankedEntries:
         """All entries above 0 by their height."""
-        return self._ranked(deep=False)
+        return self._rank(deep=False)
 
     @cached_property
-    def deep(self) -> Ranked:
+    def deep(self) -> RankedEntries:
         """The entries below the background by their depth."""
-        return self._ranked(deep=True)
+        return self._rank(deep=True)
 
-    def _ranked(self, *, deep: bool) -> Ranked:
-        law, (least, most) = self.law, self.range
+    def _rank(self, *, deep: bool) -> RankedEntries:
+        distribution, (least, most) = self.distribution, self.range
         finite = np.log(most[least > 0] / least[least > 0])
         step = max(float(finite.max(initial=0.0)) / LEVELS, SURE)
         loops = compiled()
         if loops is not None:
-            return self._ranked_by(loops, deep, step)
+            return self._rank_entries(loops, deep, step)
         parts: list[tuple[NDArray[np.int32], NDArray[np.float32]]] = []
-        counts = np.zeros((len(law), LEVELS + 2), dtype=np.int32)
-        for first, last in law.chunks():
-            part = slice(int(law.starts[first]), int(law.starts[last]))
-            columns, values = law.columns[part], law.values[part]
-            owner = np.repeat(np.arange(last - first), np.diff(law.starts[first : last + 1]))
-            low = (values < law.background[columns]) & (most[columns] > 0)  # what nobody gives is not compared
+        counts = np.zeros((len(distribution), LEVELS + 2), dtype=np.int32)
+        for first, last in distribution.chunks():
+            part = slice(int(distribution.starts[first]), int(distribution.starts[last]))
+            columns, values = distribution.columns[part], distribution.values[part]
+            owner = np.repeat(np.arange(last - first), np.diff(distribution.starts[first : last + 1]))
+            low = (values < distribution.background[columns]) & (most[columns] > 0)  # what nobody gives is not compared
             chosen = np.flatnonzero(low if deep else values > 0)
             columns, values, owner = columns[chosen], values[chosen], owner[chosen]
             with np.errstate(divide="ignore"):
@@ -107,18 +107,18 @@ class Windows:
             counts[first:last] = np.cumsum(found, axis=1)[:, ::-1]
         starts = np.append(0, np.cumsum(counts[:, 0], dtype=np.int64))
         columns, values = np.concatenate([one for one, _ in parts]), np.concatenate([two for _, two in parts])
-        return Ranked(starts, columns, values, counts, step)
+        return RankedEntries(starts, columns, values, counts, step)
 
-    def _ranked_by(self, loops: ModuleType, deep: bool, step: float) -> Ranked:
-        arrays = self.law.starts, self.law.columns, self.law.values
-        bounds = (*self.range, self.law.background.astype(np.float64))
-        levels = np.empty(len(self.law.columns), dtype=np.uint8)
-        counts = np.zeros((len(self.law), LEVELS + 2), dtype=np.int32)
+    def _rank_entries(self, loops: ModuleType, deep: bool, step: float) -> RankedEntries:
+        arrays = self.distribution.starts, self.distribution.columns, self.distribution.values
+        bounds = (*self.range, self.distribution.background.astype(np.float64))
+        levels = np.empty(len(self.distribution.columns), dtype=np.uint8)
+        counts = np.zeros((len(self.distribution), LEVELS + 2), dtype=np.int32)
         loops.count_levels(arrays, bounds, deep, (step, SURE), levels, counts)
         starts = np.append(0, np.cumsum(counts[:, 0], dtype=np.int64))
         columns, values = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1], dtype=np.float32)
         loops.place_levels(arrays, levels, counts, starts, columns, values)
-        return Ranked(starts, columns, values, counts, step)
+        return RankedEntries(starts, columns, values, counts, step)
 
     def quotients(
         self, rows: Integers, starts: Integers, codes: Integers, limits: tuple[Floats, Floats]
@@ -131,11 +131,12 @@ class Windows:
         high, deep = self.high, self.deep
         stops = high.stops(codes, limits[0]), deep.stops(codes, limits[1])
         upward, downward = np.zeros(len(codes)), np.zeros(len(codes))
-        law, background = self.law, self.law.background.astype(np.float64)
+        distribution, background = self.distribution, self.distribution.background.astype(np.float64)
         loops = compiled()
         if loops is not None:
             loops.windows(
-                min(len(rows), BLOCKS), rows, starts, codes, (law.starts, law.columns, law.values), background,
+                min(len(rows), BLOCKS), rows, starts, codes, (distribution.starts, distribution.columns,
+                    distribution.values), background,
                 (high.starts, high.columns, high.values, stops[0], upward),
                 (deep.starts, deep.columns, deep.values, stops[1], downward),
             )  # fmt: skip
@@ -143,7 +144,7 @@ class Windows:
         with np.errstate(divide="ignore", invalid="ignore"):
             inverse = 1.0 / background
             for a, row in enumerate(rows.tolist()):
-                columns, values = law.row(row)
+                columns, values = distribution.row(row)
                 inverse[columns] = 1.0 / values
                 part = slice(int(starts[a]), int(starts[a + 1]))
                 for ranked, stop, result, turned in zip((high, deep), stops, (upward, downward), (0, 1), strict=True):
@@ -152,7 +153,7 @@ class Windows:
         return upward, downward
 
 
-def _largest(ranked: Ranked, codes: Integers, stops: Integers, inverse: Floats, *, turned: bool) -> Floats:
+def _largest(ranked: RankedEntries, codes: Integers, stops: Integers, inverse: Floats, *, turned: bool) -> Floats:
     """Return the largest product of the first entries of each row with the inverse weights, or of the turned ones."""
     result = np.zeros(len(codes))
     used = np.flatnonzero(stops)

@@ -13,7 +13,7 @@ MOST_FINE = 1_000  # places up to which the optimum is a matter of minutes on tw
 
 
 @dataclass(frozen=True)
-class Question:
+class AdviceQuestion:
     """A question, the words that answer it (none: a name or a number is typed), and why it matters.
 
     Attributes:
@@ -32,7 +32,7 @@ class Question:
 
 
 QUESTIONS = (
-    Question(
+    AdviceQuestion(
         "secrets",
         "What are the secrets?",
         {
@@ -48,12 +48,12 @@ QUESTIONS = (
         "**Is the set of secrets finite and public?** Then use a matrix mechanism. Reports stay on legal places, and "
         "the audit is a proof over every pair. If not, use Laplace noise, or an interpolated mechanism within a box.",
     ),
-    Question(
+    AdviceQuestion(
         "places",
         "Which places: the file of points, the city, the corners south,west,north,east of the map, or word vectors?",
     ),
-    Question("epsilon", "How much may leak: an epsilon such as 10/km, or a wish such as 2x@200m?"),
-    Question(
+    AdviceQuestion("epsilon", "How much may leak: an epsilon such as 10/km, or a wish such as 2x@200m?"),
+    AdviceQuestion(
         "prior",
         "Is it known how likely each place is? The file that says so, or none",
         usual="none",
@@ -61,14 +61,14 @@ QUESTIONS = (
         "public: take it from older data or a census, never from the rows you protect. The promise does not "
         "depend on it.",
     ),
-    Question(
+    AdviceQuestion(
         "loss",
         "What does an error cost: distance, squared, time (on roads), or a file with a matrix?",
         usual="distance",
         why="**What does an error cost?** The loss is the distance unless you give a matrix. For deliveries it may "
         "be the detour along the roads; for words the change in meaning.",
     ),
-    Question(
+    AdviceQuestion(
         "wait",
         "How long may the design take?",
         {
@@ -80,7 +80,7 @@ QUESTIONS = (
         "**How long may the design take?** It is made once. The closed forms are there at once, a mixture of simple "
         "columns takes seconds, and the optimum minutes, with a proof of how close it is.",
     ),
-    Question(
+    AdviceQuestion(
         "rows",
         "How many rows does one person have?",
         {"one": "one", "several": "several"},
@@ -88,7 +88,7 @@ QUESTIONS = (
         "**How many rows does one person have?** The promise is for one row. Rows of one person add up: `--id` names "
         "the column that says whose row it is, and `--budget` with `--spread even` keeps the total below a limit.",
     ),
-    Question(
+    AdviceQuestion(
         "device",
         "Where are reports drawn?",
         {"table": "here, for a table", "phone": "on a phone or in a browser"},
@@ -168,7 +168,7 @@ class Answers:
     size: int = 0
 
 
-def chosen(answers: Answers) -> Advice:
+def advice_for(answers: Answers) -> Advice:
     """Return the row of the table that fits."""
     named = {one.name: one for one in ADVICE if one.name}
     if answers.secrets in ("anywhere", "trips", "texts"):

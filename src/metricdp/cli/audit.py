@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from metricdp.cli import terminal
-from metricdp.cli.options import AS_IT_IS, Epsilon, ReadingOptions, metric_of
+from metricdp.cli.options import DEFAULT_READING, Epsilon, ReadingOptions, metric_of
 from metricdp.cli.places import point_file
 from metricdp.errors import InvalidInput
 
@@ -28,7 +28,7 @@ MOST_SECRETS = 200  # of a mechanism file, where no others were named
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedOptions:
     """Recorded samples: a table with one row a draw.
 
     Attributes:
@@ -41,7 +41,7 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Foreign:
+class SamplerOptions:
     """A sampler that is asked: a command, an address, or a JavaScript module.
 
     Attributes:
@@ -88,7 +88,7 @@ class Foreign:
 
 
 @dataclass(frozen=True)
-class Promise:
+class ClaimOptions:
     """What is judged, and how sure a refutation has to be.
 
     Attributes:
@@ -118,7 +118,7 @@ class Promise:
         return parse_epsilon(self.epsilon, metric.unit)
 
 
-NOT_RECORDED, NOBODY, NOTHING = Recorded(), Foreign(), Promise()
+NOT_RECORDED, NOBODY, NOTHING = RecordedOptions(), SamplerOptions(), ClaimOptions()
 
 
 def audit(
@@ -126,13 +126,13 @@ def audit(
     /,
     *,
     points: str | None = None,
-    promise: Annotated[Promise, Parameter(name="*")] = NOTHING,
-    recorded: Annotated[Recorded, Parameter(name="*")] = NOT_RECORDED,
-    foreign: Annotated[Foreign, Parameter(name="*")] = NOBODY,
+    claim: Annotated[ClaimOptions, Parameter(name="*")] = NOTHING,
+    recorded: Annotated[RecordedOptions, Parameter(name="*")] = NOT_RECORDED,
+    foreign: Annotated[SamplerOptions, Parameter(name="*")] = NOBODY,
     key: str | None = None,
     again: bool = False,
     json: bool = False,
-    table: Annotated[ReadingOptions, Parameter(name="*")] = AS_IT_IS,
+    table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
 ) -> int:
     """Say what a mechanism really leaks: exit code 0 if its promise holds, 1 if it is violated, 2 if nobody can tell.
 
@@ -168,7 +168,7 @@ def audit(
     from metricdp.auditing import AuditReport
     from metricdp.cli import guarantees
 
-    report, unit = _judged(source, points, promise, recorded, foreign, key, again=again, how=table)
+    report, unit = _audit_source(source, points, claim, recorded, foreign, key, again=again, how=table)
     if json:
         terminal.say_json(guarantees.report_values(report, unit), sort_keys=True)
     elif report.claimed is None and isinstance(report, AuditReport):
@@ -179,12 +179,12 @@ def audit(
     return {"holds": 0, "violated": 1}.get(report.verdict, 2)
 
 
-def _judged(
+def _audit_source(
     source: str | None,
     points: str | None,
-    promise: Promise,
-    recorded: Recorded,
-    foreign: Foreign,
+    claim: ClaimOptions,
+    recorded: RecordedOptions,
+    foreign: SamplerOptions,
     key: str | None,
     *,
     again: bool,
@@ -202,7 +202,7 @@ def _judged(
         _refuse(
             table, f"{source!r} and {foreign.way} are two things to judge: name the secrets with --secrets {source}."
         )
-        return _audit_asked(source, foreign, promise, key, how)
+        return _audit_sampler(source, foreign, claim, key, how)
     if source is None:
         raise InvalidInput(
             "say what to judge: a mechanism file, a matrix, a table of samples, or a sampler with --command, --url or "
@@ -215,16 +215,16 @@ def _judged(
             "by --points, the columns of recorded samples by --secret and --report."
         )
     if table and named:
-        return _audit_recorded(source, recorded, promise, points, how)
+        return _audit_samples(source, recorded, claim, points, how)
     _refuse(named, f"--secret and --report are for tables of samples (`metricdp formats`), not for {source!r}.")
     asked = next(
-        (name for name in ("slack", "confidence", "draws") if getattr(promise, name) != getattr(Promise(), name)), ""
+        (name for name in ("slack", "confidence", "draws") if getattr(claim, name) != getattr(ClaimOptions(), name)), ""
     )
     _refuse(bool(asked), f"--{asked} is for samples: a matrix and a mechanism file are judged exactly.")
     if table:
-        return _audit_matrix(source, points, promise, how)
+        return _audit_matrix(source, points, claim, how)
     _refuse(points is not None, f"--points is for a matrix, and {source!r} is none: it brings its own secrets.")
-    return _audit_file(source, promise.epsilon, key, again=again)
+    return _audit_file(source, claim.epsilon, key, again=again)
 
 
 def _refuse(wrong: bool, sentence: str) -> None:
@@ -232,7 +232,7 @@ def _refuse(wrong: bool, sentence: str) -> None:
         raise InvalidInput(sentence)
 
 
-def _audit_matrix(source: str, points: str | None, promise: Promise, how: ReadingOptions) -> tuple[AuditReport, str]:
+def _audit_matrix(source: str, points: str | None, claim: ClaimOptions, how: ReadingOptions) -> tuple[AuditReport, str]:
     import metricdp
     from metricdp.files import existing_file
     from metricdp.tables.matrices import is_matrix_file, read_matrix
@@ -240,36 +240,36 @@ def _audit_matrix(source: str, points: str | None, promise: Promise, how: Readin
 
     if is_matrix_file(source):
         existing_file(source)  # before anything is said about what belongs to it
-    space = _secrets_of_matrix(points, promise, how)
+    space = _secrets_of_matrix(points, claim, how)
     matrix = read_matrix(source, rows=len(space))
     if len(matrix) != len(space):
-        where = promise.distances if points is None else points
+        where = claim.distances if points is None else points
         raise InvalidInput(
             f"{source!r} has {len(matrix)} rows and {where!r} has {len(space)} points: one row belongs to one secret."
         )
-    claimed = None if promise.epsilon is None else parse_epsilon(promise.epsilon, space.unit)
+    claimed = None if claim.epsilon is None else parse_epsilon(claim.epsilon, space.unit)
     with terminal.progress_bar("Auditing") as progress:
         report = metricdp.audit(matrix, metric=space.metric, points=space.points, epsilon=claimed, progress=progress)
     return report, space.unit
 
 
-def _secrets_of_matrix(points: str | None, promise: Promise, how: ReadingOptions) -> FiniteSpace:
+def _secrets_of_matrix(points: str | None, claim: ClaimOptions, how: ReadingOptions) -> FiniteSpace:
     import numpy as np
 
     from metricdp.metrics import Precomputed
     from metricdp.spaces import FiniteSpace
     from metricdp.tables.matrices import read_distances
 
-    if promise.distances is None:
+    if claim.distances is None:
         if points is None:
             raise InvalidInput(
                 "a matrix is judged with its secrets: --points points.csv --metric l2 --epsilon 1.0, or --distances "
                 "distances.npy. A table of samples is judged with --secret x,y --report u,v."
             )
-        return point_file(points, how).space(promise.metric)
-    _refuse(promise.metric is not None, "--distances says how far secrets are apart: leave --metric away.")
+        return point_file(points, how).space(claim.metric)
+    _refuse(claim.metric is not None, "--distances says how far secrets are apart: leave --metric away.")
     _refuse(points is not None, "--distances is given in the order of the rows of the matrix: leave --points away.")
-    metric = Precomputed(read_distances(promise.distances))
+    metric = Precomputed(read_distances(claim.distances))
     return FiniteSpace(np.arange(float(len(metric.distances)))[:, None], metric)
 
 
@@ -278,11 +278,11 @@ def _audit_file(
 ) -> tuple[AuditReport | ConcentratedReport, str]:
     import metricdp
     from metricdp.artifacts import inspect as open_file
-    from metricdp.artifacts.audit_cache import audited
+    from metricdp.artifacts.audit_cache import cached_audit
     from metricdp.mechanisms import ConcentratedGuarantee
     from metricdp.units import parse_epsilon
 
-    found = open_file(source, judged=False, trusted=key)
+    found = open_file(source, verify=False, trusted=key)
     unit = found.mechanism.guarantee.unit
     claimed = None if epsilon is None else parse_epsilon(epsilon, unit)
     if isinstance(found.mechanism.guarantee, ConcentratedGuarantee):
@@ -290,11 +290,11 @@ def _audit_file(
             return metricdp.audit_concentrated(found.mechanism), unit
         return metricdp.audit(found.mechanism, epsilon=claimed), unit
     with terminal.progress_bar("Auditing") as progress:
-        return audited(found.mechanism, found.sha256, epsilon=claimed, again=again, progress=progress), unit
+        return cached_audit(found.mechanism, found.sha256, epsilon=claimed, again=again, progress=progress), unit
 
 
 @dataclass(frozen=True)
-class Listed:
+class SecretList:
     """Secrets, one a row, the names of their columns, and the metric between them."""
 
     points: Points
@@ -302,20 +302,20 @@ class Listed:
     metric: Metric
 
 
-def _listed(path: str, promise: Promise, vectors: str | None, table: ReadingOptions) -> Listed:
+def _read_secrets(path: str, claim: ClaimOptions, vectors: str | None, table: ReadingOptions) -> SecretList:
     """Return the secrets of a file, measured by a named metric, a matrix of distances or vectors of their own."""
     from metricdp.metrics import Precomputed, listed_metric, pairwise
     from metricdp.tables.matrices import read_distances, read_matrix
 
-    found, metric = point_file(path, table), promise.metric
-    if promise.distances is None and vectors is None:
-        return Listed(found.points, found.columns, found.space(metric).metric)
-    if promise.distances is not None:
+    found, metric = point_file(path, table), claim.metric
+    if claim.distances is None and vectors is None:
+        return SecretList(found.points, found.columns, found.space(metric).metric)
+    if claim.distances is not None:
         if vectors is not None or metric is not None:
             other = "--vectors" if vectors is not None else "--metric"
             raise InvalidInput(f"--distances says how far secrets are apart: leave {other} away.")
-        apart: Floats = Precomputed(read_distances(promise.distances)).distances
-        name, unit = promise.distances, ""
+        apart: Floats = Precomputed(read_distances(claim.distances)).distances
+        name, unit = claim.distances, ""
     else:
         rows = read_matrix(str(vectors), rows=len(found.points))
         chosen = metric_of(metric or "l2")
@@ -325,11 +325,11 @@ def _listed(path: str, promise: Promise, vectors: str | None, table: ReadingOpti
         raise InvalidInput(
             f"{name!r} has {len(apart)} rows for {len(found.points)} secrets: one row belongs to one secret."
         )
-    return Listed(found.points, found.columns, listed_metric(found.points, apart, unit=unit))
+    return SecretList(found.points, found.columns, listed_metric(found.points, apart, unit=unit))
 
 
-def _audit_recorded(
-    source: str, columns: Recorded, promise: Promise, names: str | None, how: ReadingOptions
+def _audit_samples(
+    source: str, columns: RecordedOptions, claim: ClaimOptions, names: str | None, how: ReadingOptions
 ) -> tuple[AuditReport, str]:
     """Judge a promise by recorded samples; `names` lists the secrets that the rows of `--distances` are about."""
     import metricdp
@@ -341,9 +341,9 @@ def _audit_recorded(
             f"recorded samples are pairs of a secret and a report: {there} names columns, and {missing} must too, such "
             "as --secret x,y --report u,v."
         )
-    if promise.draws is not None:
+    if claim.draws is not None:
         raise InvalidInput("--draws is for samplers that are asked: of recorded samples all rows are used.")
-    planar = promise.metric is not None and not promise.metric.startswith("haversine")
+    planar = claim.metric is not None and not claim.metric.startswith("haversine")
     found = {}
     for option, text in (("--secret", columns.secret), ("--report", columns.report)):
         if not text.strip(", "):
@@ -352,28 +352,28 @@ def _audit_recorded(
         found[option] = read_columns(source, held, how.reading(), option=option, planar=planar)
     secrets, reports = found["--secret"], found["--report"].points
     _warn_of_exchange(secrets.points, reports)
-    if promise.distances is not None:
+    if claim.distances is not None:
         if names is None:
             raise InvalidInput(
                 "--distances is about a list of secrets: name its file with --points, in the same order."
             )
-        metric: Metric = _listed(names, promise, None, how).metric
+        metric: Metric = _read_secrets(names, claim, None, how).metric
     else:
         if not secrets.geographic and is_geographic(secrets.columns[::-1]):
             raise InvalidInput(
                 f"--secret {','.join(secrets.columns)} names the longitude first: latitude comes first, and in "
                 "--report as well."
             )
-        metric = secrets.metric(promise.metric)
-    epsilon = promise.level(metric)
-    judged = metricdp.audit_samples(
-        secrets.points, reports, metric=metric, epsilon=epsilon, confidence=promise.confidence, slack=promise.slack
+        metric = secrets.metric(claim.metric)
+    epsilon = claim.level(metric)
+    verify = metricdp.audit_samples(
+        secrets.points, reports, metric=metric, epsilon=epsilon, confidence=claim.confidence, slack=claim.slack
     )
-    return judged, metric.unit
+    return verify, metric.unit
 
 
-def _audit_asked(
-    source: str | None, foreign: Foreign, promise: Promise, key: str | None, how: ReadingOptions
+def _audit_sampler(
+    source: str | None, foreign: SamplerOptions, claim: ClaimOptions, key: str | None, how: ReadingOptions
 ) -> tuple[AuditReport, str]:
     """Judge a promise by asking a sampler."""
     import metricdp
@@ -388,20 +388,20 @@ def _audit_asked(
             f"{foreign.way} is asked about secrets: name a file with two or more, such as --secrets points.csv."
         )
     if source is None:
-        asked = _listed(str(foreign.secrets), promise, foreign.vectors, how)
-        epsilon, slack = promise.level(asked.metric), promise.slack
+        asked = _read_secrets(str(foreign.secrets), claim, foreign.vectors, how)
+        epsilon, slack = claim.level(asked.metric), claim.slack
     else:
-        asked, epsilon, slack = _of_file(source, foreign, promise, key)
+        asked, epsilon, slack = _secrets_of_file(source, foreign, claim, key)
     if len(asked.points) < 2:
         raise InvalidInput(f"{foreign.secrets!r} holds one secret: nothing can be told apart. Give two or more.")
-    with _opened(source, foreign, asked, promise) as draw, _told(epsilon, asked.metric.unit) as progress:
+    with _open_sampler(source, foreign, asked, claim) as draw, _audit_progress(epsilon, asked.metric.unit) as progress:
         report = metricdp.audit_sampler(
             draw,
             secrets=asked.points if asked.points.dtype.kind != "U" else asked.points[:, 0].tolist(),
             metric=asked.metric,
             epsilon=epsilon,
-            confidence=promise.confidence,
-            draws=_draws(foreign, promise),
+            confidence=claim.confidence,
+            draws=_draws(foreign, claim),
             slack=slack,
             independent=foreign.independent,
             progress=progress,
@@ -409,27 +409,29 @@ def _audit_asked(
     return report, asked.metric.unit
 
 
-def _draws(foreign: Foreign, promise: Promise) -> int:
+def _draws(foreign: SamplerOptions, claim: ClaimOptions) -> int:
     several = foreign.independent and "{count}" in f"{foreign.body}{foreign.url}"
-    return promise.draws or (FEW_CALLS if foreign.url is not None and not several else 100_000)
+    return claim.draws or (FEW_CALLS if foreign.url is not None and not several else 100_000)
 
 
-def _of_file(source: str, foreign: Foreign, promise: Promise, key: str | None) -> tuple[Listed, float, float]:
+def _secrets_of_file(
+    source: str, foreign: SamplerOptions, claim: ClaimOptions, key: str | None
+) -> tuple[SecretList, float, float]:
     """Return the secrets and the promise of a mechanism file, which a JavaScript module is asked to keep."""
     import numpy as np
 
     from metricdp.artifacts import inspect as open_file
     from metricdp.metrics import listed_metric, pairwise
-    from metricdp.spaces import FiniteSpace, given
+    from metricdp.spaces import FiniteSpace, require_space
     from metricdp.units import parse_epsilon
 
-    mechanism = open_file(source, judged=False, trusted=key).mechanism
+    mechanism = open_file(source, verify=False, trusted=key).mechanism
     kept, space, finite = mechanism.guarantee, mechanism.inputs, mechanism.inputs.finite
-    listed = None if finite is None else given(finite, FiniteSpace, "inputs")
-    if promise.metric is not None or promise.distances is not None:
+    listed = None if finite is None else require_space(finite, FiniteSpace, "inputs")
+    if claim.metric is not None or claim.distances is not None:
         raise InvalidInput("a mechanism file brings its metric: leave --metric and --distances away.")
-    epsilon = kept.epsilon if promise.epsilon is None else parse_epsilon(promise.epsilon, kept.unit)
-    slack = max(promise.slack, kept.slack)
+    epsilon = kept.epsilon if claim.epsilon is None else parse_epsilon(claim.epsilon, kept.unit)
+    slack = max(claim.slack, kept.slack)
     if foreign.secrets is not None:
         file = point_file(foreign.secrets)
         rows, columns = file.space().points, file.columns
@@ -442,12 +444,12 @@ def _of_file(source: str, foreign: Foreign, promise: Promise, key: str | None) -
     if listed is not None:  # distances are between codes, what is asked and answered are values
         measured = listed.points[np.asarray(space.encode(rows))]
         metric = listed_metric(rows, pairwise(metric, measured, measured), unit=kept.unit)
-    return Listed(rows, columns, metric), epsilon, slack
+    return SecretList(rows, columns, metric), epsilon, slack
 
 
 @contextmanager
-def _opened(
-    source: str | None, foreign: Foreign, asked: Listed, promise: Promise
+def _open_sampler(
+    source: str | None, foreign: SamplerOptions, asked: SecretList, claim: ClaimOptions
 ) -> Iterator[Callable[[Any, int], Points]]:
     """Start a sampler and end it, whatever happens in between."""
     from metricdp.auditing import PROBED
@@ -466,7 +468,7 @@ def _opened(
             columns=asked.columns, rate=foreign.rate, patience=foreign.timeout or 10.0, headers=_header(foreign.header),
         )  # fmt: skip
         said = made.announcement(
-            _draws(foreign, promise), len(asked.points), independent=foreign.independent, probes=PROBED
+            _draws(foreign, claim), len(asked.points), independent=foreign.independent, probes=PROBED
         )
         terminal.say(said, stream=sys.stderr)
     with made as draw:
@@ -501,7 +503,7 @@ def _warn_of_exchange(points: Points, reports: Points) -> None:
 
 
 @contextmanager
-def _told(claimed: float, unit: str) -> Iterator[Callable[[float, float], None] | None]:
+def _audit_progress(claimed: float, unit: str) -> Iterator[Callable[[float, float], None] | None]:
     """Show on a terminal's error stream how far an audit is and what is known of epsilon."""
     from metricdp import messages
 

@@ -16,7 +16,7 @@ from cyclopts import App, Parameter
 from metricdp.cli import terminal
 from metricdp.cli.options import STANDARD, Epsilon, Output, Overwrite
 from metricdp.errors import InvalidInput
-from metricdp.files import is_server, refuse_ledger, replacing
+from metricdp.files import is_server, refuse_ledger, replace_file
 from metricdp.rendering import json_text, place
 from metricdp.units import parse_distance, parse_duration, parse_epsilon, parse_rho
 
@@ -33,7 +33,7 @@ budget = App(
 
 
 @dataclass(frozen=True)
-class Books:
+class LedgerFiles:
     """Which books.
 
     Attributes:
@@ -51,9 +51,9 @@ class Books:
         return Ledger.open(place, policy=policy, key_file=self.key_file, head_file=self.head_file, read_only=read_only)
 
 
-BESIDE = Books()
+BESIDE = LedgerFiles()
 DELTA = 1e-5  # with which the concentrated rule may fail
-Flat = Annotated[Books, Parameter(name="*")]
+Flat = Annotated[LedgerFiles, Parameter(name="*")]
 Person = Annotated[str, Parameter(name="--person", allow_leading_hyphen=True)]  # `-` is standard input
 
 
@@ -102,7 +102,7 @@ def show(
         json_: Print JSON.
     """
     from metricdp.ledger.amounts import is_replaced_name
-    from metricdp.ledger.periods import shown
+    from metricdp.ledger.periods import time_text
 
     with which.open(books, read_only=True) as ledger:
         if person is None:
@@ -114,19 +114,19 @@ def show(
         name = _person(person)
         found = ledger.budget(name)
         if json_:
-            terminal.say_json(_plain(found))
+            terminal.say_json(_plain_values(found))
             return 0
         if found.closed:
             terminal.say("This person was erased: the account is closed for ever.")
         elif not found.accounts:
             terminal.say(f"Nothing was ever charged to this person. Every person may spend: {ledger.policy()}.")
         for account in found.accounts:
-            terminal.say(f"{account.metric}, at {shown(found.time)}:")
+            terminal.say(f"{account.metric}, at {time_text(found.time)}:")
             terminal.say(*(f"  {balance}" for balance in account.balances))
             if is_replaced_name(account.metric):
                 terminal.say("  An earlier version charged this. It counts in the accounts that replace it.")
             if radius is not None:
-                terminal.say(*(f"  {line}" for line in _adding_up(ledger, name, account.metric, radius)))
+                terminal.say(*(f"  {line}" for line in _composition_lines(ledger, name, account.metric, radius)))
     return 0
 
 
@@ -154,7 +154,7 @@ def plan(
     """
     from metricdp.ledger import Policy
     from metricdp.ledger.amounts import CONCENTRATED, NO_UNIT, SQUARED, account_for
-    from metricdp.ledger.planning import planned
+    from metricdp.ledger.planning import plan_releases
 
     if is_server(policy) or Path(policy).is_file():
         with which.open(policy, read_only=True) as ledger:
@@ -172,7 +172,7 @@ def plan(
         amount = account_for(f"{CONCENTRATED}any/{unit}").charge(parse_rho(rho, plain))
     else:
         amount = account_for(f"any/{unit}" if unit else "any").charge(parse_epsilon(str(epsilon), unit))
-    terminal.say(*(planned(chosen, unit, amount, every=parse_duration(every), purpose=purpose).lines()))
+    terminal.say(*(plan_releases(chosen, unit, amount, every=parse_duration(every), purpose=purpose).lines()))
     return 0
 
 
@@ -212,7 +212,7 @@ def export(
         if output == STANDARD:
             file: TextIO = sys.stdout
         else:
-            partial = held.enter_context(replacing(output, overwrite=overwrite))
+            partial = held.enter_context(replace_file(output, overwrite=overwrite))
             file = held.enter_context(partial.open("w", encoding="utf-8"))
         rows = ledger.export() if person is None else (_charge(one) for one in ledger.history(_person(person)))
         for row in rows:
@@ -315,13 +315,13 @@ def restore(books: str, /, *, which: Flat = BESIDE) -> int:
         books: The backup. What people spent since it was made is not in it, and they may spend it again; lower the
             policy for that time where this matters (`metricdp budget policy`).
     """
-    from metricdp.ledger.periods import SECOND, shown
+    from metricdp.ledger.periods import SECOND, time_text
 
     with which.open(books) as ledger:
         made = ledger.restore()
     if made is None:
         raise InvalidInput(f"{place(books)} is no backup: it is in use already.")
-    terminal.say(f"In use from now on. What was spent since {shown(int(made * SECOND))} is not in it.")
+    terminal.say(f"In use from now on. What was spent since {time_text(int(made * SECOND))} is not in it.")
     return 0
 
 
@@ -364,10 +364,10 @@ def _person(name: str) -> str:
     return found
 
 
-def _adding_up(ledger: Ledger, person: str, metric: str, radius: str) -> list[str]:
+def _composition_lines(ledger: Ledger, person: str, metric: str, radius: str) -> list[str]:
     """Say what the releases add up to for places a radius apart, by two rules; of an account in rho by its own."""
     from metricdp.ledger.amounts import CONCENTRATED, NO_UNIT
-    from metricdp.ledger.history import composed, epsilon_of_rho
+    from metricdp.ledger.history import compose_charges, epsilon_of_rho
 
     unit = metric.partition("/")[2]
     if metric.startswith(CONCENTRATED):
@@ -380,7 +380,7 @@ def _adding_up(ledger: Ledger, person: str, metric: str, radius: str) -> list[st
             f"All releases together, places {radius} apart each time: any set of reports is at most {_factor(worth)} "
             f"times likelier from one than from the other, plus delta {DELTA:g}. Concentrated: approximate, not pure."
         ]
-    total = composed(ledger.history(person), metric, radius=parse_distance(radius, unit), delta=DELTA)
+    total = compose_charges(ledger.history(person), metric, radius=parse_distance(radius, unit), delta=DELTA)
     return [
         f"{total.releases:,} releases, places {radius} apart each time: at most a factor of {_factor(total.basic)} "
         "(the basic rule, which the books charge by),",
@@ -392,7 +392,7 @@ def _factor(log: float) -> str:
     return f"{math.exp(log):.4g}" if log < 700 else f"e^{log:.4g}"
 
 
-def _plain(found: Budget) -> dict[str, Any]:
+def _plain_values(found: Budget) -> dict[str, Any]:
     return {
         "time": found.time,
         "closed": found.closed,

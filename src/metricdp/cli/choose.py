@@ -13,9 +13,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from metricdp.cli import advice, terminal
-from metricdp.cli.advice import QUESTIONS, Advice, Answers, Question
+from metricdp.cli.advice import QUESTIONS, Advice, AdviceQuestion, Answers
 from metricdp.cli.options import Corners, Epsilon
-from metricdp.cli.places import Places, Where
+from metricdp.cli.places import PlaceOptions, PlaceSet
 from metricdp.errors import InvalidInput
 
 
@@ -59,10 +59,10 @@ class Situation:
     output: str = "chosen.mdp"
 
 
-NOTHING_SAID = Situation()
+NO_ANSWERS = Situation()
 
 
-def choose(*, said: Annotated[Situation, Parameter(name="*")] = NOTHING_SAID) -> int:
+def choose(*, said: Annotated[Situation, Parameter(name="*")] = NO_ANSWERS) -> int:
     """Choose a mechanism: asks what decides, or takes it by options, and answers with command lines that work, and why.
 
     An example: `metricdp choose --secrets points --places cells.csv --epsilon 1.0 --prior none`
@@ -72,12 +72,12 @@ def choose(*, said: Annotated[Situation, Parameter(name="*")] = NOTHING_SAID) ->
     Args:
         said: What is known already.
     """
-    known = _asked(said)
+    known = _ask_missing(said)
     places = _places(known)
     _check(known, places)
     size = 0 if places is None else len(places.space)
     answers = Answers(str(known.secrets), str(known.prior), str(known.loss), str(known.wait), size)
-    found = advice.chosen(answers)
+    found = advice.advice_for(answers)
     terminal.say(*_reasons(found, known, answers, places))
     terminal.say("Run:")
     for line in commands(found, known, places):
@@ -85,18 +85,18 @@ def choose(*, said: Annotated[Situation, Parameter(name="*")] = NOTHING_SAID) ->
     return 0
 
 
-def _asked(said: Situation) -> Situation:
+def _ask_missing(said: Situation) -> Situation:
     """Ask for what is not given, where somebody can answer; elsewhere take what is usual."""
     missing: list[str] = []
     found: dict[str, Any] = {}
     for question in QUESTIONS:
         given = getattr(said, question.name)
         if given is not None:
-            found[question.name] = _checked(question, given)
+            found[question.name] = _check_answer(question, given)
         elif not _matters(question, replace(said, **found)):
             found[question.name] = question.usual or None
         elif sys.stdin.isatty():
-            found[question.name] = _typed(question)
+            found[question.name] = _ask_until_valid(question)
         elif question.usual and question.name != "secrets":
             found[question.name] = question.usual
         else:
@@ -111,11 +111,11 @@ def _asked(said: Situation) -> Situation:
     if said.secrets == "grid" and said.cell is None:
         if not sys.stdin.isatty():
             raise InvalidInput("--secrets grid needs --cell as well, such as --cell 200m.")
-        said = replace(said, cell=_typed(Question("cell", "How wide is a cell, such as 200m?")))
+        said = replace(said, cell=_ask_until_valid(AdviceQuestion("cell", "How wide is a cell, such as 200m?")))
     return said
 
 
-def _matters(question: Question, said: Situation) -> bool:
+def _matters(question: AdviceQuestion, said: Situation) -> bool:
     """Tell whether anything depends on a question, after the answers before it."""
     if question.name in ("places", "prior", "loss", "wait"):
         return said.secrets != "anywhere" and (said.secrets not in ("trips", "texts") or question.name == "places")
@@ -124,7 +124,7 @@ def _matters(question: Question, said: Situation) -> bool:
     return True
 
 
-def _typed(question: Question) -> str:
+def _ask_until_valid(question: AdviceQuestion) -> str:
     """Ask until the answer is one."""
     terminal.say("", question.ask)
     for word, meaning in question.answers.items():
@@ -137,12 +137,12 @@ def _typed(question: Question) -> str:
             raise InvalidInput(f"no answer to --{question.name}: {question.ask}") from None
         try:
             if typed:
-                return _checked(question, typed)
+                return _check_answer(question, typed)
         except InvalidInput as error:
             terminal.say(error)
 
 
-def _checked(question: Question, word: str) -> str:
+def _check_answer(question: AdviceQuestion, word: str) -> str:
     if question.answers and word not in question.answers:
         near = difflib.get_close_matches(word, list(question.answers), 1, 0.5)
         hint = f" Did you mean {near[0]}?" if near else ""
@@ -150,7 +150,7 @@ def _checked(question: Question, word: str) -> str:
     return word
 
 
-def _places(said: Situation) -> Places | None:
+def _places(said: Situation) -> PlaceSet | None:
     """Return the places as `design` is told them, read once so that their number is known."""
     for option, secrets in (("cell", "grid"), ("nodes", "roads"), ("metric", "points")):
         if getattr(said, option) is not None and said.secrets != secrets:
@@ -158,33 +158,33 @@ def _places(said: Situation) -> Places | None:
     if said.secrets in ("anywhere", "trips"):
         return None
     if said.secrets == "grid":
-        return Where(grid=said.places, cell=said.cell).places()
+        return PlaceOptions(grid=said.places, cell=said.cell).places()
     if said.secrets == "roads":
-        return Where(roads=said.places, nodes=said.nodes).places()
+        return PlaceOptions(roads=said.places, nodes=said.nodes).places()
     if said.secrets == "texts":
-        return Where(vectors=said.places).places()
-    return Where(points=said.places, metric=said.metric).places()
+        return PlaceOptions(vectors=said.places).places()
+    return PlaceOptions(points=said.places, metric=said.metric).places()
 
 
-def _check(said: Situation, places: Places | None) -> None:
+def _check(said: Situation, places: PlaceSet | None) -> None:
     """Refuse now what the command lines would be refused for."""
     from metricdp.cli.build_spec import loss_of, prior_of
-    from metricdp.design import Level
+    from metricdp.design import PrivacyLevel
 
     unit = "km" if places is None else places.space.unit
     wish = "@" in str(said.epsilon)
-    Level.parse(None if wish else said.epsilon, said.epsilon if wish else None, unit)
+    PrivacyLevel.parse(None if wish else said.epsilon, said.epsilon if wish else None, unit)
     if places is not None and said.prior != "none":
         prior_of(str(said.prior), places)
     if places is not None and said.loss != "distance":
         loss_of(said.loss, places, speed=said.speed if said.loss == "time" else None)
 
 
-def _reasons(found: Advice, said: Situation, answers: Answers, places: Places | None) -> list[str]:
+def _reasons(found: Advice, said: Situation, answers: Answers, places: PlaceSet | None) -> list[str]:
     """Return why, one sentence a line."""
     taken = "metricdp trajectories" if found.name == "trips" else found.builder
     why = re.sub(r":? \[[^]]*\]\([^)]*\)", "", found.why)
-    on = "" if places is None or places.where is None else f" on {places.where.called(places.space)}"
+    on = "" if places is None or places.where is None else f" on {places.where.describe(places.space)}"
     lines = [f"Take {taken}{on}: {why}."]
     if found.name == "texts":
         return [
@@ -220,7 +220,7 @@ def _reasons(found: Advice, said: Situation, answers: Answers, places: Places | 
     return lines
 
 
-def commands(found: Advice, said: Situation, found_at: Places | None) -> list[str]:
+def commands(found: Advice, said: Situation, found_at: PlaceSet | None) -> list[str]:
     """Return the command lines, one after the other, that do it."""
     level = ["--protect" if "@" in str(said.epsilon) else "--epsilon", str(said.epsilon)]
     several = said.rows == "several"
@@ -235,7 +235,7 @@ def commands(found: Advice, said: Situation, found_at: Places | None) -> list[st
             spread = ["--id", said.person, "--budget", _budget(said), "--spread", "even"] if several else []
             return [_line(["perturb", said.table, *level, *spread, "-o", "protected.csv"])]
         return [_line(["design", "--builder", "laplace", *level, "-o", said.output]), _line(["inspect", said.output])]
-    places = [part for name, value in _given(found_at).items() for part in (f"--{name}", value)]
+    places = [part for name, value in _place_options(found_at).items() for part in (f"--{name}", value)]
     design = ["design", *places, *level, "--builder", found.builder]
     design += [] if said.prior == "none" else ["--prior", str(said.prior)]
     design += [] if said.loss == "distance" else ["--loss", str(said.loss)]
@@ -251,7 +251,7 @@ def commands(found: Advice, said: Situation, found_at: Places | None) -> list[st
     return [*lines, _line(["perturb", said.table, "--mechanism", said.output, *snap, *person, "-o", "protected.csv"])]
 
 
-def _given(places: Places | None) -> Mapping[str, str]:
+def _place_options(places: PlaceSet | None) -> Mapping[str, str]:
     where = None if places is None else places.where
     values = {} if where is None else {one.name: getattr(where, one.name) for one in fields(where)}
     return {name: str(value) for name, value in values.items() if isinstance(value, str | int)}
@@ -262,12 +262,12 @@ def _budget(said: Situation) -> str:
     text = str(said.epsilon)
     if "@" not in text:
         return text
-    from metricdp.design import Level
+    from metricdp.design import PrivacyLevel
 
-    return f"{Level.parse(None, text, 'km').epsilon():.6g}/km"
+    return f"{PrivacyLevel.parse(None, text, 'km').epsilon():.6g}/km"
 
 
-def _snap(places: Places | None) -> list[str]:
+def _snap(places: PlaceSet | None) -> list[str]:
     """Return the option that puts values on the middle of their cell, at most half a diagonal away."""
     from metricdp import messages
 

@@ -11,11 +11,11 @@ from cyclopts import Parameter
 
 from metricdp.cli import terminal
 from metricdp.cli.options import Epsilon, Overwrite
-from metricdp.cli.places import NOWHERE, Places, Where
+from metricdp.cli.places import NOWHERE, PlaceOptions, PlaceSet
 from metricdp.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from metricdp.design.comparison import Compared, Measure
+    from metricdp.design.comparison import ComparisonResult, Measure
 
 Outputs = Annotated[tuple[str, ...], Parameter(name=["--output", "-o"])]
 ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json")
@@ -26,7 +26,7 @@ LONGEST_REASON = 160
 
 def compare(
     *,
-    where: Annotated[Where, Parameter(name="*")] = NOWHERE,
+    where: Annotated[PlaceOptions, Parameter(name="*")] = NOWHERE,
     epsilon: Epsilon,
     output: Outputs,
     builders: str | None = None,
@@ -67,11 +67,11 @@ def compare(
     import metricdp
     from metricdp.cli.build_spec import prior_of
     from metricdp.errors import check_extra
-    from metricdp.metrics import covered
+    from metricdp.metrics import protected_distance
     from metricdp.plots.comparison_plots import write_comparison
     from metricdp.units import parse_epsilon
 
-    targets = _targets(output, where.named, overwrite=overwrite)
+    targets = _targets(output, where.source_name, overwrite=overwrite)
     if any(Path(target).suffix.lower() in PICTURES for target in targets):
         check_extra("matplotlib", "plots")
     places = where.places()
@@ -91,18 +91,20 @@ def compare(
                 checkpoint=journal, progress=progress,
             )  # fmt: skip
     except KeyboardInterrupt:
-        kept = _kept(journal)
+        kept = _kept_count(journal)
         raise KeyboardInterrupt(
             f"interrupted: {kept} figures are done and kept in {journal}; the same command again goes on from there"
             if kept
             else "interrupted: nothing was done yet"
         ) from None
-    title = f"Mechanisms on {where.called(space)}"
+    title = f"Mechanisms on {where.describe(space)}"
     for target in targets:
         write_comparison(found, target, title=title)
-    terminal.say(*(_lines(found, where.called(space), apart=covered(space.metric, space.points) is not None)))
+    terminal.say(
+        *(_lines(found, where.describe(space), apart=protected_distance(space.metric, space.points) is not None))
+    )
     for name, why in found.missing.items():
-        terminal.say(f"Left out: {name}: {_shortened(why)}", stream=sys.stderr)
+        terminal.say(f"Left out: {name}: {_shorten(why)}", stream=sys.stderr)
     terminal.say(f"Written: {', '.join(targets)}.")
     return 0
 
@@ -128,7 +130,7 @@ def _targets(output: Sequence[str], source: str | None, *, overwrite: bool) -> l
     return [*targets, str(beside)]
 
 
-def _measures(losses: str, objectives: str, places: Places, speed: float | None) -> list[Measure]:
+def _measures(losses: str, objectives: str, places: PlaceSet, speed: float | None) -> list[Measure]:
     from metricdp import messages
     from metricdp.cli.build_spec import loss_of
     from metricdp.design.comparison import Measure
@@ -153,9 +155,9 @@ def _measures(losses: str, objectives: str, places: Places, speed: float | None)
     return found
 
 
-def _lines(found: Compared, words: str, *, apart: bool) -> list[str]:
+def _lines(found: ComparisonResult, words: str, *, apart: bool) -> list[str]:
     from metricdp import messages
-    from metricdp.design.comparison.compare import above_words, loss_words
+    from metricdp.design.comparison.compare import excess_text, loss_text
 
     lines = [f"{words}; every mechanism keeps epsilon times the distance, with no slack."]
     if apart:
@@ -168,11 +170,11 @@ def _lines(found: Compared, words: str, *, apart: bool) -> list[str]:
             {
                 "builder": one.builder,
                 "epsilon": f"{one.epsilon:g}",
-                "loss": loss_words(one, measure),
+                "loss": loss_text(one, measure),
                 "none with these reports below": "" if (least := found.bound(one)) is None else messages.distance(
                     least, measure.unit, "down"
                 ),
-                "above that": above_words(found.above(one)),
+                "above that": excess_text(found.excess_share(one)),
                 "seconds": f"{one.seconds:.2g}",
             }
             for one in found.of(measure)
@@ -183,12 +185,12 @@ def _lines(found: Compared, words: str, *, apart: bool) -> list[str]:
     return [*lines, ""]
 
 
-def _kept(journal: str) -> int:
+def _kept_count(journal: str) -> int:
     try:
         return max(0, len(Path(journal).read_text(encoding="utf-8").splitlines()) - 1)
     except OSError:
         return 0
 
 
-def _shortened(why: str) -> str:
+def _shorten(why: str) -> str:
     return why if len(why) <= LONGEST_REASON else f"{why[:LONGEST_REASON].rsplit(' ', 1)[0]} ..."

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from metricdp.cli import terminal, watching
-from metricdp.cli.options import NOTHING_ASKED, BuilderOptions, Epsilon, Output, Overwrite
-from metricdp.cli.places import NOWHERE, Where
-from metricdp.progress import doing
+from metricdp.cli.options import NO_BUILDER_OPTIONS, BuilderOptions, Epsilon, Output, Overwrite
+from metricdp.cli.places import NOWHERE, PlaceOptions
+from metricdp.progress import report_task
 
 if TYPE_CHECKING:
-    from metricdp.cli.build_spec import Order
+    from metricdp.cli.build_spec import BuildSpec
     from metricdp.mechanisms import Mechanism
 
 INTERRUPTED = 3  # exit code: written, but the search was ended before it was done
@@ -21,12 +21,12 @@ INTERRUPTED = 3  # exit code: written, but the search was ended before it was do
 
 def design(
     *,
-    where: Annotated[Where, Parameter(name="*")] = NOWHERE,
+    where: Annotated[PlaceOptions, Parameter(name="*")] = NOWHERE,
     epsilon: Epsilon | None = None,
     protect: str | None = None,
     output: Output,
     builder: str | None = None,
-    options: Annotated[BuilderOptions, Parameter(name="*")] = NOTHING_ASKED,
+    options: Annotated[BuilderOptions, Parameter(name="*")] = NO_BUILDER_OPTIONS,
     json: bool = False,
     overwrite: Overwrite = False,
 ) -> int:
@@ -56,55 +56,55 @@ def design(
         overwrite: Replace a mechanism file that is there.
     """
     from metricdp.artifacts import save
-    from metricdp.auditing import between_positions
+    from metricdp.auditing import position_guarantee
     from metricdp.cli import build_spec, guarantees
     from metricdp.files import check_target
 
-    check_target(output, source=where.named, overwrite=overwrite or options.resume)
+    check_target(output, source=where.source_name, overwrite=overwrite or options.resume)
     builder = builder or ("exponential" if where.are_words else "optimal")
     with watching.watch("Designing") as watch:
-        with doing("reading"):
-            order, level = build_spec.ordered(builder, where, options, epsilon=epsilon, protect=protect)
-        watch.begin(f"Designing {builder} {order.words}", order.gap, order.cost.unit)
-        made = build_spec.made(order, progress=watch.progress)
-        promise = made.guarantee
-        if order.snap and order.places is not None:  # what positions are promised that are put on cells
-            promise = between_positions(promise, order.places.space, snap=order.snap)
-        kept = [] if level is None else level.kept(promise)
-        with doing(watching.WRITING):
+        with report_task("reading"):
+            spec, level = build_spec.read_spec(builder, where, options, epsilon=epsilon, protect=protect)
+        watch.begin(f"Designing {builder} {spec.words}", spec.gap, spec.cost.unit)
+        made = build_spec.made(spec, progress=watch.progress)
+        guarantee = made.guarantee
+        if spec.snap and spec.places is not None:  # what positions are promised that are put on cells
+            guarantee = position_guarantee(guarantee, spec.places.space, snap=spec.snap)
+        kept = [] if level is None else level.kept(guarantee)
+        with report_task(watching.WRITING):
             save(made, output)
     code = INTERRUPTED if made.certificate.interrupted else 0
     if json:
-        terminal.say_json(_values(order, made, output), sort_keys=True)
+        terminal.say_json(_values(spec, made, output), sort_keys=True)
         return code
     if code == INTERRUPTED:
         terminal.say(
             "INTERRUPTED: the search was ended before it was done. What it had found by then is certified and kept."
         )
-    terminal.say(f"{output}: {builder} {order.words}.")
-    in_distance = order.cost.is_distance and made.certificate.pairs > 0 and order.builder.start != "mechanisms"
-    terminal.say(*guarantees.promise_lines(made, in_distance=in_distance, snap=order.snap), *kept)
-    if not order.cost.is_distance:
-        terminal.say(f"The loss is {order.cost.about}{f', in {order.cost.unit}' if order.cost.unit else ''}.")
-    terminal.say(*_next(order, made, output))
+    terminal.say(f"{output}: {builder} {spec.words}.")
+    in_distance = spec.cost.is_distance and made.certificate.pairs > 0 and spec.builder.start != "mechanisms"
+    terminal.say(*guarantees.guarantee_lines(made, in_distance=in_distance, snap=spec.snap), *kept)
+    if not spec.cost.is_distance:
+        terminal.say(f"The loss is {spec.cost.about}{f', in {spec.cost.unit}' if spec.cost.unit else ''}.")
+    terminal.say(*_next(spec, made, output))
     return code
 
 
-def _values(order: Order, made: Mechanism, output: str) -> dict[str, Any]:
+def _values(spec: BuildSpec, made: Mechanism, output: str) -> dict[str, Any]:
     """Return what was built as plain values."""
     from metricdp.cli import guarantees
 
     return {
         "path": output,
-        "builder": order.builder.name,
-        "on": order.words,
-        "loss": {"is": order.cost.about, "unit": order.cost.unit},
-        "positions": guarantees.positions_of(made, order.snap),
-        **guarantees.mechanism_values(made, snap=order.snap),
+        "builder": spec.builder.name,
+        "on": spec.words,
+        "loss": {"is": spec.cost.about, "unit": spec.cost.unit},
+        "positions": guarantees.positions_of(made, spec.snap),
+        **guarantees.mechanism_values(made, snap=spec.snap),
     }
 
 
-def _next(order: Order, made: Mechanism, output: str) -> list[str]:
+def _next(spec: BuildSpec, made: Mechanism, output: str) -> list[str]:
     """Return what one does with the file, one line each."""
     import numpy as np
 
@@ -112,12 +112,12 @@ def _next(order: Order, made: Mechanism, output: str) -> list[str]:
     from metricdp.mechanisms import MECHANISMS
 
     name = shlex.quote(output)
-    where = None if order.places is None else order.places.where
+    where = None if spec.places is None else spec.places.where
     kinds = {"metric": "a table", "mechanisms": "a table of the columns of all parts", "box": "a table of places there"}
-    snap, what = "", f"protects {kinds.get(order.builder.start, 'a table of these places')}"
-    if where is not None and where.cell is not None and order.places is not None:
-        unit = order.places.space.ground.unit  # a value of a cell lies at most half its diagonal from the middle
-        snap = f" --snap {messages.distance(order.places.cell, unit, 'up').replace(' ', '').replace(',', '')}"
+    snap, what = "", f"protects {kinds.get(spec.builder.start, 'a table of these places')}"
+    if where is not None and where.cell is not None and spec.places is not None:
+        unit = spec.places.space.ground.unit  # a value of a cell lies at most half its diagonal from the middle
+        snap = f" --snap {messages.distance(spec.places.cell, unit, 'up').replace(' ', '').replace(',', '')}"
         what = "protects a table, every value put on the middle of its cell"
     lines = ["Go on:", f"  metricdp audit {name}   judges it again, without trust in who made it"]
     if made.inputs.is_text:
@@ -126,7 +126,7 @@ def _next(order: Order, made: Mechanism, output: str) -> list[str]:
     lines.append(f"  metricdp perturb table.csv --mechanism {name}{snap} -o protected.csv   {what}")
     kind = MECHANISMS.kind(made)
     if kind is not None and kind.is_sparse:
-        places = spaces.given(made.inputs.finite, spaces.FiniteSpace, "the secrets").coordinates
+        places = spaces.require_space(made.inputs.finite, spaces.FiniteSpace, "the secrets").coordinates
         middle = ",".join(f"{value:.6g}" for value in np.median(places, axis=0))
         around = f"--around {middle} --radius 3{made.inputs.ground.unit}"
         lines.append(f"  metricdp export {name} {around} -o district.mdp   writes a public district for devices")

@@ -12,26 +12,26 @@ from cyclopts import Parameter
 
 from metricdp.cli import terminal
 from metricdp.cli.options import (
-    AS_IT_IS,
+    DEFAULT_READING,
     STANDARD,
     Corners,
     Input,
     Output,
     Overwrite,
     ReadingOptions,
-    beside_output,
     check_targets,
     distance_in,
     mechanism_in,
     metric_of,
     numbers,
+    redirect_prints,
 )
 from metricdp.cli.places import cells
 from metricdp.errors import InvalidInput, check_extra
 
 if TYPE_CHECKING:
     from metricdp.estimation import DensityEstimate, Mass
-    from metricdp.tables.estimates import Decoded, Origin
+    from metricdp.tables.estimates import FileEstimates, ReportOrigin
 
 PICTURES = (".png", ".svg", ".pdf")
 SHOWN = 10
@@ -59,7 +59,7 @@ def estimate(
     report: str | None = None,
     json: bool = False,
     key: str | None = None,
-    table: Annotated[ReadingOptions, Parameter(name="*")] = AS_IT_IS,
+    table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
     overwrite: Overwrite = False,
 ) -> int:
     """Estimate where the secrets behind a table of reports lie: shares and counts of cells, with intervals.
@@ -109,8 +109,8 @@ def estimate(
         table: How the table is read.
         overwrite: Replace files that are there.
     """
-    from metricdp.estimation.estimate import Request
-    from metricdp.tables.estimates import Rows, estimate_files, write_density
+    from metricdp.estimation.estimate import EstimateRequest
+    from metricdp.tables.estimates import ReportColumns, estimate_files, write_density
 
     if not sources:
         raise InvalidInput("say which table of reports is to be decoded, such as `metricdp estimate reports.csv ...`.")
@@ -125,12 +125,12 @@ def estimate(
     check_targets(sources, overwrite=overwrite, table=output, picture=picture, page=report)
     if output != STANDARD and "::" not in output:
         check_targets(sources, overwrite=overwrite, output=output)
-    laws = _Laws(mechanism or [], epsilon or [], metric, which, key)
-    origin = laws.origin((grid, cell), within, len(sources))
-    how = Request(method, target, confidence, together, None, intervals)
+    origins = _OriginOptions(mechanism or [], epsilon or [], metric, which, key)
+    origin = origins.origin((grid, cell), within, len(sources))
+    how = EstimateRequest(method, target, confidence, together, None, intervals)
     title = Path(sources[0]).name if len(sources) == 1 else f"{len(sources)} tables"
     with terminal.progress_bar(f"Decoding {title}") as progress:
-        found = estimate_files(sources, origin, how, Rows(table.names, by, table.reading()), progress)
+        found = estimate_files(sources, origin, how, ReportColumns(table.names, by, table.reading()), progress)
     made = found.estimate
     if made.misfits and not table.yes_really:
         raise InvalidInput(
@@ -150,7 +150,7 @@ def estimate(
         from metricdp.plots.density import write_density_page
 
         write_density_page(made, report, title=f"Densities from {title}", notices=notices)
-    with beside_output(output):
+    with redirect_prints(output):
         if json:
             terminal.say_json(_values(found, region), sort_keys=True)
         else:
@@ -164,7 +164,7 @@ def estimate(
 
 
 @dataclass(frozen=True)
-class _Laws:
+class _OriginOptions:
     """What was said about where the reports come from."""
 
     files: list[str]
@@ -173,10 +173,10 @@ class _Laws:
     which: str | None
     key: str | None
 
-    def origin(self, map_of: tuple[str | None, str | None], within: Any, sources: int) -> Origin:
+    def origin(self, map_of: tuple[str | None, str | None], within: Any, sources: int) -> ReportOrigin:
         """Return the mechanisms that made the reports, and the cells where they have none of their own."""
         import metricdp
-        from metricdp.tables.estimates import Origin
+        from metricdp.tables.estimates import ReportOrigin
         from metricdp.units import parse_epsilon
 
         grid, cell = map_of
@@ -196,7 +196,7 @@ class _Laws:
         if self.files:
             made = tuple(mechanism_in(name, trusted=self.key) for name in self.files)
             names = tuple((name, Path(name).name, Path(name).stem) for name in self.files)
-            return Origin(made, names, middles, within, self.which)
+            return ReportOrigin(made, names, middles, within, self.which)
         if self.key is not None:
             raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
         if middles is None:
@@ -206,7 +206,9 @@ class _Laws:
             )
         chosen = metric_of(self.metric)
         made = tuple(metricdp.laplace(chosen, parse_epsilon(level, chosen.unit)) for level in self.levels)
-        return Origin(made, tuple((level, level.split("/")[0]) for level in self.levels), middles, within, self.which)
+        return ReportOrigin(
+            made, tuple((level, level.split("/")[0]) for level in self.levels), middles, within, self.which
+        )
 
 
 def _region(made: DensityEstimate, around: str, radius: str) -> tuple[int, Mass]:
@@ -215,14 +217,18 @@ def _region(made: DensityEstimate, around: str, radius: str) -> tuple[int, Mass]
     return len(codes), made.region(codes)
 
 
-def _lines(found: Decoded, region: tuple[int, Mass] | None) -> list[str]:
+def _lines(found: FileEstimates, region: tuple[int, Mass] | None) -> list[str]:
     import numpy as np
 
     from metricdp.estimation.sentences import FREE
-    from metricdp.plots.density import covers
+    from metricdp.plots.density import coverage_sentence
 
     made, empty = found.estimate, found.empty
-    lines = [f"{made.reports:,} reports, {len(made.cells):,} cells, method {made.method}.", *made.notes, covers(made)]
+    lines = [
+        f"{made.reports:,} reports, {len(made.cells):,} cells, method {made.method}.",
+        *made.notes,
+        coverage_sentence(made),
+    ]
     if empty:
         lines.append(f"{empty:,} rows hold no report and are left out.")
     counts = np.clip(made.counts(), 0.0, float(made.reports))
@@ -252,7 +258,7 @@ def _lines(found: Decoded, region: tuple[int, Mass] | None) -> list[str]:
     return [*lines, FREE]
 
 
-def _values(found: Decoded, region: tuple[int, Mass] | None) -> dict[str, object]:
+def _values(found: FileEstimates, region: tuple[int, Mass] | None) -> dict[str, object]:
     made, condition = found.estimate, found.estimate.condition
     values: dict[str, object] = {
         "reports": made.reports,

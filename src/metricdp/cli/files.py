@@ -34,11 +34,11 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> in
         terminal.say_json(_values(found), sort_keys=True)
         return 0
     mechanism = found.mechanism
-    snap = guarantees.used_snap(mechanism)
+    snap = guarantees.snap_of(mechanism)
     terminal.say(f"{source}: {MECHANISMS.named(found.kind).about} ({found.kind}), unaltered.")
     terminal.say(f"From {mechanism.inputs} to {mechanism.outputs}.")
-    terminal.say(*guarantees.promise_lines(mechanism, snap=snap))
-    terminal.say(f"In short: {guarantees.in_short(mechanism, snap=snap)}")
+    terminal.say(*guarantees.guarantee_lines(mechanism, snap=snap))
+    terminal.say(f"In short: {guarantees.guarantee_sentence(mechanism, snap=snap)}")
     if (graph := graph_of(mechanism.inputs.metric)) is not None and mechanism.guarantee.unit == HOP:
         terminal.say(
             f"Policy: {graph.fingerprint}, a graph of {graph.nodes:,} places and {len(graph.edges):,} edges. A promise "
@@ -111,7 +111,7 @@ def export(
     save(made, output, storage=chosen, licence=terms, key=key, vectors=vectors)
     after = open_file(output, vectors=vectors)
     terminal.say(f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}.")
-    terminal.say(*guarantees.promise_lines(after.mechanism, snap=guarantees.used_snap(after.mechanism)))
+    terminal.say(*guarantees.guarantee_lines(after.mechanism, snap=guarantees.snap_of(after.mechanism)))
     if before.signed_by and not after.signed_by:
         terminal.say("The file read was signed; the new one is not: name your own key with --key to sign it.")
     terminal.say(_signature(after, None))
@@ -187,7 +187,7 @@ def _size(count: int) -> str:
 def _values(found: Inspection) -> dict[str, object]:
     from metricdp.cli import guarantees
 
-    snap = guarantees.used_snap(found.mechanism)
+    snap = guarantees.snap_of(found.mechanism)
     return {
         "path": found.path,
         "kind": found.kind,

@@ -10,7 +10,7 @@ import numpy as np
 
 from metricdp import messages
 from metricdp.arrays import Floats
-from metricdp.auditing import AuditReport, ConcentratedReport, between_positions
+from metricdp.auditing import AuditReport, ConcentratedReport, position_guarantee
 from metricdp.auditing.loss import counts_distance
 from metricdp.auditing.positions import mean_in_cell
 from metricdp.mechanisms import (
@@ -19,60 +19,60 @@ from metricdp.mechanisms import (
     Guarantee,
     MatrixMechanism,
     Mechanism,
-    pure,
+    require_pure,
 )
 from metricdp.mechanisms.kinds.matrix import as_table
 from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.metrics import exponent_of, policy_of, tree_of
-from metricdp.spaces import FiniteSpace, given
+from metricdp.spaces import FiniteSpace, require_space
 
 
-def promise_lines(mechanism: Mechanism, *, in_distance: bool = False, snap: float | None = None) -> list[str]:
+def guarantee_lines(mechanism: Mechanism, *, in_distance: bool = False, snap: float | None = None) -> list[str]:
     """Return what a mechanism promises, what was verified and what epsilon means, one sentence a line.
 
     `in_distance` says that its loss is known to be the distance between truth and report; otherwise it is found out.
     `snap` is how far positions will be put on places before anything is drawn: factors and losses count it.
     """
-    promise, lines = mechanism.guarantee, [f"Promise: {messages.promised_in_parts(mechanism.guarantee)}."]
+    guarantee, lines = mechanism.guarantee, [f"Promise: {messages.guarantee_text_in_parts(mechanism.guarantee)}."]
     certificate = mechanism.certificate
     known = in_distance or counts_distance(mechanism)
-    lines.append(messages.certified(certificate, promise.unit, is_distance=known))
+    lines.append(messages.certificate_sentence(certificate, guarantee.unit, is_distance=known))
     if certificate.note:
         lines.append(f"Note: {certificate.note}")
-    usual = meaning_lines(mechanism, promise, in_distance=known)
-    if not isinstance(promise, Guarantee):
+    usual = meaning_lines(mechanism, guarantee, in_distance=known)
+    if not isinstance(guarantee, Guarantee):
         return [*lines, *usual]
-    rest = usual[len(messages.meaning_lines(promise)) :]  # what is said about the loss
-    lines += [*factor_lines(mechanism, promise, snap), *rest]
+    rest = usual[len(messages.meaning_lines(guarantee)) :]  # what is said about the loss
+    lines += [*factor_lines(mechanism, guarantee, snap), *rest]
     places = snapped_places(mechanism)
     if snap and places is not None and known:
         mean = mean_in_cell(places) if certificate.objective == "expected" else None
-        lines.append(messages.position_loss(snap, None if mean is None else certificate.loss + mean, promise.unit))
+        lines.append(messages.position_loss(snap, None if mean is None else certificate.loss + mean, guarantee.unit))
     return lines
 
 
-def factor_lines(mechanism: Mechanism, promise: Guarantee, snap: float | None) -> list[str]:
+def factor_lines(mechanism: Mechanism, guarantee: Guarantee, snap: float | None) -> list[str]:
     """Return the table of factors: between positions that are put on places, or between the places as they are listed.
 
     The promise is that of the mechanism, without snapping.
     """
     places = snapped_places(mechanism)
     if places is None:
-        other = _on_other_ground(mechanism) and not promise.parts
-        return messages.ground_lines(promise) if other else messages.meaning_lines(promise)
+        other = _uses_other_distances(mechanism) and not guarantee.parts
+        return messages.ground_lines(guarantee) if other else messages.meaning_lines(guarantee)
     nearest = places.nearest_pair
     if not snap:
-        return [*messages.listed_lines(promise, nearest), messages.unlisted(promise)]
-    wider = between_positions(promise, places, snap=snap)
+        return [*messages.listed_lines(guarantee, nearest), messages.unlisted_positions(guarantee)]
+    wider = position_guarantee(guarantee, places, snap=snap)
     exponent = exponent_of(places.metric) or 2.0
     lines = messages.position_lines(wider, snap, wider.slack, exponent=exponent)
-    lines.append(messages.between_places(promise, nearest))
+    lines.append(messages.listed_places_sentence(guarantee, nearest))
     table = as_table(mechanism)
-    kept = None if table is None else _kept(table)
-    return lines if kept is None else [*lines, messages.place_kept(kept)]
+    kept = None if table is None else _truth_rate(table)
+    return lines if kept is None else [*lines, messages.place_unchanged(kept)]
 
 
-def snaps(places: FiniteSpace) -> bool:
+def can_snap(places: FiniteSpace) -> bool:
     """Tell whether positions can be put on the nearest of these places by the distances of the promise itself."""
     return not places.is_text and len(places) > 1 and tree_of(places.metric) is not None and places.same_ground
 
@@ -80,17 +80,17 @@ def snaps(places: FiniteSpace) -> bool:
 def snapped_places(mechanism: Mechanism) -> FiniteSpace | None:
     """Return the places on which positions can be put by the distances of the promise; None where there are none."""
     finite = mechanism.inputs.finite
-    places = None if finite is None else given(finite, FiniteSpace, "places")
-    return places if places is not None and snaps(places) else None
+    places = None if finite is None else require_space(finite, FiniteSpace, "places")
+    return places if places is not None and can_snap(places) else None
 
 
-def _on_other_ground(mechanism: Mechanism) -> bool:
+def _uses_other_distances(mechanism: Mechanism) -> bool:
     """Tell whether positions are put on listed places by other distances than those of the promise: roads, hops."""
     finite = mechanism.inputs.finite
     return finite is not None and not finite.is_text and not finite.same_ground
 
 
-def _kept(mechanism: MatrixMechanism) -> float | None:
+def _truth_rate(mechanism: MatrixMechanism) -> float | None:
     """Return how often a place is reported itself, on average over them; None where some place is no report."""
     reports = {tuple(point): code for code, point in enumerate(mechanism.outputs.points.tolist())}
     own = [reports.get(tuple(point), -1) for point in mechanism.inputs.points.tolist()]
@@ -102,21 +102,25 @@ def _kept(mechanism: MatrixMechanism) -> float | None:
 
 def positions_of(mechanism: Mechanism, snap: float | None) -> dict[str, Any] | None:
     """Return as plain values what snapping adds between positions; None where nothing is snapped."""
-    promise, places = mechanism.guarantee, snapped_places(mechanism)
-    if not snap or not isinstance(promise, Guarantee) or places is None:
+    guarantee, places = mechanism.guarantee, snapped_places(mechanism)
+    if not snap or not isinstance(guarantee, Guarantee) or places is None:
         return None
-    wider = between_positions(promise, places, snap=snap)
-    return {"snap": snap, "slack": wider.slack, "unit": promise.unit}
+    wider = position_guarantee(guarantee, places, snap=snap)
+    return {"snap": snap, "slack": wider.slack, "unit": guarantee.unit}
 
 
-def used_snap(mechanism: Mechanism) -> float | None:
+def snap_of(mechanism: Mechanism) -> float | None:
     """Return how far positions are put on the places of a file: half the diagonal of its cells, where it has any."""
     places = snapped_places(mechanism)
     return None if places is None else places.cell_radius
 
 
 def meaning_lines(
-    mechanism: Mechanism, promise: AnyGuarantee, *, in_distance: bool = False, spending: messages.Spent | None = None
+    mechanism: Mechanism,
+    guarantee: AnyGuarantee,
+    *,
+    in_distance: bool = False,
+    spending: messages.SpendingLike | None = None,
 ) -> list[str]:
     """Return the table that explains the epsilon (and slack) of a promise, and how far reports lie from the truth.
 
@@ -124,18 +128,18 @@ def meaning_lines(
     """
     certificate = mechanism.certificate
     if spending is not None and counts_distance(mechanism):
-        return [*messages.meaning_lines(promise), messages.spread_loss(spending, promise.unit)]
-    lines = messages.meaning_lines(promise)
+        return [*messages.meaning_lines(guarantee), messages.allocation_loss(spending, guarantee.unit)]
+    lines = messages.meaning_lines(guarantee)
     known = in_distance or counts_distance(mechanism)
     lines.append(
         messages.loss(
-            certificate.loss, promise.unit, certificate.objective, is_distance=known, at_most=certificate.at_most
+            certificate.loss, guarantee.unit, certificate.objective, is_distance=known, at_most=certificate.at_most
         )
-        + messages.unverified(certificate, "loss")
+        + messages.unverified_note(certificate, "loss")
     )
     table = as_table(mechanism)
     if not known and table is not None and (away := _distances(table)) is not None:
-        lines.append(messages.average_distance(float(away.mean()), promise.unit))
+        lines.append(messages.average_distance(float(away.mean()), guarantee.unit))
     return lines
 
 
@@ -148,25 +152,25 @@ def _distances(mechanism: MatrixMechanism) -> Floats | None:
     return np.asarray((mechanism.matrix * apart).sum(axis=1) / mechanism.matrix.sum(axis=1))
 
 
-def in_short(mechanism: Mechanism, *, snap: float | None = None) -> str:
+def guarantee_sentence(mechanism: Mechanism, *, snap: float | None = None) -> str:
     """Return the promise as one sentence without Greek, for positions where they are put on places first."""
-    promise, places = mechanism.guarantee, snapped_places(mechanism)
-    if snap and isinstance(promise, Guarantee) and places is not None:
-        return messages.short(between_positions(promise, places, snap=snap))
+    guarantee, places = mechanism.guarantee, snapped_places(mechanism)
+    if snap and isinstance(guarantee, Guarantee) and places is not None:
+        return messages.short_sentence(position_guarantee(guarantee, places, snap=snap))
     parts = parts_of(mechanism)
     if len(parts) > 1:
-        return messages.short_of_parts([pure(part.guarantee, "a product") for part in parts])
-    return messages.short(mechanism.guarantee)
+        return messages.short_of_parts([require_pure(part.guarantee, "a product") for part in parts])
+    return messages.short_sentence(mechanism.guarantee)
 
 
 def mechanism_values(mechanism: Mechanism, *, snap: float | None = None) -> dict[str, Any]:
     """Return what a mechanism is, promises and proves as plain values."""
-    promise, certificate = mechanism.guarantee, mechanism.certificate
+    guarantee, certificate = mechanism.guarantee, mechanism.certificate
     numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "gap", "epsilon", "pairs")}
     return {
         "inputs": str(mechanism.inputs),
         "outputs": str(mechanism.outputs),
-        "promise": promise_values(promise),
+        "promise": guarantee_values(guarantee),
         "certificate": {
             **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
             "at_most": certificate.at_most,
@@ -176,23 +180,23 @@ def mechanism_values(mechanism: Mechanism, *, snap: float | None = None) -> dict
             "interrupted": certificate.interrupted,
             "stated_not_verified": list(certificate.stated),
         },
-        "in_short": in_short(mechanism, snap=snap),
+        "in_short": guarantee_sentence(mechanism, snap=snap),
     }
 
 
-def promise_values(promise: AnyGuarantee) -> dict[str, Any]:
+def guarantee_values(guarantee: AnyGuarantee) -> dict[str, Any]:
     """Return a promise as plain values: an epsilon and its slack, or the rho of one that is only approximate."""
     shared = {
-        "unit": promise.unit,
-        "radius": promise.radius,
-        "basis": promise.basis,
-        "metric": type(promise.metric).__name__,
+        "unit": guarantee.unit,
+        "radius": guarantee.radius,
+        "basis": guarantee.basis,
+        "metric": type(guarantee.metric).__name__,
     }
-    if not isinstance(promise, ConcentratedGuarantee):
-        return {"epsilon": promise.epsilon, "slack": promise.slack} | shared
-    near, delta = messages.twice_as_likely(promise), messages.usual_delta()
+    if not isinstance(guarantee, ConcentratedGuarantee):
+        return {"epsilon": guarantee.epsilon, "slack": guarantee.slack} | shared
+    near, delta = messages.factor_two_distance(guarantee), messages.usual_delta()
     kept = {"factor": 2.0, "distance": near, "delta": delta}
-    return {"kind": "concentrated, not pure", "rho": promise.rho, "form": promise.form, "example": kept} | shared
+    return {"kind": "concentrated, not pure", "rho": guarantee.rho, "form": guarantee.form, "example": kept} | shared
 
 
 def report_values(report: AuditReport | ConcentratedReport, unit: str) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class LedgerOptions:
     refused: Literal["fail", "report"] = "fail"
 
     @contextmanager
-    def opened(self, budget: str | None = None, mechanism: Mechanism | None = None) -> Iterator[Charging | None]:
+    def open_charging(self, budget: str | None = None, mechanism: Mechanism | None = None) -> Iterator[Charging | None]:
         """Open the books, or begin them with a budget as the total of every person, in the unit of its guarantee."""
         if self.ledger is None:
             named = (self.purpose, self.key_file, self.head_file)
@@ -147,12 +147,12 @@ class LedgerOptions:
         from metricdp.tables.charging import open_ledger
         from metricdp.tables.options import Charging
 
-        total, promise, dimension = None, None, None
+        total, guarantee, dimension = None, None, None
         if budget is not None and mechanism is not None:
-            promise, dimension = mechanism.guarantee, mechanism.inputs.dimension
-            total = parse_amount(budget, promise)
+            guarantee, dimension = mechanism.guarantee, mechanism.inputs.dimension
+            total = parse_amount(budget, guarantee)
         with open_ledger(
-            self.ledger, total, promise, dimension, key_file=self.key_file, head_file=self.head_file
+            self.ledger, total, guarantee, dimension, key_file=self.key_file, head_file=self.head_file
         ) as ledger:  # fmt: skip
             yield Charging(ledger, purpose=self.purpose, refused=self.refused)
 
@@ -291,8 +291,8 @@ class BuilderOptions:
         }
 
 
-AS_IT_IS, NOTHING_ASKED = ReadingOptions(), BuilderOptions()
-ONE_BY_ONE, UNCHARGED, ALL_STAY = PeopleOptions(), LedgerOptions(), DisclosureOptions()
+DEFAULT_READING, NO_BUILDER_OPTIONS = ReadingOptions(), BuilderOptions()
+NO_PEOPLE, UNCHARGED, NO_DISCLOSURE = PeopleOptions(), LedgerOptions(), DisclosureOptions()
 
 
 def _names(texts: tuple[str, ...]) -> list[str]:
@@ -334,10 +334,10 @@ def distance_in(text: str, unit: str, option: str) -> float:
 
 def metric_of(name: str) -> Metric:
     """Return the metric a name stands for; numbers and files may stand behind a `=`."""
-    from metricdp.metrics import metric_named
+    from metricdp.metrics import parse_metric
     from metricdp.tables.matrices import read_matrix
 
-    return metric_named(name, read=read_matrix)
+    return parse_metric(name, read=read_matrix)
 
 
 def mechanism_in(path: str, *, trusted: str | None) -> Mechanism:
@@ -347,14 +347,14 @@ def mechanism_in(path: str, *, trusted: str | None) -> Mechanism:
     return load(path, trusted=trusted)
 
 
-def seeded(seed: int | None) -> np.random.Generator | None:
+def seeded_generator(seed: int | None) -> np.random.Generator | None:
     """Return a generator for simulations, where a seed was asked for."""
     import numpy as np
 
     return None if seed is None else np.random.default_rng(seed)
 
 
-def resumable(work: Callable[..., Any]) -> Callable[..., Any]:
+def with_resume_hint(work: Callable[..., Any]) -> Callable[..., Any]:
     """Let an interruption say how the job goes on."""
 
     def run(*arguments: Any, **options: Any) -> Any:
@@ -366,7 +366,7 @@ def resumable(work: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def beside_output(output: str) -> AbstractContextManager[object]:
+def redirect_prints(output: str) -> AbstractContextManager[object]:
     """Have what people read printed on the error stream, where the table itself goes to standard output."""
     return redirect_stdout(sys.stderr) if output == STANDARD else nullcontext()
 

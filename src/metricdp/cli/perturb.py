@@ -11,9 +11,9 @@ from cyclopts import Parameter
 
 from metricdp.cli import terminal
 from metricdp.cli.options import (
-    ALL_STAY,
-    AS_IT_IS,
-    ONE_BY_ONE,
+    DEFAULT_READING,
+    NO_DISCLOSURE,
+    NO_PEOPLE,
     STANDARD,
     UNCHARGED,
     DisclosureOptions,
@@ -24,17 +24,17 @@ from metricdp.cli.options import (
     Overwrite,
     PeopleOptions,
     ReadingOptions,
-    beside_output,
     check_targets,
     mechanism_in,
     metric_of,
-    resumable,
-    seeded,
+    redirect_prints,
+    seeded_generator,
+    with_resume_hint,
 )
 from metricdp.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from metricdp.design import Level
+    from metricdp.design import PrivacyLevel
     from metricdp.mechanisms import Mechanism
     from metricdp.metrics import Metric
     from metricdp.tables import Summary
@@ -85,25 +85,25 @@ class ReportOptions:
         """Refuse what cannot be written before any work is done."""
         if self.show_secrets and self.report is None:
             raise InvalidInput("--show-secrets belongs to a page: name it with --report page.html.")
-        law = self.law_file(output)
+        law = self.distribution_file(output)
         if output == STANDARD and law is not None:
             raise InvalidInput("the law of the noise is written beside the output: name a file with -o instead of -.")
         check_targets([source], overwrite=overwrite, table=output, page=self.report, record=self.json, law=law)
 
-    def law_file(self, output: str) -> str | None:
+    def distribution_file(self, output: str) -> str | None:
         """Return where the law goes, where it was asked for."""
         return f"{output}.law.json" if self.law or self.accuracy_column is not None else None
 
-    def write(self, summary: Summary, mechanism: Mechanism, sight: Preview | None) -> list[str]:
+    def write(self, summary: Summary, mechanism: Mechanism, preview: Preview | None) -> list[str]:
         """Write all that was asked for and return a line about each."""
         from metricdp.plots.release_page import write_release
         from metricdp.rendering import command_line
-        from metricdp.tables.reporting import law_told, record_of, release_of, write_record
+        from metricdp.tables.reporting import distribution_record, record_of, release_of, write_record
 
-        place, lines = self.law_file(summary.target), []
+        place, lines = self.distribution_file(summary.target), []
         what = "the protected tables" if Path(summary.target).is_dir() else "the protected table"
         files = [(Path(summary.target).name, what)]
-        law = law_told(summary, mechanism) if place is not None or self.json is not None else {}
+        law = distribution_record(summary, mechanism) if place is not None or self.json is not None else {}
         if place is not None:
             write_record(law, place)
             lines.append(f"Law of the noise: {place}.")
@@ -112,15 +112,15 @@ class ReportOptions:
             write_record(record_of(summary, law), self.json)
             lines.append(f"Record: {self.json}.")
             files.append((Path(self.json).name, "what was done and promised, for programs"))
-        if self.report is not None and sight is not None:
-            release = release_of(summary, mechanism, sight, repeat=[command_line(sys.argv[1:])], files=files)
+        if self.report is not None and preview is not None:
+            release = release_of(summary, mechanism, preview, repeat=[command_line(sys.argv[1:])], files=files)
             write_release(release, self.report)
             mind = "; it shows true positions, so it is as secret as the table" if self.show_secrets else ""
             lines.append(f"Page: {self.report}{mind}.")
         return lines
 
 
-AS_THEY_ARE, NOTHING_TOLD = VectorOptions(), ReportOptions()
+NO_VECTOR_OPTIONS, NO_REPORT = VectorOptions(), ReportOptions()
 
 
 def perturb(
@@ -136,16 +136,16 @@ def perturb(
     snap: str | None = None,
     on_error: Literal["fail", "drop", "null"] = "fail",
     show_values: bool = False,
-    sharing: Annotated[PeopleOptions, Parameter(name="*")] = ONE_BY_ONE,
+    sharing: Annotated[PeopleOptions, Parameter(name="*")] = NO_PEOPLE,
     charged: Annotated[LedgerOptions, Parameter(name="*")] = UNCHARGED,
-    leaving: Annotated[DisclosureOptions, Parameter(name="*")] = ALL_STAY,
-    vectors: Annotated[VectorOptions, Parameter(name="*")] = AS_THEY_ARE,
+    leaving: Annotated[DisclosureOptions, Parameter(name="*")] = NO_DISCLOSURE,
+    vectors: Annotated[VectorOptions, Parameter(name="*")] = NO_VECTOR_OPTIONS,
     engine: str | None = None,
     resume: bool = False,
     discard: bool = False,
     seed: int | None = None,
-    telling: Annotated[ReportOptions, Parameter(name="*")] = NOTHING_TOLD,
-    table: Annotated[ReadingOptions, Parameter(name="*")] = AS_IT_IS,
+    report_options: Annotated[ReportOptions, Parameter(name="*")] = NO_REPORT,
+    table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
     target_format: Annotated[str | None, Parameter(name="--to")] = None,
     overwrite: Overwrite = False,
 ) -> int:
@@ -183,7 +183,7 @@ def perturb(
     import metricdp
     from metricdp import messages
     from metricdp.cli import guarantees
-    from metricdp.mechanisms import pure
+    from metricdp.mechanisms import require_pure
     from metricdp.tables import names_many
     from metricdp.tables.options import Job
     from metricdp.tables.reporting import Preview
@@ -194,45 +194,47 @@ def perturb(
     many = names_many(source, job)
     if many and show_values:
         raise InvalidInput("--show-values is for one file: the workers of a job over many would write values to logs.")
-    if many and telling.show_secrets:
+    if many and report_options.show_secrets:
         raise InvalidInput(
             "--show-secrets is for one file: of many, the page shows the reports that lie in the output."
         )
-    telling.check(source, output, overwrite=overwrite)
-    sight = None if telling.report is None else Preview(secrets=telling.show_secrets)
+    report_options.check(source, output, overwrite=overwrite)
+    preview = None if report_options.report is None else Preview(secrets=report_options.show_secrets)
     if mechanism is None:
         wished, chosen = _noise(epsilon, protect, key, metric_of(metric), (source, table, vectors))
     else:
         if epsilon is not None or protect is not None:
             raise InvalidInput("a mechanism file brings its own epsilon: leave --epsilon and --protect away.")
         wished, chosen = None, mechanism_in(mechanism, trusted=key)
-    if telling.report is not None:
+    if report_options.report is not None:
         from metricdp.tables.reporting import PAGE
 
-        pure(chosen.guarantee, *PAGE)  # before anything is read or charged
+        require_pure(chosen.guarantee, *PAGE)  # before anything is read or charged
     unit = chosen.inputs.ground.unit
     snapping = 0.0 if snap is None else parse_distance(snap, unit)
     with (
-        charged.opened(sharing.budget, chosen) as charging,
+        charged.open_charging(sharing.budget, chosen) as charging,
         terminal.progress_bar(f"Protecting {Path(source).name}") as progress,
     ):
-        summary = (resumable(metricdp.perturb) if many else metricdp.perturb)(
-            source, chosen, columns=names, to=output, people=sharing.people(charging), rng=seeded(seed),
-            disclosure=leaving.disclosure(force=table.yes_really, accuracy_column=telling.accuracy),
+        summary = (with_resume_hint(metricdp.perturb) if many else metricdp.perturb)(
+            source, chosen, columns=names, to=output, people=sharing.people(charging), rng=seeded_generator(seed),
+            disclosure=leaving.disclosure(force=table.yes_really, accuracy_column=report_options.accuracy),
             reading=replace(reading, snap=snapping),
             job=replace(
                 job, overwrite=overwrite and not many, progress=progress,
-                watch=sight.released if many and sight is not None else sight,
+                watch=preview.released if many and preview is not None else preview,
             ),
         )  # fmt: skip
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
-    told = telling.write(summary, chosen, sight)  # before anything is printed: whoever reads may go away
-    with beside_output(output):
+    report_lines = report_options.write(
+        summary, chosen, preview
+    )  # before anything is printed: whoever reads may go away
+    with redirect_prints(output):
         terminal.say(*summary.lines(), *([] if wished is None else wished.kept(summary.guarantee)))
         terminal.say(*guarantees.meaning_lines(chosen, summary.guarantee, spending=spread))
         if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
             terminal.say(messages.snapped_loss(snapping, unit))
-        for line in told:
+        for line in report_lines:
             terminal.say(line)
     return 0
 
@@ -242,10 +244,11 @@ def engines() -> int:
 
     An example: `metricdp engines`
     """
-    from metricdp.tables.engines import for_files
+    from metricdp.tables.engines import engines_for_files
 
     rows = [
-        {"engine": one.name, "about": one.about, "needs": one.extra and f"metricdp[{one.extra}]"} for one in for_files()
+        {"engine": one.name, "about": one.about, "needs": one.extra and f"metricdp[{one.extra}]"}
+        for one in engines_for_files()
     ]
     terminal.say(*terminal.table_lines(["engine", "about", "needs"], rows))
     return 0
@@ -277,10 +280,10 @@ def _noise(
     key: str | None,
     metric: Metric,
     at: tuple[str, ReadingOptions, VectorOptions],
-) -> tuple[Level, Mechanism]:
+) -> tuple[PrivacyLevel, Mechanism]:
     """Return what was asked for and Laplace noise that keeps it, as wide as the secrets of a table."""
     import metricdp
-    from metricdp.design import Level
+    from metricdp.design import PrivacyLevel
     from metricdp.tables.matrices import read_rows
     from metricdp.tables.points import check_places, check_width, width_of
 
@@ -290,7 +293,7 @@ def _noise(
     names, reading = table.names, table.reading()
     check_width(source, names, reading, metric)
     try:
-        level = Level.parse(epsilon, protect, metric.unit)
+        level = PrivacyLevel.parse(epsilon, protect, metric.unit)
     except InvalidInput:
         if epsilon is not None or protect is not None:
             check_places(source, names, reading, metric)  # km mean nothing to a table without places

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from metricdp.cli.options import AS_IT_IS, Corners, ReadingOptions, distance_in, metric_of, numbers
+from metricdp.cli.options import DEFAULT_READING, Corners, ReadingOptions, distance_in, metric_of, numbers
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput
 
@@ -30,14 +30,14 @@ SHAPE = "such as --requirement 200,4000: 200 within level 1, growing with the sq
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class PlaceSet:
     """The secrets: their space, how they were named, and the file that they were read from.
 
     `before` is their space in distances of their own, where the promise counts levels.
     """
 
     space: FiniteSpace
-    where: Where | None = None
+    where: PlaceOptions | None = None
     file: PointFile | None = None
     before: FiniteSpace | None = None
 
@@ -62,7 +62,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Policy:
+class PolicyOptions:
     """Which places must be hidden from each other, where that is a graph.
 
     Attributes:
@@ -107,7 +107,7 @@ class Policy:
 
         return (*IDS, self.column or "")
 
-    def laid_over(self, places: Places) -> FiniteSpace:
+    def apply_to(self, places: PlaceSet) -> FiniteSpace:
         """Return the places in the distances of the policy; a note says which edges were added."""
         from metricdp.places import policies, policy
 
@@ -117,10 +117,10 @@ class Policy:
             raise InvalidInput(f"{self.policy!r} has lengths of its own: leave --lengths away.")
         added = policies.repairs(space, edges, isolated=left, parts=parts)
         if len(added):
-            named = ", ".join(f"{one}-{two}" for one, two in added[:SHOWN].tolist())
+            source_name = ", ".join(f"{one}-{two}" for one, two in added[:SHOWN].tolist())
             more = f" and {len(added) - SHOWN:,} more" if len(added) > SHOWN else ""
             count = "an edge" if len(added) == 1 else f"{len(added):,} edges"
-            note(f"the policy was given {count} between nearest places: {named}{more}.")
+            note(f"the policy was given {count} between nearest places: {source_name}{more}.")
         steps = "distance" if self.lengths == "distance" else lengths
         made = policy(space, edges, lengths=steps, isolated=left, parts=parts)
         several = policies.parts(made)
@@ -133,7 +133,7 @@ class Policy:
             )
         return made
 
-    def _edges(self, places: Places) -> Any:
+    def _edges(self, places: PlaceSet) -> Any:
         """Return the edges that were named, and their lengths where a table has some."""
         from metricdp.places import map_shape, policies
 
@@ -152,7 +152,7 @@ class Policy:
                 raise InvalidInput(f"--policy {wanted}: say how many nearest places, such as nearest:4.")
             return policies.nearest(space, int(rest)), None
         if word == "within":
-            edges = policies.within(space, _near(rest, space.unit, f"--policy {wanted}", "within:"))
+            edges = policies.within(space, _number_near(rest, space.unit, f"--policy {wanted}", "within:"))
             if not len(edges):
                 raise InvalidInput(f"--policy {wanted}: no two places are that near.")
             return edges, None
@@ -165,7 +165,7 @@ class Policy:
             raise InvalidInput(f"--policy must be {USUAL}; got {wanted!r}.")
         return places.from_table(lambda table: table.edges(wanted))
 
-    def _areas(self, places: Places) -> Any:
+    def _areas(self, places: PlaceSet) -> Any:
         from metricdp.places import policies
 
         if self.column is None:
@@ -189,14 +189,14 @@ class Policy:
 
         if Path(path).suffix.lower().strip(".").isalpha() or Path(path).exists():
             return read_pairs(path, names)
-        found = policies.bordering(space, names, _near(path, space.unit, f"--bordering {path}", ""))
+        found = policies.bordering(space, names, _number_near(path, space.unit, f"--bordering {path}", ""))
         if not found:
             note(f"no two areas lie within {path} of each other: none has a neighbour.")
         return found or None
 
 
 @dataclass(frozen=True)
-class Elastic:
+class ElasticOptions:
     """How far a place is hidden, where that is not a distance: as far as it takes until enough is inside.
 
     Attributes:
@@ -233,11 +233,11 @@ class Elastic:
         """The columns of the points that are no coordinates."""
         return () if self.column is None else (self.column,)
 
-    def laid_over(self, places: Places) -> FiniteSpace:
+    def apply_to(self, places: PlaceSet) -> FiniteSpace:
         """Return the places in levels; what lies within the first ones is said."""
         from metricdp.places import elastic
 
-        first, most = self._asked()
+        first, most = self._parse_requirement()
         mass = self._mass(places)
         total = float(mass.sum())
 
@@ -254,7 +254,7 @@ class Elastic:
         )
         return made
 
-    def _asked(self) -> tuple[float, float]:
+    def _parse_requirement(self) -> tuple[float, float]:
         meaning = f"one or two numbers above 0, {SHAPE}"
         found = numbers(str(self.requirement), "requirement", meaning)
         if len(found) > 2 or not all(0 < number < math.inf for number in found):
@@ -264,7 +264,7 @@ class Elastic:
             raise InvalidInput(f"--requirement {self.requirement} ends at {most:g}, below the {first:g} of level 1.")
         return first, most
 
-    def _mass(self, places: Places) -> Floats:
+    def _mass(self, places: PlaceSet) -> Floats:
         import numpy as np
 
         if self.elastic == "one":
@@ -283,11 +283,11 @@ class Elastic:
         return places.file.sums(self.column)
 
 
-NO_POLICY, NOT_ELASTIC = Policy(), Elastic()
+NO_POLICY, NOT_ELASTIC = PolicyOptions(), ElasticOptions()
 
 
 @dataclass(frozen=True)
-class Where:
+class PlaceOptions:
     """Where secrets are: the points of a file, the crossings of a road network, or the cells of a map.
 
     Attributes:
@@ -318,38 +318,38 @@ class Where:
     cell: str | None = None
     vectors: str | None = None
     words: str | None = None
-    policy: Annotated[Policy, Parameter(name="*")] = NO_POLICY
-    levels: Annotated[Elastic, Parameter(name="*")] = NOT_ELASTIC
-    table: Annotated[ReadingOptions, Parameter(name="*")] = AS_IT_IS
+    policy: Annotated[PolicyOptions, Parameter(name="*")] = NO_POLICY
+    levels: Annotated[ElasticOptions, Parameter(name="*")] = NOT_ELASTIC
+    table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING
 
-    def places(self) -> Places:
+    def places(self) -> PlaceSet:
         """Return them; a note is said where rows of a file are one place."""
         self._check()
-        found = self._found()
+        found = self._read_places()
         if self.levels.elastic is not None:
-            return replace(found, space=self.levels.laid_over(found), before=found.space)
-        return found if self.policy.policy is None else replace(found, space=self.policy.laid_over(found))
+            return replace(found, space=self.levels.apply_to(found), before=found.space)
+        return found if self.policy.policy is None else replace(found, space=self.policy.apply_to(found))
 
-    def _found(self) -> Places:
+    def _read_places(self) -> PlaceSet:
         if self.points is not None:
             besides = (*self.policy.besides, *self.levels.besides)
             file = point_file(self.points, self.table, besides).distinct()
             space = file.space(self.metric)
             for sentence in file.notes:
                 note(sentence)
-            return Places(space, self, file)
+            return PlaceSet(space, self, file)
         if self.are_words:
             from metricdp.text.lists import word_space
 
             space, notes = word_space(self.vectors, self.words, None if self.metric is None else metric_of(self.metric))
             for sentence in notes:
                 note(sentence)
-            return Places(space, self)
+            return PlaceSet(space, self)
         if self.grid is not None:
-            return Places(cells(self.grid, str(self.cell), self.metric), self)
+            return PlaceSet(cells(self.grid, str(self.cell), self.metric), self)
         from metricdp.places import road_network
 
-        return Places(road_network(str(self.roads), nodes=self.nodes), self)
+        return PlaceSet(road_network(str(self.roads), nodes=self.nodes), self)
 
     def _check(self) -> None:
         given = [name for name in ("points", "roads", "grid", "vectors") if getattr(self, name) is not None]
@@ -381,18 +381,18 @@ class Where:
         return self.vectors is not None or self.words is not None
 
     @property
-    def named(self) -> str | None:
+    def source_name(self) -> str | None:
         """The file or folder that was named."""
         return self.points or self.roads or self.vectors or self.words
 
-    def called(self, space: FiniteSpace) -> str:
+    def describe(self, space: FiniteSpace) -> str:
         """Return what they are and how many."""
         kind = "crossings" if self.roads is not None else "cells" if self.grid is not None else "points"
         kind = "words" if self.are_words else kind
         return f"{len(space):,} {kind}"
 
 
-NOWHERE = Where()
+NOWHERE = PlaceOptions()
 
 
 def cells(corners: str, size: str, metric: str | None) -> FiniteSpace:
@@ -406,14 +406,14 @@ def cells(corners: str, size: str, metric: str | None) -> FiniteSpace:
     return map_cells(found, distance_in(size, chosen.unit, "cell"), metric=chosen)
 
 
-def point_file(path: str, table: ReadingOptions = AS_IT_IS, besides: tuple[str, ...] = ()) -> PointFile:
+def point_file(path: str, table: ReadingOptions = DEFAULT_READING, besides: tuple[str, ...] = ()) -> PointFile:
     """Return the points of a file."""
     from metricdp.tables.points import read_points
 
     return read_points(path, table.names, table.reading(), force=table.yes_really, besides=besides)
 
 
-def _near(text: str, unit: str, said: str, word: str) -> float:
+def _number_near(text: str, unit: str, said: str, word: str) -> float:
     from metricdp.units import parse_distance
 
     if not text or (unit and not text.strip()[-1:].isalpha()):

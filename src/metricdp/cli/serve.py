@@ -13,11 +13,11 @@ from metricdp.cli import terminal
 from metricdp.cli.options import Epsilon, metric_of
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.files import existing_file, is_server
-from metricdp.service.running import Door
+from metricdp.service.running import ListenOptions
 from metricdp.units import parse_distance, parse_epsilon
 
 if TYPE_CHECKING:
-    from metricdp.service.running import Offer
+    from metricdp.service.running import MechanismSpec
 
 serving = App(name="serve", help="Serve releases, budgets, audits and designs over HTTP.", help_format="markdown")
 keyring = App(name="keys", help="Make, list and revoke the keys of those who may ask the service.")
@@ -26,7 +26,7 @@ KeyFile = Annotated[str, Parameter(name="--keys")]
 
 
 @dataclass(frozen=True)
-class Bounds:
+class LimitOptions:
     """How much the service takes on.
 
     Attributes:
@@ -46,11 +46,11 @@ class Bounds:
     waiting: int = 128
 
 
-DOOR, BOUNDS = Door(), Bounds()
+DEFAULT_LISTEN, BOUNDS = ListenOptions(), LimitOptions()
 
 
 @dataclass(frozen=True)
-class Offered:
+class OfferOptions:
     """What is served.
 
     Attributes:
@@ -70,7 +70,7 @@ class Offered:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StorageOptions:
     """Where what must last is kept.
 
     Attributes:
@@ -91,16 +91,16 @@ class Kept:
     jobs: str | None = None
 
 
-NOTHING = Offered()
+NOTHING = OfferOptions()
 
 
 @serving.default
 def serve(
     *,
-    kept: Annotated[Kept, Parameter(name="*")],
-    offered: Annotated[Offered, Parameter(name="*")] = NOTHING,
-    door: Annotated[Door, Parameter(name="*")] = DOOR,
-    bounds: Annotated[Bounds, Parameter(name="*")] = BOUNDS,
+    storage: Annotated[StorageOptions, Parameter(name="*")],
+    offered: Annotated[OfferOptions, Parameter(name="*")] = NOTHING,
+    listen: Annotated[ListenOptions, Parameter(name="*")] = DEFAULT_LISTEN,
+    bounds: Annotated[LimitOptions, Parameter(name="*")] = BOUNDS,
     log: Literal["info", "warning", "error"] = "info",
 ) -> int:
     """Serve releases over HTTP until Ctrl-C or a signal; what was charged is answered before it stops.
@@ -123,30 +123,37 @@ def serve(
     """
     _check_extra()
     from metricdp.service import running
-    from metricdp.service.app import Books, Settings
-    from metricdp.service.limits import Limits
+    from metricdp.service.app import LedgerSettings, Settings
+    from metricdp.service.limits import ServiceLimits
 
-    if door.processes > 1 and not is_server(kept.ledger):
+    if listen.processes > 1 and not is_server(storage.ledger):
         raise InvalidInput(
             "a ledger in a file has one writer at a time, so more processes would only wait for each other: use "
             "PostgreSQL (--ledger postgresql://...), or leave --processes away."
         )
     offers = _offers(offered)
-    books, keys = Books(kept.ledger, kept.policy, kept.ledger_key, kept.ledger_head), _key_file(kept.keys, kept.ledger)
-    settings = Settings(books, keys, limits=Limits(**vars(bounds)), jobs=kept.jobs)
-    bound = door.bound()
-    with bound:
+    ledger_settings, keys = (
+        LedgerSettings(storage.ledger, storage.policy, storage.ledger_key, storage.ledger_head),
+        _key_file(storage.keys, storage.ledger),
+    )
+    settings = Settings(ledger_settings, keys, limits=ServiceLimits(**vars(bounds)), jobs=storage.jobs)
+    bound_socket = listen.bound_socket()
+    with bound_socket:
         served = [offer.served() for offer in offers]
-        settings.books.open().close()  # what is wrong with a file or the books is said here, as a sentence
-        terminal.say(f"metricdp serves at {door.address(bound)}; Ctrl-C stops it when what was charged is answered.")
+        settings.ledger_settings.open().close()  # what is wrong with a file or the books is said here, as a sentence
+        terminal.say(
+            f"metricdp serves at {listen.address(bound_socket)}; Ctrl-C stops it when what was charged is answered."
+        )
         for one in served:
             terminal.say(f"{one.name}: {one.promise['sentence']}")
         sys.stdout.flush()
-        return running.serve(running.Factory(settings, tuple(offers), door.processes, level=log), door, bound)
+        return running.serve(
+            running.ApplicationFactory(settings, tuple(offers), listen.processes, level=log), listen, bound_socket
+        )
 
 
-def _offers(asked: Offered) -> list[Offer]:
-    from metricdp.service.running import Offer
+def _offers(asked: OfferOptions) -> list[MechanismSpec]:
+    from metricdp.service.running import MechanismSpec
 
     if asked.key is not None and not asked.mechanism:
         raise InvalidInput("--key is for mechanism files that were signed: name one with --mechanism.")
@@ -155,16 +162,16 @@ def _offers(asked: Offered) -> list[Offer]:
             "--snap is for mechanisms on finitely many points: Laplace noise takes every value as it is."
         )
     snap = 0.0 if asked.snap is None else parse_distance(asked.snap)
-    offers = [Offer(name, path, asked.key, snap=snap) for name, path in map(_named, asked.mechanism)]
+    offers = [MechanismSpec(name, path, asked.key, snap=snap) for name, path in map(_name_and_file, asked.mechanism)]
     if asked.epsilon is not None:
         metric = metric_of(asked.metric)
-        offers.append(Offer("laplace", epsilon=parse_epsilon(asked.epsilon, metric.unit), metric=metric))
+        offers.append(MechanismSpec("laplace", epsilon=parse_epsilon(asked.epsilon, metric.unit), metric=metric))
     if not offers:
         raise InvalidInput("name what to serve: --mechanism rome.mdp, or --epsilon 10/km for Laplace noise.")
     return offers
 
 
-def _named(text: str) -> tuple[str, str]:
+def _name_and_file(text: str) -> tuple[str, str]:
     """Return a mechanism's name and its file, from `name=file` or a file alone."""
     name, _, path = text.partition("=")
     return (name, path) if path else (Path(text).stem, text)
@@ -281,13 +288,13 @@ def studio(
         browser: Open the browser; `--no-browser` only prints the address.
     """
     _check_extra()
-    from metricdp.service.running import Offer
-    from metricdp.studio.running import POLICY, Opening, run
+    from metricdp.service.running import MechanismSpec
+    from metricdp.studio.running import POLICY, StudioOptions, run
 
     if not 0 <= port <= 65_535:
         raise InvalidInput(f"--port must lie between 0 and 65535, got {port}.")
     if key is not None:
         existing_file(key, "key file")
-    served = tuple(Offer(name, path).served() for name, path in map(_named, mechanism))
-    opening = Opening(port, ledger, policy or POLICY, key, served)
+    served = tuple(MechanismSpec(name, path).served() for name, path in map(_name_and_file, mechanism))
+    opening = StudioOptions(port, ledger, policy or POLICY, key, served)
     return run(opening, browser=browser)

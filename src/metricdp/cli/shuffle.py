@@ -43,36 +43,36 @@ def shuffle(
     """
     from metricdp import messages
     from metricdp.auditing import shuffled_epsilon
-    from metricdp.mechanisms import pure
+    from metricdp.mechanisms import require_pure
 
     made = mechanism_in(mechanism, trusted=key)
-    promise = pure(made.guarantee, "`metricdp shuffle`")
-    if promise.slack > 0 or promise.radius is not None:
-        raise InvalidInput(f"a crowd is counted for a promise of all pairs without slack, and this is {promise}.")
-    moved = distance_in(distance, promise.unit, "distance")
-    across = distance_in(diameter, promise.unit, "diameter") if diameter is not None else _across(made)
-    found = shuffled_epsilon(promise.epsilon, people, distance=moved, diameter=across, delta=delta)
+    guarantee = require_pure(made.guarantee, "`metricdp shuffle`")
+    if guarantee.slack > 0 or guarantee.radius is not None:
+        raise InvalidInput(f"a crowd is counted for a promise of all pairs without slack, and this is {guarantee}.")
+    moved = distance_in(distance, guarantee.unit, "distance")
+    across = distance_in(diameter, guarantee.unit, "diameter") if diameter is not None else _across(made)
+    found = shuffled_epsilon(guarantee.epsilon, people, distance=moved, diameter=across, delta=delta)
     values: dict[str, Any] = {
         "approximate": True,
         "epsilon": found,
         "delta": delta,
-        "without_shuffling": promise.epsilon * moved,
+        "without_shuffling": guarantee.epsilon * moved,
         "people": people,
         "distance": moved,
         "diameter": across,
-        "unit": promise.unit,
+        "unit": guarantee.unit,
     }
     if json:
         terminal.say_json(values, sort_keys=True)
         return 0
-    far, wide = (messages.distance(one, promise.unit, "up") for one in (moved, across))
+    far, wide = (messages.distance(one, guarantee.unit, "up") for one in (moved, across))
     terminal.say(f"APPROXIMATE, never a pure promise: shuffled reports of {people:,} people, each through {mechanism}.")
     terminal.say(
         f"Moving one person by at most {far} changes the chance of whatever the crowd shows by a factor of at most "
         f"exp({messages.number(found, 4, 'up')}), but for a chance of {delta:g}."
     )
     terminal.say(
-        f"Without a shuffler the factor is exp({messages.number(promise.epsilon * moved, 4, 'up')}), for certain."
+        f"Without a shuffler the factor is exp({messages.number(guarantee.epsilon * moved, 4, 'up')}), for certain."
     )
     terminal.say(
         f"It holds where all secrets lie within {wide} of each other, everybody reports once, and the shuffler takes "

@@ -19,7 +19,7 @@ from metricdp.cli.options import (
     Output,
     Overwrite,
     ReadingOptions,
-    beside_output,
+    redirect_prints,
 )
 from metricdp.errors import InvalidInput
 from metricdp.files import is_server
@@ -27,7 +27,7 @@ from metricdp.units import parse_duration, parse_epsilon
 
 if TYPE_CHECKING:
     from metricdp.mobility import Stream
-    from metricdp.mobility.feeds import Lines
+    from metricdp.mobility.feeds import ReportWriter
 
 Flag = Parameter(negative="")
 
@@ -66,7 +66,7 @@ class StreamRows(ReadingOptions):
     """
 
 
-NO_LEDGER, AS_IT_IS = StreamLedger(), StreamRows()
+NO_LEDGER, DEFAULT_READING = StreamLedger(), StreamRows()
 
 
 def stream(
@@ -84,7 +84,7 @@ def stream(
     resume: Annotated[bool, Flag] = False,
     on_error: Literal["fail", "drop"] = "fail",
     charged: Annotated[StreamLedger, Parameter(name="*")] = NO_LEDGER,
-    table: Annotated[StreamRows, Parameter(name="*")] = AS_IT_IS,
+    table: Annotated[StreamRows, Parameter(name="*")] = DEFAULT_READING,
     overwrite: Overwrite = False,
 ) -> int:
     """Release a stream without end: a report for every row, and any window of rows costs a person at most a total.
@@ -114,7 +114,7 @@ def stream(
         overwrite: Replace an output that is there.
     """
     from metricdp.mobility import Absorption, Distribution, Stream, release_trips
-    from metricdp.mobility.streams import a_day
+    from metricdp.mobility.streams import daily_cost
     from metricdp.tables import Disclosure, Job, People
 
     if charged.ledger is None:
@@ -135,7 +135,7 @@ def stream(
     chosen = Distribution(window, rate) if budget == "distribution" else Absorption(window, rate)
     _begin(charged, policy)
     code = 0
-    with charged.opened() as books:
+    with charged.open_charging() as books:
         if live:
             assert books is not None  # they were named
             flow = Stream(books, chosen, name=name)
@@ -153,8 +153,8 @@ def stream(
                     job=Job(name=name, overwrite=overwrite, progress=progress),
                 ).lines()  # fmt: skip
     if every is not None:
-        said.insert(-1, a_day(chosen, parse_duration(every)))
-    with beside_output(output):
+        said.insert(-1, daily_cost(chosen, parse_duration(every)))
+    with redirect_prints(output):
         terminal.say(*said)
     return code
 
@@ -177,7 +177,15 @@ def _lines(
     flow: Stream, source: str, output: str, table: ReadingOptions, *, on_error: str, resume: bool, overwrite: bool
 ) -> None:
     """Answer lines as they come."""
-    from metricdp.mobility.feeds import COLUMNS, Lines, answer_rows, appended, arriving, growing, rows_of
+    from metricdp.mobility.feeds import (
+        COLUMNS,
+        ReportWriter,
+        answer_rows,
+        append_reports,
+        follow_file,
+        incoming_lines,
+        rows_of,
+    )
 
     if (table.scale, table.crs, table.decimal, table.source_format) != (1.0, None, None, None):
         raise InvalidInput("lines hold degrees as they are: --scale, --crs, --decimal and --from are for tables.")
@@ -190,13 +198,13 @@ def _lines(
     with ExitStack() as held:
         read = None if source == STANDARD else source
         if output == STANDARD:
-            sink: Lines = Lines(sys.stdout, columns, begun=resume, done={})
+            sink: ReportWriter = ReportWriter(sys.stdout, columns, begun=resume, done={})
         else:
-            sink = held.enter_context(appended(output, columns, source=read, resume=resume, overwrite=overwrite))
+            sink = held.enter_context(append_reports(output, columns, source=read, resume=resume, overwrite=overwrite))
         show = held.enter_context(terminal.steps_bar("Stream")) if output != STANDARD else None
         if source == STANDARD and isinstance(sys.stdin, io.TextIOWrapper):
             sys.stdin.reconfigure(errors="replace")  # what is no text is no row
-        rows = rows_of(arriving(sys.stdin) if source == STANDARD else growing(source), columns, separator)
+        rows = rows_of(incoming_lines(sys.stdin) if source == STANDARD else follow_file(source), columns, separator)
         dropped = answer_rows(flow, rows, sink, drop=on_error == "drop", show=show)
     if dropped:
         terminal.note(f"{dropped:,} lines were no rows, or older than all that is known: they have no report.")

@@ -38,7 +38,7 @@ def note(sentence: str) -> None:
 
 
 @contextmanager
-def shown_bar(width: int = 40, *, ends: bool = False) -> Iterator[Any]:
+def show_bar(width: int = 40, *, ends: bool = False) -> Iterator[Any]:
     """Show a bar with words beside it on a terminal's error stream; elsewhere give None.
 
     With `ends` it says how long the rest takes, without it how long it has taken.
@@ -58,7 +58,7 @@ def shown_bar(width: int = 40, *, ends: bool = False) -> Iterator[Any]:
 @contextmanager
 def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
     """Show a bar on a terminal's error stream, and beside it what is being done; without a terminal, show nothing."""
-    with shown_bar(ends=True) as bar:
+    with show_bar(ends=True) as bar:
         if bar is None:
             yield None
             return
@@ -67,19 +67,19 @@ def progress_bar(title: str) -> Iterator[Callable[[float], None] | None]:
         def hear(words: str) -> None:
             bar.update(task, words=printable(words), completed=progress.share())  # None leaves it where it is
 
-        with progress.listening(hear):
+        with progress.listen(hear):
             yield lambda share: bar.update(task, completed=share)
 
 
 @contextmanager
 def steps_bar(title: str, words: str = "") -> Iterator[Callable[[float, str], None] | None]:
     """Show a bar with what is being done on a terminal's error stream; where that is no terminal, show nothing."""
-    with shown_bar(24) as bar:
+    with show_bar(24) as bar:
         task = None if bar is None else bar.add_task(printable(title), total=1.0, words=words)
         yield None if bar is None else lambda share, what: bar.update(task, completed=share, words=printable(what))
 
 
-def bounds_so_far(lower: float, upper: float, unit: str) -> str:
+def bounds_text(lower: float, upper: float, unit: str) -> str:
     """Return both bounds of a search and the gap between them in words; losses are distances."""
     from metricdp import messages
 

@@ -13,18 +13,18 @@ import metricdp
 from metricdp import messages
 from metricdp.cli import terminal
 from metricdp.cli.options import (
-    ALL_STAY,
+    NO_DISCLOSURE,
     STANDARD,
     DisclosureOptions,
     Input,
     Output,
     Overwrite,
     ReadingOptions,
-    beside_output,
-    resumable,
-    seeded,
+    redirect_prints,
+    seeded_generator,
+    with_resume_hint,
 )
-from metricdp.cli.words import AS_USUAL, NO_WORDS, TokenOptions, WordOptions
+from metricdp.cli.words import DEFAULT_TOKENS, NO_WORDS, TokenOptions, WordOptions
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target
 from metricdp.rendering import command_line
@@ -32,7 +32,7 @@ from metricdp.rendering import command_line
 if TYPE_CHECKING:
     from metricdp.tables import Job, Reading, Summary
     from metricdp.text import TextMechanism
-    from metricdp.text.word_evaluation import Worth
+    from metricdp.text.word_evaluation import WordEvaluation
 
 HELP_WORDS = 2_500  # words that the help for choosing looks at, unless asked for more: minutes otherwise
 PLAIN = (".txt", ".text")
@@ -62,11 +62,11 @@ class TextSource:
         return [name for text in self.column for name in ReadingOptions(columns=text).names or ()]
 
 
-AS_IT_IS = TextSource()
+DEFAULT_SOURCE = TextSource()
 
 
 @dataclass(frozen=True)
-class Told:
+class TextReportOptions:
     """What to write besides the table.
 
     Attributes:
@@ -90,11 +90,11 @@ class Told:
                 check_target(name, source=source, overwrite=overwrite)
 
 
-NOT_TOLD = Told()
+NO_REPORT = TextReportOptions()
 
 
 @dataclass(frozen=True)
-class Many:
+class JobOptions:
     """How many files are protected.
 
     Attributes:
@@ -116,7 +116,7 @@ class Many:
         return Job(engine=self.engine, resume=self.resume, discard=self.discard)
 
 
-AS_MANY = Many()
+DEFAULT_JOB = JobOptions()
 
 
 def text(
@@ -124,13 +124,13 @@ def text(
     /,
     *,
     output: Output | None = None,
-    table: Annotated[TextSource, Parameter(name="*")] = AS_IT_IS,
+    table: Annotated[TextSource, Parameter(name="*")] = DEFAULT_SOURCE,
     words: Annotated[WordOptions, Parameter(name="*")] = NO_WORDS,
-    speech: Annotated[TokenOptions, Parameter(name="*")] = AS_USUAL,
-    leaving: Annotated[DisclosureOptions, Parameter(name="*")] = ALL_STAY,
+    speech: Annotated[TokenOptions, Parameter(name="*")] = DEFAULT_TOKENS,
+    leaving: Annotated[DisclosureOptions, Parameter(name="*")] = NO_DISCLOSURE,
     choose: Annotated[bool, Parameter(name="--choose", negative="")] = False,
-    told: Annotated[Told, Parameter(name="*")] = NOT_TOLD,
-    many: Annotated[Many, Parameter(name="*")] = AS_MANY,
+    report_options: Annotated[TextReportOptions, Parameter(name="*")] = NO_REPORT,
+    many: Annotated[JobOptions, Parameter(name="*")] = DEFAULT_JOB,
     seed: int | None = None,
     overwrite: Overwrite = False,
 ) -> int:
@@ -166,10 +166,10 @@ def text(
     """
     from metricdp.tables import names_many
 
-    told.check(source, output, overwrite=overwrite)
+    report_options.check(source, output, overwrite=overwrite)
     if choose:
         _refuse_table(source, output)
-        return _choose(words, told)
+        return _choose(words, report_options)
     if source is None or output is None:
         raise InvalidInput(
             "name the table and where the protected one goes: metricdp text reviews.csv --column text --vectors "
@@ -180,16 +180,16 @@ def text(
     mechanism = _mechanism(source, words, speech)
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
         several = names_many(source, many.job)
-        summary = (resumable(metricdp.perturb) if several else metricdp.perturb)(
+        summary = (with_resume_hint(metricdp.perturb) if several else metricdp.perturb)(
             source, mechanism, columns=table.names or None, to=output, disclosure=leaving.disclosure(),
-            reading=_reading(source, output, table), rng=seeded(seed),
+            reading=_reading(source, output, table), rng=seeded_generator(seed),
             job=replace(many.job, overwrite=overwrite and not several, progress=progress),
         )  # fmt: skip
-    with beside_output(output):
+    with redirect_prints(output):
         from metricdp.tables.reporting import staying_words, word_pairs
 
-        files = _tell(summary, told)  # before anything is printed: whoever reads may go away
-        terminal.say(messages.open_in_texts(), *summary.lines())
+        files = _write_reports(summary, report_options)  # before anything is printed: whoever reads may go away
+        terminal.say(messages.visible_in_texts(), *summary.lines())
         terminal.say("What epsilon means between words of the vocabulary:")
         made = mechanism.words
         terminal.say(*(f"  {line}" for line in word_pairs(made)), *staying_words(made), *files)
@@ -234,19 +234,19 @@ def _is_plain(name: str) -> bool:
     return bool(ends) and (ends[-2] if ends[-1] in (".gz", ".zst") and len(ends) > 1 else ends[-1]) in PLAIN
 
 
-def _tell(summary: Summary, told: Told) -> list[str]:
+def _write_reports(summary: Summary, report_options: TextReportOptions) -> list[str]:
     """Write the page and the record, and return a line about each."""
     from metricdp.plots.text_page import write_text_page
     from metricdp.tables.reporting import page_of_texts, record_of_texts, write_record
 
     lines, files = [], [(Path(summary.target).name, "the protected table")]
-    if told.json is not None:
-        write_record(record_of_texts(summary), told.json)
-        lines.append(f"Record: {told.json}.")
-        files.append((Path(told.json).name, "what was done and promised, for programs"))
-    if told.report is not None:
-        write_text_page(page_of_texts(summary, repeat=[command_line(sys.argv[1:])], files=files), told.report)
-        lines.append(f"Page: {told.report}. Nothing of the table is in it.")
+    if report_options.json is not None:
+        write_record(record_of_texts(summary), report_options.json)
+        lines.append(f"Record: {report_options.json}.")
+        files.append((Path(report_options.json).name, "what was done and promised, for programs"))
+    if report_options.report is not None:
+        write_text_page(page_of_texts(summary, repeat=[command_line(sys.argv[1:])], files=files), report_options.report)
+        lines.append(f"Page: {report_options.report}. Nothing of the table is in it.")
     return lines
 
 
@@ -258,51 +258,51 @@ def _refuse_table(source: str | None, output: str | None) -> None:
         )
 
 
-def _choose(words: WordOptions, told: Told) -> int:
+def _choose(words: WordOptions, report_options: TextReportOptions) -> int:
     """Show what epsilons do to the bundled sentences."""
-    from metricdp.text.word_evaluation import ladder, worth
+    from metricdp.text.word_evaluation import epsilon_range, evaluate_words
 
     if words.mechanism is not None:
         raise InvalidInput("--choose builds mechanisms at several epsilons: give --vectors instead of --mechanism.")
     limited = words.words is None and words.vectors is not None
     space = replace(words, words=str(HELP_WORDS)).space() if limited else words.space()
     asked = [part.strip() for part in str(words.epsilon).split(",")] if words.epsilon is not None else None
-    epsilons = asked or [f"{value:g}" for value in ladder(space)]
-    found: list[Worth] = []
+    epsilons = asked or [f"{value:g}" for value in epsilon_range(space)]
+    found: list[WordEvaluation] = []
     with terminal.progress_bar(f"Trying {len(epsilons)} epsilons on {len(space):,} words") as progress:
         for number, epsilon in enumerate(epsilons):
-            found.append(worth(words.built(epsilon, space)))
+            found.append(evaluate_words(words.build_at(epsilon, space)))
             if progress is not None:
                 progress((number + 1) / len(epsilons))
-    lines = _chosen_lines(found, len(space), words.builder or "exponential")
+    lines = _choice_lines(found, len(space), words.builder or "exponential")
     if limited and len(space) == HELP_WORDS:
         lines.append(
             f"These are the first {HELP_WORDS:,} words of the file. The more words, the more there are to choose "
             "between: with all of them fewer stay at the same epsilon. --words 20000 looks at more, and takes minutes."
         )
-    terminal.say(*lines, *_tell_choices(found, len(space), told))
+    terminal.say(*lines, *_write_choice_reports(found, len(space), report_options))
     return 0
 
 
-def _tell_choices(found: list[Worth], words: int, told: Told) -> list[str]:
+def _write_choice_reports(found: list[WordEvaluation], words: int, report_options: TextReportOptions) -> list[str]:
     """Write the page and the record of several epsilons, and return a line about each."""
     lines = []
-    if told.json is not None:
+    if report_options.json is not None:
         from metricdp.tables.reporting import write_record
 
         held = {"format": "metricdp.text.choose", "version": 1, "words": words, "rows": [asdict(one) for one in found]}
-        write_record(held, told.json)
-        lines.append(f"Record: {told.json}.")
-    if told.report is not None:
+        write_record(held, report_options.json)
+        lines.append(f"Record: {report_options.json}.")
+    if report_options.report is not None:
         from metricdp.plots.text_page import write_text_page
         from metricdp.tables.reporting import page_of_choices
 
-        write_text_page(page_of_choices(found, words, repeat=[command_line(sys.argv[1:])]), told.report)
-        lines.append(f"Page: {told.report}.")
+        write_text_page(page_of_choices(found, words, repeat=[command_line(sys.argv[1:])]), report_options.report)
+        lines.append(f"Page: {report_options.report}.")
     return lines
 
 
-def _chosen_lines(found: list[Worth], words: int, builder: str) -> list[str]:
+def _choice_lines(found: list[WordEvaluation], words: int, builder: str) -> list[str]:
     """Return the table of epsilons and what its columns mean, one line each."""
     from metricdp.plots.text_page import cells_of
 
@@ -318,6 +318,6 @@ def _chosen_lines(found: list[Worth], words: int, builder: str) -> list[str]:
         f"median rank: where the true word stands in that attacker's list of {words:,} words; 1 is the first.",
         "accuracy: how often a classifier tells praise from complaint in held-out reviews when all reviews are "
         "protected" + (f"; {clean:.2f} when none are." if clean is not None else "."),
-        messages.by_the_law(found[0].known),
+        messages.figure_sources(found[0].known),
         "Take the smallest epsilon that your task bears. Where nearly all words stay, hardly anything is hidden.",
     ]

@@ -11,14 +11,14 @@ from cyclopts import Parameter
 from metricdp.arrays import Floats
 from metricdp.cli import terminal
 from metricdp.cli.options import (
-    AS_IT_IS,
+    DEFAULT_READING,
     UNCHARGED,
     Epsilon,
     LedgerOptions,
     Output,
     Overwrite,
     ReadingOptions,
-    beside_output,
+    redirect_prints,
 )
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine
@@ -36,7 +36,7 @@ UNKNOWN = {
 
 
 @dataclass(frozen=True)
-class Zoning:
+class ZoneOptions:
     """Zones in which places are coarse.
 
     Attributes:
@@ -56,7 +56,7 @@ class Zoning:
     centre_epsilon: str | None = None
     stay: str = "10min"
 
-    def chosen(self, *, yes_really: bool) -> dict[str, Any] | None:
+    def option_values(self, *, yes_really: bool) -> dict[str, Any] | None:
         """Return what was asked for, as options of `Zoned`."""
         if self.zones is None:
             if (self.centre_epsilon, self.zone_radius, self.zone_scale, self.stay) != (None, "1km", 0.2, "10min"):
@@ -81,7 +81,7 @@ class Zoning:
 
 
 @dataclass(frozen=True)
-class Hiding:
+class HiddenTimeOptions:
     """Times that are hidden.
 
     Attributes:
@@ -94,7 +94,7 @@ class Hiding:
     times: str | None = None
     clock: str | None = None
 
-    def chosen(self) -> dict[str, Any] | None:
+    def option_values(self) -> dict[str, Any] | None:
         """Return what was asked for, as options of `Cloaked`."""
         if self.times is None:
             if self.clock is not None:
@@ -104,8 +104,8 @@ class Hiding:
         return {"time_epsilon": parse_time_epsilon(self.times), "clock_minutes": minutes}
 
 
-NO_ZONES = Zoning()
-NOT_HIDDEN = Hiding()
+NO_ZONES = ZoneOptions()
+NOT_HIDDEN = HiddenTimeOptions()
 
 
 def trajectories(
@@ -124,11 +124,11 @@ def trajectories(
     speed: float = 60.0,
     learn: float | None = None,
     history: str | None = None,
-    zoning: Annotated[Zoning, Parameter(name="*")] = NO_ZONES,
-    hiding: Annotated[Hiding, Parameter(name="*")] = NOT_HIDDEN,
+    zoning: Annotated[ZoneOptions, Parameter(name="*")] = NO_ZONES,
+    hiding: Annotated[HiddenTimeOptions, Parameter(name="*")] = NOT_HIDDEN,
     id_: Annotated[str | None, Parameter(name="--id")] = None,
     charged: Annotated[LedgerOptions, Parameter(name="*")] = UNCHARGED,
-    table: Annotated[ReadingOptions, Parameter(name="*")] = AS_IT_IS,
+    table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
     mechanism: str | None = None,
     overwrite: Overwrite = False,
 ) -> int:
@@ -171,7 +171,7 @@ def trajectories(
     from metricdp.mobility import Cloaked, Contextual, Predictive, Zoned, release_trips
     from metricdp.tables import Disclosure, Job, People
 
-    homes, hidden = zoning.chosen(yes_really=table.yes_really), hiding.chosen()
+    homes, hidden = zoning.option_values(yes_really=table.yes_really), hiding.option_values()
     ways = [
         name for name, given in (("--predict", predict), ("--zones", homes), ("--times", hidden)) if given is not None
     ]
@@ -208,7 +208,7 @@ def trajectories(
         from metricdp.files import check_target
 
         check_target(mechanism, source=source, overwrite=overwrite)
-    with charged.opened() as books, terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
+    with charged.open_charging() as books, terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
         summary = release_trips(
             source, how, columns=table.names, to=output, people=People(id=id_, ledger=books),
             disclosure=Disclosure(force=table.yes_really), reading=table.reading(),
@@ -218,7 +218,7 @@ def trajectories(
         from metricdp.artifacts import save
 
         save(summary.mechanism, mechanism)
-    with beside_output(output):
+    with redirect_prints(output):
         terminal.say(*summary.lines())
     return 0
 

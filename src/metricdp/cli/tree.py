@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from metricdp.cli import terminal, watching
 from metricdp.cli.options import (
-    NOTHING_ASKED,
+    NO_BUILDER_OPTIONS,
     BuilderOptions,
     Corners,
     Epsilon,
@@ -21,14 +21,14 @@ from metricdp.cli.options import (
     numbers,
     quoted_names,
 )
-from metricdp.cli.places import NOWHERE, Places, Where
+from metricdp.cli.places import NOWHERE, PlaceOptions, PlaceSet
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.progress import doing
+from metricdp.progress import report_task
 
 if TYPE_CHECKING:
     from metricdp.arrays import Integers
     from metricdp.artifacts import TreeFile
-    from metricdp.cli.build_spec import Order
+    from metricdp.cli.build_spec import BuildSpec
     from metricdp.mechanisms import MatrixMechanism
     from metricdp.places import LocationTree
     from metricdp.problems import LossSpec
@@ -42,7 +42,7 @@ STANDING = (
 
 def tree(
     *,
-    where: Annotated[Where, Parameter(name="*")] = NOWHERE,
+    where: Annotated[PlaceOptions, Parameter(name="*")] = NOWHERE,
     levels: str,
     epsilon: Epsilon | None = None,
     protect: str | None = None,
@@ -50,7 +50,7 @@ def tree(
     secrets: Secrets = "places",
     builder: str | None = None,
     prunable: int | None = None,
-    options: Annotated[BuilderOptions, Parameter(name="*")] = NOTHING_ASKED,
+    options: Annotated[BuilderOptions, Parameter(name="*")] = NO_BUILDER_OPTIONS,
     key: str | None = None,
     json: bool = False,
     overwrite: Overwrite = False,
@@ -83,9 +83,9 @@ def tree(
     """
     from metricdp.artifacts import save_tree
     from metricdp.artifacts.trees import check_folder
-    from metricdp.auditing import between_positions
+    from metricdp.auditing import position_guarantee
     from metricdp.cli import build_spec, guarantees
-    from metricdp.mechanisms import pure
+    from metricdp.mechanisms import require_pure
 
     check_folder(output, overwrite=overwrite)
     if prunable is not None and (builder is not None or secrets == "areas"):
@@ -93,48 +93,51 @@ def tree(
             "--prunable is a law of its own, with places as secrets: leave --builder and --secrets away."
         )
     builder, columns = builder or "optimal", _columns(levels)
-    where = where if isinstance(columns, int) else _without(where, columns)
+    where = where if isinstance(columns, int) else _drop_columns(where, columns)
     with watching.watch("Designing") as watch:
-        with doing("reading"):
-            order, level = build_spec.ordered(builder, where, options, epsilon=epsilon, protect=protect)
-            if order.places is None:
+        with report_task("reading"):
+            spec, level = build_spec.read_spec(builder, where, options, epsilon=epsilon, protect=protect)
+            if spec.places is None:
                 raise InvalidInput(f"{builder} is not built on places, which a tree needs; use optimal or exponential.")
-            made_of, named = _tree(columns, order.places)
-        watch.begin(f"Designing {builder} {order.words}", order.gap, order.cost.unit)
+            made_of, named = _tree(columns, spec.places)
+        watch.begin(f"Designing {builder} {spec.words}", spec.gap, spec.cost.unit)
         if prunable is None:
-            finest = table_of(build_spec.made(order, progress=watch.progress))
+            finest = table_of(build_spec.made(spec, progress=watch.progress))
         else:
-            finest = made_of.prunable(order.epsilon, prunable, prior=order.prior, loss=order.cost.loss)
-        laws = [finest, *(_at_level(made_of, level, finest, order, secrets) for level in range(1, made_of.height + 1))]
-        if any(law.certificate.interrupted for law in laws):
+            finest = made_of.prunable(spec.epsilon, prunable, prior=spec.prior, loss=spec.cost.loss)
+        level_mechanisms = [
+            finest,
+            *(_mechanism_of_level(made_of, level, finest, spec, secrets) for level in range(1, made_of.height + 1)),
+        ]
+        if any(distribution.certificate.interrupted for distribution in level_mechanisms):
             raise KeyboardInterrupt  # a tree is written whole or not at all
-        promise = pure(finest.guarantee, "a tree of places")
-        wider = between_positions(promise, order.places.space, snap=order.snap) if order.snap else promise
+        guarantee = require_pure(finest.guarantee, "a tree of places")
+        wider = position_guarantee(guarantee, spec.places.space, snap=spec.snap) if spec.snap else guarantee
         kept = [] if level is None else level.kept(wider)
-        with doing(watching.WRITING):
+        with report_task(watching.WRITING):
             names = None if isinstance(columns, int) else columns
-            written = save_tree(made_of, laws, output, names=names, areas=named, key=key)
+            written = save_tree(made_of, level_mechanisms, output, names=names, areas=named, key=key)
     if json:
-        terminal.say_json(_values(written, laws), sort_keys=True)
+        terminal.say_json(_values(written, level_mechanisms), sort_keys=True)
         return 0
     made_by = builder if prunable is None else f"prunable by any {prunable} reports"
-    terminal.say(f"{output}: {made_by} {order.words}, {made_of!r}.")
+    terminal.say(f"{output}: {made_by} {spec.words}, {made_of!r}.")
     terminal.say(f"Promise of every file: {finest.guarantee}.")
     rows = [
         {
             "level": one.name,
             "areas": f"{len(one.middles):,}",
             "file": one.file,
-            "loss": in_words(law.certificate.loss, order.cost),
-            "none with these reports below": in_words(law.certificate.lower_bound, order.cost, "down")
-            if law.certificate.lower_bound > 0
+            "loss": loss_text(distribution.certificate.loss, spec.cost),
+            "none with these reports below": loss_text(distribution.certificate.lower_bound, spec.cost, "down")
+            if distribution.certificate.lower_bound > 0
             else "",
         }
-        for one, law in zip(written.levels, laws, strict=True)
+        for one, distribution in zip(written.levels, level_mechanisms, strict=True)
     ]
     terminal.say(*terminal.table_lines(list(rows[0]), rows))
-    terminal.say(f"The loss is {order.cost.about}, to the place that stands for the area.")
-    terminal.say(*guarantees.factor_lines(finest, promise, order.snap), *kept)
+    terminal.say(f"The loss is {spec.cost.about}, to the place that stands for the area.")
+    terminal.say(*guarantees.factor_lines(finest, guarantee, spec.snap), *kept)
     first = next((one for one in written.levels[1:] if one.areas), written.levels[0])
     area = (first.areas or ("0",))[0]
     area = f'"{area}"' if "," in area else area
@@ -155,22 +158,22 @@ def _columns(levels: str) -> int | list[str]:
     return found
 
 
-def _without(where: Where, columns: list[str]) -> Where:
+def _drop_columns(where: PlaceOptions, columns: list[str]) -> PlaceOptions:
     """Return where places are, the columns of areas and of names left out of their coordinates."""
     if where.points is None or where.table.columns is not None:
         return where
-    from metricdp.tables import there_are
+    from metricdp.tables import available_columns
     from metricdp.tables.points import IDS, read_flat
 
     besides = (*IDS, *columns, *where.policy.besides)
     found = read_flat(where.points, None, where.table.reading(), besides=besides)
     if missing := [name for name in columns if name not in found.table.schema.names]:
-        raise InvalidInput(f"{where.points!r}: no column {missing[0]!r}. {there_are(found.table.schema.names)}")
+        raise InvalidInput(f"{where.points!r}: no column {missing[0]!r}. {available_columns(found.table.schema.names)}")
     quoted = ",".join(f'"{name}"' for name in found.columns)
     return replace(where, table=replace(where.table, columns=quoted))
 
 
-def _tree(columns: int | list[str], places: Places) -> tuple[LocationTree, list[list[str] | None]]:
+def _tree(columns: int | list[str], places: PlaceSet) -> tuple[LocationTree, list[list[str] | None]]:
     """Return the tree and the names of its areas, level by level."""
     from metricdp.places import location_tree
 
@@ -197,35 +200,35 @@ def table_of(mechanism: Any) -> MatrixMechanism:
     return table
 
 
-def _at_level(
-    tree: LocationTree, level: int, finest: MatrixMechanism, order: Order, secrets: Secrets
+def _mechanism_of_level(
+    tree: LocationTree, level: int, finest: MatrixMechanism, spec: BuildSpec, secrets: Secrets
 ) -> MatrixMechanism:
     """Return the mechanism of a level: the optimum among its reports, those of the finest one, or areas as secrets."""
     from metricdp.cli.build_spec import made
 
     middles = tree.middles(level)
-    costs = None if order.cost.loss is None else order.cost.matrix(finest.inputs)[:, middles]
-    if secrets == "places" and order.builder.name == "optimal" and len(middles) > 1:
+    costs = None if spec.cost.loss is None else spec.cost.matrix(finest.inputs)[:, middles]
+    if secrets == "places" and spec.builder.name == "optimal" and len(middles) > 1:
         goals = finest.inputs.part(middles)
-        return table_of(made(replace(order, cost=replace(order.cost, loss=costs)), outputs=goals))
+        return table_of(made(replace(spec, cost=replace(spec.cost, loss=costs)), outputs=goals))
     if secrets == "places" or len(middles) == 1:
         return tree.coarsen(finest, level, loss=costs)
-    prior, loss = tree.averages(level, prior=order.prior, loss=costs)
+    prior, loss = tree.averages(level, prior=spec.prior, loss=costs)
     areas = replace(
-        order, places=Places(tree.at_level(level)), prior=None if order.prior is None else prior,
-        cost=replace(order.cost, loss=loss),
+        spec, places=PlaceSet(tree.at_level(level)), prior=None if spec.prior is None else prior,
+        cost=replace(spec.cost, loss=loss),
     )  # fmt: skip
     return tree.for_places(table_of(made(areas)), level, loss=costs)
 
 
-def in_words(loss: float, cost: LossSpec, rounding: Literal["nearest", "down"] = "nearest") -> str:
+def loss_text(loss: float, cost: LossSpec, rounding: Literal["nearest", "down"] = "nearest") -> str:
     """Return a loss in the unit of what it counts."""
     from metricdp import messages
 
     return messages.distance(loss, cost.unit, rounding)
 
 
-def _values(written: TreeFile, laws: list[MatrixMechanism]) -> dict[str, Any]:
+def _values(written: TreeFile, level_mechanisms: list[MatrixMechanism]) -> dict[str, Any]:
     from metricdp.cli import guarantees
 
     return {
@@ -233,8 +236,8 @@ def _values(written: TreeFile, laws: list[MatrixMechanism]) -> dict[str, Any]:
         "places": written.places,
         "levels": [
             {"name": one.name, "file": str(Path(one.file)), "areas": len(one.middles)}
-            | guarantees.mechanism_values(law)
-            for one, law in zip(written.levels, laws, strict=True)
+            | guarantees.mechanism_values(distribution)
+            for one, distribution in zip(written.levels, level_mechanisms, strict=True)
         ],
     }
 
@@ -287,7 +290,7 @@ def prune(
     from metricdp.auditing import expected_loss
     from metricdp.cli import guarantees
     from metricdp.cli.build_spec import prior_of
-    from metricdp.design.pruning import pruned
+    from metricdp.design.pruning import prune_reports
     from metricdp.files import check_target
 
     check_target(output, source=source, overwrite=overwrite)
@@ -298,16 +301,18 @@ def prune(
     opened = inspect(source)
     before = table_of(opened.mechanism)
     found = None if tree is None else load_tree(tree)
-    reported = None if found is None else _reported(found, opened.sha256, source)
+    reported = None if found is None else _report_level(found, opened.sha256, source)
     if around is not None and radius is not None:
-        codes = _around(before, around, radius)
+        codes = _reports_around(before, around, radius)
     else:
-        codes = _named(quoted_names(str(areas), "areas", "areas", "Bonfim,Foz"), found, reported, level, before)
-    places = Places(before.inputs)
+        codes = _reports_in_areas(
+            quoted_names(str(areas), "areas", "areas", "Bonfim,Foz"), found, reported, level, before
+        )
+    places = PlaceSet(before.inputs)
     likely = None if prior is None else prior_of(prior, places)
     costs = _costs(loss, places, found, reported)
     try:
-        after = pruned(before, codes, rule=rule, prior=likely, loss=costs.loss)
+        after = prune_reports(before, codes, rule=rule, prior=likely, loss=costs.loss)
     except NotPrivate as error:
         raise NotPrivate(
             f"{error} Take --rule cheapest, which keeps every promise, or a file from `metricdp tree --prunable`."
@@ -321,7 +326,7 @@ def prune(
     terminal.say(f"{output}: {len(codes):,} of {len(before.outputs):,} reports are never given ({rule}).")
     terminal.say(f"Promise: {after.guarantee}, as before; audited epsilon {after.certificate.epsilon:.9g}.")
     terminal.say(
-        f"Loss: {in_words(after.certificate.loss, costs)}, before {in_words(same, costs)} "
+        f"Loss: {loss_text(after.certificate.loss, costs)}, before {loss_text(same, costs)} "
         f"({'all places equally likely' if likely is None else 'under the prior'})."
     )
     terminal.say(STANDING)
@@ -330,8 +335,8 @@ def prune(
     return 0
 
 
-def _reported(found: TreeFile, sha256: str, source: str) -> int:
-    level = found.holding(sha256)
+def _report_level(found: TreeFile, sha256: str, source: str) -> int:
+    level = found.level_of_file(sha256)
     if level is None:
         raise InvalidInput(
             f"{source!r} is none of the files of the tree in {str(found.folder)!r}: their checksums differ."
@@ -339,7 +344,7 @@ def _reported(found: TreeFile, sha256: str, source: str) -> int:
     return level
 
 
-def _named(
+def _reports_in_areas(
     names: list[str], found: TreeFile | None, reported: int | None, level: str | None, mechanism: MatrixMechanism
 ) -> Integers:
     """Return the reports that lie in areas, by name; without a tree by number."""
@@ -352,11 +357,11 @@ def _named(
         if bad := [name for name in names if not (name.isdecimal() and int(name) < size)]:
             raise InvalidInput(f"--areas without --tree are numbers of reports from 0 to {size - 1}, got {bad[0]!r}.")
         return np.unique([int(name) for name in names])
-    chosen = found.level_named(level) if level is not None else found.level_with(names)
+    chosen = found.level_number(level) if level is not None else found.level_of_areas(names)
     return found.reports(reported, chosen, found.area_codes(chosen, names))
 
 
-def _around(mechanism: MatrixMechanism, around: str, radius: str) -> Integers:
+def _reports_around(mechanism: MatrixMechanism, around: str, radius: str) -> Integers:
     import numpy as np
 
     outputs = mechanism.outputs
@@ -370,7 +375,7 @@ def _around(mechanism: MatrixMechanism, around: str, radius: str) -> Integers:
     return codes
 
 
-def _costs(wanted: str | None, places: Places, found: TreeFile | None, reported: int | None) -> LossSpec:
+def _costs(wanted: str | None, places: PlaceSet, found: TreeFile | None, reported: int | None) -> LossSpec:
     import numpy as np
 
     from metricdp.cli.build_spec import loss_of

@@ -21,8 +21,8 @@ from typing import Any
 
 from metricdp import progress
 from metricdp.cli import terminal
-from metricdp.cli.terminal import bounds_so_far
-from metricdp.progress import AUDITING, KEEPS
+from metricdp.cli.terminal import bounds_text
+from metricdp.progress import AUDITING, SEARCHING
 from metricdp.rendering import printable
 
 WRITING = "writing"
@@ -59,7 +59,7 @@ class Watch:
 
     def progress(self, lower: float, upper: float, seconds: float, steps: int) -> None:
         """Take the bounds of a search so far; where there is an upper one there is something to keep."""
-        self._bounds = bounds_so_far(lower, upper, self._unit)
+        self._bounds = bounds_text(lower, upper, self._unit)
         self._keeps = self._keeps or math.isfinite(upper)
         left = max((upper - lower) / upper if upper > 0 else 1.0, self._gap)
         if math.isfinite(left) and self._gap > 0:
@@ -70,7 +70,7 @@ class Watch:
 
     def hear(self, words: str) -> None:
         """Take what is being done."""
-        self._keeps = self._keeps or words == KEEPS
+        self._keeps = self._keeps or words == SEARCHING
         share = progress.share()
         self._stage = words if share is None else f"{words}: {100.0 * share:.0f} %"
         if not self._bounds:  # a search shows how near its bounds have come
@@ -110,7 +110,7 @@ class Watch:
         if self._heard > 1 or not self._late:
             raise KeyboardInterrupt(NOTHING)
 
-    def asked(self) -> bool:
+    def count_interrupt(self) -> bool:
         """Take note of a Ctrl-C; tell whether the program has to end now."""
         self._asked += 1
         late = self._late if self._heard else self._closing  # what it was doing when the signal came
@@ -125,7 +125,7 @@ class Watch:
         else:
             terminal.say(sentence, stream=sys.stderr)
 
-    def cut_short(self, *_: Any) -> None:
+    def interrupt_exit(self, *_: Any) -> None:
         """Answer a signal that comes while the program is on its way out, before it has said so."""
         self.said = False
         self.end()
@@ -142,15 +142,15 @@ class Watch:
 def watch(title: str) -> Iterator[Watch]:
     """Watch a piece of work: show it on a terminal's error stream, and let Ctrl-C end it well."""
     found = Watch(title)
-    with terminal.shown_bar(20) as bar:
+    with terminal.show_bar(20) as bar:
         if bar is not None:
             found.attach(bar)
-        with _answered(found), progress.listening(found.hear):
+        with _handle_interrupts(found), progress.listen(found.hear):
             yield found
 
 
 @contextmanager
-def _answered(found: Watch) -> Iterator[None]:
+def _handle_interrupts(found: Watch) -> Iterator[None]:
     """Hear SIGINT by a thread as soon as it comes; only where the program itself runs in the main thread."""
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not usual or threading.current_thread() is not threading.main_thread():
@@ -170,7 +170,7 @@ def _answered(found: Watch) -> Iterator[None]:
         found.held = wakes
         raise
     finally:
-        signal.signal(signal.SIGINT, found.cut_short if leaving else signal.default_int_handler)
+        signal.signal(signal.SIGINT, found.interrupt_exit if leaving else signal.default_int_handler)
         signal.set_wakeup_fd(before)
         if not leaving:
             wakes.close()  # ends the thread, once it has answered every Ctrl-C
@@ -190,7 +190,7 @@ def _listen(found: Watch, hears: socket.socket) -> None:
             if not numbers:
                 return  # the work is done
             for _ in range(numbers.count(signal.SIGINT)):
-                if found.asked():
+                if found.count_interrupt():
                     ends = min(ends, time.monotonic() + PATIENCE)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from metricdp.cli.options import Epsilon, mechanism_in
-from metricdp.cli.places import Where
+from metricdp.cli.places import PlaceOptions
 from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput
 
@@ -54,7 +54,7 @@ class WordOptions:
                 "say which words there are: --vectors glove.npz (or --vectors bundled, to try), or --words list.txt to "
                 "measure them by their spelling; or give --mechanism words.mdp from `metricdp design --vectors`."
             )
-        return Where(vectors=self.vectors, words=self.words, metric=self.metric).places().space
+        return PlaceOptions(vectors=self.vectors, words=self.words, metric=self.metric).places().space
 
     def made(self) -> Mechanism:
         """Return the mechanism: that of the file, or one that is built now."""
@@ -68,7 +68,7 @@ class WordOptions:
                     "say how much a word may leak per distance, such as --epsilon 3. `metricdp text --vectors FILE "
                     "--choose` shows what epsilons do."
                 )
-            return self.built(self.epsilon)
+            return self.build_at(self.epsilon)
         for name in ("vectors", "words", "metric", "epsilon", "builder"):
             if getattr(self, name) is not None:
                 raise InvalidInput(f"a mechanism file brings its own words and epsilon: leave --{name} away.")
@@ -81,16 +81,16 @@ class WordOptions:
         from metricdp.text.word_evaluation import words_of
 
         if self.mechanism is None:
-            return self.built(level, words_of(first))
+            return self.build_at(level, words_of(first))
         return mechanism_in(level, trusted=self.key)
 
-    def built(self, epsilon: str, space: FiniteSpace | None = None) -> Mechanism:
+    def build_at(self, epsilon: str, space: FiniteSpace | None = None) -> Mechanism:
         """Return the mechanism at an epsilon."""
-        from metricdp.cli.build_spec import built
+        from metricdp.cli.build_spec import build_at
         from metricdp.units import parse_epsilon
 
         found = self.space() if space is None else space
-        return built(self.builder or "exponential", found, parse_epsilon(epsilon, found.unit))
+        return build_at(self.builder or "exponential", found, parse_epsilon(epsilon, found.unit))
 
 
 @dataclass(frozen=True)
@@ -137,12 +137,12 @@ class TokenOptions:
 
         if self.budget is None and (self.beyond != "refuse" or self.lower is not None):
             raise InvalidInput("--beyond and --lower say more about --budget, which is not given.")
-        kept, notes = ([], ()) if self.keep_words is None else word_list(self.keep_words, "keep-words")
+        kept_words, notes = ([], ()) if self.keep_words is None else word_list(self.keep_words, "keep-words")
         for sentence in notes:
             note(sentence)
         return Rules(
             unknown=self.unknown,
-            keep=tuple(kept),
+            keep=tuple(kept_words),
             numbers=_noise("numbers", self.numbers),
             amounts=_noise("amounts", self.amounts),
             dates=_noise("dates", self.dates),
@@ -161,7 +161,7 @@ class TokenOptions:
         return [] if self.lower is None else [part.strip() for part in self.lower.split(",") if part.strip()]
 
 
-NO_WORDS, AS_USUAL = WordOptions(), TokenOptions()
+NO_WORDS, DEFAULT_TOKENS = WordOptions(), TokenOptions()
 
 
 def _noise(option: str, text: str | None) -> Numeric | None:

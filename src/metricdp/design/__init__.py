@@ -6,18 +6,18 @@ here beside them: what studies, comparisons and plugins are made of.
 
 from typing import TYPE_CHECKING
 
-from metricdp.registry import named_later
+from metricdp.registry import lazy_names
 
 if TYPE_CHECKING:
     from metricdp.design._certify import certify as certify
     from metricdp.design.builders import BUILDERS as BUILDERS
     from metricdp.design.builders import Builder as Builder
     from metricdp.design.builders import builder_named as builder_named
-    from metricdp.design.comparison.noises import no_noise as no_noise
+    from metricdp.design.comparison.noises import noise_mismatch as noise_mismatch
     from metricdp.design.comparison.noises import noise_of as noise_of
-    from metricdp.design.comparison.trials import Question as Question
-    from metricdp.design.components import falls_apart as falls_apart
-    from metricdp.design.components import part_by_part as part_by_part
+    from metricdp.design.comparison.trials import ComparisonSpec as ComparisonSpec
+    from metricdp.design.components import build_by_component as build_by_component
+    from metricdp.design.components import is_disconnected as is_disconnected
     from metricdp.design.constopt import PUBLISHED_PENALTIES as PUBLISHED_PENALTIES
     from metricdp.design.contextual import near_stretch as near_stretch
     from metricdp.design.decomposed import Neighbours as Neighbours
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from metricdp.design.optimal import exact_edges as exact_edges
     from metricdp.design.optimal import plain_columns as plain_columns
     from metricdp.design.privacy_levels import ConcentratedLevel as ConcentratedLevel
-    from metricdp.design.privacy_levels import Level as Level
-    from metricdp.design.time_limits import in_time as in_time
+    from metricdp.design.privacy_levels import PrivacyLevel as PrivacyLevel
+    from metricdp.design.time_limits import build_in_time as build_in_time
 
 
-__getattr__ = named_later(
+__getattr__ = lazy_names(
     __name__,
     {
         "_certify": ["certify"],

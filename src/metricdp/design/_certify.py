@@ -9,11 +9,11 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.auditing.exact import audit_matrix
 from metricdp.errors import Infeasible, InvalidInput, NotPrivate, SolverFailure
-from metricdp.mechanisms import Certificate, Guarantee, MatrixMechanism, Stakes
+from metricdp.mechanisms import Certificate, Guarantee, LossBasis, MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.metrics import precision_note
 from metricdp.problems import Problem
-from metricdp.progress import AUDITING, doing
+from metricdp.progress import AUDITING, report_task
 
 # Builders aim this far below the promise, so that rounding can never carry a matrix above it.
 MARGIN = 1e-10
@@ -35,7 +35,7 @@ def certify(
 
     The loss is computed here, for the law that is sampled; `lower_bound` must be one of the same objective.
     """
-    with doing(AUDITING):
+    with report_task(AUDITING):
         report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon, radius=problem.radius)
     if problem.radius is not None and report.pairs == 0 and not report.vacuous:
         raise InvalidInput(
@@ -48,19 +48,19 @@ def certify(
     bound = trivial if lower_bound is None else max(trivial, lower_bound)
     certificate = Certificate(
         loss=loss,
-        lower_bound=bound_below(bound, loss, scale=scale),
+        lower_bound=cap_bound(bound, loss, scale=scale),
         objective=objective,
-        witness=None if report.witness is None else report.witness.located(problem.inputs, problem.outputs),
+        witness=None if report.witness is None else report.witness.with_places(problem.inputs, problem.outputs),
         pairs=report.pairs,
         method=method,
         seconds=time.perf_counter() - started,
         epsilon=report.epsilon,
         note="; ".join(text for text in (note, precision_note(problem.inputs.metric)) if text),
     )
-    promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate", radius=problem.radius)
+    guarantee = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate", radius=problem.radius)
     own = None if problem.loss is problem.inputs.distances else problem.loss
-    stakes = Stakes(own, None if np.ptp(problem.prior) == 0 else problem.prior)
-    return MatrixMechanism(problem.inputs, problem.outputs, matrix, promise, certificate, stakes)
+    loss_basis = LossBasis(own, None if np.ptp(problem.prior) == 0 else problem.prior)
+    return MatrixMechanism(problem.inputs, problem.outputs, matrix, guarantee, certificate, loss_basis)
 
 
 def safe_epsilon(epsilon: float, distances: Floats) -> float:
@@ -82,7 +82,7 @@ def _nearest(problem: Problem) -> float:
     return float(apart[~np.eye(len(apart), dtype=bool)].min())
 
 
-def bound_below(bound: float, loss: float, *, scale: float | None = None) -> float:
+def cap_bound(bound: float, loss: float, *, scale: float | None = None) -> float:
     """Return a proven bound, at most the loss: rounding may carry it a little above, never more.
 
     `scale` is the size of the terms that the loss sums up, which is what rounding is relative to.

@@ -17,11 +17,11 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.metrics import exponent_of, pairwise
 from metricdp.problems import Problem
-from metricdp.registry import Catalogue, loaded
+from metricdp.registry import NameRegistry, load_function
 from metricdp.spaces import Box, FiniteSpace
 
-STAKES = ("prior", "loss", "sensitivity", "error")
-SEARCH = (*STAKES, "gap", "seconds")
+LOSS_OPTIONS = ("prior", "loss", "sensitivity", "error")
+SEARCH = (*LOSS_OPTIONS, "gap", "seconds")
 HALF: Mapping[str, Callable[[str], Any]] = {"budget": str}  # certified, or half as published
 FORM: Mapping[str, Callable[[str], Any]] = {"form": str, **HALF}  # of the mechanism: a matrix or a kernel
 NEAREST = 10  # free reports of a builder that takes so many, where there are as many
@@ -98,7 +98,7 @@ class Builder:
     @property
     def function(self) -> Callable[..., Mechanism]:
         """The function itself, imported now."""
-        return loaded(self.make)
+        return load_function(self.make)
 
     def build(
         self,
@@ -189,7 +189,7 @@ def builder_named(name: str, offered: tuple[str, ...] = ()) -> Builder:
     return found
 
 
-BUILDERS: Catalogue[Builder] = Catalogue("builder", [
+BUILDERS: NameRegistry[Builder] = NameRegistry("builder", [
     Builder("laplace", "metricdp.design.laplace:laplace", "Laplace noise on the Earth, in the plane or in any "
             "dimension, for unit vectors or in hyperbolic space, released on a lattice", "metric", ("dimension",)),
     Builder("gaussian", "metricdp.design.gaussian:gaussian", "Gaussian noise on the Earth, in the plane or in any "
@@ -198,31 +198,32 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("von_mises_fisher", "metricdp.design.directions:von_mises_fisher", "noise for unit vectors that is "
             "private in their l_2 distance", "metric", ("dimension",)),
     Builder("exponential", "metricdp.design.exponential:exponential", "the exponential mechanism with the largest "
-            "inner budget that keeps the promise, proven", "space", STAKES, own=FORM, dense=True, kernel=True),
+            "inner budget that keeps the promise, proven", "space", LOSS_OPTIONS, own=FORM, dense=True, kernel=True),
     Builder("weighted_exponential", "metricdp.design.exponential:weighted_exponential", "the same with a weight for "
-            "every report", "space", (*STAKES, "weights"), own=FORM, dense=True, kernel=True),
+            "every report", "space", (*LOSS_OPTIONS, "weights"), own=FORM, dense=True, kernel=True),
     Builder("truncated_exponential", "metricdp.design.exponential:truncated_exponential", "the exponential mechanism "
-            "of distances that are cut off far away", "space", STAKES, own=FORM, dense=True, kernel=True),
+            "of distances that are cut off far away", "space", LOSS_OPTIONS, own=FORM, dense=True, kernel=True),
     Builder("masked", "metricdp.design.masked:masked", "a geographic mask, a disk or a ring around the secret, with "
-            "tails that keep the promise", "space", (*STAKES, "weights"), own={"inner": float, "outer": float, **HALF},
+            "tails that keep the promise", "space", (*LOSS_OPTIONS, "weights"), own={"inner": float, "outer": float,
+            **HALF},
             dense=True),
     Builder("tight_constraints", "metricdp.design.tight:tight_constraints", "every pair uses its ratio up, where such "
-            "a mechanism exists", "space", STAKES, dense=True),
+            "a mechanism exists", "space", LOSS_OPTIONS, dense=True),
     Builder("remapped", "metricdp.design.remapped:remapped", "a mechanism whose reports are replaced by the best "
-            "guess after seeing them", "mechanism", ("base", *STAKES), dense=True),
+            "guess after seeing them", "mechanism", ("base", *LOSS_OPTIONS), dense=True),
     Builder("madlib", "metricdp.design.laplace:madlib", "noise on the vector of a word, then the nearest word",
             "space"),
     Builder("optimal", "metricdp.design.optimal:optimal", "the least loss for these reports, with a proven gap",
             "problem", (*SEARCH, "objective", "solver", "window", "reports"), progress=True),
     Builder("dictionary", "metricdp.design.optimal:dictionary", "the best mixture of simple columns, in seconds",
-            "problem", (*STAKES, "reports"), dense=True),
+            "problem", (*LOSS_OPTIONS, "reports"), dense=True),
     Builder("hierarchical", "metricdp.design.hierarchical:hierarchical", "several steps down a tree of places, whose "
-            "budgets add up", "problem", STAKES, own={"branching": int, "growth": float}, dense=True),
+            "budgets add up", "problem", LOSS_OPTIONS, own={"branching": int, "growth": float}, dense=True),
     Builder("spanner", "metricdp.design.spanner:spanner", "the optimum over the edges of a sparse graph, its detours "
             "charged", "problem", (*SEARCH, "objective", "stretch", "reports"), dense=True, progress=True),
     Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
             "report; it counts the worst loss unless told otherwise", "problem",
-            (*STAKES, "seconds", "nearest", "objective"), objective="worst", dense=True),
+            (*LOSS_OPTIONS, "seconds", "nearest", "objective"), objective="worst", dense=True),
     Builder("decomposed", "metricdp.design.decomposed:decomposed", "the optimum by blocks that are solved apart, in "
             "threads, processes or on Ray, with checkpoints", "problem",
             (*SEARCH, "blocks", "partition", "neighbours", "start", "executor", "checkpoint", "resume"),
@@ -235,7 +236,7 @@ BUILDERS: Catalogue[Builder] = Catalogue("builder", [
     Builder("product", "metricdp.design.product:product", "several mechanisms on separate parts of one secret",
             "mechanisms", ("parts",)),
     Builder("from_matrix", "metricdp.design.given:from_matrix", "one's own matrix: audited, then a mechanism like any "
-            "other", "matrix", ("matrix", *STAKES), dense=True),
+            "other", "matrix", ("matrix", *LOSS_OPTIONS), dense=True),
     Builder("quantised", "metricdp.design.quantised:quantised", "a table in whole multiples of 1 / 2**bits, certified "
             "as such", "other", elsewhere="metricdp export --storage quantised"),
 ])  # fmt: skip

@@ -13,7 +13,7 @@ from metricdp.design._certify import certify
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
-from metricdp.metrics import PolicyGraph, ShortestPath, covered, policy_of
+from metricdp.metrics import PolicyGraph, ShortestPath, policy_of, protected_distance
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
@@ -21,7 +21,7 @@ MOST = 4_096  # secrets up to which the parts are put into one matrix
 
 
 @dataclass(frozen=True)
-class Share:
+class Component:
     """One part of a problem, as a problem of its own: its secrets and reports in the whole, its weight in the prior."""
 
     problem: Problem
@@ -30,14 +30,14 @@ class Share:
     weight: float
 
 
-def falls_apart(problem: Problem) -> bool:
+def is_disconnected(problem: Problem) -> bool:
     """Tell whether the secrets of a problem lie in several parts of a policy graph."""
-    return covered(problem.inputs.metric, problem.inputs.points) is not None
+    return protected_distance(problem.inputs.metric, problem.inputs.points) is not None
 
 
-def part_by_part(
+def build_by_component(
     problem: Problem,
-    build: Callable[[Share], FiniteMechanism],
+    build: Callable[[Component], FiniteMechanism],
     *,
     objective: Objective = "expected",
     inside: bool = False,
@@ -51,7 +51,7 @@ def part_by_part(
     their part.
     """
     started = time.perf_counter()
-    shares = _shares(problem, inside=inside)
+    shares = _components(problem, inside=inside)
     made = [build(share) for share in shares]
     matrix = np.zeros((len(problem.inputs), len(problem.outputs)))
     for share, mechanism in zip(shares, made, strict=True):
@@ -74,7 +74,7 @@ def part_by_part(
     )
 
 
-def _shares(problem: Problem, *, inside: bool) -> list[Share]:
+def _components(problem: Problem, *, inside: bool) -> list[Component]:
     """Return the parts of a problem as problems of their own, each in the shortest paths of its part."""
     inputs, metric, outputs = problem.inputs, policy_of(problem.inputs.metric), problem.outputs
     assert metric is not None
@@ -84,28 +84,28 @@ def _shares(problem: Problem, *, inside: bool) -> list[Share]:
             "part on its own, mdp.policies.alone(space, codes) for codes in mdp.policies.parts(space), or join the "
             "parts with mdp.policy(..., parts='join')."
         )
-    if problem.radius != metric.covered(inputs.points):
+    if problem.radius != metric.protected_distance(inputs.points):
         raise InvalidInput("a policy of several parts says itself which pairs are protected: leave `radius` out.")
     parts, shares = metric.parts[inputs.points[:, 0].astype(np.int64)], []
     for part in np.unique(parts):
         secrets = np.flatnonzero(parts == part)
         weight = float(problem.prior[secrets].sum())
         prior = None if weight <= 0.0 else problem.prior[secrets] / weight
-        space, reports = alone(inputs, secrets), np.arange(len(outputs))
+        space, reports = component_space(inputs, secrets), np.arange(len(outputs))
         if outputs is inputs and (inside or problem.loss_is_distance):
             loss = None if problem.loss_is_distance else problem.loss[np.ix_(secrets, secrets)]
             own, reports = Problem(space, problem.epsilon, loss=loss, prior=prior), secrets
         elif inside:
-            reports = _inside(metric, outputs, int(part))
+            reports = _reports_inside(metric, outputs, int(part))
             loss = None if problem.loss_is_distance else problem.loss[np.ix_(secrets, reports)]
             own = Problem(inputs.part(secrets), problem.epsilon, outputs=outputs.part(reports), loss=loss, prior=prior)
         else:
             own = Problem(space, problem.epsilon, outputs=outputs, loss=problem.loss[secrets], prior=prior)
-        shares.append(Share(own, secrets, reports, weight))
+        shares.append(Component(own, secrets, reports, weight))
     return shares
 
 
-def _inside(metric: PolicyGraph, outputs: FiniteSpace, part: int) -> Integers:
+def _reports_inside(metric: PolicyGraph, outputs: FiniteSpace, part: int) -> Integers:
     metric.check(outputs.points)
     reports = np.flatnonzero(metric.parts[outputs.points[:, 0].astype(np.int64)] == part)
     if not len(reports):
@@ -113,7 +113,7 @@ def _inside(metric: PolicyGraph, outputs: FiniteSpace, part: int) -> Integers:
     return reports
 
 
-def alone(space: FiniteSpace, secrets: Integers) -> FiniteSpace:
+def component_space(space: FiniteSpace, secrets: Integers) -> FiniteSpace:
     """Return the places of one part of a policy as a space of their own, in the shortest paths of that part."""
     metric, secrets = policy_of(space.metric), np.asarray(secrets)
     if metric is None:

@@ -14,14 +14,14 @@ from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design._certify import certify, safe_epsilon
-from metricdp.design.components import Share, falls_apart, part_by_part
+from metricdp.design.components import Component, build_by_component, is_disconnected
 from metricdp.design.exponential import Budget
-from metricdp.design.time_limits import in_time
+from metricdp.design.time_limits import build_in_time
 from metricdp.errors import InvalidInput, TimeUp
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.problems import Problem
-from metricdp.progress import KEEPS, now
+from metricdp.progress import SEARCHING, report_step
 from metricdp.solvers.program import Status
 from metricdp.solvers.repair.recombine import repair
 from metricdp.solvers.tied_program import TiedProgram, replacements
@@ -61,16 +61,16 @@ def constopt(
     size = len(problem.inputs)
     if problem.outputs is not problem.inputs:
         raise InvalidInput("`constopt` reports the secrets themselves: leave `outputs` out.")
-    if falls_apart(problem):
+    if is_disconnected(problem):
 
-        def build(part: Share) -> FiniteMechanism:
+        def build(part: Component) -> FiniteMechanism:
             few, time_left = len(part.secrets), None if seconds is None else seconds * len(part.secrets) / size
             most = min(nearest, few)
             return constopt(
                 part.problem, nearest=most, penalty=penalty, budget=budget, objective=objective, seconds=time_left
             )
 
-        return part_by_part(problem, build, objective=objective, inside=True)
+        return build_by_component(problem, build, objective=objective, inside=True)
     if not 1 <= nearest <= size:
         raise InvalidInput(f"`nearest` must be from 1 to {size}, got {nearest}.")
     if budget not in ("certified", "half"):
@@ -80,16 +80,16 @@ def constopt(
         raise InvalidInput("`penalty` must be a positive number or several, got none.")
 
     def search() -> MatrixMechanism:
-        left = deadlines.least_left(seconds)
+        left = deadlines.cap_seconds(seconds)
         ends = None if left is None else time.perf_counter() + left
-        return _built(_Search(problem, nearest, budget, objective, ends), several, started)
+        return _build_kernel_search(_PenaltySearch(problem, nearest, budget, objective, ends), several, started)
 
-    return in_time(problem, seconds, search, objective=objective)
+    return build_in_time(problem, seconds, search, objective=objective)
 
 
-def _built(search: _Search, several: Sequence[float] | None, started: float) -> MatrixMechanism:
+def _build_kernel_search(search: _PenaltySearch, several: Sequence[float] | None, started: float) -> MatrixMechanism:
     problem, nearest, objective = search.problem, search.nearest, search.objective
-    found, note = search.ended(several)
+    found, note = search.best_attempt(several)
     metric_loss = np.array_equal(problem.loss, problem.inputs.distances)  # then the packing bound applies
     return certify(
         problem,
@@ -120,7 +120,7 @@ def _value(attempt: _Attempt) -> float:
     return attempt.value
 
 
-class _Search:
+class _PenaltySearch:
     """Looks for the penalty and the inner budget of least loss; every law it compares keeps the promise."""
 
     def __init__(
@@ -137,27 +137,27 @@ class _Search:
         # Rows of M sum to at least one: a loss below nothing would make them sum to anything.
         self.loss = problem.loss - min(0.0, float(problem.loss.min()))
 
-    def ended(self, penalties: Sequence[float] | None) -> tuple[_Attempt, str]:
+    def best_attempt(self, penalties: Sequence[float] | None) -> tuple[_Attempt, str]:
         """Return the best of the penalties (or over all), with a note where the search ended before it was done."""
         try:
             if penalties is None:
-                return self.bracketed(), ""
-            return min((self.tuned(as_positive(value, "penalty")) for value in penalties), key=_value), ""
+                return self.bracket_penalty(), ""
+            return min((self.tune(as_positive(value, "penalty")) for value in penalties), key=_value), ""
         except (TimeUp, KeyboardInterrupt) as end:
             if self.best is None:
                 raise
             why = Status.INTERRUPTED if isinstance(end, KeyboardInterrupt) else Status.LIMIT
             return self.best, f"the best of the penalties and inner budgets that were tried: {why.value}."
 
-    def bracketed(self) -> _Attempt:
+    def bracket_penalty(self) -> _Attempt:
         """Return the best over penalties in tenfold steps, both of whose neighbours were tried and are no better."""
-        best = self.tuned(FIRST_PENALTY)
+        best = self.tune(FIRST_PENALTY)
         # A larger penalty buys a larger inner budget: once the whole epsilon is inside, only a smaller one can gain.
         whole = best.inner == self.goal and best.leaked <= (1.0 + PAYS) * self.goal
         for factor in (1.0 / STEP,) if whole else (STEP, 1.0 / STEP):
             gained = True
             while gained:
-                following = self.tuned(best.penalty * factor, best.inner)
+                following = self.tune(best.penalty * factor, best.inner)
                 gained = following.value < best.value - PAYS * abs(best.value)  # losses may be negative
                 best = min(best, following, key=_value)
             if best.penalty > FIRST_PENALTY:
@@ -166,10 +166,10 @@ class _Search:
             # From the other end: half the budget always keeps the promise, so what is found is never worse than that.
             published = min((self._attempt(self.goal / 2, value) for value in PUBLISHED_PENALTIES), key=_value)
             if published.value < best.value:
-                best = min(published, self.tuned(published.penalty, published.inner), key=_value)
+                best = min(published, self.tune(published.penalty, published.inner), key=_value)
         return best
 
-    def tuned(self, penalty: float, inner: float | None = None) -> _Attempt:
+    def tune(self, penalty: float, inner: float | None = None) -> _Attempt:
         """Return the best law of one penalty: the inner budget follows what the last program leaked."""
         if self.budget == "half":
             return self._attempt(self.goal / 2, penalty)
@@ -203,5 +203,5 @@ class _Search:
         value = float(losses.max() if self.prior is None else self.prior @ losses)
         found = _Attempt(matrix, value, inner, penalty, leaked)
         self.best = found if self.best is None else min(self.best, found, key=_value)
-        now(KEEPS)
+        report_step(SEARCHING)
         return found

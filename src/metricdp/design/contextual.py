@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.design._certify import certify
-from metricdp.design.time_limits import in_time
+from metricdp.design.time_limits import build_in_time
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
@@ -86,7 +86,7 @@ def contextual(
     if chosen == "full":
 
         def build() -> MatrixMechanism:
-            solution = _solved(problem.cost, near_closure(problem), gap=gap, seconds=seconds, solver=solver)
+            solution = _solve_components(problem.cost, near_closure(problem), gap=gap, seconds=seconds, solver=solver)
             return certify(
                 problem,
                 solution.matrix,
@@ -97,16 +97,16 @@ def contextual(
             )
 
         if problem.radius is None:
-            return in_time(problem, seconds, build)
-        with deadlines.within(limit):
+            return build_in_time(problem, seconds, build)
+        with deadlines.time_limit(limit):
             return build()
     reduced = quotient_of(problem, classes)
     shrink = 1.0 - REFINE_MARGIN if chosen == "refined" else 1.0
-    with deadlines.within(limit):
-        solution = _solved(reduced.cost, reduced.log_ratios * shrink, gap=gap, seconds=seconds, solver=solver)
+    with deadlines.time_limit(limit):
+        solution = _solve_components(reduced.cost, reduced.log_ratios * shrink, gap=gap, seconds=seconds, solver=solver)
     matrix, method = solution.matrix[reduced.labels], f"contextual, {len(reduced)} classes, {solution.method}"
     if chosen == "refined":
-        matrix = refined_from(problem, reduced, matrix)
+        matrix = refine_matrix(problem, reduced, matrix)
         method = f"contextual, refined from {len(reduced)} classes"
     note = f"upper bound of the full program; constant on classes at least {solution.lower_bound:.6g}. {solution.note}"
     return certify(problem, matrix, method=method, started=started, note=note.strip())
@@ -146,7 +146,7 @@ def near_stretch(problem: Problem) -> float:
 
 
 @dataclass(frozen=True)
-class _Solved:
+class _QuotientSolution:
     """The rows of all parts that log ratios join, with one bound for all of them."""
 
     matrix: Floats
@@ -155,9 +155,9 @@ class _Solved:
     note: str
 
 
-def _solved(
+def _solve_components(
     cost: Floats, log_ratios: Floats, *, gap: float, seconds: float | None, solver: Solver | None = None
-) -> _Solved:
+) -> _QuotientSolution:
     """Solve every part whose rows are at finite log ratios; those of different parts do not bind each other."""
     from scipy.sparse.csgraph import connected_components
 
@@ -171,7 +171,7 @@ def _solved(
         methods.append(answer.method)
         notes.append(answer.note)
     method = methods[0] if parts == 1 else f"{methods[0]}, {parts} parts"
-    return _Solved(matrix, bound, method, " ".join(sorted({note for note in notes if note})))
+    return _QuotientSolution(matrix, bound, method, " ".join(sorted({note for note in notes if note})))
 
 
 def context_bound(problem: Problem, blocks: ArrayLike, *, gap: float = 1e-2) -> float:
@@ -192,7 +192,7 @@ def context_bound(problem: Problem, blocks: ArrayLike, *, gap: float = 1e-2) -> 
     return block_bound((np.flatnonzero(labels == block) for block in range(int(labels.max()) + 1)), bound)
 
 
-def refined_from(problem: Problem, reduced: Quotient, start: Floats) -> Floats:
+def refine_matrix(problem: Problem, reduced: Quotient, start: Floats) -> Floats:
     """Return the best matrix whose class averages, weighted by the prior, equal those of `start`.
 
     minimise <cost, Z>  subject to all ratios and  sum_{s in C} p_s z_sk = p_C q*_Ck. `start` is a strictly feasible

@@ -15,18 +15,18 @@ from scipy.sparse.csgraph import connected_components, shortest_path
 
 from metricdp import deadlines
 from metricdp.arrays import Booleans, Floats, Integers, as_positive
-from metricdp.checkpoints import Checkpoint, opened
+from metricdp.checkpoints import Checkpoint, open_checkpoint
 from metricdp.design._certify import certify
 from metricdp.design.optimal import exact_edges
-from metricdp.design.time_limits import in_time
+from metricdp.design.time_limits import build_in_time
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
-from metricdp.solvers.benders.memory import keeper, recalled
+from metricdp.solvers.benders.memory import load_memory, memory_writer
 from metricdp.solvers.benders.partition import PartitionName, balance
 from metricdp.solvers.benders.partition import partition as cut_graph
-from metricdp.solvers.benders.run import Benders, BendersSolution, Decomposition, Memory, WorkersFactory
-from metricdp.solvers.benders.start import engine, kernels
+from metricdp.solvers.benders.run import Benders, BendersMemory, BendersSolution, Decomposition, WorkersFactory
+from metricdp.solvers.benders.start import start_from_engine, start_from_kernels
 from metricdp.solvers.benders.workers import LocalWorkers, ProcessWorkers
 from metricdp.solvers.edges import non_redundant
 from metricdp.solvers.program import Progress, Status, unit_of
@@ -54,7 +54,7 @@ class Neighbours:
     adjacency: Booleans
     log_ratios: Floats
     full: Floats
-    promised: Floats
+    guaranteed: Floats
     stretch: float
     parts: Integers
 
@@ -69,18 +69,20 @@ class Neighbours:
         paths = np.asarray(shortest_path(graph, method="D", directed=False))
         lost = wanted & ~np.isfinite(paths)
         if lost.any():
-            raise InvalidInput(_apart(distances, adjacency, wanted, lost, reach))
+            raise InvalidInput(_disconnection_message(distances, adjacency, wanted, lost, reach))
         stretch = float((paths[wanted] / distances[wanted]).max()) if wanted.any() else 1.0
         stretch = 1.0 if stretch <= SAME_LENGTH else stretch
         _, parts = connected_components(sparse.csr_array(adjacency), directed=False)
-        promised = problem.log_ratios
+        guaranteed = problem.log_ratios
         if problem.radius is not None:
             # chains of protected pairs protect farther pairs too, at the length of the chain
             chains = shortest_path(sparse.csr_array(np.where(wanted, distances, 0.0)), method="D", directed=False)
-            promised = np.minimum(problem.log_ratios, problem.epsilon * np.asarray(chains))
-        full = np.minimum(problem.epsilon * paths, promised)
-        log_ratios = np.minimum(problem.epsilon / stretch * paths, promised)
-        return Neighbours(adjacency, log_ratios, full, np.asarray(promised), stretch, np.asarray(parts, dtype=np.int64))
+            guaranteed = np.minimum(problem.log_ratios, problem.epsilon * np.asarray(chains))
+        full = np.minimum(problem.epsilon * paths, guaranteed)
+        log_ratios = np.minimum(problem.epsilon / stretch * paths, guaranteed)
+        return Neighbours(
+            adjacency, log_ratios, full, np.asarray(guaranteed), stretch, np.asarray(parts, dtype=np.int64)
+        )
 
     def members(self) -> list[Integers]:
         """Return the secrets of every connected part."""
@@ -135,21 +137,21 @@ def decomposed(
     if seconds is not None:
         as_positive(seconds, "seconds")
     reach = None if neighbours is None else as_positive(neighbours, "neighbours")
-    workers, place = _workers(executor), opened(checkpoint, resume=resume)
+    workers, place = _workers(executor), open_checkpoint(checkpoint, resume=resume)
     if start not in ("engine", "kernels"):
         raise InvalidInput(f"`start` must be 'engine' or 'kernels', got {start!r}.")
 
     def build() -> MatrixMechanism:
-        left = deadlines.least_left(seconds)
-        end = None if left is None else time.perf_counter() + left
-        options = _Options(gap, end, start, stabilise, workers, place, progress)
-        return _built(problem, blocks, partition, reach, options, started)
+        seconds_left = deadlines.cap_seconds(seconds)
+        end = None if seconds_left is None else time.perf_counter() + seconds_left
+        options = _RunOptions(gap, end, start, stabilise, workers, place, progress)
+        return _build_from_blocks(problem, blocks, partition, reach, options, started)
 
-    return in_time(problem, seconds, build)
+    return build_in_time(problem, seconds, build)
 
 
-def _built(
-    problem: Problem, blocks: int, partition: PartitionName, reach: float | None, options: _Options, started: float
+def _build_from_blocks(
+    problem: Problem, blocks: int, partition: PartitionName, reach: float | None, options: _RunOptions, started: float
 ) -> MatrixMechanism:
     """Cut the secrets into blocks, run the decomposition and repair its best matrix."""
     end, gap = options.end, options.gap
@@ -163,7 +165,7 @@ def _built(
         records=None if points.dtype.kind == "U" else points.reshape(len(points), -1).astype(np.float64),
     )
     half = end if graph.stretch == 1.0 or end is None else 0.5 * (end + time.perf_counter())
-    answer, first = _solved(problem.cost, graph, graph.log_ratios, labels, "", replace(options, end=half))
+    answer, first = _solve_blocks(problem.cost, graph, graph.log_ratios, labels, "", replace(options, end=half))
     candidates = [answer.matrix, first] if answer.matrix.size else [first]
     bound = answer.lower_bound
     if graph.stretch > 1.0:
@@ -171,10 +173,10 @@ def _built(
         # for all pairs, may cost less than the one that paid for the detours.
         if answer.status is Status.INTERRUPTED:
             options = replace(options, start="kernels", end=time.perf_counter())
-        relaxed, _ = _solved(problem.cost, graph, graph.full, labels, "full", options)
+        relaxed, _ = _solve_blocks(problem.cost, graph, graph.full, labels, "full", options)
         bound = relaxed.lower_bound
         candidates += [relaxed.matrix] if relaxed.matrix.size else []
-    matrix, how = _repaired(problem.cost, graph, candidates)
+    matrix, how = _repair_candidates(problem.cost, graph, candidates)
     sizes = balance(labels, graph.adjacency)
     return certify(
         problem,
@@ -187,7 +189,7 @@ def _built(
 
 
 @dataclass(frozen=True)
-class _Options:
+class _RunOptions:
     """How to run: `end` is when to stop, on the clock of `time.perf_counter`."""
 
     gap: float
@@ -198,7 +200,7 @@ class _Options:
     checkpoint: Checkpoint | None
     progress: Progress | None
 
-    def left(self, share: float = 1.0) -> float | None:
+    def seconds_left(self, share: float = 1.0) -> float | None:
         """Return a share of the seconds that are left."""
         return None if self.end is None else max(0.01, share * (self.end - time.perf_counter()))
 
@@ -216,7 +218,9 @@ def _adjacency(problem: Problem, wanted: Booleans, reach: float | None) -> Boole
     return adjacency
 
 
-def _apart(distances: Floats, adjacency: Booleans, wanted: Booleans, lost: Booleans, reach: float | None) -> str:
+def _disconnection_message(
+    distances: Floats, adjacency: Booleans, wanted: Booleans, lost: Booleans, reach: float | None
+) -> str:
     i, j = (int(x) for x in np.argwhere(lost)[0])
     parts, _ = connected_components(sparse.csr_array(adjacency), directed=False)
     tree = sparse.csgraph.minimum_spanning_tree(sparse.csr_array(np.where(wanted, distances, 0.0)))
@@ -228,8 +232,8 @@ def _apart(distances: Floats, adjacency: Booleans, wanted: Booleans, lost: Boole
     )
 
 
-def _solved(
-    cost: Floats, graph: Neighbours, log_ratios: Floats, labels: Integers, part: str, options: _Options
+def _solve_blocks(
+    cost: Floats, graph: Neighbours, log_ratios: Floats, labels: Integers, part: str, options: _RunOptions
 ) -> tuple[BendersSolution, Floats]:
     """Run the decomposition for closed log ratios; return its answer and the matrix it started from.
 
@@ -239,24 +243,30 @@ def _solved(
     cost = cost / unit
     tolerance = float(np.clip(1e-3 * options.gap, 1e-9, 1e-6))
     program = Decomposition.of(cost, log_ratios, graph.adjacency, labels, tolerance=tolerance)
-    first = memory = kernels(cost, log_ratios, graph.members())
+    first = memory = start_from_kernels(cost, log_ratios, graph.members())
     interrupted = False
     place = options.checkpoint.part(part) if options.checkpoint is not None and part else options.checkpoint
-    known = None if place is None else recalled(place, program)
+    known = None if place is None else load_memory(place, program)
     if known is not None:
         memory = known
     elif not options.stabilise:
-        memory = Memory()
+        memory = BendersMemory()
     elif options.start == "engine" and first.upper - first.lower > options.gap * abs(first.upper):
         crowded = len(program.boundary) >= CROWDED * len(cost)
         rough = options.gap if crowded else max(options.gap, ENGINE_GAP)
-        limit = options.left(1.0 if crowded else ENGINE_SHARE)
+        limit = options.seconds_left(1.0 if crowded else ENGINE_SHARE)
         numbers = float(program.log_ratios.size) * cost.shape[1]  # of the multipliers that the run begins with
         if limit is not None:
-            limit = max(0.01, min(limit, deadlines.left() - BEGINS * numbers * deadlines.per_number()))
-        found, interrupted = engine(cost, log_ratios, graph.adjacency, graph.members(), gap=rough, seconds=limit)
+            limit = max(0.01, min(limit, deadlines.seconds_left() - BEGINS * numbers * deadlines.seconds_per_number()))
+        found, interrupted = start_from_engine(
+            cost, log_ratios, graph.adjacency, graph.members(), gap=rough, seconds=limit
+        )
         memory = found if found.upper < first.upper else replace(found, best=first.best, upper=first.upper)
-    if memory.best is not None and deadlines.limited() and not deadlines.fits(float(log_ratios.size) * cost.shape[1]):
+    if (
+        memory.best is not None
+        and deadlines.has_deadline()
+        and not deadlines.fits_deadline(float(log_ratios.size) * cost.shape[1])
+    ):
         late = BendersSolution(
             memory.best, memory.upper * unit, memory.lower * unit, memory.proof, (), 0.0, Status.LIMIT
         )
@@ -265,12 +275,12 @@ def _solved(
     run = Benders(
         program,
         gap=options.gap,
-        seconds=0.0 if interrupted else options.left(),
+        seconds=0.0 if interrupted else options.seconds_left(),
         stabilise=options.stabilise,
         workers=options.workers,
         memory=memory,
-        keep=None if place is None else keeper(place, program),
-        progress=None if options.progress is None else partial(_told, options.progress, unit),
+        keep=None if place is None else memory_writer(place, program),
+        progress=None if options.progress is None else partial(_report_progress, options.progress, unit),
     )
     answer = run.solve()
     assert first.best is not None
@@ -278,11 +288,11 @@ def _solved(
     return replace(answer, status=Status.INTERRUPTED) if interrupted else answer, first.best
 
 
-def _told(progress: Progress, unit: float, lower: float, upper: float, seconds: float, rounds: int) -> None:
+def _report_progress(progress: Progress, unit: float, lower: float, upper: float, seconds: float, rounds: int) -> None:
     progress(lower * unit, upper * unit, seconds, rounds)
 
 
-def _repaired(cost: Floats, graph: Neighbours, candidates: list[Floats]) -> tuple[Floats, str]:
+def _repair_candidates(cost: Floats, graph: Neighbours, candidates: list[Floats]) -> tuple[Floats, str]:
     """Return the cheapest strictly feasible matrix near the candidates, part by part, and how it was repaired."""
     result = np.zeros(cost.shape)
     ways: set[str] = set()
@@ -290,7 +300,7 @@ def _repaired(cost: Floats, graph: Neighbours, candidates: list[Floats]) -> tupl
         if len(rows) == 1:
             result[rows[0], int(cost[rows[0]].argmin())] = 1.0
             continue
-        log_ratios = graph.promised[np.ix_(rows, rows)]
+        log_ratios = graph.guaranteed[np.ix_(rows, rows)]
         pairs = np.argwhere(np.triu(graph.adjacency[np.ix_(rows, rows)]))
         best: Repaired | None = None
         for candidate in candidates:

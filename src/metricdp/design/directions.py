@@ -8,8 +8,8 @@ from dataclasses import replace
 from metricdp.arrays import as_positive, as_whole
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, DirectionNoise, Guarantee, Lattice
-from metricdp.mechanisms.kinds.directions import FINEST, spread_of
-from metricdp.mechanisms.lattice import drawn_exactly
+from metricdp.mechanisms.kinds.directions import FINEST, angle_distribution
+from metricdp.mechanisms.lattice import exact_draw_note
 from metricdp.metrics import Metric, exponent_of, points_are
 from metricdp.spaces import Sphere
 
@@ -41,10 +41,10 @@ def von_mises_fisher(
             f"von Mises-Fisher noise is private in the l_2 distance of unit vectors: give mdp.Lp(2), got {metric!r}; "
             "mdp.laplace(mdp.Angular(), ...) is private in the angle."
         )
-    return directional(metric, epsilon, dimension, pitch, normalise=normalise)
+    return direction_noise(metric, epsilon, dimension, pitch, normalise=normalise)
 
 
-def directional(
+def direction_noise(
     metric: Metric, epsilon: float, dimension: int | None, pitch: float | None, *, normalise: bool = False
 ) -> DirectionNoise:
     """Return noise on the sphere that belongs to a metric of unit vectors."""
@@ -54,14 +54,14 @@ def directional(
     if dimension is None or dimension < least:
         raise InvalidInput(f"`dimension` must say how many numbers a vector has, at least {least}, got {dimension}.")
     space = Sphere(metric, dimension, "any" if normalise else "unit")
-    promise = Guarantee(rate, metric, basis="theorem")
+    guarantee = Guarantee(rate, metric, basis="theorem")
     name = "angular Laplace" if angular else "von Mises-Fisher"
     blank = Certificate(loss=0.0, lower_bound=0.0, method=f"{name} (theorem)", epsilon=rate)
     made = DirectionNoise(space, rate, Lattice(usual_pitch(metric, rate, space.dimension) if pitch is None else pitch),
-                          promise, blank)  # fmt: skip
-    law = spread_of(made.profile)
-    loss = law.mean * (made.profile.rate / rate) if angular else law.mean_chord
-    return replace(made, certificate=replace(blank, loss=loss, note=drawn_exactly(made.reach)))
+                          guarantee, blank)  # fmt: skip
+    distribution = angle_distribution(made.profile)
+    loss = distribution.mean * (made.profile.rate / rate) if angular else distribution.mean_chord
+    return replace(made, certificate=replace(blank, loss=loss, note=exact_draw_note(made.reach)))
 
 
 def usual_pitch(metric: Metric, rate: float, dimension: int) -> float:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, as_floats
 from metricdp.auditing.exact import float_leakage
 from metricdp.design._certify import certify, safe_epsilon
-from metricdp.design.components import Share, falls_apart, part_by_part
-from metricdp.design.kernels import KernelOrder, kernel, wants_kernel
+from metricdp.design.components import Component, build_by_component, is_disconnected
+from metricdp.design.kernels import KernelSpec, is_kernel_requested, kernel
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, KernelMechanism, MatrixMechanism
 from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT
@@ -67,20 +67,20 @@ def weighted_exponential(
     scale = np.ones(len(problem.outputs)) if weights is None else as_floats(weights, "weights")
     if scale.shape != (len(problem.outputs),) or np.any(scale <= 0):
         raise InvalidInput(f"`weights` must be {len(problem.outputs)} positive numbers, got shape {scale.shape}.")
-    if falls_apart(problem):
+    if is_disconnected(problem):
 
-        def build(part: Share) -> FiniteMechanism:
+        def build(part: Component) -> FiniteMechanism:
             few, own = part.problem, None if weights is None else scale[part.reports]
             reports = None if few.outputs is few.inputs else few.outputs
             return weighted_exponential(few.inputs, epsilon, weights=own, outputs=reports, budget=budget)
 
-        return part_by_part(problem, build, inside=True)
+        return build_by_component(problem, build, inside=True)
     name = "exponential" if weights is None else "weighted exponential"
-    if wants_kernel(problem, form):
+    if is_kernel_requested(problem, form):
         logs = None if weights is None else np.log(scale)
-        return kernel(problem, KernelOrder(logs, half=_is_half(budget), name=name))
+        return kernel(problem, KernelSpec(logs, half=_is_half(budget), name=name))
     apart = space.distances_to(problem.outputs)
-    matrix, inner = normalised(apart, np.log(scale), space.distances, problem, budget)
+    matrix, inner = normalised_rows(apart, np.log(scale), space.distances, problem, budget)
     return certify(problem, matrix, method=f"{name}, inner budget {inner / epsilon:.4f} epsilon", started=started)
 
 
@@ -106,29 +106,29 @@ def truncated_exponential(
     if not 0 < beta < 1:
         raise InvalidInput(f"`beta` must lie between 0 and 1, got {beta:g}.")
     problem = Problem(space, epsilon, outputs=outputs, prior=prior, loss=loss)
-    if falls_apart(problem):
+    if is_disconnected(problem):
 
-        def build(part: Share) -> FiniteMechanism:
+        def build(part: Component) -> FiniteMechanism:
             few = part.problem
             reports = None if few.outputs is few.inputs else few.outputs
             return truncated_exponential(few.inputs, epsilon, beta=beta, outputs=reports, budget=budget)
 
-        return part_by_part(problem, build, inside=True)
+        return build_by_component(problem, build, inside=True)
     others = max(1, len(problem.outputs) - 1)
     gamma = max(2.0 / problem.epsilon * np.log((1.0 - beta) * others / beta), np.finfo(float).tiny)
-    if wants_kernel(problem, form):
+    if is_kernel_requested(problem, form):
         name = f"truncated exponential, gamma {gamma:.6g}"
-        order = KernelOrder(cap=float(gamma), capped=True, half=_is_half(budget), name=name)
+        order = KernelSpec(cap=float(gamma), capped=True, half=_is_half(budget), name=name)
         return kernel(problem, order)
     reach = np.minimum(space.distances_to(problem.outputs), gamma)
-    matrix, inner = normalised(
+    matrix, inner = normalised_rows(
         reach, np.zeros(len(problem.outputs)), np.minimum(space.distances, gamma), problem, budget
     )
     method = f"truncated exponential, gamma {gamma:.6g}, inner budget {inner / epsilon:.4f} epsilon"
     return certify(problem, matrix, method=method, started=started)
 
 
-def normalised(
+def normalised_rows(
     apart: Floats, log_weights: Floats, distances: Floats, problem: Problem, budget: Budget
 ) -> tuple[Floats, float]:
     """Return softmax rows of log_weights - a * apart and the inner budget a.

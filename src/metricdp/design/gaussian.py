@@ -8,8 +8,8 @@ from metricdp.arrays import as_positive, as_whole
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, ConcentratedGuarantee, GaussianNoise, Lattice, SphericalGaussian
 from metricdp.mechanisms.kinds.gaussian import normal_mean, rho_above, sigma_below
-from metricdp.mechanisms.kinds.spherical_gaussian import seen_mean
-from metricdp.mechanisms.lattice import cell_reach, drawn_exactly, size_of, tidy_pitch
+from metricdp.mechanisms.kinds.spherical_gaussian import projected_mean
+from metricdp.mechanisms.lattice import cell_reach, exact_draw_note, size_of, tidy_pitch
 from metricdp.metrics import EUCLID, METRICS, Haversine, Lp, Mahalanobis, Metric, exponent_of, norm_of
 from metricdp.spaces import Unbounded
 
@@ -40,7 +40,7 @@ def gaussian(
 
     References: Bun and Steinke (2016); docs/families/concentrated.md.
     """
-    spread, promised = _spread(rho, sigma)
+    spread, guaranteed_rho = _spread(rho, sigma)
     dimension = None if dimension is None else as_whole(dimension, "dimension")
     build = METRICS.find_facet("gaussian", metric)
     if build is None or (exponent_of(metric) not in (None, 2.0) and dimension != 1):
@@ -49,29 +49,29 @@ def gaussian(
             "noise is a square of those distances and of no other."
         )
     made: GaussianNoise | SphericalGaussian = build(
-        metric, spread, ConcentratedGuarantee(promised, metric), dimension, pitch
+        metric, spread, ConcentratedGuarantee(guaranteed_rho, metric), dimension, pitch
     )
     return made
 
 
-def _on_the_earth(
-    metric: Haversine, spread: float, promise: ConcentratedGuarantee, dimension: int | None, pitch: float | None
+def _spherical_noise(
+    metric: Haversine, spread: float, guarantee: ConcentratedGuarantee, dimension: int | None, pitch: float | None
 ) -> SphericalGaussian:
     if dimension not in (None, 2):
         raise InvalidInput(f"places on the Earth have two dimensions, got `dimension` {dimension}.")
     lattice = Lattice(min(1.0, tidy_pitch(spread / (100.0 * metric.degree))) if pitch is None else pitch)
-    proof = _theorem(metric.radius * seen_mean(spread / metric.radius), cell_reach(metric, 2, lattice.pitch))
-    return SphericalGaussian(Unbounded(metric, 2), spread, lattice, promise, proof)
+    proof = _theorem(metric.radius * projected_mean(spread / metric.radius), cell_reach(metric, 2, lattice.pitch))
+    return SphericalGaussian(Unbounded(metric, 2), spread, lattice, guarantee, proof)
 
 
-def _of_a_norm(
-    metric: Metric, spread: float, promise: ConcentratedGuarantee, dimension: int | None, pitch: float | None
+def _vector_noise(
+    metric: Metric, spread: float, guarantee: ConcentratedGuarantee, dimension: int | None, pitch: float | None
 ) -> GaussianNoise:
     size = size_of(metric, dimension)
     stretch = (norm_of(metric) or EUCLID).stretch()
     lattice = Lattice(tidy_pitch(spread / (100.0 * stretch)) if pitch is None else pitch)
     proof = _theorem(spread * normal_mean(size), cell_reach(metric, size, lattice.pitch))
-    return GaussianNoise(Unbounded(metric, size), spread, lattice, promise, proof)
+    return GaussianNoise(Unbounded(metric, size), spread, lattice, guarantee, proof)
 
 
 def _spread(rho: float | None, sigma: float | None) -> tuple[float, float]:
@@ -93,10 +93,10 @@ def _theorem(loss: float, reach: float) -> Certificate:
         lower_bound=0.0,
         method="Gaussian noise (theorem): concentrated, not pure",
         epsilon=math.inf,  # of a pure promise, which none keeps
-        note=drawn_exactly(reach),
+        note=exact_draw_note(reach),
     )
 
 
-METRICS.register(Haversine, gaussian=_on_the_earth)
-METRICS.register(Lp, gaussian=_of_a_norm)
-METRICS.register(Mahalanobis, gaussian=_of_a_norm)
+METRICS.register(Haversine, gaussian=_spherical_noise)
+METRICS.register(Lp, gaussian=_vector_noise)
+METRICS.register(Mahalanobis, gaussian=_vector_noise)

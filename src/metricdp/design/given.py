@@ -32,12 +32,13 @@ def from_matrix(
     certificate counts the loss (the distance, unless given); its lower bound is what no promise at all would cost.
     """
     started = time.perf_counter()
-    law = as_stochastic(matrix)
+    distribution = as_stochastic(matrix)
     problem = Problem(space, epsilon, outputs=outputs, loss=loss, prior=prior, radius=radius)
     shape = (len(problem.inputs), len(problem.outputs))
-    if law.shape != shape:
+    if distribution.shape != shape:
         raise InvalidInput(
             f"`matrix` must have one row per secret and one column per report, {shape[0]} x {shape[1]}, got "
-            f"{law.shape[0]} x {law.shape[1]}. Reports that are not the secrets are given as `outputs`."
+            f"{distribution.shape[0]} x {distribution.shape[1]}. Reports that are not the secrets are given as "
+            f"`outputs`."
         )
-    return certify(problem, law, method="given", started=started)
+    return certify(problem, distribution, method="given", started=started)

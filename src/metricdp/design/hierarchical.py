@@ -11,7 +11,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.exact import float_leakage
 from metricdp.design._certify import certify, safe_epsilon
-from metricdp.design.components import falls_apart, part_by_part
+from metricdp.design.components import build_by_component, is_disconnected
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT
@@ -55,8 +55,8 @@ def hierarchical(problem: Problem, *, branching: int = 8, growth: float = 1.0) -
     References: Ahuja, Ghinita and Shahabi (2019).
     """
     started = time.perf_counter()
-    if falls_apart(problem):
-        return part_by_part(
+    if is_disconnected(problem):
+        return build_by_component(
             problem, lambda part: hierarchical(part.problem, branching=branching, growth=growth), inside=True
         )
     if problem.radius is not None or problem.outputs is not problem.inputs:
@@ -73,10 +73,10 @@ def hierarchical(problem: Problem, *, branching: int = 8, growth: float = 1.0) -
     goal = safe_epsilon(problem.epsilon, distances)
     rates = goal / 2.0 * shares / shares.sum()
     # Every scale that is taken was looked at; one, which the composition proves, is where it starts.
-    low, high, matrix = 1.0, MOST, _walked(tree, distances, rates)
+    low, high, matrix = 1.0, MOST, _leaf_distribution(tree, distances, rates)
     for _ in range(TRIES if len(nodes) > 0 else 0):
         middle = (low * high) ** 0.5
-        tried = _walked(tree, distances, middle * rates)
+        tried = _leaf_distribution(tree, distances, middle * rates)
         if float_leakage(tried, distances) <= goal:
             low, matrix = middle, tried
         else:
@@ -88,7 +88,7 @@ def hierarchical(problem: Problem, *, branching: int = 8, growth: float = 1.0) -
 def _tree(distances: Floats, branching: int) -> Node:
     """Divide places by centres that lie far apart, each place with the nearest, until they are single."""
 
-    def grown(places: Integers, depth: int) -> Node:
+    def grow(places: Integers, depth: int) -> Node:
         apart = distances[np.ix_(places, places)]
         middle = int(apart.sum(axis=1).argmin())
         if len(places) == 1:
@@ -102,14 +102,14 @@ def _tree(distances: Floats, branching: int) -> Node:
         nearest = apart[centres].argmin(axis=0)
         nearest[centres] = np.arange(len(centres))
         parts = (places[nearest == one] for one in range(len(centres)))
-        return Node(places, int(places[middle]), depth, tuple(grown(part, depth + 1) for part in parts))
+        return Node(places, int(places[middle]), depth, tuple(grow(part, depth + 1) for part in parts))
 
-    return grown(np.arange(len(distances)), 0)
+    return grow(np.arange(len(distances)), 0)
 
 
-def _walked(tree: Node, distances: Floats, rates: Floats) -> Floats:
+def _leaf_distribution(tree: Node, distances: Floats, rates: Floats) -> Floats:
     """Return the law of the places that walks end at, with these rates on the levels."""
-    law = np.ones((len(distances), len(distances)))
+    distribution = np.ones((len(distances), len(distances)))
     reached = {id(tree): np.ones(len(distances))}
     limit = LARGEST_EXPONENT / len(rates)  # min(d, a constant) is a metric too, and no probability becomes zero
     for node in tree.inner():
@@ -122,5 +122,5 @@ def _walked(tree: Node, distances: Floats, rates: Floats) -> Floats:
             if child.children:
                 reached[id(child)] = arrived * step[:, at]
             else:
-                law[:, child.centre] = arrived * step[:, at]
-    return law
+                distribution[:, child.centre] = arrived * step[:, at]
+    return distribution

@@ -23,8 +23,8 @@ from metricdp.auditing.claim import Claim
 from metricdp.auditing.interval_proofs import PROOF_BITS, round_up
 from metricdp.auditing.kernel_pairs import KernelProver
 from metricdp.auditing.kernels import (
-    Sums,
-    Worst,
+    KernelSums,
+    WorstPairs,
     audit_kernel,
     blocks_of,
     ceilings_of,
@@ -34,11 +34,11 @@ from metricdp.auditing.kernels import (
 )
 from metricdp.design._certify import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import Certificate, Guarantee, KernelMechanism, Stakes
-from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT, WIDEST_WEIGHTS, KernelLaw, refuse_metric
+from metricdp.mechanisms import Certificate, Guarantee, KernelMechanism, LossBasis
+from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT, WIDEST_WEIGHTS, KernelDistribution, refuse_metric
 from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
-from metricdp.progress import AUDITING, doing, saying
+from metricdp.progress import AUDITING, report_task, share_reporter
 
 MOST_SECRETS = 4_096  # above, a mechanism on its own secrets is a kernel, below a table, unless told otherwise
 FIRST_ROWS = 384  # whose pairs give the first guess
@@ -53,7 +53,7 @@ MOST_EXACT = 60_000  # secrets up to which that is worth the time
 
 
 @dataclass(frozen=True)
-class KernelOrder:
+class KernelSpec:
     """What kernel is wanted: its weights, the distance beyond which all count alike, and in which metric it promises.
 
     With `capped` the promise is epsilon * min(d, cap), which is stronger than epsilon * d.
@@ -65,12 +65,12 @@ class KernelOrder:
     half: bool = False
     name: str = "exponential"
 
-    def law(self, problem: Problem, inner: float) -> KernelLaw:
+    def distribution(self, problem: Problem, inner: float) -> KernelDistribution:
         """Return the law with an inner budget; nothing of it is measured yet."""
-        return KernelLaw(problem.inputs, inner, self.log_weights, self.cap)
+        return KernelDistribution(problem.inputs, inner, self.log_weights, self.cap)
 
 
-def wants_kernel(problem: Problem, form: str | None) -> bool:
+def is_kernel_requested(problem: Problem, form: str | None) -> bool:
     """Tell whether a mechanism is built as a kernel: by its size, or because that was asked for."""
     if form not in (None, "matrix", "kernel"):
         raise InvalidInput(f"`form` must be 'matrix', 'kernel' or None (by size), got {form!r}.")
@@ -83,108 +83,110 @@ def wants_kernel(problem: Problem, form: str | None) -> bool:
     return form is None and same and len(problem.inputs) > MOST_SECRETS and is_real(problem.inputs.metric)
 
 
-def kernel(problem: Problem, order: KernelOrder) -> KernelMechanism:
+def kernel(problem: Problem, order: KernelSpec) -> KernelMechanism:
     """Build a kernel on the secrets of a problem: the largest inner budget found, proven, or an error."""
     started = time.perf_counter()
     if order.log_weights is not None and np.ptp(order.log_weights) > WIDEST_WEIGHTS:
         raise InvalidInput(f"`weights` may differ by a factor of e^{WIDEST_WEIGHTS:g} at most.")
     # Beyond this exponent distances count as equal: still a metric, never above d, and no term vanishes.
     order = replace(order, cap=min(order.cap, LARGEST_EXPONENT / problem.epsilon))
-    law, sums, worst = _Search(problem, order).found()
-    with doing(AUDITING):
-        report = audit_kernel(law, sums, Claim(problem.epsilon), worst)
+    distribution, sums, worst = _BudgetSearch(problem, order).search()
+    with report_task(AUDITING):
+        report = audit_kernel(distribution, sums, Claim(problem.epsilon), worst)
     if not report.kept:
         raise NotPrivate(f"a kernel ({order.name}) does not keep its promise: {report}. Nothing was returned.")
-    with doing("adding up the loss"):
-        loss, least = _losses(problem, law, sums)
+    with report_task("adding up the loss"):
+        loss, least = _losses(problem, distribution, sums)
     certificate = Certificate(
         loss=loss,
         lower_bound=min(least, loss),
         witness=report.witness,
         pairs=report.pairs,
-        method=f"{order.name}, inner budget {law.inner / problem.epsilon:.4f} epsilon, as a kernel",
+        method=f"{order.name}, inner budget {distribution.inner / problem.epsilon:.4f} epsilon, as a kernel",
         seconds=time.perf_counter() - started,
         epsilon=report.epsilon,
     )
-    promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
+    guarantee = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
     own = None if problem.loss_is_distance else problem.loss
-    stakes = Stakes(own, None if np.ptp(problem.prior) == 0 else problem.prior)
+    loss_basis = LossBasis(own, None if np.ptp(problem.prior) == 0 else problem.prior)
     # Another machine proves another lower bound of the same distance; what is stored lies below either.
-    nearest = np.maximum(sums.nearest * (1.0 - 8.0 * law.measured.relative) - 4.0 * law.measured.absolute, 0.0)
+    nearest = np.maximum(
+        sums.nearest * (1.0 - 8.0 * distribution.measured.relative) - 4.0 * distribution.measured.absolute, 0.0
+    )
     return KernelMechanism(
         problem.inputs,
-        law.inner,
+        distribution.inner,
         order.log_weights,
         order.cap,
         sums.log_normalisers,
-        promise,
+        guarantee,
         certificate,
-        stakes,
+        loss_basis,
         nearest,
     )
 
 
 @dataclass
-class _Search:
+class _BudgetSearch:
     """The pairs that decide so far, and the distances of their rows to all."""
 
     problem: Problem
-    order: KernelOrder
+    order: KernelSpec
     rows: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     pairs: Integers = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     apart: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     @cached_property
-    def _first(self) -> KernelLaw:
-        return self.order.law(self.problem, self.problem.epsilon * (1.0 - MARGIN))
+    def _first(self) -> KernelDistribution:
+        return self.order.distribution(self.problem, self.problem.epsilon * (1.0 - MARGIN))
 
-    def _law(self, inner: float) -> KernelLaw:
+    def _distribution(self, inner: float) -> KernelDistribution:
         return self._first.at(inner)
 
-    def found(self) -> tuple[KernelLaw, Sums, Worst | None]:
+    def search(self) -> tuple[KernelDistribution, KernelSums, WorstPairs | None]:
         """Return the law with the largest inner budget that keeps the promise, its normalisers and worst pairs."""
         goal = self.problem.epsilon * (1.0 - MARGIN)
         if self.order.half or len(self.problem.inputs) == 1:
-            law = self._law(goal / 2 if self.order.half else goal)
-            return law, self._sums(law, 0), None
-        with doing("finding the pairs that leak most"):
-            inner = self._started(goal)
+            distribution = self._distribution(goal / 2 if self.order.half else goal)
+            return distribution, self._sums(distribution, 0), None
+        with report_task("finding the pairs that leak most"):
+            inner = self._starting_budget(goal)
         for number in range(MOST_ROUNDS):
             before = deadlines.clock()
-            law = self._law(inner)
-            sums = self._sums(law, number)
+            distribution = self._distribution(inner)
+            sums = self._sums(distribution, number)
             words = f"judging all pairs, round {number + 1}"
-            with doing(words):
-                worst = worst_pairs(law, sums, capped=self.order.capped, progress=saying(words))
-            if self._keeps(law, worst):
-                return law, sums, None if self.order.capped else worst
-            with doing("finding the steepest kernel for these pairs"):
-                self._add(law, worst.pairs)
-                inner = min(self._largest(goal), float(np.nextafter(inner, 0.0)))
-            if deadlines.left() < ROUNDS_LEFT * (deadlines.clock() - before):
+            with report_task(words):
+                worst = worst_pairs(distribution, sums, capped=self.order.capped, progress=share_reporter(words))
+            if self._is_private(distribution, worst):
+                return distribution, sums, None if self.order.capped else worst
+            with report_task("finding the steepest kernel for these pairs"):
+                self._add(distribution, worst.pairs)
+                inner = min(self._largest_budget(goal), float(np.nextafter(inner, 0.0)))
+            if deadlines.seconds_left() < ROUNDS_LEFT * (deadlines.clock() - before):
                 break  # half of epsilon always keeps the promise
-        law = self._law(goal / 2)
-        return law, self._sums(law, MOST_ROUNDS), None
+        distribution = self._distribution(goal / 2)
+        return distribution, self._sums(distribution, MOST_ROUNDS), None
 
-    def _started(self, goal: float) -> float:
+    def _starting_budget(self, goal: float) -> float:
         """Return the largest budget that the pairs of a few rows allow: no more is possible, and it is near."""
         n = len(self.problem.inputs)
         rows = np.unique(np.linspace(0, n - 1, FIRST_ROWS).astype(np.int64))
         first, second = np.triu_indices(len(rows), 1)
-        self._measure(self._law(goal), rows)
+        self._measure(self._distribution(goal), rows)
         self.pairs = np.column_stack([rows[first], rows[second]])
-        inner = self._largest(goal)
-        law = self._law(inner)
-        shown = self._shown(law)
+        inner = self._largest_budget(goal)
+        distribution = self._distribution(inner)
+        shown = self._ratio_bounds(distribution)
         self.pairs = self.pairs[np.argsort(-shown, kind="stable")[: 4 * NEW_PAIRS]]  # the others are judged later
         return inner
 
-    def _sums(self, law: KernelLaw, number: int) -> Sums:
+    def _sums(self, distribution: KernelDistribution, number: int) -> KernelSums:
         words = f"summing up all rows, round {number + 1}"
-        with doing(words):
-            return sums_of(law, saying(words))
+        with report_task(words):
+            return sums_of(distribution, share_reporter(words))
 
-    def _keeps(self, law: KernelLaw, worst: Worst) -> bool:
+    def _is_private(self, distribution: KernelDistribution, worst: WorstPairs) -> bool:
         """Tell whether all pairs provably keep the promise; pairs that doubles leave open in interval arithmetic."""
         epsilon = self.problem.epsilon
         if worst.highest <= epsilon:
@@ -192,20 +194,22 @@ class _Search:
         above = worst.ceilings > epsilon
         if worst.rest > epsilon or worst.floors.max(initial=0.0) > epsilon or above.sum() > MOST_OPEN:
             return False
-        prover = self._prover(law)
-        return all(prover.affordable(i, j) and self._exact(prover, i, j) <= epsilon for i, j in worst.pairs[above])
+        prover = self._prover(distribution)
+        return all(
+            prover.affordable(i, j) and self._exact_ratio(prover, i, j) <= epsilon for i, j in worst.pairs[above]
+        )
 
-    def _prover(self, law: KernelLaw) -> KernelProver:
-        return KernelProver(law, Claim(self.problem.epsilon), capped=self.order.capped)
+    def _prover(self, distribution: KernelDistribution) -> KernelProver:
+        return KernelProver(distribution, Claim(self.problem.epsilon), capped=self.order.capped)
 
-    def _exact(self, prover: KernelProver, i: int, j: int) -> float:
+    def _exact_ratio(self, prover: KernelProver, i: int, j: int) -> float:
         import flint
 
         with flint.ctx.workprec(PROOF_BITS[0]):
             value = prover.shown(int(i), int(j))
             return 0.0 if value is None else round_up(value)
 
-    def _add(self, law: KernelLaw, worst: Integers) -> None:
+    def _add(self, distribution: KernelDistribution, worst: Integers) -> None:
         """Add the pairs that leak most, few of each word."""
         chosen: list[tuple[int, int]] = []
         used: Counter[int] = Counter()
@@ -216,22 +220,24 @@ class _Search:
             if len(chosen) == NEW_PAIRS:
                 break
         self.pairs = np.unique(np.concatenate([self.pairs, np.array(chosen, dtype=np.int64).reshape(-1, 2)]), axis=0)
-        self._measure(law, np.unique(self.pairs))
+        self._measure(distribution, np.unique(self.pairs))
 
-    def _measure(self, law: KernelLaw, rows: Integers) -> None:
+    def _measure(self, distribution: KernelDistribution, rows: Integers) -> None:
         """Keep the distances of these rows, of which some may be there."""
         known = {int(code): at for at, code in enumerate(self.rows)}
         new = np.array([code for code in rows.tolist() if code not in known], dtype=np.int64)
         old = np.array([known[code] for code in rows.tolist() if code in known], dtype=np.int64)
-        measured = law.measured.rows(new)
+        measured = distribution.measured.rows(new)
         self.apart = np.concatenate([self.apart[old], measured]) if len(old) else measured
         self.rows = np.concatenate([self.rows[old], new])
 
-    def _shown(self, law: KernelLaw) -> Floats:
+    def _ratio_bounds(self, distribution: KernelDistribution) -> Floats:
         """Return ceilings of what the pairs so far show."""
         first, second, away = self._sides()
-        logs = law.log_totals(self.apart)
-        return ceilings_of(law, away, np.abs(logs[first] - logs[second]), law.error, capped=self.order.capped)
+        logs = distribution.log_totals(self.apart)
+        return ceilings_of(
+            distribution, away, np.abs(logs[first] - logs[second]), distribution.error, capped=self.order.capped
+        )
 
     def _sides(self) -> tuple[Integers, Integers, Floats]:
         place = np.full(len(self.problem.inputs), -1)
@@ -239,35 +245,35 @@ class _Search:
         first, second = place[self.pairs[:, 0]], place[self.pairs[:, 1]]
         return first, second, self.apart[first, self.pairs[:, 1]]
 
-    def _largest(self, goal: float) -> float:
+    def _largest_budget(self, goal: float) -> float:
         """Return the largest inner budget, to within a rounding, for which the pairs so far keep the promise.
 
         Pairs so near each other that the errors of their normalisers say more than the normalisers are left to
         interval arithmetic, a few of them.
         """
-        law = self._law(goal)
+        distribution = self._distribution(goal)
         away = self._sides()[2]
         with np.errstate(divide="ignore", over="ignore"):
-            open_ones = np.flatnonzero(2.0 * law.error / away > OPEN * goal)
-        open_ones = open_ones[:MOST_OPEN] if len(law) <= MOST_EXACT else open_ones[:0]
+            open_ones = np.flatnonzero(2.0 * distribution.error / away > OPEN * goal)
+        open_ones = open_ones[:MOST_OPEN] if len(distribution) <= MOST_EXACT else open_ones[:0]
         counted = np.ones(len(self.pairs), dtype=bool)
         counted[open_ones] = False
 
-        def keeps(inner: float) -> bool:
-            return bool(self._shown(self._law(inner))[counted].max(initial=0.0) <= goal)
+        def is_private(inner: float) -> bool:
+            return bool(self._ratio_bounds(self._distribution(inner))[counted].max(initial=0.0) <= goal)
 
-        inner = _bisected(keeps, goal / 2, goal, STEPS)
+        inner = _bisect(is_private, goal / 2, goal, STEPS)
         for i, j in self.pairs[open_ones].tolist():
 
             def allows(inner: float, i: int = i, j: int = j) -> bool:
-                return self._exact(self._prover(self._law(inner)), i, j) <= goal
+                return self._exact_ratio(self._prover(self._distribution(inner)), i, j) <= goal
 
             if not allows(inner):
-                inner = _bisected(allows, goal / 2, inner, FEWER_STEPS)
+                inner = _bisect(allows, goal / 2, inner, FEWER_STEPS)
         return inner
 
 
-def _bisected(holds: Callable[[float], bool], low: float, high: float, steps: int) -> float:
+def _bisect(holds: Callable[[float], bool], low: float, high: float, steps: int) -> float:
     """Return the upper end where it holds, else the largest number found at which it does; the lower end always."""
     if holds(high):
         return high
@@ -277,16 +283,16 @@ def _bisected(holds: Callable[[float], bool], low: float, high: float, steps: in
     return low
 
 
-def _losses(problem: Problem, law: KernelLaw, sums: Sums) -> tuple[float, float]:
+def _losses(problem: Problem, distribution: KernelDistribution, sums: KernelSums) -> tuple[float, float]:
     """Return the expected loss of the law under the prior, and what no promise at all would cost."""
     if problem.loss_is_distance:
-        return float(problem.prior @ expected_distances(law, sums)), 0.0
+        return float(problem.prior @ expected_distances(distribution, sums)), 0.0
     total = least = 0.0
-    everybody = np.arange(len(law))
-    for codes in blocks_of(len(law)):
-        rows, columns = np.repeat(codes, len(law)), np.tile(everybody, len(codes))
-        costs = problem.losses(rows, columns).reshape(len(codes), len(law))
-        terms = law.terms(codes)
+    everybody = np.arange(len(distribution))
+    for codes in blocks_of(len(distribution)):
+        rows, columns = np.repeat(codes, len(distribution)), np.tile(everybody, len(codes))
+        costs = problem.losses(rows, columns).reshape(len(codes), len(distribution))
+        terms = distribution.terms(codes)
         total += float(problem.prior[codes] @ ((terms * costs).sum(axis=1) / terms.sum(axis=1)))
         least += float(problem.prior[codes] @ costs.min(axis=1))
     return total, least

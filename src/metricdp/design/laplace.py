@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_matrix, as_positive, as_whole
-from metricdp.design.directions import directional
+from metricdp.design.directions import direction_noise
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     BagLaplace,
@@ -26,7 +26,7 @@ from metricdp.mechanisms import (
 from metricdp.mechanisms.kinds.nearest import is_embedding, nearest_loss
 from metricdp.mechanisms.kinds.projected import norm_above
 from metricdp.mechanisms.kinds.spherical import spherical_mean
-from metricdp.mechanisms.lattice import cell_reach, drawn_exactly, size_of, tidy_pitch
+from metricdp.mechanisms.lattice import cell_reach, exact_draw_note, size_of, tidy_pitch
 from metricdp.metrics import (
     EUCLID,
     METRICS,
@@ -86,7 +86,7 @@ def laplace(
     rate = as_positive(epsilon, "epsilon")
     dimension = None if dimension is None else as_whole(dimension, "dimension")
     if projection is not None:
-        return _projected(metric, rate, projection, dimension, pitch)
+        return _projected_noise(metric, rate, projection, dimension, pitch)
     if normalise and not points_are(metric, "directions"):
         raise InvalidInput("`normalise` drops the lengths of vectors, for noise on the sphere: under mdp.Angular().")
     more = {"normalise": True} if normalise else {}
@@ -94,22 +94,22 @@ def laplace(
     return made
 
 
-def _on_the_earth(metric: Haversine, rate: float, dimension: int | None, pitch: float | None) -> SphericalLaplace:
+def _spherical_noise(metric: Haversine, rate: float, dimension: int | None, pitch: float | None) -> SphericalLaplace:
     lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
-    promise, note = Guarantee(rate, metric, basis="theorem"), drawn_exactly(cell_reach(metric, 2, lattice.pitch))
+    guarantee, note = Guarantee(rate, metric, basis="theorem"), exact_draw_note(cell_reach(metric, 2, lattice.pitch))
     proof = _theorem(metric.radius * spherical_mean(rate * metric.radius), rate, "spherical Laplace", note)
-    return SphericalLaplace(Unbounded(metric, 2), rate, lattice, promise, proof)
+    return SphericalLaplace(Unbounded(metric, 2), rate, lattice, guarantee, proof)
 
 
-def _of_a_norm(metric: Metric, rate: float, dimension: int | None, pitch: float | None) -> VectorLaplace:
+def _vector_noise(metric: Metric, rate: float, dimension: int | None, pitch: float | None) -> VectorLaplace:
     norm, size = norm_of(metric) or EUCLID, size_of(metric, dimension)
     lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * norm.stretch())) if pitch is None else pitch)
-    promise, note = Guarantee(rate, metric, basis="theorem"), drawn_exactly(cell_reach(metric, size, lattice.pitch))
+    guarantee, note = Guarantee(rate, metric, basis="theorem"), exact_draw_note(cell_reach(metric, size, lattice.pitch))
     proof = _theorem(size / rate, rate, f"l_{norm.exponent:g} Laplace", note)
-    return VectorLaplace(Unbounded(metric, size), rate, lattice, promise, proof)
+    return VectorLaplace(Unbounded(metric, size), rate, lattice, guarantee, proof)
 
 
-def _in_the_ball(metric: Hyperbolic, rate: float, dimension: int | None, pitch: float | None) -> HyperbolicLaplace:
+def _hyperbolic_noise(metric: Hyperbolic, rate: float, dimension: int | None, pitch: float | None) -> HyperbolicLaplace:
     """Return noise of hyperbolic space, with the mean distance it goes in its certificate."""
     if dimension is None:
         raise InvalidInput(
@@ -117,12 +117,12 @@ def _in_the_ball(metric: Hyperbolic, rate: float, dimension: int | None, pitch: 
         )
     blank = _theorem(0.0, rate, "hyperbolic Laplace")
     lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate)) if pitch is None else pitch)
-    promise = Guarantee(rate, metric, basis="theorem")
-    made = HyperbolicLaplace(Unbounded(metric, dimension), rate, lattice, promise, blank)
-    return replace(made, certificate=replace(blank, loss=made.mean, note=drawn_exactly(made.reach)))
+    guarantee = Guarantee(rate, metric, basis="theorem")
+    made = HyperbolicLaplace(Unbounded(metric, dimension), rate, lattice, guarantee, blank)
+    return replace(made, certificate=replace(blank, loss=made.mean, note=exact_draw_note(made.reach)))
 
 
-def _of_bags(metric: Bags, rate: float, dimension: int | None, pitch: float | None) -> BagLaplace:
+def _bag_noise(metric: Bags, rate: float, dimension: int | None, pitch: float | None) -> BagLaplace:
     """Return the noise of one vector for all vectors of a bag of `dimension` numbers."""
     if not METRICS.has("noise", metric.ground):
         raise InvalidInput("bags of vectors take noise under Lp, Mahalanobis, Hyperbolic or Haversine.")
@@ -133,7 +133,7 @@ def _of_bags(metric: Bags, rate: float, dimension: int | None, pitch: float | No
             f"{dimension}."
         )
     count = dimension // metric.dimension
-    promise = Guarantee(part.epsilon, metric, basis="theorem")
+    guarantee = Guarantee(part.epsilon, metric, basis="theorem")
     proof = replace(
         part.certificate,
         loss=count * part.certificate.loss,
@@ -142,10 +142,10 @@ def _of_bags(metric: Bags, rate: float, dimension: int | None, pitch: float | No
         note=f"{part.certificate.note}; the loss is the mean total length of the noise of {count} vectors: pairing "
         "them anew can only be shorter",
     )
-    return BagLaplace(Unbounded(metric, dimension), part.epsilon, part.lattice, promise, proof)
+    return BagLaplace(Unbounded(metric, dimension), part.epsilon, part.lattice, guarantee, proof)
 
 
-def _of_outlines(metric: Frechet, rate: float, dimension: int | None, pitch: float | None) -> OutlineLaplace:
+def _outline_noise(metric: Frechet, rate: float, dimension: int | None, pitch: float | None) -> OutlineLaplace:
     """Return noise on the outlines of curves of `dimension` numbers."""
     if dimension is None or dimension < metric.dimension or dimension % metric.dimension:
         raise InvalidInput(
@@ -156,11 +156,11 @@ def _of_outlines(metric: Frechet, rate: float, dimension: int | None, pitch: flo
     lattice = Lattice(tidy_pitch(0.01 / rate) if pitch is None else pitch)
     note = f"the loss is the mean largest gap between the outline and its report, {size} numbers"
     proof = _theorem(size / rate, rate, "l_inf Laplace on the outline of a curve", note)
-    promise = Guarantee(rate, metric, basis="theorem")
-    return OutlineLaplace(Unbounded(metric, int(dimension)), rate, lattice, promise, proof)
+    guarantee = Guarantee(rate, metric, basis="theorem")
+    return OutlineLaplace(Unbounded(metric, int(dimension)), rate, lattice, guarantee, proof)
 
 
-def _projected(
+def _projected_noise(
     metric: Metric, epsilon: float, projection: ArrayLike, dimension: int | None, pitch: float | None
 ) -> ProjectedLaplace:
     matrix = as_matrix(projection, "projection")
@@ -172,10 +172,10 @@ def _projected(
     norm = norm_above(matrix)
     rate = epsilon / norm * (1.0 - 1e-11)  # whoever bounds the norm again finds it within 1e-12
     lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate)) if pitch is None else pitch)
-    promise = Guarantee(epsilon, metric, basis="theorem")
+    guarantee = Guarantee(epsilon, metric, basis="theorem")
     note = f"the loss is the mean distance from A x, in {len(matrix)} dimensions; the norm of A is below {norm:.9g}"
     proof = _theorem(len(matrix) / rate, epsilon, "l_2 Laplace after a projection", note)
-    return ProjectedLaplace(Unbounded(metric, matrix.shape[1]), rate, lattice, promise, proof, matrix=matrix)
+    return ProjectedLaplace(Unbounded(metric, matrix.shape[1]), rate, lattice, guarantee, proof, matrix=matrix)
 
 
 def _theorem(loss: float, epsilon: float, method: str, note: str = "") -> Certificate:
@@ -197,15 +197,15 @@ def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
         raise InvalidInput(
             f"`madlib` needs word vectors under Lp, Mahalanobis or Hyperbolic, got {type(space.metric).__name__}."
         )
-    promise = Guarantee(rate, space.metric, basis="theorem")
+    guarantee = Guarantee(rate, space.metric, basis="theorem")
     proof = _theorem(nearest_loss(space, rate), rate, "Laplace noise and nearest word")
-    return NearestMechanism(space, space, rate, promise, replace(proof, at_most=True))
+    return NearestMechanism(space, space, rate, guarantee, replace(proof, at_most=True))
 
 
-METRICS.register(Haversine, laplace=_on_the_earth)
-METRICS.register(Lp, laplace=_of_a_norm)
-METRICS.register(Mahalanobis, laplace=_of_a_norm)
-METRICS.register(Angular, laplace=directional)
-METRICS.register(Hyperbolic, laplace=_in_the_ball)
-METRICS.register(Bags, laplace=_of_bags)
-METRICS.register(Frechet, laplace=_of_outlines)
+METRICS.register(Haversine, laplace=_spherical_noise)
+METRICS.register(Lp, laplace=_vector_noise)
+METRICS.register(Mahalanobis, laplace=_vector_noise)
+METRICS.register(Angular, laplace=direction_noise)
+METRICS.register(Hyperbolic, laplace=_hyperbolic_noise)
+METRICS.register(Bags, laplace=_bag_noise)
+METRICS.register(Frechet, laplace=_outline_noise)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import as_floats
 from metricdp.design._certify import certify
-from metricdp.design.exponential import Budget, normalised
+from metricdp.design.exponential import Budget, normalised_rows
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.problems import Problem
@@ -51,7 +51,7 @@ def masked(
         raise InvalidInput(f"`weights` must be {len(space)} positive numbers, got shape {scale.shape}.")
     apart = space.distances
     score = np.maximum(np.maximum(inner - apart, apart - reach), 0.0)
-    matrix, found = normalised(score, np.log(scale), apart, problem, budget)
+    matrix, found = normalised_rows(score, np.log(scale), apart, problem, budget)
     shape = f"disk of {reach:g}" if inner == 0 else f"ring from {inner:g} to {reach:g}"
     method = f"mask, {shape}, inner budget {found / problem.epsilon:.4f} epsilon"
     return certify(problem, matrix, method=method, started=started)

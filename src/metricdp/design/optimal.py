@@ -8,12 +8,12 @@ import numpy as np
 
 from metricdp import deadlines
 from metricdp.arrays import Floats
-from metricdp.deadlines import least_left
+from metricdp.deadlines import cap_seconds
 from metricdp.design._certify import certify
-from metricdp.design.balanced import kernels_part, optimal_kernel
-from metricdp.design.components import Share, falls_apart, part_by_part
+from metricdp.design.balanced import has_separate_kernels, optimal_kernel
+from metricdp.design.components import Component, build_by_component, is_disconnected
 from metricdp.design.local import FEW, optimal_local
-from metricdp.design.time_limits import TooShort, in_time
+from metricdp.design.time_limits import TimeLimitTooShort, build_in_time
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
@@ -21,8 +21,8 @@ from metricdp.metrics import roads_of
 from metricdp.problems import Problem
 from metricdp.solvers import Edges, Interior, Progress, RatioSolution, Solver, solve_parts, solve_ratio
 from metricdp.solvers.edges import unique_pairs
-from metricdp.solvers.repair.quotient import merged
-from metricdp.solvers.repair.recombine import combine, safe_log_ratios, strict
+from metricdp.solvers.repair.quotient import merge_rows
+from metricdp.solvers.repair.recombine import combine, mix_strictly, safe_log_ratios
 
 MANY_WORDS = 1_000  # from which on a kernel is tried before the program
 
@@ -65,48 +65,48 @@ def optimal(
     started = time.perf_counter()
     if start is not None:
         _check_start(problem, objective, start)
-    if falls_apart(problem):
+    if is_disconnected(problem):
         if window is not None:
             raise InvalidInput(
                 "`window` is for one part of a policy: mdp.policies.alone(space, codes) for codes in "
                 "mdp.policies.parts(space)."
             )
 
-        def build(part: Share) -> FiniteMechanism:
+        def build(part: Component) -> FiniteMechanism:
             time_left = None if seconds is None else seconds * len(part.secrets) / len(problem.inputs)
             return optimal(
                 part.problem, objective=objective, gap=gap, seconds=time_left, solver=solver, progress=progress
             )
 
-        return part_by_part(problem, build, objective=objective)
+        return build_by_component(problem, build, objective=objective)
     if objective == "expected" and window is None and solver is None and start is None and _may_be_kernel(problem):
-        with deadlines.within(seconds):
+        with deadlines.time_limit(seconds):
             found = optimal_kernel(problem, gap=gap, seconds=seconds, progress=progress)
             if len(problem.inputs) > FEW or found.certificate.gap <= gap:
                 return found
             try:  # what the program finds is no worse
-                return in_time(
+                return build_in_time(
                     problem,
-                    least_left(seconds),
-                    lambda: _dense(problem, objective, gap, seconds, solver, progress, found, started),
+                    cap_seconds(seconds),
+                    lambda: _solve_dense(problem, objective, gap, seconds, solver, progress, found, started),
                 )
-            except TooShort:
+            except TimeLimitTooShort:
                 return found
     if window is not None or len(problem.inputs) > FEW:
         if objective != "expected":
             raise InvalidInput(f"the worst loss is minimised for at most {FEW:,} secrets, without `window`.")
-        with deadlines.within(seconds):
+        with deadlines.time_limit(seconds):
             return optimal_local(
                 problem, window=window, gap=gap, seconds=seconds, solver=solver, progress=progress, start=start
             )
 
     def search() -> MatrixMechanism:
-        return _dense(problem, objective, gap, seconds, solver, progress, start, started)
+        return _solve_dense(problem, objective, gap, seconds, solver, progress, start, started)
 
-    return in_time(problem, seconds, search, objective=objective)
+    return build_in_time(problem, seconds, search, objective=objective)
 
 
-def _dense(
+def _solve_dense(
     problem: Problem,
     objective: Objective,
     gap: float,
@@ -117,7 +117,7 @@ def _dense(
     started: float,
 ) -> MatrixMechanism:
     """Build with all variables, rows times reports."""
-    seconds = least_left(seconds)
+    seconds = cap_seconds(seconds)
     if objective == "worst":
         if problem.radius is not None:
             raise InvalidInput("`radius` is for the expected loss; the worst loss protects all pairs.")
@@ -146,7 +146,7 @@ def _dense(
 def _may_be_kernel(problem: Problem) -> bool:
     """Tell whether a kernel may be the optimum, where a program is large: of many words, or of more places than fit."""
     size = len(problem.inputs)
-    return size > (MANY_WORDS if problem.inputs.is_text else FEW) and kernels_part(problem)
+    return size > (MANY_WORDS if problem.inputs.is_text else FEW) and has_separate_kernels(problem)
 
 
 def _check_start(problem: Problem, objective: Objective, start: FiniteMechanism) -> None:
@@ -209,19 +209,19 @@ def dictionary(problem: Problem) -> MatrixMechanism:
     that sums to one is a program with one row per secret.
     """
     started = time.perf_counter()
-    if falls_apart(problem):
-        return part_by_part(problem, lambda part: dictionary(part.problem))
+    if is_disconnected(problem):
+        return build_by_component(problem, lambda part: dictionary(part.problem))
     log_ratios = problem.log_ratios
     if problem.radius is not None:
         raise InvalidInput("`dictionary` protects all pairs; leave `radius` out.")
     # secrets so close that rounding could part them get one law
-    labels, log_ratios, cost = merged(log_ratios, problem.cost) or (
+    labels, log_ratios, cost = merge_rows(log_ratios, problem.cost) or (
         np.arange(len(log_ratios)),
         log_ratios,
         problem.cost,
     )
     shrunk = safe_log_ratios(log_ratios)
-    matrix = strict(combine(plain_columns(shrunk), cost, shrunk), log_ratios)
+    matrix = mix_strictly(combine(plain_columns(shrunk), cost, shrunk), log_ratios)
     return certify(problem, matrix[labels], method="dictionary", started=started)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from metricdp import messages
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, pure
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, require_pure
 from metricdp.mechanisms.concentrated import rho_for
-from metricdp.units import Wish, how_to_write, parse_epsilon, parse_rho, parse_wish
+from metricdp.units import ProtectionTarget, epsilon_hint, parse_epsilon, parse_protection_target, parse_rho
 
 NO_EPSILON = (
     "Gaussian noise has a concentrated promise, which is approximate and has no epsilon per unit: say what it keeps at "
@@ -20,39 +20,39 @@ NO_EPSILON = (
 
 
 @dataclass(frozen=True)
-class Level:
+class PrivacyLevel:
     """How much may leak: an epsilon, or a wish that whatever is built has to keep, its slack included."""
 
-    asked: float | Wish
+    asked: float | ProtectionTarget
 
     @classmethod
-    def parse(cls, epsilon: str | None, protect: str | None, unit: str) -> Level:
+    def parse(cls, epsilon: str | None, protect: str | None, unit: str) -> PrivacyLevel:
         """Return what an epsilon such as `10/km` or a wish such as `2x@200m` asks for: one of the two."""
         if (epsilon is None) == (protect is None):
             how = (
-                how_to_write(unit)
+                epsilon_hint(unit)
                 if unit
                 else "Write --epsilon 1.0, or --protect 2x@0.5 for a factor of two at distance 0.5."
             )
             raise InvalidInput(f"say how much may leak, with either --epsilon or --protect. {how}")
-        return cls(parse_epsilon(epsilon, unit) if epsilon is not None else parse_wish(str(protect), unit))
+        return cls(parse_epsilon(epsilon, unit) if epsilon is not None else parse_protection_target(str(protect), unit))
 
     def epsilon(self, slack: Callable[[float], float] | float = 0.0) -> float:
         """Return the epsilon that was named, or the largest one that keeps the wish with such a slack."""
-        return self.asked.epsilon(slack) if isinstance(self.asked, Wish) else self.asked
+        return self.asked.epsilon(slack) if isinstance(self.asked, ProtectionTarget) else self.asked
 
     def kept(self, stated: AnyGuarantee) -> list[str]:
         """Return the sentence that compares a promise with the wish, where there was one; raise where it is broken."""
-        if not isinstance(self.asked, Wish):
+        if not isinstance(self.asked, ProtectionTarget):
             return []
-        promise = pure(stated, "--protect")
-        outside = promise.radius is not None and self.asked.distance > promise.radius
-        if outside or not self.asked.kept(promise.epsilon, promise.slack):
+        guarantee = require_pure(stated, "--protect")
+        outside = guarantee.radius is not None and self.asked.distance > guarantee.radius
+        if outside or not self.asked.kept(guarantee.epsilon, guarantee.slack):
             raise NotPrivate(
                 f"the promise allows more than the factor {self.asked.level:g} asked for at {self.asked.distance:g} "
-                f"{promise.unit}: {promise}. Nothing was written."
+                f"{guarantee.unit}: {guarantee}. Nothing was written."
             )
-        return [messages.wish(promise, self.asked.level, self.asked.distance)]
+        return [messages.requested_guarantee(guarantee, self.asked.level, self.asked.distance)]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ConcentratedLevel:
     """How much may leak where the promise is concentrated: a rho, or a wish with the delta it may be broken with."""
 
     rho: float
-    wish: Wish | None = None
+    requested_guarantee: ProtectionTarget | None = None
     delta: float = 0.0
 
     @classmethod
@@ -70,15 +70,25 @@ class ConcentratedLevel:
             return cls(parse_rho(own["rho"], unit))
         if "rho" in own or protect is None or "delta" not in own:
             raise InvalidInput(NO_EPSILON)
-        wish = parse_wish(protect, unit)
-        return cls(rho_for(wish.level, wish.distance, own["delta"]), wish, own["delta"])
+        requested_guarantee = parse_protection_target(protect, unit)
+        return cls(
+            rho_for(requested_guarantee.level, requested_guarantee.distance, own["delta"]),
+            requested_guarantee,
+            own["delta"],
+        )
 
-    def kept(self, promise: AnyGuarantee) -> list[str]:
+    def kept(self, guarantee: AnyGuarantee) -> list[str]:
         """Return the sentence that compares a promise with the wish, where there was one; raise where it is broken."""
-        if self.wish is None:
+        if self.requested_guarantee is None:
             return []
-        if not isinstance(promise, ConcentratedGuarantee):
+        if not isinstance(guarantee, ConcentratedGuarantee):
             raise InvalidInput("--set delta=... is for concentrated promises.")
-        if not promise.delta_at(self.wish.distance, math.log(self.wish.level)) <= self.delta * (1.0 + 1e-9):
-            raise NotPrivate(f"the promise does not keep what was asked for: {promise}. Nothing was written.")
-        return [messages.concentrated_wish(promise, self.wish.level, self.wish.distance, self.delta)]
+        if not guarantee.delta_at(
+            self.requested_guarantee.distance, math.log(self.requested_guarantee.level)
+        ) <= self.delta * (1.0 + 1e-9):
+            raise NotPrivate(f"the promise does not keep what was asked for: {guarantee}. Nothing was written.")
+        return [
+            messages.requested_concentrated(
+                guarantee, self.requested_guarantee.level, self.requested_guarantee.distance, self.delta
+            )
+        ]

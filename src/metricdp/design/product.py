@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import Certificate, Guarantee, Mechanism, ProductMechanism, pure
+from metricdp.mechanisms import Certificate, Guarantee, Mechanism, ProductMechanism, require_pure
 from metricdp.mechanisms.kinds.product import parts_of, product_metric
 
 WEIGHTED = (
@@ -37,12 +37,12 @@ def product(*mechanisms: Mechanism) -> ProductMechanism:
             raise NotPrivate("a part of the product was built for comparison and keeps no promise.")
         if part.guarantee.radius is not None:
             raise InvalidInput("a part of the product protects only close pairs (`radius`): a sum cannot state that.")
-    promises = [pure(part.guarantee, *WEIGHTED) for part in mechanisms]
-    theorem = all(promise.basis == "theorem" for promise in promises)
+    guarantees = [require_pure(part.guarantee, *WEIGHTED) for part in mechanisms]
+    theorem = all(guarantee.basis == "theorem" for guarantee in guarantees)
     metric = product_metric(mechanisms)
-    slack = sum(promise.slack for promise in promises)
-    promise = Guarantee(1.0, metric, slack, "theorem" if theorem else "certificate")
-    return ProductMechanism(tuple(mechanisms), promise, _certificate(mechanisms))
+    slack = sum(guarantee.slack for guarantee in guarantees)
+    guarantee = Guarantee(1.0, metric, slack, "theorem" if theorem else "certificate")
+    return ProductMechanism(tuple(mechanisms), guarantee, _certificate(mechanisms))
 
 
 def _certificate(mechanisms: tuple[Mechanism, ...]) -> Certificate:
@@ -55,7 +55,7 @@ def _certificate(mechanisms: tuple[Mechanism, ...]) -> Certificate:
         )
     return Certificate(
         loss=float(np.sum([epsilon * c.loss for epsilon, c in found])),
-        lower_bound=_rounded_down([epsilon * c.lower_bound for epsilon, c in found]),
+        lower_bound=_lower_sum([epsilon * c.lower_bound for epsilon, c in found]),
         objective=objectives[0],
         pairs=sum(c.pairs for _, c in found),
         method="product of " + "; ".join(c.method for _, c in found),
@@ -65,6 +65,6 @@ def _certificate(mechanisms: tuple[Mechanism, ...]) -> Certificate:
     )
 
 
-def _rounded_down(terms: list[float]) -> float:
+def _lower_sum(terms: list[float]) -> float:
     """Return a number no larger than the sum of rounded products."""
     return float(np.sum(terms) - (len(terms) + 2) * 2.0**-53 * np.abs(terms).sum())

@@ -25,7 +25,7 @@ MIXING = 10  # halvings of how much of a law fits
 SAFE = 1e-9  # the share of epsilon that is left for the rounding of what pruning costs
 
 
-def pruned(
+def prune_reports(
     mechanism: FiniteMechanism,
     reports: ArrayLike,
     *,
@@ -47,10 +47,10 @@ def pruned(
     References: Pappachan, Qiu, Squicciarini and Manjunath (2023).
     """
     started = time.perf_counter()
-    inputs, outputs, promise = mechanism.inputs, mechanism.outputs, mechanism.guarantee
+    inputs, outputs, guarantee = mechanism.inputs, mechanism.outputs, mechanism.guarantee
     if rule not in RULES:
         raise InvalidInput(f"`rule` must be one of {', '.join(RULES)}, got {rule!r}.")
-    gone = gone_of(reports, len(outputs))
+    gone = pruned_mask(reports, len(outputs))
     weights = np.full(len(inputs), 1 / len(inputs)) if prior is None else as_probabilities(prior, len(inputs))
     shape = (len(inputs), len(outputs))
     costs = inputs.distances_to(outputs) if loss is None else as_matrix(loss, "loss", shape)
@@ -70,12 +70,12 @@ def pruned(
             target = ((weights[:, None] * mechanism.matrix[:, left]).T @ costs[:, kept]).argmin(axis=1)
         np.add.at(matrix.T, kept[target], mechanism.matrix[:, left].T)
     own = None if loss is None else costs
-    problem = Problem(inputs, promise.epsilon, outputs=outputs, loss=own, prior=weights, radius=promise.radius)
+    problem = Problem(inputs, guarantee.epsilon, outputs=outputs, loss=own, prior=weights, radius=guarantee.radius)
     method = f"{mechanism.certificate.method}, {len(left)} of {len(outputs)} reports pruned ({rule})"
     return certify(problem, matrix, method=method, started=started)
 
 
-def coarsened(
+def coarsen_reports(
     mechanism: FiniteMechanism, areas: Integers, places: Integers, *, loss: ArrayLike | None = None
 ) -> MatrixMechanism:
     """Return a mechanism that reports areas: every report becomes the place that stands for its area.
@@ -83,11 +83,11 @@ def coarsened(
     Post-processing, so that the promise stays: the secrets are as fine as before, only reports are coarser.
     """
     started = time.perf_counter()
-    inputs, promise = mechanism.inputs, mechanism.guarantee
+    inputs, guarantee = mechanism.inputs, mechanism.guarantee
     goals = mechanism.outputs.part(places)
     matrix = np.zeros((len(inputs), len(places)))
     np.add.at(matrix.T, areas, mechanism.matrix.T)
-    problem = Problem(inputs, promise.epsilon, outputs=goals, loss=loss, radius=promise.radius)
+    problem = Problem(inputs, guarantee.epsilon, outputs=goals, loss=loss, radius=guarantee.radius)
     method = f"{mechanism.certificate.method}, reported as one of {len(places)} areas"
     return certify(problem, matrix, method=method, started=started)
 
@@ -117,7 +117,7 @@ def prunable(problem: Problem, count: int, *, gap: float = 1e-2, rounds: int = 8
     bound = solve_ratio(problem.cost, full, gap=gap).lower_bound
 
     def fits(matrix: Floats) -> bool:
-        return leakage_when_pruned(matrix, full, int(count)) <= goal
+        return pruned_leakage(matrix, full, int(count)) <= goal
 
     best = found = solve_ratio(problem.cost, full * (0.5 * goal), gap=gap).matrix
     reserve = np.zeros_like(full)
@@ -127,12 +127,12 @@ def prunable(problem: Problem, count: int, *, gap: float = 1e-2, rounds: int = 8
         ratios = shortest_path(np.maximum(full - reserve, 0.5 * full) * goal, method="FW", directed=False)
         found = solve_ratio(problem.cost, ratios, gap=gap).matrix
         if float((problem.cost * (best - found)).sum()) > 0.0:
-            best = _mixed(best, found, fits)
+            best = _mix_rows(best, found, fits)
     method = f"prunable by any {count} of {reports} reports, {rounds} rounds"
     return certify(problem, best, method=method, started=started, lower_bound=bound)
 
 
-def _mixed(kept: Floats, wanted: Floats, fits: Callable[[Floats], bool]) -> Floats:
+def _mix_rows(kept: Floats, wanted: Floats, fits: Callable[[Floats], bool]) -> Floats:
     """Return as much of a wanted law as fits, mixed with one that does: columns of either are columns of both."""
     if fits(wanted):
         return wanted
@@ -143,54 +143,56 @@ def _mixed(kept: Floats, wanted: Floats, fits: Callable[[Floats], bool]) -> Floa
     return (1.0 - low) * kept + low * wanted
 
 
-def leakage_when_pruned(matrix: Floats, distances: Floats, count: int) -> float:
+def pruned_leakage(matrix: Floats, distances: Floats, count: int) -> float:
     """Return an epsilon that rows keep after any `count` reports are left out and the rest is renormalised.
 
     max over i, j of (max_k (ln z_ik - ln z_jk) + R_ij) / d_ij: an upper bound, since the report k itself may be among
     those that make R_ij; never below what is kept without pruning.
     """
-    law = matrix / matrix.sum(axis=1, keepdims=True)
-    used = (law > 0).any(axis=0)
-    if not np.all(law[:, used] > 0):
-        return _by_support(law, distances, count)
-    logs, worst = np.log(law[:, used]), 0.0
+    distribution = matrix / matrix.sum(axis=1, keepdims=True)
+    used = (distribution > 0).any(axis=0)
+    if not np.all(distribution[:, used] > 0):
+        return _support_leakage(distribution, distances, count)
+    logs, worst = np.log(distribution[:, used]), 0.0
     for start, spread in spreads(logs):  # max_k |ln z_ik - ln z_jk|, which bounds both directions
         rows = np.arange(start, start + len(spread))
         apart = distances[rows, start:].copy()
         apart[np.arange(len(rows)), np.arange(len(rows))] = np.inf
-        cost = pruning_cost(law, rows, count)[:, start:]
+        cost = pruning_cost(distribution, rows, count)[:, start:]
         worst = max(worst, float(((spread + cost) / apart).max(initial=0.0)))
     return worst
 
 
-def _by_support(law: Floats, distances: Floats, count: int) -> float:
+def _support_leakage(distribution: Floats, distances: Floats, count: int) -> float:
     """Judge secrets with the same possible reports together; others must not be protected from each other."""
-    patterns = np.unique(law > 0, axis=0, return_inverse=True)[1].ravel()
+    patterns = np.unique(distribution > 0, axis=0, return_inverse=True)[1].ravel()
     if np.any(np.isfinite(distances) & (patterns[:, None] != patterns[None])):
         return float(np.inf)
     groups = [np.flatnonzero(patterns == name) for name in range(int(patterns.max()) + 1)]
-    return max(leakage_when_pruned(law[rows], distances[np.ix_(rows, rows)], count) for rows in groups)
+    return max(pruned_leakage(distribution[rows], distances[np.ix_(rows, rows)], count) for rows in groups)
 
 
-def pruning_cost(law: Floats, rows: Integers, count: int) -> Floats:
+def pruning_cost(distribution: Floats, rows: Integers, count: int) -> Floats:
     """Return R_ij = max over sets S of `count` reports of |ln((1 - s_j) / (1 - s_i))|, for some rows i and all j.
 
     A ratio of two linear functions of S: Dinkelbach's iteration takes, for the best ratio so far, the `count` reports
     of largest ratio * z_i - z_j above zero, until no set is better. It ends at the maximum after finitely many steps.
     """
-    cost = np.empty((len(rows), len(law)))
+    cost = np.empty((len(rows), len(distribution)))
     for at, i in enumerate(rows):
-        cost[at] = np.maximum(_one_way(law[i], law, count), _other_way(law[i], law, count))
+        cost[at] = np.maximum(
+            _forward_costs(distribution[i], distribution, count), _reverse_costs(distribution[i], distribution, count)
+        )
     return cost
 
 
-def _one_way(row: Floats, law: Floats, count: int) -> Floats:
+def _forward_costs(row: Floats, distribution: Floats, count: int) -> Floats:
     """Return max over S of ln((1 - s_j) / (1 - s_i)) for a row i and every row j."""
-    return _largest_ratio(law, np.broadcast_to(row, law.shape), count)
+    return _largest_ratio(distribution, np.broadcast_to(row, distribution.shape), count)
 
 
-def _other_way(row: Floats, law: Floats, count: int) -> Floats:
-    return _largest_ratio(np.broadcast_to(row, law.shape), law, count)
+def _reverse_costs(row: Floats, distribution: Floats, count: int) -> Floats:
+    return _largest_ratio(np.broadcast_to(row, distribution.shape), distribution, count)
 
 
 def _largest_ratio(above: Floats, below: Floats, count: int) -> Floats:
@@ -211,7 +213,7 @@ def _largest_ratio(above: Floats, below: Floats, count: int) -> Floats:
     return np.asarray(np.log(ratio))
 
 
-def gone_of(reports: ArrayLike, size: int) -> Booleans:
+def pruned_mask(reports: ArrayLike, size: int) -> Booleans:
     """Return which reports are pruned; one list for all secrets, some and not all."""
     given: Any = reports
     if callable(given) or isinstance(given, dict) or np.ndim(given) != 1:

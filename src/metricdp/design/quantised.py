@@ -23,10 +23,10 @@ from metricdp import constants
 from metricdp.arrays import Floats
 from metricdp.auditing import audit
 from metricdp.auditing.claim import Claim
-from metricdp.auditing.dispatch import judge
-from metricdp.auditing.exact import float_leakage, within
+from metricdp.auditing.dispatch import verify_claim
+from metricdp.auditing.exact import float_leakage, limit_radius
 from metricdp.auditing.loss import expected_loss, worst_loss
-from metricdp.design._certify import MARGIN, bound_below, losses_of
+from metricdp.design._certify import MARGIN, cap_bound, losses_of
 from metricdp.errors import Infeasible, InvalidInput, NotPrivate
 from metricdp.mechanisms import MECHANISMS, MatrixMechanism
 from metricdp.problems import Problem
@@ -53,9 +53,9 @@ def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | 
     """
     kind = MECHANISMS.kind(mechanism)
     if kind is not None and kind.is_sparse:
-        from metricdp.design.local.rounding import rounded_local  # loads the solvers
+        from metricdp.design.local.rounding import round_local  # loads the solvers
 
-        return rounded_local(mechanism, bits, problem)
+        return round_local(mechanism, bits, problem)
     if kind is None or not kind.holds_table:
         raise InvalidInput(f"a {type(mechanism).__name__} holds no table of probabilities to round.")
     if bits is not None and (not isinstance(bits, int) or not FEWEST_BITS <= bits <= MOST_BITS):
@@ -68,22 +68,22 @@ def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | 
             return (
                 mechanism
                 if problem is None
-                else _certified(mechanism, mechanism.matrix, 0.0, candidate, problem, started)
+                else _certify_rounded(mechanism, mechanism.matrix, 0.0, candidate, problem, started)
             )
         found = _search(mechanism, candidate, LITTLE if bits is None else MOST)
         if found is not None:
-            return _certified(mechanism, *found, candidate, problem, started)
-    raise Infeasible(_too_few(mechanism, AUTOMATIC_BITS[-1] if bits is None else bits))
+            return _certify_rounded(mechanism, *found, candidate, problem, started)
+    raise Infeasible(_too_few_bits_message(mechanism, AUTOMATIC_BITS[-1] if bits is None else bits))
 
 
 def _check_problem(mechanism: Any, problem: Problem) -> None:
-    shape, promise = mechanism.matrix.shape, mechanism.guarantee
+    shape, guarantee = mechanism.matrix.shape, mechanism.guarantee
     if problem.cost.shape != shape:
         raise InvalidInput(f"`problem` must be about a matrix of {shape}, got {problem.cost.shape}.")
-    if (problem.epsilon, problem.radius) != (promise.epsilon, promise.radius):
+    if (problem.epsilon, problem.radius) != (guarantee.epsilon, guarantee.radius):
         raise InvalidInput(
-            f"`problem` must ask for the promise of the mechanism, epsilon {promise.epsilon:g} and radius "
-            f"{promise.radius}, got {problem.epsilon:g} and {problem.radius}."
+            f"`problem` must ask for the promise of the mechanism, epsilon {guarantee.epsilon:g} and radius "
+            f"{guarantee.radius}, got {problem.epsilon:g} and {problem.radius}."
         )
 
 
@@ -119,20 +119,20 @@ def _search(mechanism: Any, bits: int, most: float) -> tuple[Floats, float] | No
 
 
 def _attempt(mechanism: Any, bits: int, share: float) -> Floats | None:
-    matrix = _rounded(mechanism.matrix, bits, share)
+    matrix = _round_matrix(mechanism.matrix, bits, share)
     if matrix is None:
         return None
-    promise = mechanism.guarantee
-    limit = promise.epsilon * (1.0 - MARGIN)
+    guarantee = mechanism.guarantee
+    limit = guarantee.epsilon * (1.0 - MARGIN)
     if MECHANISMS.has("rows", mechanism):
-        if promise.slack == 0:
-            apart = within(mechanism.inputs.distances, promise.radius)
+        if guarantee.slack == 0:
+            apart = limit_radius(mechanism.inputs.distances, guarantee.radius)
             return matrix if float_leakage(matrix, apart) <= limit else None
         return matrix if audit(replace(mechanism, matrix=matrix)).epsilon <= limit else None
-    return matrix if judge(replace(mechanism, matrix=matrix), Claim(math.inf)).epsilon <= limit else None
+    return matrix if verify_claim(replace(mechanism, matrix=matrix), Claim(math.inf)).epsilon <= limit else None
 
 
-def _rounded(matrix: Floats, bits: int, share: float) -> Floats | None:
+def _round_matrix(matrix: Floats, bits: int, share: float) -> Floats | None:
     """Return (1 - share) law + share * uniform rounded to multiples of 2**-bits with rows that sum to one exactly.
 
     None where a possible report would become impossible.
@@ -164,22 +164,24 @@ def _rounded(matrix: Floats, bits: int, share: float) -> Floats | None:
     return result
 
 
-def _certified(mechanism: Any, matrix: Floats, share: float, bits: int, problem: Problem | None, started: float) -> Any:
+def _certify_rounded(
+    mechanism: Any, matrix: Floats, share: float, bits: int, problem: Problem | None, started: float
+) -> Any:
     made = replace(mechanism, matrix=matrix)
     report = audit(made)
     if not report.kept:
         raise NotPrivate(f"the law rounded to {bits} bits does not keep its promise: {report}. Nothing was returned.")
     before = mechanism.certificate
-    law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
-    moved = float(0.5 * np.abs(matrix - law).sum(axis=1).max()) * (1.0 + 1e-9)
-    loss, bound, stated, about = _priced(mechanism, matrix, problem)
+    distribution = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
+    moved = float(0.5 * np.abs(matrix - distribution).sum(axis=1).max()) * (1.0 + 1e-9)
+    loss, bound, stated, about = _rounded_losses(mechanism, matrix, problem)
     note = (
         f"rounded to {bits} bits, {share:.2g} of a uniform law mixed in, at most {moved:.2g} of any law moved; {about}"
     )
     certificate = replace(
         before,
         loss=loss,
-        lower_bound=bound_below(bound, loss),
+        lower_bound=cap_bound(bound, loss),
         witness=report.witness if MECHANISMS.has("rows", made) else None,
         pairs=report.pairs,
         method=f"{before.method}; {bits} bits",
@@ -191,7 +193,9 @@ def _certified(mechanism: Any, matrix: Floats, share: float, bits: int, problem:
     return replace(made, certificate=certificate)
 
 
-def _priced(mechanism: Any, matrix: Floats, problem: Problem | None) -> tuple[float, float, tuple[str, ...], str]:
+def _rounded_losses(
+    mechanism: Any, matrix: Floats, problem: Problem | None
+) -> tuple[float, float, tuple[str, ...], str]:
     """Return loss and bound of the rounded law, which of them nobody verified, and in words which loss that is."""
     before = mechanism.certificate
     unknown = before.loss, before.lower_bound, before.stated, "the loss is that before rounding"
@@ -201,27 +205,27 @@ def _priced(mechanism: Any, matrix: Floats, problem: Problem | None) -> tuple[fl
     if problem is not None:
         # a bound belongs to a problem, and the one before may be of any
         loss, trivial, _ = losses_of(problem, matrix, before.objective)
-        if _is_own(mechanism, problem):
+        if _is_own_problem(mechanism, problem):
             return loss, before.lower_bound, unproven, "the loss is that of the rounded law"
         return loss, trivial, (), "loss and bound are those of the problem given, the bound is the trivial one"
-    if not mechanism.stakes.known:
+    if not mechanism.loss_basis.known:
         return unknown
     rounded = replace(mechanism, matrix=matrix)
     loss = worst_loss(rounded) if before.objective == "worst" else expected_loss(rounded)
     return loss, before.lower_bound, unproven, "the loss is that of the rounded law"
 
 
-def _is_own(mechanism: MatrixMechanism, problem: Problem) -> bool:
+def _is_own_problem(mechanism: MatrixMechanism, problem: Problem) -> bool:
     """Tell whether the mechanism was made for the loss and the prior of this problem."""
-    stakes = mechanism.stakes
-    if not stakes.known or problem.inputs is not mechanism.inputs or problem.outputs is not mechanism.outputs:
+    loss_basis = mechanism.loss_basis
+    if not loss_basis.known or problem.inputs is not mechanism.inputs or problem.outputs is not mechanism.outputs:
         return False
-    costs = mechanism.inputs.distances_to(mechanism.outputs) if stakes.loss is None else stakes.loss
-    prior = np.full(len(costs), 1.0 / len(costs)) if stakes.prior is None else stakes.prior
+    costs = mechanism.inputs.distances_to(mechanism.outputs) if loss_basis.loss is None else loss_basis.loss
+    prior = np.full(len(costs), 1.0 / len(costs)) if loss_basis.prior is None else loss_basis.prior
     return np.array_equal(costs, problem.loss) and np.array_equal(prior, problem.prior)
 
 
-def _too_few(mechanism: Any, bits: int) -> str:
+def _too_few_bits_message(mechanism: Any, bits: int) -> str:
     used = int((mechanism.matrix > 0).any(axis=0).sum())
     text = f"{bits} bits are too few for {used} reports at epsilon {mechanism.guarantee.epsilon:g}"
     if MECHANISMS.has("rows", mechanism) and len(mechanism.inputs) > 1:

@@ -44,7 +44,7 @@ def remapped(
         best = np.where(joint.sum(axis=0) > 0, best, np.arange(len(best)))
     merged = np.zeros((len(inputs), len(goals)))
     np.add.at(merged.T, best, mechanism.matrix.T)
-    promise = mechanism.guarantee
-    problem = Problem(inputs, promise.epsilon, outputs=goals, loss=costs, prior=weights, radius=promise.radius)
+    guarantee = mechanism.guarantee
+    problem = Problem(inputs, guarantee.epsilon, outputs=goals, loss=costs, prior=weights, radius=guarantee.radius)
     method = f"remapped {mechanism.certificate.method}"
     return certify(problem, merged, method=method, started=started)

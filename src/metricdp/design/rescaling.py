@@ -30,13 +30,13 @@ from metricdp.mechanisms import (
 Make = Callable[[float], Mechanism]
 
 
-def rescaled(mechanism: Mechanism) -> Make:
+def rescaler(mechanism: Mechanism) -> Make:
     """Return what makes the same mechanism at another epsilon (rho, where its promise is concentrated)."""
     found: Make = MECHANISMS.facet("rescale", mechanism)(mechanism)
     return found
 
 
-def _like(mechanism: Any, build: Callable[..., Any], level: float, **options: Any) -> Make:
+def _noise_maker(mechanism: Any, build: Callable[..., Any], level: float, **options: Any) -> Make:
     """Return noise on the same space; its lattice follows the noise, unless one of its own was chosen."""
     inputs = mechanism.inputs
     at = partial(build, inputs.metric, dimension=inputs.dimension)
@@ -48,7 +48,7 @@ def _like(mechanism: Any, build: Callable[..., Any], level: float, **options: An
 
 def _direction(mechanism: DirectionNoise) -> Make:
     build: Any = laplace if mechanism.angular else von_mises_fisher
-    return _like(mechanism, build, mechanism.epsilon, normalise=mechanism.inputs.lengths == "any")
+    return _noise_maker(mechanism, build, mechanism.epsilon, normalise=mechanism.inputs.lengths == "any")
 
 
 def _nearest(mechanism: NearestMechanism) -> Make:
@@ -67,9 +67,9 @@ def _table(mechanism: MatrixMechanism) -> Make:
 
 
 for _noise in (SphericalLaplace, VectorLaplace, HyperbolicLaplace, BagLaplace):
-    MECHANISMS.register(_noise, rescale=lambda one: _like(one, laplace, one.epsilon))
+    MECHANISMS.register(_noise, rescale=lambda one: _noise_maker(one, laplace, one.epsilon))
 for _normal in (GaussianNoise, SphericalGaussian):
-    MECHANISMS.register(_normal, rescale=lambda one: _like(one, gaussian, one.guarantee.rho))
+    MECHANISMS.register(_normal, rescale=lambda one: _noise_maker(one, gaussian, one.guarantee.rho))
 MECHANISMS.register(DirectionNoise, rescale=_direction)
 MECHANISMS.register(NearestMechanism, rescale=_nearest)
 MECHANISMS.register(MatrixMechanism, rescale=_table)

@@ -6,10 +6,10 @@ import time
 
 from metricdp import deadlines
 from metricdp.arrays import as_positive
-from metricdp.auditing.exact import within
+from metricdp.auditing.exact import limit_radius
 from metricdp.design._certify import certify
-from metricdp.design.components import Share, falls_apart, part_by_part
-from metricdp.design.time_limits import in_time
+from metricdp.design.components import Component, build_by_component, is_disconnected
+from metricdp.design.time_limits import build_in_time
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
@@ -44,48 +44,48 @@ def spanner(
     started = time.perf_counter()
     if objective not in ("expected", "worst"):
         raise InvalidInput(f"`objective` must be 'expected' or 'worst', got {objective!r}.")
-    if falls_apart(problem):
+    if is_disconnected(problem):
 
-        def build(part: Share) -> FiniteMechanism:
+        def build(part: Component) -> FiniteMechanism:
             time_left = None if seconds is None else seconds * len(part.secrets) / len(problem.inputs)
             return spanner(
                 part.problem, objective=objective, stretch=stretch, gap=gap, seconds=time_left, progress=progress
             )
 
-        return part_by_part(problem, build, objective=objective)
+        return build_by_component(problem, build, objective=objective)
     if objective == "worst" and problem.radius is not None:
         raise InvalidInput("`radius` is for the expected loss; the worst loss protects all pairs.")
 
     def search() -> MatrixMechanism:
-        return _built(problem, objective, as_positive(stretch, "stretch"), gap, progress, started)
+        return _build_on_edges(problem, objective, as_positive(stretch, "stretch"), gap, progress, started)
 
-    return in_time(problem, seconds, search, objective=objective)
+    return build_in_time(problem, seconds, search, objective=objective)
 
 
-def _built(
+def _build_on_edges(
     problem: Problem, objective: Objective, stretch: float, gap: float, progress: Progress | None, started: float
 ) -> MatrixMechanism:
     """Choose the edges, solve on them for the mechanism, and once more for the bound."""
-    distances = within(problem.inputs.distances, problem.radius)  # infinite: a pair the promise leaves out
+    distances = limit_radius(problem.inputs.distances, problem.radius)  # infinite: a pair the promise leaves out
     pairs = greedy_spanner(distances, stretch)
     measured = measured_stretch(distances, pairs)
     lengths = distances[pairs[:, 0], pairs[:, 1]]
 
-    def solved(epsilon: float, gap: float, share: float) -> RatioSolution:
+    def solve_edges(epsilon: float, gap: float, share: float) -> RatioSolution:
         edges = Edges(pairs, epsilon * lengths)
-        seconds = deadlines.least_left(max(share * deadlines.left(), 0.01))
+        seconds = deadlines.cap_seconds(max(share * deadlines.seconds_left(), 0.01))
         if objective == "expected":
             return solve_parts(problem.cost, edges, gap=gap, seconds=seconds, progress=progress)
         from metricdp.solvers.minimax import solve_minimax
 
         return solve_minimax(problem.loss, edges=edges, gap=gap, seconds=seconds, progress=progress)
 
-    answer = solved(problem.epsilon / measured, gap, FOR_THE_MATRIX)
+    answer = solve_edges(problem.epsilon / measured, gap, FOR_THE_MATRIX)
     # The same edges at the full epsilon are some of all constraints: their optimum bounds every mechanism's loss.
     stopped, bound = answer.status is Status.INTERRUPTED, None
     if not stopped:  # then nobody waits for another program
         try:
-            other = solved(problem.epsilon, max(gap, BOUND_GAP), 1.0)
+            other = solve_edges(problem.epsilon, max(gap, BOUND_GAP), 1.0)
             stopped, bound = other.status is Status.INTERRUPTED, other.lower_bound
         except KeyboardInterrupt:
             stopped = True

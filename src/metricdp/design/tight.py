@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.auditing.exact import float_leakage
 from metricdp.design._certify import certify, safe_epsilon
-from metricdp.design.components import falls_apart, part_by_part
+from metricdp.design.components import build_by_component, is_disconnected
 from metricdp.errors import Infeasible
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT
@@ -32,8 +32,8 @@ def tight_constraints(
     """
     started = time.perf_counter()
     problem = Problem(space, epsilon, prior=prior, loss=loss)
-    if falls_apart(problem):
-        return part_by_part(problem, lambda part: tight_constraints(part.problem.inputs, epsilon), inside=True)
+    if is_disconnected(problem):
+        return build_by_component(problem, lambda part: tight_constraints(part.problem.inputs, epsilon), inside=True)
     kernel = np.exp(-np.minimum(safe_epsilon(problem.epsilon, space.distances) * space.distances, LARGEST_EXPONENT))
     try:
         weights = np.linalg.solve(kernel, np.ones(len(space)))

@@ -10,7 +10,7 @@ import numpy as np
 from metricdp import deadlines
 from metricdp.arrays import as_positive
 from metricdp.auditing.exact import audit_matrix
-from metricdp.design._certify import bound_below, certify
+from metricdp.design._certify import cap_bound, certify
 from metricdp.errors import InvalidInput, SolverFailure, TimeUp
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mechanisms.base import Objective
@@ -26,11 +26,11 @@ SHORT = 0.25  # of the time: where less is left, a search that found nothing was
 AGAIN = 1.5  # how much longer the audit of the result may take than that of the first answer
 
 
-class TooShort(InvalidInput):
+class TimeLimitTooShort(InvalidInput):
     """The time is not enough for any answer, and nothing was begun."""
 
 
-def in_time(
+def build_in_time(
     problem: Problem,
     seconds: float | None,
     build: Callable[[], MatrixMechanism],
@@ -51,14 +51,14 @@ def in_time(
     as_positive(seconds, "seconds")
     work = len(problem.inputs) ** 2 * len(problem.outputs)
     started = deadlines.clock()
-    with deadlines.within(seconds):
+    with deadlines.time_limit(seconds):
         if work < deadlines.LARGE:
             try:
                 return build()
             except SolverFailure as failure:
                 _raise_unless_late(failure, SHORT * seconds)
             first, _ = _first_answer(problem, objective, started)
-            return _with_note(first, first.certificate.note, started)
+            return _replace_note(first, first.certificate.note, started)
         refuse_too_short(
             CHECKS * work,
             f"a certified mechanism of {len(problem.inputs):,} secrets and {len(problem.outputs):,} reports",
@@ -67,20 +67,20 @@ def in_time(
         first, audited = _first_answer(problem, objective, started)
         bound = first.certificate.lower_bound
         try:
-            with deadlines.within(None, reserve=AGAIN * audited):
+            with deadlines.time_limit(None, reserve=AGAIN * audited):
                 made = build()
         except SolverFailure as failure:
             _raise_unless_late(failure, SHORT * seconds)
-            return _with_note(first, first.certificate.note, started)
+            return _replace_note(first, first.certificate.note, started)
     bound = max(bound, made.certificate.lower_bound)
     if made.certificate.loss <= first.certificate.loss or made.certificate.interrupted:
-        return _with_bound(made, bound)
-    return _with_note(_with_bound(first, bound), made.certificate.note, started)
+        return _replace_bound(made, bound)
+    return _replace_note(_replace_bound(first, bound), made.certificate.note, started)
 
 
 def _raise_unless_late(failure: SolverFailure, short: float) -> None:
     """Raise a failure that is not for want of time: nothing says so, and more is left than would be `short`."""
-    if not isinstance(failure, TimeUp) and deadlines.left() > short:
+    if not isinstance(failure, TimeUp) and deadlines.seconds_left() > short:
         raise failure
 
 
@@ -90,12 +90,12 @@ def refuse_too_short(checks: float, what: str, fewer: str = "fewer places") -> N
     Only the work itself counts: what takes no longer than `deadlines.SPARE` is done, however little time is left. So a
     machine that stands still for a while has no small problem refused.
     """
-    if not deadlines.limited():
+    if not deadlines.has_deadline():
         return
-    before = deadlines.left()
+    before = deadlines.seconds_left()
     expected = checks * pace()
-    if expected > max(deadlines.left(), deadlines.SPARE):
-        raise TooShort(
+    if expected > max(deadlines.seconds_left(), deadlines.SPARE):
+        raise TimeLimitTooShort(
             f"{max(before, 0.0):.3g} seconds are not enough: {what}, repaired and audited, takes about "
             f"{expected:,.0f} s on this machine now. Allow more seconds, or take {fewer}."
         )
@@ -117,14 +117,14 @@ def _first_answer(problem: Problem, objective: Objective, started: float) -> tup
     return made, deadlines.clock() - before
 
 
-def _with_bound(made: MatrixMechanism, bound: float) -> MatrixMechanism:
+def _replace_bound(made: MatrixMechanism, bound: float) -> MatrixMechanism:
     own = made.certificate
-    return replace(made, certificate=replace(own, lower_bound=bound_below(bound, own.loss)))
+    return replace(made, certificate=replace(own, lower_bound=cap_bound(bound, own.loss)))
 
 
-def _with_note(made: MatrixMechanism, note: str, started: float) -> MatrixMechanism:
-    said = note or f"a first answer, since the search found none before its end: {Status.LIMIT.value}."
-    certificate = replace(made.certificate, note=said, seconds=deadlines.clock() - started)
+def _replace_note(made: MatrixMechanism, note: str, started: float) -> MatrixMechanism:
+    text = note or f"a first answer, since the search found none before its end: {Status.LIMIT.value}."
+    certificate = replace(made.certificate, note=text, seconds=deadlines.clock() - started)
     return replace(made, certificate=certificate)
 
 

@@ -23,14 +23,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.estimation.operators import Law
+from metricdp.estimation.operators import ReportOperator
 
 Progress = Callable[[float], None]
 LEAST_MASS = 1e-300  # of a report, below which a quotient would overflow
 
 
 @dataclass(frozen=True, eq=False)
-class Likeliest:
+class LikelyMasses:
     """Masses, the masses of reports that belong to them, steps taken, and what is left to gain per report (nats)."""
 
     masses: Floats
@@ -40,35 +40,35 @@ class Likeliest:
     fits: bool = False  # ended where the fit is as good as that of the truth
 
 
-def likeliest(
-    law: Law,
+def iterative_bayes(
+    operator: ReportOperator,
     shares: Floats,
     *,
     steps: int,
     tolerance: float,
     fitting: float | None = None,
     progress: Progress | None = None,
-) -> Likeliest:
+) -> LikelyMasses:
     """Iterate from the uniform masses until nothing is left to gain, or for so many steps.
 
     With `fitting`, the number of reports, they end where the truth itself would fit no better.
     """
-    n = law.shape[0]
+    n = operator.shape[0]
     masses = np.full(n, 1.0 / n)
     seen = shares > 0
-    possible = np.count_nonzero(law.forward(masses) > 0)
+    possible = np.count_nonzero(operator.forward(masses) > 0)
     gap, step = np.inf, 0
     while step < steps:
-        expected = np.maximum(law.forward(masses), LEAST_MASS)
-        factors = law.backward(np.where(seen, shares / expected, 0.0))
+        expected = np.maximum(operator.forward(masses), LEAST_MASS)
+        factors = operator.backward(np.where(seen, shares / expected, 0.0))
         gap = float(factors.max()) - 1.0
         if gap <= tolerance:
             break
         if fitting is not None and fitting * float(((shares - expected) ** 2 / expected).sum()) <= possible - 1:
-            return Likeliest(masses, expected, step, gap, True)
+            return LikelyMasses(masses, expected, step, gap, True)
         masses = masses * factors
         masses /= masses.sum()
         step += 1
         if progress is not None and step % 16 == 0:
             progress(step / steps)
-    return Likeliest(masses, law.forward(masses), step, max(gap, 0.0))
+    return LikelyMasses(masses, operator.forward(masses), step, max(gap, 0.0))

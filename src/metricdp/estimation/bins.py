@@ -21,7 +21,7 @@ from metricdp.arrays import Floats, Integers, frozen
 from metricdp.auditing import accuracy_radius
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Mechanism
-from metricdp.mechanisms.kind import Heights
+from metricdp.mechanisms.kind import BinDensity
 from metricdp.mechanisms.lattice import Lattice
 from metricdp.metrics import EUCLID, earth_of, norm_of
 from metricdp.spaces import FiniteSpace, Space
@@ -33,7 +33,7 @@ CHUNK = 1 << 21  # densities that are held at once
 FAR = 0.999  # the share of noise that stays within the margin around the cells
 
 
-class Noise(Mechanism, Protocol):
+class LatticeNoise(Mechanism, Protocol):
     """A mechanism whose kind says how high its density is, with reports on a lattice."""
 
     @property
@@ -41,7 +41,7 @@ class Noise(Mechanism, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Bins:
+class ReportBins:
     """Rectangles between edges along each axis, the last axis running fastest, and one bin for all that is beyond."""
 
     edges: tuple[Floats, ...]
@@ -67,11 +67,11 @@ class Bins:
 
 
 @dataclass(frozen=True, eq=False)
-class Coarse:
+class CoarseBins:
     """Wide bins, each a block of fine ones."""
 
-    fine: Bins
-    wide: Bins
+    fine: ReportBins
+    wide: ReportBins
     blocks: tuple[int, ...]
 
     def counts(self, counts: Floats) -> Floats:
@@ -82,7 +82,7 @@ class Coarse:
         return np.append(table.ravel(), counts[-1])
 
 
-def coarse(fine: Bins, units: Floats, most: int) -> Coarse:
+def coarse(fine: ReportBins, units: Floats, most: int) -> CoarseBins:
     """Return wide bins about a unit of noise wide, `most` of them at most."""
     wanted = 1.0
     while True:
@@ -92,19 +92,19 @@ def coarse(fine: Bins, units: Floats, most: int) -> Coarse:
             break
         wanted *= 1.2
     edges = [np.unique(np.append(axis[::block], axis[-1])) for axis, block in zip(fine.edges, blocks, strict=True)]
-    return Coarse(fine, Bins(tuple(edges)), tuple(blocks))
+    return CoarseBins(fine, ReportBins(tuple(edges)), tuple(blocks))
 
 
-def binned(
+def build_bins(
     mechanism: Mechanism, cells: FiniteSpace, *, within: str, nodes: Floats | None = None
-) -> tuple[Bins, Floats]:
+) -> tuple[ReportBins, Floats]:
     """Return bins for the reports of noise around cells, and the law from cells, or from places in them, to bins."""
-    noise = noise_for(mechanism, cells)
+    noise = decodable_noise(mechanism, cells)
     bins = _bins_for(noise, cells, finely=nodes is not None)
-    return bins, law_of(noise, cells, bins, within=within, nodes=nodes)
+    return bins, bin_probabilities(noise, cells, bins, within=within, nodes=nodes)
 
 
-def noise_for(mechanism: Mechanism, cells: FiniteSpace) -> Noise:
+def decodable_noise(mechanism: Mechanism, cells: FiniteSpace) -> LatticeNoise:
     """Return the mechanism if it is noise that is decoded on such cells."""
     if mechanism.inputs.dimension > 2 or not MECHANISMS.has("bins", mechanism):
         raise MECHANISMS.refusal("bins", mechanism)
@@ -113,16 +113,18 @@ def noise_for(mechanism: Mechanism, cells: FiniteSpace) -> Noise:
             f"`cells` must have {mechanism.inputs.dimension} coordinates like the secrets, got {cells.width}."
         )
     noise: Any = mechanism
-    return cast(Noise, noise)
+    return cast(LatticeNoise, noise)
 
 
-def heights_of(mechanism: Mechanism) -> Heights:
+def heights_of(mechanism: Mechanism) -> BinDensity:
     """Return how high the density of noise is, how wide it is, and where it ends."""
-    found: Heights = MECHANISMS.facet("bins", mechanism)(mechanism)
+    found: BinDensity = MECHANISMS.facet("bins", mechanism)(mechanism)
     return found
 
 
-def law_of(mechanism: Noise, cells: FiniteSpace, bins: Bins, *, within: str, nodes: Floats | None = None) -> Floats:
+def bin_probabilities(
+    mechanism: LatticeNoise, cells: FiniteSpace, bins: ReportBins, *, within: str, nodes: Floats | None = None
+) -> Floats:
     """Return the law from cells, or from places in them, to bins."""
     if nodes is not None:
         table = np.zeros((len(nodes), bins.size))
@@ -149,7 +151,7 @@ def rates_of(mechanism: Mechanism, places: Floats) -> Floats:
     return np.full(places.shape[1], level * norm.stretch())
 
 
-def units_of(mechanism: Noise, edges: tuple[Floats, ...]) -> Floats:
+def units_of(mechanism: LatticeNoise, edges: tuple[Floats, ...]) -> Floats:
     """Return how wide bins between edges are along each axis, in units of noise."""
     places = np.stack([np.array([axis[0], axis[-1]]) for axis in edges], axis=1)
     steps = np.array([float(np.diff(axis).mean()) for axis in edges])
@@ -203,7 +205,7 @@ def boxes_of(cells: FiniteSpace) -> Floats:
     return np.asarray(found)
 
 
-def fine_bins(mechanism: Noise, cells: FiniteSpace, around: float, apart: float, most: int) -> Bins:
+def fine_bins(mechanism: LatticeNoise, cells: FiniteSpace, around: float, apart: float, most: int) -> ReportBins:
     """Return bins of one width along each axis, `apart` units of noise or more, and `around` units past the cells."""
     places, pitch = np.asarray(cells.coordinates, dtype=np.float64), mechanism.lattice.pitch
     steps = spacing_of(places)
@@ -218,18 +220,18 @@ def fine_bins(mechanism: Noise, cells: FiniteSpace, around: float, apart: float,
     for begin, end, step in zip(start, stop, width, strict=True):
         first, count = math.floor(begin / pitch), math.ceil((end - begin) / (step * pitch)) + 1
         edges.append((first + step * np.arange(count + 1) - 0.5) * pitch)
-    return _ended(mechanism, edges)
+    return _clip_edges(mechanism, edges)
 
 
-def _ended(mechanism: Noise, edges: list[Floats]) -> Bins:
+def _clip_edges(mechanism: LatticeNoise, edges: list[Floats]) -> ReportBins:
     """Return bins between edges: no report lies beyond a pole, nor across the border of longitudes."""
     ends = heights_of(mechanism).ends
     if ends:
         edges = [axis[np.abs(axis) <= most] for axis, most in zip(edges, ends, strict=True)]
-    return Bins(tuple(edges))
+    return ReportBins(tuple(edges))
 
 
-def _bins_for(mechanism: Noise, cells: FiniteSpace, *, finely: bool = False) -> Bins:
+def _bins_for(mechanism: LatticeNoise, cells: FiniteSpace, *, finely: bool = False) -> ReportBins:
     places = np.asarray(cells.coordinates, dtype=np.float64)
     low, high = places.min(axis=0), places.max(axis=0)
     radius, pitch = accuracy_radius(mechanism, FAR), mechanism.lattice.pitch
@@ -255,10 +257,10 @@ def _bins_for(mechanism: Noise, cells: FiniteSpace, *, finely: bool = False) -> 
     for begin, end, step in zip(start, stop, width, strict=True):
         raw = np.arange(math.ceil((end - begin) / step) + 1) * step + begin
         edges.append(np.unique((np.floor(raw / pitch) + 0.5) * pitch))
-    return _ended(mechanism, edges)
+    return _clip_edges(mechanism, edges)
 
 
-def _masses(mechanism: Noise, places: Floats, bins: Bins) -> Floats:
+def _masses(mechanism: LatticeNoise, places: Floats, bins: ReportBins) -> Floats:
     """Return the mass of every bin around every place, by quadrature."""
     rate = float(rates_of(mechanism, places).max())
     count = int(np.clip(math.ceil(2.0 + rate * max(float(np.diff(axis).max()) for axis in bins.edges)), 3, 24))
@@ -270,7 +272,7 @@ def _masses(mechanism: Noise, places: Floats, bins: Bins) -> Floats:
     for first in range(0, len(places), size):
         part = places[first : first + size]
         heights = density(mechanism, part, points) * shares
-        result[first : first + len(part)] = _summed(heights, bins.shape, count)
+        result[first : first + len(part)] = _sum_nodes(heights, bins.shape, count)
     if heights_of(mechanism).smooth:
         return result
     own = bins.codes(places)
@@ -279,7 +281,7 @@ def _masses(mechanism: Noise, places: Floats, bins: Bins) -> Floats:
     return result
 
 
-def _masses_near(mechanism: Noise, place: Floats, bins: Bins) -> Floats:
+def _masses_near(mechanism: LatticeNoise, place: Floats, bins: ReportBins) -> Floats:
     """Return the masses of the bins around one place that matter, none for the others and for what is beyond all."""
     reach = NEAR / rates_of(mechanism, place[None])
     spans = []
@@ -288,13 +290,13 @@ def _masses_near(mechanism: Noise, place: Floats, bins: Bins) -> Floats:
         spans.append((max(first - 1, 0), min(last, len(axis) - 1)))
     found = np.zeros(bins.shape)
     if all(first < last for first, last in spans):
-        near = Bins(tuple(axis[first : last + 1] for axis, (first, last) in zip(bins.edges, spans, strict=True)))
+        near = ReportBins(tuple(axis[first : last + 1] for axis, (first, last) in zip(bins.edges, spans, strict=True)))
         part = _masses(mechanism, place[None], near).reshape(near.shape)
         found[tuple(slice(first, last) for first, last in spans)] = part
     return np.append(found.ravel(), 0.0)
 
 
-def _own_mass(mechanism: Noise, place: Floats, bins: Bins, code: int) -> float:
+def _own_mass(mechanism: LatticeNoise, place: Floats, bins: ReportBins, code: int) -> float:
     """Return the mass of the bin that holds the place: cut at its coordinates, where the kink is a corner."""
     at = np.unravel_index(code, bins.shape)
     axes = []
@@ -305,7 +307,7 @@ def _own_mass(mechanism: Noise, place: Floats, bins: Bins, code: int) -> float:
     return float((density(mechanism, place[None], points) @ shares)[0])
 
 
-def density(mechanism: Noise, places: Floats, points: Floats) -> Floats:
+def density(mechanism: LatticeNoise, places: Floats, points: Floats) -> Floats:
     """Return f(y | x) per volume of coordinates, places x points."""
     return heights_of(mechanism).density(places, points)
 
@@ -326,7 +328,7 @@ def _outer(axes: list[Floats]) -> Floats:
     return np.asarray(np.prod(_grid(axes), axis=1))
 
 
-def _summed(heights: Floats, shape: tuple[int, ...], count: int) -> Floats:
+def _sum_nodes(heights: Floats, shape: tuple[int, ...], count: int) -> Floats:
     """Return the sum over the nodes of every bin, one row a place."""
     split = [length for side in shape for length in (side, count)]
     inner = tuple(range(2, 2 * len(shape) + 1, 2))

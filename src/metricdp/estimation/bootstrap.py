@@ -22,16 +22,16 @@ from metricdp.estimation.moments import Statistic
 REPLICATES = 999
 
 
-def bootstrapped(
+def bootstrap_ends(
     decoder: DenseDecoder, sums: Floats | None, confidence: float, *, simultaneous: bool
 ) -> tuple[Floats, Floats]:
     """Return lower and upper ends of sums of masses (of every cell where `sums` is None)."""
-    weights, sums, found = decoder.weighed(sums)
+    weights, sums, found = decoder.weigh(sums)
     tables, truth = _tables(decoder)
     drawn = tables @ weights
-    told = truth @ sums
+    message_count = truth @ sums
     variance = tables @ weights**2 - (drawn**2 if decoder.evidence.target == "population" else drawn)
-    away = (drawn - told) / _errors(found, variance, told - drawn)
+    away = (drawn - message_count) / _errors(found, variance, message_count - drawn)
     tail = 0.5 * (1.0 - confidence)
     if simultaneous:
         reach = np.quantile(np.abs(away).max(axis=1), confidence, method="higher")
@@ -61,7 +61,7 @@ def _tables(decoder: DenseDecoder) -> tuple[Floats, Floats]:
     """Return shares of reports, one row a table drawn anew, and the masses behind each."""
     evidence = decoder.evidence
     rng = np.random.default_rng(zlib.crc32(np.ascontiguousarray(evidence.counts).tobytes()))  # nothing private is drawn
-    matrix, total = decoder.law.matrix, int(evidence.total)
+    matrix, total = decoder.operator.matrix, int(evidence.total)
     masses = evidence.masses / evidence.masses.sum()
     sizes = [round(float(evidence.counts[part].sum())) for part in evidence.parts]
     found = np.zeros((REPLICATES, matrix.shape[1]))
@@ -71,8 +71,8 @@ def _tables(decoder: DenseDecoder) -> tuple[Floats, Floats]:
     for part, size in zip(evidence.parts, sizes, strict=True):
         rows = matrix[:, part] / matrix[:, part].sum(axis=1, keepdims=True)
         if evidence.target == "population":
-            chances = masses @ rows
-            found[:, part] = rng.multinomial(size, chances / chances.sum(), size=REPLICATES)
+            probabilities = masses @ rows
+            found[:, part] = rng.multinomial(size, probabilities / probabilities.sum(), size=REPLICATES)
             continue
         secrets = rng.multinomial(size, masses, size=REPLICATES)
         truth += secrets

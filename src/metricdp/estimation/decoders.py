@@ -22,13 +22,21 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.estimation.bayes import Progress, likeliest
-from metricdp.estimation.enclosures import Enclosing
+from metricdp.estimation.bayes import Progress, iterative_bayes
+from metricdp.estimation.enclosures import EnclosingWeights
 from metricdp.estimation.halves import split
-from metricdp.estimation.moments import LEAST, Statistic, Sums, of_population, of_table, part_cumulants, together
+from metricdp.estimation.moments import (
+    LEAST,
+    MomentSums,
+    Statistic,
+    combine_statistics,
+    part_cumulants,
+    population_statistic,
+    table_statistic,
+)
 from metricdp.estimation.nodes import Nodes
-from metricdp.estimation.operators import DenseLaw, Law
-from metricdp.estimation.weights import Unbiased
+from metricdp.estimation.operators import DenseOperator, ReportOperator
+from metricdp.estimation.weights import UnbiasedWeights
 
 Target = Literal["table", "population"]
 Method = Literal["linear", "bounded"]
@@ -46,7 +54,7 @@ SOLVED = 1e-9  # relative residual
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class MassBounds:
     """What bounds sums of masses from below and from above: of unbiased estimates both are the same.
 
     Either end of an interval is made for a chance of error `room` times that asked for, and lies `step` farther out:
@@ -70,9 +78,9 @@ class Measured:
             + 0.5 * np.maximum(self.above.values - self.below.values, 0.0)
         )
 
-    def interval(self, chance: float) -> tuple[Floats, Floats]:
+    def interval(self, probability: float) -> tuple[Floats, Floats]:
         """Return lower and upper ends, each wrong with that chance at most; where chance crosses them, the wider."""
-        lower, upper = self.below.lower(self.room * chance), self.above.upper(self.room * chance)
+        lower, upper = self.below.lower(self.room * probability), self.above.upper(self.room * probability)
         return np.minimum(lower, upper) - self.step, np.maximum(lower, upper) + self.step
 
 
@@ -80,7 +88,7 @@ class Measured:
 class Evidence:
     """What was counted, and the likeliest masses of secrets and reports so far."""
 
-    law: Law
+    operator: ReportOperator
     counts: Floats
     masses: Floats
     reports: Floats
@@ -98,14 +106,14 @@ class Evidence:
     @property
     def scale(self) -> Floats:
         """The masses of reports that weights are made for: those found, and a little of what a uniform table gives."""
-        n = self.law.shape[0]
-        return (1.0 - PUBLIC_SHARE) * self.reports + PUBLIC_SHARE * self.law.forward(np.full(n, 1.0 / n))
+        n = self.operator.shape[0]
+        return (1.0 - PUBLIC_SHARE) * self.reports + PUBLIC_SHARE * self.operator.forward(np.full(n, 1.0 / n))
 
     @cached_property
     def smooth(self) -> tuple[Floats, Floats]:
         """Masses of secrets and of reports of which none is quite zero: where moments are only needed roughly."""
         masses = (1.0 - SMOOTHED) * self.masses + SMOOTHED / len(self.masses)
-        return masses, self.law.forward(masses)
+        return masses, self.operator.forward(masses)
 
     def statistic(self, weights: Floats, sums: Floats, masses: Floats, *, least: float = LEAST) -> Statistic:
         """Return the means of weights w, one column each, with A w = g; `masses` stand for the secrets in moments.
@@ -115,10 +123,10 @@ class Evidence:
         shares, total, (smooth, expected) = self.shares, self.total, self.smooth
         if self.target == "population":
             cumulants = [part_cumulants(one, weights, self.parts) for one in (shares, expected)]
-            return of_population(shares @ weights, cumulants[0], cumulants[1], total, least)
-        twice, thrice = (self.law.backward((weights**power).T).T for power in (2, 3))
+            return population_statistic(shares @ weights, cumulants[0], cumulants[1], total, least)
+        twice, thrice = (self.operator.backward((weights**power).T).T for power in (2, 3))
         seen, rough = (
-            Sums(
+            MomentSums(
                 (q @ weights, q @ weights**2, q @ weights**3, q @ weights**4),
                 p @ sums**2,
                 p @ sums**3,
@@ -128,7 +136,7 @@ class Evidence:
             for p, q in ((masses, shares), (smooth, expected))
         )
         apart = (self.part_means(weights) ** 2).sum(axis=0) - seen.powers[0] ** 2
-        return of_table(seen, rough, apart, total, least)
+        return table_statistic(seen, rough, apart, total, least)
 
     def half_report(self, weights: Floats) -> Floats | float:
         """Return what half a report moves an estimate, for every column of weights; of a population, nothing is left.
@@ -152,7 +160,7 @@ class Decoder(Protocol):
     method: Method
     condition: float | None
 
-    def measure(self, sums: Floats | None, quantile: float) -> Measured: ...
+    def measure(self, sums: Floats | None, quantile: float) -> MassBounds: ...
 
 
 class DenseDecoder:
@@ -160,11 +168,11 @@ class DenseDecoder:
 
     method: Method = "linear"
 
-    def __init__(self, evidence: Evidence, law: DenseLaw) -> None:
-        self.evidence, self.law = evidence, law
-        self._used = law.matrix.max(axis=0) > 0
-        matrix = law.matrix if self._used.all() else law.matrix[:, self._used]
-        self._unbiased = Unbiased(matrix, evidence.scale[self._used])
+    def __init__(self, evidence: Evidence, operator: DenseOperator) -> None:
+        self.evidence, self.operator = evidence, operator
+        self._used = operator.matrix.max(axis=0) > 0
+        matrix = operator.matrix if self._used.all() else operator.matrix[:, self._used]
+        self._unbiased = UnbiasedWeights(matrix, evidence.scale[self._used])
         self.condition: float | None = self._unbiased.condition
         if not self._unbiased.exists:
             n, m = matrix.shape
@@ -174,13 +182,13 @@ class DenseDecoder:
                 "cell exists. method='bounded' gives intervals that hold all the same."
             )
 
-    def measure(self, sums: Floats | None, quantile: float) -> Measured:
-        weights, _, found = self.weighed(sums)
-        return Measured(found, found, 1.0, self.evidence.half_report(weights))
+    def measure(self, sums: Floats | None, quantile: float) -> MassBounds:
+        weights, _, found = self.weigh(sums)
+        return MassBounds(found, found, 1.0, self.evidence.half_report(weights))
 
-    def weighed(self, sums: Floats | None) -> tuple[Floats, Floats, Statistic]:
+    def weigh(self, sums: Floats | None) -> tuple[Floats, Floats, Statistic]:
         """Return the weights of sums, the sums (all cells where None), and the statistic."""
-        weights, masses = self._every
+        weights, masses = self._all_cells
         if sums is None:
             sums = np.eye(len(masses))
         else:
@@ -188,9 +196,9 @@ class DenseDecoder:
         return weights, sums, self.evidence.statistic(weights, sums, masses)
 
     @cached_property
-    def _every(self) -> tuple[Floats, Floats]:
+    def _all_cells(self) -> tuple[Floats, Floats]:
         """Weights of all cells, and their masses."""
-        weights = self._weights(np.eye(self.law.shape[0]))
+        weights = self._weights(np.eye(self.operator.shape[0]))
         return weights, self.evidence.shares @ weights
 
     def _weights(self, sums: Floats) -> Floats:
@@ -210,35 +218,37 @@ class BoundedDecoder:
     condition: float | None = None
 
     def __init__(
-        self, evidence: Evidence, law: DenseLaw, nodes: Nodes | None = None, progress: Progress | None = None
+        self, evidence: Evidence, operator: DenseOperator, nodes: Nodes | None = None, progress: Progress | None = None
     ) -> None:
-        self.evidence, self.law, self.nodes, self._progress = evidence, law, nodes, progress
+        self.evidence, self.operator, self.nodes, self._progress = evidence, operator, nodes, progress
         halves = split(evidence.counts, zlib.crc32(np.ascontiguousarray(evidence.counts).tobytes()))
         first, second = (replace(evidence, counts=half.astype(np.float64)) for half in halves)
         whole = [(evidence, evidence)]
         self._pairs = [(first, second), (second, first)] if min(first.total, second.total) > 0 else whole
 
-    def measure(self, sums: Floats | None, quantile: float) -> Measured:
-        nodes, cells = self.nodes, self.law.shape[0] if self.nodes is None else self.nodes.touching.shape[1]
+    def measure(self, sums: Floats | None, quantile: float) -> MassBounds:
+        nodes, cells = self.nodes, self.operator.shape[0] if self.nodes is None else self.nodes.touching.shape[1]
         wanted = np.eye(cells) if sums is None else sums
-        inside, perhaps = (wanted, wanted) if nodes is None else (nodes.surely(wanted), nodes.perhaps(wanted))
+        inside, touching_nodes = (
+            (wanted, wanted) if nodes is None else (nodes.inner_nodes(wanted), nodes.touching_nodes(wanted))
+        )
         found: tuple[list[Statistic], list[Statistic]] = ([], [])
         steps, least = np.zeros(wanted.shape[1]), WHOLE if self.evidence.target == "table" else LEAST
         for number, (choosing, applied) in enumerate(self._pairs):
             enclosing, done = self._enclosing(choosing), number / len(self._pairs)
             below = enclosing.below(inside, quantile, self._part(done))
-            above = -enclosing.below(-perhaps, quantile, self._part(done + 0.5 / len(self._pairs)))
+            above = -enclosing.below(-touching_nodes, quantile, self._part(done + 0.5 / len(self._pairs)))
             for kept, weights in zip(found, (below, above), strict=True):
-                sides = self.law.matrix @ weights
+                sides = self.operator.matrix @ weights
                 kept.append(applied.statistic(weights, sides, self.evidence.masses, least=least))
                 steps = np.maximum(steps, self.evidence.half_report(weights))
         shares = [applied.total / self.evidence.total for _, applied in self._pairs]
-        return Measured(together(found[0], shares), together(found[1], shares), ROOM, steps)
+        return MassBounds(combine_statistics(found[0], shares), combine_statistics(found[1], shares), ROOM, steps)
 
-    def _enclosing(self, half: Evidence) -> Enclosing:
-        likely = likeliest(self.law, half.shares, steps=ROUGH_STEPS, tolerance=ROUGH)
+    def _enclosing(self, half: Evidence) -> EnclosingWeights:
+        likely = iterative_bayes(self.operator, half.shares, steps=ROUGH_STEPS, tolerance=ROUGH)
         masses = (1.0 - PUBLIC_SHARE) * likely.masses + PUBLIC_SHARE / len(likely.masses)
-        return Enclosing(self.law.matrix, masses, self.evidence.total)
+        return EnclosingWeights(self.operator.matrix, masses, self.evidence.total)
 
     def _part(self, done: float) -> Progress | None:
         told, size = self._progress, 0.5 / len(self._pairs)
@@ -256,42 +266,44 @@ class IterativeDecoder:
     method: Method = "linear"
 
     def __init__(self, evidence: Evidence, progress: Progress | None = None) -> None:
-        self.evidence, self.law, self._progress = evidence, evidence.law, progress
+        self.evidence, self.operator, self._progress = evidence, evidence.operator, progress
         self._scale = np.where(evidence.scale > 0, evidence.scale, np.inf)
         self.condition: float | None = None
 
-    def measure(self, sums: Floats | None, quantile: float) -> Measured:
+    def measure(self, sums: Floats | None, quantile: float) -> MassBounds:
         evidence = self.evidence
         if sums is not None:
-            weights = self.law.forward(self._solved(sums.T)) / self._scale
-            found = evidence.statistic(weights.T, sums, self._every[0])
-            return Measured(found, found)
-        values, means, second = self._every
+            weights = self.operator.forward(self._solve(sums.T)) / self._scale
+            found = evidence.statistic(weights.T, sums, self._all_cells[0])
+            return MassBounds(found, found)
+        values, means, second = self._all_cells
         taken = (means**2).sum(axis=0)
         if evidence.target == "table":
             taken = taken + evidence.masses - evidence.masses**2
         # What a sampled second moment must exceed is known: where chance put it below, nothing is subtracted.
         spread, nothing = np.where(second > taken, second - taken, second), np.zeros_like(values)
         found = Statistic(values, spread, nothing, nothing, nothing, nothing, evidence.total, float(PROBES))
-        return Measured(found, found)
+        return MassBounds(found, found)
 
     @cached_property
-    def _every(self) -> tuple[Floats, Floats, Floats]:
+    def _all_cells(self) -> tuple[Floats, Floats, Floats]:
         """The masses of all cells, those of every part of the table, and sampled second moments of the weights."""
-        evidence, parts = self.evidence, np.zeros((len(self.evidence.parts), self.law.shape[1]))
+        evidence, parts = self.evidence, np.zeros((len(self.evidence.parts), self.operator.shape[1]))
         for row, part in zip(parts, evidence.parts, strict=True):
             row[part] = evidence.reports[part] / np.sqrt(max(float(evidence.reports[part].sum()), 1e-300))
-        probes = self._generator(0).standard_normal((PROBES, self.law.shape[1])) * np.sqrt(evidence.reports)
-        found = self._solved(self.law.backward(np.concatenate([evidence.shares[None], parts, probes]) / self._scale))
+        probes = self._generator(0).standard_normal((PROBES, self.operator.shape[1])) * np.sqrt(evidence.reports)
+        found = self._solve(
+            self.operator.backward(np.concatenate([evidence.shares[None], parts, probes]) / self._scale)
+        )
         return found[0], found[1 : 1 + len(parts)], (found[1 + len(parts) :] ** 2).mean(axis=0)
 
     def reach(self, confidence: float) -> float:
         """Return how many errors all cells lie within at once, from tables drawn anew of the likeliest masses."""
-        evidence, (_, means, second) = self.evidence, self._every
+        evidence, (_, means, second) = self.evidence, self._all_cells
         errors = np.sqrt(np.maximum(second - (means**2).sum(axis=0), 1e-300) / evidence.total)
-        chances = evidence.reports / evidence.reports.sum()
-        drawn = self._generator(1).multinomial(int(evidence.total), chances, size=REPLICATES) / evidence.total
-        found = self._solved(self.law.backward(np.concatenate([chances[None], drawn]) / self._scale))
+        probabilities = evidence.reports / evidence.reports.sum()
+        drawn = self._generator(1).multinomial(int(evidence.total), probabilities, size=REPLICATES) / evidence.total
+        found = self._solve(self.operator.backward(np.concatenate([probabilities[None], drawn]) / self._scale))
         largest = np.sort((np.abs(found[1:] - found[0]) / errors).max(axis=1))
         return float(largest[min(math.ceil((REPLICATES + 1) * confidence), REPLICATES) - 1])
 
@@ -299,7 +311,7 @@ class IterativeDecoder:
         """Return random numbers for errors: the same for the same table, others for another one, nothing private."""
         return np.random.default_rng([zlib.crc32(np.ascontiguousarray(self.evidence.counts).tobytes()), use])
 
-    def _solved(self, sides: Floats) -> Floats:
+    def _solve(self, sides: Floats) -> Floats:
         """Return rows x with x A D^-1 A^T = sides, each by its own conjugate gradients."""
         found, left = np.zeros_like(sides), sides.copy()
         direction, size = left.copy(), (left**2).sum(axis=1)
@@ -307,7 +319,7 @@ class IterativeDecoder:
         for step in range(MOST_STEPS):
             if self._progress is not None:
                 self._progress(step / MOST_STEPS)
-            image = self.law.backward(self.law.forward(direction) / self._scale)
+            image = self.operator.backward(self.operator.forward(direction) / self._scale)
             along = (direction * image).sum(axis=1)
             stride = np.where(size > goal, size / np.maximum(along, 1e-300), 0.0)[:, None]
             found += stride * direction
@@ -327,10 +339,10 @@ def decoder_for(
     evidence: Evidence, method: Method, nodes: Nodes | None = None, progress: Progress | None = None
 ) -> Decoder:
     """Return the decoder of a law."""
-    if isinstance(evidence.law, DenseLaw):
+    if isinstance(evidence.operator, DenseOperator):
         if method == "linear":
-            return DenseDecoder(evidence, evidence.law)
-        return BoundedDecoder(evidence, evidence.law, nodes, progress)
+            return DenseDecoder(evidence, evidence.operator)
+        return BoundedDecoder(evidence, evidence.operator, nodes, progress)
     if method != "linear":
         raise InvalidInput("method='bounded' needs a table of all probabilities, which is not made for whole cities.")
     return IterativeDecoder(evidence, progress)

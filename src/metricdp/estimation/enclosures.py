@@ -38,7 +38,7 @@ TOGETHER = 2  # cells whose weights are sought on the same places
 
 
 @dataclass(frozen=True, eq=False)
-class Enclosing:
+class EnclosingWeights:
     """The law from places to reports, the masses of places that bounds are made for, and how many reports there are."""
 
     matrix: Floats
@@ -68,7 +68,7 @@ class Enclosing:
                 part, axis=0
             )  # far from a region of more than half of all places it is the rest that counts
             window = np.arange(n) if few else self._window(part - common)
-            found[:, first : first + size] = self._solved(part - common, window, quantile) + common
+            found[:, first : first + size] = self._solve(part - common, window, quantile) + common
             if progress is not None:
                 progress(min(1.0, (first + size) / sums.shape[1]))
         return found
@@ -85,7 +85,7 @@ class Enclosing:
         near[about] = np.inf
         return np.sort(np.argpartition(-near, size)[:size])
 
-    def _solved(self, sums: Floats, window: Integers, quantile: float) -> Floats:
+    def _solve(self, sums: Floats, window: Integers, quantile: float) -> Floats:
         gram, start, g = self._gram[np.ix_(window, window)], self.masses[window][:, None], sums[window]
         penalty = PENALTY * float(np.diag(gram).mean())
         inverse = np.linalg.inv(gram + penalty * np.eye(len(window)))
@@ -102,7 +102,7 @@ class Enclosing:
                 moved = np.maximum(step + dual, 0.0)
                 dual = dual + step - moved
             tried = -(self.matrix[window].T @ (moved - start)) / self._reports[:, None] / strength
-            tried = self._repaired(tried, sums)
+            tried = self._repair(tried, sums)
             mean = self._reports @ tried
             spread = np.sqrt(np.maximum(self._reports @ tried**2 - mean**2, 1e-9))
             bound = mean - quantile * spread / np.sqrt(self.total)
@@ -110,7 +110,7 @@ class Enclosing:
             best[better], values[:, better] = bound[better], tried[:, better]
         return values
 
-    def _repaired(self, weights: Floats, sums: Floats) -> Floats:
+    def _repair(self, weights: Floats, sums: Floats) -> Floats:
         """Return weights that hold A w <= g everywhere: what is above is taken away around the place where it is."""
         above = np.maximum(self.matrix @ weights - sums, 0.0)
         taken = self.matrix.T @ (above / self._lengths[:, None])

@@ -17,27 +17,27 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, as_codes, frozen
 from metricdp.errors import InvalidInput
 from metricdp.estimation import sentences
-from metricdp.estimation.bayes import Likeliest, Progress, likeliest
+from metricdp.estimation.bayes import LikelyMasses, Progress, iterative_bayes
 from metricdp.estimation.bins import boxes_of
-from metricdp.estimation.bootstrap import bootstrapped
+from metricdp.estimation.bootstrap import bootstrap_ends
 from metricdp.estimation.decoders import (
     Decoder,
     DenseDecoder,
     Evidence,
     IterativeDecoder,
-    Measured,
+    MassBounds,
     Target,
     decoder_for,
 )
 from metricdp.estimation.nodes import Nodes
-from metricdp.estimation.operators import DenseLaw, Law, stacked
-from metricdp.estimation.report_models import Readable, check_inside, check_reports, readables
-from metricdp.estimation.window_decoder import AnywhereDecoder
+from metricdp.estimation.operators import DenseOperator, ReportOperator, stack_operators
+from metricdp.estimation.report_models import ReportModel, check_inside, check_reports, readables
+from metricdp.estimation.window_decoder import WindowDecoder
 from metricdp.mechanisms import Mechanism
 from metricdp.rendering import card
 from metricdp.spaces import FiniteSpace
 
-Asked = Literal["linear", "bounded", "em"]
+RequestedMethod = Literal["linear", "bounded", "em"]
 Within = Literal["anywhere", "cell", "point"]
 Intervals = Literal["analytic", "bootstrap"]
 ROUGH_STEPS, STEPS = 200, 2_000  # of iterative Bayes: for errors, and for masses
@@ -78,7 +78,7 @@ class DensityEstimate:
     errors: Floats
     reports: int
     confidence: float
-    method: Asked
+    method: RequestedMethod
     target: Target
     simultaneous: bool
     condition: float | None
@@ -87,7 +87,7 @@ class DensityEstimate:
     elsewhere: Mass | None
     _evidence: Evidence = field(repr=False)
     _decoder: Decoder = field(repr=False)
-    _found: Measured = field(repr=False)
+    _found: MassBounds = field(repr=False)
 
     def __repr__(self) -> str:
         level = f"{self.confidence:.0%} intervals{' of all cells at once' if self.simultaneous else ''}"
@@ -105,7 +105,7 @@ class DensityEstimate:
     @property
     def misfits(self) -> int:
         """How many cells lie below 0 by more than a chance of one in a million allows for all of them together."""
-        return self._found.above.below_zero(sentences.error_chance(1.0 - 1e-6, len(self.masses)))
+        return self._found.above.below_zero(sentences.error_probability(1.0 - 1e-6, len(self.masses)))
 
     @property
     def clipped(self) -> Floats:
@@ -127,12 +127,12 @@ class DensityEstimate:
         sums = np.zeros((n, len(groups)))
         for column, codes in enumerate(groups.values()):
             sums[np.unique(as_codes(codes, n, "codes")), column] = 1.0
-        chance = sentences.error_chance(self.confidence, len(groups) if self.simultaneous else 1)
-        found = self._decoder.measure(sums, sentences.quantile(chance))
-        lower, upper = found.interval(chance)
+        probability = sentences.error_probability(self.confidence, len(groups) if self.simultaneous else 1)
+        found = self._decoder.measure(sums, sentences.quantile(probability))
+        lower, upper = found.interval(probability)
         if self.intervals == "bootstrap":
             assert isinstance(self._decoder, DenseDecoder)
-            lower, upper = bootstrapped(self._decoder, sums, self.confidence, simultaneous=self.simultaneous)
+            lower, upper = bootstrap_ends(self._decoder, sums, self.confidence, simultaneous=self.simultaneous)
         values = found.values if self.method == "linear" else np.clip(self.masses @ sums, lower, upper)
         together = zip(values, lower, upper, found.errors, strict=True)
         return {name: Mass(*(float(v) for v in row)) for name, row in zip(groups, together, strict=True)}
@@ -144,7 +144,7 @@ def estimate_density(
     *,
     cells: FiniteSpace | None = None,
     within: Within | None = None,
-    method: Asked | None = None,
+    method: RequestedMethod | None = None,
     target: Target = "table",
     confidence: float = 0.95,
     simultaneous: bool = False,
@@ -181,7 +181,7 @@ def estimate_density(
     """
     if not 0.5 <= confidence < 1.0:
         raise InvalidInput(f"`confidence` must be at least 0.5 and below 1, such as 0.95, got {confidence!r}.")
-    if method is not None and method not in get_args(Asked):
+    if method is not None and method not in get_args(RequestedMethod):
         raise InvalidInput(f"`method` must be linear, bounded or em, got {method!r}.")
     if target not in get_args(Target):
         raise InvalidInput(f"`target` must be 'table' or 'population', got {target!r}.")
@@ -192,17 +192,17 @@ def estimate_density(
     tables = list(reports) if several else [reports]
     if not mechanisms or len(tables) != len(mechanisms):
         raise InvalidInput(f"`reports` must be {len(mechanisms)} tables, one for each mechanism, got {len(tables)}.")
-    sources = readables(mechanisms, cells, within=within_for(within, method))
-    counts = [source.counted(table) for source, table in zip(sources, tables, strict=True)]
-    how = Request(method, target, confidence, simultaneous, steps, intervals)
-    return decoded(sources, counts, how, progress)
+    sources = readables(mechanisms, cells, within=default_within(within, method))
+    counts = [source.count_reports(table) for source, table in zip(sources, tables, strict=True)]
+    how = EstimateRequest(method, target, confidence, simultaneous, steps, intervals)
+    return decode_counts(sources, counts, how, progress)
 
 
 @dataclass(frozen=True)
-class Request:
+class EstimateRequest:
     """How an estimate is made; see `estimate_density`."""
 
-    method: Asked | None = None
+    method: RequestedMethod | None = None
     target: Target = "table"
     confidence: float = 0.95
     simultaneous: bool = False
@@ -210,37 +210,37 @@ class Request:
     intervals: Intervals = "analytic"
 
 
-def decoded(
-    sources: Sequence[Readable], counts: Sequence[Floats], how: Request, progress: Progress | None = None
+def decode_counts(
+    sources: Sequence[ReportModel], counts: Sequence[Floats], how: EstimateRequest, progress: Progress | None = None
 ) -> DensityEstimate:
     """Return the estimate from reports that are counted already."""
     cells = sources[0].cells
     if any(len(source.cells) != len(cells) or not _same(source.cells, cells) for source in sources[1:]):
         raise InvalidInput("several mechanisms in one table must have the same secrets in the same order.")
-    laws = [source.law for source in sources]
+    laws = [source.operator for source in sources]
     tallies = [source.tally(count) for source, count in zip(sources, counts, strict=True)]
     check_inside(sources, counts)
     check_reports(tallies, laws)
-    law, tally = stacked(laws, [int(count.sum()) for count in counts]), np.concatenate(tallies)
+    operator, tally = stack_operators(laws, [int(count.sum()) for count in counts]), np.concatenate(tallies)
     total = float(tally.sum())
-    likely = _likely(law, tally, how, _first_half(progress))
+    likely = _likely_masses(operator, tally, how, _first_half(progress))
     ends = np.cumsum([0, *(len(count) for count in tallies)]).tolist()
     parts = tuple(slice(first, last) for first, last in pairwise(ends))
-    evidence, nodes = Evidence(law, tally, likely.masses, likely.reports, how.target, parts), sources[0].nodes
-    cell_masses = likely.masses if nodes is None else nodes.shared(likely.masses[: len(nodes.places)])
-    chance = sentences.error_chance(how.confidence, len(cells) if how.simultaneous else 1)
+    evidence, nodes = Evidence(operator, tally, likely.masses, likely.reports, how.target, parts), sources[0].nodes
+    cell_masses = likely.masses if nodes is None else nodes.cell_masses(likely.masses[: len(nodes.places)])
+    probability = sentences.error_probability(how.confidence, len(cells) if how.simultaneous else 1)
     decoder: Decoder
     outside: Mass | None = None
-    z, windows = sentences.quantile(chance), [source.windows for source in sources if source.windows is not None]
+    z, windows = sentences.quantile(probability), [source.windows for source in sources if source.windows is not None]
     if windows:
-        anywhere = AnywhereDecoder(windows, counts, boxes_of(cells), _second_half(progress))
+        anywhere = WindowDecoder(windows, counts, boxes_of(cells), _second_half(progress))
         decoder, found = anywhere, anywhere.measure(None, z)
-        rest = anywhere.elsewhere(sentences.quantile(sentences.error_chance(how.confidence)))
+        rest = anywhere.elsewhere(sentences.quantile(sentences.error_probability(how.confidence)))
         outside = mass_of(rest, how.confidence, 1.0 - float(cell_masses.sum()))
     else:
-        decoder, found = _measured(evidence, how, nodes, z, _second_half(progress))
-    lower, upper = _ends(decoder, found, how, chance)
-    name: Asked = "em" if how.method == "em" else decoder.method
+        decoder, found = _measure(evidence, how, nodes, z, _second_half(progress))
+    lower, upper = _ends(decoder, found, how, probability)
+    name: RequestedMethod = "em" if how.method == "em" else decoder.method
     if name == "linear":
         masses = found.values
     else:
@@ -249,38 +249,42 @@ def decoded(
     notes = (*_notes(evidence, decoder, found, how, likely), *assumed)
     if outside is not None:
         told = (outside.mass, outside.lower, outside.upper)
-        wider = next((text for source in sources if source.outside and (text := source.outside.wider())), "")
-        notes = (*notes, sentences.elsewhere(told, how.confidence, wider))
+        wider_grid = next((text for source in sources if source.outside and (text := source.outside.wider_grid())), "")
+        notes = (*notes, sentences.elsewhere(told, how.confidence, wider_grid))
     return DensityEstimate(
         cells, frozen(masses), frozen(lower), frozen(upper), frozen(found.errors), int(total), how.confidence, name,
         how.target, how.simultaneous, decoder.condition, notes, how.intervals, outside, evidence, decoder, found,
     )  # fmt: skip
 
 
-def mass_of(found: Measured, confidence: float, likely: float) -> Mass:
+def mass_of(found: MassBounds, confidence: float, likely: float) -> Mass:
     """Return a mass with its interval, the likeliest one if that lies in it."""
-    lower, upper = (float(end[0]) for end in found.interval(sentences.error_chance(confidence)))
+    lower, upper = (float(end[0]) for end in found.interval(sentences.error_probability(confidence)))
     return Mass(min(max(likely, lower), upper), lower, upper, float(found.errors[0]))
 
 
-def _likely(law: Law, tally: Floats, how: Request, progress: Progress | None) -> Likeliest:
+def _likely_masses(
+    operator: ReportOperator, tally: Floats, how: EstimateRequest, progress: Progress | None
+) -> LikelyMasses:
     """Return the masses of iterative Bayes: rough ones for errors alone, else as many steps as were asked for."""
     total = float(tally.sum())
     if how.method != "em":
         left = max(ROUGH, LITTLE / total)
-        return likeliest(law, tally / total, steps=ROUGH_STEPS, tolerance=left, progress=progress)
+        return iterative_bayes(operator, tally / total, steps=ROUGH_STEPS, tolerance=left, progress=progress)
     limit, fitting = (STEPS, total) if how.steps is None else (how.steps, None)
-    return likeliest(law, tally / total, steps=limit, tolerance=LITTLE / total, fitting=fitting, progress=progress)
+    return iterative_bayes(
+        operator, tally / total, steps=limit, tolerance=LITTLE / total, fitting=fitting, progress=progress
+    )
 
 
-def _measured(
-    evidence: Evidence, how: Request, nodes: Nodes | None, z: float, progress: Progress | None
-) -> tuple[Decoder, Measured]:
+def _measure(
+    evidence: Evidence, how: EstimateRequest, nodes: Nodes | None, z: float, progress: Progress | None
+) -> tuple[Decoder, MassBounds]:
     """Return the decoder that was asked for; where nobody asked, the unbiased one if its intervals say anything."""
     if nodes is not None or how.method == "bounded":
         decoder = decoder_for(evidence, "bounded", nodes, progress)
         return decoder, decoder.measure(None, z)
-    if how.method == "linear" or not isinstance(evidence.law, DenseLaw):
+    if how.method == "linear" or not isinstance(evidence.operator, DenseOperator):
         decoder = decoder_for(evidence, "linear", progress=progress)
         return decoder, decoder.measure(None, z)
     try:
@@ -294,7 +298,7 @@ def _measured(
     return decoder, decoder.measure(None, z)
 
 
-def _ends(decoder: Decoder, found: Measured, how: Request, chance: float) -> tuple[Floats, Floats]:
+def _ends(decoder: Decoder, found: MassBounds, how: EstimateRequest, probability: float) -> tuple[Floats, Floats]:
     """Return the ends of the intervals of all cells."""
     if how.intervals == "bootstrap":
         if not isinstance(decoder, DenseDecoder):
@@ -302,14 +306,14 @@ def _ends(decoder: Decoder, found: Measured, how: Request, chance: float) -> tup
                 "bootstrap intervals are made for unbiased estimates from a table of all probabilities: of whole "
                 "cities, and where intervals must enclose, take analytic ones."
             )
-        return bootstrapped(decoder, None, how.confidence, simultaneous=how.simultaneous)
+        return bootstrap_ends(decoder, None, how.confidence, simultaneous=how.simultaneous)
     if how.simultaneous and isinstance(decoder, IterativeDecoder):
         reach = decoder.reach(how.confidence) * found.errors
         return found.values - reach, found.values + reach
-    return found.interval(chance)
+    return found.interval(probability)
 
 
-def within_for(within: Within | None, method: Asked | None) -> Within:
+def default_within(within: Within | None, method: RequestedMethod | None) -> Within:
     """Return what is assumed about places inside cells unless somebody says: nothing, which no inverse could hold."""
     if within == "anywhere" and method == "linear":
         raise InvalidInput(
@@ -328,17 +332,19 @@ def effective_size(evidence: Evidence, masses: Floats, errors: Floats) -> float:
     return evidence.total * drawn / (drawn + evidence.total * noise) if drawn > 0 else evidence.total
 
 
-def _notes(evidence: Evidence, decoder: Decoder, found: Measured, how: Request, likely: Likeliest) -> tuple[str, ...]:
-    worth = effective_size(evidence, found.values, found.errors)
-    notes = [sentences.worth(int(evidence.total), worth, decoder.condition)]
-    if strange := found.above.below_zero(sentences.error_chance(0.999, len(found.values))):
-        notes.append(sentences.misfit(strange))
+def _notes(
+    evidence: Evidence, decoder: Decoder, found: MassBounds, how: EstimateRequest, likely: LikelyMasses
+) -> tuple[str, ...]:
+    effective_size_note = effective_size(evidence, found.values, found.errors)
+    notes = [sentences.effective_size_note(int(evidence.total), effective_size_note, decoder.condition)]
+    if strange := found.above.below_zero(sentences.error_probability(0.999, len(found.values))):
+        notes.append(sentences.misfit_note(strange))
     if decoder.method == "bounded":
         notes.append(sentences.BOUNDED)
     if rare := int((np.abs(found.below.skewness) > sentences.SKEWED).sum()):
-        notes.append(sentences.skewed(rare, len(found.values)))
+        notes.append(sentences.skewness_note(rare, len(found.values)))
     if how.method == "em" and (likely.fits or likely.gap > LITTLE / evidence.total):
-        notes.append(sentences.stopped(likely.steps, likely.gap * evidence.total, fits=likely.fits))
+        notes.append(sentences.iteration_note(likely.steps, likely.gap * evidence.total, fits=likely.fits))
     return tuple(notes)
 
 

@@ -21,10 +21,10 @@ from metricdp.estimation import sentences
 from metricdp.estimation.bayes import LEAST_MASS, Progress
 from metricdp.estimation.decoders import PUBLIC_SHARE, SMOOTHED, Target
 from metricdp.estimation.estimate import LITTLE, Mass
-from metricdp.estimation.moments import LEAST, Statistic, Sums, of_population, of_table
-from metricdp.estimation.operators import DenseLaw
-from metricdp.estimation.report_models import check_inside, readable
-from metricdp.estimation.weights import Unbiased
+from metricdp.estimation.moments import LEAST, MomentSums, Statistic, population_statistic, table_statistic
+from metricdp.estimation.operators import DenseOperator
+from metricdp.estimation.report_models import check_inside, report_model
+from metricdp.estimation.weights import UnbiasedWeights
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace
 
@@ -40,7 +40,7 @@ class Pairs:
     """Pairs of reports as they were counted, and what sums of flows are made from."""
 
     laws: tuple[Floats, Floats]
-    sides: tuple[Unbiased, Unbiased]
+    sides: tuple[UnbiasedWeights, UnbiasedWeights]
     seen: Floats
     likeliest: Floats
     total: int
@@ -49,7 +49,9 @@ class Pairs:
     @cached_property
     def flows(self) -> Floats:
         """The unbiased flows between all cells."""
-        first, second = (side.weights(np.eye(len(law))) for side, law in zip(self.sides, self.laws, strict=True))
+        first, second = (
+            side.weights(np.eye(len(operator))) for side, operator in zip(self.sides, self.laws, strict=True)
+        )
         return np.asarray(first.T @ self.seen @ second)
 
     @property
@@ -68,11 +70,11 @@ class Pairs:
                 for power in (2, 3)
             ]
             plain = [(origins**power).T @ masses @ destinations**power for power in (2, 3)]
-            found.append(Sums((powers[0], powers[1], powers[2], powers[3]), plain[0], plain[1], own[0], own[1]))
+            found.append(MomentSums((powers[0], powers[1], powers[2], powers[3]), plain[0], plain[1], own[0], own[1]))
         seen, rough = found
         if self.target == "population":
-            return of_population(seen.powers[0], seen.cumulants(), rough.cumulants(), float(self.total), WHOLE)
-        return of_table(seen, rough, np.zeros_like(seen.squares), float(self.total), WHOLE)
+            return population_statistic(seen.powers[0], seen.cumulants(), rough.cumulants(), float(self.total), WHOLE)
+        return table_statistic(seen, rough, np.zeros_like(seen.squares), float(self.total), WHOLE)
 
     def interval(
         self, origins: Floats, destinations: Floats, confidence: float
@@ -82,21 +84,21 @@ class Pairs:
         Reports come whole: where hardly any is noisy an estimate moves in steps of one pair, half of which no law of
         three moments knows of.
         """
-        found, chance = self.statistic(origins, destinations), ROOM * sentences.error_chance(confidence)
+        found, probability = self.statistic(origins, destinations), ROOM * sentences.error_probability(confidence)
         sums = zip(self.sides, (origins, destinations), strict=True)
         first, second = (np.abs(side.weights(wanted)).max(axis=0) for side, wanted in sums)
         step = np.minimum(np.outer(first, second), MOST_STEP) / self.total
         errors = np.sqrt(np.maximum(found.variance, LEAST * found.floor) / self.total)
-        return found.values, found.lower(chance) - 0.5 * step, found.upper(chance) + 0.5 * step, errors
+        return found.values, found.lower(probability) - 0.5 * step, found.upper(probability) + 0.5 * step, errors
 
-    def quotients(self, chance: float) -> tuple[Floats, Floats]:
+    def quotients(self, probability: float) -> tuple[Floats, Floats]:
         """Return the ends of all p_ij / p_i: the shares t between which |a - t b| <= step / 2 + z sd(a - t b).
 
         With w and w' the weights of i and j, a - t b is the mean of w (w' - t), whose variance is a quadratic in t.
         As that of flows it is never below the variance under smoothed masses, and half a pair is added.
         """
-        weights = [side.weights(np.eye(len(law))) for side, law in zip(self.sides, self.laws, strict=True)]
-        reach, flows = sentences.quantile(chance) / np.sqrt(self.total), self.flows
+        weights = [side.weights(np.eye(len(operator))) for side, operator in zip(self.sides, self.laws, strict=True)]
+        reach, flows = sentences.quantile(probability) / np.sqrt(self.total), self.flows
         leaving, parts = flows.sum(axis=1, keepdims=True), self._spreads(weights[0], weights[1])
         first, second = (np.abs(one).max(axis=0) for one in weights)
         step = 0.5 * np.minimum(np.outer(first, second), MOST_STEP) / self.total
@@ -104,7 +106,7 @@ class Pairs:
         known = np.broadcast_to(leaving > steepest, flows.shape)  # there what is refused lies outside an interval
         middle = np.divide(flows, leaving, out=np.zeros_like(flows), where=known)
 
-        def refused(shares: Floats) -> Booleans:
+        def is_rejected(shares: Floats) -> Booleans:
             spreads = [far - 2.0 * shares * mixed + shares**2 * plain for far, mixed, plain in parts]
             most = np.maximum(np.max(spreads, axis=0), 0.0)
             return np.asarray(np.abs(flows - shares * leaving) > step + reach * np.sqrt(most))
@@ -114,7 +116,7 @@ class Pairs:
             near, far = middle.copy(), outer
             for _ in range(HALVINGS):
                 half = 0.5 * (near + far)
-                out = refused(half)
+                out = is_rejected(half)
                 near, far = np.where(out, near, half), np.where(out, half, far)
             ends.append(np.clip(far, 0.0, 1.0))
         return np.where(known, ends[0], 0.0), np.where(known, ends[1], 1.0)
@@ -194,7 +196,7 @@ class FlowEstimate:
         leaving = self.likeliest.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):
             shares = np.where(leaving > 0, self.likeliest / leaving, np.nan)
-        lower, upper = self._counted.quotients(ROOM * sentences.error_chance(self.confidence))
+        lower, upper = self._counted.quotients(ROOM * sentences.error_probability(self.confidence))
         return Transitions(frozen(np.asarray(shares)), frozen(lower), frozen(upper), self.confidence)
 
 
@@ -243,13 +245,13 @@ def estimate_flows(
             "they are reported (mdp.exponential on mdp.grid), or say within='cell', which assumes that places lie all "
             "over each cell with equal chance. Real places do not, and then intervals miss."
         )
-    first = readable(both[0], cells, within=within or "cell")
-    second = first if both[1] is both[0] else readable(both[1], cells, within=within or "cell")
+    first = report_model(both[0], cells, within=within or "cell")
+    second = first if both[1] is both[0] else report_model(both[1], cells, within=within or "cell")
     laws = []
     for source in (first, second):
-        if not isinstance(source.law, DenseLaw):
+        if not isinstance(source.operator, DenseOperator):
             raise InvalidInput(f"flows need a table of all probabilities: {len(source.cells):,} cells are too many.")
-        laws.append(source.law.matrix)
+        laws.append(source.operator.matrix)
     rows, columns = first.codes(origins), second.codes(destinations)
     for source, codes in ((first, rows), (second, columns)):
         check_inside([source], [np.bincount(codes, minlength=source.size).astype(np.float64)])
@@ -268,10 +270,10 @@ def estimate_flows(
     )  # fmt: skip
 
 
-def _side(matrix: Floats, masses: Floats) -> Unbiased:
+def _side(matrix: Floats, masses: Floats) -> UnbiasedWeights:
     uniform = np.full(len(masses), 1.0 / len(masses))
     scale = ((1.0 - PUBLIC_SHARE) * masses + PUBLIC_SHARE * uniform) @ matrix
-    found = Unbiased(matrix, np.where(scale > 0, scale, 1.0))
+    found = UnbiasedWeights(matrix, np.where(scale > 0, scale, 1.0))
     if not found.exists:
         raise InvalidInput(
             f"the law of this mechanism has no inverse that doubles hold (condition number {found.condition:.2g}): "

@@ -49,51 +49,51 @@ class Statistic:
     def errors(self) -> Floats:
         return np.asarray(np.sqrt(np.maximum(self.variance, self.floor) / self.total))
 
-    def below_zero(self, chance: float) -> int:
+    def below_zero(self, probability: float) -> int:
         """Return how many estimates lie below 0 by more than that chance allows, in errors that are not too small."""
         from scipy.special import ndtri
 
         generous = np.sqrt(np.maximum(self.variance, self.floor / LEAST) / self.total)
-        return int((self.values < float(ndtri(chance)) * generous).sum())
+        return int((self.values < float(ndtri(probability)) * generous).sum())
 
     @property
     def skewness(self) -> Floats:
-        return self._under(self.values)[1]
+        return self._moments_under(self.values)[1]
 
-    def lower(self, chance: float) -> Floats:
+    def lower(self, probability: float) -> Floats:
         """Return the least masses under which an estimate as large as this one has at least that chance."""
-        return self._end(chance, -1.0)
+        return self._end(probability, -1.0)
 
-    def upper(self, chance: float) -> Floats:
+    def upper(self, probability: float) -> Floats:
         """Return the largest masses under which an estimate as small as this one has at least that chance."""
-        return self._end(chance, 1.0)
+        return self._end(probability, 1.0)
 
-    def _end(self, chance: float, side: float) -> Floats:
+    def _end(self, probability: float, side: float) -> Floats:
         from scipy.special import ndtri, stdtrit
 
         if not np.isinf(self.freedom):
-            return np.asarray(self.values + side * self.errors * float(-stdtrit(self.freedom, chance)))
-        reach = -float(ndtri(chance))
+            return np.asarray(self.values + side * self.errors * float(-stdtrit(self.freedom, probability)))
+        reach = -float(ndtri(probability))
         far = 2.0 * reach * self.errors + 4.0 * reach**2 * np.abs(self.slope) / self.total
         for _ in range(60):
-            inside: Booleans = self._chance(self.values + side * far, side) >= chance
+            inside: Booleans = self._tail_probability(self.values + side * far, side) >= probability
             if not (inside & (far > 0)).any():
                 break
             far = np.where(inside, 2.0 * far, far)
         near = np.zeros_like(far)
         for _ in range(HALVINGS):
             middle = 0.5 * (near + far)
-            inside = self._chance(self.values + side * middle, side) >= chance
+            inside = self._tail_probability(self.values + side * middle, side) >= probability
             near, far = np.where(inside, middle, near), np.where(inside, far, middle)
         return np.asarray(self.values + side * far)
 
-    def _chance(self, masses: Floats, side: float) -> Floats:
+    def _tail_probability(self, masses: Floats, side: float) -> Floats:
         """Return how likely under masses an estimate is that lies at least as far on this side as the one there is."""
-        error, skewness = self._under(masses)
+        error, skewness = self._moments_under(masses)
         away = np.divide(self.values - masses, error, out=np.full_like(error, -side * 1e12), where=error > 0)
         return tail(-side * away, -side * skewness)
 
-    def _under(self, masses: Floats) -> tuple[Floats, Floats]:
+    def _moments_under(self, masses: Floats) -> tuple[Floats, Floats]:
         moved = masses - self.values
         variance = np.maximum(np.maximum(self.variance, self.floor) + self.slope * moved, self.floor)
         third = self.third + self.bend * moved
@@ -114,7 +114,7 @@ def tail(away: Floats, skewness: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class MomentSums:
     """Sums over reports and secrets under masses q and p: of q w^r (r = 1 to 4), p g^2, p g^3, p g A w^2, p g A w^3."""
 
     powers: tuple[Floats, Floats, Floats, Floats]
@@ -134,13 +134,17 @@ class Sums:
 Cumulants = tuple[Floats, Floats, Floats]
 
 
-def of_population(values: Floats, seen: Cumulants, smooth: Cumulants, total: float, least: float = LEAST) -> Statistic:
+def population_statistic(
+    values: Floats, seen: Cumulants, smooth: Cumulants, total: float, least: float = LEAST
+) -> Statistic:
     """Return the statistic of secrets that were drawn; `smooth` are cumulants under masses of which none is zero."""
     slope, bend = _quotient(smooth[1], smooth[0]), _quotient(smooth[2], smooth[0])
     return Statistic(values, seen[0], seen[1], slope, bend, least * smooth[0], total)
 
 
-def of_table(seen: Sums, smooth: Sums, apart: Floats, total: float, least: float = LEAST) -> Statistic:
+def table_statistic(
+    seen: MomentSums, smooth: MomentSums, apart: Floats, total: float, least: float = LEAST
+) -> Statistic:
     """Return the statistic of secrets as they are: the noise alone. `apart` is the spread of means between parts."""
     variance = seen.powers[1] - seen.squares - apart
     third = seen.powers[2] - 3.0 * seen.own + 2.0 * seen.cubes
@@ -154,7 +158,7 @@ def of_table(seen: Sums, smooth: Sums, apart: Floats, total: float, least: float
     return Statistic(seen.powers[0], variance, third, slope, bend, least * second, total)
 
 
-def together(parts: Sequence[Statistic], shares: Sequence[float]) -> Statistic:
+def combine_statistics(parts: Sequence[Statistic], shares: Sequence[float]) -> Statistic:
     """Return the statistic of a table from those of its parts, which have these shares of the reports."""
 
     def mean(name: str) -> Floats:
@@ -171,9 +175,9 @@ def part_cumulants(shares: Floats, weights: Floats, parts: tuple[slice, ...]) ->
         share = float(shares[part].sum())
         if share <= 0:
             continue
-        chances, values = shares[part] / share, weights[part]
-        centred = values - chances @ values
-        second, third, fourth = (chances @ centred**power for power in (2, 3, 4))
+        probabilities, values = shares[part] / share, weights[part]
+        centred = values - probabilities @ values
+        second, third, fourth = (probabilities @ centred**power for power in (2, 3, 4))
         found += share * np.stack([second, third, fourth - 3.0 * second**2])
     return found[0], found[1], found[2]
 

@@ -30,20 +30,20 @@ class Nodes:
     places: Floats
     touching: Booleans
 
-    def surely(self, sums: Floats) -> Floats:
+    def inner_nodes(self, sums: Floats) -> Floats:
         """Return for every sum of cells (0 or 1 each) which places lie in it, whichever cell they are in."""
-        return np.asarray((self._touched(sums) >= self.touching.sum(axis=1)[:, None] - 0.5).astype(np.float64))
+        return np.asarray((self._touch_counts(sums) >= self.touching.sum(axis=1)[:, None] - 0.5).astype(np.float64))
 
-    def perhaps(self, sums: Floats) -> Floats:
+    def touching_nodes(self, sums: Floats) -> Floats:
         """Return for every sum of cells which places may lie in it."""
-        return np.asarray((self._touched(sums) > 0.5).astype(np.float64))
+        return np.asarray((self._touch_counts(sums) > 0.5).astype(np.float64))
 
-    def shared(self, masses: Floats) -> Floats:
+    def cell_masses(self, masses: Floats) -> Floats:
         """Return the masses of cells, where places on a border belong to all that they touch in equal shares."""
         degrees = np.maximum(self.touching.sum(axis=1), 1)
         return np.asarray((masses / degrees) @ self.touching)
 
-    def _touched(self, sums: Floats) -> Floats:
+    def _touch_counts(self, sums: Floats) -> Floats:
         return np.asarray(self.touching.astype(np.float64) @ sums)
 
 
@@ -73,7 +73,7 @@ def nodes_of(centres: Floats, steps: Floats, rates: Floats, *, thin: bool = Fals
     return Nodes(places[used], touching[used])
 
 
-def with_around(nodes: Nodes, centres: Floats, steps: Floats, rates: Floats) -> Nodes:
+def add_surroundings(nodes: Nodes, centres: Floats, steps: Floats, rates: Floats) -> Nodes:
     """Return nodes with further places around the grid, which touch no cell."""
     low, high = centres.min(axis=0) - 0.5 * steps, centres.max(axis=0) + 0.5 * steps
     apart = np.maximum(AROUND[0] / rates, (high - low).max() / 40.0)

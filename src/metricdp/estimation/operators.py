@@ -22,7 +22,7 @@ from metricdp.mechanisms.kinds.local import MOST_DENSE
 from metricdp.mechanisms.kinds.matrix import as_table
 
 
-class Law(Protocol):
+class ReportOperator(Protocol):
     """A linear map between masses; both directions take one vector, or one a row."""
 
     @property
@@ -37,7 +37,7 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class DenseLaw:
+class DenseOperator:
     """A table whose rows sum to one."""
 
     matrix: Floats
@@ -54,7 +54,7 @@ class DenseLaw:
 
 
 @dataclass(frozen=True, eq=False)
-class LocalLaw:
+class LocalOperator:
     """A = (S + 1 b^T) / totals, with S the stored weights less the background b that they replace."""
 
     mechanism: LocalMechanism
@@ -90,39 +90,39 @@ class LocalLaw:
 
 
 @dataclass(frozen=True, eq=False)
-class StackedLaw:
+class StackedOperator:
     """Reports of several mechanisms in one table: report k of mechanism s has the mass share_s A_s[i, k].
 
     Which mechanism somebody was given must not depend on the secret.
     """
 
-    laws: tuple[Law, ...]
+    operators: tuple[ReportOperator, ...]
     shares: tuple[float, ...]
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.laws[0].shape[0], sum(law.shape[1] for law in self.laws)
+        return self.operators[0].shape[0], sum(component.shape[1] for component in self.operators)
 
     def forward(self, masses: Floats, /) -> Floats:
-        pairs = zip(self.laws, self.shares, strict=True)
-        return np.concatenate([law.forward(masses) * share for law, share in pairs], axis=-1)
+        pairs = zip(self.operators, self.shares, strict=True)
+        return np.concatenate([component.forward(masses) * share for component, share in pairs], axis=-1)
 
     def backward(self, weights: Floats, /) -> Floats:
-        ends = np.cumsum([law.shape[1] for law in self.laws])[:-1]
-        parts = zip(self.laws, self.shares, np.split(weights, ends, axis=-1), strict=True)
-        return np.asarray(sum(law.backward(part) * share for law, share, part in parts))
+        ends = np.cumsum([component.shape[1] for component in self.operators])[:-1]
+        parts = zip(self.operators, self.shares, np.split(weights, ends, axis=-1), strict=True)
+        return np.asarray(sum(component.backward(part) * share for component, share, part in parts))
 
 
-def finite_law(mechanism: MatrixMechanism | LocalMechanism | KernelMechanism) -> Law:
+def finite_operator(mechanism: MatrixMechanism | LocalMechanism | KernelMechanism) -> ReportOperator:
     """Return the law of a mechanism between finite spaces: row / sum(row), the one that is sampled."""
     table = as_table(mechanism)
     if table is not None:
-        return DenseLaw(table.matrix / table.matrix.sum(axis=1, keepdims=True))
+        return DenseOperator(table.matrix / table.matrix.sum(axis=1, keepdims=True))
     n, m = len(mechanism.inputs), len(mechanism.outputs)
     if n * m <= MOST_DENSE:
-        return DenseLaw(mechanism.matrix)
+        return DenseOperator(mechanism.matrix)
     if MECHANISMS.has("operator", mechanism):
-        found: Law = MECHANISMS.facet("operator", mechanism)(mechanism)
+        found: ReportOperator = MECHANISMS.facet("operator", mechanism)(mechanism)
         return found
     most = int(MOST_DENSE**0.5)
     raise InvalidInput(
@@ -131,15 +131,15 @@ def finite_law(mechanism: MatrixMechanism | LocalMechanism | KernelMechanism) ->
     )
 
 
-def stacked(laws: Sequence[Law], totals: Sequence[int]) -> Law:
+def stack_operators(operators: Sequence[ReportOperator], totals: Sequence[int]) -> ReportOperator:
     """Return the law of several tables of reports in one, dense where all are."""
-    if len(laws) == 1:
-        return laws[0]
+    if len(operators) == 1:
+        return operators[0]
     shares = tuple(total / sum(totals) for total in totals)
-    found = StackedLaw(tuple(laws), shares)
-    if all(isinstance(law, DenseLaw) for law in laws):
-        return DenseLaw(found.forward(np.eye(found.shape[0])))
+    found = StackedOperator(tuple(operators), shares)
+    if all(isinstance(component, DenseOperator) for component in operators):
+        return DenseOperator(found.forward(np.eye(found.shape[0])))
     return found
 
 
-MECHANISMS.register(LocalMechanism, operator=LocalLaw)
+MECHANISMS.register(LocalMechanism, operator=LocalOperator)

@@ -15,38 +15,38 @@ from metricdp.estimation import sentences
 from metricdp.estimation.bins import (
     FAR,
     MOST_BINS,
-    Bins,
-    Coarse,
-    binned,
+    CoarseBins,
+    ReportBins,
+    bin_probabilities,
     boxes_of,
+    build_bins,
     coarse,
+    decodable_noise,
     fine_bins,
-    law_of,
-    noise_for,
     points_within,
     rates_of,
     spacing_of,
 )
-from metricdp.estimation.nodes import Nodes, nodes_of, with_around
-from metricdp.estimation.operators import DenseLaw, Law, finite_law
-from metricdp.estimation.windows import FINE, MARGIN, Windows
+from metricdp.estimation.nodes import Nodes, add_surroundings, nodes_of
+from metricdp.estimation.operators import DenseOperator, ReportOperator, finite_operator
+from metricdp.estimation.windows import FINE, MARGIN, NoiseWindows
 from metricdp.mechanisms import Mechanism
 from metricdp.mechanisms.kinds.product import parts_of
-from metricdp.spaces import FiniteSpace, given
+from metricdp.spaces import FiniteSpace, require_space
 
 MOST_FINE = 1 << 20
 MOST_KEPT = 10_000  # reports outside
-CHANCE = 1e-6  # that a table is refused though all its secrets lie in the cells
+REFUSAL_PROBABILITY = 1e-6  # that a table is refused though all its secrets lie in the cells
 
 
-class Counting(Protocol):
+class ReportCoder(Protocol):
     """Says which report of the law every row is."""
 
     def __call__(self, reports: Any, /) -> Integers: ...
 
 
 @dataclass(eq=False)
-class Outside:
+class OutsideReports:
     """Reports that lie beyond all bins, as many as are needed to say where."""
 
     cells: FiniteSpace
@@ -58,7 +58,7 @@ class Outside:
         if room > 0 and len(rows):
             self.rows.append(rows[:room])
 
-    def wider(self) -> str:
+    def wider_grid(self) -> str:
         """Return a sentence with a grid that would hold them but for the outermost, or nothing where there are none."""
         if not self.rows:
             return ""
@@ -71,7 +71,7 @@ class Outside:
 
 
 @dataclass(frozen=True, eq=False)
-class Readable:
+class ReportModel:
     """A mechanism as decoding sees it: cells, the law from cells to categories of reports, and how rows are counted.
 
     With `nodes` the law is from places all over the cells instead. With `windows` rows are counted in bins finer than
@@ -79,20 +79,20 @@ class Readable:
     """
 
     cells: FiniteSpace
-    law: Law
-    codes: Counting
+    operator: ReportOperator
+    codes: ReportCoder
     nodes: Nodes | None = None
     assumed: str = ""  # about secrets, in a sentence
-    windows: Windows | None = None
-    coarse: Coarse | None = None
-    outside: Outside | None = None
+    windows: NoiseWindows | None = None
+    coarse: CoarseBins | None = None
+    outside: OutsideReports | None = None
 
     @property
     def size(self) -> int:
         """How many numbers `counted` returns."""
-        return self.law.shape[1] if self.coarse is None else self.coarse.fine.size
+        return self.operator.shape[1] if self.coarse is None else self.coarse.fine.size
 
-    def counted(self, reports: Any) -> Floats:
+    def count_reports(self, reports: Any) -> Floats:
         """Return how often every category was reported; categories add up over batches of a table."""
         codes = self.codes(reports)
         return np.bincount(codes, minlength=self.size).astype(np.float64)
@@ -102,14 +102,14 @@ class Readable:
         return counts if self.coarse is None else self.coarse.counts(counts)
 
 
-def readable(mechanism: Mechanism, cells: FiniteSpace | None = None, *, within: str = "anywhere") -> Readable:
+def report_model(mechanism: Mechanism, cells: FiniteSpace | None = None, *, within: str = "anywhere") -> ReportModel:
     """Return the law of a mechanism from public cells to reports; see `readables`."""
     return readables([mechanism], cells, within=within)[0]
 
 
 def readables(
     mechanisms: Sequence[Mechanism], cells: FiniteSpace | None = None, *, within: str = "anywhere"
-) -> list[Readable]:
+) -> list[ReportModel]:
     """Return the laws of mechanisms from the same public cells to reports.
 
     A mechanism between finite spaces has its own cells. Any other needs them: finitely many places where secrets are
@@ -121,7 +121,7 @@ def readables(
     nodes, about = None, ""
     loose = [one for one in mechanisms if not has_rows(one)]
     if loose and cells is not None:
-        steps = spacing_of(np.asarray(given(cells, FiniteSpace, "cells").coordinates, dtype=np.float64))
+        steps = spacing_of(np.asarray(require_space(cells, FiniteSpace, "cells").coordinates, dtype=np.float64))
         about = sentences.WITHIN["point" if steps is None else within]
         if within == "anywhere" and steps is not None and cells.width == loose[0].inputs.width:
             places = np.asarray(cells.coordinates, dtype=np.float64)
@@ -129,20 +129,20 @@ def readables(
             nodes = nodes_of(places, steps, rates, thin=noisy)
             limits = loose[0].inputs.limits
             if noisy:
-                nodes = with_around(nodes, places, steps, rates)
+                nodes = add_surroundings(nodes, places, steps, rates)
                 about = sentences.WHEREVER
             if limits is not None:  # cells at the border of a box: what lies outside is no secret
                 nodes = Nodes(np.clip(nodes.places, *limits), nodes.touching)
-    return [_readable(one, cells, within, nodes, about) for one in mechanisms]
+    return [_report_model(one, cells, within, nodes, about) for one in mechanisms]
 
 
-def _readable(
+def _report_model(
     mechanism: Mechanism, cells: FiniteSpace | None, within: str, nodes: Nodes | None, assumed: str
-) -> Readable:
+) -> ReportModel:
     if has_rows(mechanism):
         if cells is not None:
             raise InvalidInput("this mechanism has finitely many secrets, which are the cells: leave `cells` away.")
-        return Readable(mechanism.inputs, finite_law(mechanism), _Coded(mechanism.outputs))
+        return ReportModel(mechanism.inputs, finite_operator(mechanism), _FiniteCoder(mechanism.outputs))
     if len(parts_of(mechanism)) > 1:
         raise InvalidInput(
             "reports of a product are decoded part by part: the columns of one part with its own mechanism, or two "
@@ -155,24 +155,24 @@ def _readable(
         )
     places = None if nodes is None else nodes.places
     if mechanism.outputs.size is not None:
-        outputs = given(mechanism.outputs.finite, FiniteSpace, "outputs")
-        law = _tabled(mechanism, cells, outputs, within=within, nodes=places)
-        return Readable(cells, law, _Coded(outputs), nodes, assumed)
-    outside = Outside(cells)
+        outputs = require_space(mechanism.outputs.finite, FiniteSpace, "outputs")
+        operator = _tabulate(mechanism, cells, outputs, within=within, nodes=places)
+        return ReportModel(cells, operator, _FiniteCoder(outputs), nodes, assumed)
+    outside = OutsideReports(cells)
     if places is not None:
-        noise = noise_for(mechanism, cells)
-        windows = Windows(noise, fine_bins(noise, cells, 2.0 * MARGIN + 2.0, FINE, MOST_FINE))
+        noise = decodable_noise(mechanism, cells)
+        windows = NoiseWindows(noise, fine_bins(noise, cells, 2.0 * MARGIN + 2.0, FINE, MOST_FINE))
         wide = coarse(windows.bins, np.array(windows.units)[-len(windows.bins.edges) :], MOST_BINS // 2)
-        matrix = law_of(noise, cells, wide.wide, within=within, nodes=places)
+        matrix = bin_probabilities(noise, cells, wide.wide, within=within, nodes=places)
         far = np.eye(matrix.shape[1])[-1:]  # secrets far outside: no report of theirs lies in a bin
-        counting, whole = _Binned(windows.bins, outside), DenseLaw(np.concatenate([matrix, far]))
-        return Readable(cells, whole, counting, nodes, assumed, windows, wide, outside)
-    bins, matrix = binned(mechanism, cells, within=within)
-    return Readable(cells, DenseLaw(matrix), _Binned(bins, outside), None, assumed, outside=outside)
+        counting, whole = _BinCoder(windows.bins, outside), DenseOperator(np.concatenate([matrix, far]))
+        return ReportModel(cells, whole, counting, nodes, assumed, windows, wide, outside)
+    bins, matrix = build_bins(mechanism, cells, within=within)
+    return ReportModel(cells, DenseOperator(matrix), _BinCoder(bins, outside), None, assumed, outside=outside)
 
 
 @dataclass(frozen=True, eq=False)
-class _Coded:
+class _FiniteCoder:
     """Reports of a finite space: codes as they are, or rows as tables hold them."""
 
     outputs: FiniteSpace
@@ -185,9 +185,9 @@ class _Coded:
 
 
 @dataclass(frozen=True, eq=False)
-class _Binned:
-    bins: Bins
-    outside: Outside
+class _BinCoder:
+    bins: ReportBins
+    outside: OutsideReports
 
     def __call__(self, reports: Any, /) -> Integers:
         rows = np.asarray(reports, dtype=np.float64)
@@ -196,9 +196,9 @@ class _Binned:
         return codes
 
 
-def _tabled(
+def _tabulate(
     mechanism: Mechanism, cells: FiniteSpace, outputs: FiniteSpace, *, within: str, nodes: Floats | None
-) -> Law:
+) -> ReportOperator:
     """Return the law of a mechanism from anywhere to finitely many reports, from its masses at points of the cells."""
     everything = np.arange(len(outputs))
     parts = [(nodes, 1.0)] if nodes is not None else list(points_within(cells, mechanism.inputs, within=within))
@@ -207,15 +207,15 @@ def _tabled(
         for row, place in enumerate(places):
             logs = mechanism.log_density(np.broadcast_to(place, (len(everything), len(place))), everything)
             table[row] += share * np.exp(logs)
-    return DenseLaw(table / table.sum(axis=1, keepdims=True))
+    return DenseOperator(table / table.sum(axis=1, keepdims=True))
 
 
-def check_reports(counts: Sequence[Floats], laws: Sequence[Law]) -> None:
+def check_reports(counts: Sequence[Floats], laws: Sequence[ReportOperator]) -> None:
     """Refuse an empty table, and reports that no secret of the mechanism could have given."""
-    for count, law in zip(counts, laws, strict=True):
+    for count, operator in zip(counts, laws, strict=True):
         if not count.sum() > 0:
             raise InvalidInput("`reports` must hold at least one report.")
-        possible = law.forward(np.ones(law.shape[0]))
+        possible = operator.forward(np.ones(operator.shape[0]))
         strange = int(count[possible <= 0].sum())
         if strange:
             raise InvalidInput(
@@ -223,7 +223,7 @@ def check_reports(counts: Sequence[Floats], laws: Sequence[Law]) -> None:
             )
 
 
-def check_inside(sources: Sequence[Readable], counts: Sequence[Floats]) -> None:
+def check_inside(sources: Sequence[ReportModel], counts: Sequence[Floats]) -> None:
     """Refuse tables with more reports far outside the cells than noise around secrets in them brings there."""
     from scipy.special import bdtrc
 
@@ -231,9 +231,10 @@ def check_inside(sources: Sequence[Readable], counts: Sequence[Floats]) -> None:
         if source.outside is None or source.windows is not None:
             continue
         far, total = int(count[-1]), int(count.sum())
-        if far and bdtrc(far - 1, total, 1.0 - FAR) < CHANCE:
+        if far and bdtrc(far - 1, total, 1.0 - FAR) < REFUSAL_PROBABILITY:
             raise InvalidInput(
                 f"{far / total:.2%} of the reports ({far:,}) lie farther outside the cells than {FAR:.1%} of the noise "
                 "reaches: their secrets lie outside, and would be counted in cells at the border. Name a wider grid, "
-                f"or say within='anywhere' (--within anywhere), which counts them as elsewhere.{source.outside.wider()}"
+                f"or say within='anywhere' (--within anywhere), which counts them as "
+                f"elsewhere.{source.outside.wider_grid()}"
             )

@@ -19,7 +19,7 @@ WHEREVER = "Secrets may lie anywhere in their cells or outside them all: nothing
 FREE = "Decoding is post-processing: it spends no budget and tells nothing about a person beyond the promise."
 
 
-def error_chance(confidence: float, count: int = 1) -> float:
+def error_probability(confidence: float, count: int = 1) -> float:
     """Return the chance with which either end of an interval may be wrong, so that all of `count` hold together.
 
     Sidak's inequality for Gaussians of any correlation.
@@ -27,14 +27,14 @@ def error_chance(confidence: float, count: int = 1) -> float:
     return 0.5 * -math.expm1(math.log(confidence) / count)
 
 
-def quantile(chance: float) -> float:
+def quantile(probability: float) -> float:
     """Return z with Pr[Z > z] = chance."""
     from scipy.special import ndtri
 
-    return float(-ndtri(chance))
+    return float(-ndtri(probability))
 
 
-def worth(reports: int, effective: float, condition: float | None) -> str:
+def effective_size_note(reports: int, effective: float, condition: float | None) -> str:
     """Say what the reports are worth against secrets told plainly, and how much the law blurs."""
     share = effective / reports
     shown = f"{effective:,.0f}" if effective >= 10 else f"{effective:.2g}"
@@ -45,7 +45,7 @@ def worth(reports: int, effective: float, condition: float | None) -> str:
     return text
 
 
-def misfit(cells: int) -> str:
+def misfit_note(cells: int) -> str:
     """Say that the reports do not look as if this law had made them."""
     return (
         f"{cells} cells lie below 0 by more than chance allows: the reports are not of this mechanism, were altered or "
@@ -53,7 +53,7 @@ def misfit(cells: int) -> str:
     )
 
 
-def skewed(cells: int, of: int) -> str:
+def skewness_note(cells: int, of: int) -> str:
     """Say where normal intervals rest on few reports."""
     return (
         f"The intervals of {cells:,} of {of:,} cells rest on few reports each: their coverage is approximate there. "
@@ -61,7 +61,7 @@ def skewed(cells: int, of: int) -> str:
     )
 
 
-def stopped(steps: int, left: float, *, fits: bool) -> str:
+def iteration_note(steps: int, left: float, *, fits: bool) -> str:
     """Say that iterative Bayes was stopped before the likeliest masses, and why."""
     if fits:
         return (

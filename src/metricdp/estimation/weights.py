@@ -20,7 +20,7 @@ from metricdp.arrays import Floats
 SINGULAR = 1e-10  # relative to the largest: below it a direction is not told apart at all
 
 
-class Unbiased:
+class UnbiasedWeights:
     """The weights with A w = g of least variance, by an orthogonal factorisation: no product A A^T is formed."""
 
     def __init__(self, matrix: Floats, scale: Floats) -> None:

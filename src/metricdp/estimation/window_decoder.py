@@ -15,17 +15,17 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.estimation.bayes import Progress
-from metricdp.estimation.decoders import ROOM, SMOOTHED, Measured, Method
+from metricdp.estimation.decoders import ROOM, SMOOTHED, MassBounds, Method
 from metricdp.estimation.halves import split
-from metricdp.estimation.moments import Cumulants, Statistic, of_population
-from metricdp.estimation.windows import Weights, Windows, powers_of
+from metricdp.estimation.moments import Cumulants, Statistic, population_statistic
+from metricdp.estimation.windows import NoiseWindows, Weights, powers_of
 
 
 @dataclass(frozen=True, eq=False)
 class _Half:
     """The bins of a half of the reports, sorted by row, with their counts; the others lie beyond all bins."""
 
-    windows: Windows
+    windows: NoiseWindows
     rows: Integers
     columns: Integers
     counts: Floats
@@ -46,20 +46,20 @@ class _Half:
         return seen, (1.0 - SMOOTHED) * seen + SMOOTHED * even
 
 
-def _half(windows: Windows, counts: Integers) -> _Half:
+def _half(windows: NoiseWindows, counts: Integers) -> _Half:
     codes = np.flatnonzero(counts[:-1])
     rows, columns = np.divmod(codes, windows.shape[1])
     return _Half(windows, rows, columns, counts[codes].astype(np.float64), float(counts.sum()))
 
 
-class AnywhereDecoder:
+class WindowDecoder:
     """Bounds of the masses of cells, wherever secrets lie: in the cells, on their borders, or outside them all."""
 
     method: Method = "bounded"
     condition: float | None = None
 
     def __init__(
-        self, windows: Sequence[Windows], counts: Sequence[Floats], boxes: Floats, progress: Progress | None = None
+        self, windows: Sequence[NoiseWindows], counts: Sequence[Floats], boxes: Floats, progress: Progress | None = None
     ) -> None:
         self.boxes, self._progress = boxes, progress
         self.total = float(sum(count.sum() for count in counts))
@@ -70,7 +70,7 @@ class AnywhereDecoder:
             pairs = [(first, second), (second, first)] if min(first.total, second.total) > 0 else [(second, second)]
             self._pairs += pairs
 
-    def measure(self, sums: Floats | None, quantile: float) -> Measured:
+    def measure(self, sums: Floats | None, quantile: float) -> MassBounds:
         wanted = np.eye(len(self.boxes)) if sums is None else sums
         below, above = [], []
         for number, column in enumerate(wanted.T):
@@ -79,12 +79,12 @@ class AnywhereDecoder:
             above.append(self._bound(boxes, -1, quantile))
             if self._progress is not None:
                 self._progress((number + 1) / wanted.shape[1])
-        return Measured(_together(below, self.total), _together(above, self.total), ROOM)
+        return MassBounds(_combine(below, self.total), _combine(above, self.total), ROOM)
 
-    def elsewhere(self, quantile: float) -> Measured:
+    def elsewhere(self, quantile: float) -> MassBounds:
         """Return the mass outside all cells."""
         found = self.measure(np.ones((len(self.boxes), 1)), quantile)
-        return Measured(_rest(found.above), _rest(found.below), ROOM)
+        return MassBounds(_complement(found.above), _complement(found.below), ROOM)
 
     def _bound(self, boxes: Floats, side: int, quantile: float) -> tuple[float, Floats, Floats]:
         """Return the mean of the weights that are taken, and its cumulants, as seen and under smoothed masses."""
@@ -93,7 +93,7 @@ class AnywhereDecoder:
             return mean, seen, smooth
         for choosing, applied in self._pairs:
             share = applied.total / self.total
-            made = applied.windows.enclosing(boxes, side)
+            made = applied.windows.enclosing_weights(boxes, side)
             best, chosen = (0.0 if side > 0 else -1.0), None
             for weights in made:
                 first, second = choosing.powers(weights)[1][:2]
@@ -118,17 +118,17 @@ def _cumulants(powers: Floats) -> Floats:
     return np.array([second, third, fourth - 3.0 * second**2])
 
 
-def _together(found: list[tuple[float, Floats, Floats]], total: float) -> Statistic:
+def _combine(found: list[tuple[float, Floats, Floats]], total: float) -> Statistic:
     values = np.array([mean for mean, _, _ in found])
     seen, smooth = (np.array([one[at] for one in found]).T for at in (1, 2))
-    return of_population(values, _three(seen), _three(smooth), total)
+    return population_statistic(values, _three(seen), _three(smooth), total)
 
 
 def _three(rows: Floats) -> Cumulants:
     return rows[0], rows[1], rows[2]
 
 
-def _rest(found: Statistic) -> Statistic:
+def _complement(found: Statistic) -> Statistic:
     """Return the statistic of one less the mass."""
     return Statistic(
         1.0 - found.values, found.variance, -found.third, -found.slope, found.bend, found.floor, found.total

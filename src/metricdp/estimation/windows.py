@@ -33,7 +33,7 @@ from functools import cached_property
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats
-from metricdp.estimation.bins import Bins, Noise, density, heights_of, units_of
+from metricdp.estimation.bins import LatticeNoise, ReportBins, density, heights_of, units_of
 from metricdp.metrics import points_are
 
 FINE = 0.25  # of a unit of noise: places and bins
@@ -64,13 +64,13 @@ def powers_of(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
+class NoiseWindows:
     """Noise, the fine bins of its reports, and what was found for shapes so far."""
 
-    mechanism: Noise
-    bins: Bins
+    mechanism: LatticeNoise
+    bins: ReportBins
     _known: dict[tuple[object, ...], list[Weights]] = field(default_factory=dict)
-    _blurs: dict[tuple[object, ...], Blur] = field(default_factory=dict)
+    _blurs: dict[tuple[object, ...], NoiseConvolution] = field(default_factory=dict)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,7 +93,7 @@ class Windows:
     def _curved(self) -> bool:
         return points_are(self.mechanism.inputs.metric, "degrees")
 
-    def enclosing(self, boxes: Floats, side: int) -> list[Weights]:
+    def enclosing_weights(self, boxes: Floats, side: int) -> list[Weights]:
         """Return weights below (side 1) or above (side -1) the indicator of a union of boxes, one for every reach.
 
         `boxes` are rows of low and high ends along both axes.
@@ -114,7 +114,7 @@ class Windows:
                 start.append(0)
                 count.append(1)
         middles = [self._middles(axis, start[axis], count[axis], factor) for axis in (0, 1)]
-        inside, there = self._inside(boxes, middles, side), self._there(start, count, factor)
+        inside, there = self._region_mask(boxes, middles, side), self._observable(start, count, factor)
         key = (side, factor, inside.tobytes(), inside.shape, there.tobytes(), start[0] if self._curved else None)
         if key not in self._known:
             sizes = [factor * unit for unit in self.units]
@@ -125,13 +125,13 @@ class Windows:
             ]
         return [replace(one, start=(start[0], start[1])) for one in self._known[key]]
 
-    def _noise(self, start: int, shape: tuple[int, int], rows: Floats, factor: int) -> Blur:
+    def _noise(self, start: int, shape: tuple[int, int], rows: Floats, factor: int) -> NoiseConvolution:
         """Return the noise of a window; that of the last one again where it is the same."""
         width = 16 * math.ceil(shape[1] / 16)
         key = (start if self._curved else None, factor, shape[0], width)
         if key not in self._blurs:
             self._blurs.clear()
-            self._blurs[key] = Blur.of(self._kernel(rows, factor), (shape[0], width))
+            self._blurs[key] = NoiseConvolution.of(self._kernel(rows, factor), (shape[0], width))
         return self._blurs[key]
 
     def _step(self, axis: int) -> float:
@@ -142,7 +142,7 @@ class Windows:
         step = self._step(axis)
         return np.asarray(self._edges[axis][0] + step * (start + factor * (np.arange(count) + 0.5)))
 
-    def _inside(self, boxes: Floats, middles: list[Floats], side: int) -> Booleans:
+    def _region_mask(self, boxes: Floats, middles: list[Floats], side: int) -> Booleans:
         """Return which places lie in the region with all their neighbours (side 1), or with one of them (side -1)."""
         from scipy.ndimage import maximum_filter, minimum_filter
 
@@ -159,7 +159,7 @@ class Windows:
         filtered = minimum_filter(found, size, mode="nearest") if side > 0 else maximum_filter(found, size)
         return np.asarray(filtered, dtype=np.bool_)
 
-    def _there(self, start: list[int], count: list[int], factor: int) -> Booleans:
+    def _observable(self, start: list[int], count: list[int], factor: int) -> Booleans:
         """Return which bins of a window hold reports that are told apart: the others lie beyond all bins."""
         spans = []
         for axis in (0, 1):
@@ -196,7 +196,7 @@ class Windows:
             found[number] = (
                 (density(self.mechanism, np.array([[row, 0.0]]), points)[0] * volume).reshape(shape).sum((1, 3))
             )
-        return np.asarray(np.tensordot(_between(knots, rows), found, 1)) if self._curved else found
+        return np.asarray(np.tensordot(_interpolation_weights(knots, rows), found, 1)) if self._curved else found
 
 
 def _knots(rows: Floats) -> Floats:
@@ -207,7 +207,7 @@ def _knots(rows: Floats) -> Floats:
     return np.asarray(rows.mean() + 0.5 * np.ptp(rows) * np.cos(np.pi * (np.arange(5) + 0.5) / 5.0))
 
 
-def _between(knots: Floats, rows: Floats) -> Floats:
+def _interpolation_weights(knots: Floats, rows: Floats) -> Floats:
     """Return the weights of knots in the polynomial through them, one row for every latitude."""
     if len(knots) == len(rows):
         return np.eye(len(rows))
@@ -220,7 +220,7 @@ def _between(knots: Floats, rows: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Blur:
+class NoiseConvolution:
     """What noise makes of weights in a window: a matrix between its rows for every frequency along them."""
 
     matrices: Floats  # complex: frequencies x rows x rows
@@ -229,7 +229,7 @@ class Blur:
     lost: float
 
     @staticmethod
-    def of(kernel: Floats, shape: tuple[int, int]) -> Blur:
+    def of(kernel: Floats, shape: tuple[int, int]) -> NoiseConvolution:
         """Return it from the masses of bins around a place of every row, or of any."""
         from scipy.fft import next_fast_len, rfft
 
@@ -250,7 +250,7 @@ class Blur:
             first, last = max(0, row - tall), min(rows, row + tall + 1)
             own = spectra[row if len(spectra) > 1 else 0]
             matrices[:, row, first:last] = own[first - row + tall : last - row + tall].T
-        return Blur(matrices, kernel[len(kernel) // 2], length, lost)
+        return NoiseConvolution(matrices, kernel[len(kernel) // 2], length, lost)
 
     def mean(self, weights: Floats) -> Floats:
         """Return what weights of the bins are on average from every place; several tables at once."""
@@ -267,7 +267,9 @@ class Blur:
 class _Solver:
     """Weights on one window, for all reaches at once."""
 
-    def __init__(self, blur: Blur, sizes: list[float], inside: Booleans, there: Booleans, side: int) -> None:
+    def __init__(
+        self, blur: NoiseConvolution, sizes: list[float], inside: Booleans, there: Booleans, side: int
+    ) -> None:
         self.blur, self.inside, self.side, self.sizes, self.shape = blur, inside, side, sizes, inside.shape
         self.used = there & (self._distance(~inside) <= MARGIN + 1e-9)
 
@@ -282,7 +284,7 @@ class _Solver:
     def found(self) -> list[tuple[Floats, float]]:
         least = max(1.0, self.sizes[1])
         heights = [height for reach in REACHES if (height := self._smooth(reach * least)) is not None]
-        return self._repaired(self._sharpened(np.array(heights))) if heights else []
+        return self._repair(self._deconvolve(np.array(heights))) if heights else []
 
     def _smooth(self, radius: float) -> Floats | None:
         from scipy.signal import fftconvolve
@@ -296,7 +298,7 @@ class _Solver:
         bump = np.maximum(1.0 - square, 0.0) ** 3
         return np.asarray(np.clip(fftconvolve(core.astype(np.float64), bump / bump.sum(), mode="same"), 0.0, 1.0))
 
-    def _sharpened(self, heights: Floats) -> Floats:
+    def _deconvolve(self, heights: Floats) -> Floats:
         """Return weights whose mean is nearly this: the noise of the middle row taken out, then what is left."""
         from scipy.fft import irfft2, next_fast_len, rfft2
 
@@ -315,25 +317,25 @@ class _Solver:
         weights = sharp(heights)
         return weights + sharp(heights - self.blur.mean(weights))
 
-    def _repaired(self, weights: Floats) -> list[tuple[Floats, float]]:
+    def _repair(self, weights: Floats) -> list[tuple[Floats, float]]:
         from scipy.ndimage import maximum_filter
 
         size = [
             1,
             *(1 if n == 1 else 2 * math.ceil(1.0 / step) + 1 for n, step in zip(self.shape, self.sizes, strict=True)),
         ]
-        above = self._above(weights)
+        above = self._excess(weights)
         for _ in range(2):
             taken = np.where(self.used, maximum_filter(above, size), 0.0)
             reached = self.blur.mean(taken)
             quotient = np.divide(above, reached, out=np.zeros_like(above), where=(above > 1e-6) & (reached > 1e-12))
             factor = np.clip(quotient.max(axis=(1, 2), keepdims=True), 0.0, 10.0)
             weights = weights - self.side * factor * taken
-            above = self._above(weights)
-        rests = above.max(axis=(1, 2)) + self._beyond(weights)
+            above = self._excess(weights)
+        rests = above.max(axis=(1, 2)) + self._outer_excess(weights)
         return [(one - self.side * rest, -self.side * rest) for one, rest in zip(weights, rests.tolist(), strict=True)]
 
-    def _above(self, weights: Floats) -> Floats:
+    def _excess(self, weights: Floats) -> Floats:
         """Return by how much the mean of weights exceeds the region at a place or next to it."""
         from scipy.ndimage import maximum_filter
 
@@ -346,7 +348,7 @@ class _Solver:
         bent = maximum_filter(bent, [1, *(min(3, side) for side in self.shape)])
         return np.asarray(np.maximum(mean + bent - self.side * self.inside, 0.0))
 
-    def _beyond(self, weights: Floats) -> Floats:
+    def _outer_excess(self, weights: Floats) -> Floats:
         """Return by how much the mean may exceed nothing outside the window, and through noise beyond the band."""
         tails = self.blur.mean(np.maximum(self.side * weights, 0.0))
         edges = [tails[:, :, 0], tails[:, :, -1]] + ([tails[:, 0], tails[:, -1]] if self.shape[0] > 1 else [])

@@ -20,8 +20,8 @@ from metricdp.errors import BudgetExceeded
 from metricdp.ledger.amounts import Account, in_words, is_replaced_name
 from metricdp.ledger.backends import backend_of
 from metricdp.ledger.chain import Lane
-from metricdp.ledger.keys import TAG_BYTES, Key
-from metricdp.ledger.periods import PERIODS, begin, end, shown
+from metricdp.ledger.keys import TAG_BYTES, LedgerKey
+from metricdp.ledger.periods import PERIODS, begin, end, time_text
 from metricdp.ledger.policy import Limit, Policy
 from metricdp.ledger.schema import ACCOUNTS, TOMBSTONES
 
@@ -32,7 +32,7 @@ Place = tuple[bytes, str, str]  # person, metric, purpose
 
 
 @dataclass(slots=True)
-class Row:
+class AccountRow:
     """What one row of an account says; amounts are changed here and written when all is decided."""
 
     id: int
@@ -56,14 +56,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Opening:
+class AccountOpening:
     """What it takes to open accounts: the key that seals whose they are, and the lane that numbers them."""
 
-    key: Key
+    key: LedgerKey
     lane: Lane
 
 
-def open_accounts(connection: sa.Connection, opening: Opening, places: Sequence[Place], opened: int) -> int:
+def open_accounts(connection: sa.Connection, opening: AccountOpening, places: Sequence[Place], opened: int) -> int:
     """Open accounts, in the order of their places, and return how many the lane has opened by now.
 
     One that somebody else opened meanwhile stays theirs.
@@ -79,13 +79,13 @@ def open_accounts(connection: sa.Connection, opening: Opening, places: Sequence[
     return opened + len(rows)
 
 
-def account_seal(key: Key, number: int, place: Place) -> bytes:
+def account_seal(key: LedgerKey, number: int, place: Place) -> bytes:
     """Return the seal that says whose account a number is: entries name numbers only."""
     person, metric, purpose = place
     return key.seal(b"account", number.to_bytes(8, "big"), person, f"{metric} {purpose}".encode())
 
 
-def account_seals(key: Key, numbers: Integers, people: bytes, of: tuple[str, str]) -> bytes:
+def account_seals(key: LedgerKey, numbers: Integers, people: bytes, of: tuple[str, str]) -> bytes:
     """Return the seals of many accounts in one metric and for one purpose, one after the other."""
     said = np.empty(len(numbers), dtype=[("number", ">i8"), ("person", f"V{TAG_BYTES}")])
     said["number"], said["person"] = numbers, np.frombuffer(people, dtype=f"V{TAG_BYTES}")
@@ -93,15 +93,17 @@ def account_seals(key: Key, numbers: Integers, people: bytes, of: tuple[str, str
 
 
 @dataclass
-class Desk:
+class AccountSet:
     """The accounts of the persons of one transaction, as they are at one moment; locked where some may be opened."""
 
     connection: sa.Connection
     policy: Policy
     now: int
-    opening: Opening | None = None
-    rows: dict[Place, Row] = field(default_factory=dict)
-    replaced: dict[Place, Row] = field(default_factory=dict)  # of the same persons, under names of earlier versions
+    opening: AccountOpening | None = None
+    rows: dict[Place, AccountRow] = field(default_factory=dict)
+    replaced: dict[Place, AccountRow] = field(
+        default_factory=dict
+    )  # of the same persons, under names of earlier versions
     closed: set[bytes] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -114,7 +116,7 @@ class Desk:
         self._read(wanted)
         missing = [place for place in wanted if place not in self.rows]
         if self.opening is None:
-            self.rows.update((place, Row(0, 0, [0] * len(PERIODS), [0] * len(PERIODS))) for place in missing)
+            self.rows.update((place, AccountRow(0, 0, [0] * len(PERIODS), [0] * len(PERIODS))) for place in missing)
         elif missing:
             self.opened = open_accounts(self.connection, self.opening, missing, self.opened)
             self._read(missing)
@@ -133,7 +135,7 @@ class Desk:
             question = question if self.opening is None else question.with_for_update()
             for number, person, metric, purpose, time, *counts, _ in self.connection.execute(question):
                 place = (bytes(person), metric, purpose)
-                row = Row(number, time, counts[: len(PERIODS)], counts[len(PERIODS) :])
+                row = AccountRow(number, time, counts[: len(PERIODS)], counts[len(PERIODS) :])
                 if place in wanted:
                     self.rows[place] = row
                 if is_replaced_name(metric):
@@ -167,7 +169,7 @@ class Desk:
             if whose == person and account.counted(name) is not None:
                 unit = name.partition("/")[2]
                 found += [
-                    one for one in self.policy.limits if one.purpose in ("", purpose) and one.speaks_of(unit, name)
+                    one for one in self.policy.limits if one.purpose in ("", purpose) and one.applies_to(unit, name)
                 ]
         return list(dict.fromkeys(found))
 
@@ -191,7 +193,7 @@ class Desk:
                 worst = found if worst is None or found[:2] < worst[:2] else worst
         if worst is not None:
             left = self.left(person, account, worst[2])
-            return self._refused(worst[2], amount, slack, left, self.counted(person, account, worst[2]))
+            return self._budget_error(worst[2], amount, slack, left, self.counted(person, account, worst[2]))
         if slack and not any(limit.kind == "slack" for limit in limits):
             return BudgetExceeded(
                 f"the policy allows no slack, and this release has {in_words(slack, '')}: a limit such as "
@@ -200,11 +202,13 @@ class Desk:
             )
         return None
 
-    def _refused(self, limit: Limit, amount: int, slack: int, left: int, counted: dict[str, int]) -> BudgetExceeded:
+    def _budget_error(
+        self, limit: Limit, amount: int, slack: int, left: int, counted: dict[str, int]
+    ) -> BudgetExceeded:
         kind = "" if limit.kind == "epsilon" else "slack "
         unit, asked = ("", slack) if kind else (limit.unit, amount)
         refreshes = end(limit.period, self.now)
-        when = "nothing brings it back" if refreshes is None else f"it refreshes at {shown(refreshes)}"
+        when = "nothing brings it back" if refreshes is None else f"it refreshes at {time_text(refreshes)}"
         if counted:
             names = " and ".join(counted)
             when += (
@@ -243,7 +247,7 @@ class Desk:
             )
 
 
-def spent_of(row: Row, limit: Limit) -> int:
+def spent_of(row: AccountRow, limit: Limit) -> int:
     """Return what a row says was spent of what a limit is about, in the limit's period."""
     return (row.slack if limit.kind == "slack" else row.spent)[PERIODS.index(limit.period)]
 

@@ -20,13 +20,13 @@ from metricdp.ledger.accounts import COUNTS, LANES_MOST, account_seals
 from metricdp.ledger.amounts import Account, account_named, accounts_of, charge_of
 from metricdp.ledger.backends import backend_of
 from metricdp.ledger.chain import Lane
-from metricdp.ledger.columns import asked, chunks, numbers, piece, whole
-from metricdp.ledger.keys import DIGEST_BYTES, TAG_BYTES, Key
-from metricdp.ledger.people import Cost, People
+from metricdp.ledger.columns import chunks, numbers, piece, question_columns, whole
+from metricdp.ledger.keys import DIGEST_BYTES, TAG_BYTES, LedgerKey
+from metricdp.ledger.people import BatchPeople, Cost
 from metricdp.ledger.periods import PERIODS, begin
 from metricdp.ledger.policy import Limit
 from metricdp.ledger.schema import ACCOUNTS, TOMBSTONES
-from metricdp.ledger.settling import State
+from metricdp.ledger.settling import LedgerState
 from metricdp.metrics import Metric
 
 MOST_KINDS = 8  # of charges that are written kind by kind, which is twice as fast as person by person
@@ -34,7 +34,7 @@ PLENTY = 1 << 62  # what is left where nothing limits
 
 
 @dataclass(frozen=True)
-class Batch:
+class LedgerBatch:
     """A batch as the books see it: people, how many rows each has, and what one row of each costs.
 
     `people` are their keyed hashes in ascending order, one after the other; all columns go by them. `draw` gets how
@@ -54,7 +54,7 @@ class Batch:
     draw: Callable[[Integers], bytes] = field(default=lambda granted: b"")
 
     @cached_property
-    def columns(self) -> tuple[Batch, ...]:
+    def columns(self) -> tuple[LedgerBatch, ...]:
         """The same batch in one account each."""
         mine = ((self.account, self.amounts), *self.others)
         return tuple(replace(self, account=account, amounts=amounts, others=()) for account, amounts in mine)
@@ -75,19 +75,19 @@ class Batch:
 
 
 def batch_of(
-    people: People,
+    people: BatchPeople,
     metric: Metric | str,
     costs: tuple[Cost | None, Cost | None, Cost],
     more: tuple[str | None, int | None],
     *,
     partial: bool,
-) -> Batch:
+) -> LedgerBatch:
     """Return a batch as the ledger sees it, without a request and with nothing to draw."""
     purpose, dimension = more
     accounts = accounts_of(metric, costs[0], costs[1], dimension)
     rates = (costs[1] if costs[0] is None else costs[0]) or 0.0
     first, *others = ((account, people.costs(rates, account.charge)) for account in accounts)
-    return Batch(
+    return LedgerBatch(
         people=people.tags,
         rows=people.rows,
         amounts=first[1],
@@ -100,7 +100,7 @@ def batch_of(
 
 
 @dataclass
-class Crowd:
+class BatchAccounts:
     """The accounts of everybody in a batch: -1 where there is none, and what all limits leave of each."""
 
     numbers: dict[str, Integers]  # by purpose
@@ -111,7 +111,9 @@ class Crowd:
     opened: int = 0  # by the lane, by now
 
 
-def found_accounts(connection: sa.Connection, batch: Batch, state: State, *, locking: bool = False) -> Crowd:
+def find_accounts(
+    connection: sa.Connection, batch: LedgerBatch, state: LedgerState, *, locking: bool = False
+) -> BatchAccounts:
     """Find the accounts of everybody, locked in the order of their persons, and what is left of each."""
     count, now = len(batch.rows), state.now
     binding = state.policy.binding(batch.account.unit, batch.purpose, batch.account.name)
@@ -124,11 +126,11 @@ def found_accounts(connection: sa.Connection, batch: Batch, state: State, *, loc
             for least, kind in ((left, "epsilon"), (slack_left, "slack")):
                 np.minimum(least, min((one.amount for one in limits if one.kind == kind), default=PLENTY), out=least)
             for some in chunks(count):
-                rows, time = _looked(connection, batch, (purpose, limits), some, (now, locking))
+                rows, time = _read_accounts(connection, batch, (purpose, limits), some, (now, locking))
                 at, latest = rows[0] + some.start, max(latest, time)
                 places[purpose][at] = rows[1]
-                for least, room in zip((left, slack_left), rows[2:], strict=False):
-                    least[at] = np.minimum(least[at], room)
+                for least, remaining in zip((left, slack_left), rows[2:], strict=False):
+                    least[at] = np.minimum(least[at], remaining)
         if latest <= now:
             break
         now = latest  # somebody's clock is ahead: what is left is what is left then
@@ -136,52 +138,54 @@ def found_accounts(connection: sa.Connection, batch: Batch, state: State, *, loc
         binding if (names := [one for one in state.replaced if batch.account.counted(one) is not None]) else ()
     ):
         least = left if limit.kind == "epsilon" else slack_left
-        np.minimum(least, _room_with(connection, batch, limit, names, now), out=least)
+        np.minimum(least, _remaining_with_replaced(connection, batch, limit, names, now), out=least)
     for name in names if batch.account.in_sum else ():  # the limits of sums hold for their parts while they count
         held = numbers_under(connection, batch, name) >= 0
         for limit in state.policy.limits if held.any() else ():
-            if limit.purpose in ("", batch.purpose) and limit.speaks_of(name.partition("/")[2], name):
+            if limit.purpose in ("", batch.purpose) and limit.applies_to(name.partition("/")[2], name):
                 least = left if limit.kind == "epsilon" else slack_left
-                room = _room_with(connection, batch, limit, names, now)
-                least[held] = np.minimum(least[held], room[held])
+                remaining = _remaining_with_replaced(connection, batch, limit, names, now)
+                least[held] = np.minimum(least[held], remaining[held])
     if not any(limit.kind == "slack" for limit in binding):
         slack_left[:] = 0
-    closed = _closed(connection, batch)
+    closed = _is_erased(connection, batch)
     left[closed] = slack_left[closed] = 0
-    return Crowd(places, left, slack_left, closed, latest)
+    return BatchAccounts(places, left, slack_left, closed, latest)
 
 
-def _room_with(connection: sa.Connection, batch: Batch, limit: Limit, names: list[str], now: int) -> Integers:
+def _remaining_with_replaced(
+    connection: sa.Connection, batch: LedgerBatch, limit: Limit, names: list[str], now: int
+) -> Integers:
     """Return what a limit leaves of an account of everybody, with what earlier versions charged under other names."""
-    room = _room_of(connection, batch, limit, now)
+    remaining = _remaining_of(connection, batch, limit, now)
     for name in names:
         share = 1 if limit.kind == "slack" else batch.account.counted(name) or 1
-        before = limit.amount - _room_of(connection, replace(batch, account=account_named(name)), limit, now)
-        room = room - before * share
-    return np.maximum(room, 0)
+        before = limit.amount - _remaining_of(connection, replace(batch, account=account_named(name)), limit, now)
+        remaining = remaining - before * share
+    return np.maximum(remaining, 0)
 
 
-def _room_of(connection: sa.Connection, batch: Batch, limit: Limit, now: int) -> Integers:
+def _remaining_of(connection: sa.Connection, batch: LedgerBatch, limit: Limit, now: int) -> Integers:
     """Return what a limit leaves of the accounts of a batch, which may be those of another name."""
-    room = np.full(len(batch.rows), limit.amount)
-    for some in chunks(len(room)):
-        rows, _ = _looked(connection, batch, (limit.purpose, [limit]), some, (now, False))
-        room[rows[0] + some.start] = rows[-1]
-    return room
+    remaining = np.full(len(batch.rows), limit.amount)
+    for some in chunks(len(remaining)):
+        rows, _ = _read_accounts(connection, batch, (limit.purpose, [limit]), some, (now, False))
+        remaining[rows[0] + some.start] = rows[-1]
+    return remaining
 
 
-def numbers_under(connection: sa.Connection, batch: Batch, name: str) -> Integers:
+def numbers_under(connection: sa.Connection, batch: LedgerBatch, name: str) -> Integers:
     """Return the accounts that everybody has under a name; -1 where there is none."""
     found = np.full(len(batch.rows), -1)
     named = replace(batch, account=account_named(name))
     for some in chunks(len(found)):
-        rows, _ = _looked(connection, named, ("", []), some, (0, False))
+        rows, _ = _read_accounts(connection, named, ("", []), some, (0, False))
         found[rows[0] + some.start] = rows[1]
     return found
 
 
-def _looked(
-    connection: sa.Connection, batch: Batch, of: tuple[str, list[Limit]], some: slice, at: tuple[int, bool]
+def _read_accounts(
+    connection: sa.Connection, batch: LedgerBatch, of: tuple[str, list[Limit]], some: slice, at: tuple[int, bool]
 ) -> tuple[Integers, int]:
     """Return the places, the accounts and what is left of them for some persons, and the latest time.
 
@@ -196,14 +200,14 @@ def _looked(
         ACCOUNTS.c.purpose == purpose,
     )
     kinds = ("epsilon", "slack") if any(limit.kind == "slack" for limit in limits) else ("epsilon",)
-    rooms = (_room(limits, kind, now).label(kind) for kind in kinds)
+    rooms = (_remaining(limits, kind, now).label(kind) for kind in kinds)
     rows = sa.select(ACCOUNTS.c.time, table.c.i, ACCOUNTS.c.id, *rooms).select_from(table.join(ACCOUNTS, mine))
     if locking:
         rows = backend_of(connection).lock_rows(rows, ACCOUNTS, table.c.i)
-    return asked(connection, rows)
+    return question_columns(connection, rows)
 
 
-def _room(limits: list[Limit], kind: str, now: int) -> Any:
+def _remaining(limits: list[Limit], kind: str, now: int) -> Any:
     """Return the least that limits of a kind leave of an account, as an expression."""
     rooms = []
     for limit in (one for one in limits if one.kind == kind):
@@ -213,7 +217,7 @@ def _room(limits: list[Limit], kind: str, now: int) -> Any:
     return reduce(lambda a, b: sa.case((a < b, a), else_=b), rooms) if rooms else sa.literal(PLENTY, sa.BigInteger)
 
 
-def _closed(connection: sa.Connection, batch: Batch) -> Booleans:
+def _is_erased(connection: sa.Connection, batch: LedgerBatch) -> Booleans:
     """Tell who was erased."""
     closed = np.zeros(len(batch.rows), dtype=np.bool_)
     if connection.execute(sa.select(TOMBSTONES.c.person).limit(1)).one_or_none() is None:
@@ -223,13 +227,15 @@ def _closed(connection: sa.Connection, batch: Batch) -> Booleans:
         people = batch.people[some.start * TAG_BYTES : some.stop * TAG_BYTES]
         mine = TOMBSTONES.c.person == piece(people, table.c.i, TAG_BYTES)
         them = sa.select(TOMBSTONES.c.lane, table.c.i).select_from(table.join(TOMBSTONES, mine))
-        closed[asked(connection, them)[0] + some.start] = True
+        closed[question_columns(connection, them)[0] + some.start] = True
     return closed
 
 
-def opened_accounts(connection: sa.Connection, key: Key, lane: Lane, batch: Batch, state: State) -> Crowd:
+def open_missing_accounts(
+    connection: sa.Connection, key: LedgerKey, lane: Lane, batch: LedgerBatch, state: LedgerState
+) -> BatchAccounts:
     """Find the accounts of everybody, opened where there are none; one that somebody opens meanwhile is theirs."""
-    found = found_accounts(connection, batch, state, locking=True)
+    found = find_accounts(connection, batch, state, locking=True)
     opened = lane.accounts
     while True:
         again = False
@@ -243,12 +249,14 @@ def opened_accounts(connection: sa.Connection, key: Key, lane: Lane, batch: Batc
             places[missing] = given
         if not again:
             break
-        found = found_accounts(connection, batch, state, locking=True)
+        found = find_accounts(connection, batch, state, locking=True)
     found.opened = opened
     return found
 
 
-def _insert(connection: sa.Connection, key: Key, of: tuple[Batch, str], missing: Integers, given: Integers) -> int:
+def _insert(
+    connection: sa.Connection, key: LedgerKey, of: tuple[LedgerBatch, str], missing: Integers, given: Integers
+) -> int:
     """Open accounts for people who have none; return how many there were to open indeed."""
     batch, purpose = of
     tags = np.frombuffer(batch.people, dtype=f"V{TAG_BYTES}")[missing].tobytes()
@@ -272,7 +280,7 @@ def _insert(connection: sa.Connection, key: Key, of: tuple[Batch, str], missing:
     return count
 
 
-def charge(connection: sa.Connection, batch: Batch, found: Crowd, granted: Integers, now: int) -> None:
+def charge(connection: sa.Connection, batch: LedgerBatch, found: BatchAccounts, granted: Integers, now: int) -> None:
     """Charge everybody for what was granted, in every period and also under the purpose."""
     some = granted > 0
     places = np.concatenate([found.numbers[purpose][some] for purpose in batch.purposes])
@@ -284,8 +292,8 @@ def charge(connection: sa.Connection, batch: Batch, found: Crowd, granted: Integ
     charged = 0
     if kinds.shape[1] <= MOST_KINDS:
         for amount, slack in kinds.T.tolist():
-            for chosen in _these(connection, places[(costs[0] == amount) & (costs[1] == slack)]):
-                update = ACCOUNTS.update().where(chosen).values(_after(amount, slack, now))
+            for chosen in _account_conditions(connection, places[(costs[0] == amount) & (costs[1] == slack)]):
+                update = ACCOUNTS.update().where(chosen).values(_charged_values(amount, slack, now))
                 charged += connection.execute(update).rowcount
     else:
         for part in chunks(len(places)):
@@ -294,12 +302,12 @@ def charge(connection: sa.Connection, batch: Batch, found: Crowd, granted: Integ
             values = [whole(connection, column, table.c.i).label(name) for name, column in columns.items()]
             each = sa.select(*values).subquery("charges")
             update = ACCOUNTS.update().where(ACCOUNTS.c.id == each.c.id)
-            charged += connection.execute(update.values(_after(each.c.amount, each.c.slack, now))).rowcount
+            charged += connection.execute(update.values(_charged_values(each.c.amount, each.c.slack, now))).rowcount
     if charged != len(places):  # nothing leaves without its charge
         raise MetricdpError(f"{len(places):,} accounts were to be charged and {charged:,} were: check the books.")
 
 
-def _these(connection: sa.Connection, places: Integers) -> Iterator[Any]:
+def _account_conditions(connection: sa.Connection, places: Integers) -> Iterator[Any]:
     """Yield conditions that together choose accounts by their numbers, which ascend.
 
     Those of people who came together once, and come together again, are all that their lane opened in between.
@@ -313,7 +321,7 @@ def _these(connection: sa.Connection, places: Integers) -> Iterator[Any]:
         yield ACCOUNTS.c.id.in_(sa.select(whole(connection, places[part], table.c.i)))
 
 
-def _after(amount: Any, slack: Any, now: int) -> dict[str, Any]:
+def _charged_values(amount: Any, slack: Any, now: int) -> dict[str, Any]:
     """Return what an account says after a charge."""
     values: dict[str, Any] = {"time": now}
     for kind, cost in (("", amount), ("slack_", slack)):

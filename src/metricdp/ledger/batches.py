@@ -14,14 +14,21 @@ import sqlalchemy as sa
 
 from metricdp.arrays import Integers
 from metricdp.errors import BudgetExceeded, InvalidInput, MetricdpError
-from metricdp.ledger.accounts import Desk
+from metricdp.ledger.accounts import AccountSet
 from metricdp.ledger.amounts import in_words
-from metricdp.ledger.batch_accounts import Batch, Crowd, charge, found_accounts, numbers_under, opened_accounts
-from metricdp.ledger.chain import Entry, append, locked
-from metricdp.ledger.keys import Key
+from metricdp.ledger.batch_accounts import (
+    BatchAccounts,
+    LedgerBatch,
+    charge,
+    find_accounts,
+    numbers_under,
+    open_missing_accounts,
+)
+from metricdp.ledger.chain import LedgerEntry, append, lock_lane
+from metricdp.ledger.keys import LedgerKey
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.schema import ENTRIES
-from metricdp.ledger.settling import State, part_tag, state_of
+from metricdp.ledger.settling import LedgerState, part_tag, state_of
 from metricdp.ledger.shares import share_bytes, shares_of
 from metricdp.ledger.store import DrawFailed
 
@@ -30,7 +37,7 @@ MOST_ROWS = 10**9  # of one person
 
 
 @dataclass(frozen=True)
-class Settled:
+class BatchOutcome:
     """What became of a batch; `amounts` and `slack` are those of its dearest row, `left` what everybody has left.
 
     `amounts` and `left` are lists with one place for every account it is charged in.
@@ -44,20 +51,22 @@ class Settled:
     repeated: bool
 
 
-def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: int, lane: int) -> Settled:
+def settle_batch(
+    connection: sa.Connection, key: LedgerKey, batch: LedgerBatch, *, clock: int, lane: int
+) -> BatchOutcome:
     """Charge everybody in a batch, or nobody, or everybody for what fits; one that was answered is answered again."""
-    end = locked(connection, lane)
-    state = checked(connection, batch, clock)
-    done = _again(connection, key, batch, state)
+    end = lock_lane(connection, lane)
+    state = check_batch(connection, batch, clock)
+    done = _repeat_answer(connection, key, batch, state)
     if done is not None:
         connection.rollback()  # nothing changes
         return done
     found, opened = [], end
     for column in batch.columns:
-        found.append(opened_accounts(connection, key, opened, column, state))
+        found.append(open_missing_accounts(connection, key, opened, column, state))
         opened = replace(opened, accounts=found[-1].opened)
     now = max(state.now, *(one.latest for one in found))
-    granted = _granted(connection, batch, state.policy, found, now)
+    granted = _count_rows(connection, batch, state.policy, found, now)
     with ThreadPoolExecutor(1, thread_name_prefix="draw") as aside:  # the database needs no interpreter meanwhile
         drawn = aside.submit(batch.draw, granted)
         for column, its in zip(batch.columns, found, strict=True):
@@ -68,35 +77,37 @@ def settle_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: in
             raise DrawFailed(error) from None
     if not isinstance(report, bytes) or len(report) > LARGEST_REPORT:
         raise InvalidInput(f"`draw` must return at most {LARGEST_REPORT:,} bytes, got {type(report).__name__}.")
-    some, entries = granted > 0, list[Entry]()
+    some, entries = granted > 0, list[LedgerEntry]()
     for column, its in zip(batch.columns, found, strict=True):
         shares = share_bytes(its.numbers[""][some], granted[some], column.amounts[some], column.slacks[some])
         tag = batch.request if not entries else part_tag(key, batch.request, column.account)
         kept = report if not entries else None  # it lies in the first entry alone
-        entries.append(Entry("batch", None, now, *column.dearest, batch.purpose, tag, report=kept, shares=shares))
+        entries.append(LedgerEntry("batch", None, now, *column.dearest, batch.purpose, tag, report=kept, shares=shares))
     append(connection, key, entries, end, (now, opened.accounts))
     left = [its.left - granted * column.amounts for column, its in zip(batch.columns, found, strict=True)]
     dearest = [column.dearest[0] for column in batch.columns]
-    return Settled(report, granted, left, dearest, batch.columns[0].dearest[1], False)
+    return BatchOutcome(report, granted, left, dearest, batch.columns[0].dearest[1], False)
 
 
-def granted_now(connection: sa.Connection, batch: Batch, *, clock: int) -> Integers:
+def count_granted(connection: sa.Connection, batch: LedgerBatch, *, clock: int) -> Integers:
     """Return how many rows of everybody would be granted now; nobody is charged and no account opened."""
-    state = checked(connection, batch, clock)
-    found = [found_accounts(connection, column, state) for column in batch.columns]
-    return _granted(connection, batch, state.policy, found, max(state.now, *(one.latest for one in found)))
+    state = check_batch(connection, batch, clock)
+    found = [find_accounts(connection, column, state) for column in batch.columns]
+    return _count_rows(connection, batch, state.policy, found, max(state.now, *(one.latest for one in found)))
 
 
-def answered_batch(connection: sa.Connection, key: Key, batch: Batch, *, clock: int) -> Settled | None:
+def find_batch_answer(
+    connection: sa.Connection, key: LedgerKey, batch: LedgerBatch, *, clock: int
+) -> BatchOutcome | None:
     """Return what was answered to the request of a batch; None where it is new. Nothing changes."""
-    return _again(connection, key, batch, checked(connection, batch, clock))
+    return _repeat_answer(connection, key, batch, check_batch(connection, batch, clock))
 
 
-def checked(connection: sa.Connection, batch: Batch, clock: int) -> State:
+def check_batch(connection: sa.Connection, batch: LedgerBatch, clock: int) -> LedgerState:
     """Return the books as they are now, once they can take the batch."""
     state = state_of(connection, clock)
     state.refuse_copies()
-    state.policy.checked_purpose(batch.purpose)
+    state.policy.check_purpose(batch.purpose)
     for column in batch.columns:
         state.policy.binding(column.account.unit, batch.purpose, column.account.name)
     if not len(batch.rows) or batch.rows.min() < 1 or batch.rows.max() > MOST_ROWS:
@@ -104,7 +115,9 @@ def checked(connection: sa.Connection, batch: Batch, clock: int) -> State:
     return state
 
 
-def _granted(connection: sa.Connection, batch: Batch, policy: Policy, found: list[Crowd], now: int) -> Integers:
+def _count_rows(
+    connection: sa.Connection, batch: LedgerBatch, policy: Policy, found: list[BatchAccounts], now: int
+) -> Integers:
     """Find out how many rows of every person fit in all accounts; all or nothing unless parts are welcome."""
     fits = batch.rows
     for column, its in zip(batch.columns, found, strict=True):
@@ -113,18 +126,18 @@ def _granted(connection: sa.Connection, batch: Batch, policy: Policy, found: lis
         fits = np.where(its.closed, 0, fits)
     short = np.flatnonzero(fits < batch.rows)
     if len(short) and not (batch.partial and fits.any()):
-        raise _refusal(Desk(connection, policy, now), batch, int(short[0]), len(short))
+        raise _refusal(AccountSet(connection, policy, now), batch, int(short[0]), len(short))
     return fits
 
 
-def _refusal(desk: Desk, batch: Batch, number: int, refused: int) -> BudgetExceeded:
+def _refusal(account_set: AccountSet, batch: LedgerBatch, number: int, refused: int) -> BudgetExceeded:
     person = batch.person(number)
-    desk.fetch((person, column.account.name, purpose) for column in batch.columns for purpose in batch.purposes)
+    account_set.fetch((person, column.account.name, purpose) for column in batch.columns for purpose in batch.purposes)
     count = int(batch.rows[number])
     why, cost = None, ""
     for column in batch.columns:
         amount, slack = int(column.amounts[number]), int(column.slacks[number])
-        why = desk.refusal(person, column.account, batch.purpose, count * amount, count * slack)
+        why = account_set.refusal(person, column.account, batch.purpose, count * amount, count * slack)
         if why is not None:
             cost = in_words(amount, column.account.unit)
             break
@@ -138,7 +151,9 @@ def _refusal(desk: Desk, batch: Batch, number: int, refused: int) -> BudgetExcee
     )
 
 
-def _again(connection: sa.Connection, key: Key, batch: Batch, state: State) -> Settled | None:
+def _repeat_answer(
+    connection: sa.Connection, key: LedgerKey, batch: LedgerBatch, state: LedgerState
+) -> BatchOutcome | None:
     """Return what was answered to the same request before."""
     tags = [batch.request, *(part_tag(key, batch.request, column.account) for column in batch.columns[1:])]
     entries = {
@@ -149,13 +164,13 @@ def _again(connection: sa.Connection, key: Key, batch: Batch, state: State) -> S
         return None
     if done.report is None:
         raise MetricdpError("this request was answered and its report is no longer kept: ask with a new request id.")
-    found = [found_accounts(connection, column, state) for column in batch.columns]
+    found = [find_accounts(connection, column, state) for column in batch.columns]
     rows = _rows_of(found[0].numbers[""], done)
     for name in state.replaced if not rows.any() else ():  # an earlier version may have charged it there
         if batch.columns[0].account.counted(name) is not None:
             rows = rows + _rows_of(numbers_under(connection, batch.columns[0], name), done)
     amounts = [entries[tag].amount if tag in entries else 0 for tag in tags]
-    return Settled(bytes(done.report), rows, [its.left for its in found], amounts, done.slack, True)
+    return BatchOutcome(bytes(done.report), rows, [its.left for its in found], amounts, done.slack, True)
 
 
 def _rows_of(accounts: Integers, done: Any) -> Integers:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from metricdp.ledger.accounts import Desk
+from metricdp.ledger.accounts import AccountSet
 from metricdp.ledger.amounts import Account, account_named, in_words
-from metricdp.ledger.periods import end, shown
+from metricdp.ledger.periods import end, time_text
 from metricdp.ledger.policy import Limit
 from metricdp.ledger.schema import ACCOUNTS, TOMBSTONES
 from metricdp.ledger.settling import state_of
@@ -28,7 +28,7 @@ class Balance:
 
     def __str__(self) -> str:
         unit = "" if self.limit.kind == "slack" else self.limit.unit
-        when = "" if self.refreshes is None else f", refreshes at {shown(self.refreshes)}"
+        when = "" if self.refreshes is None else f", refreshes at {time_text(self.refreshes)}"
         return f"{self.limit}: {in_words(self.spent, unit)} spent, {in_words(self.left, unit)} left{when}"
 
 
@@ -64,17 +64,17 @@ def budget_of(connection: sa.Connection, person: bytes, named: tuple[Account, ..
     asked = sa.select(ACCOUNTS.c.metric).where(ACCOUNTS.c.person == person).distinct().order_by(ACCOUNTS.c.metric)
     if named is None:
         named = tuple(account_named(name) for name in connection.execute(asked).scalars())
-    desk = Desk(connection, state.policy, state.now)
-    desk.fetch((person, one.name, purpose) for one in named for purpose in ("", *state.policy.purposes))
+    account_set = AccountSet(connection, state.policy, state.now)
+    account_set.fetch((person, one.name, purpose) for one in named for purpose in ("", *state.policy.purposes))
     accounts = []
     for account in named:
         name = account.name
         balances = []
         for limit in state.policy.limits:
-            if limit.speaks_of(account.unit, name):
-                left = desk.left(person, account, limit)
+            if limit.applies_to(account.unit, name):
+                left = account_set.left(person, account, limit)
                 balances.append(Balance(limit, limit.amount - left, max(0, left), end(limit.period, state.now)))
-        total = desk.rows[(person, name, "")]
+        total = account_set.rows[(person, name, "")]
         accounts.append(Standing(name, account.unit, total.spent[-1], total.slack[-1], tuple(balances)))
     closed = connection.execute(sa.select(TOMBSTONES.c.person).where(TOMBSTONES.c.person == person)).one_or_none()
     return Budget(state.now, closed is not None, tuple(accounts))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from metricdp.ledger.head import ENDS, End
-from metricdp.ledger.keys import Key
+from metricdp.ledger.keys import LedgerKey
 from metricdp.ledger.schema import BLOCKS, ENTRIES, LANES
 
 SALT_BYTES = 16
@@ -26,7 +26,7 @@ _NUMBERS = struct.Struct(">iqqqqq")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """What one line of the books says.
 
     Kinds: `release` charges one account; `batch` charges all accounts of `shares`, `amount` and `slack` for every row;
@@ -47,7 +47,7 @@ class Entry:
     person: bytes = b""  # of a tombstone
 
 
-def record(entry: Entry, lane: int, number: int, mark: bytes | None, salt: bytes) -> bytes:
+def record(entry: LedgerEntry, lane: int, number: int, mark: bytes | None, salt: bytes) -> bytes:
     """Return everything an entry says as bytes, one way only."""
     numbers = _NUMBERS.pack(lane, number, entry.account or 0, entry.time, entry.amount, entry.slack)
     parts = (entry.kind.encode(), entry.purpose.encode(), entry.note.encode(), entry.person)
@@ -55,12 +55,12 @@ def record(entry: Entry, lane: int, number: int, mark: bytes | None, salt: bytes
     return salt + numbers + b"".join(len(part).to_bytes(4, "big") + part for part in (*parts, *more))
 
 
-def mark_of(key: Key, report: bytes | None, salt: bytes) -> bytes | None:
+def mark_of(key: LedgerKey, report: bytes | None, salt: bytes) -> bytes | None:
     """Return the keyed hash that stands for a report; the salt keeps equal reports apart."""
     return None if report is None else key.seal(b"report", salt, report)
 
 
-def link(key: Key, before: bytes, place: tuple[int, int, int, int], seals: Iterable[bytes]) -> bytes:
+def link(key: LedgerKey, before: bytes, place: tuple[int, int, int, int], seals: Iterable[bytes]) -> bytes:
     """Return the link of a block: `place` is its lane, its number, its first entry and its time."""
     return key.seal(b"block", before, struct.pack(">iqqq", *place), b"".join(seals))
 
@@ -76,14 +76,16 @@ class Lane:
     head: bytes
 
 
-def locked(connection: sa.Connection, lane: int) -> Lane:
+def lock_lane(connection: sa.Connection, lane: int) -> Lane:
     """Lock a lane, before anything else of a transaction, so that no two wait for each other."""
     found = connection.execute(sa.select(LANES).where(LANES.c.lane == lane).with_for_update()).one()
     connection.info.setdefault(ENDS, {})[lane] = End(found.blocks, found.entries, bytes(found.head))
     return Lane(lane, found.blocks, found.entries, found.accounts, bytes(found.head))
 
 
-def append(connection: sa.Connection, key: Key, entries: Sequence[Entry], lane: Lane, state: tuple[int, int]) -> None:
+def append(
+    connection: sa.Connection, key: LedgerKey, entries: Sequence[LedgerEntry], lane: Lane, state: tuple[int, int]
+) -> None:
     """Write entries as one block at the end of a lane; `state` is the time and how many accounts it has opened now."""
     time, accounts = state
     salts = os.urandom(SALT_BYTES * len(entries))

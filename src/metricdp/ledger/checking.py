@@ -18,8 +18,8 @@ import sqlalchemy as sa
 from metricdp.errors import InvalidInput
 from metricdp.ledger.accounts import COUNTS, LANES_MOST, account_seal
 from metricdp.ledger.amounts import is_replaced_name
-from metricdp.ledger.chain import START, Entry, link, mark_of, record
-from metricdp.ledger.keys import Key
+from metricdp.ledger.chain import START, LedgerEntry, link, mark_of, record
+from metricdp.ledger.keys import LedgerKey
 from metricdp.ledger.periods import PERIODS, SECOND, Period, begin
 from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, EMPTY, ENTRIES, LANES, TOMBSTONES
 from metricdp.ledger.shares import shares_of
@@ -50,7 +50,7 @@ class Verdict:
         return not self.faults
 
 
-def limit(found: Verdict, loss: str, head_file: Path | None) -> Verdict:
+def limit_verdict(found: Verdict, loss: str, head_file: Path | None) -> Verdict:
     """Return a verdict with what its head file says, or with what nobody can say without one."""
     if loss:
         return replace(found, faults=(loss, *found.faults))
@@ -70,7 +70,7 @@ def limit(found: Verdict, loss: str, head_file: Path | None) -> Verdict:
 @dataclass
 class _Check:
     connection: sa.Connection
-    key: Key
+    key: LedgerKey
     faults: list[str] = field(default_factory=list)
     times: dict[tuple[int, str], int] = field(default_factory=dict)  # what every row says: when it was last charged
     latest: dict[tuple[int, str], int] = field(default_factory=dict)  # the same, by the entries
@@ -95,7 +95,7 @@ class _Check:
         self.opened[lane] = max(self.opened[lane], before + 1)
 
 
-def checked(connection: sa.Connection, key: Key, pins: Sequence[str] = ()) -> Verdict:
+def check_ledger(connection: sa.Connection, key: LedgerKey, pins: Sequence[str] = ()) -> Verdict:
     """Check everything there is in the books, and that ends of the chain that were noted earlier are part of it."""
     check = _Check(connection, key)
     owners: dict[tuple[bytes, str], int] = {}
@@ -107,18 +107,18 @@ def checked(connection: sa.Connection, key: Key, pins: Sequence[str] = ()) -> Ve
     heads = []
     begun = connection.execute(sa.select(BLOCKS.c.time).where(BLOCKS.c.lane == 0, BLOCKS.c.number == 0)).scalar()
     for lane in connection.execute(sa.select(LANES).order_by(LANES.c.lane)).all():
-        _lane(check, lane, tombstones)
+        _check_lane(check, lane, tombstones)
         if not lane.blocks and begun is not None and lane.time > begun:
             check.fault(f"the clock of lane {lane.lane}, which has no blocks, was changed.")
         if lane.blocks:
             heads.append(f"{lane.lane}:{lane.blocks - 1}:{bytes(lane.head).hex()}")
     for pin in pins:
-        _pinned(check, pin)
-    counted = _accounts(check, set(tombstones.values()))
+        _check_pin(check, pin)
+    counted = _check_accounts(check, set(tombstones.values()))
     for number, said in connection.execute(sa.select(LANES.c.lane, LANES.c.accounts)):
         if said < check.opened[number]:
             check.fault(f"lane {number} opened more accounts than it says: a new one would get the number of another.")
-    _closings(check, tombstones)
+    _check_closings(check, tombstones)
     books = connection.execute(sa.select(BOOKS)).one()
     noted = set((books.replaced or "").splitlines())
     if any(is_replaced_name(name) and name not in noted for name in check.names):
@@ -128,7 +128,7 @@ def checked(connection: sa.Connection, key: Key, pins: Sequence[str] = ()) -> Ve
     return Verdict(check.entries, counted, len(tombstones), tuple(heads), tuple(check.faults))
 
 
-def _pinned(check: _Check, pin: str) -> None:
+def _check_pin(check: _Check, pin: str) -> None:
     """Check that an end of the chain that was noted earlier is still part of it."""
     lane, _, rest = pin.partition(":")
     number, _, noted = rest.partition(":")
@@ -142,7 +142,7 @@ def _pinned(check: _Check, pin: str) -> None:
         )
 
 
-def _lane(check: _Check, lane: Any, tombstones: dict[tuple[int, int], bytes]) -> None:
+def _check_lane(check: _Check, lane: Any, tombstones: dict[tuple[int, int], bytes]) -> None:
     """Walk along the chain of a lane, block by block."""
     asked = sa.select(ENTRIES).where(ENTRIES.c.lane == lane.lane).order_by(ENTRIES.c.number)
     entries = iter(check.connection.execution_options(yield_per=1000).execute(asked))
@@ -190,15 +190,15 @@ def _seals(
         yield bytes(row.seal)
 
 
-def _entry(row: Any, tombstones: dict[tuple[int, int], bytes]) -> Entry:
+def _entry(row: Any, tombstones: dict[tuple[int, int], bytes]) -> LedgerEntry:
     person = tombstones.get((row.lane, row.number), b"") if row.kind == "close" else b""
     request, shares = (None if data is None else bytes(data) for data in (row.request, row.shares))
-    return Entry(
+    return LedgerEntry(
         row.kind, row.account, row.time, row.amount, row.slack, row.purpose, request, row.note, None, shares, person
     )
 
 
-def _count(check: _Check, row: Any, entry: Entry) -> None:
+def _count(check: _Check, row: Any, entry: LedgerEntry) -> None:
     """Add what an entry charged to the totals of its accounts."""
     if entry.kind == "release":
         if entry.account is None or (entry.account, "") not in check.times:  # a seal has 0 where there is none
@@ -218,7 +218,7 @@ def _count(check: _Check, row: Any, entry: Entry) -> None:
         check.rotations.add(entry.time)
 
 
-def _add(check: _Check, account: int, entry: Entry, cost: tuple[int, int]) -> None:
+def _add(check: _Check, account: int, entry: LedgerEntry, cost: tuple[int, int]) -> None:
     """Add a charge to a row of an account, and to the one of its purpose."""
     amount, slack = cost
     check.meet(account)
@@ -249,7 +249,7 @@ def _begin_before(period: Period, hour: int) -> int:
     return begin(period, max(0, _begin(period, hour) - 1))
 
 
-def _accounts(check: _Check, erased: set[bytes]) -> int:
+def _check_accounts(check: _Check, erased: set[bytes]) -> int:
     """Compare what accounts say with their entries, and whose they are with their seals; return how many there are."""
     counted = 0
     owners: dict[tuple[bytes, str], int] = {}
@@ -287,7 +287,7 @@ def _is_time(check: _Check, row: tuple[int, str], time: int) -> bool:
     return time == latest or (time > latest and time in check.rotations)
 
 
-def _closings(check: _Check, tombstones: dict[tuple[int, int], bytes]) -> None:
+def _check_closings(check: _Check, tombstones: dict[tuple[int, int], bytes]) -> None:
     """Compare tombstones with the entries that set them, and what was emptied with what they said."""
     if set(check.closed) != set(tombstones):
         check.fault("a tombstone is missing, or was put in without an entry.")

@@ -40,7 +40,7 @@ def whole(connection: sa.Connection, column: Integers, i: Any) -> Any:
     return sa.cast(backend_of(connection).as_text(piece(_digits(column), i, DIGITS)), sa.BigInteger)
 
 
-def asked(connection: sa.Connection, rows: Any) -> tuple[Integers, int]:
+def question_columns(connection: sa.Connection, rows: Any) -> tuple[Integers, int]:
     """Return the columns of a question about whole numbers but for the first, and the largest number in the first.
 
     In which order the rows come nobody knows: a column has to say it.

@@ -13,16 +13,16 @@ import sqlalchemy as sa
 
 from metricdp.arrays import Integers
 from metricdp.ledger.backends import backend_of
-from metricdp.ledger.chain import Entry, append, locked
-from metricdp.ledger.keys import Key
+from metricdp.ledger.chain import LedgerEntry, append, lock_lane
+from metricdp.ledger.keys import LedgerKey
 from metricdp.ledger.schema import ACCOUNTS, EMPTY, ENTRIES, TOMBSTONES
 from metricdp.ledger.settling import state_of
 from metricdp.ledger.shares import shares_of
 
 
-def erased(connection: sa.Connection, key: Key, person: bytes, *, clock: int, lane: int) -> bool:
+def erase_person(connection: sa.Connection, key: LedgerKey, person: bytes, *, clock: int, lane: int) -> bool:
     """Erase a person; return False where they were erased before."""
-    end = locked(connection, lane)
+    end = lock_lane(connection, lane)
     backend = backend_of(connection)
     backend.lock_accounts(connection)  # nobody may be charged between what is read and what is emptied
     backend.overwrite_deleted(connection)
@@ -31,16 +31,16 @@ def erased(connection: sa.Connection, key: Key, person: bytes, *, clock: int, la
     state = state_of(connection, clock)
     numbers = list(connection.execute(sa.select(ACCOUNTS.c.id).where(ACCOUNTS.c.person == person)).scalars())
     own = ENTRIES.c.account.in_(numbers)
-    amount, slack = _without_report(connection, np.array(numbers, dtype=np.int64))
+    amount, slack = _drop_shared_reports(connection, np.array(numbers, dtype=np.int64))
     emptied = connection.execute(ENTRIES.update().where(own).values(dict.fromkeys(EMPTY) | {"kind": "erased"}))
     connection.execute(ACCOUNTS.delete().where(ACCOUNTS.c.person == person))
     connection.execute(TOMBSTONES.insert(), {"person": person, "lane": lane, "number": end.entries})
-    close = Entry("close", None, state.now, amount, slack, note=str(emptied.rowcount), person=person)
+    close = LedgerEntry("close", None, state.now, amount, slack, note=str(emptied.rowcount), person=person)
     append(connection, key, [close], end, (state.now, end.accounts))
     return True
 
 
-def _without_report(connection: sa.Connection, numbers: Integers) -> tuple[int, int]:
+def _drop_shared_reports(connection: sa.Connection, numbers: Integers) -> tuple[int, int]:
     """Drop the reports of batches that these accounts have a share in; return what they were charged there."""
     columns = (ENTRIES.c.lane, ENTRIES.c.number, ENTRIES.c.shares)
     spent = charged = 0

@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from metricdp.errors import InvalidInput, LedgerUnavailable
-from metricdp.files import refuse_link, replacing
-from metricdp.ledger.keys import Key
+from metricdp.files import refuse_link, replace_file
+from metricdp.ledger.keys import LedgerKey
 
 try:
     import fcntl
@@ -54,7 +54,7 @@ class Head:
 class HeadFile:
     """A head file that processes and threads share."""
 
-    def __init__(self, path: Path, key: Key) -> None:
+    def __init__(self, path: Path, key: LedgerKey) -> None:
         self.path, self._key = path, key
         self._lock = threading.Lock()
         self._handle: int | None = None
@@ -75,17 +75,17 @@ class HeadFile:
     def create(self, head: Head, *, new: bool = False) -> None:
         """Write a file; one that is there is replaced, or refused where it is to be new."""
         slot = self._slot(head)
-        with replacing(self.path, overwrite=not new, of_ledger=True) as partial:
+        with replace_file(self.path, overwrite=not new, of_ledger=True) as partial:
             partial.write_bytes(slot + slot)
 
     def ends(self) -> Mapping[int, End]:
         """Return the ends that the file holds now, whichever process wrote them."""
         try:
             with self._lock if self._handle is None else nullcontext():
-                handle = self._opened()
+                handle = self._open_file()
             with suppress(InvalidInput):  # both slots were being written while they were read
                 return self._newest(os.pread(handle, 2 * SLOT, 0)).lanes
-            with self._lock, self._locked():
+            with self._lock, self._lock_file():
                 return self._newest(os.pread(handle, 2 * SLOT, 0)).lanes
         except OSError as error:
             raise LedgerUnavailable(
@@ -100,7 +100,7 @@ class HeadFile:
                 self._missing.clear()
                 return
             try:
-                with self._locked() as handle:
+                with self._lock_file() as handle:
                     self._write(handle)
             except OSError as error:
                 raise LedgerUnavailable(
@@ -123,7 +123,7 @@ class HeadFile:
         self._known = {lane: end.blocks for lane, end in lanes.items()}
         self._missing.clear()
 
-    def _opened(self) -> int:
+    def _open_file(self) -> int:
         if self._handle is None:
             refuse_link(self.path)
             self._handle = os.open(self.path, os.O_RDWR)
@@ -132,8 +132,8 @@ class HeadFile:
         return self._handle
 
     @contextmanager
-    def _locked(self) -> Iterator[int]:
-        handle = self._opened()
+    def _lock_file(self) -> Iterator[int]:
+        handle = self._open_file()
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX)
         try:
@@ -171,7 +171,7 @@ class HeadFile:
         found = []
         for place in (0, SLOT):
             with suppress(ValueError, KeyError, TypeError, RecursionError):
-                found.append(self._parsed(data[place : place + SLOT]))
+                found.append(self._parse_slot(data[place : place + SLOT]))
         if not found:
             raise InvalidInput(
                 f"the head file {str(self.path)!r} is damaged, or belongs to another ledger: nobody can tell how far "
@@ -179,7 +179,7 @@ class HeadFile:
             )
         return max(found, key=lambda head: head.number)
 
-    def _parsed(self, slot: bytes) -> Head:
+    def _parse_slot(self, slot: bytes) -> Head:
         outer = json.loads(slot)
         if self._seal(outer["head"]) != outer["seal"]:
             raise ValueError

@@ -21,7 +21,7 @@ MOST_RELEASES = 10_000_000  # that are added up one by one
 
 
 @dataclass(frozen=True)
-class Charged:
+class ChargeRecord:
     """One charge of a person; amounts are millionths, `rows` counts those of a batch."""
 
     time: int
@@ -33,23 +33,23 @@ class Charged:
     report: bytes | None
 
 
-def charges_of(connection: sa.Connection, person: bytes) -> list[Charged]:
+def charges_of(connection: sa.Connection, person: bytes) -> list[ChargeRecord]:
     """Return all charges of a person in the order of their times; those of batches come without the common report."""
     mine = sa.select(ACCOUNTS.c.id, ACCOUNTS.c.metric).where(ACCOUNTS.c.person == person, ACCOUNTS.c.purpose == "")
     metrics = {row.id: row.metric for row in connection.execute(mine)}
     found = [
-        Charged(row.time, metrics[row.account], row.purpose, row.amount, row.slack, 1, _bytes(row.report))
+        ChargeRecord(row.time, metrics[row.account], row.purpose, row.amount, row.slack, 1, _bytes(row.report))
         for row in connection.execute(sa.select(ENTRIES).where(ENTRIES.c.account.in_(metrics)))
     ]
     for row in connection.execute(sa.select(ENTRIES).where(ENTRIES.c.kind == "batch")) if metrics else ():
         own = shares_of(row.shares).of(np.array(list(metrics)))
         columns = (own.accounts.tolist(), own.rows.tolist(), own.amounts.tolist(), own.slacks.tolist())
         for number, rows, amount, slack in zip(*columns, strict=True):
-            found.append(Charged(row.time, metrics[number], row.purpose, amount, slack, rows, None))
+            found.append(ChargeRecord(row.time, metrics[number], row.purpose, amount, slack, rows, None))
     return sorted(found, key=lambda one: one.time)
 
 
-def composed(charges: Sequence[Charged], metric: str, *, radius: float, delta: float) -> TraceAccount:
+def compose_charges(charges: Sequence[ChargeRecord], metric: str, *, radius: float, delta: float) -> TraceAccount:
     """Return what all releases of a metric add up to for places up to `radius` apart each, rule beside rule.
 
     The books charge by the basic rule, which holds for every pair of traces with certainty and needs no radius. The
@@ -72,11 +72,11 @@ def composed(charges: Sequence[Charged], metric: str, *, radius: float, delta: f
 
 def epsilon_of_rho(spent: int, unit: str, *, radius: float, delta: float) -> float:
     """Return the epsilon that an account in rho, in millionths, adds up to for places a radius apart, but for delta."""
-    promise = ConcentratedGuarantee(spent / MICRO * (1.0 + 1e-15), Lp(2.0, unit=unit), "renyi")
-    return promise.epsilon_at(radius, delta)
+    guarantee = ConcentratedGuarantee(spent / MICRO * (1.0 + 1e-15), Lp(2.0, unit=unit), "renyi")
+    return guarantee.epsilon_at(radius, delta)
 
 
-def everything(connection: sa.Connection) -> Iterator[dict[str, Any]]:
+def export_rows(connection: sa.Connection) -> Iterator[dict[str, Any]]:
     """Yield the books as plain values, a table after the other, without reports; bytes as hexadecimal digits."""
     for table in (BOOKS, ACCOUNTS, TOMBSTONES, BLOCKS, ENTRIES):
         columns = [column for column in table.c if column.name not in ("report", "key_check")]

@@ -21,7 +21,7 @@ from pathlib import Path
 from uuid import UUID
 
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import existing_file, replacing
+from metricdp.files import existing_file, replace_file
 from metricdp.names import compose
 
 TAG_BYTES = 16  # of persons and requests: two of a billion are alike with probability 1e-21
@@ -29,7 +29,7 @@ DIGEST_BYTES = 32
 LONGEST = 1000  # bytes of a person's or request's name
 
 
-class Key:
+class LedgerKey:
     """A key in memory; it never prints itself."""
 
     def __init__(self, secret: bytes) -> None:
@@ -129,22 +129,22 @@ def _spellings(name: str | bytes | int) -> tuple[bytes, bytes]:
     return min(found), max(found)
 
 
-def create_key(path: Path) -> Key:
+def create_key(path: Path) -> LedgerKey:
     """Make a key file; one that is there is never overwritten."""
     secret = secrets.token_bytes(32)
     write_key(path, f"{secret.hex()}\n".encode())
-    return Key(secret)
+    return LedgerKey(secret)
 
 
 def write_key(path: Path, data: bytes) -> None:
     """Write a new key file, whole or not at all."""
     if path.exists():
         raise OutputProblem(f"{str(path)!r} exists already: keys are never overwritten.")
-    with replacing(path, overwrite=False, of_ledger=True) as partial:
+    with replace_file(path, overwrite=False, of_ledger=True) as partial:
         partial.write_bytes(data)
 
 
-def read_key(path: Path) -> Key:
+def read_key(path: Path) -> LedgerKey:
     """Read a key file that only its owner can read."""
     place = existing_file(path, "key file of the books")
     try:
@@ -159,4 +159,4 @@ def read_key(path: Path) -> Key:
         )
     if not re.fullmatch(rb"[0-9a-f]{64}\s*", data):
         raise InvalidInput(f"{str(path)!r} is no key of books: it must hold 64 hexadecimal digits.")
-    return Key(bytes.fromhex(data.decode().strip()))
+    return LedgerKey(bytes.fromhex(data.decode().strip()))

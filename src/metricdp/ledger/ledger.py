@@ -16,18 +16,18 @@ import sqlalchemy as sa
 from metricdp.ledger.amounts import Account, account_named, accounts_for, accounts_of, charge_of, is_replaced_name
 from metricdp.ledger.backends import Hold
 from metricdp.ledger.batch_accounts import batch_of
-from metricdp.ledger.batches import answered_batch, granted_now, settle_batch
+from metricdp.ledger.batches import count_granted, find_batch_answer, settle_batch
 from metricdp.ledger.budgets import Budget, budget_of
-from metricdp.ledger.checking import Verdict, checked, limit
-from metricdp.ledger.erasing import erased
-from metricdp.ledger.history import Charged, charges_of, everything
-from metricdp.ledger.keys import Key, name_bytes
+from metricdp.ledger.checking import Verdict, check_ledger, limit_verdict
+from metricdp.ledger.erasing import erase_person
+from metricdp.ledger.history import ChargeRecord, charges_of, export_rows
+from metricdp.ledger.keys import LedgerKey, name_bytes
 from metricdp.ledger.losses import ends_of
 from metricdp.ledger.maintenance import backup, change_policy, restore, rotate
-from metricdp.ledger.opening import opened, recover
-from metricdp.ledger.people import Cost, People, Person
+from metricdp.ledger.opening import open_key, recover
+from metricdp.ledger.people import BatchPeople, Cost, Person
 from metricdp.ledger.policy import Policy
-from metricdp.ledger.queue import Pile
+from metricdp.ledger.queue import GroupCommit
 from metricdp.ledger.records import BatchReceipt, Release, Steady
 from metricdp.ledger.requests import answer_of, receipt_of, request_of
 from metricdp.ledger.schema import BOOKS
@@ -50,11 +50,11 @@ class Ledger:
 
     """
 
-    def __init__(self, store: Store, key: Key, files: tuple[Path, Path | None], clock: Clock) -> None:
+    def __init__(self, store: Store, key: LedgerKey, files: tuple[Path, Path | None], clock: Clock) -> None:
         self._store, self._key, self._clock = store, key, clock
         self._key_file, self._head_file = files
         self._lane = os.getpid() % store.backend.lanes
-        self._pile: Pile[Charge, Outcome] = Pile(self._settle)
+        self._pile: GroupCommit[Charge, Outcome] = GroupCommit(self._settle)
         self._holds: dict[str, tuple[object, Hold]] = {}
         self._turns: dict[str, threading.Lock] = {}
 
@@ -88,7 +88,7 @@ class Ledger:
         chosen = Policy.parse(policy) if isinstance(policy, str) else policy
         try:
             its, head = store.key_file(key_file), store.head_file(head_file)
-            key = opened(store, its, chosen, _milliseconds(clock), head_file=head, read_only=read_only)
+            key = open_key(store, its, chosen, _milliseconds(clock), head_file=head, read_only=read_only)
         except BaseException:
             store.close()
             raise
@@ -212,7 +212,7 @@ class Ledger:
             draw: Gets the rows that were granted to every person and gives the report of them all, at most 64
                 mebibytes; empty where reports are kept elsewhere, as the file of a job is.
         """
-        people = People.of(self._key, rows)
+        people = BatchPeople.of(self._key, rows)
         batch = batch_of(people, metric, (epsilon, rho, slack), (purpose, dimension), partial=partial)
         tag = self._batch_request(key, request)
         batch = replace(batch, request=tag, draw=lambda granted: draw(people.granted(granted)))
@@ -234,12 +234,12 @@ class Ledger:
         purpose: str | None = None,
     ) -> BatchReceipt | None:
         """Return what `release_batch` answered to a request before, None where it is new; nobody is charged."""
-        people = People.of(self._key, rows)
+        people = BatchPeople.of(self._key, rows)
         costs = (None, 1.0, 0.0) if concentrated else (1.0, None, 0.0)
         batch = batch_of(people, metric, costs, (purpose, dimension), partial=True)
         batch = replace(batch, request=self._batch_request(key, request))
         with self._store.reading() as connection:
-            done = answered_batch(connection, self._key, batch, clock=_milliseconds(self._clock))
+            done = find_batch_answer(connection, self._key, batch, clock=_milliseconds(self._clock))
             ends = ends_of(connection)
         self._store.note(ends)
         return None if done is None else receipt_of(people, done, batch)
@@ -260,10 +260,10 @@ class Ledger:
 
         The answer is of this moment: only a charge makes sure of it.
         """
-        people = People.of(self._key, rows)
+        people = BatchPeople.of(self._key, rows)
         batch = batch_of(people, metric, (epsilon, rho, slack), (purpose, dimension), partial=partial)
         with self._store.reading() as connection:
-            return people.granted(granted_now(connection, batch, clock=_milliseconds(self._clock)))
+            return people.granted(count_granted(connection, batch, clock=_milliseconds(self._clock)))
 
     def budget(self, person: Person, *, metric: Metric | str | None = None, dimension: int | None = None) -> Budget:
         """Return what a person has spent and has left: in every account there is, or in those of one metric."""
@@ -275,7 +275,7 @@ class Ledger:
         with self._store.reading() as connection:
             return budget_of(connection, self._key.person(person), named, clock=_milliseconds(self._clock))
 
-    def history(self, person: Person) -> list[Charged]:
+    def history(self, person: Person) -> list[ChargeRecord]:
         """Return every charge of a person, with the stored report where it is theirs alone."""
         with self._store.reading() as connection:
             return charges_of(connection, self._key.person(person))
@@ -283,7 +283,7 @@ class Ledger:
     def export(self) -> Iterator[dict[str, Any]]:
         """Yield the whole books as plain values, row by row, without reports; people stay keyed hashes."""
         with self._store.reading() as connection:
-            yield from everything(connection)
+            yield from export_rows(connection)
 
     def policy(self) -> Policy:
         """Return what a person may spend."""
@@ -303,7 +303,7 @@ class Ledger:
         release: erasing must not give a budget back.
         """
         clock, tag, lane = _milliseconds(self._clock), self._key.person(person), self._lane
-        done = self._store.run(lambda connection: erased(connection, self._key, tag, clock=clock, lane=lane))
+        done = self._store.run(lambda connection: erase_person(connection, self._key, tag, clock=clock, lane=lane))
         self._store.forget_log()
         return done
 
@@ -325,8 +325,8 @@ class Ledger:
         `pins` are heads of an earlier verdict that were kept elsewhere: the books must still hold what they held then.
         """
         with self._store.reading() as connection:
-            found = checked(connection, self._key, pins)
-        return limit(found, self._store.loss, self._head_file)
+            found = check_ledger(connection, self._key, pins)
+        return limit_verdict(found, self._store.loss, self._head_file)
 
     def backup(self, target: str | os.PathLike[str]) -> Path:
         """Copy books in a file, their key and head, while they are in use; nothing is released from it (`restore`)."""

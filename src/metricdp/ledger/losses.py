@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from metricdp.ledger.chain import START, link
 from metricdp.ledger.head import End, Head
-from metricdp.ledger.keys import Key
+from metricdp.ledger.keys import LedgerKey
 from metricdp.ledger.schema import BLOCKS, BOOKS, ENTRIES, LANES
 
 
@@ -18,7 +18,7 @@ def ends_of(connection: sa.Connection) -> dict[int, End]:
     return {row.lane: End(row.blocks, row.entries, bytes(row.head)) for row in connection.execute(sa.select(LANES))}
 
 
-def find_loss(connection: sa.Connection, key: Key, head: Head) -> str | None:
+def find_loss(connection: sa.Connection, key: LedgerKey, head: Head) -> str | None:
     """Return what a ledger lacks of what its head says, None where it lacks nothing.
 
     The head must have been read before the transaction began, since a ledger may go on meanwhile. Blocks that the head
@@ -60,7 +60,7 @@ def _link_at(connection: sa.Connection, lane: int, end: End) -> bytes | None:
     return None if found is None else bytes(found)
 
 
-def _follows(connection: sa.Connection, key: Key, lane: int, noted: End, end: End) -> bool:
+def _follows(connection: sa.Connection, key: LedgerKey, lane: int, noted: End, end: End) -> bool:
     """Tell whether a chain goes on from a noted end, block by block, to its own."""
     mine = BLOCKS.c.lane == lane
     if _link_at(connection, lane, noted) != noted.link:

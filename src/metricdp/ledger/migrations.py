@@ -20,7 +20,7 @@ from metricdp.ledger.amounts import may_be_replaced
 from metricdp.ledger.schema import ACCOUNTS, BOOKS, VERSION
 
 
-def migrated(connection: sa.Connection, version: int) -> None:
+def migrate(connection: sa.Connection, version: int) -> None:
     """Bring books of an earlier version up to this one."""
     for number in range(version, VERSION):
         STEPS[number](connection)

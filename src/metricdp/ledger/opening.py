@@ -10,11 +10,11 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.ledger.chain import HEAD, START, Entry, append, locked
+from metricdp.ledger.chain import HEAD, START, LedgerEntry, append, lock_lane
 from metricdp.ledger.head import RECOVER, End, Head, HeadFile
-from metricdp.ledger.keys import Key, create_key, read_key
+from metricdp.ledger.keys import LedgerKey, create_key, read_key
 from metricdp.ledger.losses import ends_of, find_loss
-from metricdp.ledger.migrations import migrated
+from metricdp.ledger.migrations import migrate
 from metricdp.ledger.policy import EXAMPLE, Policy
 from metricdp.ledger.schema import BOOKS, ENTRIES, LANES, METADATA, VERSION
 from metricdp.ledger.settling import state_of
@@ -23,9 +23,9 @@ from metricdp.ledger.store import Store
 logger = logging.getLogger("metricdp.ledger")
 
 
-def opened(
+def open_key(
     store: Store, key_file: Path, policy: Policy | None, clock: int, *, head_file: Path | None, read_only: bool = False
-) -> Key:
+) -> LedgerKey:
     """Return the key of a ledger that is there, or make it with a policy; one that lost entries is refused.
 
     Opened for reading only, a ledger that lost entries is warned of, and nothing is written.
@@ -40,7 +40,7 @@ def opened(
     else:
         key = _begin(store, key_file, head_file, policy, clock)
     if not read_only or not _is_current(store, key, policy):
-        store.run(lambda connection: _checked(connection, store, key, policy, clock))
+        store.run(lambda connection: _check_version(connection, store, key, policy, clock))
     store.read_only = read_only
     if head_file is not None:
         _meet_head(store, HeadFile(head_file, key), key, clock)
@@ -53,7 +53,7 @@ def recover(store: Store, key_file: Path, policy: Policy | None, clock: int, *, 
         raise InvalidInput("nothing says how far a ledger on a server had come: name its head file with --head-file.")
     if _is_there(store):
         key = read_key(key_file)
-        store.run(lambda connection: _checked(connection, store, key, policy, clock))
+        store.run(lambda connection: _check_version(connection, store, key, policy, clock))
         loss = _loss(store, HeadFile(head_file, key), key)
         if loss is None:
             raise InvalidInput(f"the ledger {store.place!r} lacks nothing that its head file knows of.")
@@ -67,13 +67,13 @@ def recover(store: Store, key_file: Path, policy: Policy | None, clock: int, *, 
             raise InvalidInput(f"there was no ledger at {store.place!r}: begin one with `metricdp budget begin`.")
         key, name = read_key(key_file) if key_file.exists() else create_key(key_file), secrets.token_hex(16)
         HeadFile(head_file, key).create(Head(name))
-        store.run(lambda connection: _checked(connection, store, key, policy, clock, name))
+        store.run(lambda connection: _check_version(connection, store, key, policy, clock, name))
         loss = "the database was empty or gone, and everything in it is lost"
 
     def accept(connection: sa.Connection) -> tuple[str, dict[int, End]]:
-        end = locked(connection, 0)
+        end = lock_lane(connection, 0)
         now = max(clock, connection.execute(sa.select(sa.func.max(LANES.c.time))).scalar_one())
-        append(connection, key, [Entry("recover", time=now, note=loss)], end, (now, end.accounts))
+        append(connection, key, [LedgerEntry("recover", time=now, note=loss)], end, (now, end.accounts))
         return connection.execute(sa.select(BOOKS.c.name)).scalar_one(), ends_of(connection)
 
     name, ends = store.run(accept)
@@ -81,11 +81,11 @@ def recover(store: Store, key_file: Path, policy: Policy | None, clock: int, *, 
     return loss
 
 
-def _begin(store: Store, key_file: Path, head_file: Path | None, policy: Policy, clock: int) -> Key:
+def _begin(store: Store, key_file: Path, head_file: Path | None, policy: Policy, clock: int) -> LedgerKey:
     """Make a ledger where there is none, and return its key."""
     if not store.backend.needs_head:
         if head_file is not None and head_file.exists() and not _is_there(store):  # by now
-            raise _gone(head_file, "head file")
+            raise _missing_error(head_file, "head file")
         with suppress(OutputProblem):  # somebody else begins the same ledger
             create_key(key_file)
         return read_key(key_file)
@@ -99,10 +99,10 @@ def _begin(store: Store, key_file: Path, head_file: Path | None, policy: Policy,
             with suppress(InvalidInput):
                 head = HeadFile(head_file, key).read()
             if head is None or head.lanes:
-                raise _gone(key_file, "key")
+                raise _missing_error(key_file, "key")
             name = head.ledger
         elif head_file.exists():
-            raise _gone(head_file, "head file")
+            raise _missing_error(head_file, "head file")
         else:
             key = create_key(key_file)
             try:
@@ -111,11 +111,11 @@ def _begin(store: Store, key_file: Path, head_file: Path | None, policy: Policy,
                 key_file.unlink(missing_ok=True)
                 raise
         store.backend.create()
-        store.run(lambda connection: _checked(connection, store, key, policy, clock, name))
+        store.run(lambda connection: _check_version(connection, store, key, policy, clock, name))
         return key
 
 
-def _gone(place: Path, what: str) -> InvalidInput:
+def _missing_error(place: Path, what: str) -> InvalidInput:
     return InvalidInput(
         f"{str(place)!r} is the {what} of books that are gone or empty: beginning anew would give everybody their "
         "budget back. Restore the books from a backup. If they are lost, or were never in use, `metricdp budget "
@@ -123,7 +123,7 @@ def _gone(place: Path, what: str) -> InvalidInput:
     )
 
 
-def _meet_head(store: Store, file: HeadFile, key: Key, clock: int) -> None:
+def _meet_head(store: Store, file: HeadFile, key: LedgerKey, clock: int) -> None:
     """Compare a ledger with its head file and move that forward; make one where none was ever kept."""
     loss = _loss(store, file, key)
     if loss is not None:
@@ -154,7 +154,7 @@ def _meet_head(store: Store, file: HeadFile, key: Key, clock: int) -> None:
             store.run(lambda connection: _note_head(connection, key, clock))
 
 
-def _loss(store: Store, file: HeadFile, key: Key) -> str | None:
+def _loss(store: Store, file: HeadFile, key: LedgerKey) -> str | None:
     """Return what a ledger lacks, None where it lacks nothing that is known."""
     try:
         head = file.read()  # before the ledger: it may go on meanwhile
@@ -176,10 +176,10 @@ def _has_head(connection: sa.Connection) -> bool:
     return connection.execute(asked.limit(1)).first() is not None
 
 
-def _note_head(connection: sa.Connection, key: Key, clock: int) -> None:
+def _note_head(connection: sa.Connection, key: LedgerKey, clock: int) -> None:
     """Let the chain say that a head file is kept from now on."""
-    end, state = locked(connection, 0), state_of(connection, clock)
-    note = Entry("policy", time=state.now, purpose=HEAD, note=str(state.policy))
+    end, state = lock_lane(connection, 0), state_of(connection, clock)
+    note = LedgerEntry("policy", time=state.now, purpose=HEAD, note=str(state.policy))
     append(connection, key, [note], end, (state.now, end.accounts))
 
 
@@ -194,22 +194,22 @@ def _is_there(store: Store) -> bool:
     return True
 
 
-def _is_current(store: Store, key: Key, policy: Policy | None) -> bool:
+def _is_current(store: Store, key: LedgerKey, policy: Policy | None) -> bool:
     """Tell whether a ledger is of this version; a key that is not its own is refused."""
     with store.reading() as connection:
         return _version(connection, store, key, policy) == VERSION
 
 
-def _checked(
-    connection: sa.Connection, store: Store, key: Key, policy: Policy | None, clock: int, name: str | None = None
+def _check_version(
+    connection: sa.Connection, store: Store, key: LedgerKey, policy: Policy | None, clock: int, name: str | None = None
 ) -> None:
     store.backend.lock_schema(connection)
     if not sa.inspect(connection).has_table(BOOKS.name):
-        _made(connection, store, key, policy, clock, name or secrets.token_hex(16))
-    migrated(connection, _version(connection, store, key, policy))
+        _create(connection, store, key, policy, clock, name or secrets.token_hex(16))
+    migrate(connection, _version(connection, store, key, policy))
 
 
-def _version(connection: sa.Connection, store: Store, key: Key, policy: Policy | None) -> int:
+def _version(connection: sa.Connection, store: Store, key: LedgerKey, policy: Policy | None) -> int:
     """Return the version of a ledger, or refuse it."""
     columns = (BOOKS.c.version, BOOKS.c.name, BOOKS.c.policy, BOOKS.c.key_check)  # in all versions
     found = connection.execute(sa.select(*columns)).one()
@@ -229,7 +229,9 @@ def _version(connection: sa.Connection, store: Store, key: Key, policy: Policy |
     return version
 
 
-def _made(connection: sa.Connection, store: Store, key: Key, policy: Policy | None, clock: int, name: str) -> None:
+def _create(
+    connection: sa.Connection, store: Store, key: LedgerKey, policy: Policy | None, clock: int, name: str
+) -> None:
     if policy is None:
         raise InvalidInput(f"there are no books at {store.place!r}: say what a person may spend, such as {EXAMPLE!r}.")
     METADATA.create_all(connection)
@@ -243,5 +245,5 @@ def _made(connection: sa.Connection, store: Store, key: Key, policy: Policy | No
     )  # fmt: skip
     empty = {"blocks": 0, "entries": 0, "accounts": 0, "time": clock, "head": START}
     connection.execute(LANES.insert(), [{"lane": lane} | empty for lane in range(store.backend.lanes)])
-    first = Entry("policy", time=clock, purpose=HEAD if store.backend.needs_head else "", note=text)
-    append(connection, key, [first], locked(connection, 0), (clock, 0))
+    first = LedgerEntry("policy", time=clock, purpose=HEAD if store.backend.needs_head else "", note=text)
+    append(connection, key, [first], lock_lane(connection, 0), (clock, 0))

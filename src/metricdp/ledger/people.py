@@ -10,14 +10,14 @@ import numpy as np
 
 from metricdp.arrays import Integers
 from metricdp.errors import InvalidInput
-from metricdp.ledger.keys import TAG_BYTES, Key
+from metricdp.ledger.keys import TAG_BYTES, LedgerKey
 
 Person = str | bytes | int
 Cost = float | Mapping[Person, float]  # of one row: the same for all or by person
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class BatchPeople:
     """People with their rows; columns of the books go by their keyed hashes, ascending.
 
     Attributes:
@@ -33,7 +33,7 @@ class People:
     order: Integers
 
     @classmethod
-    def of(cls, key: Key, asked: Mapping[Person, int]) -> People:
+    def of(cls, key: LedgerKey, asked: Mapping[Person, int]) -> BatchPeople:
         """Put people into the order of the books."""
         found = np.frombuffer(b"".join(key.persons(asked)), dtype=f"V{TAG_BYTES}")
         halves = found.view(">u8").astype(np.uint64).reshape(-1, 2)
@@ -61,7 +61,7 @@ class People:
         costs = np.fromiter((known[values[person]] for person in self.asked), dtype=np.int64, count=len(self.asked))
         return costs[self.order]
 
-    def named(self, column: Integers) -> dict[Person, int]:
+    def values_by_person(self, column: Integers) -> dict[Person, int]:
         """Return a column of the books by name."""
         back = np.empty_like(column)
         back[self.order] = column
@@ -71,4 +71,4 @@ class People:
         """Return how many rows everybody was granted; people with none are not in it."""
         if np.array_equal(column, self.rows):
             return self.asked
-        return {person: count for person, count in self.named(column).items() if count}
+        return {person: count for person, count in self.values_by_person(column).items() if count}

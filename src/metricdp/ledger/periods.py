@@ -19,7 +19,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = 253_370_764_800_000  # the year 9999: later times have no calendar here
 
 
-def period_named(word: str) -> Period:
+def parse_period(word: str) -> Period:
     """Return the period of a word."""
     for period in PERIODS:
         if word == period:
@@ -71,7 +71,7 @@ def milliseconds(at: datetime) -> int:
     return (at - EPOCH) // timedelta(milliseconds=1)
 
 
-def shown(now: int) -> str:
+def time_text(now: int) -> str:
     """Return a time the way it is printed: `2026-11-16 04:00 UTC`, to the second where it is not a whole minute."""
     at = moment(now)
     return f"{at:%Y-%m-%d %H:%M}{f':{at:%S}' if at.second else ''} UTC"

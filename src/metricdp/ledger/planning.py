@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import in_words
-from metricdp.ledger.periods import PERIODS, SECOND, begin, end, shown
+from metricdp.ledger.periods import PERIODS, SECOND, begin, end, time_text
 from metricdp.ledger.policy import Limit, Policy
 
 DAY = 86400 * SECOND
@@ -14,7 +14,7 @@ MOST_STEPS = 200_000
 
 
 @dataclass(frozen=True)
-class Planned:
+class ReleasePlan:
     """Releases of one person at a steady pace from a midnight on, under a policy.
 
     Attributes:
@@ -48,7 +48,7 @@ class Planned:
             lines.append(f"All of them fit: none is refused in {self.days} days.")
             return lines
         spent = in_words(self.first_day * self.amount, self.unit)
-        when = shown(self.refused_at)[11:]
+        when = time_text(self.refused_at)[11:]
         lines.append(
             f"{self.first_day:,} of {self.asked:,} are granted on the first day, for {spent}; the first refusal comes "
             f"at {when} of day {1 + (self.refused_at // DAY)}, by {self.refused_by}."
@@ -61,12 +61,12 @@ class Planned:
         return lines
 
 
-def planned(policy: Policy, unit: str, amount: int, *, every: float, purpose: str | None = None) -> Planned:
+def plan_releases(policy: Policy, unit: str, amount: int, *, every: float, purpose: str | None = None) -> ReleasePlan:
     """Return what becomes of one release every so many seconds, from the first midnight of a year on."""
     step = int(every * SECOND)
     if step <= 0 or every > 366 * 86400:
         raise InvalidInput(f"a pace must be more than a millisecond and at most a year, got {every:g} s.")
-    limits = [one for one in policy.binding(unit, policy.checked_purpose(purpose)) if one.kind == "epsilon"]
+    limits = [one for one in policy.binding(unit, policy.check_purpose(purpose)) if one.kind == "epsilon"]
     start = 21915 * DAY  # 2030: all periods but the week begin with it
     days = max(1, min(366, MOST_STEPS * step // DAY))
     spent = dict.fromkeys(PERIODS, 0)
@@ -90,7 +90,7 @@ def planned(policy: Policy, unit: str, amount: int, *, every: float, purpose: st
             break
     at, by = refused or (None, None)
     asked = -(-DAY // step)
-    return Planned(unit, step, amount, asked, first_day, at, by, ends, days, granted)
+    return ReleasePlan(unit, step, amount, asked, first_day, at, by, ends, days, granted)
 
 
 def _pace(time: int) -> str:

@@ -25,7 +25,7 @@ from metricdp.ledger.amounts import (
     is_opened_by_name,
     is_replaced_name,
 )
-from metricdp.ledger.periods import PERIODS, Period, period_named
+from metricdp.ledger.periods import PERIODS, Period, parse_period
 from metricdp.units import METRES
 
 Kind = Literal["epsilon", "slack"]
@@ -56,7 +56,7 @@ class Limit:
     kind: Kind = "epsilon"
     account: str = ""
 
-    def speaks_of(self, unit: str, account: str) -> bool:
+    def applies_to(self, unit: str, account: str) -> bool:
         """Tell whether it holds in an account, given by its unit and its name."""
         if self.account:
             return self.account == account
@@ -122,7 +122,7 @@ class Policy:
         """The purposes that are named, in their order."""
         return tuple(dict.fromkeys(limit.purpose for limit in self.limits if limit.purpose))
 
-    def checked_purpose(self, purpose: str | None) -> str:
+    def check_purpose(self, purpose: str | None) -> str:
         """Return the purpose of a release as the books name it, or say which there are."""
         known = self.purposes
         if (purpose or "") not in known and (known or purpose):
@@ -133,7 +133,7 @@ class Policy:
     def binding(self, unit: str, purpose: str, account: str = "") -> tuple[Limit, ...]:
         """Return the limits a release in a unit, an account and for a purpose has to fit; none at all is refused."""
         found = tuple(
-            limit for limit in self.limits if limit.purpose in ("", purpose) and limit.speaks_of(unit, account)
+            limit for limit in self.limits if limit.purpose in ("", purpose) and limit.applies_to(unit, account)
         )
         if any(limit.kind == "epsilon" and not limit.purpose for limit in found):
             return found
@@ -166,7 +166,7 @@ def _limit(part: str) -> Limit:
     if kind == "slack" and unit:
         raise InvalidInput(f"slack has no unit: write {part.replace(f'/{unit}', '')!r}.")
     if found["rho"] or unit.endswith(SQUARED):
-        unit, number = _squared(unit, number, part)
+        unit, number = _rho_unit(unit, number, part)
     elif unit in METRES:  # 1/m is 1,000/km
         number, unit = number * Fraction(METRES[LENGTH]) / Fraction(METRES[unit]), LENGTH
     word = "ever" if found["ever"] else found["period"]
@@ -179,10 +179,10 @@ def _limit(part: str) -> Limit:
     amount = math.floor(number * MICRO)
     if not 0 < amount <= LARGEST_TOTAL:
         raise InvalidInput(f"a limit must lie between 0.000001 and {LARGEST_TOTAL // MICRO:,}, got {part!r}.")
-    return Limit(amount, "*" if kind == "slack" else unit, period_named(word), found["purpose"] or "", kind, account)
+    return Limit(amount, "*" if kind == "slack" else unit, parse_period(word), found["purpose"] or "", kind, account)
 
 
-def _squared(unit: str, number: Fraction, part: str) -> tuple[str, Fraction]:
+def _rho_unit(unit: str, number: Fraction, part: str) -> tuple[str, Fraction]:
     """Return the unit of a limit of rho and how much of it: 1/m2 is 1,000,000/km2."""
     if unit and not unit.endswith(SQUARED):
         raise InvalidInput(f"rho is per squared distance: write {part.replace(unit, unit + SQUARED)!r}.")

@@ -32,7 +32,7 @@ class _Waiting(Generic[T, R]):
         self.turn.acquire()
 
 
-class Pile(Generic[T, R]):
+class GroupCommit(Generic[T, R]):
     """Work of many threads, done in piles by whichever of them has the turn."""
 
     def __init__(self, work: Callable[[Sequence[T]], Sequence[R]]) -> None:

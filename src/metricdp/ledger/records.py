@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from metricdp.ledger.amounts import in_words
 from metricdp.ledger.people import Person
-from metricdp.ledger.periods import Period, period_named
+from metricdp.ledger.periods import Period, parse_period
 from metricdp.metrics import Metric
 
 
@@ -24,7 +24,7 @@ class Steady:
     name: str = ""
 
     def __post_init__(self) -> None:
-        period_named(self.period)
+        parse_period(self.period)
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from metricdp.ledger.amounts import Account
-from metricdp.ledger.batch_accounts import Batch
-from metricdp.ledger.batches import Settled
-from metricdp.ledger.keys import Key, name_bytes
-from metricdp.ledger.people import People
+from metricdp.ledger.batch_accounts import LedgerBatch
+from metricdp.ledger.batches import BatchOutcome
+from metricdp.ledger.keys import LedgerKey, name_bytes
+from metricdp.ledger.people import BatchPeople
 from metricdp.ledger.periods import begin
 from metricdp.ledger.records import BatchPart, BatchReceipt, Release, Steady
 from metricdp.ledger.settling import Outcome, Receipt
 
 
-def request_of(key: Key, one: Release, accounts: tuple[Account, ...], person: bytes) -> Callable[[int], bytes]:
+def request_of(key: LedgerKey, one: Release, accounts: tuple[Account, ...], person: bytes) -> Callable[[int], bytes]:
     """Return the tag of a request at a time: that of a steady report holds for a period."""
     request, scope = one.request, name_bytes(one.key, "key")
     if isinstance(request, Steady):
@@ -26,10 +26,10 @@ def request_of(key: Key, one: Release, accounts: tuple[Account, ...], person: by
     return lambda now: tag
 
 
-def receipt_of(people: People, done: Settled, batch: Batch) -> BatchReceipt:
+def receipt_of(people: BatchPeople, done: BatchOutcome, batch: LedgerBatch) -> BatchReceipt:
     """Return the receipt of a batch, part by part."""
     parts = tuple(
-        BatchPart(one.account.name, one.account.unit, amount, people.named(left))
+        BatchPart(one.account.name, one.account.unit, amount, people.values_by_person(left))
         for one, amount, left in zip(batch.columns, done.amounts, done.left, strict=True)
     )
     first = parts[0]

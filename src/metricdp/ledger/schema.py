@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from metricdp.ledger.backends import Whole
+from metricdp.ledger.backends import WholeNumber
 from metricdp.ledger.periods import PERIODS
 
 VERSION = 3
-WHOLE = Whole()
+WHOLE = WholeNumber()
 
 METADATA = sa.MetaData()
 

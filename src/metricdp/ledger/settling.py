@@ -15,11 +15,11 @@ from functools import lru_cache
 import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput, MetricdpError
-from metricdp.ledger.accounts import Desk, Opening, Place
+from metricdp.ledger.accounts import AccountOpening, AccountSet, Place
 from metricdp.ledger.amounts import Account, in_words
-from metricdp.ledger.chain import Entry, append, locked
-from metricdp.ledger.keys import Key
-from metricdp.ledger.periods import shown
+from metricdp.ledger.chain import LedgerEntry, append, lock_lane
+from metricdp.ledger.keys import LedgerKey
+from metricdp.ledger.periods import time_text
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.schema import BOOKS, ENTRIES, LANES
 from metricdp.ledger.store import DrawFailed
@@ -28,7 +28,7 @@ LARGEST_REPORT = 1 << 20  # bytes of one report
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ReceiptPart:
     """What a release cost in one account, in millionths per `unit`, and what is left there."""
 
     account: str
@@ -65,7 +65,7 @@ class Receipt:
     slack_left: int = 0
     unit: str = ""
     time: int = 0
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ReceiptPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +88,13 @@ class Charge:
         purposes = ("", self.purpose) if self.purpose else ("",)
         return [(self.person, account.name, purpose) for account, _ in self.dues for purpose in purposes]
 
-    def tags(self, key: Key, now: int) -> list[bytes]:
+    def tags(self, key: LedgerKey, now: int) -> list[bytes]:
         """Return the request ids of its entries, one an account: the first holds the report."""
         first = self.request(now)
         return [first, *(part_tag(key, first, account) for account, _ in self.dues[1:])]
 
 
-def part_tag(key: Key, request: bytes, account: Account) -> bytes:
+def part_tag(key: LedgerKey, request: bytes, account: Account) -> bytes:
     """Return the request id of the entry that charges another account for the same request."""
     return key.request(b"part", request, account.name.encode())
 
@@ -103,7 +103,7 @@ Outcome = Receipt | Exception
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LedgerState:
     """The books at one moment: what people may spend, and the time, which is never before one the books have seen."""
 
     policy: Policy
@@ -115,63 +115,71 @@ class State:
         """Refuse to release from a backup before somebody has accepted what it lacks."""
         if self.copied is not None:
             raise InvalidInput(
-                f"these books are a backup made at {shown(self.copied)}: what was spent since is not in them, and "
+                f"these books are a backup made at {time_text(self.copied)}: what was spent since is not in them, and "
                 "nothing is released from them. If the others are lost, `metricdp budget restore` accepts that."
             )
 
 
-def state_of(connection: sa.Connection, clock: int) -> State:
+def state_of(connection: sa.Connection, clock: int) -> LedgerState:
     """Return the policy and the time of the books."""
     latest = sa.select(sa.func.max(LANES.c.time)).scalar_subquery()
     columns = (BOOKS.c.policy, BOOKS.c.copied, BOOKS.c.replaced, latest)
     text, copied, replaced, seen = connection.execute(sa.select(*columns)).one()
-    return State(_parsed(text), max(clock, seen or 0), copied, tuple((replaced or "").splitlines()))
+    return LedgerState(_parse_policy(text), max(clock, seen or 0), copied, tuple((replaced or "").splitlines()))
 
 
 @lru_cache(maxsize=16)
-def _parsed(text: str) -> Policy:
+def _parse_policy(text: str) -> Policy:
     return Policy.parse(text)
 
 
-def settle(connection: sa.Connection, key: Key, charges: Sequence[Charge], *, clock: int, lane: int) -> list[Outcome]:
+def settle(
+    connection: sa.Connection, key: LedgerKey, charges: Sequence[Charge], *, clock: int, lane: int
+) -> list[Outcome]:
     """Settle waiting releases in one transaction; what goes wrong with one of them does not concern the others."""
-    end = locked(connection, lane)
+    end = lock_lane(connection, lane)
     state = state_of(connection, clock)
     state.refuse_copies()
-    desk = Desk(connection, state.policy, state.now, Opening(key, end))
+    account_set = AccountSet(connection, state.policy, state.now, AccountOpening(key, end))
     outcomes: dict[int, Outcome] = {}
     for number, one in enumerate(charges):
         try:
-            state.policy.checked_purpose(one.purpose)
+            state.policy.check_purpose(one.purpose)
             for account, _ in one.dues:
                 state.policy.binding(account.unit, one.purpose, account.name)
         except InvalidInput as error:
             outcomes[number] = error
     going = [number for number in range(len(charges)) if number not in outcomes]
-    desk.fetch(place for number in going for place in charges[number].places)
+    account_set.fetch(place for number in going for place in charges[number].places)
     requests = {number: charges[number].tags(key, state.now) for number in going}
-    stored = _stored(connection, [tag for tags in requests.values() for tag in tags])
-    entries: list[Entry] = []
+    stored = _stored_entries(connection, [tag for tags in requests.values() for tag in tags])
+    entries: list[LedgerEntry] = []
     for number, tags in requests.items():
         try:
-            outcomes[number] = _settled(desk, charges[number], tags, stored, entries)
+            outcomes[number] = _settle_one(account_set, charges[number], tags, stored, entries)
         except MetricdpError as error:  # this release failed, and cost nothing
             outcomes[number] = error
         except DrawFailed as failed:
             outcomes[number] = failed.error
     if entries:
-        desk.write()
-        append(connection, key, entries, end, (state.now, desk.opened))
+        account_set.write()
+        append(connection, key, entries, end, (state.now, account_set.opened))
     else:
         connection.rollback()  # nobody gets an account by being refused
     return [outcomes[number] for number in range(len(charges))]
 
 
-def _settled(desk: Desk, one: Charge, tags: list[bytes], stored: dict[bytes, Entry], entries: list[Entry]) -> Receipt:
+def _settle_one(
+    account_set: AccountSet,
+    one: Charge,
+    tags: list[bytes],
+    stored: dict[bytes, LedgerEntry],
+    entries: list[LedgerEntry],
+) -> Receipt:
     before = stored.get(tags[0])
-    if one.person in desk.closed or before is None:
+    if one.person in account_set.closed or before is None:
         for account, amount in one.dues:
-            refusal = desk.refusal(one.person, account, one.purpose, amount, one.slack)
+            refusal = account_set.refusal(one.person, account, one.purpose, amount, one.slack)
             if refusal is not None:
                 raise refusal
     if before is None:
@@ -182,22 +190,22 @@ def _settled(desk: Desk, one: Charge, tags: list[bytes], stored: dict[bytes, Ent
         if not isinstance(report, bytes) or len(report) > LARGEST_REPORT:
             raise InvalidInput(f"`draw` must return at most {LARGEST_REPORT:,} bytes, got {type(report).__name__}.")
         for (account, amount), tag in zip(one.dues, tags, strict=True):
-            row = desk.rows[(one.person, account.name, "")]
-            time = desk.charge((one.person, account.name, one.purpose), amount, one.slack)
-            entry = Entry("release", row.id, time, amount, one.slack, one.purpose, tag, report=report)
+            row = account_set.rows[(one.person, account.name, "")]
+            time = account_set.charge((one.person, account.name, one.purpose), amount, one.slack)
+            entry = LedgerEntry("release", row.id, time, amount, one.slack, one.purpose, tag, report=report)
             entries.append(entry)
             stored[tag] = entry  # twice in one transaction: one draw, one charge
             report = None  # it lies in the first entry alone
     said = stored[tags[0]]
-    if said.account not in _accounts_of(desk, one):
+    if said.account not in _accounts_of(account_set, one):
         raise InvalidInput("this request id was used for a release in another metric: ask with a new one.")
     if said.report is None:
         raise MetricdpError("this request was answered and its report is no longer kept: ask with a new request id.")
     parts, slack_left = [], []
     for (account, _), tag in zip(one.dues, tags, strict=True):
-        left, slack = desk.remaining(one.person, account, one.purpose)
+        left, slack = account_set.remaining(one.person, account, one.purpose)
         charged = stored[tag].amount if tag in stored else 0  # nothing where an earlier version answered
-        parts.append(Part(account.name, account.unit, charged, left))
+        parts.append(ReceiptPart(account.name, account.unit, charged, left))
         slack_left.append(slack)
     first = parts[0]
     return Receipt(
@@ -206,22 +214,24 @@ def _settled(desk: Desk, one: Charge, tags: list[bytes], stored: dict[bytes, Ent
     )  # fmt: skip
 
 
-def _accounts_of(desk: Desk, one: Charge) -> set[int]:
+def _accounts_of(account_set: AccountSet, one: Charge) -> set[int]:
     """Return the numbers of the accounts in which the request of a release may have been charged, by any version."""
     account = one.dues[0][0]
     replaced = {
         row.id
-        for (person, name, purpose), row in desk.replaced.items()
+        for (person, name, purpose), row in account_set.replaced.items()
         if person == one.person and not purpose and account.counted(name) is not None
     }
-    return {desk.rows[(one.person, account.name, "")].id} | replaced
+    return {account_set.rows[(one.person, account.name, "")].id} | replaced
 
 
-def _stored(connection: sa.Connection, requests: Sequence[bytes]) -> dict[bytes, Entry]:
+def _stored_entries(connection: sa.Connection, requests: Sequence[bytes]) -> dict[bytes, LedgerEntry]:
     """Return what was answered to these requests before."""
     columns = ("request", "account", "time", "amount", "slack", "report")
     asked = sa.select(*(ENTRIES.c[name] for name in columns)).where(ENTRIES.c.request.in_(requests))
     return {
-        bytes(request): Entry("release", account, time, amount, slack, report=None if report is None else bytes(report))
+        bytes(request): LedgerEntry(
+            "release", account, time, amount, slack, report=None if report is None else bytes(report)
+        )
         for request, account, time, amount, slack, report in connection.execute(asked)
     }

@@ -3,11 +3,11 @@
 from metricdp.mechanisms.base import AnyGuarantee as AnyGuarantee
 from metricdp.mechanisms.base import Certificate as Certificate
 from metricdp.mechanisms.base import Guarantee as Guarantee
-from metricdp.mechanisms.base import Limited as Limited
+from metricdp.mechanisms.base import LimitedNoise as LimitedNoise
+from metricdp.mechanisms.base import LossBasis as LossBasis
 from metricdp.mechanisms.base import Mechanism as Mechanism
-from metricdp.mechanisms.base import Stakes as Stakes
 from metricdp.mechanisms.base import Witness as Witness
-from metricdp.mechanisms.base import pure as pure
+from metricdp.mechanisms.base import require_pure as require_pure
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee as ConcentratedGuarantee
 from metricdp.mechanisms.kind import MECHANISMS as MECHANISMS
 from metricdp.mechanisms.kinds.bags import BagLaplace as BagLaplace

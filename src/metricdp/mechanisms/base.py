@@ -87,25 +87,25 @@ class Guarantee:
         return replace(self, slack=self.slack + extra)
 
     def __str__(self) -> str:
-        return printable(messages.promised(self))  # the unit may come from a stranger's file
+        return printable(messages.guarantee_text(self))  # the unit may come from a stranger's file
 
     def _repr_html_(self) -> str:
-        return card("Guarantee", [("promise", str(self)), ("in short", messages.short(self))])
+        return card("Guarantee", [("promise", str(self)), ("in short", messages.short_sentence(self))])
 
 
 AnyGuarantee = Guarantee | ConcentratedGuarantee
 
 
-INSTEAD = "Its `guarantee.epsilon_at(distance, delta)` says what it keeps at a distance"
+PURE_ALTERNATIVE = "Its `guarantee.epsilon_at(distance, delta)` says what it keeps at a distance"
 
 
-def pure(promise: AnyGuarantee, what: str, instead: str = INSTEAD) -> Guarantee:
+def require_pure(guarantee: AnyGuarantee, what: str, instead: str = PURE_ALTERNATIVE) -> Guarantee:
     """Return a pure promise, or refuse a concentrated one: what takes pure ones only, and what to do instead."""
-    if isinstance(promise, Guarantee):
-        return promise
+    if isinstance(guarantee, Guarantee):
+        return guarantee
     raise NotPure(
         f"{what} takes mechanisms with a pure promise, epsilon times the distance for every report. This one promises "
-        f"{promise}. {instead}."
+        f"{guarantee}. {instead}."
     )
 
 
@@ -138,7 +138,7 @@ class Witness:
         ratio = "" if math.isnan(self.ratio) else f", ratio {self.ratio:.6g}"
         return printable(f"secrets {one} and {two}, report {seen}{ratio}")
 
-    def located(self, inputs: FiniteSpace, outputs: FiniteSpace) -> Witness:
+    def with_places(self, inputs: FiniteSpace, outputs: FiniteSpace) -> Witness:
         """Return the witness with the coordinates of its codes."""
         return replace(
             self,
@@ -198,10 +198,10 @@ class Certificate:
         return messages.INTERRUPTED in self.note
 
     def _loss_words(self) -> str:
-        return f"{'at most ' if self.at_most else ''}{self.loss:.6g}{messages.unverified(self, 'loss')}"
+        return f"{'at most ' if self.at_most else ''}{self.loss:.6g}{messages.unverified_note(self, 'loss')}"
 
     def _repr_html_(self) -> str:
-        least = f"{self.lower_bound:.6g} (gap {messages.gap(self.gap)}){messages.unverified(self, 'lower_bound')}"
+        least = f"{self.lower_bound:.6g} (gap {messages.gap(self.gap)}){messages.unverified_note(self, 'lower_bound')}"
         rows = [
             (messages.objective(self.objective), self._loss_words()),
             ("none with these reports below", least),
@@ -214,7 +214,7 @@ class Certificate:
         return card("Certificate", [*rows, ("note", self.note)] if self.note else rows)
 
 
-def of_part(certificate: Certificate, codes: Integers, size: int) -> Certificate:
+def part_certificate(certificate: Certificate, codes: Integers, size: int) -> Certificate:
     """Return the certificate of some rows of a mechanism on `size` secrets: what was audited there holds for them.
 
     Loss and bound are those of all secrets; what they are for these alone, nobody computed.
@@ -231,7 +231,7 @@ def of_part(certificate: Certificate, codes: Integers, size: int) -> Certificate
 
 
 @dataclass(frozen=True, eq=False)
-class Stakes:
+class LossBasis:
     """How the loss of a finite mechanism is counted: secrets x reports (None: the distance), and prior (None: uniform).
 
     `known` is False where nobody said: mechanism files hold neither, since a prior may tell more than any report does.
@@ -244,12 +244,12 @@ class Stakes:
 
 def mechanism_card(mechanism: Mechanism) -> str:
     """Return what a mechanism is, promises and costs as a small table for notebooks; no arrays."""
-    promise, certificate = mechanism.guarantee, mechanism.certificate
+    guarantee, certificate = mechanism.guarantee, mechanism.certificate
     rows = [
         ("secrets", repr(mechanism.inputs)),
         ("reports", repr(mechanism.outputs)),
-        ("promise", str(promise)),
-        ("in short", messages.short(promise)),
+        ("promise", str(guarantee)),
+        ("in short", messages.short_sentence(guarantee)),
         (
             messages.objective(certificate.objective),
             f"{'at most ' if certificate.at_most else ''}{certificate.loss:.6g}",
@@ -284,7 +284,7 @@ class Mechanism(Protocol):
 
 
 @runtime_checkable
-class Limited(Protocol):
+class LimitedNoise(Protocol):
     """Noise that doubles hold for most secrets of its space: not next to a border, or too far out for its lattice."""
 
     @property

@@ -99,7 +99,7 @@ class ConcentratedGuarantee:
                     f"only concentrated promises add up to one, got {type(other).__name__}: mdp.concentrated says what "
                     "a pure one is worth here."
                 )
-            if not _same(other.metric, self.metric):
+            if not _is_same(other.metric, self.metric):
                 raise InvalidInput(f"promises in {self.metric!r} and in {other.metric!r} do not add up.")
         total = sum((Fraction(other.rho) for other in others), start=times * Fraction(self.rho))
         radii = [one.radius for one in (self, *others) if one.radius is not None]
@@ -112,10 +112,10 @@ class ConcentratedGuarantee:
         )
 
     def __str__(self) -> str:
-        return printable(messages.promised(self))
+        return printable(messages.guarantee_text(self))
 
     def _repr_html_(self) -> str:
-        rows = [("promise", str(self)), ("in short", messages.short(self))]
+        rows = [("promise", str(self)), ("in short", messages.short_sentence(self))]
         return card("Concentrated guarantee: approximate, not pure", rows)
 
     def _apart(self, distance: float) -> float:
@@ -145,7 +145,7 @@ def rho_for(level: float, distance: float, delta: float) -> float:
     return as_positive(rho, "rho")
 
 
-def _same(one: Metric, other: Metric) -> bool:
+def _is_same(one: Metric, other: Metric) -> bool:
     first, second = norm_of(one) or EUCLID, norm_of(other) or EUCLID
     if first.covariance is not None and second.covariance is not None:
         return one.unit == other.unit and np.array_equal(first.covariance, second.covariance)

@@ -107,7 +107,7 @@ def _gaussian(mu: float, epsilon: float) -> float:
             other = ((e / m + m / 2) / half).erfc() / 2
             found = one - e.exp() * other
             if found.is_finite() and (found.rad() <= found.abs_lower() * 1e-13 or found.abs_upper() < 1e-310):
-                return min(1.0, above(found))
+                return min(1.0, round_up_ball(found))
         bits *= 2
     return 1.0  # always true
 
@@ -140,10 +140,10 @@ def _at_order(mu: float, epsilon: float, order: float) -> float:
         exponent = (a - 1) * (a * rho - flint.arb(epsilon)) + (a - 1) * (1 - 1 / a).log() - a.log()
         if exponent > 0:
             return 1.0
-        return above(exponent.exp())
+        return round_up_ball(exponent.exp())
 
 
-def above(ball: Any) -> float:
+def round_up_ball(ball: Any) -> float:
     """Return a double that no number in a ball exceeds."""
     top = float(ball.upper())
     return max(0.0, math.nextafter(math.nextafter(top, math.inf), math.inf))

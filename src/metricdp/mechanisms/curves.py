@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Integers, Words, as_floats
 from metricdp.errors import InvalidInput
-from metricdp.randomness import Source
+from metricdp.randomness import RandomSource
 
 ULP = 2.0**-52
 LOG_TWO = float(np.log(2.0))
@@ -79,12 +79,12 @@ def speed(ratio: Floats) -> tuple[Floats, Floats]:
     return end, end + 0.5 * length
 
 
-def flips(
+def flip_coins(
     share: Floats,
     position: Floats,
     ratio: Floats,
     exact: Callable[[int], tuple[Any, float]],
-    source: Source,
+    source: RandomSource,
     blur: Floats | float = 0.0,
 ) -> Booleans:
     """Return coin flips that come up with exactly the probability theta, not its rounded value.
@@ -103,7 +103,7 @@ def flips(
     return np.asarray(heads)
 
 
-def _exact_flip(position: Any, ratio: float, word: int, source: Source) -> bool:
+def _exact_flip(position: Any, ratio: float, word: int, source: RandomSource) -> bool:
     """Decide U < theta in interval arithmetic, U being the word followed by as many further bits as needed."""
     import flint
 

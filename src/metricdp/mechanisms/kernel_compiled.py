@@ -11,7 +11,7 @@ LOG_TWO_HIGH, LOG_TWO_LOW = 0.6931471803691238, 1.9082149292705877e-10
 BIAS, MANTISSA = np.int64(1023), np.int64(52)
 UNIT, WORD = 2.0**-53, 2.0**-64
 CHUNK = 256  # terms that are summed together
-KEPT, NONE = -2, -1
+ACCEPTED, NONE = -2, -1
 HALF, LOWER, MOST = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -101,12 +101,12 @@ def _square(here, there):  # type: ignore[no-untyped-def]
 
 
 @njit(parallel=True, nogil=True, error_model="numpy")
-def propose(points, secrets, nearest, words, law, reports, state):  # type: ignore[no-untyped-def]
+def propose(points, secrets, nearest, words, distribution, reports, state):  # type: ignore[no-untyped-def]
     """Try the proposals of every row of words until one is kept; see `kernel_proposals`.
 
     State is KEPT, NONE of them kept, or the number of a proposal that doubles do not decide.
     """
-    inner, cap, margin = law
+    inner, cap, margin = distribution
     size = np.uint64(points.shape[0])
     for i in prange(len(secrets)):
         here, bound = points[secrets[i]], nearest[i]
@@ -119,11 +119,11 @@ def propose(points, secrets, nearest, words, law, reports, state):  # type: igno
                 break
             if k == secrets[i]:
                 continue
-            chance = _exp(-inner * (min(np.sqrt(_square(here, points[k])), cap) - bound))
+            acceptance = _exp(-inner * (min(np.sqrt(_square(here, points[k])), cap) - bound))
             share = np.float64(words[i, 2 * q + 1]) * WORD
-            if (share + 2.0 * WORD) * (1.0 + 4.0 * UNIT) < chance * (1.0 - margin):
-                reports[i], state[i] = k, KEPT
+            if (share + 2.0 * WORD) * (1.0 + 4.0 * UNIT) < acceptance * (1.0 - margin):
+                reports[i], state[i] = k, ACCEPTED
                 break
-            if not share * (1.0 - 4.0 * UNIT) > chance * (1.0 + margin):
+            if not share * (1.0 - 4.0 * UNIT) > acceptance * (1.0 + margin):
                 state[i] = q
                 break

@@ -18,7 +18,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.noise.functions import exp
 from metricdp.metrics import METRICS, Metric
 from metricdp.metrics.balls import is_real, true_row
-from metricdp.metrics.bounded_distances import Measured, measured
+from metricdp.metrics.bounded_distances import BoundedDistances, measured
 from metricdp.metrics.limited_paths import worth_compiling
 from metricdp.metrics.rounding import UNIT
 from metricdp.spaces import FiniteSpace
@@ -48,11 +48,16 @@ def refuse_weights(log_weights: Floats, size: int) -> None:
         )
 
 
-class KernelLaw:
+class KernelDistribution:
     """Terms of the rows of a kernel; weights are relative to the largest, which `shift` is the logarithm of."""
 
     def __init__(
-        self, space: FiniteSpace, inner: float, log_weights: Floats | None, cap: float, known: Measured | None = None
+        self,
+        space: FiniteSpace,
+        inner: float,
+        log_weights: Floats | None,
+        cap: float,
+        known: BoundedDistances | None = None,
     ) -> None:
         self.space, self.inner, self.log_weights, self.cap = space, inner, log_weights, cap
         self.measured = measured(space.metric, space.points) if known is None else known
@@ -61,11 +66,11 @@ class KernelLaw:
     def __len__(self) -> int:
         return len(self.space)
 
-    def at(self, inner: float) -> KernelLaw:
+    def at(self, inner: float) -> KernelDistribution:
         """Return the law of the same secrets with another inner budget; what was measured is shared."""
-        law = KernelLaw(self.space, inner, self.log_weights, self.cap, self.measured)
-        law.reach = self.reach
-        return law
+        distribution = KernelDistribution(self.space, inner, self.log_weights, self.cap, self.measured)
+        distribution.reach = self.reach
+        return distribution
 
     @cached_property
     def reach(self) -> float:

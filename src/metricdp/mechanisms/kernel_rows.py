@@ -7,7 +7,8 @@ drawn by proposals (`kernel_proposals`); for all others the row is made.
 
 With t_k the terms of the others, O their sum and t the secret's own, report k is the first with
 t + t_0 + ... + t_k > U (t + O), that is t_0 + ... + t_k > U (t + O) - t. Any sum of others in doubles is within e O of
-the true one (`KernelLaw.error`), so that both sides are within 2 e O + 16 u (t + O) of each other's truth: where the
+the true one (`KernelDistribution.error`), so that both sides are within 2 e O + 16 u (t + O) of each other's truth:
+where the
 two differ by more at both ends of a report's part, that report is what the ideal law gives. The part of the last report
 has one end. A term that a sum of doubles absorbs still has its part: only its place says that a report is the last.
 Otherwise the row is computed again in interval arithmetic, in growing precision, until one report owns all that U is
@@ -22,12 +23,12 @@ from __future__ import annotations
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers, Words
-from metricdp.mechanisms.kernel_distribution import KernelLaw
+from metricdp.mechanisms.kernel_distribution import KernelDistribution
 from metricdp.mechanisms.kernel_proposals import Proposals
-from metricdp.mechanisms.noise.arbitrary_precision import Digits, ball, below, settled
+from metricdp.mechanisms.noise.arbitrary_precision import Digits, ball, is_below, settle_words
 from metricdp.metrics.limited_paths import worth_compiling
 from metricdp.metrics.rounding import UNIT
-from metricdp.randomness import Source, row_words
+from metricdp.randomness import RandomSource, row_words
 
 BATCH_CELLS = 1 << 22  # terms that are held at once
 WORD = 2.0**-64
@@ -36,15 +37,17 @@ WORD = 2.0**-64
 class KernelSampler:
     """Draws from a kernel, some distinct secrets at a time."""
 
-    def __init__(self, law: KernelLaw, log_normalisers: Floats, nearest: Floats | None = None) -> None:
-        self.law, self.proposals = law, Proposals(law, log_normalisers, nearest)
-        logs = np.zeros(len(law)) if law.log_weights is None else law.log_weights
+    def __init__(
+        self, distribution: KernelDistribution, log_normalisers: Floats, nearest: Floats | None = None
+    ) -> None:
+        self.distribution, self.proposals = distribution, Proposals(distribution, log_normalisers, nearest)
+        logs = np.zeros(len(distribution)) if distribution.log_weights is None else distribution.log_weights
         # Audited normalisers are within 3 (error + 16 u (1 + |ln N|)) of the true ones, and e within 4 u of e.
-        wrong = 3.0 * law.error + 64.0 * UNIT * (2.0 + np.abs(log_normalisers) + np.abs(logs))
+        wrong = 3.0 * distribution.error + 64.0 * UNIT * (2.0 + np.abs(log_normalisers) + np.abs(logs))
         own = np.exp(logs - log_normalisers)
         self._below, self._above = own * (1.0 - 1.1 * wrong), own * (1.0 + 1.1 * wrong)  # the end of the own part
 
-    def draw(self, codes: Integers, source: Source) -> Integers:
+    def draw(self, codes: Integers, source: RandomSource) -> Integers:
         """Return one report for every secret."""
         words = row_words(source, 1)
         first = words.first(0, 0, len(codes))[:, 0]
@@ -53,39 +56,43 @@ class KernelSampler:
         flat = np.flatnonzero(other & self.proposals.flat[codes])
         open_ones = ~(shares[flat] * (1.0 - 4 * UNIT) > self._above[codes[flat]])
         for draw in flat[open_ones].tolist():
-            other[draw] = not is_own(self.law, int(codes[draw]), words.digits(draw))
+            other[draw] = not is_own(self.distribution, int(codes[draw]), words.digits(draw))
         flat = flat[other[flat]]
         result[flat] = self.proposals.draw(codes[flat], source)
         rest = np.flatnonzero(other & ~self.proposals.flat[codes])
         order = rest[np.argsort(codes[rest], kind="stable")]
         distinct, starts = np.unique(codes[order], return_index=True)
         starts = np.append(starts, len(order))
-        size = max(1, BATCH_CELLS // len(self.law))
+        size = max(1, BATCH_CELLS // len(self.distribution))
         for at in range(0, len(distinct), size):
             ends = starts[at : at + size + 1]
             asked = order[ends[0] : ends[-1]]
-            result[asked], sure = located(self.law, distinct[at : at + size], ends - ends[0], first[asked])
+            result[asked], sure = locate_words(
+                self.distribution, distinct[at : at + size], ends - ends[0], first[asked]
+            )
             for draw in asked[~sure].tolist():
-                result[draw] = decided(self.law, int(codes[draw]), words.digits(draw))
+                result[draw] = decide(self.distribution, int(codes[draw]), words.digits(draw))
         return result
 
 
-def located(law: KernelLaw, codes: Integers, starts: Integers, words: Words) -> tuple[Integers, Booleans]:
+def locate_words(
+    distribution: KernelDistribution, codes: Integers, starts: Integers, words: Words
+) -> tuple[Integers, Booleans]:
     """Return the reports that words stand for, those of codes[i] from starts[i] on, and which of them are sure."""
-    terms = law.terms(codes)
+    terms = distribution.terms(codes)
     reports, sure = np.empty(len(words), dtype=np.int64), np.empty(len(words), dtype=np.bool_)
-    if worth_compiling(len(law)):
+    if worth_compiling(len(distribution)):
         from metricdp.mechanisms.kernel_compiled import locate
 
-        locate(terms, codes, starts, words, law.error, reports, sure)
+        locate(terms, codes, starts, words, distribution.error, reports, sure)
         return reports, sure
     for row, code in enumerate(codes.tolist()):
         asked = slice(starts[row], starts[row + 1])
-        reports[asked], sure[asked] = _row_located(terms[row], code, words[asked], law.error)
+        reports[asked], sure[asked] = _locate_in_row(terms[row], code, words[asked], distribution.error)
     return reports, sure
 
 
-def _row_located(terms: Floats, code: int, words: Words, error: float) -> tuple[Integers, Booleans]:
+def _locate_in_row(terms: Floats, code: int, words: Words, error: float) -> tuple[Integers, Booleans]:
     own = float(terms[code])
     terms[code] = 0.0
     sums = np.cumsum(terms)
@@ -103,32 +110,32 @@ def _row_located(terms: Floats, code: int, words: Words, error: float) -> tuple[
     return np.where(mine, code, inside), np.where(mine, (high + margin < 0.0) | (others == 0.0), sure)
 
 
-def is_own(law: KernelLaw, code: int, digits: Digits) -> bool:
+def is_own(distribution: KernelDistribution, code: int, digits: Digits) -> bool:
     """Tell in interval arithmetic whether a draw lies in the secret's own part."""
 
     def attempt(count: int) -> bool:
         import flint
 
-        terms = law.balls(code, bits=flint.ctx.prec)
-        return below(ball(digits(0, 0, count), 64 * count) * sum(terms, start=flint.arb(0)), terms[code])
+        terms = distribution.balls(code, bits=flint.ctx.prec)
+        return is_below(ball(digits(0, 0, count), 64 * count) * sum(terms, start=flint.arb(0)), terms[code])
 
-    return settled(attempt)
+    return settle_words(attempt)
 
 
-def decided(law: KernelLaw, code: int, digits: Digits) -> int:
+def decide(distribution: KernelDistribution, code: int, digits: Digits) -> int:
     """Return the report of one draw in interval arithmetic: as many words of it as it takes."""
-    others = [code, *(k for k in range(len(law)) if k != code)]
+    others = [code, *(k for k in range(len(distribution)) if k != code)]
 
     def attempt(count: int) -> int:
         import flint
 
-        terms = law.balls(code, bits=flint.ctx.prec)
+        terms = distribution.balls(code, bits=flint.ctx.prec)
         target = ball(digits(0, 0, count), 64 * count) * sum(terms, start=flint.arb(0))
         running = flint.arb(0)
         for k in others[:-1]:
             running += terms[k]
-            if below(target, running):
+            if is_below(target, running):
                 return k
         return others[-1]
 
-    return settled(attempt)
+    return settle_words(attempt)

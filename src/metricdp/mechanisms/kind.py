@@ -20,7 +20,7 @@ import numpy as np
 from metricdp import constants
 from metricdp.arrays import Floats
 from metricdp.metrics import Metric
-from metricdp.registry import Array, Declaration, Effort, Facet, Field, Number, Part, Registry
+from metricdp.registry import Array, Effort, Facet, Field, Number, Part, Registry, Schema
 
 FINITE = Part("space", ("finite",))
 RATE = Number(least=1 / constants.LARGEST_RATE, most=constants.LARGEST_RATE)
@@ -56,7 +56,7 @@ REFUSALS = {
 
 
 @dataclass(frozen=True)
-class Reach:
+class RadiusBound:
     """How far reports lie from the truth, in a metric: one distance for every level that was asked for.
 
     `tight` says that no smaller distance holds for every secret, up to the lattice.
@@ -81,7 +81,7 @@ def stored(formula: str) -> Distribution:
 
 
 @dataclass(frozen=True)
-class Figures:
+class LossFigures:
     """The mean distance of reports from secrets, and what no mechanism with these reports goes below.
 
     `formula`: it follows from the parameters alone, so that a file that states another loss is broken.
@@ -93,7 +93,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Heights:
+class BinDensity:
     """Noise as it is counted in bins of its reports: its density, its width, where it ends.
 
     Attributes:
@@ -125,7 +125,7 @@ class Theorem:
     """
 
     rate: float
-    law: str
+    statement: str
     noise: Any = None
     widest: float = math.inf
     shown: float = 1.0
@@ -133,13 +133,13 @@ class Theorem:
     obstacle: str = ""
 
 
-def foreign(mechanism: Any) -> str:
+def foreign_obstacle(mechanism: Any) -> str:
     """Return the obstacle of a theorem that is about other metrics."""
     return f"This noise does not belong to the metric {type(mechanism.inputs.metric).__name__}."
 
 
 @dataclass(frozen=True)
-class Kind(Declaration):
+class Kind(Schema):
     """What the package knows about one kind of mechanism; None: it does not do that.
 
     Attributes:
@@ -171,7 +171,7 @@ class Kind(Declaration):
     loss: Facet | None = None
     bins: Facet | None = None
     rows: Facet | None = None
-    laws: Facet | None = None
+    distributions: Facet | None = None
     distances: Facet | None = None
     worst: Facet | None = None
     operator: Facet | None = None

@@ -22,11 +22,11 @@ from metricdp.arrays import Booleans, Floats, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, mechanism_card, refuse_rows
 from metricdp.mechanisms.kind import NOISE, Kind
-from metricdp.mechanisms.noise.distributions import drawn
+from metricdp.mechanisms.noise.distributions import draw_cells
 from metricdp.metrics import EUCLID, Metric, earth_of, norm_of
 from metricdp.randomness import Randomness, row_words, source_of
 from metricdp.registry import Field
-from metricdp.spaces import UNDER_NORMS, Unbounded, given
+from metricdp.spaces import UNDER_NORMS, Unbounded, require_space
 
 LARGEST_CELL = constants.LARGEST_CELL  # whole numbers up to twice this are exact, with room for the noise
 GENEROUS = 1.0 + 9e-10  # above all rounding of a reach, and just below what older files state
@@ -60,7 +60,7 @@ class Lattice:
         """Tell of which rows doubles hold the multiples of the pitch, with room for noise."""
         return np.asarray(np.abs(self.cells(values)).max(axis=1, initial=0.0) <= LARGEST_CELL)
 
-    def held(self, values: Floats) -> Floats:
+    def cells_in_range(self, values: Floats) -> Floats:
         """Return the cells of rows, refusing those that are too far out for the lattice."""
         refuse_rows(self.holds(values), f"is too far out for a lattice of pitch {self.pitch:g}: {FAR_OUT}")
         return self.cells(values)
@@ -111,7 +111,7 @@ def refuse_fine_lattice(undecided: float, pitch: float) -> None:
         )
 
 
-def drawn_exactly(reach: float) -> str:
+def exact_draw_note(reach: float) -> str:
     """Return what a certificate notes of a lattice that moves a report by at most `reach`."""
     return (
         f"the lattice changes the mean distance by at most {reach:.3g}; drawn exactly: decided in doubles with proven "
@@ -129,7 +129,7 @@ def cell_reach(metric: Metric, dimension: int, pitch: float) -> float:
 
 def check_norm(space: Any) -> None:
     """Refuse a space whose vectors are not measured by a norm of as many coordinates."""
-    norm = norm_of(given(space, Unbounded, "inputs", under=UNDER_NORMS).metric) or EUCLID
+    norm = norm_of(require_space(space, Unbounded, "inputs", under=UNDER_NORMS).metric) or EUCLID
     if norm.covariance is not None and not norm.fits(space.dimension):
         raise InvalidInput(f"`inputs` must have {len(norm.covariance)} dimensions like the covariance.")
 
@@ -144,14 +144,14 @@ def size_of(metric: Metric, dimension: int | None) -> int:
     return len(norm.covariance)
 
 
-class Noise(ABC):
+class LatticeNoise(ABC):
     """Noise around rows of coordinates, released on a lattice: a kind says its law, and which secrets it takes."""
 
     inputs: Any
     lattice: Lattice
     guarantee: AnyGuarantee
     certificate: Certificate
-    law: Any
+    distribution: Any
 
     _repr_html_ = mechanism_card
 
@@ -174,8 +174,10 @@ class Noise(ABC):
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
         """Return one report on the lattice for every secret."""
-        rows, law = self.rows_of(secrets), self.law
-        return self.released(self.lattice.values(drawn(rows, law, row_words(source_of(rng), law.width))))
+        rows, distribution = self.rows_of(secrets), self.distribution
+        return self.report_points(
+            self.lattice.values(draw_cells(rows, distribution, row_words(source_of(rng), distribution.width)))
+        )
 
     @abstractmethod
     def check(self) -> None:
@@ -190,18 +192,18 @@ class Noise(ABC):
         """Return the coordinates of secrets, refusing those that noise cannot be added to."""
         return np.asarray(self.inputs.encode(secrets))
 
-    def released(self, values: Floats) -> Floats:
+    def report_points(self, values: Floats) -> Floats:
         """Return reports for points of the lattice: the points themselves."""
         return values
 
 
-class FarNoise(Noise):
+class FarNoise(LatticeNoise):
     """Noise on a lattice whose points doubles do not hold everywhere."""
 
     def rows_of(self, secrets: Any) -> Floats:
         """Return the coordinates of secrets, refusing those that are too far out for the lattice."""
         rows = super().rows_of(secrets)
-        self.lattice.held(self.centres(rows))
+        self.lattice.cells_in_range(self.centres(rows))
         return rows
 
     def centres(self, rows: Floats) -> Floats:
@@ -218,7 +220,7 @@ class FarNoise(Noise):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LaplaceNoise(Noise):
+class LaplaceNoise(LatticeNoise):
     """Noise of one rate, its reports on a lattice: what `laplace` makes, whatever the metric."""
 
     inputs: Any

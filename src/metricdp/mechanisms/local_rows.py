@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers, Words
-from metricdp.mechanisms.rows import RowSampler, located
-from metricdp.randomness import Source
+from metricdp.mechanisms.rows import RowSampler, draw_located
+from metricdp.randomness import RandomSource
 
 CHUNK = 1 << 20  # weights that are worked on at once
 SMALLEST = 149  # every float32 is a whole multiple of 2**-149
@@ -81,10 +81,10 @@ def row_totals(
     totals = near + (everything - hidden)
     units = np.minimum(np.diff(starts), LONG) + 8.0  # of the two sums, and of what is made of them
     error = units * 2.0**-53 * (near + hidden + everything)
-    doubtful = np.flatnonzero(~(error <= MOST_ERROR * totals))
-    if doubtful.size:
+    undecided = np.flatnonzero(~(error <= MOST_ERROR * totals))
+    if undecided.size:
         exact = sum(whole(background))
-        for row in doubtful:
+        for row in undecided:
             part = slice(starts[row], starts[row + 1])
             total = sum(whole(values[part])) + exact - sum(whole(background[columns[part]]))
             totals[row] = total / (1 << SMALLEST)
@@ -111,9 +111,9 @@ class LocalSampler:
         self.starts, self.columns, self.values, self.background = starts, columns, values, background
         self._thresholds = _thresholds(starts, values, row_totals(starts, columns, values, background))
 
-    def draw(self, rows: Integers, source: Source) -> Integers:
+    def draw(self, rows: Integers, source: RandomSource) -> Integers:
         """Return one report for every row number."""
-        result = located(rows, source, self._locate, self.exact)
+        result = draw_located(rows, source, self._locate, self.exact)
         outside = np.flatnonzero(result < 0)
         if outside.size:
             result[outside] = self._from_background(rows[outside], source)
@@ -132,7 +132,7 @@ class LocalSampler:
         ambiguous = (inside & (upper - keys <= BAND)) | ((at > begins) & (keys - lower < BAND))
         return np.where(inside, self.columns[np.minimum(at, last)], -1), np.flatnonzero(ambiguous)
 
-    def exact(self, row: int, word: int, source: Source) -> int:
+    def exact(self, row: int, word: int, source: RandomSource) -> int:
         """Decide one draw in whole numbers: the word, then as many further bits as it takes; -1 is the background."""
         part = slice(self.starts[row], self.starts[row + 1])
         ends = list(accumulate(whole(self.values[part])))
@@ -152,17 +152,17 @@ class LocalSampler:
         return sum(whole(self.background))
 
     @cached_property
-    def _law_of_background(self) -> LocalSampler:
+    def _background_distribution(self) -> LocalSampler:
         m = len(self.background)
         nothing = np.zeros(m, dtype=np.float32)
         return LocalSampler(np.array([0, m]), np.arange(m, dtype=np.int32), self.background, nothing)
 
-    def _from_background(self, rows: Integers, source: Source) -> Integers:
+    def _from_background(self, rows: Integers, source: RandomSource) -> Integers:
         """Draw from the background law until the report is none that the row stores itself."""
         result = np.full(rows.size, -1)
         left = np.arange(rows.size)
         for _ in range(MOST_REPEATS):
-            drawn = self._law_of_background.draw(np.zeros(left.size, dtype=np.int64), source)
+            drawn = self._background_distribution.draw(np.zeros(left.size, dtype=np.int64), source)
             fine = stored_at(self.starts, self.columns, rows[left], drawn) < 0
             result[left[fine]] = drawn[fine]
             left = left[~fine]

@@ -14,16 +14,16 @@ from fractions import Fraction
 import numpy as np
 
 from metricdp.arrays import Floats, Integers, Words
-from metricdp.randomness import Source
+from metricdp.randomness import RandomSource
 
 BATCH = 1 << 16
 
 
-def located(
+def draw_located(
     rows: Integers,
-    source: Source,
+    source: RandomSource,
     locate: Callable[[Integers, Words], tuple[Integers, Integers]],
-    exact: Callable[[int, int, Source], int],
+    exact: Callable[[int, int, RandomSource], int],
 ) -> Integers:
     """Draw a word for every row and find what it stands for: batch by batch, ambiguous words one by one, exactly.
 
@@ -69,9 +69,9 @@ class RowSampler:
         for i in range(n):
             self._guide[i] = np.searchsorted(self._thresholds[i], starts, side="right")
 
-    def draw(self, rows: Integers, source: Source) -> Integers:
+    def draw(self, rows: Integers, source: RandomSource) -> Integers:
         """Return one column for every row number."""
-        return located(rows, source, self._locate, self.exact)
+        return draw_located(rows, source, self._locate, self.exact)
 
     def _locate(self, rows: Integers, words: Words) -> tuple[Integers, Integers]:
         guide_size, m = self._guide.shape[1], self.matrix.shape[1]
@@ -94,7 +94,7 @@ class RowSampler:
         near |= words >= np.uint64(2**64 - 1) - self._band
         return column, np.flatnonzero(near)
 
-    def exact(self, row: int, word: int, source: Source) -> int:
+    def exact(self, row: int, word: int, source: RandomSource) -> int:
         """Decide one draw in rational arithmetic: the word, then as many further bits as it takes."""
         weights = [Fraction(float(value)) for value in self.matrix[row]]
         total = sum(weights, Fraction(0))

@@ -17,7 +17,7 @@ Objective = Literal["expected", "worst"]
 INTERRUPTED = "it was interrupted"  # how notes of certificates say that somebody ended a search
 
 
-class Promise(Protocol):
+class PureGuaranteeLike(Protocol):
     """What is read of a promise: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack."""
 
     @property
@@ -39,7 +39,7 @@ class Promise(Protocol):
 
 
 @runtime_checkable
-class Concentrated(Protocol):
+class ConcentratedGuaranteeLike(Protocol):
     """What is read of a concentrated promise: D_a(M(x) || M(x')) <= a * rho * d(x, x')^2."""
 
     @property
@@ -57,13 +57,13 @@ class Concentrated(Protocol):
     def epsilon_at(self, distance: float, delta: float) -> float: ...
     def delta_at(self, distance: float, epsilon: float) -> float: ...
     def distance_at(self, epsilon: float, delta: float) -> float: ...
-    def composed(self, *others: Any, times: int = 1) -> Concentrated: ...
+    def composed(self, *others: Any, times: int = 1) -> ConcentratedGuaranteeLike: ...
 
 
-AnyPromise = Promise | Concentrated
+GuaranteeLike = PureGuaranteeLike | ConcentratedGuaranteeLike
 
 
-class Certified(Protocol):
+class CertificateLike(Protocol):
     """What is read of a certificate."""
 
     @property
@@ -164,68 +164,70 @@ def slack_words(slack: float) -> str:
     return say("promise", "slack", slack=number(slack, digits_of("slack"), "up")) if slack else ""
 
 
-def reach(promise: Promise, ratio: float = 2.0) -> float:
+def reach(guarantee: PureGuaranteeLike, ratio: float = 2.0) -> float:
     """Return the distance up to which reports differ by at most a factor, slack included and radius respected.
 
     (ln(ratio) - slack) / epsilon; zero where the slack alone is more.
     """
-    near = max(0.0, math.log(ratio) - promise.slack) / promise.epsilon
-    return near if promise.radius is None else min(near, promise.radius)
+    near = max(0.0, math.log(ratio) - guarantee.slack) / guarantee.epsilon
+    return near if guarantee.radius is None else min(near, guarantee.radius)
 
 
-def largest_factor(promise: Promise, apart: float) -> float:
+def largest_factor(guarantee: PureGuaranteeLike, apart: float) -> float:
     """Return exp(epsilon * d + slack), infinite beyond the radius of a promise."""
-    if promise.radius is not None and apart > promise.radius:
+    if guarantee.radius is not None and apart > guarantee.radius:
         return math.inf
-    exponent = promise.epsilon * apart + promise.slack
+    exponent = guarantee.epsilon * apart + guarantee.slack
     return math.exp(exponent) if exponent < 700 else math.inf
 
 
-def promised(promise: AnyPromise) -> str:
+def guarantee_text(guarantee: GuaranteeLike) -> str:
     """Return the promise in numbers: epsilon 10 per km (Haversine), by theorem."""
     within = ""
-    if promise.radius is not None:
-        kind = "within_part" if not isinstance(promise, Concentrated) and promise.in_parts else "within"
-        within = say("promise", kind, radius=distance(promise.radius, promise.unit, "down"))
-    words = {"metric": type(promise.metric).__name__, "within": within, "basis": promise.basis}
-    if isinstance(promise, Concentrated):
-        return say("concentrated", "whole", rho=_rho(promise.rho), per=_squared(promise.unit), **words)
-    per = say("per", "unit" if promise.unit else "none", unit=promise.unit)
-    rate = number(promise.epsilon, digits_of("epsilon"), "up")
-    return say("promise", "whole", epsilon=rate, per=per, slack=slack_words(promise.slack), **words)
+    if guarantee.radius is not None:
+        kind = (
+            "within_part" if not isinstance(guarantee, ConcentratedGuaranteeLike) and guarantee.in_parts else "within"
+        )
+        within = say("promise", kind, radius=distance(guarantee.radius, guarantee.unit, "down"))
+    words = {"metric": type(guarantee.metric).__name__, "within": within, "basis": guarantee.basis}
+    if isinstance(guarantee, ConcentratedGuaranteeLike):
+        return say("concentrated", "whole", rho=_rho(guarantee.rho), per=_squared(guarantee.unit), **words)
+    per = say("per", "unit" if guarantee.unit else "none", unit=guarantee.unit)
+    rate = number(guarantee.epsilon, digits_of("epsilon"), "up")
+    return say("promise", "whole", epsilon=rate, per=per, slack=slack_words(guarantee.slack), **words)
 
 
-def promised_in_parts(promise: AnyPromise) -> str:
+def guarantee_text_in_parts(guarantee: GuaranteeLike) -> str:
     """Return the promise in numbers, that of a sum of metrics part by part."""
-    parts = parts_of(promise)
-    if isinstance(promise, Concentrated) or not parts:
-        return promised(promise)
-    return f"epsilon {part_by_part(parts)}{slack_words(promise.slack)}, by {promise.basis}"
+    parts = parts_of(guarantee)
+    if isinstance(guarantee, ConcentratedGuaranteeLike) or not parts:
+        return guarantee_text(guarantee)
+    return f"epsilon {part_by_part(parts)}{slack_words(guarantee.slack)}, by {guarantee.basis}"
 
 
-def short(promise: AnyPromise) -> str:
+def short_sentence(guarantee: GuaranteeLike) -> str:
     """Return the promise as one sentence without Greek, or as one for every part of a sum of metrics."""
-    if parts := parts_of(promise):
+    if parts := parts_of(guarantee):
         return short_of_parts(parts)
-    if not isinstance(promise, Concentrated) and promise.basis == "none":
+    if not isinstance(guarantee, ConcentratedGuaranteeLike) and guarantee.basis == "none":
         return say("short", "nothing")
-    words = {"things": things(promise.unit), "along": promise.along, "outside": _outside(promise)}
-    if isinstance(promise, Concentrated):
-        near = distance(twice_as_likely(promise), promise.unit, "down")
+    words = {"things": things(guarantee.unit), "along": guarantee.along, "outside": _outside(guarantee)}
+    if isinstance(guarantee, ConcentratedGuaranteeLike):
+        near = distance(factor_two_distance(guarantee), guarantee.unit, "down")
         return say("concentrated", "short", reach=near, delta=usual_delta_words(), **words)
-    away = reach(promise)
-    kind = "slack" if away <= 0 else "counted" if promise.unit in templates()["counted"] else "reach"
-    near = distance(away, promise.unit, "down")
-    return say("short", kind, reach=near, factor=factor(largest_factor(promise, 1.0)), **words)
+    away = reach(guarantee)
+    kind = "slack" if away <= 0 else "counted" if guarantee.unit in templates()["counted"] else "reach"
+    near = distance(away, guarantee.unit, "down")
+    return say("short", kind, reach=near, factor=factor(largest_factor(guarantee, 1.0)), **words)
 
 
-def parts_of(promise: object) -> tuple[Promise, ...]:
+def parts_of(guarantee: object) -> tuple[PureGuaranteeLike, ...]:
     """Return the guarantees of the parts of a sum of metrics, each in its own unit; none for other guarantees."""
-    found: tuple[Promise, ...] = getattr(promise, "parts", ())
+    found: tuple[PureGuaranteeLike, ...] = getattr(guarantee, "parts", ())
     return found
 
 
-def part_by_part(parts: Sequence[Promise], times: float = 1.0) -> str:
+def part_by_part(parts: Sequence[PureGuaranteeLike], times: float = 1.0) -> str:
     """Return what every part is promised in its own unit, so many times, and what parts of one unit add up to."""
     said = [f"{epsilon(times * part.epsilon, part.unit)} ({type(part.metric).__name__})" for part in parts]
     sums = {
@@ -239,34 +241,38 @@ def part_by_part(parts: Sequence[Promise], times: float = 1.0) -> str:
     return f"{', '.join(said[:-1])} and {said[-1]}, part by part{together}" if len(said) > 1 else said[0]
 
 
-def short_of_parts(promises: Sequence[Promise]) -> str:
+def short_of_parts(guarantees: Sequence[PureGuaranteeLike]) -> str:
     """Return the promise of a product: a sentence for every part."""
-    return " ".join(say("short", "part", number=at, sentence=short(part)) for at, part in enumerate(promises))
+    return " ".join(
+        say("short", "part", number=at, sentence=short_sentence(part)) for at, part in enumerate(guarantees)
+    )
 
 
-def lead(promise: AnyPromise) -> str:
+def lead_sentence(guarantee: GuaranteeLike) -> str:
     """Return the promise as the opening sentence of a report, or as one for every part of a sum of metrics."""
-    if isinstance(promise, Concentrated) or parts_of(promise):
-        return short(promise)
-    near, ratio = reach(promise), 2.0
-    if promise.unit in templates()["counted"]:
-        near, ratio = 1.0, largest_factor(promise, 1.0)
+    if isinstance(guarantee, ConcentratedGuaranteeLike) or parts_of(guarantee):
+        return short_sentence(guarantee)
+    near, ratio = reach(guarantee), 2.0
+    if guarantee.unit in templates()["counted"]:
+        near, ratio = 1.0, largest_factor(guarantee, 1.0)
     elif near == 0.0:
-        near = 1.0 / promise.epsilon if promise.radius is None else min(1.0 / promise.epsilon, promise.radius)
-        ratio = largest_factor(promise, near)
-    words = {"things": things(promise.unit), "along": promise.along, "outside": _outside(promise)}
-    times, away = "two" if ratio == 2.0 else factor(ratio), distance(near, promise.unit, "down")
-    return say("lead_slack" if promise.slack else "lead", near=away, times=times, **words)
+        near = 1.0 / guarantee.epsilon if guarantee.radius is None else min(1.0 / guarantee.epsilon, guarantee.radius)
+        ratio = largest_factor(guarantee, near)
+    words = {"things": things(guarantee.unit), "along": guarantee.along, "outside": _outside(guarantee)}
+    times, away = "two" if ratio == 2.0 else factor(ratio), distance(near, guarantee.unit, "down")
+    return say("lead_slack" if guarantee.slack else "lead", near=away, times=times, **words)
 
 
-def wish(promise: Promise, asked: float, apart: float) -> str:
+def requested_guarantee(guarantee: PureGuaranteeLike, asked: float, apart: float) -> str:
     """Return what was asked for at a distance and what is kept there."""
-    return _wish("wish", promise=promise, asked=asked, apart=apart, kept=factor(largest_factor(promise, apart)))
+    return _requested_guarantee(
+        "wish", guarantee=guarantee, asked=asked, apart=apart, kept=factor(largest_factor(guarantee, apart))
+    )
 
 
-def _wish(*place: str, promise: AnyPromise, asked: float, apart: float, **values: str) -> str:
-    words = {"things": things(promise.unit), "along": promise.along, "asked": number(asked, 6)}
-    return say(*place, distance=distance(apart, promise.unit), **words, **values)
+def _requested_guarantee(*place: str, guarantee: GuaranteeLike, asked: float, apart: float, **values: str) -> str:
+    words = {"things": things(guarantee.unit), "along": guarantee.along, "asked": number(asked, 6)}
+    return say(*place, distance=distance(apart, guarantee.unit), **words, **values)
 
 
 def meaning(ratio: float) -> str:
@@ -277,32 +283,32 @@ def meaning(ratio: float) -> str:
     raise ValueError(f"the scale of meanings must end without a limit; nothing there covers {ratio:g}.")
 
 
-def meanings(promise: Promise) -> list[Meaning]:
+def meanings(guarantee: PureGuaranteeLike) -> list[Meaning]:
     """Return what a promise means at round distances around the one where reports may differ by a factor of two."""
     words = templates()
-    if promise.unit in words["counted"]:
-        most = math.inf if promise.radius is None else promise.radius
-        return [_row(promise, float(steps)) for steps in words["counted"][promise.unit] if steps <= most]
-    scale = math.log(2.0) / promise.epsilon
+    if guarantee.unit in words["counted"]:
+        most = math.inf if guarantee.radius is None else guarantee.radius
+        return [_row(guarantee, float(steps)) for steps in words["counted"][guarantee.unit] if steps <= most]
+    scale = math.log(2.0) / guarantee.epsilon
     power = 10.0 ** math.floor(math.log10(scale))
     scale = max(step * power for step in (1.0, 2.0, 5.0) if step * power <= scale * (1 + 1e-12))
-    return [_row(promise, float(f"{part * scale:.12g}")) for part in words["shares"]]
+    return [_row(guarantee, float(f"{part * scale:.12g}")) for part in words["shares"]]
 
 
-def _row(promise: Promise, apart: float) -> Meaning:
-    ratio = largest_factor(promise, apart)
-    outside = promise.radius is not None and apart > promise.radius
+def _row(guarantee: PureGuaranteeLike, apart: float) -> Meaning:
+    ratio = largest_factor(guarantee, apart)
+    outside = guarantee.radius is not None and apart > guarantee.radius
     return Meaning(apart, ratio, templates()["outside"] if outside else meaning(ratio))
 
 
-def meaning_lines(promise: AnyPromise) -> list[str]:
+def meaning_lines(guarantee: GuaranteeLike) -> list[str]:
     """Return the table that explains a promise, one line a distance."""
-    if isinstance(promise, Concentrated):
-        head = say("concentrated", "head", delta=usual_delta_words(), things=things(promise.unit))
-        return [head, *_meaning_rows(promise, concentrated_meanings(promise))]
-    different = {(part.epsilon, part.unit): part for part in parts_of(promise)}
+    if isinstance(guarantee, ConcentratedGuaranteeLike):
+        head = say("concentrated", "head", delta=usual_delta_words(), things=things(guarantee.unit))
+        return [head, *_meaning_rows(guarantee, concentrated_meanings(guarantee))]
+    different = {(part.epsilon, part.unit): part for part in parts_of(guarantee)}
     if not different:
-        return [say("meaning", "head", things=things(promise.unit)), *meaning_rows(promise)]
+        return [say("meaning", "head", things=things(guarantee.unit)), *meaning_rows(guarantee)]
     lines = []
     for part in different.values():
         rate = epsilon(part.epsilon, part.unit)
@@ -311,19 +317,19 @@ def meaning_lines(promise: AnyPromise) -> list[str]:
     return lines
 
 
-def meaning_rows(promise: Promise, least: float = 0.0) -> list[str]:
+def meaning_rows(guarantee: PureGuaranteeLike, least: float = 0.0) -> list[str]:
     """Return the rows of that table; distances below `least` are left out, where no two secrets are so near."""
-    rows = [row for row in meanings(promise) if row.distance >= least]
+    rows = [row for row in meanings(guarantee) if row.distance >= least]
     if least > 0 and (not rows or rows[0].distance > least):
-        rows = [_row(promise, least), *rows]
-    return _meaning_rows(promise, [(row.distance, row.factor, row.words) for row in rows])
+        rows = [_row(guarantee, least), *rows]
+    return _meaning_rows(guarantee, [(row.distance, row.factor, row.words) for row in rows])
 
 
-def _meaning_rows(promise: AnyPromise, rows: Sequence[tuple[float, float, str]]) -> list[str]:
+def _meaning_rows(guarantee: GuaranteeLike, rows: Sequence[tuple[float, float, str]]) -> list[str]:
     lines = []
     for apart, ratio, words in rows:
-        shown = "any" if math.isinf(ratio) and promise.radius is not None else factor(ratio)
-        away = distance(apart, promise.unit)
+        shown = "any" if math.isinf(ratio) and guarantee.radius is not None else factor(ratio)
+        away = distance(apart, guarantee.unit)
         lines.append(say("meaning", "row", distance=f"{away:>10}", factor=f"{shown:>8}", words=words))
     return lines
 
@@ -346,7 +352,7 @@ def snapped_loss(snap: float, unit: str) -> str:
     return say("loss", "snapped", snap=distance(snap, unit, "up"))
 
 
-def certified(certificate: Certified, unit: str, *, is_distance: bool = True) -> str:
+def certificate_sentence(certificate: CertificateLike, unit: str, *, is_distance: bool = True) -> str:
     """Return what a certificate says, its bound under the objective it belongs to."""
     if not certificate.pairs:
         return say("certificate", "stated", method=certificate.method)
@@ -358,20 +364,20 @@ def certified(certificate: Certified, unit: str, *, is_distance: bool = True) ->
         epsilon=number(certificate.epsilon, digits_of("audited"), "up"),
         pairs=f"{certificate.pairs:,}",
         objective=objective(certificate.objective),
-        loss=cost(certificate, of) + unverified(certificate, "loss"),
-        bound=bound(certificate.lower_bound, of) + unverified(certificate, "lower_bound"),
+        loss=cost(certificate, of) + unverified_note(certificate, "loss"),
+        bound=bound(certificate.lower_bound, of) + unverified_note(certificate, "lower_bound"),
         gap=gap(certificate.gap),
     )
 
 
-def cost(certificate: Certified, unit: str) -> str:
+def cost(certificate: CertificateLike, unit: str) -> str:
     """Return the loss of a certificate in its unit, with "at most" where it is only bounded."""
     if certificate.at_most:
         return f"at most {distance(certificate.loss, unit, 'up')}"
     return distance(certificate.loss, unit)
 
 
-def unverified(certificate: Certified, figure: str) -> str:
+def unverified_note(certificate: CertificateLike, figure: str) -> str:
     """Return what stands behind a figure that a file states and nobody verified again; nothing behind others."""
     return say("unverified") if figure in certificate.stated else ""
 
@@ -381,7 +387,7 @@ def fact(kind: Objective) -> str:
     return say("fact", kind)
 
 
-def compared(kind: Objective) -> str:
+def bar_caption(kind: Objective) -> str:
     """Return what the bars of a comparison count."""
     return say("compared", kind)
 
@@ -401,11 +407,11 @@ def rivals(unit: str) -> str:
     return say("bound", "rivals", _sort(unit))
 
 
-def _outside(promise: AnyPromise) -> str:
-    if promise.radius is None:
+def _outside(guarantee: GuaranteeLike) -> str:
+    if guarantee.radius is None:
         return ""
-    kind = "outside_part" if not isinstance(promise, Concentrated) and promise.in_parts else "outside"
-    return say("short", kind, things=things(promise.unit), radius=distance(promise.radius, promise.unit, "down"))
+    kind = "outside_part" if not isinstance(guarantee, ConcentratedGuaranteeLike) and guarantee.in_parts else "outside"
+    return say("short", kind, things=things(guarantee.unit), radius=distance(guarantee.radius, guarantee.unit, "down"))
 
 
 def rho(value: float, unit: str) -> str:
@@ -421,9 +427,9 @@ def _squared(unit: str) -> str:
     return say("concentrated", "per", "unit" if unit else "none", unit=unit)
 
 
-def twice_as_likely(promise: Concentrated) -> float:
+def factor_two_distance(guarantee: ConcentratedGuaranteeLike) -> float:
     """Return the distance up to which a factor of two holds, but for the usual delta."""
-    return promise.distance_at(math.log(2.0), usual_delta())
+    return guarantee.distance_at(math.log(2.0), usual_delta())
 
 
 def usual_delta() -> float:
@@ -445,98 +451,99 @@ def delta_words(value: float) -> str:
     return f"1e{power + 1}" if head == "10" else f"{head}e{power}"
 
 
-def concentrated_meanings(promise: Concentrated) -> list[tuple[float, float, str]]:
+def concentrated_meanings(guarantee: ConcentratedGuaranteeLike) -> list[tuple[float, float, str]]:
     """Return (distance, factor at the usual delta, words) at round distances around that of a factor of two."""
-    scale = twice_as_likely(promise)
+    scale = factor_two_distance(guarantee)
     power = 10.0 ** math.floor(math.log10(scale))
     scale = max(step * power for step in (1.0, 2.0, 5.0) if step * power <= scale * (1 + 1e-12))
     rows = []
     for part in templates()["shares"]:
         apart = float(f"{part * scale:.12g}")
-        if promise.radius is not None and apart > promise.radius:
+        if guarantee.radius is not None and apart > guarantee.radius:
             rows.append((apart, math.inf, str(templates()["outside"])))
             continue
-        exponent = promise.epsilon_at(apart, usual_delta())
+        exponent = guarantee.epsilon_at(apart, usual_delta())
         ratio = math.exp(exponent) if exponent < 700 else math.inf
-        sure = share(0.5 + 0.5 * promise.delta_at(apart, 0.0))  # the advantage of the best test is delta at 0
+        sure = share(0.5 + 0.5 * guarantee.delta_at(apart, 0.0))  # the advantage of the best test is delta at 0
         rows.append((apart, ratio, f"a guess is right at most {sure} of the time"))
     return rows
 
 
-def concentrated_wish(promise: Concentrated, asked: float, apart: float, delta: float) -> str:
+def requested_concentrated(guarantee: ConcentratedGuaranteeLike, asked: float, apart: float, delta: float) -> str:
     """Return what was asked for at a distance and a delta, and what is kept there."""
-    exponent = promise.epsilon_at(apart, delta)
+    exponent = guarantee.epsilon_at(apart, delta)
     words = {"kept": factor(math.exp(exponent) if exponent < 700 else math.inf), "delta": delta_words(delta)}
-    return _wish("concentrated", "wish", promise=promise, asked=asked, apart=apart, **words)
+    return _requested_guarantee("concentrated", "wish", guarantee=guarantee, asked=asked, apart=apart, **words)
 
 
-def together(promise: Concentrated, times: int) -> str:
+def together(guarantee: ConcentratedGuaranteeLike, times: int) -> str:
     """Return what so many reports of one person keep together."""
-    all_of_them = promise.composed(times=times)
-    words = {"per": _squared(promise.unit), "things": things(promise.unit), "along": promise.along}
-    near = distance(twice_as_likely(all_of_them), promise.unit, "down")
-    sums = {"rows": f"{times:,}", "rho": _rho(promise.rho), "total": _rho(all_of_them.rho)}
+    all_of_them = guarantee.composed(times=times)
+    words = {"per": _squared(guarantee.unit), "things": things(guarantee.unit), "along": guarantee.along}
+    near = distance(factor_two_distance(all_of_them), guarantee.unit, "down")
+    sums = {"rows": f"{times:,}", "rho": _rho(guarantee.rho), "total": _rho(all_of_them.rho)}
     return say("concentrated", "together", reach=near, delta=usual_delta_words(), **sums, **words)
 
 
-def concentrated_whole_history(all_of_them: Concentrated, whose: str) -> str:
+def concentrated_whole_history(all_of_them: ConcentratedGuaranteeLike, whose: str) -> str:
     """Return what all rows of a person together are worth, in distances; `all_of_them` is what they promise."""
     return (
         f"{whose}: of two histories whose {things(all_of_them.unit)} lie up to "
-        f"{distance(twice_as_likely(all_of_them), all_of_them.unit, 'down')} apart{all_of_them.along} in every row no "
+        f"{distance(factor_two_distance(all_of_them), all_of_them.unit, 'down')} apart{all_of_them.along} in every "
+        f"row no "
         f"set of reports is more than twice as likely from one as from the other, plus delta {usual_delta_words()}; "
         "farther apart by more. That is approximate, not pure."
     )
 
 
-def position_lines(promise: Promise, snap: float, slack: float, *, exponent: float) -> list[str]:
+def position_lines(guarantee: PureGuaranteeLike, snap: float, slack: float, *, exponent: float) -> list[str]:
     """Return the table that explains a promise between positions; `promise` has the slack of snapping in it.
 
     `exponent` is the p of the distances: half a diagonal of a square is 2^(1/p) half sides.
     """
     said = number(slack, digits_of("slack"), "up")
-    lines = [_of_positions("head", snap=distance(snap, promise.unit, "up"), slack=said), *meaning_rows(promise)]
+    lines = [_position_values("head", snap=distance(snap, guarantee.unit, "up"), slack=said), *meaning_rows(guarantee)]
     if slack > math.log(2.0):
-        most = math.log(2.0) / (2.0 * promise.epsilon)
-        cell = distance(most * 2.0 ** (1.0 - 1.0 / exponent), promise.unit, "down")
+        most = math.log(2.0) / (2.0 * guarantee.epsilon)
+        cell = distance(most * 2.0 ** (1.0 - 1.0 / exponent), guarantee.unit, "down")
         alone = factor(math.exp(slack) if slack < 700 else math.inf)
-        lines.append(_of_positions("alone", factor=alone, most=distance(most, promise.unit, "down"), cell=cell))
+        lines.append(_position_values("alone", factor=alone, most=distance(most, guarantee.unit, "down"), cell=cell))
     return lines
 
 
-def listed_lines(promise: Promise, nearest: float) -> list[str]:
+def listed_lines(guarantee: PureGuaranteeLike, nearest: float) -> list[str]:
     """Return the table that explains a promise between listed places, none of them nearer than `nearest`."""
-    away = distance(nearest, promise.unit, "down")
-    return [_of_positions("listed", things=things(promise.unit), nearest=away), *meaning_rows(promise, nearest)]
+    away = distance(nearest, guarantee.unit, "down")
+    return [_position_values("listed", things=things(guarantee.unit), nearest=away), *meaning_rows(guarantee, nearest)]
 
 
-def ground_lines(promise: Promise) -> list[str]:
+def ground_lines(guarantee: PureGuaranteeLike) -> list[str]:
     """Return the table of a promise whose distances are not those by which positions are put on places: along roads."""
-    said = {"things": things(promise.unit), "along": promise.along}
-    return [_of_positions("ground", **said), *meaning_rows(promise), _of_positions("put", **said)]
+    said = {"things": things(guarantee.unit), "along": guarantee.along}
+    return [_position_values("ground", **said), *meaning_rows(guarantee), _position_values("put", **said)]
 
 
-def between_places(promise: Promise, nearest: float) -> str:
+def listed_places_sentence(guarantee: PureGuaranteeLike, nearest: float) -> str:
     """Return what holds between two of the places themselves."""
-    ratio = factor(largest_factor(promise, nearest))
-    return _of_positions("places", nearest=distance(nearest, promise.unit), factor=ratio)
+    ratio = factor(largest_factor(guarantee, nearest))
+    return _position_values("places", nearest=distance(nearest, guarantee.unit), factor=ratio)
 
 
-def unlisted(promise: Promise) -> str:
+def unlisted_positions(guarantee: PureGuaranteeLike) -> str:
     """Return what becomes of positions between the listed places, and which snap alone allows a factor of two."""
-    return _of_positions("unlisted", snap=distance(math.log(2.0) / (2.0 * promise.epsilon), promise.unit, "up"))
+    return _position_values("unlisted", snap=distance(math.log(2.0) / (2.0 * guarantee.epsilon), guarantee.unit, "up"))
 
 
-def place_kept(share: float) -> str:
+def place_unchanged(share: float) -> str:
     """Return how often the place that a position is put on is reported itself."""
-    return _of_positions("kept", share=f"{number(100 * share, 4)} %")
+    return _position_values("kept", share=f"{number(100 * share, 4)} %")
 
 
 def position_loss(snap: float, away: float | None, unit: str) -> str:
     """Return how far reports lie from the positions themselves, `away` at most on average, where that is known."""
-    even = "" if away is None else _of_positions("even", away=distance(away, unit, "up"))
-    return _of_positions("loss", snap=distance(snap, unit, "up"), even=even)
+    even = "" if away is None else _position_values("even", away=distance(away, unit, "up"))
+    return _position_values("loss", snap=distance(snap, unit, "up"), even=even)
 
 
-def _of_positions(kind: str, **values: str) -> str:
+def _position_values(kind: str, **values: str) -> str:
     return say("positions", kind, **values)

@@ -7,57 +7,57 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from metricdp.messages.guarantees import (
-    AnyPromise,
-    Concentrated,
-    Promise,
+    ConcentratedGuaranteeLike,
+    GuaranteeLike,
+    PureGuaranteeLike,
     digits_of,
     distance,
     epsilon,
+    guarantee_text,
+    guarantee_text_in_parts,
     part_by_part,
     parts_of,
-    promised,
-    promised_in_parts,
     rho,
     say,
     slack_words,
     things,
     together,
 )
-from metricdp.messages.texts import texts_counted
+from metricdp.messages.texts import text_counts
 from metricdp.rendering import number
 
 
-def row_promise(promise: AnyPromise) -> str:
+def row_guarantee(guarantee: GuaranteeLike) -> str:
     """Return the promise for one row of a table."""
-    return _of_rows("promise", promise=promised_in_parts(promise))
+    return _row_values("promise", guarantee=guarantee_text_in_parts(guarantee))
 
 
-def uncounted() -> str:
+def uncounted_rows() -> str:
     """Return that rows of one person add up, where nobody was counted."""
-    return _of_rows("unknown")
+    return _row_values("unknown")
 
 
-def without_person(count: int, column: str) -> str:
+def rows_without_person(count: int, column: str) -> str:
     """Return how many rows belong to nobody who was counted."""
-    return _of_rows("without", rows=f"{count:,}", column=column)
+    return _row_values("without", rows=f"{count:,}", column=column)
 
 
-def kept(columns: Sequence[str]) -> str:
+def unprotected_columns(columns: Sequence[str]) -> str:
     """Return which columns stay unprotected."""
-    return _of_rows("kept", columns=", ".join(columns))
+    return _row_values("kept", columns=", ".join(columns))
 
 
-def not_carried_over(what: Sequence[str]) -> str:
+def dropped_metadata(what: Sequence[str]) -> str:
     """Return which metadata of a table were left behind."""
-    return _of_rows("not_carried_over", what=", ".join(what))
+    return _row_values("not_carried_over", what=", ".join(what))
 
 
 def simulated() -> str:
     """Return the mark of what was drawn from a seed."""
-    return _of_rows("simulated")
+    return _row_values("simulated")
 
 
-class Snapped(Protocol):
+class SnappingLike(Protocol):
     """What is read of snapping: how far, in which unit, and the slack of epsilon * apart that it costs."""
 
     @property
@@ -74,67 +74,71 @@ class Snapped(Protocol):
     def unit(self) -> str: ...
 
 
-def snapped(snapping: Snapped, promise: Promise) -> str:
+def snapping_cost(snapping: SnappingLike, guarantee: PureGuaranteeLike) -> str:
     """Return what putting values on the nearest secret cost, and between what distances are meant."""
     moved = snapping.snap if snapping.same_ground else snapping.apart
-    return _of_rows(
+    return _row_values(
         "snap" if snapping.same_ground else "detour",
         snap=distance(snapping.snap, snapping.unit, "up"),
         epsilon=number(snapping.epsilon, digits_of("epsilon"), "up"),
         value=number(moved, digits_of("epsilon"), "up"),
-        apart=distance(snapping.apart, promise.unit, "up"),
+        apart=distance(snapping.apart, guarantee.unit, "up"),
         slack=number(snapping.slack, digits_of("slack"), "up"),
     )
 
 
-def history(promise: AnyPromise, count: int, column: str, most: int) -> str:
+def history(guarantee: GuaranteeLike, count: int, column: str, most: int) -> str:
     """Return what the rows of one person add up to, slack included."""
     words = {"count": f"{count:,}", "column": column, "rows": f"{most:,}"}
-    if isinstance(promise, Concentrated):
-        return say("concentrated", "person", together=together(promise, most), **words)
-    return _of_rows("person", **words, **_added(promise, most))
+    if isinstance(guarantee, ConcentratedGuaranteeLike):
+        return say("concentrated", "person", together=together(guarantee, most), **words)
+    return _row_values("person", **words, **_added(guarantee, most))
 
 
-def released_again(promise: AnyPromise) -> str:
+def second_release(guarantee: GuaranteeLike) -> str:
     """Return what a second release of the same rows adds up to, slack included."""
-    if isinstance(promise, Concentrated):
-        return say("concentrated", "twice", together=together(promise, 2))
-    return _of_rows("twice", **_added(promise, 2))
+    if isinstance(guarantee, ConcentratedGuaranteeLike):
+        return say("concentrated", "twice", together=together(guarantee, 2))
+    return _row_values("twice", **_added(guarantee, 2))
 
 
-def _added(promise: Promise, times: int) -> dict[str, str]:
-    return {"epsilon": _each(promise), "total": _total(promise, times), "slack": slack_words(times * promise.slack)}
+def _added(guarantee: PureGuaranteeLike, times: int) -> dict[str, str]:
+    return {
+        "epsilon": _each(guarantee),
+        "total": _total(guarantee, times),
+        "slack": slack_words(times * guarantee.slack),
+    }
 
 
-def _each(promise: Promise) -> str:
-    parts = parts_of(promise)
-    return f"({part_by_part(parts)})" if parts else number(promise.epsilon, digits_of("epsilon"), "up")
+def _each(guarantee: PureGuaranteeLike) -> str:
+    parts = parts_of(guarantee)
+    return f"({part_by_part(parts)})" if parts else number(guarantee.epsilon, digits_of("epsilon"), "up")
 
 
-def _total(promise: Promise, rows: int) -> str:
-    parts = parts_of(promise)
-    return part_by_part(parts, rows) if parts else epsilon(rows * promise.epsilon, promise.unit)
+def _total(guarantee: PureGuaranteeLike, rows: int) -> str:
+    parts = parts_of(guarantee)
+    return part_by_part(parts, rows) if parts else epsilon(rows * guarantee.epsilon, guarantee.unit)
 
 
-def whole_history(promise: Promise, near: float, whose: str) -> str:
+def whole_history(guarantee: PureGuaranteeLike, near: float, whose: str) -> str:
     """Return what all rows of a person together are worth; `near` is what `reach_together` returns."""
     if near <= 0.0:
         return f"{whose}: the slack of all rows together is beyond a factor of two, however near their places are."
-    called = things(promise.unit)
+    called = things(guarantee.unit)
     return (
-        f"{whose}: the odds between two histories whose {called} lie up to {short_distance(near, promise.unit)} apart"
-        f"{promise.along} in every row shift by at most a factor of two; farther apart by more."
+        f"{whose}: the odds between two histories whose {called} lie up to {short_distance(near, guarantee.unit)} apart"
+        f"{guarantee.along} in every row shift by at most a factor of two; farther apart by more."
     )
 
 
-def reach_together(promise: Promise, total: float, slack: float) -> float:
+def reach_together(guarantee: PureGuaranteeLike, total: float, slack: float) -> float:
     """Return how far apart places may lie in every row for all rows together to keep a factor of two.
 
     `total` is the epsilon of all rows: histories whose places lie d apart in every row differ by a factor of
     exp(total * d + slack) at most.
     """
     near = max(0.0, math.log(2.0) - slack) / total if total > 0.0 else math.inf
-    return near if promise.radius is None else min(near, promise.radius)
+    return near if guarantee.radius is None else min(near, guarantee.radius)
 
 
 def short_distance(value: float, unit: str) -> str:
@@ -144,11 +148,11 @@ def short_distance(value: float, unit: str) -> str:
     return distance(value, unit, "down")
 
 
-def _of_rows(kind: str, **values: str) -> str:
+def _row_values(kind: str, **values: str) -> str:
     return say("rows", kind, **values)
 
 
-class Asked(Protocol):
+class AllocationRequestLike(Protocol):
     """What is read of a wish for everybody's rows."""
 
     @property
@@ -163,7 +167,7 @@ class Asked(Protocol):
     def which(self) -> str: ...
 
 
-class Share(Protocol):
+class AllocationLevelLike(Protocol):
     """What is read of a level: persons with so many rows, what each row costs, the mean distance of its report."""
 
     @property
@@ -176,13 +180,13 @@ class Share(Protocol):
     def loss(self) -> float: ...
 
 
-class Spent(Protocol):
+class SpendingLike(Protocol):
     """What is read of what everybody spends."""
 
     @property
-    def asked(self) -> Asked: ...
+    def row_limits(self) -> AllocationRequestLike: ...
     @property
-    def released(self) -> Sequence[Share]: ...
+    def released(self) -> Sequence[AllocationLevelLike]: ...
     @property
     def amount(self) -> float: ...
     @property
@@ -195,62 +199,63 @@ class Spent(Protocol):
     def loss(self) -> float: ...
 
 
-def spread_promise(promise: AnyPromise) -> str:
+def allocation_guarantee(guarantee: GuaranteeLike) -> str:
     """Return the promise of rows that share a budget: at most this for each."""
-    return f"Promise per row: at most {promised(promise)}; less where a person has many rows."
+    return f"Promise per row: at most {guarantee_text(guarantee)}; less where a person has many rows."
 
 
-def spent(spending: Spent, promise: AnyPromise | None) -> list[str]:
+def spending_sentences(spending: SpendingLike, guarantee: GuaranteeLike | None) -> list[str]:
     """Return what everybody's rows cost, how it was kept small, and what the table says about counts.
 
     Without a promise nothing is said of costs: rows of texts may have any length.
     """
-    asked, levels = spending.asked, spending.released
+    row_limits, levels = spending.row_limits, spending.released
     persons = sum(level.persons for level in levels)
     most = max((level.rows for level in levels), default=0)
     lines = []
-    if asked.at_most is not None:
-        how = "the first in the table" if asked.which == "first" else "drawn by chance"
+    if row_limits.at_most is not None:
+        how = "the first in the table" if row_limits.which == "first" else "drawn by chance"
         lines.append(
-            f"At most {asked.at_most:,} rows of every person stay, {how}, chosen without looking at the secrets: "
+            f"At most {row_limits.at_most:,} rows of every person stay, {how}, chosen without looking at the secrets: "
             f"{spending.left_out:,} rows were left out."
         )
-    if promise is not None and asked.spread is not None and asked.budget is not None:
+    if guarantee is not None and row_limits.spread is not None and row_limits.budget is not None:
         least, largest = (choose((level.amount for level in levels), default=0.0) for choose in (min, max))
-        shares = _rate(largest, promise)
+        shares = _rate(largest, guarantee)
         if least < largest:
             shares = f"from {number(least, digits_of('epsilon'), 'up')} to {shares}"
         lines.append(
-            f"The budget of {_rate(asked.budget, promise)} is spread evenly: each of a person's rows gets the "
-            f"budget divided by how many there are, and at most {_rate(_full(promise), promise)}: {shares}."
+            f"The budget of {_rate(row_limits.budget, guarantee)} is spread evenly: each of a person's rows gets the "
+            f"budget divided by how many there are, and at most {_rate(_full(guarantee), guarantee)}: {shares}."
         )
     extra = slack_words(spending.slack)
-    if promise is None:
-        lines.append(texts_counted(persons, asked.column, most))
+    if guarantee is None:
+        lines.append(text_counts(persons, row_limits.column, most))
     else:
         lines.append(
-            f"{persons:,} persons by {asked.column}, none with more than {most:,} rows in the output. For every one of "
-            f"them all rows together are protected at {_rate(spending.amount, promise)}{extra}."
+            f"{persons:,} persons by {row_limits.column}, none with more than {most:,} rows in the output. For every "
+            f"one of "
+            f"them all rows together are protected at {_rate(spending.amount, guarantee)}{extra}."
         )
     lines.append(
-        f"How many rows each {asked.column} has is published with the table: there is one report a row, and "
+        f"How many rows each {row_limits.column} has is published with the table: there is one report a row, and "
         "nothing hides the counts."
     )
     return lines
 
 
-def spent_again(spending: Spent, promise: AnyPromise) -> str:
+def second_spending(spending: SpendingLike, guarantee: GuaranteeLike) -> str:
     """Return what a second release of the same rows adds up to for every person."""
     extra = slack_words(2 * spending.slack)
-    total = _rate(2 * spending.amount, promise)
-    twice = "" if parts_of(promise) else f"2 x {number(spending.amount, digits_of('epsilon'), 'up')} = "
+    total = _rate(2 * spending.amount, guarantee)
+    twice = "" if parts_of(guarantee) else f"2 x {number(spending.amount, digits_of('epsilon'), 'up')} = "
     return (
         "Protecting this table a second time and releasing both costs every person as much again: "
         f"{twice}{total}{extra} for all their rows."
     )
 
 
-def spread_loss(spending: Spent, unit: str) -> str:
+def allocation_loss(spending: SpendingLike, unit: str) -> str:
     """Return how far reports lie from the truth where rows have different promises."""
     best, worst = (choose((level.loss for level in spending.released), default=0.0) for choose in (min, max))
     if best == worst:
@@ -261,17 +266,17 @@ def spread_loss(spending: Spent, unit: str) -> str:
     )
 
 
-def _rate(value: float, promise: AnyPromise) -> str:
+def _rate(value: float, guarantee: GuaranteeLike) -> str:
     """Return what something costs: an epsilon, or the rho of promises that are approximate."""
-    if isinstance(promise, Concentrated):
-        return f"rho {rho(value, promise.unit)} (concentrated, not pure)"
-    if parts := parts_of(promise):  # the amount counts the sum of metrics
-        return part_by_part(parts, value / promise.epsilon)
-    return epsilon(value, promise.unit)
+    if isinstance(guarantee, ConcentratedGuaranteeLike):
+        return f"rho {rho(value, guarantee.unit)} (concentrated, not pure)"
+    if parts := parts_of(guarantee):  # the amount counts the sum of metrics
+        return part_by_part(parts, value / guarantee.epsilon)
+    return epsilon(value, guarantee.unit)
 
 
-def _full(promise: AnyPromise) -> float:
-    return promise.rho if isinstance(promise, Concentrated) else promise.epsilon
+def _full(guarantee: GuaranteeLike) -> float:
+    return guarantee.rho if isinstance(guarantee, ConcentratedGuaranteeLike) else guarantee.epsilon
 
 
 def length(value: float, unit: str) -> str:
@@ -302,7 +307,7 @@ def accuracy(column: str, radius: float, unit: str, level: float, *, least: floa
     )
 
 
-def within(radius: float, unit: str, level: float) -> str:
+def radius_phrase(radius: float, unit: str, level: float) -> str:
     """Return how far reports lie from the truth at most, as half a sentence."""
     return f"within {length(radius, unit)} of the truth with a chance of at least {per_cent(level)}"
 
@@ -341,7 +346,7 @@ SINGULAR = {
 }  # fmt: skip
 
 
-class Found(Protocol):
+class FindingLike(Protocol):
     """What is read of a finding: which column, in what way, by its values or by its name, and whether it is a time."""
 
     @property
@@ -354,7 +359,7 @@ class Found(Protocol):
     def is_time(self) -> bool: ...
 
 
-def found_columns(found: Sequence[Found]) -> list[str]:
+def found_columns(found: Sequence[FindingLike]) -> list[str]:
     """Return what was found, one kind a line, by values before names, and at the end what to do."""
     lines = []
     for evidence, words in (("value", KINDS), ("name", NAMED)):
@@ -368,7 +373,7 @@ def found_columns(found: Sequence[Found]) -> list[str]:
     return [*lines, f"To leave out or coarsen what is not needed: {remedies(found)}."] if lines else []
 
 
-def remedies(found: Sequence[Found]) -> str:
+def remedies(found: Sequence[FindingLike]) -> str:
     """Return the options that help."""
     dropped = list(dict.fromkeys(_top(item.column) for item in found if not item.is_time))
     options = [_option("--drop", ",".join(map(_plain, dropped)))] if dropped else []
@@ -376,7 +381,7 @@ def remedies(found: Sequence[Found]) -> str:
     return f"{' '.join(options)} (or --keep and the names of those that may stay)"
 
 
-def refused_columns(found: Sequence[Found]) -> str:
+def refused_columns(found: Sequence[FindingLike]) -> str:
     """Return why a table is refused whose columns give the secret away."""
     return f"columns that stay may give the secret away, and --strict was asked for. {' '.join(found_columns(found))}"
 
@@ -393,7 +398,7 @@ def refused_names(kind: str) -> str:
     )
 
 
-def looked_at(rows: int, among: int, *, first: bool = False) -> str:
+def inspected_rows(rows: int, among: int, *, first: bool = False) -> str:
     """Return on how many rows columns were looked at, among how many; among the first ones, or spread over all."""
     of = f"the first {rows:,} rows" if first else f"{rows:,} rows"
     if rows < among:
@@ -404,7 +409,7 @@ def looked_at(rows: int, among: int, *, first: bool = False) -> str:
     )
 
 
-def looked_at_names(engine: str) -> str:
+def inspected_names(engine: str) -> str:
     """Return that values were not looked at, where an engine keeps the rows."""
     return (
         f"Columns were looked at by their names alone, and secrets were not doubted: the rows are {engine}'s. "

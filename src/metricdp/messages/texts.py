@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from metricdp.messages.guarantees import Promise, distance, epsilon, factor, largest_factor, meaning, share, short
+from metricdp.messages.guarantees import (
+    PureGuaranteeLike,
+    distance,
+    epsilon,
+    factor,
+    largest_factor,
+    meaning,
+    share,
+    short_sentence,
+)
 from metricdp.rendering import number
 
 
@@ -97,11 +106,11 @@ def _number_rules(rules: TextRules) -> list[str]:
     """Return what happens to numbers, and to those that have no noise of their own."""
     noisy = [name for name, rule in _noises(rules) if rule is not None]
     plain = [name for name, rule in _noises(rules) if rule is None]
-    lines = [f"{_listed(noisy).capitalize()} get noise of their own and are written as they were."] if noisy else []
-    return [*lines, f"{_listed([*plain, 'emoji']).capitalize()} count as words."]
+    lines = [f"{_join_names(noisy).capitalize()} get noise of their own and are written as they were."] if noisy else []
+    return [*lines, f"{_join_names([*plain, 'emoji']).capitalize()} count as words."]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return " and ".join(", ".join(names).rsplit(", ", 1))
 
 
@@ -110,20 +119,20 @@ def _noises(rules: TextRules) -> list[tuple[str, NumberRule | None]]:
     return [(name, rule) for name, rule in named if name != "amounts" or rule is not None]
 
 
-def text_promise(rules: TextRules, promise: Promise, lower: Sequence[float] = ()) -> list[str]:
+def text_guarantee(rules: TextRules, guarantee: PureGuaranteeLike, lower: Sequence[float] = ()) -> list[str]:
     """Return what a text is promised, and what it is not; `lower` are smaller epsilons for longer texts."""
-    if promise.basis == "none":
-        return [short(promise), f"Not hidden: {'; '.join(not_hidden(rules))}."]
-    slack = f" and {number(promise.slack, 4, 'up')} a word" if promise.slack else ""
+    if guarantee.basis == "none":
+        return [short_sentence(guarantee), f"Not hidden: {'; '.join(visible_facts(rules))}."]
+    slack = f" and {number(guarantee.slack, 4, 'up')} a word" if guarantee.slack else ""
     lines = [
         "Promise of a text: two texts that differ in their words alone give any output with probabilities at most a "
         f"factor of exp(epsilon x the sum of the distances between their words{slack}) apart, with epsilon "
-        f"{epsilon(promise.epsilon, promise.unit)}.",
+        f"{epsilon(guarantee.epsilon, guarantee.unit)}.",
         "Every further word that differs multiplies that factor: a whole text is protected less than a word.",
     ]
-    if promise.radius is not None:
-        near = distance(promise.radius, promise.unit, "down")
-        parts = " and stays in its part of the policy" if promise.in_parts else ""
+    if guarantee.radius is not None:
+        near = distance(guarantee.radius, guarantee.unit, "down")
+        parts = " and stays in its part of the policy" if guarantee.in_parts else ""
         lines.append(f"That holds where every word differs by at most {near}{parts}; nothing is promised beyond.")
     if rules.unknown == "spelling":
         lines.append("For words outside the vocabulary the distance is that of the words taken for them by spelling.")
@@ -142,10 +151,10 @@ def text_promise(rules: TextRules, promise: Promise, lower: Sequence[float] = ()
         )
         if lower:
             lines.append(f"Longer texts get the first of the epsilons {rates} at which that pays for all of them.")
-    return [*lines, f"Not hidden: {'; '.join(not_hidden(rules))}."]
+    return [*lines, f"Not hidden: {'; '.join(visible_facts(rules))}."]
 
 
-def not_hidden(rules: TextRules) -> list[str]:
+def visible_facts(rules: TextRules) -> list[str]:
     """Return what the output of a text shows of it, whatever epsilon is."""
     known = " of the vocabulary" if rules.unknown == "drop" else ""
     shown = [f"how many words{known} a text has and in which order they stand", "punctuation and spaces"]
@@ -162,11 +171,13 @@ def not_hidden(rules: TextRules) -> list[str]:
         shown.append("which words are written in lower case, Title or UPPER")
     noises = [name for name, rule in _noises(rules) if rule is not None]
     if noises:
-        shown.append(f"where {_listed(noises)} stand and how they are written (digits behind the point, separators)")
+        shown.append(
+            f"where {_join_names(noises)} stand and how they are written (digits behind the point, separators)"
+        )
     return [*shown, "topic and style, as far as words near the true ones tell them"]
 
 
-def open_in_texts() -> str:
+def visible_in_texts() -> str:
     """Return what stays visible in a text whose words are protected."""
     return (
         "Words are protected one by one: topic, style, length and rare combinations of words can still identify people."
@@ -195,7 +206,7 @@ def texts_of_one_person() -> str:
     return "Texts of one person add up: the distances of all their words count together."
 
 
-def texts_counted(count: int, column: str, most: int) -> str:
+def text_counts(count: int, column: str, most: int) -> str:
     """Return whose texts there are, where no budget says what a text costs."""
     return (
         f"{count:,} persons by {column}, none with more than {most:,} texts. What they cost together depends on how "
@@ -203,15 +214,17 @@ def texts_counted(count: int, column: str, most: int) -> str:
     )
 
 
-def texts_again() -> str:
+def second_text_release() -> str:
     """Return what a second release of the same texts costs."""
     return "Protecting these texts a second time and releasing both doubles epsilon."
 
 
-def word_pair(promise: Promise, first: str, second: str, apart: float) -> str:
+def word_pair(guarantee: PureGuaranteeLike, first: str, second: str, apart: float) -> str:
     """Return what a promise means between two words."""
-    ratio = largest_factor(promise, apart)
-    return f"{first} and {second} are {distance(apart, promise.unit)} apart: factor {factor(ratio)}, {meaning(ratio)}."
+    ratio = largest_factor(guarantee, apart)
+    return (
+        f"{first} and {second} are {distance(apart, guarantee.unit)} apart: factor {factor(ratio)}, {meaning(ratio)}."
+    )
 
 
 def unchanged(value: float) -> str:
@@ -219,7 +232,7 @@ def unchanged(value: float) -> str:
     return f"Of the words of the bundled sample text {share(value)} are reported as they are."
 
 
-def by_the_law(known: float) -> str:
+def figure_sources(known: float) -> str:
     """Return where figures about words come from."""
     missing = "" if known >= 1.0 else f" Of their words {number(100 * known, 3, 'down')} % are in the vocabulary."
     return (

@@ -6,7 +6,7 @@ from metricdp.messages.guarantees import distance, epsilon, rivals
 from metricdp.rendering import number
 
 
-def report_promise(rate: float, slack: float, reach: float, unit: str) -> str:
+def report_guarantee(rate: float, slack: float, reach: float, unit: str) -> str:
     """Return what one report promises for places, and what putting fixes on places adds."""
     return (
         f"Promise of one report: epsilon {epsilon(rate, unit)} for the places with their history, by certificate; for "
@@ -15,7 +15,7 @@ def report_promise(rate: float, slack: float, reach: float, unit: str) -> str:
     )
 
 
-def trip_promise(one: float, all_places: float, reports: int, unit: str) -> str:
+def trip_guarantee(one: float, all_places: float, reports: int, unit: str) -> str:
     """Return what all reports of a trip together leak when one of its places moves, and when all of them do."""
     return (
         f"Promise of a whole trip: at most epsilon {epsilon(one, unit)} by which one of its places moves, and "
@@ -31,7 +31,7 @@ def trip_loss(loss: float, lower_bound: float, unit: str) -> str:
     )
 
 
-def predicted_promise(most: float, total: float | None, unit: str) -> str:
+def prediction_guarantee(most: float, total: float | None, unit: str) -> str:
     """Return what all reports of a trip together leak when all of its places move, at most and before the fact."""
     before = (
         f"no trip could have spent more than {epsilon(total, unit)}"
@@ -62,7 +62,7 @@ def predicted_loss(accuracy: float, caution: float, confidence: float, unit: str
     )
 
 
-def zoned_promise(rate: float, scale: float, slack: float, reach: float, unit: str) -> str:
+def zone_guarantee(rate: float, scale: float, slack: float, reach: float, unit: str) -> str:
     """Return what one report promises outside zones, across their borders and inside them."""
     return (
         f"Promise of one report: epsilon {epsilon(rate, unit)} for any two places, and {epsilon(rate * scale, unit)} "
@@ -114,7 +114,7 @@ def zoned_loss(loss: float, lower_bound: float, unit: str) -> str:
     )
 
 
-def clocked_promise(place: float, time: float, slack: float, unit: str, minute: str) -> str:
+def clock_guarantee(place: float, time: float, slack: float, unit: str, minute: str) -> str:
     """Return what one fix promises about its place and its time."""
     more = f" and a slack of {number(slack, 4, 'up')}, since each is put on a time of the clock" if slack else ""
     return (

@@ -41,7 +41,7 @@ _FINGERPRINT = re.compile(rf"(?!policy\.)([a-z_][a-z0-9_]*)\.[0-9a-f]{{{DIGITS}}
 
 
 @runtime_checkable
-class Named(Protocol):
+class NamedAccount(Protocol):
     """A metric that is not declared, and names the account that it is charged in."""
 
     @property
@@ -78,7 +78,7 @@ def account_metric(term: Term) -> tuple[str, str, Fraction]:
     metric, declared = term.metric, METRICS.of(term.metric)
     name, unit = type(metric).__name__.lower(), metric.unit.strip()
     if declared is None:
-        if isinstance(metric, Named):
+        if isinstance(metric, NamedAccount):
             return metric.account, unit, Fraction(1)
         raise InvalidInput(
             f"a ledger cannot tell what a distance of 1 is in the metric {type(metric).__name__}, which is not "
@@ -159,11 +159,11 @@ def _canonical(thing: Any) -> Iterator[bytes]:
         yield b"metric"
         yield declared.name.encode()
         yield thing.unit.strip().encode()
-        values = declared.values_of(thing)
+        values = declared.field_values(thing)
         for name in sorted(values):
             yield name.encode()
             yield from _canonical(values[name])
-    elif isinstance(thing, Named):
+    elif isinstance(thing, NamedAccount):
         yield b"function"
         yield thing.account.encode()
     else:

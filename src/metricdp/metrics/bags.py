@@ -10,7 +10,7 @@ from metricdp import constants
 from metricdp.arrays import Floats, Points, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric, is_proven, pairwise
-from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, measuring
+from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, measuring_effort
 from metricdp.metrics.rounding import UNIT, lower_differences
 from metricdp.metrics.vectors import Lp, check_numbers
 from metricdp.registry import Effort, Part, Whole
@@ -45,10 +45,10 @@ class Bags:
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.broadcast_arrays(np.asarray(a, float), np.asarray(b, float))
         flat = zip(a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1]), strict=True)
-        found = [self._paired(x.reshape(-1, self.dimension), y.reshape(-1, self.dimension)) for x, y in flat]
+        found = [self._match_price(x.reshape(-1, self.dimension), y.reshape(-1, self.dimension)) for x, y in flat]
         return np.asarray(found).reshape(a.shape[:-1])
 
-    def _paired(self, x: Floats, y: Floats) -> float:
+    def _match_price(self, x: Floats, y: Floats) -> float:
         """Return the value of prices f_i + g_j <= ground(x_i, y_j): below the cost of every pairing."""
         from scipy.optimize import linear_sum_assignment
 
@@ -80,7 +80,7 @@ class Bags:
 
 def _effort(metric: Bags, points: int, others: int, width: int) -> Effort:
     vectors = max(1.0, width / metric.dimension)
-    ground = measuring(metric.ground, int(vectors), int(vectors), metric.dimension)
+    ground = measuring_effort(metric.ground, int(vectors), int(vectors), metric.dimension)
     return Effort(ground.values + 3.0 * points * others, points * others * (1e6 + ground.steps + 20.0 * vectors**3))
 
 

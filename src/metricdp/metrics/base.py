@@ -33,13 +33,13 @@ class Metric(Protocol):
 
 
 @runtime_checkable
-class _Legal(Protocol):
+class _RowChecker(Protocol):
     def legal(self, points: Points, /) -> Booleans: ...
 
 
 def measurable(metric: Metric, points: Points) -> Booleans:
     """Tell which rows of finite numbers a metric can measure: by its own `legal`, or by asking `check` for halves."""
-    if isinstance(metric, _Legal):
+    if isinstance(metric, _RowChecker):
         return metric.legal(points)
     try:
         metric.check(points)
@@ -60,10 +60,10 @@ def pairwise(metric: Metric, a: Points, b: Points) -> Floats:
     """Return the len(a) x len(b) matrix of distances."""
     if isinstance(metric, _Pairwise):
         return metric.pairwise(a, b)
-    return by_blocks(metric, a, b)
+    return measure_blocks(metric, a, b)
 
 
-def by_blocks(metric: Metric, a: Points, b: Points) -> Floats:
+def measure_blocks(metric: Metric, a: Points, b: Points) -> Floats:
     """Return the len(a) x len(b) matrix of distances, some rows at a time."""
     rows = max(1, BLOCK_VALUES // max(1, len(b) * int(np.prod(a.shape[1:]))))
     result = np.empty((len(a), len(b)))

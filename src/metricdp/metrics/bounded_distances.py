@@ -1,7 +1,8 @@
 """Distances from some points to all, in doubles, with a proven bound of their error on either side.
 
 Metrics round down, so that a proof may divide by them. A law exp(-a d) needs to know how far the computed distance is
-from the true one: `Measured` says |computed - true| <= relative * true + absolute, for every pair of its points. The
+from the true one: `BoundedDistances` says |computed - true| <= relative * true + absolute, for every pair of its
+points. The
 metrics whose true distance is known make it (the facet `measured`); those of vectors measure by matrix products, which
 are ten times as fast as differences.
 
@@ -27,12 +28,12 @@ from metricdp.metrics.rounding import UNIT
 
 NEAR = 0.125  # squares below this share of S are measured from differences
 VANISHING = 1e-200  # of S, points scaled to one: below, products lose digits
-ROOM = 64  # near points of a row that are written down on the way
-SOME = 1 << 20  # coordinates of near pairs that are looked at together
+DIGIT_MARGIN = 64  # near points of a row that are written down on the way
+BATCH_VALUES = 1 << 20  # coordinates of near pairs that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class BoundedDistances:
     """The distances between points of a metric whose true distance is known, with their errors."""
 
     metric: Metric
@@ -57,7 +58,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class ByChords(Measured):
+class ChordDistances(BoundedDistances):
     """Those that are l2 distances of vectors, or follow from them."""
 
     chords: Chords
@@ -66,9 +67,9 @@ class ByChords(Measured):
         return self.chords.rows(codes, start)
 
 
-def measured(metric: Metric, points: Points) -> Measured:
+def measured(metric: Metric, points: Points) -> BoundedDistances:
     """Return the distances between points with their errors; for metrics whose true distance is known."""
-    found: Measured = METRICS.facet("measured", metric)(metric, points)
+    found: BoundedDistances = METRICS.facet("measured", metric)(metric, points)
     return found
 
 
@@ -95,7 +96,7 @@ class Chords:
         apart: Floats = np.asarray(moved[codes] @ moved[start:].T)
         lengths = _compiled if worth_compiling(len(self.points)) else _plain
         rows, columns = lengths(apart, squares[codes], squares[start:], scale)
-        step = max(1, SOME // self.points.shape[1])
+        step = max(1, BATCH_VALUES // self.points.shape[1])
         for begin in range(0, len(rows), step):
             row, column = rows[begin : begin + step], columns[begin : begin + step]
             apart[row, column] = self.euclid(self.points[codes[row]], self.points[start + column])
@@ -118,11 +119,11 @@ def _compiled(products: Floats, squares: Floats, others: Floats, scale: float) -
     """Do the same in machine code, on all cores."""
     from metricdp.metrics.compiled_chords import lengths
 
-    lost, where = np.empty(len(squares), dtype=np.int64), np.empty((len(squares), ROOM), dtype=np.int64)
+    lost, where = np.empty(len(squares), dtype=np.int64), np.empty((len(squares), DIGIT_MARGIN), dtype=np.int64)
     lengths(products, squares, others, scale, lost, where)
-    crowded, few = np.flatnonzero(lost > ROOM), np.flatnonzero(lost <= ROOM)
+    crowded, few = np.flatnonzero(lost > DIGIT_MARGIN), np.flatnonzero(lost <= DIGIT_MARGIN)
     rows, columns = np.nonzero(products[crowded] < 0.0)
-    listed = np.arange(ROOM)[None, :] < lost[few, None]
+    listed = np.arange(DIGIT_MARGIN)[None, :] < lost[few, None]
     return (
         np.concatenate([crowded[rows], np.repeat(few, lost[few])]),
         np.concatenate([columns, where[few][listed]]),

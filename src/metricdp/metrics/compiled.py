@@ -88,8 +88,8 @@ def rows_within(there, back, sources, codes_of, nodes_of, limit):  # type: ignor
         if both:
             came = _search(back, sources[row], limit, homeward, returned, heap, nowhere)
         if total + found > len(codes):
-            room = max(2 * len(codes), total + found)
-            more_codes, more_distances = np.empty(room, np.int32), np.empty(room, np.float64)
+            space = max(2 * len(codes), total + found)
+            more_codes, more_distances = np.empty(space, np.int32), np.empty(space, np.float64)
             more_codes[:total] = codes[:total]
             more_distances[:total] = distances[:total]
             codes, distances = more_codes, more_distances

@@ -12,8 +12,8 @@ from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Points, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric, is_proven, measurable, pairwise
-from metricdp.metrics.kind import METRICS, RATE, UNIT_NAME, MetricKind, measuring
-from metricdp.metrics.rounding import lowered_where, rounding_error, sum_down, times_down
+from metricdp.metrics.kind import METRICS, RATE, UNIT_NAME, MetricKind, measuring_effort
+from metricdp.metrics.rounding import lower_where, multiply_down, rounding_error, sum_down
 from metricdp.metrics.vectors import check_numbers
 from metricdp.registry import Effort, Group, Many, Maybe, Part, Whole
 
@@ -39,7 +39,7 @@ class Temporal:
         gap = np.asarray(later - earlier)
         lost = rounding_error(gap, later, -earlier)  # gap + lost is the exact time between the two
         if self.period is None:
-            return lowered_where(gap, lost < 0)
+            return lower_where(gap, lost < 0)
         turn = np.fmod(gap, self.period)  # exact
         rest = self.period - turn  # exact where it is the smaller of the two
         inexact = rounding_error(rest, np.full_like(turn, self.period), -turn) != 0
@@ -56,7 +56,7 @@ def _total_down(value: Floats, rest: Floats) -> Floats:
     """Return |value + rest| rounded down."""
     total = value + rest
     lost = rounding_error(total, value, rest)
-    return lowered_where(np.asarray(np.abs(total)), np.where(total < 0, -lost, lost) < 0)
+    return lower_where(np.asarray(np.abs(total)), np.where(total < 0, -lost, lost) < 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +86,10 @@ class Weighted:
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.asarray(a), np.asarray(b)
-        return sum_down(times_down(w, metric(a[..., list(c)], b[..., list(c)])) for metric, c, w in self.parts)
+        return sum_down(multiply_down(w, metric(a[..., list(c)], b[..., list(c)])) for metric, c, w in self.parts)
 
     def pairwise(self, a: Points, b: Points, /) -> Floats:
-        return sum_down(times_down(w, pairwise(metric, a[:, list(c)], b[:, list(c)])) for metric, c, w in self.parts)
+        return sum_down(multiply_down(w, pairwise(metric, a[:, list(c)], b[:, list(c)])) for metric, c, w in self.parts)
 
     def check(self, points: Points, /) -> None:
         used = {c for _, columns, _ in self.parts for c in columns}
@@ -107,7 +107,7 @@ class Weighted:
 
 
 def _effort(metric: Weighted, points: int, others: int, width: int) -> Effort:
-    return sum((measuring(part, points, others, width) for part, _, _ in metric.parts), Effort())
+    return sum((measuring_effort(part, points, others, width) for part, _, _ in metric.parts), Effort())
 
 
 METRICS.declare(

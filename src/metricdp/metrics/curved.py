@@ -11,9 +11,9 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, Integers, Points
 from metricdp.errors import InvalidInput
 from metricdp.metrics.balls import balls_of, gaps_of, length_of
-from metricdp.metrics.bounded_distances import ByChords, Chords, Measured
+from metricdp.metrics.bounded_distances import BoundedDistances, ChordDistances, Chords
 from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind
-from metricdp.metrics.rounding import LIBRARY, SMALLEST, UNIT, lowered, squared_norms
+from metricdp.metrics.rounding import LIBRARY, SMALLEST, UNIT, lower, squared_norms
 from metricdp.metrics.vectors import Lp, check_numbers, refuse_rows
 from metricdp.registry import Text
 
@@ -54,8 +54,8 @@ class Angular:
         and unequal lengths move |a - b| and |a + b| by at most their difference: an angle of at most 2 n + 12 units.
         The norms are within 2 n + 14 units, and move the angle, at most pi, by half of that times its sine.
         """
-        angle = lowered(2.0 * np.arctan2(difference, total), LIBRARY + 2) - (4 * n + 32) * UNIT
-        return lowered(np.maximum(angle, 0.0) * RADIANS[self.unit], 2)
+        angle = lower(2.0 * np.arctan2(difference, total), LIBRARY + 2) - (4 * n + 32) * UNIT
+        return lower(np.maximum(angle, 0.0) * RADIANS[self.unit], 2)
 
     def check(self, points: Points, /) -> None:
         check_numbers(points, "Angular")
@@ -87,16 +87,16 @@ class Hyperbolic:
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.asarray(a, float), np.asarray(b, float)
-        return self._distance(Lp(2)(a, b), _room(a), _room(b))
+        return self._distance(Lp(2)(a, b), _border_margin(a), _border_margin(b))
 
     def pairwise(self, a: Points, b: Points, /) -> Floats:
         a, b = np.asarray(a, float), np.asarray(b, float)
-        return self._distance(Lp(2).pairwise(a, b), _room(a)[:, None], _room(b))
+        return self._distance(Lp(2).pairwise(a, b), _border_margin(a)[:, None], _border_margin(b))
 
-    def _distance(self, apart: Floats, room_a: Floats, room_b: Floats) -> Floats:
+    def _distance(self, apart: Floats, margin_a: Floats, margin_b: Floats) -> Floats:
         # arccosh(1 + 2 t^2) = 2 arcsinh(t), precise for near points; arcsinh shrinks relative errors.
         # The root of the rooms 4, the quotient 1, arcsinh.
-        angle = lowered(2.0 * np.arcsinh(apart / np.sqrt(room_a * room_b)), LIBRARY + 6)
+        angle = lower(2.0 * np.arcsinh(apart / np.sqrt(margin_a * margin_b)), LIBRARY + 6)
         return np.where(apart < SMALLEST, apart, angle)  # at least twice as long
 
     def check(self, points: Points, /) -> None:
@@ -112,7 +112,7 @@ class Hyperbolic:
         return np.asarray(inside & ((1.0 - high) - low > 0))
 
 
-def _room(points: Floats) -> Floats:
+def _border_margin(points: Floats) -> Floats:
     """Return 1 - |x|^2, never too small: the larger the room, the shorter the distance."""
     high, low = squared_norms(points)
     n = points.shape[-1]
@@ -120,7 +120,7 @@ def _room(points: Floats) -> Floats:
     return np.asarray(((1.0 - high) - low) * (1.0 + 4 * UNIT) + (4 * n * n + 4) * UNIT * UNIT)
 
 
-class _Angles(ByChords):
+class _Angles(ChordDistances):
     """Angles from the chords of unit vectors."""
 
     def _apart(self, codes: Integers, start: int) -> Floats:
@@ -133,7 +133,7 @@ class _Angles(ByChords):
         return np.asarray(angles * RADIANS[self.metric.unit])
 
 
-def _measured_by_angle(metric: Angular, points: Points) -> Measured:
+def _measure_angles(metric: Angular, points: Points) -> BoundedDistances:
     n = int(points.shape[-1])
     # Directions are turned by 2 units and their lengths are within n / 2 + 3 of one: an angle of 2 n + 12.
     # Up to a chord of 1.75 the arcsine makes at most twice of the relative error of its argument.
@@ -141,10 +141,10 @@ def _measured_by_angle(metric: Angular, points: Points) -> Measured:
     return _Angles(metric, points, relative, absolute, Chords(_unit(points), Lp(2)))
 
 
-def _measured_in_the_ball(metric: Hyperbolic, points: Points) -> Measured:
+def _measure_in_ball(metric: Hyperbolic, points: Points) -> BoundedDistances:
     n, (high, low) = int(points.shape[-1]), squared_norms(np.asarray(points, float))
-    room = float(((1.0 - high) - low).min())
-    return Measured(metric, points, (n + 45) * UNIT + 2.0 * n * n * UNIT * UNIT / room, n * SMALLEST)
+    margin = float(((1.0 - high) - low).min())
+    return BoundedDistances(metric, points, (n + 45) * UNIT + 2.0 * n * n * UNIT * UNIT / margin, n * SMALLEST)
 
 
 def _ball_of_angle(metric: Angular, one: Points, other: Points) -> Any:
@@ -159,11 +159,11 @@ def _ball_of_angle(metric: Angular, one: Points, other: Points) -> Any:
 
 
 def _ball_of_hyperbolic(metric: Hyperbolic, one: Points, other: Points) -> Any:
-    rooms = [1 - sum(x * x for x in balls_of(point)) for point in (one, other)]
-    return 2 * (length_of(gaps_of(one, other)) / (rooms[0] * rooms[1]).sqrt()).asinh()
+    margins = [1 - sum(x * x for x in balls_of(point)) for point in (one, other)]
+    return 2 * (length_of(gaps_of(one, other)) / (margins[0] * margins[1]).sqrt()).asinh()
 
 
-def _on_one_ray(metric: Angular, one: Points, other: Points) -> bool:
+def _is_same_ray(metric: Angular, one: Points, other: Points) -> bool:
     a, b = ([Fraction(x) for x in np.asarray(point, float).tolist()] for point in (one, other))
     largest = max(range(len(a)), key=lambda i: abs(a[i]))  # on one ray: b = a b_l / a_l with a positive quotient
     return a[largest] * b[largest] > 0 and all(x * b[largest] == y * a[largest] for x, y in zip(a, b, strict=True))
@@ -178,8 +178,8 @@ METRICS.declare(
         words={"angular": Angular},
         points="directions",
         exact=_ball_of_angle,
-        same=_on_one_ray,
-        measured=_measured_by_angle,
+        same=_is_same_ray,
+        measured=_measure_angles,
     )
 )
 METRICS.declare(
@@ -191,7 +191,7 @@ METRICS.declare(
         words={"hyperbolic": Hyperbolic},
         points="ball",
         exact=_ball_of_hyperbolic,
-        measured=_measured_in_the_ball,
+        measured=_measure_in_ball,
         scale="count",
     )
 )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, Points, are_codes, as_codes, as_matrix, frozen, set_fields
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.metrics.balls import whole_number, whole_numbers
-from metricdp.metrics.bounded_distances import Measured
+from metricdp.metrics.bounded_distances import BoundedDistances
 from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind
 from metricdp.registry import Array, Effort
 from metricdp.spreads import spreads
@@ -112,9 +112,9 @@ def check_distances(matrix: Floats) -> None:
         )
     if n <= FULL_TRIANGLE_CHECK:
         # Symmetric, so max_m |d_im - d_jm| <= d_ij says every triangle; symmetric only to rounding costs that rounding.
-        room = tolerance - 2.0 * float(apart.max(initial=0.0)) - 4.0 * scale * 2.0**-52
+        space = tolerance - 2.0 * float(apart.max(initial=0.0)) - 4.0 * scale * 2.0**-52
         if all(
-            float((block - matrix[start : start + len(block), start:]).max()) <= room
+            float((block - matrix[start : start + len(block), start:]).max()) <= space
             for start, block in spreads(matrix)
         ):
             return
@@ -133,8 +133,8 @@ def check_distances(matrix: Floats) -> None:
             )
 
 
-def _exactly(metric: Hamming | Levenshtein, points: Points) -> Measured:
-    return Measured(metric, points, 0.0, 0.0)
+def _exact_distance(metric: Hamming | Levenshtein, points: Points) -> BoundedDistances:
+    return BoundedDistances(metric, points, 0.0, 0.0)
 
 
 METRICS.declare(
@@ -155,7 +155,7 @@ METRICS.declare(
         words={"hamming": Hamming},
         exact=whole_number,
         exact_row=whole_numbers,
-        measured=_exactly,
+        measured=_exact_distance,
         scale="count",
     )
 )
@@ -173,7 +173,7 @@ METRICS.declare(
         extra=("rapidfuzz", "text"),
         exact=whole_number,
         exact_row=whole_numbers,
-        measured=_exactly,
+        measured=_exact_distance,
         scale="count",
     )
 )

@@ -13,9 +13,9 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, Points
 from metricdp.errors import InvalidInput
 from metricdp.metrics.accounts import OWN, fingerprint
-from metricdp.metrics.base import by_blocks
+from metricdp.metrics.base import measure_blocks
 from metricdp.metrics.discrete import check_distances
-from metricdp.metrics.rounding import shrinking
+from metricdp.metrics.rounding import shrink_factor
 from metricdp.metrics.vectors import refuse_rows
 
 TRIED_POINTS = 40  # a set of points is tried for the axioms on so many of them; a space of secrets on all
@@ -82,11 +82,11 @@ class FunctionMetric:
             apart = found.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"{self.name} must return a number for two points, got {found.dtype}.") from error
-        return apart if self.error is None else np.asarray(apart * ((1.0 - self.error) * shrinking(2)))
+        return apart if self.error is None else np.asarray(apart * ((1.0 - self.error) * shrink_factor(2)))
 
     def pairwise(self, a: Points, b: Points, /) -> Floats:
         """Return all distances; those within one set of points are checked to be a metric's."""
-        apart = by_blocks(self, a, b)
+        apart = measure_blocks(self, a, b)
         if a is b or np.array_equal(a, b):
             self._refuse(apart)
         return apart

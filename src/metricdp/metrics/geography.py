@@ -16,11 +16,11 @@ from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_co
 from metricdp.errors import InvalidInput
 from metricdp.metrics.balls import balls_of, root_of
 from metricdp.metrics.base import Metric
-from metricdp.metrics.bounded_distances import Measured
+from metricdp.metrics.bounded_distances import BoundedDistances
 from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, Tree
-from metricdp.metrics.limited_paths import between, limited, worth_compiling
-from metricdp.metrics.neighbours import MARGIN, Rows, by_tree
-from metricdp.metrics.rounding import LIBRARY, lowered, on_grid, rounding_error, shrinking
+from metricdp.metrics.limited_paths import path_lengths, paths_within, worth_compiling
+from metricdp.metrics.neighbours import MARGIN, NeighbourRows, search_tree
+from metricdp.metrics.rounding import LIBRARY, is_on_grid, lower, rounding_error, shrink_factor
 from metricdp.registry import Array, Effort, Text, Whole
 from metricdp.units import HOP, METRES
 
@@ -68,7 +68,7 @@ class Haversine:
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.asarray(a, float), np.asarray(b, float)
-        north, east = a[..., 0] - b[..., 0], _around(a[..., 1], b[..., 1])
+        north, east = a[..., 0] - b[..., 0], _longitude_gap(a[..., 1], b[..., 1])
         parallels = _parallel(a[..., 0]) * _parallel(b[..., 0])
         # Units: difference 1, radians 2, sine LIBRARY, squared twice that and 1; the parallels as much again. The
         # sum is within 6 LIBRARY + 20 = 68 units and its root within 35; arcsin makes 1.66 of that at most.
@@ -80,16 +80,16 @@ class Haversine:
             south, rest = a[..., 0] + b[..., 0], 180.0 - np.abs(east)
             other = _square_of_half_sine(south) + parallels * _square_of_half_sine(rest)
             angle = np.where(far, np.pi - 2.0 * np.arcsin(np.sqrt(np.minimum(other, 1.0))), angle)
-        return lowered(self.radius * angle, 60 + LIBRARY + 6)
+        return lower(self.radius * angle, 60 + LIBRARY + 6)
 
-    def within(self, a: Points, b: Points, radius: float, /) -> Rows:
+    def within(self, a: Points, b: Points, radius: float, /) -> NeighbourRows:
         def measure(rows: Integers, columns: Integers) -> Floats:
             away = self(a.take(rows, axis=0), b.take(columns, axis=0))
             return np.where(away <= radius, away, np.inf)
 
         # Chords grow with great circles; the vectors themselves are rounded.
         chord = 2.0 * np.sin(min(radius / (2.0 * self.radius), np.pi / 2.0))
-        return by_tree(unit_vectors(a), unit_vectors(b), chord * (1.0 + MARGIN) + 1e-14, 2.0, measure)
+        return search_tree(unit_vectors(a), unit_vectors(b), chord * (1.0 + MARGIN) + 1e-14, 2.0, measure)
 
     def check(self, points: Points, /) -> None:
         check_degrees(points)
@@ -105,7 +105,7 @@ def _square_of_half_sine(degrees: Floats) -> Floats:
     return np.asarray(np.square(np.sin(degrees * (np.pi / 360.0))))
 
 
-def _around(east: Floats, other: Floats) -> Floats:
+def _longitude_gap(east: Floats, other: Floats) -> Floats:
     """Return the difference of two longitudes, taken the short way round, as one rounding of the exact one."""
     gap = np.asarray(east - other)
     if not (np.abs(gap) > 180.0).any():
@@ -228,12 +228,12 @@ class ShortestPath:
 
     def _down(self, sums: Floats) -> Floats:
         """Take off the roundings of a path, which has fewer streets than there are nodes."""
-        return np.asarray(sums * self._shrinking)
+        return np.asarray(sums * self._shrink_factor)
 
     @cached_property
-    def _shrinking(self) -> float:
+    def _shrink_factor(self) -> float:
         """What takes off the roundings; one where sums are exact."""
-        return 1.0 if on_grid(self.lengths, self.lengths, 2.0**52 / self.nodes) else shrinking(self.nodes)
+        return 1.0 if is_on_grid(self.lengths, self.lengths, 2.0**52 / self.nodes) else shrink_factor(self.nodes)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         sources, targets = np.broadcast_arrays(np.asarray(a)[..., 0], np.asarray(b)[..., 0])
@@ -243,7 +243,7 @@ class ShortestPath:
         starts, wanted = np.append(starts, len(order)), targets.ravel()[order]
         result = np.empty(sources.size)
         if worth_compiling(len(unique)):
-            lengths = between(self.graph, unique, starts, wanted, directed=self.one_way != "open")
+            lengths = path_lengths(self.graph, unique, starts, wanted, directed=self.one_way != "open")
             result[order] = self._down(lengths)
         else:
             for start in range(0, len(unique), 256):  # bounded memory: 256 sources at a time
@@ -278,13 +278,13 @@ class ShortestPath:
             result = np.minimum(result, result.T)  # the same path summed from either end differs in the last digit
         return result
 
-    def within(self, a: Points, b: Points, radius: float, /) -> Rows:
+    def within(self, a: Points, b: Points, radius: float, /) -> NeighbourRows:
         sources = as_codes(np.asarray(a)[:, 0], self.nodes, "nodes")
         targets = as_codes(np.asarray(b)[:, 0], self.nodes, "nodes")
-        limit = radius / self._shrinking * (1.0 + MARGIN)  # sums a little above may be lowered to the radius
-        rows = limited(self.graph, sources, targets, limit, directed=self.one_way != "open")
-        np.multiply(rows.distances, self._shrinking, out=rows.distances)
-        return rows.up_to(radius)
+        limit = radius / self._shrink_factor * (1.0 + MARGIN)  # sums a little above may be lowered to the radius
+        rows = paths_within(self.graph, sources, targets, limit, directed=self.one_way != "open")
+        np.multiply(rows.distances, self._shrink_factor, out=rows.distances)
+        return rows.limit_to(radius)
 
     def check(self, points: Points, /) -> None:
         as_codes(points[..., 0], self.nodes, "points")
@@ -358,7 +358,7 @@ METRICS.declare(
         rule=DEGREES,
         exact=_ball,
         same=_same,
-        measured=lambda metric, points: Measured(metric, points, 1e-14, 1e-120),
+        measured=lambda metric, points: BoundedDistances(metric, points, 1e-14, 1e-120),
     )
 )
 METRICS.declare(

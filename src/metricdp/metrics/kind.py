@@ -20,7 +20,7 @@ import numpy as np
 from metricdp import constants
 from metricdp.arrays import Floats, Points
 from metricdp.metrics.base import BLOCK_VALUES, Metric
-from metricdp.registry import Declaration, Effort, Facet, Number, Registry, Text
+from metricdp.registry import Effort, Facet, Number, Registry, Schema, Text
 from metricdp.units import METRES
 
 UNIT_NAME = Text(longest=100)
@@ -92,7 +92,7 @@ class Tree(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MetricKind(Declaration):
+class MetricKind(Schema):
     """What the package knows about one metric; None: nothing special.
 
     Attributes:
@@ -209,7 +209,7 @@ def along_of(metric: Metric) -> str:
     return str(lengths if metric.unit in METRES else others)
 
 
-def measuring(metric: Metric, points: int, others: int, width: int) -> Effort:
+def measuring_effort(metric: Metric, points: int, others: int, width: int) -> Effort:
     """Return what it takes to measure all distances between `points` and `others` of so many coordinates."""
     found = METRICS.of(metric)
     if found is None or found.effort is None:

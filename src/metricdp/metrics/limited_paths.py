@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.metrics.neighbours import Part, Rows, joined, on_all_cores
+from metricdp.metrics.neighbours import NeighbourRows, Part, join_parts, run_on_all_cores
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -20,14 +20,16 @@ CLUSTER = 128  # sources that share the part of the network around them
 WORTH_COMPILING = 2_000  # sources from which loading numba pays
 
 
-def limited(graph: csr_array, sources: Integers, targets: Integers, limit: float, *, directed: bool) -> Rows:
+def paths_within(
+    graph: csr_array, sources: Integers, targets: Integers, limit: float, *, directed: bool
+) -> NeighbourRows:
     """Return for every source the targets at most `limit` away along the graph, with the computed lengths.
 
     Undirected, every street runs both ways. Directed, the longer of the way there and the way back counts. Sums are
     taken from the source outwards, so both ways to compute give the same doubles as a search over the whole graph:
     rounding is monotone, and the result is the least rounded sum of any path.
     """
-    search = _compiled if worth_compiling(len(sources)) else _clustered
+    search = _search_compiled if worth_compiling(len(sources)) else _search_clusters
     return search(graph, sources, targets, limit, directed)
 
 
@@ -36,7 +38,7 @@ def worth_compiling(sources: int) -> bool:
     return "numba" in sys.modules or (sources >= WORTH_COMPILING and find_spec("numba") is not None)
 
 
-def between(graph: csr_array, sources: Integers, starts: Integers, targets: Integers, *, directed: bool) -> Floats:
+def path_lengths(graph: csr_array, sources: Integers, starts: Integers, targets: Integers, *, directed: bool) -> Floats:
     """Return the lengths from sources[i] to targets[starts[i]:starts[i + 1]], no search wider than it has to be."""
     from metricdp.metrics.compiled import pair_lengths
 
@@ -47,10 +49,12 @@ def between(graph: csr_array, sources: Integers, starts: Integers, targets: Inte
         found: Floats = pair_lengths(there, back, sources[start : start + CHUNK], some, targets)
         return found
 
-    return np.concatenate([np.zeros(0), *on_all_cores(chunk, range(0, len(sources), CHUNK))])
+    return np.concatenate([np.zeros(0), *run_on_all_cores(chunk, range(0, len(sources), CHUNK))])
 
 
-def _compiled(graph: csr_array, sources: Integers, targets: Integers, limit: float, directed: bool) -> Rows:
+def _search_compiled(
+    graph: csr_array, sources: Integers, targets: Integers, limit: float, directed: bool
+) -> NeighbourRows:
     from metricdp.metrics.compiled import rows_within
 
     codes_of = np.full(graph.shape[0], -1, dtype=np.int32)
@@ -62,7 +66,7 @@ def _compiled(graph: csr_array, sources: Integers, targets: Integers, limit: flo
         found: Part = rows_within(there, back, some, codes_of, targets, limit)
         return found
 
-    return joined(on_all_cores(chunk, range(0, len(sources), CHUNK)))
+    return join_parts(run_on_all_cores(chunk, range(0, len(sources), CHUNK)))
 
 
 def _both_ways(graph: csr_array, directed: bool) -> tuple[Any, Any]:
@@ -77,7 +81,9 @@ def _arrays(graph: Any) -> tuple[Any, Any, Any]:
     return rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.data.astype(np.float64)
 
 
-def _clustered(graph: csr_array, sources: Integers, targets: Integers, limit: float, directed: bool) -> Rows:
+def _search_clusters(
+    graph: csr_array, sources: Integers, targets: Integers, limit: float, directed: bool
+) -> NeighbourRows:
     """Search from clusters of sources, each in the part of the network within the limit of one of them."""
     from scipy.sparse.csgraph import dijkstra
 
@@ -101,7 +107,7 @@ def _clustered(graph: csr_array, sources: Integers, targets: Integers, limit: fl
         for member, row in zip(members, away, strict=True):
             near = np.isfinite(row)
             parts[member] = (np.array([near.sum()]), codes[near], row[near])
-    return joined(parts)
+    return join_parts(parts)
 
 
 def _clusters(graph: csr_array, sources: Integers) -> tuple[Integers, Integers]:

@@ -21,14 +21,14 @@ MARGIN = 2.0**-30  # trees measure with their own roundings; the metric decides
 SCALE = 1e100  # squares of lengths beyond this, or below its inverse, may leave the range of doubles
 
 
-class Rows(NamedTuple):
+class NeighbourRows(NamedTuple):
     """Sparse rows: row i holds codes[starts[i]:starts[i + 1]], increasing, and as many distances."""
 
     starts: Integers
     codes: NDArray[np.int32]
     distances: Floats
 
-    def up_to(self, radius: float) -> Rows:
+    def limit_to(self, radius: float) -> NeighbourRows:
         """Return the entries up to a radius, moved together in the same memory."""
         keep = self.distances <= radius
         if keep.all():
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
             codes, distances = self.codes[some][keep[some]], self.distances[some][keep[some]]
             self.codes[end : end + len(codes)], self.distances[end : end + len(codes)] = codes, distances
             end += len(codes)
-        return Rows(self.starts - dropped, self.codes[:end], self.distances[:end])
+        return NeighbourRows(self.starts - dropped, self.codes[:end], self.distances[:end])
 
 
 Result = TypeVar("Result")
@@ -49,17 +49,17 @@ Part = tuple[Integers, NDArray[np.int32], Floats]  # of some rows: how many entr
 
 @runtime_checkable
 class _Within(Protocol):
-    def within(self, a: Points, b: Points, radius: float, /) -> Rows: ...
+    def within(self, a: Points, b: Points, radius: float, /) -> NeighbourRows: ...
 
 
-def within(metric: Metric, a: Points, b: Points, radius: float) -> Rows:
+def within(metric: Metric, a: Points, b: Points, radius: float) -> NeighbourRows:
     """Return for every row of `a` the rows of `b` at most `radius` away, by the distances that the metric computes."""
     if isinstance(metric, _Within):
         return metric.within(a, b, radius)
-    return by_rows(metric, a, b, radius)
+    return search_rows(metric, a, b, radius)
 
 
-def by_rows(metric: Metric, a: Points, b: Points, radius: float) -> Rows:
+def search_rows(metric: Metric, a: Points, b: Points, radius: float) -> NeighbourRows:
     """Measure all pairs, some rows at a time, and keep the near ones."""
 
     def block(start: int) -> Part:
@@ -68,10 +68,12 @@ def by_rows(metric: Metric, a: Points, b: Points, radius: float) -> Rows:
         return near.sum(axis=1), np.nonzero(near)[1].astype(np.int32), apart[near]
 
     step = max(1, BLOCK_VALUES // max(1, len(b)))
-    return joined(map(block, range(0, len(a), step)))
+    return join_parts(map(block, range(0, len(a), step)))
 
 
-def by_tree(a: Floats, b: Floats, reach: float, p: float, measure: Callable[[Integers, Integers], Floats]) -> Rows:
+def search_tree(
+    a: Floats, b: Floats, reach: float, p: float, measure: Callable[[Integers, Integers], Floats]
+) -> NeighbourRows:
     """Let a k-d tree propose pairs within `reach` in the l_p distance; keep those that `measure` does not refuse.
 
     `measure(rows, columns)` returns the distances of listed pairs, infinite where a pair is too far.
@@ -93,16 +95,16 @@ def by_tree(a: Floats, b: Floats, reach: float, p: float, measure: Callable[[Int
     sample = np.linspace(0, len(a) - 1, min(len(a), 64)).astype(np.int64)
     usual = np.mean(tree.query_ball_point(a[sample], reach, p=p, return_length=True))
     step = int(np.clip(BLOCK_PAIRS / (usual + 1.0), 1, 8192))
-    return joined(on_all_cores(block, range(0, len(a), step)))
+    return join_parts(run_on_all_cores(block, range(0, len(a), step)))
 
 
-def on_all_cores(work: Callable[[int], Result], starts: range) -> Iterator[Result]:
+def run_on_all_cores(work: Callable[[int], Result], starts: range) -> Iterator[Result]:
     """Yield the results in order; what runs is compiled and holds no lock."""
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         yield from pool.map(work, starts)
 
 
-def joined(parts: Iterable[Part]) -> Rows:
+def join_parts(parts: Iterable[Part]) -> NeighbourRows:
     """Put parts together in little more memory than the result takes.
 
     Parts are gathered in slabs so large that the system takes back their memory as soon as they are copied.
@@ -114,9 +116,9 @@ def joined(parts: Iterable[Part]) -> Rows:
         some.append(part)
         gathered += len(part[1])
         if gathered >= SLAB:
-            slabs.append(_stacked(some))
+            slabs.append(_stack_parts(some))
             some, gathered = [], 0
-    slabs.append(_stacked(some))
+    slabs.append(_stack_parts(some))
     counts = np.concatenate([np.zeros(1, dtype=np.int64), *(slab[0] for slab in slabs)])
     starts = np.cumsum(counts, dtype=np.int64)
     end = int(starts[-1])
@@ -126,10 +128,10 @@ def joined(parts: Iterable[Part]) -> Rows:
         begin = end - len(some_codes)
         codes[begin:end], distances[begin:end] = some_codes, some_distances
         end = begin
-    return Rows(starts, codes, distances)
+    return NeighbourRows(starts, codes, distances)
 
 
-def _stacked(parts: list[Part]) -> Part:
+def _stack_parts(parts: list[Part]) -> Part:
     counts, codes, distances = zip(*parts, strict=True) if parts else ((), (), ())
     return (
         np.concatenate([np.zeros(0, dtype=np.int64), *counts]),

@@ -24,14 +24,14 @@ SHAPES = {
 }
 
 
-def metric_named(name: str, *, read: Callable[[str], Floats] | None = None) -> Metric:
+def parse_metric(name: str, *, read: Callable[[str], Floats] | None = None) -> Metric:
     """Return the metric a name stands for; `haversine:mi` and `l2:m` name the unit of its distances too.
 
     `read` returns the matrix of a file. With it a name may have numbers and files behind a `=`, see `SHAPES`. Names
     that strangers send are read without it.
     """
     if "=" in name and read is not None:
-        return _shaped(name, read)
+        return _parse_shaped(name, read)
     word, colon, unit = name.strip().partition(":")
     words = METRICS.words()
     found = words.get(word.strip().lower())
@@ -47,7 +47,7 @@ def metric_named(name: str, *, read: Callable[[str], Floats] | None = None) -> M
     return chosen
 
 
-def _shaped(name: str, read: Callable[[str], Floats]) -> Metric:
+def _parse_shaped(name: str, read: Callable[[str], Floats]) -> Metric:
     """Return the metric of a word with numbers."""
     word, _, rest = name.strip().partition("=")
     word = word.strip().lower()

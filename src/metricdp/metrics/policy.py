@@ -12,8 +12,8 @@ from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_pos
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import Metric
 from metricdp.metrics.geography import ShortestPath, policy_account, roads_of
-from metricdp.metrics.kind import METRICS, RATE, MetricKind, measuring
-from metricdp.metrics.neighbours import Rows, by_rows
+from metricdp.metrics.kind import METRICS, RATE, MetricKind, measuring_effort
+from metricdp.metrics.neighbours import NeighbourRows, search_rows
 from metricdp.registry import Effort, Part
 
 BLOCK = 256  # nodes whose ways are searched at a time
@@ -66,7 +66,7 @@ class PolicyGraph:
             most = max(most, float(ways[np.isfinite(ways)].max(initial=0.0)))
         return most
 
-    def covered(self, points: Points) -> float | None:
+    def protected_distance(self, points: Points) -> float | None:
         """Return how far apart protected secrets are at most; None where the points lie in one part, all protected."""
         return self.longest if int(self.parts_of(points).max(initial=0)) > 0 else None
 
@@ -76,8 +76,8 @@ class PolicyGraph:
     def pairwise(self, a: Points, b: Points, /) -> Floats:
         return np.asarray(np.minimum(self.network.pairwise(a, b), self.apart))
 
-    def within(self, a: Points, b: Points, radius: float, /) -> Rows:
-        return self.network.within(a, b, radius) if radius < self.apart else by_rows(self, a, b, radius)
+    def within(self, a: Points, b: Points, radius: float, /) -> NeighbourRows:
+        return self.network.within(a, b, radius) if radius < self.apart else search_rows(self, a, b, radius)
 
     def check(self, points: Points, /) -> None:
         self.network.check(points)
@@ -92,14 +92,16 @@ def policy_of(metric: Metric) -> PolicyGraph | None:
     return None if found is None else found(metric)
 
 
-def covered(metric: Metric, points: Points) -> float | None:
+def protected_distance(metric: Metric, points: Points) -> float | None:
     """Return up to which distance a metric asks for protection; None for all but policies of several parts."""
     policy = policy_of(metric)
-    return None if policy is None else policy.covered(points)
+    return None if policy is None else policy.protected_distance(points)
 
 
 def _effort(metric: PolicyGraph, points: int, others: int, width: int) -> Effort:
-    return measuring(metric.network, points, others, 1) + measuring(metric.network, metric.network.nodes, 1, 1)
+    return measuring_effort(metric.network, points, others, 1) + measuring_effort(
+        metric.network, metric.network.nodes, 1, 1
+    )
 
 
 METRICS.declare(

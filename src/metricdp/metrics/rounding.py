@@ -23,21 +23,21 @@ ROUNDED_DOWN = (
 )  # computed distances lie below the true ones by a smaller share than this, near-singular data aside
 
 
-def lowered(values: Floats, roundings: float) -> Floats:
+def lower(values: Floats, roundings: float) -> Floats:
     """Return values from `SMALLEST` on, each the result of at most so many roundings, as proven lower bounds."""
-    return np.asarray(values * shrinking(roundings))
+    return np.asarray(values * shrink_factor(roundings))
 
 
-def shrinking(roundings: float) -> float:
+def shrink_factor(roundings: float) -> float:
     """Return a factor that takes off so many roundings, and those of the factor and of the product with it."""
     # (1 + u)^k <= 1 + k u (1 + k u)
     return 1.0 - (roundings * (1.0 + roundings * UNIT) + 2.0) * UNIT
 
 
-def lowered_where(values: Floats, rounded_up: Booleans) -> Floats:
+def lower_where(values: Floats, rounded_up: Booleans) -> Floats:
     """Take the last digit or two off values that a sum or a difference rounded up, in place."""
     # Below SMALLEST sums are exact, so nothing there was rounded.
-    return np.multiply(values, shrinking(0), out=values, where=rounded_up)
+    return np.multiply(values, shrink_factor(0), out=values, where=rounded_up)
 
 
 def sum_down(terms: Iterable[Floats]) -> Floats:
@@ -48,11 +48,11 @@ def sum_down(terms: Iterable[Floats]) -> Floats:
             total = np.asarray(term, float)
             continue
         rounded = np.asarray(total + term)
-        total = lowered_where(rounded, rounding_error(rounded, total, term) < 0.0)
+        total = lower_where(rounded, rounding_error(rounded, total, term) < 0.0)
     return np.zeros(()) if total is None else total
 
 
-def times_down(factor: float, values: Floats) -> Floats:
+def multiply_down(factor: float, values: Floats) -> Floats:
     """Return factor * values, nowhere above the true product; exact for a power of two."""
     product = factor * values
     exact = np.frexp(factor)[0] == 0.5 and np.all((product >= SMALLEST) | (values == 0))
@@ -86,12 +86,12 @@ def squared_norms(points: Floats) -> tuple[Floats, Floats]:
     return high, low
 
 
-def on_grid(a: Floats, b: Floats, largest: float) -> bool:
+def is_on_grid(a: Floats, b: Floats, largest: float) -> bool:
     """Tell whether all numbers are multiples of 1 / `GRID`, at most `largest` multiples: their sums are exact."""
-    return all(_on_grid(x, largest) for x in (a, b))
+    return all(_is_on_grid(x, largest) for x in (a, b))
 
 
-def _on_grid(x: Floats, largest: float) -> bool:
+def _is_on_grid(x: Floats, largest: float) -> bool:
     if not x.size or GRID * x.flat[0] != np.rint(GRID * x.flat[0]):  # most data is refused by its first number
         return not x.size
     steps = GRID * x

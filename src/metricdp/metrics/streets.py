@@ -10,8 +10,8 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, Points, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics.geography import ShortestPath
-from metricdp.metrics.kind import METRICS, MetricKind, measuring
-from metricdp.metrics.rounding import lowered
+from metricdp.metrics.kind import METRICS, MetricKind, measuring_effort
+from metricdp.metrics.rounding import lower
 from metricdp.registry import Effort, Part
 
 
@@ -40,7 +40,7 @@ class StreetPath:
                 last = b[..., 1] if other == 0 else lengths[others] - b[..., 1]
                 between = self.network(edges[streets, end][..., None], edges[others, other][..., None])
                 best = np.minimum(best, walk + between + last)
-        return lowered(best, 4)
+        return lower(best, 4)
 
     def check(self, points: Points, /) -> None:
         rows = as_floats(points, "points")
@@ -55,7 +55,7 @@ class StreetPath:
 
 
 def _effort(metric: StreetPath, points: int, others: int, width: int) -> Effort:
-    once = measuring(metric.network, points, others, 1)
+    once = measuring_effort(metric.network, points, others, 1)
     return Effort(once.values + 8.0 * points * others, 4.0 * once.steps)
 
 

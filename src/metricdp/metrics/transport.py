@@ -14,7 +14,7 @@ from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_ma
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import BLOCK_VALUES, Metric, is_proven, pairwise
 from metricdp.metrics.discrete import FULL_TRIANGLE_CHECK, check_distances
-from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, measuring, plain_effort, width_of
+from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, measuring_effort, plain_effort, width_of
 from metricdp.metrics.rounding import UNIT, lower_differences
 from metricdp.metrics.vectors import Lp, check_numbers, refuse_rows
 from metricdp.registry import Array, Effort, Part, Whole
@@ -47,7 +47,7 @@ class Wasserstein:
         set_fields(self, ground=frozen(array), unit=unit)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
-        a, b = np.broadcast_arrays(_laws(a), _laws(b))
+        a, b = np.broadcast_arrays(_histograms(a), _histograms(b))
         if self.ground.ndim == 1:
             return self._along(a, b)
         flat_a, flat_b = a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1])
@@ -133,17 +133,17 @@ class WordMovers:
         return is_proven(self.ground)
 
     @cached_property
-    def _moving(self) -> Wasserstein:
+    def _wasserstein(self) -> Wasserstein:
         return Wasserstein(pairwise(self.ground, self.vectors, self.vectors))
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
-        return self._moving(a, b)
+        return self._wasserstein(a, b)
 
     def check(self, points: Points, /) -> None:
-        self._moving.check(points)
+        self._wasserstein.check(points)
 
     def legal(self, points: Points, /) -> Booleans:
-        return self._moving.legal(points)
+        return self._wasserstein.legal(points)
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Frechet:
         self.ground.check(points.reshape(-1, self.dimension))
 
 
-def _laws(histograms: Points) -> Floats:
+def _histograms(histograms: Points) -> Floats:
     rows = np.asarray(histograms, float)
     return np.asarray(rows / rows.sum(axis=-1, keepdims=True))
 
@@ -206,7 +206,7 @@ def _transport(metric: Wasserstein, points: int, others: int, width: int) -> Eff
 
 def _documents(metric: WordMovers, points: int, others: int, width: int) -> Effort:
     words = float(len(metric.vectors))
-    ground = measuring(metric.ground, len(metric.vectors), len(metric.vectors), width_of(metric.vectors))
+    ground = measuring_effort(metric.ground, len(metric.vectors), len(metric.vectors), width_of(metric.vectors))
     closed = Effort(6.0 * words * words, words * words * min(words, FULL_TRIANGLE_CHECK))
     return ground + closed + Effort(3.0 * points * others, points * others * (2e6 + 500.0 * words * words))
 
@@ -214,7 +214,7 @@ def _documents(metric: WordMovers, points: int, others: int, width: int) -> Effo
 def _curves(metric: Frechet, points: int, others: int, width: int) -> Effort:
     vertices = max(1.0, width / metric.dimension)
     at_once = max(others, min(points * others, BLOCK_VALUES / width))
-    one = measuring(metric.ground, 1, 1, metric.dimension)
+    one = measuring_effort(metric.ground, 1, 1, metric.dimension)
     cells = vertices * vertices
     return Effort(
         at_once * cells * (3.0 + metric.dimension) + one.values + 3.0 * points * others,

@@ -16,10 +16,10 @@ from metricdp.constants import EARTH_RADIUS_KM, LARGEST_COORDINATE
 from metricdp.errors import InvalidInput
 from metricdp.metrics.accounts import EUCLID, stretch_of
 from metricdp.metrics.balls import gaps_of, length_of, root_of
-from metricdp.metrics.bounded_distances import ByChords, Chords, Measured
+from metricdp.metrics.bounded_distances import BoundedDistances, ChordDistances, Chords
 from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, Norm, Tree
-from metricdp.metrics.neighbours import MARGIN, SCALE, WIDEST_TREE, Rows, by_rows, by_tree
-from metricdp.metrics.rounding import GRID, LIBRARY, SMALLEST, UNIT, lowered, on_grid, rounding_error, shrinking
+from metricdp.metrics.neighbours import MARGIN, SCALE, WIDEST_TREE, NeighbourRows, search_rows, search_tree
+from metricdp.metrics.rounding import GRID, LIBRARY, SMALLEST, UNIT, is_on_grid, lower, rounding_error, shrink_factor
 from metricdp.registry import Array, Number
 
 MOST_P = 1e6  # the numbers that noise is made of have the exponent 1 / p, which doubles lose beyond about 1e12
@@ -98,9 +98,9 @@ class Lp:
             result[lost] = self._scaled(np.abs(a[lost[0]] - b[lost[1]]))
         return result
 
-    def within(self, a: Points, b: Points, radius: float, /) -> Rows:
+    def within(self, a: Points, b: Points, radius: float, /) -> NeighbourRows:
         if a.shape[-1] > WIDEST_TREE:
-            return by_rows(self, a, b, radius)
+            return search_rows(self, a, b, radius)
         a, b = np.asarray(a, float), np.asarray(b, float)
 
         def measure(rows: Integers, columns: Integers) -> Floats:
@@ -109,7 +109,7 @@ class Lp:
 
         # A distance is at least its largest gap; powers other than squares leave the range of doubles soon.
         squares = self.p == 2 and 1.0 / SCALE < radius < SCALE
-        return by_tree(a, b, radius * (1.0 + MARGIN), self.p if squares or self.p == 1 else np.inf, measure)
+        return search_tree(a, b, radius * (1.0 + MARGIN), self.p if squares or self.p == 1 else np.inf, measure)
 
     def _lost(self, apart: Floats) -> Booleans:
         """Tell where powers of the gaps may have overflowed, or underflowed to where they lose digits."""
@@ -125,16 +125,16 @@ class Lp:
         scale = np.where(largest > 0, largest, 1.0)
         apart = scale * ((gaps / scale[..., None]) ** self.p).sum(axis=-1) ** (1.0 / self.p)
         # A distance is at least its largest gap, and so small a gap is exact.
-        return np.where(largest < SMALLEST, largest, lowered(apart, self._roundings(gaps.shape[-1])))
+        return np.where(largest < SMALLEST, largest, lower(apart, self._roundings(gaps.shape[-1])))
 
     def _down(self, apart: Floats, a: Floats, b: Floats) -> Floats:
         """Take off, in place, what the roundings may have added; nothing where none can have happened."""
         n = a.shape[-1]
         reach = 2.0**53 / n  # n gaps of at most 2 M, or n squares of them, stay below 2^53
-        if self.p not in (1.0, 2.0, np.inf) or not on_grid(a, b, 0.5 * (np.sqrt(reach) if self.p == 2 else reach)):
-            apart *= shrinking(self._roundings(n))
+        if self.p not in (1.0, 2.0, np.inf) or not is_on_grid(a, b, 0.5 * (np.sqrt(reach) if self.p == 2 else reach)):
+            apart *= shrink_factor(self._roundings(n))
         elif self.p == 2:  # a square root of a whole number is whole or irrational
-            np.multiply(apart, shrinking(1), out=apart, where=GRID * apart != np.rint(GRID * apart))
+            np.multiply(apart, shrink_factor(1), out=apart, where=GRID * apart != np.rint(GRID * apart))
         return apart
 
     def _roundings(self, n: int) -> float:
@@ -275,7 +275,7 @@ class Mahalanobis:
     def _down(self, length: Floats, uncertain: Floats | float) -> Floats:
         """Take off, in place, the misplacement and the defect of the whitening."""
         length -= uncertain
-        length *= shrinking(6) * (1.0 - 0.5 * self._defect)
+        length *= shrink_factor(6) * (1.0 - 0.5 * self._defect)
         return np.maximum(length, 0.0, out=length)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
@@ -358,10 +358,12 @@ def _doubled_row(metric: Lp, points: Points, row: int, bits: int) -> list[Any] |
     the speed of array operations. Where numbers are so large or small that products leave the range of doubles, a
     distance is computed in interval arithmetic, and all are where more bits are asked for.
     """
-    return _doubled(metric, np.asarray(points, float), row) if metric.p in (1.0, 2.0) and bits <= DOUBLED_BITS else None
+    return (
+        _double_row(metric, np.asarray(points, float), row) if metric.p in (1.0, 2.0) and bits <= DOUBLED_BITS else None
+    )
 
 
-def _doubled(metric: Lp, points: Floats, row: int) -> list[Any]:
+def _double_row(metric: Lp, points: Floats, row: int) -> list[Any]:
     import flint
 
     high, low = np.zeros(len(points)), np.zeros(len(points))
@@ -395,19 +397,19 @@ def _doubled(metric: Lp, points: Floats, row: int) -> list[Any]:
     return away
 
 
-def _measured_by_lp(metric: Lp, points: Points) -> Measured:
+def _measure_lp(metric: Lp, points: Points) -> BoundedDistances:
     n = int(points.shape[-1])
     if metric.p == 2:
-        return ByChords(metric, points, (9 * n + 48) * UNIT, n * SMALLEST, Chords(points, metric))
-    return Measured(metric, points, (n + 50) * UNIT, n * SMALLEST)
+        return ChordDistances(metric, points, (9 * n + 48) * UNIT, n * SMALLEST, Chords(points, metric))
+    return BoundedDistances(metric, points, (n + 50) * UNIT, n * SMALLEST)
 
 
-def _measured_by_mahalanobis(metric: Mahalanobis, points: Points) -> Measured:
+def _measure_mahalanobis(metric: Mahalanobis, points: Points) -> BoundedDistances:
     n = int(points.shape[-1])
     # Points are misplaced by at most `uncertain` each, and lengths are off by the defect of the whitening.
     uncertain, defect = metric.uncertainty(points)
     relative, absolute = 2.0 * defect + 2.0 * (9 * n + 48) * UNIT, 4.0 * uncertain + n * SMALLEST / UNIT
-    return ByChords(metric, points, relative, absolute, Chords(metric.whiten(points), Lp(2)))
+    return ChordDistances(metric, points, relative, absolute, Chords(metric.whiten(points), Lp(2)))
 
 
 METRICS.declare(
@@ -422,7 +424,7 @@ METRICS.declare(
         said=lambda metric: f"in the l_{metric.p:g} distance",
         exact=_ball_of_lp,
         exact_row=_doubled_row,
-        measured=_measured_by_lp,
+        measured=_measure_lp,
         account=lambda metric, dimension: (EUCLID, metric.unit.strip(), stretch_of(metric.p, dimension)),
     )
 )
@@ -434,6 +436,6 @@ METRICS.declare(
         {"covariance": Array(sides=2), "unit": UNIT_NAME},
         norm=lambda metric: Norm(2.0, metric.covariance, lambda: metric.stretch, metric.whiten),
         exact=_ball_of_mahalanobis,
-        measured=_measured_by_mahalanobis,
+        measured=_measure_mahalanobis,
     )
 )

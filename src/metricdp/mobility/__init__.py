@@ -11,15 +11,15 @@ from metricdp.mobility.blankets import (
     Features,
     GroupBlankets,
     IndependenceTest,
-    adjusted,
+    adjust_p_values,
     blanket_classes,
     conditional_independence,
     discover,
     discover_groups,
-    features_of,
+    path_features,
 )
-from metricdp.mobility.budgets import Absorption, Care, Distribution, FixedRate, FixedUtility, windows_spent
-from metricdp.mobility.cloaking import CloakedTraces, cloaked
+from metricdp.mobility.budgets import Absorption, Distribution, FixedRate, FixedUtility, PredictionTuning, window_costs
+from metricdp.mobility.cloaking import CloakedTraces, cloak_traces
 from metricdp.mobility.evaluation import TraceLoss, audit_runs, step_loss, trace_loss
 from metricdp.mobility.hidden_walks import (
     HiddenWalk,
@@ -34,24 +34,24 @@ from metricdp.mobility.home_zones import (
     Visit,
     Zones,
     cut_out,
-    found_centre,
     home_of,
+    locate_centre,
     stay_points,
     trip_ends,
     zones,
 )
-from metricdp.mobility.models import Mobility, Spent, estimate, histories_of, reachable
+from metricdp.mobility.models import Mobility, ModelCost, estimate, histories_of, reachable_steps
 from metricdp.mobility.prediction import PredictiveMechanism, predictive
 from metricdp.mobility.predictor import (
     BlanketPredictor,
     Scores,
     evaluate,
     examples_of,
-    expanded,
+    expand_features,
     load_predictor,
     train_predictor,
 )
-from metricdp.mobility.runs import PREDICTIONS, Run, Step, linear, parrot
+from metricdp.mobility.runs import PREDICTIONS, StepCost, TraceRun, linear, parrot
 from metricdp.mobility.traces import (
     KMH_PER_MPH,
     Traces,
@@ -63,7 +63,7 @@ from metricdp.mobility.traces import (
     split_trips,
 )
 from metricdp.mobility.trajectories import Trajectories, public_model, spacing_km, trajectory_problem
-from metricdp.registry import named_later
+from metricdp.registry import lazy_names
 
 if TYPE_CHECKING:
     from metricdp.mobility.fixes import load_traces, read_trips, trip_numbers
@@ -76,7 +76,6 @@ __all__ = [
     "PREDICTIONS",
     "Absorption",
     "BlanketPredictor",
-    "Care",
     "Cloaked",
     "CloakedTraces",
     "Contextual",
@@ -89,16 +88,17 @@ __all__ = [
     "HiddenWalk",
     "IndependenceTest",
     "Mobility",
+    "ModelCost",
+    "PredictionTuning",
     "Predictive",
     "PredictiveMechanism",
-    "Run",
     "Scores",
-    "Spent",
     "StayPoints",
-    "Step",
+    "StepCost",
     "Stream",
     "TraceAccount",
     "TraceLoss",
+    "TraceRun",
     "Traces",
     "Trajectories",
     "TrajectoryRisk",
@@ -108,13 +108,13 @@ __all__ = [
     "Zoned",
     "Zones",
     "account",
-    "adjusted",
+    "adjust_p_values",
     "allocate",
     "audit_runs",
     "augmented_steps",
     "blanket_classes",
     "clean",
-    "cloaked",
+    "cloak_traces",
     "conditional_independence",
     "cut_out",
     "discover",
@@ -122,18 +122,18 @@ __all__ = [
     "estimate",
     "evaluate",
     "examples_of",
-    "expanded",
-    "features_of",
-    "found_centre",
+    "expand_features",
     "histories_of",
     "home_of",
     "linear",
     "load_predictor",
     "load_traces",
+    "locate_centre",
     "parrot",
+    "path_features",
     "predictive",
     "public_model",
-    "reachable",
+    "reachable_steps",
     "read_trips",
     "release_adversary",
     "release_trips",
@@ -152,11 +152,11 @@ __all__ = [
     "trajectory_problem",
     "trip_ends",
     "trip_numbers",
-    "windows_spent",
+    "window_costs",
     "zones",
 ]
 
-__getattr__ = named_later(
+__getattr__ = lazy_names(
     __name__,
     {
         "fixes": ["load_traces", "read_trips", "trip_numbers"],

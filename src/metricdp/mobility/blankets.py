@@ -151,7 +151,7 @@ def _p_value(rows: Integers, size: int, last: int, permutations: int, seed: int)
     return conditional_independence(rows[:, 0], older, given, permutations=permutations, seed=seed).p_value
 
 
-def adjusted(p_values: ArrayLike, *, correction: Correction = "holm") -> Floats:
+def adjust_p_values(p_values: ArrayLike, *, correction: Correction = "holm") -> Floats:
     """Return p-values corrected for testing many hypotheses at once; compare them with the level as before."""
     raw = as_floats(p_values, "p_values")
     order, count = np.argsort(raw, kind="stable"), len(raw)
@@ -189,7 +189,7 @@ class Features:
         return np.column_stack([hour, speed, flat]).astype(np.int64)
 
 
-def features_of(
+def path_features(
     paths: ArrayLike,
     seconds: ArrayLike,
     *,
@@ -278,7 +278,7 @@ def discover_groups(
             values[group, m] = _p_value(rows[members[group]], m, last, permutations, seed + 1000 * group + m)
             if progress is not None:
                 progress((m + (done + 1) / len(active)) / last)
-        kept = adjusted(values[list(active), m], correction=correction) <= level
+        kept = adjust_p_values(values[list(active), m], correction=correction) <= level
         for group, rejected in zip(active, kept.tolist(), strict=True):
             if not rejected:
                 sizes[group] = m

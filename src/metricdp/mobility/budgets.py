@@ -32,13 +32,13 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_floats, as_positive
 from metricdp.errors import InvalidInput
-from metricdp.mobility.runs import Run, Step
+from metricdp.mobility.runs import StepCost, TraceRun
 
 LEARNING = 10  # steps until the share of tests that passed replaces the one that was guessed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Care:
+class PredictionTuning:
     """How careful the test is; the published code has a slope of 0.8 and cautions of 0.5 (utility) and 0.6 (rate).
 
     `confidence` is the chance behind both accuracies, `caution` scales the test down where the way is predictable: a
@@ -74,18 +74,18 @@ class Care:
         """What a test costs as a share of fresh noise: the share of tests that must pass for it to pay."""
         return self.caution * self.test_constant / self.noise_constant * (1.0 + 1.0 / self.slope)
 
-    def step(self, noise: float) -> Step:
+    def step(self, noise: float) -> StepCost:
         """Return the step whose fresh noise costs this much."""
         test = self.share * noise
-        return Step(test, noise, self.test_constant / (self.slope * test))
+        return StepCost(test, noise, self.test_constant / (self.slope * test))
 
-    def resting(self, run: Run) -> bool:
+    def resting(self, run: TraceRun) -> bool:
         """Tell whether the next step repeats the prediction without a test."""
         return 0 < run.resting <= self.rest
 
 
-CAREFUL = Care(caution=0.6)
-USUAL = Care()
+RATE_TUNING = PredictionTuning(caution=0.6)
+DEFAULT_TUNING = PredictionTuning()
 
 
 @dataclass(frozen=True)
@@ -98,21 +98,21 @@ class FixedUtility:
 
     accuracy: float
     total: float | None = None
-    care: Care = USUAL
+    tuning: PredictionTuning = DEFAULT_TUNING
 
     def __post_init__(self) -> None:
         as_positive(self.accuracy, "accuracy")
-        _checked(self.total, self.epsilon)
+        _check_total(self.total, self.epsilon)
 
     @property
     def epsilon(self) -> float:
         """What a fresh report costs, test aside."""
-        return self.care.noise_constant / self.accuracy
+        return self.tuning.noise_constant / self.accuracy
 
-    def __call__(self, run: Run, /) -> Step | None:
-        if self.care.resting(run):
-            return Step(0.0, 0.0)
-        step = self.care.step(self.epsilon) if len(run) else Step(0.0, self.epsilon)
+    def __call__(self, run: TraceRun, /) -> StepCost | None:
+        if self.tuning.resting(run):
+            return StepCost(0.0, 0.0)
+        step = self.tuning.step(self.epsilon) if len(run) else StepCost(0.0, self.epsilon)
         return step if run.fits(step, self.total) else None
 
 
@@ -127,25 +127,25 @@ class FixedRate:
     rate: float
     total: float | None = None
     hit: float = 0.7
-    care: Care = CAREFUL
+    tuning: PredictionTuning = RATE_TUNING
 
     def __post_init__(self) -> None:
-        _checked(self.total, as_positive(self.rate, "rate"))
+        _check_total(self.total, as_positive(self.rate, "rate"))
         if not 0 <= self.hit <= 1:
             raise InvalidInput(f"`hit` must be a share between 0 and 1, got {self.hit:g}.")
 
-    def __call__(self, run: Run, /) -> Step | None:
-        if self.care.resting(run):
-            return Step(0.0, 0.0)
+    def __call__(self, run: TraceRun, /) -> StepCost | None:
+        if self.tuning.resting(run):
+            return StepCost(0.0, 0.0)
         if not len(run):
-            step = Step(0.0, self.rate)
+            step = StepCost(0.0, self.rate)
         else:
             hit = run.predicted if len(run) > LEARNING else self.hit
-            step = self.care.step(self.rate / (1.0 - hit + self.care.share))
+            step = self.tuning.step(self.rate / (1.0 - hit + self.tuning.share))
         return step if run.fits(step, self.total) else None
 
 
-def _checked(total: float | None, first: float) -> None:
+def _check_total(total: float | None, first: float) -> None:
     """Refuse a total that the first report alone would exceed."""
     if total is not None and as_positive(total, "total") < first:
         raise InvalidInput(
@@ -158,7 +158,7 @@ ROUNDING = 1.0 - 1e-12  # sums of so many steps stay below the total, as real nu
 
 
 @dataclass(frozen=True)
-class _Windowed:
+class _WindowBudget:
     """What budgets of a sliding window have in common: any `window` steps cost at most `total`, tests a `share`."""
 
     window: int
@@ -176,41 +176,41 @@ class _Windowed:
 
 
 @dataclass(frozen=True)
-class Distribution(_Windowed):
+class Distribution(_WindowBudget):
     """Budget distribution: a fresh report takes half of what the window has left, so the first ones get most.
 
     test = share total / window at every step; noise = ((1 - share) total - noise of the last window - 1 steps) / 2.
     """
 
-    def __call__(self, run: Run, /) -> Step:
+    def __call__(self, run: TraceRun, /) -> StepCost:
         recent = _noises(run, self.window - 1)
         noise = 0.5 * ((1.0 - self.share) * self.total - math.fsum(recent)) * ROUNDING
         if not len(run):
-            return Step(0.0, noise)
+            return StepCost(0.0, noise)
         if noise < LEAST * self.total / self.window:  # too little for a report that is of use
-            return Step(0.0, 0.0)
-        return _tested(noise, self.share * self.total / self.window, self.dimension)
+            return StepCost(0.0, 0.0)
+        return _step_with_test(noise, self.share * self.total / self.window, self.dimension)
 
 
 @dataclass(frozen=True)
-class Absorption(_Windowed):
+class Absorption(_WindowBudget):
     """Budget absorption: every step has an equal share; a fresh report takes the shares of the steps that were skipped.
 
     A report that took k shares is repeated for the k - 1 steps after it, without a test: their shares are gone.
     """
 
-    def __call__(self, run: Run, /) -> Step:
+    def __call__(self, run: TraceRun, /) -> StepCost:
         unit = (1.0 - self.share) * self.total / self.window * ROUNDING
         if not len(run):
-            return Step(0.0, unit)
+            return StepCost(0.0, unit)
         taken = 1 if run.newest is None else max(1, round(run.newest.noise / unit))
         if run.resting < taken:
-            return Step(0.0, 0.0)
+            return StepCost(0.0, 0.0)
         skipped = min(run.resting - taken + 1, self.window)
-        return _tested(skipped * unit, self.share * self.total / self.window, self.dimension)
+        return _step_with_test(skipped * unit, self.share * self.total / self.window, self.dimension)
 
 
-def windows_spent(costs: ArrayLike, window: int) -> Floats:
+def window_costs(costs: ArrayLike, window: int) -> Floats:
     """Return what every `window` steps in a row cost, the last steps of a short run together; rounded up."""
     rates = np.atleast_1d(as_floats(costs, "costs"))
     if window < 1 or rates.ndim != 1:
@@ -219,11 +219,11 @@ def windows_spent(costs: ArrayLike, window: int) -> Floats:
     return np.array([np.nextafter(math.fsum(rates[max(0, end - window) : end]), np.inf) for end in ends])
 
 
-def _tested(noise: float, test: float, dimension: int) -> Step:
-    return Step(test * ROUNDING, noise, dimension / noise)
+def _step_with_test(noise: float, test: float, dimension: int) -> StepCost:
+    return StepCost(test * ROUNDING, noise, dimension / noise)
 
 
-def _noises(run: Run, count: int) -> Sequence[float]:
+def _noises(run: TraceRun, count: int) -> Sequence[float]:
     """Return what the last `count` steps spent on noise."""
     start = max(0, len(run) - count) if count else len(run)
     return [step.noise for step, fresh in zip(run.steps[start:], run.fresh[start:], strict=True) if fresh]

@@ -35,7 +35,7 @@ class CloakedTraces:
     both: Guarantee
 
 
-def cloaked(
+def cloak_traces(
     traces: Traces,
     *,
     place: Mechanism,
@@ -57,8 +57,8 @@ def cloaked(
     metric: Any = time.inputs.metric
     period = metric.period if points_are(metric, "times") else None
     day = np.zeros(len(traces)) if period is None else np.floor(clock / period) * period
-    secrets, place_promise = _encoded(place, traces.coordinates, snap[0])
-    times, time_promise = _encoded(time, (clock - day)[:, None], snap[1])
+    secrets, place_guarantee = _encode(place, traces.coordinates, snap[0])
+    times, time_guarantee = _encode(time, (clock - day)[:, None], snap[1])
     joint = product(place, time)
     where, when = joint.sample((secrets, times), rng=rng)
     at = np.asarray(place.outputs.decode(where), dtype=np.float64)
@@ -66,18 +66,18 @@ def cloaked(
     # Rows in their old order would tell which fix came first, of one reported time too: only reports order them.
     order = np.lexsort((*at.T[::-1], reported, traces.trip))
     moved = replace(traces, coordinates=at, seconds=reported).select(order)
-    slack = place_promise.slack + time_promise.slack
-    return CloakedTraces(moved, place_promise, time_promise, replace(joint.guarantee, slack=slack))
+    slack = place_guarantee.slack + time_guarantee.slack
+    return CloakedTraces(moved, place_guarantee, time_guarantee, replace(joint.guarantee, slack=slack))
 
 
-def _encoded(mechanism: Mechanism, values: Floats, snap: float) -> tuple[Any, Guarantee]:
+def _encode(mechanism: Mechanism, values: Floats, snap: float) -> tuple[Any, Guarantee]:
     """Return the secrets of a mechanism for some values, and its promise about the values themselves."""
-    promise = mechanism.guarantee
-    if not isinstance(promise, Guarantee):
-        raise InvalidInput(f"the promises of place and time must be pure, so that they add up; one is {promise}.")
+    own_guarantee = mechanism.guarantee
+    if not isinstance(own_guarantee, Guarantee):
+        raise InvalidInput(f"the promises of place and time must be pure, so that they add up; one is {own_guarantee}.")
     space: FiniteSpace | None = getattr(mechanism.inputs, "finite", None)
     if space is None:
-        return mechanism.inputs.encode(values), promise
+        return mechanism.inputs.encode(values), own_guarantee
     codes, away = space.nearest(values)
     if (far := np.flatnonzero(away > snap + 1e-9)).size:
         raise OutOfDomain(
@@ -85,4 +85,4 @@ def _encoded(mechanism: Mechanism, values: Floats, snap: float) -> tuple[Any, Gu
             f"{far[0]}: declare how far they may be moved with `snap`, for place and time.",
             rows=tuple(far[:1000].tolist()),
         )
-    return codes, promise.with_slack(promise.epsilon * space.charge(snap))
+    return codes, own_guarantee.with_slack(own_guarantee.epsilon * space.charge(snap))

@@ -23,9 +23,9 @@ from metricdp.arrays import Floats
 from metricdp.design.given import from_matrix
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import MatrixMechanism
-from metricdp.mechanisms.noise.arbitrary_precision import Undecided, ball, below, exact, settled
+from metricdp.mechanisms.noise.arbitrary_precision import Undecided, ball, exact_ball, is_below, settle_words
 from metricdp.metrics import EARTH_RADIUS_KM, Lp, Metric, exponent_of, points_are
-from metricdp.randomness import Source
+from metricdp.randomness import RandomSource
 from metricdp.spaces import FiniteSpace
 from metricdp.units import METRES
 
@@ -53,9 +53,9 @@ def near_table(space: FiniteSpace, prediction: int, rate: float, threshold: floa
     steepest = max(1.0, float(np.nan_to_num(slopes).max(initial=0.0)))
     for margin in MARGINS:
         exponent = np.clip(rate / steepest * (1.0 - margin) * (away - threshold), -STEEPEST, STEEPEST)
-        chances = np.column_stack([tail(exponent), tail(-exponent)])
+        probabilities = np.column_stack([tail(exponent), tail(-exponent)])
         try:
-            return from_matrix(space, chances, rate, outputs=ANSWERS, loss=np.zeros(chances.shape))
+            return from_matrix(space, probabilities, rate, outputs=ANSWERS, loss=np.zeros(probabilities.shape))
         except NotPrivate:
             continue
     raise NotPrivate(
@@ -64,15 +64,17 @@ def near_table(space: FiniteSpace, prediction: int, rate: float, threshold: floa
     )
 
 
-def flip(place: Floats, prediction: Floats, metric: Metric, rate: float, threshold: float, source: Source) -> bool:
+def flip(
+    place: Floats, prediction: Floats, metric: Metric, rate: float, threshold: float, source: RandomSource
+) -> bool:
     """Return the answer of the test for a place anywhere: True with exactly the probability of the true distance."""
     words = [int(source.words(1)[0])]
     away = float(metric(place, prediction))
     exponent = min(max(rate * (away - threshold), -STEEPEST), STEEPEST)
-    chance, level = float(tail(exponent)), words[0] * 2.0**-64
+    probability, level = float(tail(exponent)), words[0] * 2.0**-64
     # Distances are within 1e-13 of the true ones, and the slope of the tail is at most one half.
-    if abs(level - chance) > 1e-12 * (1.0 + rate * (away + abs(threshold))):
-        return level < chance
+    if abs(level - probability) > 1e-12 * (1.0 + rate * (away + abs(threshold))):
+        return level < probability
 
     def attempt(count: int) -> bool:
         while len(words) < count:
@@ -80,10 +82,10 @@ def flip(place: Floats, prediction: Floats, metric: Metric, rate: float, thresho
         whole = 0
         for word in words[:count]:
             whole = (whole << 64) | word
-        excess = true_distance(place, prediction, metric) - exact(threshold)
-        return below(ball(whole, 64 * count), exact_tail(exact(rate) * excess))
+        excess = true_distance(place, prediction, metric) - exact_ball(threshold)
+        return is_below(ball(whole, 64 * count), exact_tail(exact_ball(rate) * excess))
 
-    return settled(attempt)
+    return settle_words(attempt)
 
 
 def exact_tail(exponent: Any) -> Any:
@@ -106,17 +108,17 @@ def true_distance(one: Floats, other: Floats, metric: Metric) -> Any:
         return flint.arb(0)
     if points_are(metric, "degrees"):
         radius = Fraction(str(EARTH_RADIUS_KM)) * Fraction(METRES["km"]) / Fraction(METRES[metric.unit])
-        return exact(radius) * _angle(a, b)
+        return exact_ball(radius) * _angle(a, b)
     gaps = [abs(x - y) for x, y in zip(a, b, strict=True)]
     p = exponent_of(metric) or math.nan
     if p == 1:
-        return exact(sum(gaps, start=Fraction(0)))
+        return exact_ball(sum(gaps, start=Fraction(0)))
     if math.isinf(p):
-        return exact(max(gaps))
+        return exact_ball(max(gaps))
     if p == 2:
-        return exact(sum((gap * gap for gap in gaps), start=Fraction(0))).sqrt()
-    power = exact(p)
-    return sum((exact(gap) ** power for gap in gaps if gap), start=flint.arb(0)) ** (1 / power)
+        return exact_ball(sum((gap * gap for gap in gaps), start=Fraction(0))).sqrt()
+    power = exact_ball(p)
+    return sum((exact_ball(gap) ** power for gap in gaps if gap), start=flint.arb(0)) ** (1 / power)
 
 
 def _angle(a: list[Fraction], b: list[Fraction]) -> Any:
@@ -128,7 +130,7 @@ def _angle(a: list[Fraction], b: list[Fraction]) -> Any:
         return flint.arb(0)
     if a[0] == -b[0] and (around == 180 or abs(a[0]) == 90):
         return flint.arb.pi()
-    north, south, east = exact(a[0] / 180), exact(b[0] / 180), exact(around / 180)
+    north, south, east = exact_ball(a[0] / 180), exact_ball(b[0] / 180), exact_ball(around / 180)
     sine, cosine = north.sin_pi() * south.cos_pi(), north.cos_pi() * south.sin_pi()
     across = south.cos_pi() * east.sin_pi()
     along = cosine - sine * east.cos_pi()

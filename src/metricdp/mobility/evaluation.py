@@ -47,7 +47,7 @@ from metricdp.design.optimal import optimal
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Precomputed
 from metricdp.mobility.prediction import PredictiveMechanism
-from metricdp.mobility.runs import Run, Step
+from metricdp.mobility.runs import StepCost, TraceRun
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
@@ -57,12 +57,12 @@ BITS = 128
 
 
 # What a step can give after a run: the report, whether it is fresh, and the state that belongs to the longer run.
-Ways = Callable[[Run, Step, Any, Any], list[tuple[Any, bool, Any]]]
+StepOutcomes = Callable[[TraceRun, StepCost, Any, Any], list[tuple[Any, bool, Any]]]
 
 
 def _every_run(
-    mechanism: PredictiveMechanism, run: Run, steps: int, state: Any, ways: Ways
-) -> Iterator[tuple[Run, Any]]:
+    mechanism: PredictiveMechanism, run: TraceRun, steps: int, state: Any, ways: StepOutcomes
+) -> Iterator[tuple[TraceRun, Any]]:
     """Yield every run of so many steps, or until its budget ends, and the state that `ways` made for it."""
     step = mechanism.budget(run) if len(run) < steps else None
     if step is None:
@@ -87,16 +87,16 @@ def audit_runs(mechanism: PredictiveMechanism, steps: int) -> AuditReport:
             f"{len(space)} places and {steps} steps have {(len(space) + 1.0) ** steps:.3g} runs; at most {MOST_RUNS:,} "
             "are looked at one by one."
         )
-    known: dict[tuple[Any, Step], list[tuple[Any, bool, Floats]]] = {}
+    known: dict[tuple[Any, StepCost], list[tuple[Any, bool, Floats]]] = {}
 
-    def ways(run: Run, step: Step, prediction: Any, leaks: Floats) -> list[tuple[Any, bool, Any]]:
+    def ways(run: TraceRun, step: StepCost, prediction: Any, leaks: Floats) -> list[tuple[Any, bool, Any]]:
         key = (prediction, step)
         if key not in known:
             known[key] = _outcomes(mechanism, prediction, step, levels)
         return [(report, fresh, np.nextafter(leaks + more, np.inf)) for report, fresh, more in known[key]]
 
     runs, epsilon, spent, broken = 0, 0.0, 0.0, ""
-    for run, leaks in _every_run(mechanism, Run(), steps, np.zeros(len(levels)), ways):
+    for run, leaks in _every_run(mechanism, TraceRun(), steps, np.zeros(len(levels)), ways):
         runs, spent = runs + 1, max(spent, run.spent)
         epsilon = max(epsilon, float(np.nextafter(leaks / levels, np.inf).max(initial=0.0)))
         allowed = [Fraction(run.spent) * Fraction(level) for level in levels.tolist()]
@@ -118,7 +118,7 @@ def audit_runs(mechanism: PredictiveMechanism, steps: int) -> AuditReport:
 
 
 def _outcomes(
-    mechanism: PredictiveMechanism, prediction: Any, step: Step, levels: Floats
+    mechanism: PredictiveMechanism, prediction: Any, step: StepCost, levels: Floats
 ) -> list[tuple[Any, bool, Floats]]:
     """Return what a step can give: a report, fresh or not, and upper bounds of L_t(d) for every distance d.
 
@@ -128,13 +128,13 @@ def _outcomes(
     test = _logs(ground.test(prediction, step).matrix) if step.test > 0 else None
     found = []
     if step.noise == 0 or test is not None:
-        found.append((prediction, False, _worst([0] * size if test is None else test[0], ground, levels)))
+        found.append((prediction, False, _largest_difference([0] * size if test is None else test[0], ground, levels)))
     if step.noise:
         far = [0] * size if test is None else test[1]
         for report, column in enumerate(_logs(ground.noise(step.noise).matrix)):
             if any(one is not None for one in column):
                 both = [None if other is None else one + other for one, other in zip(far, column, strict=True)]
-                found.append((report, True, _worst(both, ground, levels)))
+                found.append((report, True, _largest_difference(both, ground, levels)))
     return found
 
 
@@ -152,7 +152,7 @@ def _logs(matrix: Floats) -> list[list[Any]]:
     return columns
 
 
-def _worst(logs: list[Any], ground: Any, levels: Floats) -> Floats:
+def _largest_difference(logs: list[Any], ground: Any, levels: Floats) -> Floats:
     """Return, rounded up, how much two places at most so far apart differ in a logarithm; at every level."""
     import flint
 
@@ -198,7 +198,7 @@ class TraceLoss:
 
 def step_loss(
     mechanism: PredictiveMechanism,
-    runs: Sequence[Run],
+    runs: Sequence[TraceRun],
     /,
     *,
     start: ArrayLike,
@@ -218,13 +218,13 @@ def step_loss(
     apart = mechanism.finite.space.distances
     losses, bounds, costs = [], [], []
     for run in runs:
-        law = first
+        distribution = first
         for step, fresh, prediction, near, far, seen in mechanism.replay(run):
-            losses.append(_lost(law, near, far, prediction, apart))
-            bounds.append(_least(mechanism.finite.space, step.most, law, gap))
+            losses.append(_expected_loss(distribution, near, far, prediction, apart))
+            bounds.append(_loss_lower_bound(mechanism.finite.space, step.most, distribution, gap))
             costs.append(step.test + step.noise * fresh)
-            law = law * seen
-            law = law / law.sum() @ moves
+            distribution = distribution * seen
+            distribution = distribution / distribution.sum() @ moves
     if not losses:
         raise InvalidInput("`runs` must have one step at least.")
     count = len(losses)
@@ -267,17 +267,17 @@ def trace_loss(
     losses: list[float] = []
     costs: list[float] = []
 
-    def ways(run: Run, step: Step, prediction: Any, law: Floats) -> list[tuple[Any, bool, Any]]:
-        near, far = ground.chances(prediction, step)  # `law` is Pr[the run so far, place]
-        losses.append(_lost(law, near, far, prediction, ground.space.distances))
-        costs.append(step.test * float(law.sum()) + step.noise * float(law @ far.sum(axis=1)))
+    def ways(run: TraceRun, step: StepCost, prediction: Any, distribution: Floats) -> list[tuple[Any, bool, Any]]:
+        near, far = ground.outcome_probabilities(prediction, step)  # `law` is Pr[the run so far, place]
+        losses.append(_expected_loss(distribution, near, far, prediction, ground.space.distances))
+        costs.append(step.test * float(distribution.sum()) + step.noise * float(distribution @ far.sum(axis=1)))
         most[len(run)] = max(most[len(run)], step.most)
-        joint = [(prediction, False, law * near)]
-        joint += [(report, True, law * far[:, report]) for report in range(size) if step.noise]
+        joint = [(prediction, False, distribution * near)]
+        joint += [(report, True, distribution * far[:, report]) for report in range(size) if step.noise]
         return [(report, fresh, part @ moves) for report, fresh, part in joint if part.any()]
 
     whole = 0.0  # what a whole run costs at most
-    for run, _ in _every_run(mechanism, Run(), steps, first, ways):
+    for run, _ in _every_run(mechanism, TraceRun(), steps, first, ways):
         if len(run) < steps:
             raise InvalidInput("the budget ends before the trace does: give it a `total` that lasts, or none.")
         whole = max(whole, run.spent)
@@ -289,13 +289,13 @@ def trace_loss(
     return TraceLoss(math.fsum(losses) / steps, best.certificate.lower_bound, math.fsum(costs) / steps, steps)
 
 
-def _lost(law: Floats, near: Floats, far: Floats, prediction: int | None, apart: Floats) -> float:
+def _expected_loss(distribution: Floats, near: Floats, far: Floats, prediction: int | None, apart: Floats) -> float:
     """Return what a step loses on average over the places of a law, which may sum to less than one."""
-    fresh = float(law @ (far * apart).sum(axis=1))
-    return fresh if prediction is None else fresh + float((law * near) @ apart[:, prediction])
+    fresh = float(distribution @ (far * apart).sum(axis=1))
+    return fresh if prediction is None else fresh + float((distribution * near) @ apart[:, prediction])
 
 
-def _least(space: FiniteSpace, epsilon: float, prior: Floats, gap: float) -> float:
+def _loss_lower_bound(space: FiniteSpace, epsilon: float, prior: Floats, gap: float) -> float:
     """Return a lower bound of the loss of all that report these places; without a budget, that of the best guess."""
     if epsilon == 0 or np.count_nonzero(prior) == 1:
         return float((prior @ space.distances).min())

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import check_target, existing_file, holding
+from metricdp.files import check_target, existing_file, lock_target
 from metricdp.mobility.streams import Stream
 
 COLUMNS = ("person", "t", "lat", "lon")
@@ -24,7 +24,7 @@ PAUSE = 0.2  # seconds between two looks at a file that grows
 
 
 @dataclass(frozen=True)
-class Row:
+class FeedRow:
     """One row: whose it is, when as it was written and in seconds, and where."""
 
     person: str
@@ -37,7 +37,7 @@ class BadRow(InvalidInput):
     """A line that is no row; the message says which line and why, never what it holds."""
 
 
-def rows_of(lines: Iterable[str], columns: Sequence[str], separator: str = ",") -> Iterator[Row | BadRow]:
+def rows_of(lines: Iterable[str], columns: Sequence[str], separator: str = ",") -> Iterator[FeedRow | BadRow]:
     """Yield the rows of lines, the first of which names the columns; what is no row comes as the reason why."""
     waiting = iter(lines)
     first = next(waiting, None)
@@ -55,7 +55,7 @@ def rows_of(lines: Iterable[str], columns: Sequence[str], separator: str = ",") 
             yield _row(line, number, at, len(names), separator)
 
 
-def _row(line: str, number: int, at: Sequence[int], width: int, separator: str) -> Row | BadRow:
+def _row(line: str, number: int, at: Sequence[int], width: int, separator: str) -> FeedRow | BadRow:
     if len(line) > LONGEST:
         return BadRow(f"line {number:,} is longer than {LONGEST:,} letters.")
     cells = _cells(line, separator)
@@ -73,7 +73,7 @@ def _row(line: str, number: int, at: Sequence[int], width: int, separator: str) 
         return BadRow(f"line {number:,} has no two numbers as its place.")
     if not (abs(latitude) <= 90 and abs(longitude) <= 180):  # NaN is neither
         return BadRow(f"line {number:,} lies nowhere on the Earth: latitude first, then longitude, in degrees.")
-    return Row(person, when, seconds, (latitude, longitude))
+    return FeedRow(person, when, seconds, (latitude, longitude))
 
 
 def seconds_of(written: str) -> float | None:
@@ -97,13 +97,13 @@ def _cells(line: str, separator: str) -> list[str]:
         return []
 
 
-def arriving(file: IO[str]) -> Iterator[str]:
+def incoming_lines(file: IO[str]) -> Iterator[str]:
     """Yield lines as they arrive; one that is too long comes in pieces, none of which is a row."""
     while line := file.readline(LONGEST + 1):
         yield line
 
 
-def growing(source: str | os.PathLike[str]) -> Iterator[str]:
+def follow_file(source: str | os.PathLike[str]) -> Iterator[str]:
     """Yield the whole lines of a file, and those that are added to it, for ever."""
     path = existing_file(source, "stream")
     with path.open("rb") as file:
@@ -121,7 +121,7 @@ def growing(source: str | os.PathLike[str]) -> Iterator[str]:
                 kept = b""
 
 
-class Lines:
+class ReportWriter:
     """Where reports go, a line each, handed over at once."""
 
     def __init__(self, file: IO[str], columns: Sequence[str], *, begun: bool, done: dict[str, float]) -> None:
@@ -129,7 +129,7 @@ class Lines:
         if not begun:
             self._write([*columns, "fresh"])
 
-    def add(self, row: Row, latitude: float, longitude: float, *, fresh: bool) -> None:
+    def add(self, row: FeedRow, latitude: float, longitude: float, *, fresh: bool) -> None:
         """Write one report; it is on its way when this returns."""
         self._write([row.person, row.written, repr(latitude), repr(longitude), str(fresh).lower()])
 
@@ -142,8 +142,8 @@ class Lines:
 
 def answer_rows(
     stream: Stream,
-    rows: Iterable[Row | BadRow],
-    sink: Lines,
+    rows: Iterable[FeedRow | BadRow],
+    sink: ReportWriter,
     *,
     drop: bool = False,
     show: Callable[[float, str], object] | None = None,
@@ -170,14 +170,14 @@ def answer_rows(
 
 
 @contextmanager
-def appended(
+def append_reports(
     target: str | os.PathLike[str],
     columns: Sequence[str],
     *,
     source: str | os.PathLike[str] | None,
     resume: bool,
     overwrite: bool,
-) -> Iterator[Lines]:
+) -> Iterator[ReportWriter]:
     """Yield where reports go in a CSV file that grows; with `resume` it goes on behind its last whole line.
 
     Its `done` then says up to which time everybody has reports there.
@@ -189,13 +189,13 @@ def appended(
             "another name, or replace it with --overwrite."
         )
     check_target(path, source=source)
-    with holding(path):
-        done = _so_far(path, columns) if resume and path.exists() else None
+    with lock_target(path):
+        done = _last_times(path, columns) if resume and path.exists() else None
         with path.open("a" if done is not None else "w", encoding="utf-8", newline="") as file:
-            yield Lines(file, columns, begun=done is not None, done=done or {})
+            yield ReportWriter(file, columns, begun=done is not None, done=done or {})
 
 
-def _so_far(path: Path, columns: Sequence[str]) -> dict[str, float] | None:
+def _last_times(path: Path, columns: Sequence[str]) -> dict[str, float] | None:
     """Cut off a line that a kill left unfinished, and return up to when everybody has reports; None for no lines."""
     done: dict[str, float] = {}
     whole = 0

@@ -15,9 +15,9 @@ from metricdp.arrays import Floats, Integers, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine
 from metricdp.mobility.traces import Traces
-from metricdp.tables import Disclosure, Reading, refuse_odd_points, there_are
+from metricdp.tables import Disclosure, Reading, available_columns, refuse_odd_points
 from metricdp.tables.charging import name_of
-from metricdp.tables.formats import Location, Storage, located, open_writer, read_batches
+from metricdp.tables.formats import Location, Storage, locate_table, open_writer, read_batches
 from metricdp.tables.people import ids_of
 from metricdp.tables.sources import open_table, whole_table
 from metricdp.tables.values import is_text, numbers_of
@@ -72,8 +72,8 @@ def _frame(table: Any) -> Any:
 
 def read_trips(source: str | Path) -> pa.Table:
     """Return a file of fixes as an Arrow table; columns of text that write numbers or times hold these."""
-    table = whole_table(located(source))
-    return pa.table({name: _as_one_of((pa.int64(), *TIMES), table[name]) for name in table.column_names})
+    table = whole_table(locate_table(source))
+    return pa.table({name: _parse_column((pa.int64(), *TIMES), table[name]) for name in table.column_names})
 
 
 def trip_numbers(labels: Any) -> tuple[Integers, Any]:
@@ -137,7 +137,7 @@ class FixesTable:
         wanted = [trip, time, *place]
         if missing := [name for name in (*wanted, *whose) if name not in known]:
             # Where none is there, the first line may be a row: it is not shown.
-            there = "None is there: has the file a header?" if len(missing) >= 4 else there_are(known)
+            there = "None is there: has the file a header?" if len(missing) >= 4 else available_columns(known)
             raise InvalidInput(
                 f"{called} must have the columns {', '.join(missing)}. {there} Say what yours are called, trip and "
                 "time first, with columns (--columns trip,t,lat,lon)."
@@ -146,7 +146,7 @@ class FixesTable:
             raise InvalidInput("geometries are read from files: name the columns of latitude and longitude.")
         table = table if isinstance(table, pa.Table) else _arrow(table.select([*dict.fromkeys([*wanted, *whose])]))
         latitude, longitude = place
-        columns = [_labels(table[trip]), _as_one_of(TIMES, table[time])]
+        columns = [_labels(table[trip]), _parse_column(TIMES, table[time])]
         columns += [pa.array(numbers_of(table[name].combine_chunks(), name)) for name in place]
         flat = pa.table(dict(zip(wanted, columns, strict=True)))
         traces = load_traces(flat, trip=trip, time=time, latitude=latitude, longitude=longitude)
@@ -243,7 +243,7 @@ def _labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return numbers if numbers.cast(column.type).equals(column) else column  # 007 is no number
 
 
-def _as_one_of(kinds: Sequence[pa.DataType], column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _parse_column(kinds: Sequence[pa.DataType], column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column of text in the first of some types that all of it can be written in, where there is one."""
     if is_text(column.type):
         known = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)

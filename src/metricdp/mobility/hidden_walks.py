@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes, as_matrix, as_probabilities, as_stochastic
-from metricdp.auditing.leakage import normalised
+from metricdp.auditing.leakage import normalised_rows
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.randomness import Randomness, open_uniform, source_of
@@ -46,29 +46,31 @@ class HiddenWalk:
         """Draw a walk and its reports."""
         uniform = open_uniform(steps, source_of(rng))
         walk = np.empty(steps, dtype=np.int64)
-        law = self.start
+        distribution = self.start
         for t in range(steps):
-            walk[t] = min(int(np.searchsorted(np.cumsum(law), uniform[t] * law.sum())), len(law) - 1)
-            law = self.transitions[walk[t]]
+            walk[t] = min(
+                int(np.searchsorted(np.cumsum(distribution), uniform[t] * distribution.sum())), len(distribution) - 1
+            )
+            distribution = self.transitions[walk[t]]
         return walk, self.mechanism.sample(walk, rng=rng)
 
     def _likelihoods(self, reports: ArrayLike) -> Floats:
         codes = as_codes(reports, len(self.mechanism.outputs), "reports")
-        return np.asarray(normalised(self.mechanism)[:, codes.ravel()].T)
+        return np.asarray(normalised_rows(self.mechanism)[:, codes.ravel()].T)
 
 
 def filtered(start: Floats, transitions: Floats, seen: Floats) -> Floats:
     """Return Pr[secret at t | what was seen up to t] from Pr[what was seen at t | secret], one row a step."""
     result = np.empty_like(seen)
-    law = start
+    distribution = start
     for t, likelihood in enumerate(seen):
-        law = law * likelihood
-        total = law.sum()
+        distribution = distribution * likelihood
+        total = distribution.sum()
         if total <= 0:
             raise InvalidInput(f"report {t} is impossible under this model: check `transitions` and the mechanism.")
-        law = law / total
-        result[t] = law
-        law = law @ transitions
+        distribution = distribution / total
+        result[t] = distribution
+        distribution = distribution @ transitions
     return result
 
 
@@ -111,13 +113,13 @@ def trajectory_adversary(
     """
     mechanism = hidden.mechanism
     errors = mechanism.inputs.distances if loss is None else as_matrix(loss, "loss", (len(mechanism.inputs), None))
-    law = normalised(mechanism)
+    distribution = normalised_rows(mechanism)
     drawn = [hidden.simulate(steps, rng=rng) for _ in range(walks)]
     return release_adversary(
         hidden.start,
         hidden.transitions,
         [walk for walk, _ in drawn],
-        [law[:, reports].T for _, reports in drawn],
+        [distribution[:, reports].T for _, reports in drawn],
         errors,
     )
 
@@ -173,14 +175,14 @@ def augmented_steps(augmented: Augmented, following: ArrayLike) -> Floats:
     `following[s]` is the law of the next place after the augmented secret s. Next places that would leave the domain
     are left out and the rest scaled up; a secret with none stays.
     """
-    laws = as_matrix(following, "following", (len(augmented), len(augmented.base)))
+    distributions = as_matrix(following, "following", (len(augmented), len(augmented.base)))
     matrix = np.zeros((len(augmented), len(augmented)))
     known = {tuple(row): code for code, row in enumerate(augmented.histories.tolist())}
     for code, row in enumerate(augmented.histories.tolist()):
-        for place in np.flatnonzero(laws[code] > 0).tolist():
+        for place in np.flatnonzero(distributions[code] > 0).tolist():
             target = known.get((place, *row[:-1]))
             if target is not None:
-                matrix[code, target] += laws[code, place]
+                matrix[code, target] += distributions[code, place]
         if matrix[code].sum() <= 0:
             matrix[code, code] = 1.0
     return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))

@@ -1,7 +1,7 @@
 """Stays, homes and zones: where a trace stood still, zones that are coarse near home, the attack on zones cut out.
 
 Cutting a zone out of a trace hides nothing: the traces stop at its border, and the border gives its centre
-(`cut_out`, `found_centre`). Here a zone is a local scale of the metric: between places of one zone distances count
+(`cut_out`, `locate_centre`). Here a zone is a local scale of the metric: between places of one zone distances count
 less, so the same epsilon tells them apart less. Every other step counts as before, the one across the border included:
 scaling that one too would make the zone a shortcut between all places around it, and blur the whole map.
 
@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_positive, as_probabilities
-from metricdp.auditing.leakage import normalised
+from metricdp.auditing.leakage import normalised_rows
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.metrics import KM_PER_DEGREE, Haversine, ShortestPath
 from metricdp.mobility.traces import Traces, Walks
-from metricdp.places.elastic import joined_by
+from metricdp.places.elastic import path_space
 from metricdp.spaces import FiniteSpace
 
 
@@ -115,7 +115,7 @@ def trip_ends(traces: Traces) -> Floats:
     return np.asarray(traces.coordinates[np.concatenate([first, last])])
 
 
-def found_centre(ends: ArrayLike, *, radius_km: float | None = None) -> Floats:
+def locate_centre(ends: ArrayLike, *, radius_km: float | None = None) -> Floats:
     """Return the centre of the circle that passes nearest to where traces stop: the attack on zones that are cut out.
 
     Least squares of |end - centre| - radius by Gauss and Newton, the radius known or found; latitude and longitude.
@@ -211,20 +211,24 @@ class Zones:
             raise InvalidInput("`mechanism` must be made for these zones: a builder on `zones.space`.")
         if self.inside.all() or not self.inside.any():
             raise InvalidInput("every place lies in a zone, or none does: there is no border.")
-        law, apart = normalised(mechanism), self.places.distances
-        weights = np.full(len(law), 1.0 / len(law)) if prior is None else as_probabilities(prior, len(law))
+        distribution, apart = normalised_rows(mechanism), self.places.distances
+        weights = (
+            np.full(len(distribution), 1.0 / len(distribution))
+            if prior is None
+            else as_probabilities(prior, len(distribution))
+        )
         within, beyond = np.flatnonzero(self.inside), np.flatnonzero(~self.inside)
         if not (weights[within].sum() > 0 and weights[beyond].sum() > 0):
             raise InvalidInput("`prior` must allow for places inside and outside: otherwise a visit is no secret.")
-        gaps = _gaps(law, within, beyond)
+        gaps = _gaps(distribution, within, beyond)
         steps = apart[np.ix_(within, beyond)]
         bordering = (steps <= steps.min(axis=1)[:, None]) & (steps <= steps.min(axis=0))
         at = np.unravel_index(int(np.where(bordering, gaps, -1.0).argmax()), gaps.shape)
-        joint = weights[:, None] * law
-        seen, chance = joint.sum(axis=0), joint[within].sum(axis=0)
-        after = chance[seen > 0] / seen[seen > 0]
+        joint = weights[:, None] * distribution
+        seen, probability = joint.sum(axis=0), joint[within].sum(axis=0)
+        after = probability[seen > 0] / seen[seen > 0]
         guess = (joint.T @ apart).argmin(axis=1)
-        errors = (law * apart[:, guess]).sum(axis=1)
+        errors = (distribution * apart[:, guess]).sum(axis=1)
         inside_before = float(weights[within].sum())
         return Visit(
             border=float(gaps[at]),
@@ -233,7 +237,7 @@ class Zones:
             prior=inside_before,
             least=float(after.min()),
             most=float(after.max()),
-            guessed=float(np.maximum(chance, seen - chance).sum()),
+            guessed=float(np.maximum(probability, seen - probability).sum()),
             ignorant=max(inside_before, 1.0 - inside_before),
             error_inside=float(np.average(errors[within], weights=weights[within])),
             error_outside=float(np.average(errors[beyond], weights=weights[beyond])),
@@ -261,10 +265,10 @@ def zones(places: FiniteSpace, centres: ArrayLike, *, radius: float, scale: floa
     away = places.distances[:, codes]
     inside = np.asarray(away.min(axis=1) <= as_positive(radius, "radius"))
     zone = np.where(inside, away.argmin(axis=1), -1)  # that of the nearest centre
-    return Zones(places, _scaled(places, zone, float(scale)), inside, float(scale))
+    return Zones(places, _scale_zone(places, zone, float(scale)), inside, float(scale))
 
 
-def _scaled(places: FiniteSpace, zone: Integers, scale: float) -> FiniteSpace:
+def _scale_zone(places: FiniteSpace, zone: Integers, scale: float) -> FiniteSpace:
     """Return the places with the shortest paths of steps that are scaled within a zone."""
     streets = places.network if places.network is not None and len(places) == places.network.nodes else None
     if streets is None:
@@ -274,14 +278,17 @@ def _scaled(places: FiniteSpace, zone: Integers, scale: float) -> FiniteSpace:
         (first, second), lengths = streets.edges.T, streets.lengths
     lengths = np.where((zone[first] == zone[second]) & (zone[first] >= 0), scale * lengths, lengths)
     if streets is None:
-        return joined_by(places, first, second, lengths, places.unit, "")
+        return path_space(places, first, second, lengths, places.unit, "")
     metric = ShortestPath(streets.edges, lengths, streets.nodes, one_way=streets.one_way, unit=streets.unit)
     return FiniteSpace(places.points, metric, coordinates=places.coordinates, ground=places.ground)
 
 
-def _gaps(law: Floats, within: Integers, beyond: Integers) -> Floats:
+def _gaps(distribution: Floats, within: Integers, beyond: Integers) -> Floats:
     """Return the largest |ln p(y | x) - ln p(y | x')| over reports, for x inside and x' outside."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(law)
-        rows = [np.abs(logs[x] - logs[beyond]).max(axis=1, initial=0.0, where=law[x] + law[beyond] > 0) for x in within]
+        logs = np.log(distribution)
+        rows = [
+            np.abs(logs[x] - logs[beyond]).max(axis=1, initial=0.0, where=distribution[x] + distribution[beyond] > 0)
+            for x in within
+        ]
     return np.array(rows)

@@ -17,7 +17,7 @@ MOST_CELLS = 20_000_000  # counts are kept dense, so that private noise covers t
 
 
 @dataclass(frozen=True)
-class Spent:
+class ModelCost:
     """What estimating a model cost: ordinary differential privacy of whole trips, on top of every report's epsilon."""
 
     epsilon: float
@@ -39,7 +39,7 @@ class Mobility:
     counts: Floats
     allowed: Booleans
     smoothing: float
-    spent: Spent | None = None
+    spent: ModelCost | None = None
 
     @property
     def order(self) -> int:
@@ -53,10 +53,10 @@ class Mobility:
     @cached_property
     def prior(self) -> Floats:
         """How often each place is visited, smoothed."""
-        visits = self._shorter(0) + self.smoothing / self.size
+        visits = self._lower_order(0) + self.smoothing / self.size
         return np.asarray(visits / visits.sum())
 
-    def _shorter(self, order: int) -> Floats:
+    def _lower_order(self, order: int) -> Floats:
         """Counts of windows of `order` + 1 places: the older places are summed away."""
         return np.asarray(self.counts.sum(axis=tuple(range(self.order - order))))
 
@@ -65,20 +65,20 @@ class Mobility:
         rows = np.atleast_2d(as_codes(histories, self.size, "histories"))
         used = min(self.order, rows.shape[1])
         result = np.broadcast_to(
-            self._confined(np.full((1, self.size), 1.0 / self.size), rows[:, 0]), (len(rows), self.size)
+            self._confine(np.full((1, self.size), 1.0 / self.size), rows[:, 0]), (len(rows), self.size)
         )
-        start = self._shorter(0)[None, :]
+        start = self._lower_order(0)[None, :]
         result = self._mix(np.broadcast_to(start, result.shape), result, rows[:, 0])
         for order in range(1, used + 1):
             index = tuple(rows[:, lag] for lag in range(order - 1, -1, -1))
-            result = self._mix(self._shorter(order)[index], result, rows[:, 0])
+            result = self._mix(self._lower_order(order)[index], result, rows[:, 0])
         return result
 
     def _mix(self, counts: Floats, behind: Floats, current: Integers) -> Floats:
         counts = np.where(self.allowed[current], counts, 0.0)
         return np.asarray((counts + self.smoothing * behind) / (counts.sum(axis=1, keepdims=True) + self.smoothing))
 
-    def _confined(self, rows: Floats, current: Integers) -> Floats:
+    def _confine(self, rows: Floats, current: Integers) -> Floats:
         masked = np.where(self.allowed[current], rows, 0.0)
         return np.asarray(masked / masked.sum(axis=1, keepdims=True))
 
@@ -90,13 +90,13 @@ class Mobility:
     def history_prior(self, histories: ArrayLike) -> Floats:
         """Return the probability of each history (current place first), normalised over the ones given."""
         rows = np.atleast_2d(as_codes(histories, self.size, "histories"))
-        chance = self.prior[rows[:, -1]].copy()
+        probability = self.prior[rows[:, -1]].copy()
         for lag in range(rows.shape[1] - 2, -1, -1):
-            chance *= self.next(rows[:, lag + 1 :])[np.arange(len(rows)), rows[:, lag]]
-        return np.asarray(chance / chance.sum())
+            probability *= self.next(rows[:, lag + 1 :])[np.arange(len(rows)), rows[:, lag]]
+        return np.asarray(probability / probability.sum())
 
 
-def reachable(distances: ArrayLike, *, step_seconds: float, most_kmh: float, slack_km: float = 0.0) -> Booleans:
+def reachable_steps(distances: ArrayLike, *, step_seconds: float, most_kmh: float, slack_km: float = 0.0) -> Booleans:
     """Return which steps are possible: two places no farther apart than the speed limit allows, plus the snapping."""
     apart = as_floats(distances, "distances")
     return np.asarray(apart <= most_kmh * step_seconds / 3600.0 + slack_km)
@@ -147,7 +147,7 @@ def estimate(
         keep &= steps[rows[:, lag + 1], rows[:, lag]]
     rows, ends = rows[keep], ends[keep]
     if private_epsilon is not None:
-        chosen = _at_most(walks.owner[ends], most_per_trip)
+        chosen = _limit_positions(walks.owner[ends], most_per_trip)
         rows = rows[chosen]
     index = np.zeros(len(rows), dtype=np.int64)
     for lag in range(order, -1, -1):
@@ -160,11 +160,13 @@ def estimate(
         at = tuple(possible[:, lag] for lag in range(order, -1, -1))
         noise = _geometric(len(possible), rate, rng) - _geometric(len(possible), rate, rng)
         counts[at] = np.maximum(counts[at] + noise, 0.0)
-        spent = Spent(private_epsilon, "one whole trip", f"geometric noise on counts, {most_per_trip} windows a trip")
+        spent = ModelCost(
+            private_epsilon, "one whole trip", f"geometric noise on counts, {most_per_trip} windows a trip"
+        )
     return Mobility(counts, steps, as_positive(smoothing, "smoothing"), spent)
 
 
-def _at_most(trips: Integers, most: int) -> Integers:
+def _limit_positions(trips: Integers, most: int) -> Integers:
     """Return at most `most` positions per trip, evenly spread."""
     starts = np.flatnonzero(np.concatenate([[True], trips[1:] != trips[:-1]])) if len(trips) else np.empty(0, int)
     ends = np.append(starts[1:], len(trips))

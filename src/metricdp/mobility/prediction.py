@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from metricdp.arrays import Floats, Integers, as_codes
-from metricdp.auditing.leakage import normalised
+from metricdp.auditing.leakage import normalised_rows
 from metricdp.design.exponential import exponential
 from metricdp.design.laplace import laplace
 from metricdp.errors import BudgetExceeded, InvalidInput
@@ -21,8 +21,8 @@ from metricdp.mechanisms import Guarantee, MatrixMechanism, Mechanism
 from metricdp.mechanisms.kinds.matrix import as_table
 from metricdp.metrics import Metric, points_are
 from metricdp.mobility.closeness import flip, near_table, refuse_metric
-from metricdp.mobility.runs import Budget, Prediction, Report, Run, Step, parrot
-from metricdp.randomness import Randomness, Source, source_of
+from metricdp.mobility.runs import Budget, Prediction, Report, StepCost, TraceRun, parrot
+from metricdp.randomness import Randomness, RandomSource, source_of
 from metricdp.spaces import FiniteSpace, Unbounded
 
 MOST_KEPT = 1_000
@@ -31,7 +31,7 @@ M = TypeVar("M", bound=Mechanism)
 
 
 @dataclass(frozen=True, eq=False)
-class OnPlaces:
+class FiniteGround:
     """Finite places: tests and noise are tables that were audited over all pairs, and the tables are what is drawn."""
 
     space: FiniteSpace
@@ -51,7 +51,7 @@ class OnPlaces:
         """Return a prediction as a report that could be given out."""
         return int(as_codes([prediction], len(self.space), "prediction")[0])
 
-    def test(self, prediction: int, step: Step) -> MatrixMechanism:
+    def test(self, prediction: int, step: StepCost) -> MatrixMechanism:
         """Return the test of a step as a mechanism with the reports 0 (near) and 1 (far)."""
         key = (prediction, step.test, step.threshold)
         return _remember(self._tests, key, lambda: near_table(self.space, *key))
@@ -67,11 +67,11 @@ class OnPlaces:
             raise InvalidInput("`noise` must report the places themselves and promise all pairs, without slack.")
         return _check(made, epsilon, self.metric)
 
-    def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
+    def near(self, place: Any, prediction: Report, step: StepCost, source: RandomSource, /) -> bool:
         """Return the answer of the private test."""
         return int(self.test(prediction, step).sample([place], rng=source)[0]) == 0
 
-    def draw(self, place: Any, epsilon: float, source: Source, /) -> int:
+    def draw(self, place: Any, epsilon: float, source: RandomSource, /) -> int:
         """Return a fresh report."""
         return int(self.noise(epsilon).sample([place], rng=source)[0])
 
@@ -81,19 +81,19 @@ class OnPlaces:
     def unpack(self, stored: bytes, /) -> int:
         return int(stored)
 
-    def chances(self, prediction: int | None, step: Step) -> tuple[Floats, Floats]:
+    def outcome_probabilities(self, prediction: int | None, step: StepCost) -> tuple[Floats, Floats]:
         """Return Pr[near | place], and Pr[far and report | place] as a matrix of places by reports."""
         size = len(self.space)
         if step.test > 0 and prediction is not None:
-            near, far = normalised(self.test(prediction, step)).T
+            near, far = normalised_rows(self.test(prediction, step)).T
         else:
             near, far = np.full(size, float(step.noise == 0)), np.full(size, float(step.noise > 0))
-        fresh = normalised(self.noise(step.noise)) if step.noise else np.zeros((size, size))
+        fresh = normalised_rows(self.noise(step.noise)) if step.noise else np.zeros((size, size))
         return near, far[:, None] * fresh
 
 
 @dataclass(frozen=True, eq=False)
-class Anywhere:
+class ContinuousGround:
     """Any point under a metric: Laplace noise, and a test whose coin has exactly the chance of the true distance."""
 
     inputs: Unbounded
@@ -120,11 +120,11 @@ class Anywhere:
         """Return the noise of a step."""
         return _remember(self._noises, epsilon, lambda: _check(self.build(epsilon), epsilon, self.metric))
 
-    def near(self, place: Any, prediction: Report, step: Step, source: Source, /) -> bool:
+    def near(self, place: Any, prediction: Report, step: StepCost, source: RandomSource, /) -> bool:
         """Return the answer of the private test."""
         return flip(place, np.asarray(prediction), self.metric, step.test, step.threshold, source)
 
-    def draw(self, place: Any, epsilon: float, source: Source, /) -> Floats:
+    def draw(self, place: Any, epsilon: float, source: RandomSource, /) -> Floats:
         """Return a fresh report."""
         return np.asarray(self.noise(epsilon).sample(place[None], rng=source)[0])
 
@@ -135,15 +135,17 @@ class Anywhere:
         return np.array(struct.unpack(f"<{self.inputs.dimension}d", stored))
 
 
-Ground: TypeAlias = OnPlaces | Anywhere
+Ground: TypeAlias = FiniteGround | ContinuousGround
 
 
 def _check(made: M, epsilon: float, metric: Metric) -> M:
     """Return noise that keeps the pure promise it was asked for; refuse any other."""
-    promise = made.guarantee
-    kept = isinstance(promise, Guarantee) and promise.basis != "none" and not promise.slack
-    if not kept or promise.metric != metric or promise.epsilon > epsilon:
-        raise InvalidInput(f"`noise` was asked for epsilon {epsilon:g} in the metric of the places; it has: {promise}.")
+    noise_guarantee = made.guarantee
+    kept = isinstance(noise_guarantee, Guarantee) and noise_guarantee.basis != "none" and not noise_guarantee.slack
+    if not kept or noise_guarantee.metric != metric or noise_guarantee.epsilon > epsilon:
+        raise InvalidInput(
+            f"`noise` was asked for epsilon {epsilon:g} in the metric of the places; it has: {noise_guarantee}."
+        )
     return made
 
 
@@ -159,14 +161,14 @@ def _remember(known: dict[Any, M], key: Any, build: Callable[[], M]) -> M:
 def ground_of(places: FiniteSpace | Metric, noise: Builder | None, dimension: int | None) -> Ground:
     """Return the ground of places or of a metric, with the noise that was given or the usual one."""
     if not isinstance(places, Metric):
-        return OnPlaces(places, (lambda epsilon: exponential(places, epsilon)) if noise is None else noise)
+        return FiniteGround(places, (lambda epsilon: exponential(places, epsilon)) if noise is None else noise)
     metric, wide = places, 2 if dimension is None else dimension
     refuse_metric(metric)
 
     def usual(epsilon: float) -> Mechanism:
         return laplace(metric, epsilon) if points_are(metric, "degrees") else laplace(metric, epsilon, dimension=wide)
 
-    return Anywhere(Unbounded(metric, wide), usual if noise is None else noise)
+    return ContinuousGround(Unbounded(metric, wide), usual if noise is None else noise)
 
 
 Spend = Callable[[str, float, Callable[[], bytes]], bytes]
@@ -196,19 +198,19 @@ class PredictiveMechanism:
     budget: Budget
     prediction: Prediction = parrot
 
-    def release(self, trace: Any, /, *, rng: Randomness = None, spend: Spend | None = None) -> Run:
+    def release(self, trace: Any, /, *, rng: Randomness = None, spend: Spend | None = None) -> TraceRun:
         """Release a trace step by step, until it ends or the budget does; a shorter run says that it did.
 
         `spend(label, epsilon, draw)` is asked for every test and every fresh report, before it is drawn, and returns
         what `draw` gave: an account with books goes here. Where it raises `BudgetExceeded` the run ends.
         """
-        source, run = source_of(rng), Run()
+        source, run = source_of(rng), TraceRun()
         for place in self.ground.encode(trace):
             if not self.advance(run, place, rng=source, spend=spend):
                 break
         return run
 
-    def advance(self, run: Run, place: Any, /, *, rng: Randomness = None, spend: Spend | None = None) -> bool:
+    def advance(self, run: TraceRun, place: Any, /, *, rng: Randomness = None, spend: Spend | None = None) -> bool:
         """Take one more step of an endless stream and tell whether the budget allowed it.
 
         `place` is one row of `ground.encode(trace)`: a code, or coordinates.
@@ -216,7 +218,7 @@ class PredictiveMechanism:
         step = self.budget(run)
         if step is None:
             return False
-        source, pay = source_of(rng), _free if spend is None else spend
+        source, pay = source_of(rng), _spend_nothing if spend is None else spend
         prediction = self.predict(run, step)
         try:
             near = step.noise == 0 or (
@@ -233,7 +235,7 @@ class PredictiveMechanism:
         run.add(report, step, fresh=not near)
         return True
 
-    def predict(self, run: Run, step: Step) -> Report:
+    def predict(self, run: TraceRun, step: StepCost) -> Report:
         """Return the place that a step is tested against, None where none is needed."""
         if step.noise and not step.test:
             return None
@@ -241,37 +243,38 @@ class PredictiveMechanism:
             raise InvalidInput("the first step has nothing to predict from: its budget must have `test` 0 and noise.")
         return self.ground.tidy(self.prediction(run))
 
-    def _answer(self, place: Any, prediction: Report, step: Step, source: Source) -> bytes:
+    def _answer(self, place: Any, prediction: Report, step: StepCost, source: RandomSource) -> bytes:
         return b"near" if self.ground.near(place, prediction, step, source) else b"far"
 
-    def _fresh(self, run: Run, place: Any, step: Step, source: Source, pay: Spend) -> Report:
+    def _fresh(self, run: TraceRun, place: Any, step: StepCost, source: RandomSource, pay: Spend) -> Report:
         def draw() -> bytes:
             return self.ground.pack(self.ground.draw(place, step.noise, source))
 
         return self.ground.unpack(pay(f"{len(run)} report", step.noise, draw))
 
-    def likelihoods(self, run: Run) -> Floats:
+    def likelihoods(self, run: TraceRun) -> Floats:
         """Return Pr[what step t gave | place, the run before], one row a step and one column a place; finite places."""
         rows = [seen for *_, seen in self.replay(run)]
         return np.array(rows).reshape(len(run), len(self.finite.space))
 
-    def replay(self, run: Run) -> Iterator[tuple[Step, bool, Report, Floats, Floats, Floats]]:
+    def replay(self, run: TraceRun) -> Iterator[tuple[StepCost, bool, Report, Floats, Floats, Floats]]:
         """Yield (step, fresh, prediction, near, far, seen) for every step of a run that was released; finite places.
 
-        `near` and `far` are what `OnPlaces.chances` gives after the run before the step, `seen` is Pr[what it gave |
+        `near` and `far` are what `FiniteGround.chances` gives after the run before the step, `seen` is Pr[what it
+        gave |
         place].
         """
-        past = Run()
+        past = TraceRun()
         for report, step, fresh in zip(run.reports, run.steps, run.fresh, strict=True):
             prediction = self.predict(past, step)
-            near, far = self.finite.chances(prediction, step)
+            near, far = self.finite.outcome_probabilities(prediction, step)
             yield step, fresh, prediction, near, far, far[:, report] if fresh else near
             past.add(report, step, fresh=fresh)
 
     @property
-    def finite(self) -> OnPlaces:
+    def finite(self) -> FiniteGround:
         """The ground, where it has finitely many places."""
-        if not isinstance(self.ground, OnPlaces):
+        if not isinstance(self.ground, FiniteGround):
             raise InvalidInput("this counts every place: give `predictive` an mdp.FiniteSpace instead of a metric.")
         return self.ground
 
@@ -301,7 +304,7 @@ def predictive(
     return PredictiveMechanism(ground_of(places, noise, dimension), budget, prediction)
 
 
-def _free(label: str, epsilon: float, draw: Callable[[], bytes]) -> bytes:
+def _spend_nothing(label: str, epsilon: float, draw: Callable[[], bytes]) -> bytes:
     """Spend without books."""
     del label, epsilon
     return draw()

@@ -70,7 +70,7 @@ class BlanketPredictor:
 
     def probability(self, inputs: ArrayLike) -> Floats:
         """Return Pr[fail to reject] for rows of (hour, speed, region row, region column, m)."""
-        layer = (expanded(np.atleast_2d(as_floats(inputs, "inputs"))) - self.mean) / self.scale
+        layer = (expand_features(np.atleast_2d(as_floats(inputs, "inputs"))) - self.mean) / self.scale
         for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
             layer = np.maximum(layer @ weight + bias, 0.0)
         logit = (layer @ self.weights[-1] + self.biases[-1])[:, 0]
@@ -124,7 +124,7 @@ def train_predictor(
 ) -> BlanketPredictor:
     """Train on rows of (hour, speed, region row, region column, m) and whether the first m places suffice."""
     networks = import_extra("sklearn.neural_network", "mobility")
-    rows, labels = expanded(as_floats(inputs, "inputs")), np.asarray(suffices, dtype=bool)
+    rows, labels = expand_features(as_floats(inputs, "inputs")), np.asarray(suffices, dtype=bool)
     if rows.ndim != 2 or len(rows) != len(labels) or len(rows) == 0:
         raise InvalidInput(f"`suffices` must be one answer per row of `inputs`, got {len(labels)} for {len(rows)}.")
     mean, scale = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-9)
@@ -162,9 +162,9 @@ def examples_of(
 def evaluate(predictor: BlanketPredictor, inputs: ArrayLike, suffices: ArrayLike) -> Scores:
     """Score a predictor on examples it has not seen."""
     labels = np.asarray(suffices, dtype=bool)
-    chance = predictor.probability(inputs)
-    said = chance >= 0.5
-    safe = np.clip(np.where(labels, chance, 1.0 - chance), 1e-12, 1.0)
+    likelihood = predictor.probability(inputs)
+    said = likelihood >= 0.5
+    safe = np.clip(np.where(labels, likelihood, 1.0 - likelihood), 1e-12, 1.0)
     hit, missed, wrong, refused = (
         int(np.sum((said == answer) & (labels == truth))) for truth in (True, False) for answer in (True, False)
     )
@@ -175,7 +175,7 @@ def _feature_rows(features: Features) -> Floats:
     return np.column_stack([features.hour, features.speed_mph, features.region[:, 0], features.region[:, 1]])
 
 
-def expanded(rows: Floats) -> Floats:
+def expand_features(rows: Floats) -> Floats:
     """The hour as a point on the clock, m as indicators: what a small network separates best."""
     hour = rows[:, 0] * (2.0 * np.pi / 24.0)
     steps = rows[:, 4:5] == np.arange(4.0)

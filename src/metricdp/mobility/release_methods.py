@@ -21,19 +21,19 @@ from metricdp.design.optimal import optimal
 from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.mechanisms import MatrixMechanism, Mechanism
 from metricdp.metrics import Haversine, Lp, Temporal
-from metricdp.mobility.budgets import Care, FixedUtility
-from metricdp.mobility.cloaking import cloaked
+from metricdp.mobility.budgets import FixedUtility, PredictionTuning
+from metricdp.mobility.cloaking import cloak_traces
 from metricdp.mobility.fixes import Fixes, FixesTable, Person, mark_fresh
 from metricdp.mobility.home_zones import Visit, home_of, stay_points, zones
 from metricdp.mobility.models import Mobility, estimate
 from metricdp.mobility.prediction import PredictiveMechanism, predictive
-from metricdp.mobility.runs import PREDICTIONS, Run
+from metricdp.mobility.runs import PREDICTIONS, TraceRun
 from metricdp.mobility.traces import Traces, Walks, clean, resample, snap
 from metricdp.mobility.trajectories import Trajectories, spacing_km, trajectory_problem
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 from metricdp.tables import Charging, Job
-from metricdp.tables.formats import located
+from metricdp.tables.formats import locate_table
 
 if TYPE_CHECKING:
     from metricdp.ledger import Receipt  # its database is imported where a ledger is charged
@@ -56,7 +56,7 @@ class TripRequest(Generic[H]):
     job: Job
     charging: Charging | None = None
 
-    def tell(self, share: float) -> None:
+    def report_progress(self, share: float) -> None:
         """Tell how far it is."""
         if self.job.progress is not None:
             self.job.progress(share)
@@ -66,7 +66,7 @@ class TripRequest(Generic[H]):
         assert self.charging is not None
         return self.charging.ledger.release(person, request, key=KEY, purpose=self.charging.purpose, draw=draw, **cost)
 
-    def bill(self, rows: Mapping[Person, int], **cost: Any) -> Callable[[], object]:
+    def charge_rows(self, rows: Mapping[Person, int], **cost: Any) -> Callable[[], object]:
         """Return what charges everybody for their rows, all or nobody; refuse now what the ledger does not hold."""
         if self.charging is None:
             return lambda: None
@@ -83,7 +83,7 @@ class TripRelease:
     lines: Sequence[str]
     charge: Callable[[], object] = lambda: None
     lost: int = 0
-    runs: tuple[Run, ...] = ()
+    runs: tuple[TraceRun, ...] = ()
     mechanism: MatrixMechanism | None = None
 
 
@@ -135,12 +135,12 @@ def release_contextual(request: TripRequest[Contextual], fixes: Fixes) -> TripRe
     if how.learn is not None or how.history is not None:  # counted over the walks of the problem without a model
         known = made
         if how.history is not None:
-            known = how.problem(request.table.read(located(how.history)).traces)
+            known = how.problem(request.table.read(locate_table(how.history)).traces)
         model = estimate(known.walks, known.model.allowed, order=1, private_epsilon=how.learn)
         made = how.problem(fixes.traces, model)
-    request.tell(0.2)
+    request.report_progress(0.2)
     mechanism = contextual(made.problem, gap=how.gap)
-    request.tell(0.9)
+    request.report_progress(0.9)
     at = how.places.decode(made.release(mechanism))
     found, unit = mechanism.certificate, made.augmented.base.unit
     most = int(made.reports_per_trip.max())
@@ -148,8 +148,8 @@ def release_contextual(request: TripRequest[Contextual], fixes: Fixes) -> TripRe
     lines = [
         f"{len(made.walks):,} reports of {len(made.reports_per_trip):,} trips over {len(how.places):,} places, each "
         f"drawn from the current place and the {made.augmented.lags} before it ({len(made.augmented):,} histories).",
-        messages.report_promise(how.epsilon, made.guarantee.slack, made.most_km, unit),
-        messages.trip_promise(made.epsilon_per_place, together, most, unit),
+        messages.report_guarantee(how.epsilon, made.guarantee.slack, made.most_km, unit),
+        messages.trip_guarantee(made.epsilon_per_place, together, most, unit),
         messages.trip_loss(found.loss, found.lower_bound, unit),
     ]
     if (spent := made.model.spent) is not None:
@@ -194,7 +194,7 @@ class Predictive:
     @property
     def budget(self) -> FixedUtility:
         """What the next step may cost."""
-        return FixedUtility(Care().noise_constant / self.epsilon, self.total)
+        return FixedUtility(PredictionTuning().noise_constant / self.epsilon, self.total)
 
 
 def release_predictive(request: TripRequest[Predictive], fixes: Fixes) -> TripRelease:
@@ -212,22 +212,22 @@ def release_predictive(request: TripRequest[Predictive], fixes: Fixes) -> TripRe
     rows = np.split(np.arange(len(ticks)), np.flatnonzero(np.diff(ticks.owner)) + 1)
     trips = [_Trip(request, fixes, ticks.select(one)) for one in rows]
     if request.charging is not None and request.charging.refused == "fail":
-        _hold(request, mechanism, trips)
+        _check_balance(request, mechanism, trips)
     runs = []
     for trip in trips:
         spend = None if request.charging is None else trip.spend
         runs.append(mechanism.release(trip.trace, spend=spend))
-        request.tell(0.95 * len(runs) / len(trips))
+        request.report_progress(0.95 * len(runs) / len(trips))
     kept = ticks.select(np.concatenate([one[: len(run)] for one, run in zip(rows, runs, strict=True)]))
     at = np.array([report for run in runs for report in run.reports]).reshape(-1, 2)
     fresh = [fresh for run in runs for fresh in run.fresh]
-    lost, care = len(ticks) - len(kept), budget.care
+    lost, tuning = len(ticks) - len(kept), budget.tuning
     lines = [
         f"{len(kept):,} reports of {len(runs):,} trips, {sum(fresh):,} of them fresh; the others are what could be "
         "predicted from the reports before.",
-        messages.predicted_promise(max(run.spent for run in runs), budget.total, "km"),
+        messages.prediction_guarantee(max(run.spent for run in runs), budget.total, "km"),
         messages.predicted_cost(sum(run.spent for run in runs), len(kept) * budget.epsilon, "km"),
-        messages.predicted_loss(budget.accuracy, care.caution, care.confidence, "km"),
+        messages.predicted_loss(budget.accuracy, tuning.caution, tuning.confidence, "km"),
         *([] if request.charging is None else [_charges(trips)]),
         f"{NOT_PROTECTED}. Which reports are fresh is part of the release and paid for"
         + (f"; {lost:,} ticks have none, since the budget of their trip was spent." if lost else "."),
@@ -266,20 +266,20 @@ class _Trip:
         return self.spend(label, epsilon, nothing)
 
 
-def _hold(request: TripRequest[Predictive], mechanism: PredictiveMechanism, trips: Sequence[_Trip]) -> None:
+def _check_balance(request: TripRequest[Predictive], mechanism: PredictiveMechanism, trips: Sequence[_Trip]) -> None:
     """Raise `BudgetExceeded` unless the ledger holds the dearest way of all trips, less what was drawn before."""
     budget = request.how.budget
 
-    def granted(runs: Sequence[Run]) -> None:
+    def granted(runs: Sequence[TraceRun]) -> None:
         most: dict[Person, float] = {}
         for trip, run in zip(trips, runs, strict=True):
-            most[trip.person] = most.get(trip.person, 0.0) + _dearest(budget, run, len(trip.trace))
+            most[trip.person] = most.get(trip.person, 0.0) + _largest_cost(budget, run, len(trip.trace))
         wanted = {person: amount for person, amount in most.items() if amount > 0}
         if wanted:
-            request.bill(dict.fromkeys(wanted, 1), metric=METRIC, epsilon=wanted)
+            request.charge_rows(dict.fromkeys(wanted, 1), metric=METRIC, epsilon=wanted)
 
     try:
-        granted([Run()] * len(trips))
+        granted([TraceRun()] * len(trips))
     except BudgetExceeded:
         # Some of it may have been paid for by a run that was killed: replay that, without drawing anything.
         before = [mechanism.release(trip.trace, spend=trip.recall) for trip in trips]
@@ -290,9 +290,9 @@ def _hold(request: TripRequest[Predictive], mechanism: PredictiveMechanism, trip
         granted(before)
 
 
-def _dearest(budget: FixedUtility, run: Run, ticks: int) -> float:
+def _largest_cost(budget: FixedUtility, run: TraceRun, ticks: int) -> float:
     """Return the most that the rest of a trip can cost, with what the ledger rounds up."""
-    steps, each = ticks - len(run), budget.care.step(budget.epsilon)
+    steps, each = ticks - len(run), budget.tuning.step(budget.epsilon)
     most = steps * each.most - (0.0 if len(run) else each.test)  # the first report is not tested
     if budget.total is not None:
         most = min(most, budget.total - run.spent)
@@ -390,9 +390,9 @@ def release_zoned(request: TripRequest[Zoned], fixes: Fixes) -> TripRelease:
     walks = snap(on_clock, places, most_km=near)
     trips = fixes.trips_of(walks.owner)
     mine = {person: np.isin(walks.owner, numbers) for person, numbers in trips.items()}
-    request.tell(0.1)
+    request.report_progress(0.1)
     visits, apart = {person: int(rows.sum()) for person, rows in mine.items()}, places.charge(near)
-    charge = request.bill(
+    charge = request.charge_rows(
         visits, metric=places.metric, epsilon=how.epsilon, slack=how.epsilon * apart, dimension=places.dimension
     )
     centres = _centres(request, fixes, walks, trips)
@@ -403,16 +403,16 @@ def release_zoned(request: TripRequest[Zoned], fixes: Fixes) -> TripRelease:
         if around not in made:
             made[around] = how.mechanism(around)
         reports[rows] = made[around][0].sample(walks.codes[rows])
-        request.tell(0.1 + 0.8 * (number + 1) / len(mine))
+        request.report_progress(0.1 + 0.8 * (number + 1) / len(mine))
     lost, per_trip = len(on_clock) - len(walks), np.unique(walks.owner, return_counts=True)[1]
     found = max((mechanism.certificate for mechanism, _ in made.values()), key=lambda one: one.loss)
     worst = max((visit for _, visit in made.values()), key=lambda one: one.across)
     lines = [
         f"{len(walks):,} reports of {len(per_trip):,} trips of {len(mine):,} persons over {len(places):,} places, "
         f"coarse in a zone of {messages.distance(how.radius_km, 'km', 'up')} and precise elsewhere.",
-        messages.zoned_promise(how.epsilon, how.scale, how.epsilon * apart, near, "km"),
+        messages.zone_guarantee(how.epsilon, how.scale, how.epsilon * apart, near, "km"),
         messages.zoned_trip(how.epsilon, how.scale, int(per_trip.max()), "km"),
-        _about_centres(request, max(visits.values())),
+        _centre_sentences(request, max(visits.values())),
         f"A visit to the border, with every place equally likely: {worst}",
         messages.zoned_loss(found.loss, found.lower_bound, "km"),
     ]
@@ -424,7 +424,7 @@ def release_zoned(request: TripRequest[Zoned], fixes: Fixes) -> TripRelease:
     return TripRelease(table, lines, charge, lost=lost)
 
 
-def _about_centres(request: TripRequest[Zoned], visits: int) -> str:
+def _centre_sentences(request: TripRequest[Zoned], visits: int) -> str:
     """Say what the centres of zones are; `visits` are the reports of the person who has most."""
     how = request.how
     if how.centres is not None:
@@ -506,18 +506,18 @@ def release_cloaked(request: TripRequest[Cloaked], fixes: Fixes) -> TripRelease:
     """
     how = request.how
     time, reach = how.time()
-    request.tell(0.3)
-    made = cloaked(
+    request.report_progress(0.3)
+    made = cloak_traces(
         clean(fixes.traces, most_kmh=how.most_kmh), place=laplace(METRIC, how.epsilon), time=time,
         seconds_per_unit=60.0, snap=(0.0, reach),
     )  # fmt: skip
-    request.tell(0.8)
+    request.report_progress(0.8)
     owner, both, found = made.traces.owner, made.both, time.certificate
     rows = {person: int(np.isin(owner, trips).sum()) for person, trips in fixes.trips_of(owner).items()}
     per_trip = np.unique(owner, return_counts=True)[1]
     lines = [
         f"{len(owner):,} fixes of {len(per_trip):,} trips, places and times drawn, rows sorted by the reported times.",
-        messages.clocked_promise(made.place.epsilon, made.time.epsilon, made.time.slack, "km", "min"),
+        messages.clock_guarantee(made.place.epsilon, made.time.epsilon, made.time.slack, "km", "min"),
         messages.clocked_trip(made.place.epsilon, made.time.epsilon, int(per_trip.max()), "km", "min"),
         messages.clocked_loss(found.loss, found.lower_bound, 2.0 / made.place.epsilon, "km", "min"),
     ]
@@ -526,5 +526,5 @@ def release_cloaked(request: TripRequest[Cloaked], fixes: Fixes) -> TripRelease:
     day = " and on which day each fix was" if how.clock_minutes is not None else ""
     lines.append(f"Not protected: which trips there are, how many fixes they have{day}.")
     # one charge in two accounts: that of places and that of times
-    charge = request.bill(rows, metric=both.metric, epsilon=both.epsilon, slack=both.slack)
+    charge = request.charge_rows(rows, metric=both.metric, epsilon=both.epsilon, slack=both.slack)
     return TripRelease(fixes.reports(owner, made.traces.seconds, made.traces.coordinates), lines, charge)

@@ -16,7 +16,7 @@ Report = Any  # a code on finite places, coordinates elsewhere
 
 
 @dataclass(frozen=True)
-class Step:
+class StepCost:
     """What one step may cost per unit of distance: `test` for the private test, `noise` for a fresh report.
 
     Without a test (0) a step with noise is always fresh, and a step without noise repeats the prediction for nothing.
@@ -40,7 +40,7 @@ class Step:
 
 
 @dataclass
-class Run:
+class TraceRun:
     """The release so far: reports, which of them are fresh, and the steps they were asked with. All of it is public.
 
     `spent` is what the composition proves for this very run: for two traces whose places are at most d apart at every
@@ -49,17 +49,17 @@ class Run:
 
     reports: list[Report] = field(default_factory=list)
     fresh: list[bool] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[StepCost] = field(default_factory=list)
     tests: int = 0
     passed: int = 0
     resting: int = 0  # steps since the last fresh report, that one included; 0 where there is none
-    newest: Step | None = None  # the step of the last fresh report
+    newest: StepCost | None = None  # the step of the last fresh report
     _spent: Fraction = Fraction(0)
 
     def __len__(self) -> int:
         return len(self.reports)
 
-    def add(self, report: Report, step: Step, *, fresh: bool) -> None:
+    def add(self, report: Report, step: StepCost, *, fresh: bool) -> None:
         """Append a step."""
         self.reports.append(report)
         self.fresh.append(fresh)
@@ -70,7 +70,7 @@ class Run:
         self.newest = step if fresh else self.newest
         self._spent += Fraction(step.test) + (Fraction(step.noise) if fresh else 0)
 
-    def end(self, step: Step) -> None:
+    def end(self, step: StepCost) -> None:
         """Count a test that was paid for and failed, after which there was nothing left for a report."""
         self.tests += step.test > 0
         self._spent += Fraction(step.test)
@@ -80,7 +80,7 @@ class Run:
         for kept in (self.reports, self.fresh, self.steps):
             del kept[: max(0, len(kept) - keep)]
 
-    def copy(self) -> Run:
+    def copy(self) -> TraceRun:
         """Return the run as it is now, to go on from in another way."""
         return replace(self, reports=list(self.reports), fresh=list(self.fresh), steps=list(self.steps))
 
@@ -100,7 +100,7 @@ class Run:
         """The share of tests that passed; 0 where nothing was tested."""
         return self.passed / self.tests if self.tests else 0.0
 
-    def fits(self, step: Step, total: float | None) -> bool:
+    def fits(self, step: StepCost, total: float | None) -> bool:
         """Tell whether a step stays within a total, whatever its test says."""
         return total is None or self._spent + Fraction(step.test) + Fraction(step.noise) <= Fraction(total)
 
@@ -109,16 +109,16 @@ class Run:
         return np.array(self.fresh, dtype=bool)
 
 
-Prediction = Callable[[Run], Report]
-Budget = Callable[[Run], Step | None]
+Prediction = Callable[[TraceRun], Report]
+Budget = Callable[[TraceRun], StepCost | None]
 
 
-def parrot(run: Run) -> Report:
+def parrot(run: TraceRun) -> Report:
     """Predict the last report."""
     return run.reports[-1]
 
 
-def linear(run: Run) -> Floats:
+def linear(run: TraceRun) -> Floats:
     """Predict that the last two reports go on in a line; for coordinates, degrees or not."""
     last = np.asarray(run.reports[-1], dtype=np.float64)
     if last.ndim == 0:

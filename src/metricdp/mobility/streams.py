@@ -24,7 +24,7 @@ from metricdp.mobility.budgets import Absorption, Distribution
 from metricdp.mobility.fixes import Fixes, Person, mark_fresh, unix_seconds
 from metricdp.mobility.prediction import predictive
 from metricdp.mobility.release_methods import METRIC, TripRelease, TripRequest
-from metricdp.mobility.runs import Run, Step
+from metricdp.mobility.runs import StepCost, TraceRun
 from metricdp.names import count_near
 from metricdp.tables import Charging
 from metricdp.tables.charging import name_of
@@ -34,12 +34,12 @@ from metricdp.units import SECONDS
 LEAST = 1e-6  # per kilometre, for a step that costs nothing
 KEY = "stream"  # the scope of request ids
 MARK = "metricdp stream 1"
-MOST_STOOD = 100_000  # reports of a person that late rows are answered from
+MOST_STANDING = 100_000  # reports of a person that late rows are answered from
 BUDGETS: dict[str, type[Distribution] | type[Absorption]] = {"distribution": Distribution, "absorption": Absorption}
 
 
 @dataclass(frozen=True)
-class Answer:
+class StreamReport:
     """What one row got: a place, whether it is fresh, and whether it was given before or came late."""
 
     latitude: float
@@ -49,7 +49,7 @@ class Answer:
 
 
 @dataclass
-class Count:
+class StreamCounts:
     """What a stream did since it was opened."""
 
     rows: int = 0
@@ -59,16 +59,16 @@ class Count:
     charged: int = 0  # millionths per kilometre
 
 
-class _Person:
+class _StreamState:
     """Where one person's stream is: the steps of the last window, and the reports that stood since when."""
 
     def __init__(self, keep: int) -> None:
-        self.run, self.keep, self.number, self.last = Run(), keep, 0, -math.inf
+        self.run, self.keep, self.number, self.last = TraceRun(), keep, 0, -math.inf
         self.times: list[float] = []
         self.reports: list[Any] = []
-        self.open: tuple[float, Step] | None = None  # a test that failed, and whose report is still to be drawn
+        self.open: tuple[float, StepCost] | None = None  # a test that failed, and whose report is still to be drawn
 
-    def add(self, time: float, step: Step, report: Any = None) -> None:
+    def add(self, time: float, step: StepCost, report: Any = None) -> None:
         """Take a step that was answered: with a fresh report, or with the last one again."""
         self.run.add(self.run.reports[-1] if report is None else report, step, fresh=report is not None)
         self.run.forget(self.keep)
@@ -76,7 +76,7 @@ class _Person:
         if report is not None:
             self.times.append(time)
             self.reports.append(report)
-            if len(self.times) > MOST_STOOD:
+            if len(self.times) > MOST_STANDING:
                 del self.times[:1000], self.reports[:1000]
 
     def end_test(self, time: float | None = None) -> None:
@@ -84,7 +84,7 @@ class _Person:
         if self.open is not None and self.open[0] != time:
             self.add(*self.open)
 
-    def stood(self, time: float) -> Answer:
+    def standing_report(self, time: float) -> StreamReport:
         """Return the report that stood at a time that is over."""
         at = bisect_right(self.times, time) - 1
         if at < 0:
@@ -92,7 +92,7 @@ class _Person:
                 "a row is older than everything that is known of its person: rows come in order of time."
             )
         latitude, longitude = (float(value) for value in self.reports[at])
-        return Answer(latitude, longitude, self.times[at] == time, known=True)
+        return StreamReport(latitude, longitude, self.times[at] == time, known=True)
 
 
 class Stream:
@@ -112,11 +112,11 @@ class Stream:
             raise InvalidInput("`name` of a stream must be 1 to 100 letters.")
         self.charging, self.budget, self.name = charging, budget, name
         self.setup = f"{type(budget).__name__} {json.dumps(asdict(budget), sort_keys=True)}"
-        self.mechanism = predictive(METRIC, budget=self._within)
-        self.count = Count()
-        self._people: dict[bytes, _Person] = {}
+        self.mechanism = predictive(METRIC, budget=self._next_budget)
+        self.count = StreamCounts()
+        self._people: dict[bytes, _StreamState] = {}
 
-    def step(self, person: Any, time: float, place: tuple[float, float]) -> Answer | None:
+    def step(self, person: Any, time: float, place: tuple[float, float]) -> StreamReport | None:
         """Return the report of one row; None where the books refuse it and `charging.refused` is "report".
 
         A row that is not later than the last one of its person gets the report that stood then: nothing is drawn and
@@ -129,19 +129,19 @@ class Stream:
             raise InvalidInput("a time must be a finite number of seconds.")
         secret = self.mechanism.ground.encode(np.array([place]))[0]
         with self.charging.ledger.turn(self.name):
-            return self._stepped(who, time, secret)
+            return self._take_step(who, time, secret)
 
-    def _stepped(self, who: bytes, time: float, secret: Any) -> Answer | None:
+    def _take_step(self, who: bytes, time: float, secret: Any) -> StreamReport | None:
         self.hold()
         if who not in self._people:
-            self._people[who] = self._recovered(who)
+            self._people[who] = self._recover(who)
         state = self._people[who]
         self.count.rows += 1
         if time <= state.last:
             self.count.known += 1
-            return state.stood(time)
+            return state.standing_report(time)
         state.end_test(time)
-        return self._advanced(who, state, time, secret)
+        return self._advance(who, state, time, secret)
 
     def hold(self) -> None:
         """Be the only one who steps this stream, or say who is; what another one did meanwhile is read again."""
@@ -150,7 +150,7 @@ class Stream:
             self._people.clear()
             ledger.hold(self.name, self)
 
-    def _within(self, run: Run) -> Step:
+    def _next_budget(self, run: TraceRun) -> StepCost:
         """Return what the next step may cost; nothing where the window holds more than it should.
 
         Books of earlier versions may hold one person in two spellings, or steps of two processes, each with windows of
@@ -160,10 +160,10 @@ class Stream:
         recent = max(0, len(run) - self.budget.window + 1)
         spent = math.fsum(one.noise for one, fresh in zip(run.steps[recent:], run.fresh[recent:], strict=True) if fresh)
         room = (1.0 - self.budget.share) * self.budget.total - spent
-        return step if step.noise <= room else Step(0.0, 0.0)
+        return step if step.noise <= room else StepCost(0.0, 0.0)
 
-    def _advanced(self, who: bytes, state: _Person, time: float, secret: Any) -> Answer | None:
-        step, run, repeated = self._within(state.run), state.run.copy(), [0, 0]
+    def _advance(self, who: bytes, state: _StreamState, time: float, secret: Any) -> StreamReport | None:
+        step, run, repeated = self._next_budget(state.run), state.run.copy(), [0, 0]
         refusal: list[BudgetExceeded] = []
 
         def spend(label: str, epsilon: float, draw: Callable[[], bytes]) -> bytes:
@@ -176,8 +176,8 @@ class Stream:
                         "again; the stream is then read from the books."
                     )
                 asked = [step.test, step.noise, step.threshold]
-                told = {"mark": MARK, "name": self.name, "setup": self.setup, "number": state.number, "time": time}
-                return json.dumps(told | {"what": what, "step": asked, "answer": draw().hex()}).encode()
+                entries = {"mark": MARK, "name": self.name, "setup": self.setup, "number": state.number, "time": time}
+                return json.dumps(entries | {"what": what, "step": asked, "answer": draw().hex()}).encode()
 
             try:
                 receipt = self.charging.ledger.release(
@@ -210,41 +210,44 @@ class Stream:
         state.add(time, step, report if fresh else None)
         self.count.fresh += fresh
         self.count.known += bool(repeated[1] and not repeated[0])
-        return Answer(float(report[0]), float(report[1]), fresh)
+        return StreamReport(float(report[0]), float(report[1]), fresh)
 
-    def _recovered(self, who: Person) -> _Person:
+    def _recover(self, who: Person) -> _StreamState:
         """Return where a person's stream is, from the books."""
-        state, number = _Person(self.budget.window + 1), 0
-        records = [told for one in self.charging.ledger.history(who) if (told := _record(one.report)) is not None]
-        mine = [told for told in records if told["name"] == self.name]
-        mine.sort(key=lambda told: (told["time"], told["what"] == "report"))  # numbers of two spellings are alike
-        for told in self._known(mine):
-            if told["setup"] != self.setup:
+        state, number = _StreamState(self.budget.window + 1), 0
+        records = [entries for one in self.charging.ledger.history(who) if (entries := _record(one.report)) is not None]
+        mine = [entries for entries in records if entries["name"] == self.name]
+        mine.sort(
+            key=lambda entries: (entries["time"], entries["what"] == "report")
+        )  # numbers of two spellings are alike
+        for entries in self._window_records(mine):
+            if entries["setup"] != self.setup:
                 raise InvalidInput(
-                    f"the stream {self.name!r} was begun with other settings ({told['setup']}): go on with those, or "
+                    f"the stream {self.name!r} was begun with other settings ({entries['setup']}): go on with those, "
+                    f"or "
                     "give this one another name. Its windows would not be those of the other one."
                 )
-            time, step, answer = float(told["time"]), Step(*told["step"]), bytes.fromhex(told["answer"])
+            time, step, answer = float(entries["time"]), StepCost(*entries["step"]), bytes.fromhex(entries["answer"])
             state.end_test(time)
             if answer == b"far":
                 state.open = (time, step)
             else:
                 state.add(time, step, None if answer in (b"near", b"rest") else self.mechanism.ground.unpack(answer))
-            number = max(number, told["number"] + (state.open is None))
+            number = max(number, entries["number"] + (state.open is None))
         state.number = number
         return state
 
-    def _request(self, state: _Person, time: float, what: str) -> str:
+    def _request(self, state: _StreamState, time: float, what: str) -> str:
         """Return the id of a release. The first one is always the same: books that dropped its report refuse it."""
         return f"{self.name} {time!r} {what}" if state.number else f"{self.name} first {what}"
 
-    def _known(self, mine: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _window_records(self, mine: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the records from the first report on; refuse where the last window, or what stands, was dropped."""
         if not mine:
             return []
-        known = {told["number"] for told in mine}
+        known = {entries["number"] for entries in mine}
         last = max(known)
-        fresh = [told["number"] for told in mine if told["what"] == "report"]
+        fresh = [entries["number"] for entries in mine if entries["what"] == "report"]
         needed = min(max(0, last - self.budget.window), max(fresh, default=-1))
         if needed < 0 or not known.issuperset(range(needed, last + 1)):
             raise InvalidInput(
@@ -252,7 +255,7 @@ class Stream:
                 f"last {self.budget.window:,} steps cost, so nobody knows what the next may: keep reports for a "
                 "window at least. Under another name a stream begins anew, with windows of its own."
             )
-        first = next(place for place, told in enumerate(mine) if told["what"] == "report")
+        first = next(place for place, entries in enumerate(mine) if entries["what"] == "report")
         return mine[first:]  # before it tests alone, which cost the same
 
     def lines(self, step_seconds: float | None = None) -> list[str]:
@@ -274,12 +277,12 @@ class Stream:
         if near := count_near(self._people):
             lines.append(near_names(near, "person"))
         if step_seconds is not None:
-            lines.append(a_day(budget, step_seconds))
+            lines.append(daily_cost(budget, step_seconds))
         lines.append("Not protected: who has rows, how many and when. Which reports are fresh is paid for.")
         return lines
 
 
-def a_day(budget: Distribution | Absorption, step_seconds: float) -> str:
+def daily_cost(budget: Distribution | Absorption, step_seconds: float) -> str:
     """Say what a day of a stream costs at most, for the policy of the books."""
     windows = math.ceil(SECONDS["d"] / step_seconds / budget.window)
     return (
@@ -292,8 +295,8 @@ def _record(report: bytes | None) -> dict[str, Any] | None:
     """Return what a charge of a stream says about it; None for charges of anything else."""
     if report is None or not report.startswith(b'{"mark": "' + MARK.encode()):
         return None
-    told: dict[str, Any] = json.loads(report)
-    return told
+    entries: dict[str, Any] = json.loads(report)
+    return entries
 
 
 def release_stream(request: TripRequest[Distribution | Absorption], fixes: Fixes) -> TripRelease:
@@ -311,10 +314,10 @@ def release_stream(request: TripRequest[Distribution | Absorption], fixes: Fixes
     person, time, latitude, longitude = fixes.table.column_names
     seconds = unix_seconds(fixes.table[time].to_numpy(), time)
     places = np.column_stack([fixes.table[latitude].to_numpy(), fixes.table[longitude].to_numpy()]).tolist()
-    whose, answers = fixes.table[person].to_pylist(), dict[int, Answer | None]()
+    whose, answers = fixes.table[person].to_pylist(), dict[int, StreamReport | None]()
     for done, row in enumerate(np.argsort(seconds, kind="stable").tolist()):
         answers[row] = stream.step(whose[row], float(seconds[row]), tuple(places[row]))
-        request.tell(0.95 * (done + 1) / len(whose))
+        request.report_progress(0.95 * (done + 1) / len(whose))
     given = {row: answer for row, answer in sorted(answers.items()) if answer is not None}
     table = fixes.table.select([person, time]).take(pa.array(list(given), pa.int64()))
     at = np.array([(one.latitude, one.longitude) for one in given.values()]).reshape(-1, 2)

@@ -16,7 +16,7 @@ from metricdp.arrays import Booleans, Floats, Integers, as_floats, as_matrix, as
 from metricdp.auditing.composition import trajectory_epsilon
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Guarantee, Mechanism
-from metricdp.mobility.models import Mobility, histories_of, reachable
+from metricdp.mobility.models import Mobility, histories_of, reachable_steps
 from metricdp.mobility.traces import Traces, Walks, clean, resample, snap
 from metricdp.problems import Problem
 from metricdp.randomness import Randomness
@@ -53,8 +53,8 @@ class Trajectories:
     def guarantee(self) -> Guarantee:
         """The promise of one report about the fixes themselves: putting each step on its place adds to the slack."""
         reach = 1.0 + float(self.augmented.weights.sum())
-        promise = Guarantee(self.problem.epsilon, self.problem.inputs.metric, basis="certificate")
-        return promise.with_slack(self.problem.epsilon * self.augmented.base.charge(self.most_km) * reach)
+        base_guarantee = Guarantee(self.problem.epsilon, self.problem.inputs.metric, basis="certificate")
+        return base_guarantee.with_slack(self.problem.epsilon * self.augmented.base.charge(self.most_km) * reach)
 
     @property
     def epsilon_per_place(self) -> float:
@@ -107,7 +107,7 @@ def trajectory_problem(
     on_clock = resample(clean(fixes, most_kmh=most_kmh), step_seconds=step_seconds)
     near = spacing_km(places) if most_km is None else as_positive(most_km, "most_km")
     steps: Booleans = (
-        reachable(places.distances, step_seconds=step_seconds, most_kmh=most_kmh, slack_km=2.0 * near)
+        reachable_steps(places.distances, step_seconds=step_seconds, most_kmh=most_kmh, slack_km=2.0 * near)
         if allowed is None
         else np.asarray(allowed, dtype=bool)
     )

@@ -27,17 +27,17 @@ from metricdp.mobility.release_methods import (
     release_predictive,
     release_zoned,
 )
-from metricdp.mobility.runs import Run
+from metricdp.mobility.runs import TraceRun
 from metricdp.mobility.streams import release_stream
 from metricdp.tables import Disclosure, Job, People, Reading
-from metricdp.tables.charging import open_books
-from metricdp.tables.formats import located, target_location
+from metricdp.tables.charging import open_charging
+from metricdp.tables.formats import locate_table, target_location
 from metricdp.tables.options import WORDS, call_of
-from metricdp.tables.plan import PerPerson
-from metricdp.tables.results import delivered
+from metricdp.tables.plan import PersonLimits
+from metricdp.tables.results import open_target
 
 How: TypeAlias = Contextual | Predictive | Zoned | Cloaked | Distribution | Absorption
-WAYS: dict[type[Any], Any] = {
+RELEASE_METHODS: dict[type[Any], Any] = {
     Contextual: release_contextual,
     Predictive: release_predictive,
     Zoned: release_zoned,
@@ -69,7 +69,7 @@ class TripSummary:
     how: How
     reports: int
     lost: int
-    runs: tuple[Run, ...]
+    runs: tuple[TraceRun, ...]
     mechanism: MatrixMechanism | None
     sentences: tuple[str, ...]
 
@@ -111,9 +111,10 @@ def release_trips(
     """
     records = {"people": people, "disclosure": disclosure, "reading": reading, "job": job}
     call = call_of(cast(Any, how), columns, to, None, records, {})
-    if type(how) not in WAYS:
+    if type(how) not in RELEASE_METHODS:
         raise InvalidInput(
-            f"`how` must be {', '.join(kind.__name__ for kind in WAYS)} with its options, got {type(how).__name__}."
+            f"`how` must be {', '.join(kind.__name__ for kind in RELEASE_METHODS)} with its options, got "
+            f"{type(how).__name__}."
         )
     from_file, what = isinstance(fixes, str | os.PathLike), f"a {type(fixes).__name__}"
     call.refuse((word for word in WORDS if word not in OF_FILES), "{word} is no option of `release_trips`.")
@@ -134,26 +135,26 @@ def release_trips(
     whose = call.people.id
     usual = (whose or "person", *COLUMNS[1:]) if stream else COLUMNS
     table = FixesTable(columns or usual, None if stream else whose, call.reading, call.disclosure)
-    with open_books(call, PerPerson(whose or table.columns[0])) as charging:
+    with open_charging(call, PersonLimits(whose or table.columns[0])) as charging:
         if charging is not None and charging.refused != "fail" and isinstance(how, Zoned | Cloaked):
             raise InvalidInput(
                 "`refused` is for predicted trips, which can end early, and for streams; others fit or are refused."
             )
         request = TripRequest(how, table, call.job, charging)
         if not from_file:
-            made = WAYS[type(how)](request, table.read(fixes))
+            made = RELEASE_METHODS[type(how)](request, table.read(fixes))
             made.charge()
             for line in made.lines:
                 logging.getLogger("metricdp").info("%s", line)
             return frame_like(fixes, made.table)
         if to is None:
             raise InvalidInput('a file of trips is released into another: name it, such as to="reports.parquet".')
-        origin, goal = located(fixes, call.reading.format), target_location(to, call.reading.target_format)
-        with delivered(goal, origin, overwrite=call.job.overwrite) as partial:
-            made = WAYS[type(how)](request, table.read(origin))
+        origin, goal = locate_table(fixes, call.reading.format), target_location(to, call.reading.target_format)
+        with open_target(goal, origin, overwrite=call.job.overwrite) as partial:
+            made = RELEASE_METHODS[type(how)](request, table.read(origin))
             write_reports(partial, goal, made.table)
             made.charge()
-    request.tell(1.0)
+    request.report_progress(1.0)
     first, *more = made.lines
     lines = (first if stream else f"{to}: {first}", *more)
     return TripSummary(str(fixes), str(to), how, made.table.num_rows, made.lost, made.runs, made.mechanism, lines)

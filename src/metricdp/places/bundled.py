@@ -46,7 +46,7 @@ def bundled_trips(*, trips: int = 60, seed: int = 2026, space: FiniteSpace | Non
     generator = np.random.default_rng(seed)
     numbers, times, places = [], [], []
     for trip in range(trips):
-        seconds, line = _simulated_trip(roads, generator)
+        seconds, line = _simulate_trip(roads, generator)
         numbers.append(np.full(len(line), trip))
         times.append(1_767_600_000 + 900 * trip + np.rint(seconds))
         places.append(line)
@@ -63,7 +63,7 @@ def bundled_trips(*, trips: int = 60, seed: int = 2026, space: FiniteSpace | Non
     return table.replace_schema_metadata({"simulated": "true", "description": note})
 
 
-def _simulated_trip(roads: FiniteSpace, generator: np.random.Generator) -> tuple[Floats, Floats]:
+def _simulate_trip(roads: FiniteSpace, generator: np.random.Generator) -> tuple[Floats, Floats]:
     """Return the seconds since the start and the noisy positions of one trip."""
     from scipy.sparse.csgraph import dijkstra
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, Integers, as_floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Precomputed, ShortestPath, pairwise
-from metricdp.metrics.limited_paths import limited
+from metricdp.metrics.limited_paths import paths_within
 from metricdp.spaces import FiniteSpace
 
 DENSE = 4_096  # places up to which all pairs are measured
@@ -48,8 +48,8 @@ def elastic(space: FiniteSpace, *, mass: ArrayLike, requirement: Requirement) ->
         raise InvalidInput(
             f"`requirement` must be a function of the level such as lambda level: level**2, got {requirement!r}."
         )
-    needed = min(_rising(requirement), float(worth.sum()))
-    first, second, inside = _joined(space, worth, needed)
+    needed = min(_largest_requirement(requirement), float(worth.sum()))
+    first, second, inside = _joined_pairs(space, worth, needed)
     levels = _levels(requirement, inside)
     if len(levels) and levels.min() <= 0:
         place = int(first[levels.argmin()])
@@ -58,7 +58,7 @@ def elastic(space: FiniteSpace, *, mass: ArrayLike, requirement: Requirement) ->
             "it and its neighbour would be at distance 0. Give every place some mass (its area, say), or let "
             "`requirement` begin at or below the smallest mass."
         )
-    return joined_by(space, first, second, levels, "level", "Let `requirement` grow further")
+    return path_space(space, first, second, levels, "level", "Let `requirement` grow further")
 
 
 def scaled(space: FiniteSpace, scale: ArrayLike, *, reach: float | None = None) -> FiniteSpace:
@@ -99,14 +99,15 @@ def scaled(space: FiniteSpace, scale: ArrayLike, *, reach: float | None = None) 
     elif len(space) > DENSE:
         raise InvalidInput(
             f"steps between any two of {len(space):,} places are a table of {8e-9 * len(space) ** 2:,.1f} GB, made for "
-            f"at most {DENSE:,}. Give `reach` (--reach), the longest step: {_usual(space):.3g} joins a place to about "
+            f"at most {DENSE:,}. Give `reach` (--reach), the longest step: {_usual_radius(space):.3g} joins a place "
+            f"to about "
             f"{JOINED} others, and ways of such steps count in between."
         )
     else:
         first, second = np.triu_indices(len(space), 1)
         apart = space.distances[first, second]
     lengths = _times(apart, np.minimum(factor[first], factor[second]))
-    return joined_by(space, first, second, lengths, unit, "Let `reach` be longer")
+    return path_space(space, first, second, lengths, unit, "Let `reach` be longer")
 
 
 def _times(lengths: Floats, scale: Floats) -> Floats:
@@ -114,14 +115,14 @@ def _times(lengths: Floats, scale: Floats) -> Floats:
     return np.where(scale == 1.0, lengths, np.nextafter(lengths * scale, 0.0))
 
 
-def _usual(space: FiniteSpace) -> float:
+def _usual_radius(space: FiniteSpace) -> float:
     """Return a distance within which a middling place has some twenty others."""
     sample = np.linspace(0, len(space) - 1, 16).astype(np.int64)
     away = np.partition(pairwise(space.metric, space.points[sample], space.points), JOINED, axis=1)
     return float(np.median(away[:, JOINED])) * (1.0 + 1e-9)
 
 
-def _rising(requirement: Requirement) -> float:
+def _largest_requirement(requirement: Requirement) -> float:
     """Return what is asked for in the end; a requirement that falls or is no number is refused."""
     levels = [0.0, *2.0 ** np.arange(-20.0, np.log2(HIGHEST) + 1)]
     asked = as_floats([requirement(float(level)) for level in levels], "requirement")
@@ -137,19 +138,21 @@ def _rising(requirement: Requirement) -> float:
     return float(asked[-1])
 
 
-def _joined(space: FiniteSpace, mass: Floats, needed: float) -> tuple[Integers, Integers, Floats]:
+def _joined_pairs(space: FiniteSpace, mass: Floats, needed: float) -> tuple[Integers, Integers, Floats]:
     """Return the pairs (x, x') that a step joins, with the mass strictly nearer to x than x' is, rounded down."""
     whole = np.array_equal(mass, np.rint(mass)) and mass.sum() < 2.0**53
     shrink = 1.0 if whole else 1.0 - 4.0 * len(mass) * np.finfo(float).eps  # sums are exact, or charged
     if len(space) <= DENSE:
-        parts = [_nearer(row, space.distances[row], np.arange(len(space)), mass, needed) for row in range(len(space))]
+        parts = [
+            _nearer_places(row, space.distances[row], np.arange(len(space)), mass, needed) for row in range(len(space))
+        ]
     else:
-        parts = _searched(space, mass, needed)
+        parts = _search_around(space, mass, needed)
     first, second, inside = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return first, second, inside * shrink
 
 
-def _nearer(
+def _nearer_places(
     place: int, distances: Floats, codes: Integers, mass: Floats, needed: float
 ) -> tuple[Integers, Integers, Floats]:
     """Return the places that one is joined to, nearest first, and the mass strictly nearer than each of them."""
@@ -161,7 +164,7 @@ def _nearer(
     return np.full(int(kept.sum()), place), codes[kept], nearer[kept]
 
 
-def _searched(space: FiniteSpace, mass: Floats, needed: float) -> list[tuple[Integers, Integers, Floats]]:
+def _search_around(space: FiniteSpace, mass: Floats, needed: float) -> list[tuple[Integers, Integers, Floats]]:
     """Search around every place as far as it takes, without the matrix of all pairs."""
     parts: list[tuple[Integers, Integers, Floats]] = []
     left, joined = np.arange(len(space)), 0
@@ -181,7 +184,7 @@ def _searched(space: FiniteSpace, mass: Floats, needed: float) -> list[tuple[Int
             if mass[codes].sum() < needed and len(codes) < len(space):
                 unmet.append(row)
                 continue
-            parts.append(_nearer(int(place), near.distances[span], codes, mass, needed))
+            parts.append(_nearer_places(int(place), near.distances[span], codes, mass, needed))
             joined += len(parts[-1][1])
         if joined > MOST_JOINED:
             raise InvalidInput(
@@ -216,7 +219,7 @@ def _first_above(requirement: Requirement, mass: float, low: float) -> float:
     return high
 
 
-def joined_by(
+def path_space(
     space: FiniteSpace, first: Integers, second: Integers, lengths: Floats, unit: str, advice: str
 ) -> FiniteSpace:
     """Return the places with the shortest paths of these steps: a matrix for few, a network for many."""
@@ -237,15 +240,15 @@ def joined_by(
     network = ShortestPath(np.column_stack([first, second]), lengths, count, unit=unit)
     if count <= DENSE:
         search = dijkstra if len(first) < count * count // 4 else floyd_warshall
-        metric = Precomputed(_closed(search(network.graph, directed=False)), unit)
+        metric = Precomputed(_symmetric_distances(search(network.graph, directed=False)), unit)
     else:
-        metric = _needed(network)
+        metric = _necessary_steps(network)
     return FiniteSpace(
         np.arange(count), metric, coordinates=space.coordinates, ground=space.ground, columns=space.columns
     )
 
 
-def _needed(network: ShortestPath) -> ShortestPath:
+def _necessary_steps(network: ShortestPath) -> ShortestPath:
     """Return the same distances from fewer steps: without those that other steps make up for at no greater length.
 
     Other steps are shorter ones, so all that are made up for can go at once. Levels are whole multiples of a grid.
@@ -265,7 +268,7 @@ def _needed(network: ShortestPath) -> ShortestPath:
     keep = np.zeros(len(lengths), dtype=np.bool_)
     for start in range(0, size, SOURCES):
         sources = nodes[start : start + SOURCES]
-        ways = limited(shorter, sources, nodes, longest, directed=False)
+        ways = paths_within(shorter, sources, nodes, longest, directed=False)
         some = slice(graph.indptr[start], graph.indptr[min(start + SOURCES, size)])
         reached = np.repeat(sources, np.diff(ways.starts)) * size + ways.codes
         at = np.searchsorted(reached, first[some] * size + graph.indices[some])
@@ -274,6 +277,6 @@ def _needed(network: ShortestPath) -> ShortestPath:
     return ShortestPath(pairs, lengths[keep], size, unit=network.unit)
 
 
-def _closed(distances: Floats) -> Floats:
+def _symmetric_distances(distances: Floats) -> Floats:
     """Return distances that are symmetric as stored."""
     return np.minimum(distances, distances.T)

@@ -9,7 +9,7 @@ from xml.parsers import expat
 import numpy as np
 
 from metricdp.errors import InvalidInput
-from metricdp.places.network import Roads, checked_roads, is_one_way
+from metricdp.places.network import Roads, build_roads, is_one_way
 
 PLACES = {"y": 0, "lat": 0, "x": 1, "lon": 1}
 STREETS = {"length": 0, "length_m": 0, "oneway": 1, "travel_time": 2, "travel_time_s": 2}
@@ -139,7 +139,7 @@ class _Reader:
         pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
         times = [seconds for _, _, seconds in self._streets]
         known = None if all(seconds is None for seconds in times) else times
-        return checked_roads(np.array(places).reshape(-1, 2), pairs, np.array(lengths), both, seconds=known)
+        return build_roads(np.array(places).reshape(-1, 2), pairs, np.array(lengths), both, seconds=known)
 
 
 def _number(text: str | None, what: str) -> float:

@@ -29,7 +29,7 @@ class Roads:
     both_ways: Booleans
     minutes: Floats | None = None
 
-    def with_ways_back(self) -> Roads:
+    def add_reverse_streets(self) -> Roads:
         """Return the network with a street of its own for every way back."""
         back = self.both_ways
         edges = np.concatenate([self.edges, self.edges[back][:, ::-1]])
@@ -37,7 +37,7 @@ class Roads:
         minutes = None if self.minutes is None else np.concatenate([self.minutes, self.minutes[back]])
         return Roads(self.nodes, edges, lengths, True, np.zeros(len(edges), dtype=bool), minutes)
 
-    def kept(self, numbers: Integers) -> Roads:
+    def subnetwork(self, numbers: Integers) -> Roads:
         """Return the part between these crossings, renumbered in their order."""
         new = np.full(len(self.nodes), -1, dtype=np.int64)
         new[numbers] = np.arange(len(numbers))
@@ -57,7 +57,7 @@ class Roads:
         )
 
 
-def checked_roads(
+def build_roads(
     places: Any, ends: Integers, metres: Any, both_ways: Booleans, *, seconds: Any = None, speeds: Any = None
 ) -> Roads:
     """Return a network of places in degrees and streets in metres, each one way or both ways.
@@ -82,16 +82,16 @@ def checked_roads(
         raise InvalidInput(f"lengths must not be negative, got {lengths[first]:g} m for street {first}.")
     minutes = None
     if seconds is not None:
-        minutes = _known(seconds) / 60.0
+        minutes = _known_numbers(seconds) / 60.0
     elif speeds is not None:
-        fast = _known(speeds)
+        fast = _known_numbers(speeds)
         minutes = np.divide(0.06 * lengths, fast, out=np.full(len(fast), np.nan), where=fast > 0)
     if minutes is not None:
         minutes = np.where((minutes >= 0) & (minutes < np.inf) & ((minutes > 0) | (lengths == 0)), minutes, np.nan)
     return Roads(nodes, ends, lengths / 1000.0, not both_ways.all(), both_ways, minutes)
 
 
-def _known(values: Any) -> Floats:
+def _known_numbers(values: Any) -> Floats:
     """Return numbers, not a number where there is something else: an attribute that nobody may need."""
 
     def number(value: Any) -> float:

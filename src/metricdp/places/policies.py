@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Integers, as_codes, as_positive
-from metricdp.design.components import alone as alone
+from metricdp.design.components import component_space as component_space
 from metricdp.errors import InvalidInput
 from metricdp.metrics import policy_of
 from metricdp.places.policy import repairs as repairs
@@ -43,7 +43,7 @@ def nearest(space: FiniteSpace, count: int) -> Integers:
     rows = np.repeat(np.arange(len(space)), count)
     if len(space) <= NEAR:
         away = space.distances + np.diag(np.full(len(space), np.inf))
-        return _once(rows, np.argsort(away, axis=1, kind="stable")[:, :count].ravel())
+        return _unique_pairs(rows, np.argsort(away, axis=1, kind="stable")[:, :count].ravel())
     found, left, radius = np.empty((len(space), count), dtype=np.int64), np.arange(len(space)), 0.0
     sample = space.metric(space.points[:1], space.points[1:129])
     radius = float(np.min(sample[sample > 0]))
@@ -58,14 +58,14 @@ def nearest(space: FiniteSpace, count: int) -> Integers:
                 continue
             found[place] = codes[other][np.argsort(away[other], kind="stable")[:count]]
         left, radius = left[few], 1.5 * radius
-    return _once(rows, found.ravel())
+    return _unique_pairs(rows, found.ravel())
 
 
 def within(space: FiniteSpace, radius: float) -> Integers:
     """Return the edges between places at most `radius` apart, in the metric of the space."""
     near = space.near(as_positive(radius, "radius"))
     _refuse_many(len(near.codes))
-    return _once(np.repeat(np.arange(len(space)), near.counts), near.codes.astype(np.int64))
+    return _unique_pairs(np.repeat(np.arange(len(space)), near.counts), near.codes.astype(np.int64))
 
 
 def streets(space: FiniteSpace) -> Integers:
@@ -86,7 +86,7 @@ def areas(labels: ArrayLike, *, neighbours: ArrayLike | None = None) -> Integers
     `neighbours` are pairs of names of areas whose places are hidden from each other as well, one step apart: see
     `bordering`. Then places are as many steps apart as areas must be crossed, at least one.
     """
-    known, which = _named(labels)
+    known, which = _area_codes(labels)
     sizes = np.bincount(which)
     pairs = np.empty((0, 2), dtype=np.int64) if neighbours is None else _codes_of(neighbours, known)
     together = (sizes.astype(float) * (sizes - 1) / 2).sum() + (sizes[pairs[:, 0]] * sizes[pairs[:, 1]]).sum()
@@ -103,7 +103,7 @@ def areas(labels: ArrayLike, *, neighbours: ArrayLike | None = None) -> Integers
 
 def bordering(space: FiniteSpace, labels: ArrayLike, radius: float) -> list[tuple[Any, Any]]:
     """Return the pairs of areas, by name, of which two places lie at most `radius` apart in the metric of the space."""
-    known, which = _named(labels)
+    known, which = _area_codes(labels)
     if len(which) != len(space):
         raise InvalidInput(f"`labels` must be {len(space)} names, one a place, got {len(which)}.")
     edges = which[within(space, radius)]
@@ -111,7 +111,7 @@ def bordering(space: FiniteSpace, labels: ArrayLike, radius: float) -> list[tupl
     return [(known[one].item(), known[two].item()) for one, two in pairs.tolist()]
 
 
-def _named(labels: ArrayLike) -> tuple[Any, Integers]:
+def _area_codes(labels: ArrayLike) -> tuple[Any, Integers]:
     """Return the names of areas, each once and sorted, and which of these every place has."""
     names: Any = np.asarray(labels)
     if names.ndim != 1 or not len(names):
@@ -177,7 +177,7 @@ def parts(space: FiniteSpace) -> list[Integers]:
     return sorted(found, key=lambda codes: (-len(codes), int(codes[0])))
 
 
-def _once(first: Integers, second: Integers) -> Integers:
+def _unique_pairs(first: Integers, second: Integers) -> Integers:
     """Return every pair of different places once."""
     pairs = np.column_stack([np.minimum(first, second), np.maximum(first, second)])
     return np.unique(pairs[pairs[:, 0] < pairs[:, 1]], axis=0)

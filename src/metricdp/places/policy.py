@@ -44,17 +44,17 @@ def policy(
     Guarantee: a metric. The policy must be public: edges chosen by looking at the secrets would give them away.
     References: He, Machanavajjhala and Ding (2014); Takagi et al. (2019, 2023); Cao et al. (2020).
     """
-    joined = _checked(space, edges)
+    joined = _check_edges(space, edges)
     steps = _lengths(space, joined, lengths)
     added = repairs(space, joined, isolated=isolated, parts=parts)
     if len(added):
         joined = np.concatenate([joined, added])
-        steps = np.concatenate([steps, np.ones(len(added)) if lengths is None else _between(space, added)])
+        steps = np.concatenate([steps, np.ones(len(added)) if lengths is None else _edge_distances(space, added)])
     unit = HOP if lengths is None else space.unit
     network = ShortestPath(joined, steps, len(space), unit=unit)
     metric: ShortestPath | PolicyGraph = network
     if int(_labels(joined, len(space)).max()) > 0:
-        metric = PolicyGraph(network, _beyond(steps))
+        metric = PolicyGraph(network, _unreachable_distance(steps))
     return FiniteSpace(
         np.arange(len(space)), metric, coordinates=space.coordinates, ground=space.ground, columns=space.columns
     )
@@ -69,12 +69,12 @@ def repairs(space: FiniteSpace, edges: ArrayLike, *, isolated: Left = "join", pa
     for name, value in (("isolated", isolated), ("parts", parts)):
         if value not in LEFT:
             raise InvalidInput(f"`{name}` must be one of {', '.join(LEFT)}, got {value!r}.")
-    joined = _checked(space, edges)
+    joined = _check_edges(space, edges)
     lonely = np.setdiff1d(np.arange(len(space)), joined)
     added = np.empty((0, 2), dtype=np.int64)
     if len(lonely) and isolated == "refuse":
         raise InvalidInput(
-            f"{_some(lonely)} no edge of the policy, so that reports would tell {_them(lonely)} exactly. Let "
+            f"{_places_text(lonely)} no edge of the policy, so that reports would tell {_pronoun(lonely)} exactly. Let "
             "`isolated` be 'join' for an edge to the nearest other place, or 'disclose' if that is meant."
         )
     if len(lonely) and isolated == "join":
@@ -90,11 +90,11 @@ def repairs(space: FiniteSpace, edges: ArrayLike, *, isolated: Left = "join", pa
             "line --apart) be 'disclose' if that is meant, or 'join' for edges between the nearest places of parts."
         )
     if len(several) > 1 and parts == "join":
-        added = np.concatenate([added, _joining(space, labels, several)])
+        added = np.concatenate([added, _joining_edges(space, labels, several)])
     return added
 
 
-def _joining(space: FiniteSpace, labels: Integers, several: Integers) -> Integers:
+def _joining_edges(space: FiniteSpace, labels: Integers, several: Integers) -> Integers:
     """Return edges between nearest places that make one part of several, the smallest first."""
     labels, found = labels.copy(), []
     kept = np.flatnonzero(np.isin(labels, several))
@@ -122,7 +122,7 @@ def _others(space: FiniteSpace, places: list[int]) -> Integers:
     return np.delete(np.arange(len(space)), places)
 
 
-def _checked(space: FiniteSpace, edges: ArrayLike) -> Integers:
+def _check_edges(space: FiniteSpace, edges: ArrayLike) -> Integers:
     """Return the edges as pairs of codes; no loop, none twice, none to a place that is not there."""
     given: Any = np.asarray(edges)
     if given.ndim != 2 or given.shape[1] != 2 or len(given) == 0:
@@ -155,14 +155,14 @@ def _lengths(space: FiniteSpace, edges: Integers, lengths: ArrayLike | str | Non
     if isinstance(lengths, str):
         if lengths != "distance":
             raise InvalidInput(f"`lengths` must be numbers or 'distance', got {lengths!r}.")
-        return _between(space, edges)
+        return _edge_distances(space, edges)
     found = as_floats(lengths, "lengths")
     if found.shape != (len(edges),) or np.any(found <= 0):
         raise InvalidInput(f"`lengths` must be {len(edges)} positive numbers, one an edge, got shape {found.shape}.")
     return found
 
 
-def _between(space: FiniteSpace, edges: Integers) -> Floats:
+def _edge_distances(space: FiniteSpace, edges: Integers) -> Floats:
     return np.asarray(space.metric(space.points[edges[:, 0]], space.points[edges[:, 1]]))
 
 
@@ -174,12 +174,12 @@ def _labels(edges: Integers, size: int) -> Integers:
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
-def _beyond(lengths: Floats) -> float:
+def _unreachable_distance(lengths: Floats) -> float:
     """Return a distance that no path reaches: a whole number above all lengths together."""
     return float(np.floor(2.0 * lengths.sum()) + 1.0)
 
 
-def _some(places: Integers) -> str:
+def _places_text(places: Integers) -> str:
     if len(places) == 1:
         return f"place {int(places[0])} has"
     names = ", ".join(str(place) for place in places[:SHOWN].tolist())
@@ -187,5 +187,5 @@ def _some(places: Integers) -> str:
     return f"the places {names}{more} have"
 
 
-def _them(places: Integers) -> str:
+def _pronoun(places: Integers) -> str:
     return "it" if len(places) == 1 else "them"

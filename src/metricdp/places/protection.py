@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Integers, as_positive, as_probabilities
 from metricdp.errors import Infeasible, InvalidInput
-from metricdp.places.elastic import DENSE, joined_by
+from metricdp.places.elastic import DENSE, path_space
 from metricdp.spaces import FiniteSpace
 from metricdp.units import DIAMETER
 
@@ -90,7 +90,7 @@ def protection_sets(
             f"{float(weights @ needed):.6g}, and even without a report the best guess among all places errs by "
             f"{blind:.6g} only. Ask for a smaller `error` or `epsilon`."
         )
-    labels = _cut(space.distances, weights, needed)
+    labels = _optimal_sets(space.distances, weights, needed)
     if labels is None and blind < needed.max():
         place = int(needed.argmax())
         raise Infeasible(
@@ -110,7 +110,7 @@ def protection_sets(
         errors[one] = float((inside @ space.distances).min() / inside.sum())
     first, second = np.triu_indices(count, 1)
     widest = np.maximum(diameters[labels[first]], diameters[labels[second]])
-    scaled = joined_by(space, first, second, space.distances[first, second] / widest, DIAMETER, "")
+    scaled = path_space(space, first, second, space.distances[first, second] / widest, DIAMETER, "")
     return ProtectionSets(scaled, labels, diameters, errors, level, least)
 
 
@@ -124,7 +124,7 @@ def _errors(error: ArrayLike, count: int) -> Floats:
     return wanted
 
 
-def _cut(distances: Floats, weights: Floats, needed: Floats) -> Integers | None:
+def _optimal_sets(distances: Floats, weights: Floats, needed: Floats) -> Integers | None:
     """Return the sets: runs of the leaves of the tree of complete linkage, of least mean diameter, that err by enough.
 
     From every start runs grow until two sets fit into them: their union would be no better than the two. Then the

@@ -36,7 +36,7 @@ def road_network(
     logged. `nodes` keeps that many crossings near the center (the middle of the network unless given), grown street by
     street so that they stay connected; with `one_way="longer"` at most that many. See `ShortestPath` for `one_way`.
     """
-    roads = _cut(source, center, nodes, one_way)
+    roads = _selected_roads(source, center, nodes, one_way)
     return FiniteSpace(
         np.arange(len(roads.nodes)), _paths(roads, roads.lengths, one_way), coordinates=roads.nodes, ground=Haversine()
     )
@@ -55,7 +55,7 @@ def travel_time(
     Streets take what the source says: `travel_time_s` or `speed_kmh` (osmnx: `travel_time`, `speed_kph`). Those of
     which it says nothing are driven at `speed_kmh`. A loss for `Problem`, not a metric to protect with.
     """
-    roads = _cut(source, center, nodes, one_way)
+    roads = _selected_roads(source, center, nodes, one_way)
     minutes = np.full(len(roads.lengths), np.nan) if roads.minutes is None else roads.minutes
     silent = int(np.isnan(minutes).sum())
     if speed_kmh is None and silent:
@@ -68,7 +68,7 @@ def travel_time(
     return _paths(roads, minutes, one_way, "min")
 
 
-def _cut(source: RoadSource, center: tuple[float, float] | None, nodes: int | None, one_way: str) -> Roads:
+def _selected_roads(source: RoadSource, center: tuple[float, float] | None, nodes: int | None, one_way: str) -> Roads:
     """Return the part of a network that is kept, its crossings numbered in their order."""
     if one_way not in ("open", "longer"):
         raise InvalidInput(f"`one_way` must be 'open' or 'longer', got {one_way!r}.")
@@ -77,19 +77,19 @@ def _cut(source: RoadSource, center: tuple[float, float] | None, nodes: int | No
     if center is None:
         center = CENTERS.get(city_of(source))
     found = read_roads(source)
-    roads = _merged(found.with_ways_back() if one_way == "longer" and found.directed else found)
+    roads = _merge_crossings(found.add_reverse_streets() if one_way == "longer" and found.directed else found)
     middle = np.median(roads.nodes, axis=0) if center is None else as_floats(center, "center")
     Haversine().check(np.asarray(middle, float)[None])
-    joined = _connected(roads, one_way, None if center is None and nodes is None else middle)
+    joined = _main_component(roads, one_way, None if center is None and nodes is None else middle)
     if nodes is None and len(joined) < len(roads.nodes):
         logging.getLogger("metricdp").warning(
             "%s of %s crossings are left out: no road joins them to the part that is kept.",
             f"{len(roads.nodes) - len(joined):,}",
             f"{len(roads.nodes):,}",
         )
-    roads = roads.kept(joined)
+    roads = roads.subnetwork(joined)
     if nodes is not None and nodes < len(roads.nodes):
-        roads = _near(roads, middle, int(nodes), one_way)
+        roads = _nearest_roads(roads, middle, int(nodes), one_way)
     if len(roads.nodes) < 2:
         raise InvalidInput("the part of the network around the center has a single crossing: choose another center.")
     return roads
@@ -102,7 +102,7 @@ def _paths(roads: Roads, lengths: Floats, one_way: str, unit: str = "km") -> Sho
     return ShortestPath(pairs, lengths, len(roads.nodes), one_way=one_way, unit=unit)
 
 
-def _merged(roads: Roads) -> Roads:
+def _merge_crossings(roads: Roads) -> Roads:
     """Merge crossings joined by a street of length zero, drop loops, keep the shortest of parallel streets."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -122,8 +122,8 @@ def _merged(roads: Roads) -> Roads:
     edges = edges[by_length]
     _, shortest = np.unique(edges[:, 0] * np.int64(count) + edges[:, 1], return_index=True)
     shortest = shortest[edges[shortest, 0] != edges[shortest, 1]]
-    kept = roads.streets(by_length[shortest])
-    return replace(kept, nodes=roads.nodes[first[order]], edges=edges[shortest])
+    subnetwork = roads.streets(by_length[shortest])
+    return replace(subnetwork, nodes=roads.nodes[first[order]], edges=edges[shortest])
 
 
 def _components(roads: Roads, one_way: str) -> Integers:
@@ -138,7 +138,7 @@ def _components(roads: Roads, one_way: str) -> Integers:
     )
 
 
-def _connected(roads: Roads, one_way: str, middle: Floats | None) -> Integers:
+def _main_component(roads: Roads, one_way: str, middle: Floats | None) -> Integers:
     """Return the crossings of the part nearest `middle` among parts of some size, or of the largest part."""
     label = _components(roads, one_way)
     sizes = np.bincount(label)
@@ -149,26 +149,26 @@ def _connected(roads: Roads, one_way: str, middle: Floats | None) -> Integers:
     return np.flatnonzero(label == label[int(away.argmin())])
 
 
-def _near(roads: Roads, middle: Floats, count: int, one_way: str) -> Roads:
+def _nearest_roads(roads: Roads, middle: Floats, count: int, one_way: str) -> Roads:
     away = Haversine()(roads.nodes, middle)
     if one_way == "open" or not roads.directed:
-        return roads.kept(np.sort(_grown(roads, away, count)))
-    order = _grown(roads, away, len(away))
+        return roads.subnetwork(np.sort(_grow_from_center(roads, away, count)))
+    order = _grow_from_center(roads, away, len(away))
     # Strongly connected parts only grow with the crossings kept: bisect for the largest within the count.
     low, high, best = 1, len(order), np.sort(order[:1])
     while low <= high:
         middle_size = (low + high) // 2
         chosen = np.sort(order[:middle_size])
-        label = _components(roads.kept(chosen), one_way)
+        label = _components(roads.subnetwork(chosen), one_way)
         part = chosen[label == label[int(np.flatnonzero(chosen == order[0])[0])]]
         if len(part) <= count:
             best, low = part if len(part) >= len(best) else best, middle_size + 1
         else:
             high = middle_size - 1
-    return roads.kept(best)
+    return roads.subnetwork(best)
 
 
-def _grown(roads: Roads, away: Floats, most: int) -> Integers:
+def _grow_from_center(roads: Roads, away: Floats, most: int) -> Integers:
     """Return crossings in the order they are reached: always the nearest to the center that touches the rest."""
     count = len(away)
     both = np.concatenate([roads.edges, roads.edges[:, ::-1]])

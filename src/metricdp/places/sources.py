@@ -10,12 +10,12 @@ import numpy as np
 from metricdp.errors import InvalidInput
 from metricdp.places.folders import BUNDLED_FOLDER, data_folder
 from metricdp.places.graphml import from_graphml
-from metricdp.places.network import Roads, checked_roads, is_one_way
+from metricdp.places.network import Roads, build_roads, is_one_way
 from metricdp.places.tables import as_numbers, folder_formats, from_tables
 
 
 @runtime_checkable
-class Graph(Protocol):
+class NetworkGraph(Protocol):
     """What is used of a networkx graph."""
 
     def is_directed(self) -> bool: ...
@@ -23,14 +23,14 @@ class Graph(Protocol):
     def edges(self, data: bool = False) -> Any: ...
 
 
-RoadSource: TypeAlias = "str | Path | tuple[Any, Any] | Graph"
+RoadSource: TypeAlias = "str | Path | tuple[Any, Any] | NetworkGraph"
 
 
 def read_roads(source: RoadSource) -> Roads:
     """Return the network behind a name, a folder, a file, two tables or a graph."""
     if isinstance(source, tuple) and len(source) == 2:
         return from_tables(*source)
-    if isinstance(source, Graph):
+    if isinstance(source, NetworkGraph):
         return _from_graph(source)
     if isinstance(source, str | Path):
         place = _place_of(source)
@@ -75,7 +75,7 @@ def _place_of(source: str | Path) -> Path:
     )
 
 
-def _from_graph(graph: Graph) -> Roads:
+def _from_graph(graph: NetworkGraph) -> Roads:
     places, number = [], {}
     for row, (node, data) in enumerate(graph.nodes(data=True)):
         number[node] = row
@@ -95,4 +95,4 @@ def _from_graph(graph: Graph) -> Roads:
     pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
     known = None if all(seconds is None for seconds in times) else times
     ways = np.array(both, dtype=bool)
-    return checked_roads(np.array(places).reshape(-1, 2), pairs, as_numbers(lengths), ways, seconds=known)
+    return build_roads(np.array(places).reshape(-1, 2), pairs, as_numbers(lengths), ways, seconds=known)

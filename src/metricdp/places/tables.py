@@ -11,7 +11,7 @@ import numpy as np
 from metricdp.arrays import Booleans, Integers, as_codes, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
-from metricdp.places.network import Roads, checked_roads, is_one_way
+from metricdp.places.network import Roads, build_roads, is_one_way
 
 LATITUDE, LONGITUDE = ("lat", "y", "latitude"), ("lon", "x", "lng", "longitude")
 FIRST, SECOND = ("u", "from", "source"), ("v", "to", "target")
@@ -25,12 +25,12 @@ MOST_ROWS = 50_000_000  # of one table
 
 def from_tables(nodes: Any, edges: Any) -> Roads:
     """Return the network of two tables, each a data frame, a dictionary of columns, or a Parquet or CSV file."""
-    nodes, edges = _opened(nodes, (LATITUDE, LONGITUDE, NAMES)), _opened(edges, STREETS)
+    nodes, edges = _open_table(nodes, (LATITUDE, LONGITUDE, NAMES)), _open_table(edges, STREETS)
     places = np.stack([as_floats(_column(nodes, names, "nodes"), names[0]) for names in (LATITUDE, LONGITUDE)], axis=1)
     ends = _ends(nodes, edges, len(places))
     lengths = as_numbers(_column(edges, LENGTH, "edges"))
     seconds, speeds = (_optional(edges, names, "edges") for names in (SECONDS, SPEED))
-    return checked_roads(places, ends, lengths, _both_ways(edges, len(ends)), seconds=seconds, speeds=speeds)
+    return build_roads(places, ends, lengths, _both_ways(edges, len(ends)), seconds=seconds, speeds=speeds)
 
 
 def folder_formats(folder: Path) -> str | None:
@@ -49,7 +49,7 @@ def as_numbers(values: Any) -> Any:
         raise InvalidInput("lengths must be numbers, in metres.") from error
 
 
-def _opened(table: Any, wanted: tuple[tuple[str, ...], ...]) -> Any:
+def _open_table(table: Any, wanted: tuple[tuple[str, ...], ...]) -> Any:
     """Return a table, read from its file where one is named: the columns that are looked for, no others."""
     if not isinstance(table, str | Path):
         return table
@@ -125,7 +125,7 @@ def _ends(nodes: Any, edges: Any, count: int) -> Integers:
     if len(given[0]) != len(given[1]):
         raise InvalidInput(f"a street has two ends, got {len(given[0])} first and {len(given[1])} second ones.")
     names = _optional(nodes, NAMES, "nodes")
-    rows, named = _as_rows(given, count), None if names is None else _by_name(given, np.asarray(names))
+    rows, named = _row_numbers(given, count), None if names is None else _rows_by_name(given, np.asarray(names))
     if named is None:
         return np.stack([as_codes(end, count, name) for end, name in zip(given, ("u", "v"), strict=True)], axis=1)
     if rows is not None and not np.array_equal(rows, named):
@@ -136,14 +136,14 @@ def _ends(nodes: Any, edges: Any, count: int) -> Integers:
     return named
 
 
-def _as_rows(given: list[Any], count: int) -> Integers | None:
+def _row_numbers(given: list[Any], count: int) -> Integers | None:
     ends = np.stack(given, axis=1)
     if ends.dtype.kind not in "iuf" or not np.all((ends >= 0) & (ends < count) & (ends == np.floor(ends))):
         return None
     return ends.astype(np.int64)
 
 
-def _by_name(given: list[Any], names: Any) -> Integers | None:
+def _rows_by_name(given: list[Any], names: Any) -> Integers | None:
     """Return the row of every end, or None where one is not among the names."""
     ends = np.stack(given, axis=1)
     if names.dtype.kind not in "iuf" or ends.dtype.kind not in "iuf":

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes, as_floats, frozen
 from metricdp.design import certify
-from metricdp.design.pruning import Rule, coarsened, prunable, pruned
+from metricdp.design.pruning import Rule, coarsen_reports, prunable, prune_reports
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.metrics import Precomputed
@@ -40,7 +40,7 @@ def location_tree(space: FiniteSpace, levels: int | Sequence[ArrayLike]) -> Loca
     if isinstance(levels, int | np.integer):
         if not 1 <= levels <= MOST_LEVELS:
             raise InvalidInput(f"`levels` must be from 1 to {MOST_LEVELS}, got {levels}.")
-        names: list[Any] = _halved(space, int(levels))
+        names: list[Any] = _halve_cells(space, int(levels))
     else:
         names = list(levels) if isinstance(levels, Sequence | np.ndarray) else []
         if not names:
@@ -109,14 +109,14 @@ class LocationTree:
     def for_places(self, mechanism: FiniteMechanism, level: int, *, loss: ArrayLike | None = None) -> MatrixMechanism:
         """Return a mechanism on the areas of a level as one on the places: each has the law of its area, audited."""
         started = time.perf_counter()
-        labels, promise = self._level(level), mechanism.guarantee
+        labels, guarantee = self._level(level), mechanism.guarantee
         if len(mechanism.inputs) != int(labels.max()) + 1 or len(mechanism.outputs) != int(labels.max()) + 1:
             raise InvalidInput(
                 f"`mechanism` must be one on the {int(labels.max()) + 1} areas of level {level}, "
                 f"got {len(mechanism.inputs)} secrets and {len(mechanism.outputs)} reports."
             )
         goals = self.space.part(self.middles(level))
-        problem = Problem(self.space, promise.epsilon, outputs=goals, loss=loss)
+        problem = Problem(self.space, guarantee.epsilon, outputs=goals, loss=loss)
         method = f"{mechanism.certificate.method}, on {len(goals)} areas"
         return certify(problem, mechanism.matrix[labels], method=method, started=started)
 
@@ -137,7 +137,7 @@ class LocationTree:
     def coarsen(self, mechanism: FiniteMechanism, level: int, *, loss: ArrayLike | None = None) -> MatrixMechanism:
         """Return a mechanism on the places that reports areas of a level: post-processing, the promise stays."""
         self._refuse_other(mechanism)
-        return coarsened(mechanism, self._level(level), self.middles(level), loss=loss)
+        return coarsen_reports(mechanism, self._level(level), self.middles(level), loss=loss)
 
     def prune(
         self,
@@ -159,10 +159,10 @@ class LocationTree:
         self._refuse_other(mechanism)
         labels = self._level(level)
         if callable(areas) or isinstance(areas, dict) or np.ndim(areas) != 1:
-            return pruned(mechanism, areas, rule=rule)  # which says that one list serves all secrets
+            return prune_reports(mechanism, areas, rule=rule)  # which says that one list serves all secrets
         chosen = as_codes(areas, int(labels.max()) + 1, "areas")
         places = np.flatnonzero(np.isin(labels, chosen))
-        return pruned(mechanism, places, rule=rule, prior=prior, loss=loss)
+        return prune_reports(mechanism, places, rule=rule, prior=prior, loss=loss)
 
     def prunable(
         self, epsilon: float, count: int, *, prior: ArrayLike | None = None, loss: ArrayLike | None = None
@@ -207,7 +207,7 @@ class LocationTree:
             )
 
 
-def _halved(space: FiniteSpace, levels: int) -> list[Floats]:
+def _halve_cells(space: FiniteSpace, levels: int) -> list[Floats]:
     """Return the cell of every place in grids of 2^(levels - l) cells along each axis, finest first."""
     if space.is_text:
         raise InvalidInput("words have no box to halve: give the areas of every level.")

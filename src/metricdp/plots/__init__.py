@@ -15,4 +15,4 @@ from metricdp.plots.report import write_report as write_report
 from metricdp.plots.report_content import Comparison as Comparison
 from metricdp.plots.report_content import Contender as Contender
 from metricdp.plots.report_content import Map as Map
-from metricdp.plots.report_content import Story as Story
+from metricdp.plots.report_content import ReportContent as ReportContent

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from metricdp import messages
-from metricdp.design.comparison.compare import Compared, above_words, loss_words
+from metricdp.design.comparison.compare import ComparisonResult, excess_text, loss_text
 from metricdp.design.comparison.measures import Measure
-from metricdp.files import replacing
+from metricdp.files import replace_file
 from metricdp.plots import page, palette, vector
 from metricdp.plots.loss import loss_plot
 from metricdp.plots.report_content import Comparison, Contender
@@ -20,7 +20,7 @@ from metricdp.rendering import escape
 FORMAT, VERSION = "metricdp.compare", 1
 
 
-def comparisons_of(compared: Compared, measure: Measure) -> list[Comparison]:
+def comparisons_of(compared: ComparisonResult, measure: Measure) -> list[Comparison]:
     """Return the figures of one loss as comparisons, one an epsilon."""
     trials = compared.of(measure)
     found = []
@@ -45,10 +45,10 @@ def comparisons_of(compared: Compared, measure: Measure) -> list[Comparison]:
     return found
 
 
-def comparison_plot(compared: Compared, axes: Any = None) -> Any:
+def comparison_plot(compared: ComparisonResult, axes: Any = None) -> Any:
     """Draw loss against epsilon, one picture a loss; return the axes, several where there are several losses."""
     measures = compared.measures
-    with palette.styled():
+    with palette.plot_style():
         if axes is None:
             axes = palette.figure(8.0 * len(measures), 5.0).subplots(1, len(measures))
         own = [axes] if len(measures) == 1 else list(axes)
@@ -59,14 +59,14 @@ def comparison_plot(compared: Compared, axes: Any = None) -> Any:
     return axes
 
 
-def comparison_html(compared: Compared, title: str) -> str:
+def comparison_html(compared: ComparisonResult, title: str) -> str:
     """Return a page that stands alone: bars and numbers of every loss and epsilon, and what is missing and why."""
     best = [min(compared.of(measure), key=lambda one: (one.epsilon, one.loss)) for measure in compared.measures]
     facts = [
         (f"{compared.size:,}", "places, the same for all"),
         (f"{len({one.builder for one in compared.trials})}", "mechanisms, each at the same promise"),
         *(
-            (loss_words(one, measure), f"{measure.name}, {measure.objective}: the least at epsilon {one.epsilon:g}, "
+            (loss_text(one, measure), f"{measure.name}, {measure.objective}: the least at epsilon {one.epsilon:g}, "
              f"by {one.builder.replace('_', ' ')}")
             for one, measure in zip(best, compared.measures, strict=True)
         ),
@@ -82,7 +82,7 @@ def comparison_html(compared: Compared, title: str) -> str:
     return page.whole_page(title, parts)
 
 
-def _measure_section(compared: Compared, measure: Measure) -> str:
+def _measure_section(compared: ComparisonResult, measure: Measure) -> str:
     figures = []
     for one in comparisons_of(compared, measure):
         caption = f"Epsilon {escape(messages.epsilon(one.epsilon or 0.0, compared.unit))}."
@@ -98,8 +98,8 @@ def _measure_section(compared: Compared, measure: Measure) -> str:
         )
     rows = "".join(
         f'<tr><td>{escape(one.builder.replace("_", " "))}</td><td class="number">{one.epsilon:g}</td>'
-        f'<td class="number">{escape(loss_words(one, measure))}</td>'
-        f'<td class="number">{escape(above_words(compared.above(one)))}</td>'
+        f'<td class="number">{escape(loss_text(one, measure))}</td>'
+        f'<td class="number">{escape(excess_text(compared.excess_share(one)))}</td>'
         f'<td class="number">{one.seconds:.2g} s</td></tr>'
         for one in compared.of(measure)
     )
@@ -121,13 +121,15 @@ def _measure_section(compared: Compared, measure: Measure) -> str:
     )
 
 
-def write_comparison(compared: Compared, path: str | os.PathLike[str], *, title: str = "Mechanisms compared") -> Path:
+def write_comparison(
+    compared: ComparisonResult, path: str | os.PathLike[str], *, title: str = "Mechanisms compared"
+) -> Path:
     """Write a comparison by the ending of the name: a page (.html), a picture (.png, .svg, .pdf) or numbers."""
     place, kind = Path(path), Path(path).suffix.lower()
     if kind in (".png", ".svg", ".pdf"):
         drawn = comparison_plot(compared)
         return palette.write_picture(drawn if len(compared.measures) == 1 else drawn[0], place)
-    with replacing(place) as partial:
+    with replace_file(place) as partial:
         if kind == ".csv":
             rows = compared.rows()
             with partial.open("w", newline="", encoding="utf-8") as file:
@@ -141,7 +143,7 @@ def write_comparison(compared: Compared, path: str | os.PathLike[str], *, title:
     return place
 
 
-def _record(compared: Compared) -> dict[str, Any]:
+def _record(compared: ComparisonResult) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,

@@ -12,7 +12,7 @@ from metricdp import messages
 from metricdp.arrays import Floats
 from metricdp.estimation import DensityEstimate
 from metricdp.estimation.sentences import FREE
-from metricdp.files import replacing
+from metricdp.files import replace_file
 from metricdp.metrics import points_are
 from metricdp.plots import page, palette
 from metricdp.plots.vector import MAP_WIDTH
@@ -26,7 +26,7 @@ MOST_BARS = 60  # cells whose intervals a picture shows
 def density_plot(estimate: DensityEstimate, axes: Any = None, *, truth: Floats | None = None) -> Any:
     """Draw the masses of cells on a map and the intervals of the largest; with `truth`, that beside it."""
     panels = ({} if truth is None else {"true": truth}) | {"estimated": estimate.clipped[:, 0]}
-    with palette.styled():
+    with palette.plot_style():
         if axes is None:
             axes = palette.figure(5.2 * (len(panels) + 1), 4.6).subplots(1, len(panels) + 1)
         masses_plot(panels, estimate.cells, list(axes)[:-1])
@@ -71,7 +71,7 @@ def interval_plot(estimate: DensityEstimate, axes: Any, *, truth: Floats | None 
 
 def write_density_page(estimate: DensityEstimate, path: str | Path, *, title: str, notices: Sequence[str] = ()) -> Path:
     """Write the page; a failed write leaves no half page."""
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(density_html(estimate, title, notices), encoding="utf-8")
     return Path(path)
 
@@ -89,11 +89,11 @@ def density_html(estimate: DensityEstimate, title: str, notices: Sequence[str] =
     )
     head = page.header("metricdp estimate", title, lead, facts, notices)
     parts = [head, page.section("Where they were", _map(estimate)), page.section("The largest cells", _rows(estimate))]
-    worth = page.bullets([*estimate.notes, covers(estimate), FREE])
+    worth = page.bullets([*estimate.notes, coverage_sentence(estimate), FREE])
     return page.whole_page(title, [*parts, page.section("What the figures are worth", worth), page.footer()])
 
 
-def covers(estimate: DensityEstimate) -> str:
+def coverage_sentence(estimate: DensityEstimate) -> str:
     """Say what the intervals cover, each or all at once, and under which assumption."""
     level = messages.per_cent(estimate.confidence)
     which = "All intervals together hold" if estimate.simultaneous else "Each interval by itself holds"
@@ -142,7 +142,7 @@ def _rows(estimate: DensityEstimate) -> str:
     order = np.argsort(-estimate.masses)[:SHOWN_ROWS]
     counts = np.clip(estimate.counts(), 0.0, float(estimate.reports))
     rows = "".join(
-        f"<tr><td>{escape(', '.join(_shown(value) for value in estimate.cells.coordinates[code].tolist()))}</td>"
+        f"<tr><td>{escape(', '.join(_format_value(value) for value in estimate.cells.coordinates[code].tolist()))}</td>"
         f'<td class="number">{counts[code, 0]:,.0f}</td>'
         f'<td class="number">{counts[code, 1]:,.0f} to {counts[code, 2]:,.0f}</td>'
         f'<td class="number">{escape(messages.per_cent(float(estimate.clipped[code, 0])))}</td></tr>'
@@ -156,7 +156,7 @@ def _rows(estimate: DensityEstimate) -> str:
     )
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

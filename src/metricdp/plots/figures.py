@@ -11,12 +11,12 @@ from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import radii_of
 from metricdp.mechanisms import Mechanism, Witness
 from metricdp.plots import palette
-from metricdp.plots.report_content import Comparison, Map, Story
+from metricdp.plots.report_content import Comparison, Map, ReportContent
 
 
 def map_plot(scene: Map, axes: Any = None, *, title: str = "", arrows: int = 60) -> Any:
     """Draw streets, true points and reports; some pairs are joined, so that the eye sees how far reports lie."""
-    with palette.styled():
+    with palette.plot_style():
         axes = palette.axes(8.0, 7.2) if axes is None else axes
         draw_map(axes, scene, arrows=arrows)
         axes.set_title(title or "True positions and what is released")
@@ -26,7 +26,7 @@ def map_plot(scene: Map, axes: Any = None, *, title: str = "", arrows: int = 60)
 
 def loss_bars(comparison: Comparison, axes: Any = None, *, title: str = "") -> Any:
     """Draw loss by mechanism under one promise, with the bound for all mechanisms that report the same."""
-    with palette.styled():
+    with palette.plot_style():
         axes = palette.axes(8.0, 1.4 + 0.5 * len(comparison.contenders)) if axes is None else axes
         draw_bars(axes, comparison)
         axes.set_title(title or "Loss at equal epsilon")
@@ -37,7 +37,7 @@ def accuracy_plot(mechanism: Mechanism, axes: Any = None) -> Any:
     """Draw with which chance the truth lies within a distance of its report, for every secret; return the axes."""
     levels = sorted({0.95, *(float(level) for level in np.round(np.arange(0.02, 0.99, 0.02), 2))})
     radii = radii_of(mechanism, levels)
-    with palette.styled():
+    with palette.plot_style():
         axes = palette.axes(8.0, 4.0) if axes is None else axes
         axes.plot([one.value for one in radii], [100 * one.level for one in radii], color=palette.REPORTED)
         for level in (0.5, 0.95):
@@ -53,10 +53,10 @@ def accuracy_plot(mechanism: Mechanism, axes: Any = None) -> Any:
     return axes
 
 
-def certificate_card(story: Story, axes: Any = None) -> Any:
+def certificate_card(story: ReportContent, axes: Any = None) -> Any:
     """Draw the certificate as a card."""
     rows = certificate_rows(story)
-    with palette.styled():
+    with palette.plot_style():
         axes = palette.axes(8.0, 1.2 + 0.42 * len(rows)) if axes is None else axes
         axes.axis("off")
         colour = palette.BEST if story.audit.verdict == "holds" else palette.REPORTED
@@ -68,9 +68,9 @@ def certificate_card(story: Story, axes: Any = None) -> Any:
     return axes
 
 
-def overview(story: Story, axes: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
+def overview(story: ReportContent, axes: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
     """Draw the map and the comparison side by side on two axes: one picture that tells the whole story."""
-    with palette.styled():
+    with palette.plot_style():
         if axes is None:
             axes = tuple(palette.figure(12.0, 5.2).subplots(1, 2, width_ratios=[1.0, 1.05]))
         left, right = axes
@@ -81,7 +81,7 @@ def overview(story: Story, axes: tuple[Any, Any] | None = None) -> tuple[Any, An
     return left, right
 
 
-def certificate_rows(story: Story) -> list[tuple[str, str]]:
+def certificate_rows(story: ReportContent) -> list[tuple[str, str]]:
     """Return what the certificate says, as pairs of wording."""
     guarantee, certificate, audit = story.guarantee, story.certificate, story.audit
     proven = messages.number(audit.epsilon, messages.templates()["digits"]["audited"], "up")
@@ -98,7 +98,7 @@ def certificate_rows(story: Story) -> list[tuple[str, str]]:
     return rows
 
 
-def _worst_pair(witness: Witness, story: Story) -> str:
+def _worst_pair(witness: Witness, story: ReportContent) -> str:
     return (
         f"places {witness.secret} and {witness.other}, {messages.distance(story.worst_distance, story.guarantee.unit)} "
         f"apart, report {witness.report}: factor {messages.number(witness.ratio, 6, 'up')}"

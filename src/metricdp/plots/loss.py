@@ -19,7 +19,7 @@ def loss_plot(comparisons: Sequence[Comparison], axes: Any = None, *, unit: str 
     """
     shown, objective = _common(comparisons)
     unit = shown if unit is None else unit
-    with palette.styled():
+    with palette.plot_style():
         axes = palette.axes(8.0, 5.0) if axes is None else axes
         names = list(dict.fromkeys(entry.name for one in comparisons for entry in one.contenders))
         for number, name in enumerate(names):

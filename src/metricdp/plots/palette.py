@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from metricdp.errors import import_extra
-from metricdp.files import replacing
+from metricdp.files import replace_file
 
 INK = "#1f2933"
 MUTED = "#67727e"
@@ -60,12 +60,12 @@ def write_picture(picture: Any, path: str | Path) -> Path:
     drawn = getattr(picture, "figure", picture)
     kind = Path(path).suffix.lstrip(".").lower() or "png"
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with styled(), replacing(path) as partial:
+    with plot_style(), replace_file(path) as partial:
         drawn.savefig(partial, format=kind, metadata=metadata)
     return Path(path)
 
 
-def styled() -> Any:
+def plot_style() -> Any:
     """Return a context in which the house style holds."""
     matplotlib = import_extra("matplotlib", "plots")
     return matplotlib.rc_context(STYLE)

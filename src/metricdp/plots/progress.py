@@ -14,14 +14,14 @@ from metricdp.rendering import escape, printable
 OFTEN = 0.1  # seconds between two updates
 
 
-class Tell(Protocol):
+class ProgressCallback(Protocol):
     """What is called with (share), (share, what), or the (lower, upper, seconds, steps) of a search."""
 
     def __call__(self, *values: Any) -> None: ...
 
 
 @contextmanager
-def progress(title: str) -> Iterator[Tell]:
+def progress(title: str) -> Iterator[ProgressCallback]:
     """Show the progress of long work; what is yielded goes to `progress=` of builders, `mdp.compare` and tables.
 
     In a notebook it is a bar of plain HTML that needs no widgets, on a terminal a bar of text, elsewhere nothing.
@@ -32,7 +32,7 @@ def progress(title: str) -> Iterator[Tell]:
     shown = _in_notebook(title) or _on_terminal(title)
     last = 0.0
 
-    def tell(*values: Any) -> None:
+    def report_progress(*values: Any) -> None:
         nonlocal last
         now = time.monotonic()
         if shown is not None and (now - last >= OFTEN or (values and values[0] == 1.0)):
@@ -40,7 +40,7 @@ def progress(title: str) -> Iterator[Tell]:
             shown.update(*share_and_words(values))
 
     try:
-        yield tell
+        yield report_progress
     finally:
         if shown is not None:
             shown.close()

@@ -10,7 +10,7 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.mechanisms import Guarantee
 
-Kind = Literal["map", "plane", "line", "words", "none"]  # how reports can be drawn
+SceneKind = Literal["map", "plane", "line", "words", "none"]  # how reports can be drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +34,13 @@ class WordExample:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class ReleaseScene:
     """The reports of one part of a secret: rows of coordinates, or words with how often each was reported.
 
     `reports` are some of `total`. `true` are the secrets behind them, row by row, only where they were asked for.
     """
 
-    kind: Kind
+    kind: SceneKind
     columns: tuple[str, ...]
     total: int
     reports: Floats = field(default_factory=lambda: np.empty((0, 2)))
@@ -53,7 +53,7 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class NoiseLaw:
+class NoiseDistribution:
     """How far reports lie from the truth: chances with their radii, growing, and what is said about them."""
 
     curve: tuple[tuple[float, float], ...]  # chance, radius
@@ -75,7 +75,7 @@ class ShareOfBudget:
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class TableRelease:
     """All that the page of a protected table tells."""
 
     title: str
@@ -83,8 +83,8 @@ class Release:
     mechanism: str
     rows: int  # written
     columns: tuple[str, ...]
-    scenes: tuple[Scene, ...]
-    laws: tuple[NoiseLaw, ...]
+    scenes: tuple[ReleaseScene, ...]
+    distributions: tuple[NoiseDistribution, ...]
     together: float | None = None  # how far apart places may lie in every row of a person for a factor of two
     whole_history: str = ""  # what all rows of a person are worth, in distances
     person: str = ""  # what the rows of the person with the most add up to, in short

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from metricdp import messages
-from metricdp.files import replacing
+from metricdp.files import replace_file
 from metricdp.mechanisms import Guarantee
 from metricdp.plots import page, scenes
-from metricdp.plots.release import NoiseLaw, Release, Scene, ShareOfBudget
+from metricdp.plots.release import NoiseDistribution, ReleaseScene, ShareOfBudget, TableRelease
 from metricdp.rendering import escape
 
 SECRET_PAGE = (
@@ -20,25 +20,31 @@ OWN_LEVEL = 0.95
 MOST_SHARES = 12  # rows of the table of shares
 
 
-def write_release(release: Release, path: str | Path) -> Path:
+def write_release(release: TableRelease, path: str | Path) -> Path:
     """Write the page; a failed write leaves no half page."""
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(release_html(release), encoding="utf-8")
     return Path(path)
 
 
-def release_html(release: Release) -> str:
+def release_html(release: TableRelease) -> str:
     """Return the page as text."""
     return page.whole_page(
         release.title,
         [
             _head(release),
-            *(_seen(scene, law, release) for scene, law in zip(release.scenes, release.laws, strict=True)),
-            *(_cost(law, scene) for scene, law in zip(release.scenes, release.laws, strict=True)),
+            *(
+                _reports_section(scene, distribution, release)
+                for scene, distribution in zip(release.scenes, release.distributions, strict=True)
+            ),
+            *(
+                _cost(distribution, scene)
+                for scene, distribution in zip(release.scenes, release.distributions, strict=True)
+            ),
             _shares(release),
-            _promise(release),
+            _guarantee_section(release),
             page.section("Totals per person", page.bullets(release.people)),
-            _kept(release),
+            _unprotected_section(release),
             page.section("Files, and how to repeat", page.repeat_block(release.files, release.repeat)),
             _cite(release),
             page.footer(),
@@ -46,16 +52,18 @@ def release_html(release: Release) -> str:
     )
 
 
-def _head(release: Release) -> str:
+def _head(release: TableRelease) -> str:
     guarantee = release.guarantee
     facts = [_first_fact(guarantee)]
     if release.together:
         words = "apart in every row, histories of one person differ by at most a factor of two in all their reports"
         facts.insert(0, (messages.short_distance(release.together, guarantee.unit), words))
-    for law in release.laws[:2]:
-        radius = _radius(law)
+    for distribution in release.distributions[:2]:
+        radius = _radius(distribution)
         which = "around a report, or less," if release.shares else "around a report"
-        facts.append((messages.length(radius, law.unit), f"{which} hold the truth with {messages.per_cent(OWN_LEVEL)}"))
+        facts.append(
+            (messages.length(radius, distribution.unit), f"{which} hold the truth with {messages.per_cent(OWN_LEVEL)}")
+        )
     facts.append((f"{release.rows:,}", "rows released"))
     if release.person:
         whose = "all rows of any person together" if release.shares else "the person with the most rows: rows add up"
@@ -63,7 +71,7 @@ def _head(release: Release) -> str:
     head = page.header(
         "metricdp report",
         release.title,
-        " ".join(part for part in (release.whole_history, messages.lead(guarantee)) if part),
+        " ".join(part for part in (release.whole_history, messages.lead_sentence(guarantee)) if part),
         facts,
         [release.simulated] if release.simulated else [],
     )
@@ -80,11 +88,11 @@ def _first_fact(guarantee: Guarantee) -> tuple[str, str]:
     ), f"is the factor that the slack alone allows between {things}"
 
 
-def _radius(law: NoiseLaw) -> float:
-    return next(radius for level, radius in law.curve if level >= OWN_LEVEL)
+def _radius(distribution: NoiseDistribution) -> float:
+    return next(radius for level, radius in distribution.curve if level >= OWN_LEVEL)
 
 
-def _seen(scene: Scene, law: NoiseLaw, release: Release) -> str:
+def _reports_section(scene: ReleaseScene, distribution: NoiseDistribution, release: TableRelease) -> str:
     names = ", ".join(f"<code>{escape(name)}</code>" for name in scene.columns)
     if scene.kind == "words":
         return page.section("What was released", _words(scene, names))
@@ -111,14 +119,14 @@ def _seen(scene: Scene, law: NoiseLaw, release: Release) -> str:
         f"{true}</ul>"
         f"{picture}<figcaption>{some}{beyond}</figcaption></figure>"
     )
-    return page.section("What was released", f"<p>{intro}</p>{figure}") + _example(scene, law, release)
+    return page.section("What was released", f"<p>{intro}</p>{figure}") + _example(scene, distribution, release)
 
 
-def _example(scene: Scene, law: NoiseLaw, release: Release) -> str:
+def _example(scene: ReleaseScene, distribution: NoiseDistribution, release: TableRelease) -> str:
     example = scene.example
     if example is None or scene.kind not in ("map", "plane"):
         return ""
-    radius = _radius(law)
+    radius = _radius(distribution)
     legend = (
         '<ul class="legend"><li><i style="background:var(--true)"></i>a public place</li>'
         '<li><i style="background:var(--reported)"></i>reports drawn for it</li></ul>'
@@ -130,12 +138,12 @@ def _example(scene: Scene, law: NoiseLaw, release: Release) -> str:
         f"{len(example.reports):,} reports drawn for it by the same mechanism, for this page alone.</p>"
         f'<figure class="card">{legend}{scenes.example_svg(scene, radius)}'
         f"<figcaption>Nothing of the table is in this picture. The circle has a radius of "
-        f"{escape(messages.length(radius, law.unit))}: whatever the truth is, at least "
+        f"{escape(messages.length(radius, distribution.unit))}: whatever the truth is, at least "
         f"{messages.per_cent(OWN_LEVEL)} of its reports lie this close.</figcaption></figure>",
     )
 
 
-def _words(scene: Scene, names: str) -> str:
+def _words(scene: ReleaseScene, names: str) -> str:
     shown = sum(count for _, count in scene.words)
     figure = (
         f'<figure class="card">{scenes.words_html(scene.words)}<figcaption>The {len(scene.words)} words that were '
@@ -146,7 +154,9 @@ def _words(scene: Scene, names: str) -> str:
     )
     rows = "".join(
         f'<tr><td class="number"><b>{escape(one.word)}</b></td><td>'
-        + ", ".join(f"{escape(word)} {escape(messages.number(100 * chance, 2))} %" for word, chance in one.reports)
+        + ", ".join(
+            f"{escape(word)} {escape(messages.number(100 * probability, 2))} %" for word, probability in one.reports
+        )
         + "</td></tr>"
         for one in scene.word_examples
     )
@@ -160,25 +170,27 @@ def _words(scene: Scene, names: str) -> str:
     return f"<p>The reports stand in {names}.</p>{figure}{table}"
 
 
-def _cost(law: NoiseLaw, scene: Scene) -> str:
+def _cost(distribution: NoiseDistribution, scene: ReleaseScene) -> str:
     names = ", ".join(scene.columns)
-    exact = "" if law.tight else " These are upper bounds: for most secrets reports lie closer."
+    exact = "" if distribution.tight else " These are upper bounds: for most secrets reports lie closer."
     return page.section(
         "What it costs",
-        f"<p>{escape(law.loss)} That follows from the law of the noise; it was not measured on this table, "
+        f"<p>{escape(distribution.loss)} That follows from the law of the noise; it was not measured on this table, "
         "which would say something about it.</p>"
-        f'<figure class="card">{scenes.law_svg(law)}<figcaption>With which chance, at least, the report in '
-        f"{escape(names)} lies within a distance of the truth ({escape(law.measured)}), for every secret: the chance "
+        f'<figure class="card">{scenes.distribution_svg(distribution)}<figcaption>With which chance, at least, the '
+        f"report in "
+        f"{escape(names)} lies within a distance of the truth ({escape(distribution.measured)}), for every secret: "
+        f"the chance "
         f"is over the noise alone.{exact}</figcaption></figure>"
-        f'<p style="margin-top:1rem">To model with it: {escape(law.formula)}.</p>',
+        f'<p style="margin-top:1rem">To model with it: {escape(distribution.formula)}.</p>',
     )
 
 
-def _shares(release: Release) -> str:
+def _shares(release: TableRelease) -> str:
     """Return what the rows of persons get who share a budget among different numbers of rows."""
     if not release.shares:
         return ""
-    some = _evenly(release.shares, MOST_SHARES)
+    some = _sample_evenly(release.shares, MOST_SHARES)
     radii = [f"Truth within, {messages.per_cent(OWN_LEVEL)} ({', '.join(scene.columns)})" for scene in release.scenes]
     names = ["Rows of a person", "Persons", "Epsilon of each row", *radii]
     heads = "".join(f'<th class="number">{escape(name)}</th>' for name in names)
@@ -201,13 +213,13 @@ def _shares(release: Release) -> str:
     )
 
 
-def _evenly(shares: Sequence[ShareOfBudget], most: int) -> list[ShareOfBudget]:
+def _sample_evenly(shares: Sequence[ShareOfBudget], most: int) -> list[ShareOfBudget]:
     """Return so many of them at most, the first and the last among them."""
     steps = min(most, len(shares))
     return [shares[round(step * (len(shares) - 1) / max(1, steps - 1))] for step in range(steps)]
 
 
-def _promise(release: Release) -> str:
+def _guarantee_section(release: TableRelease) -> str:
     stated = messages.epsilon(release.guarantee.epsilon, release.guarantee.unit)
     things = messages.things(release.guarantee.unit)
     return page.section(
@@ -218,7 +230,7 @@ def _promise(release: Release) -> str:
     )
 
 
-def _kept(release: Release) -> str:
+def _unprotected_section(release: TableRelease) -> str:
     body = ""
     if release.kept:
         names = ", ".join(f"<code>{escape(name)}</code>" for name in release.kept)
@@ -227,6 +239,6 @@ def _kept(release: Release) -> str:
     return page.section("What stayed in the table", body or "<p>Nothing but the reports.</p>")
 
 
-def _cite(release: Release) -> str:
+def _cite(release: TableRelease) -> str:
     text, entry = release.citation
     return page.section("How to cite", f"<p>{escape(text)}</p>{page.listing(entry.splitlines())}") if text else ""

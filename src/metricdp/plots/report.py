@@ -6,88 +6,90 @@ import math
 from pathlib import Path
 
 from metricdp import messages
-from metricdp.files import replacing
+from metricdp.files import replace_file
 from metricdp.plots import page, vector
 from metricdp.plots.figures import certificate_rows
-from metricdp.plots.report_content import Story
+from metricdp.plots.report_content import ReportContent
 from metricdp.rendering import escape
 
 
-def write_report(story: Story, path: str | Path) -> Path:
+def write_report(content: ReportContent, path: str | Path) -> Path:
     """Write the page; nothing in it is fetched from elsewhere, and a failed write leaves no half page."""
-    with replacing(path) as partial:
-        partial.write_text(report_html(story), encoding="utf-8")
+    with replace_file(path) as partial:
+        partial.write_text(report_html(content), encoding="utf-8")
     return Path(path)
 
 
-def report_html(story: Story) -> str:
+def report_html(content: ReportContent) -> str:
     """Return the page as text."""
     parts = [
-        _head(story),
-        _map(story),
-        _losses(story),
-        _certificate(story),
-        _epsilon(story),
-        _unprotected(story),
-        page.section("How to repeat", page.repeat_block(story.files, story.repeat)),
-        page.footer(story.attribution),
+        _head(content),
+        _map(content),
+        _losses(content),
+        _certificate(content),
+        _epsilon(content),
+        _unprotected(content),
+        page.section("How to repeat", page.repeat_block(content.files, content.repeat)),
+        page.footer(content.attribution),
     ]
-    return page.whole_page(story.title, parts)
+    return page.whole_page(content.title, parts)
 
 
-def _head(story: Story) -> str:
-    guarantee = story.guarantee
+def _head(content: ReportContent) -> str:
+    guarantee = content.guarantee
     facts = [
         (
             messages.distance(messages.reach(guarantee), guarantee.unit, "down"),
             f"apart{guarantee.along}, places differ by at most a factor of two",
         ),
         (
-            messages.cost(story.certificate, guarantee.unit),
-            messages.fact(story.certificate.objective) + guarantee.along,
+            messages.cost(content.certificate, guarantee.unit),
+            messages.fact(content.certificate.objective) + guarantee.along,
         ),
-        (_closeness(story), _closeness_words(story)),
-        (f"{story.rows:,}", "rows protected"),
+        (_closeness(content), _closeness_words(content)),
+        (f"{content.rows:,}", "rows protected"),
     ]
-    return page.header("metricdp report", story.title, messages.lead(guarantee), facts, [story.simulated])
+    return page.header("metricdp report", content.title, messages.lead_sentence(guarantee), facts, [content.simulated])
 
 
-def _closeness(story: Story) -> str:
-    if story.certificate.lower_bound <= 0:
-        return f"{story.audit.pairs:,}"
-    return messages.gap(story.certificate.gap)
+def _closeness(content: ReportContent) -> str:
+    if content.certificate.lower_bound <= 0:
+        return f"{content.audit.pairs:,}"
+    return messages.gap(content.certificate.gap)
 
 
-def _closeness_words(story: Story) -> str:
-    if story.certificate.lower_bound <= 0:
+def _closeness_words(content: ReportContent) -> str:
+    if content.certificate.lower_bound <= 0:
         return "pairs of places checked exactly"
     return "is the most that any other mechanism with this promise could save"
 
 
-def _map(story: Story) -> str:
+def _map(content: ReportContent) -> str:
     ring = (
         '<li><i class="ring"></i>the pair that is easiest to tell apart</li>'
-        if story.map.worst_pair is not None
+        if content.map.worst_pair is not None
         else ""
     )
     whose = (
         "simulated ones, or they could not be shown."
-        if story.simulated
+        if content.simulated
         else "they are secret, and so is this page as long as it shows them."
     )
     return (
-        f"<section><h2>What leaves the device</h2><p>Blue dots are true positions in {escape(story.place)}: "
+        f"<section><h2>What leaves the device</h2><p>Blue dots are true positions in {escape(content.place)}: "
         f"{whose} Orange discs are what is released instead, the larger the more often. Thin lines join some "
         "pairs.</p>"
         '<figure class="card"><ul class="legend"><li><i style="background:var(--true)"></i>true, secret</li>'
-        f'<li><i style="background:var(--reported)"></i>reported</li>{ring}</ul>{vector.map_svg(story.map)}'
-        f"<figcaption>{escape(story.map.caption)}</figcaption></figure></section>"
+        f'<li><i style="background:var(--reported)"></i>reported</li>{ring}</ul>{vector.map_svg(content.map)}'
+        f"<figcaption>{escape(content.map.caption)}</figcaption></figure></section>"
     )
 
 
-def _losses(story: Story) -> str:
-    comparison = story.comparison
-    caption = f"{escape(messages.compared(comparison.objective))} All are set to the same epsilon; shorter is better."
+def _losses(content: ReportContent) -> str:
+    comparison = content.comparison
+    caption = (
+        f"{escape(messages.bar_caption(comparison.objective))} All are set to the same epsilon; shorter is better."
+    )
     if comparison.lower_bound > 0:
         bound = messages.distance(comparison.lower_bound, comparison.unit, "down")
         caption = (
@@ -101,48 +103,48 @@ def _losses(story: Story) -> str:
     )
 
 
-def _certificate(story: Story) -> str:
-    audit = story.audit
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in certificate_rows(story))
+def _certificate(content: ReportContent) -> str:
+    audit = content.audit
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in certificate_rows(content))
     seal = "" if audit.verdict == "holds" else " broken"
-    allowed = messages.number(math.exp(story.guarantee.bound(story.worst_distance)), 6, "down")
+    allowed = messages.number(math.exp(content.guarantee.bound(content.worst_distance)), 6, "down")
     note = "The matrix that is sampled is the matrix that was audited."
     if audit.witness is not None:
         note = (
             f"The pair that is easiest to tell apart, for its distance, lies "
-            f"{messages.distance(story.worst_distance, story.guarantee.unit)} apart{story.guarantee.along}. "
+            f"{messages.distance(content.worst_distance, content.guarantee.unit)} apart{content.guarantee.along}. "
             f"Its reports differ by a factor of at most {messages.number(audit.witness.ratio, 6, 'up')}; "
             f"the promise allows {allowed} there. {note}"
         )
     return (
         f'<section><h2>The certificate</h2><div class="card"><span class="seal{seal}">{escape(audit.verdict)}</span> '
-        f"&nbsp;{escape(story.mechanism)}<dl>{rows}</dl></div>"
+        f"&nbsp;{escape(content.mechanism)}<dl>{rows}</dl></div>"
         f'<p style="margin-top:1rem">{escape(note)}</p></section>'
     )
 
 
-def _epsilon(story: Story) -> str:
-    stated = messages.epsilon(story.guarantee.epsilon, story.guarantee.unit)
+def _epsilon(content: ReportContent) -> str:
+    stated = messages.epsilon(content.guarantee.epsilon, content.guarantee.unit)
     return page.section(
         "Epsilon explained",
         f"<p>Epsilon is {escape(stated)}. Take two places and any one report. How many times likelier can it be from "
-        f"one place than from the other?</p>{page.meaning_table(story.guarantee)}",
+        f"one place than from the other?</p>{page.meaning_table(content.guarantee)}",
     )
 
 
-def _unprotected(story: Story) -> str:
-    guarantee = story.guarantee
-    total = messages.epsilon(story.rows_per_person * guarantee.epsilon, guarantee.unit)
+def _unprotected(content: ReportContent) -> str:
+    guarantee = content.guarantee
+    total = messages.epsilon(content.rows_per_person * guarantee.epsilon, guarantee.unit)
     if guarantee.slack:
-        total += f", plus a slack of {messages.number(story.rows_per_person * guarantee.slack, 4, 'up')}"
-    points = [escape(story.secret)] if story.secret else []
-    if story.kept_columns:
-        names = ", ".join(f"<code>{escape(name)}</code>" for name in story.kept_columns)
+        total += f", plus a slack of {messages.number(content.rows_per_person * guarantee.slack, 4, 'up')}"
+    points = [escape(content.secret)] if content.secret else []
+    if content.kept_columns:
+        names = ", ".join(f"<code>{escape(name)}</code>" for name in content.kept_columns)
         points.append(f"The other columns stay as they are: {names}. Times and identifiers can give people away.")
-    if story.rows_per_person > 1:
+    if content.rows_per_person > 1:
         points.append(
-            f"The promise is for one row. Rows of one {escape(story.person)} add up: the longest has "
-            f"{story.rows_per_person} rows, in total {escape(total)}."
+            f"The promise is for one row. Rows of one {escape(content.person)} add up: the longest has "
+            f"{content.rows_per_person} rows, in total {escape(total)}."
         )
     points.append("Places far apart can be told apart. That is the purpose: the city stays visible, the door does not.")
     points.append("Protecting the same data again and releasing both adds up as well. Release once.")

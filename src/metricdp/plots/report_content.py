@@ -88,7 +88,7 @@ class Map:
 
 
 @dataclass(frozen=True, eq=False)
-class Story:
+class ReportContent:
     """All that a report tells."""
 
     title: str

@@ -10,7 +10,7 @@ import numpy as np
 from metricdp import messages
 from metricdp.arrays import Floats
 from metricdp.metrics import KM_PER_DEGREE
-from metricdp.plots.release import NoiseLaw, Scene
+from metricdp.plots.release import NoiseDistribution, ReleaseScene
 from metricdp.plots.vector import MAP_WIDTH, dots, path
 from metricdp.rendering import escape
 
@@ -53,7 +53,7 @@ def frame_of(points: Floats, *, is_map: bool, share: float = SHOWN) -> Frame:
     return Frame(left, top, float(scale), stretch, float(tall * scale), is_map)
 
 
-def density_svg(scene: Scene) -> tuple[str, int]:
+def density_svg(scene: ReleaseScene) -> tuple[str, int]:
     """Return hexagons that are the darker the more reports lie there, and how many reports lie outside the picture."""
     everything = scene.reports if scene.true is None else np.concatenate([scene.reports, scene.true])
     frame = frame_of(everything, is_map=scene.kind == "map")
@@ -70,7 +70,7 @@ def density_svg(scene: Scene) -> tuple[str, int]:
     return _svg("".join(parts), frame.height, label), int((~inside).sum())
 
 
-def example_svg(scene: Scene, radius: float) -> str:
+def example_svg(scene: ReleaseScene, radius: float) -> str:
     """Return the reports drawn for a public place, with the circle that holds the truth around 95 % of reports."""
     example = scene.example
     if example is None:
@@ -124,23 +124,26 @@ def words_html(words: tuple[tuple[str, int], ...]) -> str:
     return f'<div class="bars">{rows}</div>'
 
 
-def law_svg(law: NoiseLaw) -> str:
+def distribution_svg(distribution: NoiseDistribution) -> str:
     """Return the chance that the truth lies within a distance of its report, with the distances of 50 % and 95 %."""
-    curve = [(0.0, 0.0), *law.curve] if law.curve[0][1] > 0 else list(law.curve)
-    middle = next(radius for level, radius in law.curve if level >= 0.95)
-    far, height = max(law.curve[-1][1], 1.45 * middle) or 1.0, 300.0  # room for the words beside the point of 95 %
-    curve.append((law.curve[-1][0], far))
+    curve = [(0.0, 0.0), *distribution.curve] if distribution.curve[0][1] > 0 else list(distribution.curve)
+    middle = next(radius for level, radius in distribution.curve if level >= 0.95)
+    far, height = (
+        max(distribution.curve[-1][1], 1.45 * middle) or 1.0,
+        300.0,
+    )  # room for the words beside the point of 95 %
+    curve.append((distribution.curve[-1][0], far))
     left, right, bottom = 64.0, MAP_WIDTH - 20.0, height - 52.0
 
-    def at(chance: float, radius: float) -> tuple[float, float]:
-        return left + (right - left) * radius / far, bottom - (bottom - 14.0) * chance
+    def at(probability: float, radius: float) -> tuple[float, float]:
+        return left + (right - left) * radius / far, bottom - (bottom - 14.0) * probability
 
     line = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in (at(*pair) for pair in curve))
     marks = []
-    for chance in (0.5, 0.95):
-        radius = next(radius for level, radius in law.curve if level >= chance)
-        x, y = at(chance, radius)
-        said = f"{messages.per_cent(chance)} within {messages.length(radius, law.unit)}"
+    for probability in (0.5, 0.95):
+        radius = next(radius for level, radius in distribution.curve if level >= probability)
+        x, y = at(probability, radius)
+        said = f"{messages.per_cent(probability)} within {messages.length(radius, distribution.unit)}"
         marks.append(
             f'<path class="level" d="M{left:.1f} {y:.1f}H{x:.1f}V{bottom:.1f}"/>'
             f'<circle class="level-dot" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
@@ -150,7 +153,7 @@ def law_svg(law: NoiseLaw) -> str:
         f'<path class="axis" d="M{left:.1f} 14V{bottom:.1f}H{right:.1f}"/>'
         f'<text class="small" x="{left:.0f}" y="{height - 14:.0f}">0</text>'
         f'<text class="small end" x="{right:.0f}" y="{height - 14:.0f}">'
-        f"{escape(messages.length(far, law.unit))} from the truth</text>"
+        f"{escape(messages.length(far, distribution.unit))} from the truth</text>"
     )
     return _svg(f'{ends}<path class="curve" d="{line}"/>{"".join(marks)}', height, "how far reports lie from the truth")
 
@@ -159,7 +162,7 @@ def _svg(inner: str, height: float, label: str) -> str:
     return f'<svg viewBox="0 0 {MAP_WIDTH:.0f} {height:.0f}" role="img" aria-label="{escape(label)}">{inner}</svg>'
 
 
-def _streets(scene: Scene, frame: Frame) -> str:
+def _streets(scene: ReleaseScene, frame: Frame) -> str:
     lines = "".join(path(frame.place(line)) for line in scene.streets)
     return f'<path class="street" d="{lines}"/>' if lines else ""
 
@@ -188,7 +191,7 @@ def _hexagons(pixels: Floats) -> str:
     return f'<g class="hexagons">{shapes}</g>'
 
 
-def _scale_bar(frame: Frame, scene: Scene) -> str:
+def _scale_bar(frame: Frame, scene: ReleaseScene) -> str:
     """Return a bar of a round length, about a fifth of the width."""
     unit, per_pixel = scene.unit, 1.0 / frame.scale
     if scene.kind == "map":

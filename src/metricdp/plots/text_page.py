@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from metricdp import messages
-from metricdp.files import replacing
+from metricdp.files import replace_file
 from metricdp.plots import page
 from metricdp.plots.release import WordExample
 from metricdp.plots.vector import MAP_WIDTH
 from metricdp.rendering import escape
-from metricdp.text.word_evaluation import Worth
+from metricdp.text.word_evaluation import WordEvaluation
 
 LINES = (("unchanged", "words unchanged"), ("recovered", "attacker right"), ("accuracy", "accuracy of the task"))
 
@@ -29,38 +29,40 @@ class TextPage:
     pairs: tuple[str, ...] = ()
     before_after: tuple[tuple[str, str], ...] = ()
     likely: tuple[WordExample, ...] = ()
-    law: tuple[str, ...] = ()
-    worths: tuple[Worth, ...] = ()
-    stayed: tuple[str, ...] = ()
+    distribution: tuple[str, ...] = ()
+    evaluations: tuple[WordEvaluation, ...] = ()
+    unprotected: tuple[str, ...] = ()
     files: tuple[tuple[str, str], ...] = ()
     repeat: tuple[str, ...] = ()
     citation: tuple[str, str] = ("", "")
     simulated: str = ""
 
 
-def write_text_page(told: TextPage, path: str | Path) -> Path:
+def write_text_page(content: TextPage, path: str | Path) -> Path:
     """Write the page; a failed write leaves no half page."""
-    with replacing(path) as partial:
-        partial.write_text(text_html(told), encoding="utf-8")
+    with replace_file(path) as partial:
+        partial.write_text(text_html(content), encoding="utf-8")
     return Path(path)
 
 
-def text_html(told: TextPage) -> str:
+def text_html(content: TextPage) -> str:
     """Return the page as text."""
-    head = page.header("metricdp report", told.title, told.lead, told.facts, [told.simulated] if told.simulated else [])
-    text, entry = told.citation
+    head = page.header(
+        "metricdp report", content.title, content.lead, content.facts, [content.simulated] if content.simulated else []
+    )
+    text, entry = content.citation
     return page.whole_page(
-        told.title,
+        content.title,
         [
             head,
-            page.section("What this does not hide", page.bullets(told.limits)),
-            page.section("What is promised", page.bullets(told.promise) + _pairs(told.pairs)),
-            page.section("Before and after, on a public text", _examples(told.before_after)),
-            page.section("What words become", _likely(told.likely)),
-            page.section("What it costs, and what an attacker makes of it", page.bullets(told.law)),
-            page.section("What epsilons do", _worths(told.worths)),
-            page.section("What stayed in the table", page.bullets(told.stayed)),
-            page.section("Files, and how to repeat", page.repeat_block(told.files, told.repeat)),
+            page.section("What this does not hide", page.bullets(content.limits)),
+            page.section("What is promised", page.bullets(content.promise) + _pairs(content.pairs)),
+            page.section("Before and after, on a public text", _examples(content.before_after)),
+            page.section("What words become", _likely(content.likely)),
+            page.section("What it costs, and what an attacker makes of it", page.bullets(content.distribution)),
+            page.section("What epsilons do", _evaluations(content.evaluations)),
+            page.section("What stayed in the table", page.bullets(content.unprotected)),
+            page.section("Files, and how to repeat", page.repeat_block(content.files, content.repeat)),
             page.section("How to cite", f"<p>{escape(text)}</p>{page.listing(entry.splitlines())}" if text else ""),
             page.footer(),
         ],
@@ -93,7 +95,9 @@ def _likely(examples: Sequence[WordExample]) -> str:
         return ""
     rows = "".join(
         f'<tr><td class="number"><b>{escape(one.word)}</b></td><td>'
-        + ", ".join(f"{escape(word)} {escape(messages.number(100 * chance, 2))} %" for word, chance in one.reports)
+        + ", ".join(
+            f"{escape(word)} {escape(messages.number(100 * probability, 2))} %" for word, probability in one.reports
+        )
         + "</td></tr>"
         for one in examples
     )
@@ -104,22 +108,22 @@ def _likely(examples: Sequence[WordExample]) -> str:
     )
 
 
-def _worths(worths: Sequence[Worth]) -> str:
-    if not worths:
+def _evaluations(evaluations: Sequence[WordEvaluation]) -> str:
+    if not evaluations:
         return ""
     names = ["epsilon", "words unchanged", "attacker right", "median rank of the true word", "accuracy of the task"]
     rows = "".join(
         '<tr><td class="number">'
         + '</td><td class="number">'.join(escape(cell) for cell in cells_of(one))
         + "</td></tr>"
-        for one in worths
+        for one in evaluations
     )
     head = "".join(f'<th class="number">{name}</th>' for name in names)
     table = f'<div class="card"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-    return f'<figure class="card">{worths_svg(worths)}</figure>{table}'
+    return f'<figure class="card">{evaluations_svg(evaluations)}</figure>{table}'
 
 
-def cells_of(one: Worth) -> list[str]:
+def cells_of(one: WordEvaluation) -> list[str]:
     """Return a row of the table: epsilon, share unchanged, recovered, rank, accuracy; - where there is none."""
     return [
         f"{one.epsilon:g}",
@@ -130,10 +134,10 @@ def cells_of(one: Worth) -> list[str]:
     ]
 
 
-def worths_svg(worths: Sequence[Worth]) -> str:
+def evaluations_svg(evaluations: Sequence[WordEvaluation]) -> str:
     """Return shares by epsilon: words unchanged, guesses of an attacker that are right, accuracy of the task."""
     height, left, right, bottom = 320.0, 64.0, MAP_WIDTH - 270.0, 268.0
-    low, high = worths[0].epsilon, worths[-1].epsilon
+    low, high = evaluations[0].epsilon, evaluations[-1].epsilon
     wide = (high - low) or 1.0
 
     def at(epsilon: float, value: float) -> tuple[float, float]:
@@ -148,13 +152,13 @@ def worths_svg(worths: Sequence[Worth]) -> str:
         *(
             f'<text class="small" text-anchor="middle" x="{at(one.epsilon, 0)[0]:.0f}" y="{bottom + 24:.0f}">'
             f"{one.epsilon:g}</text>"
-            for one in worths
+            for one in evaluations
         ),
         f'<text class="small" x="{left:.0f}" y="{height - 8:.0f}">epsilon</text>',
     ]
     dashes = ("", ' stroke-dasharray="10 6"', ' stroke-dasharray="3 5"')
     for number, ((field, words), dash) in enumerate(zip(LINES, dashes, strict=True)):
-        points = [at(one.epsilon, value) for one in worths if (value := getattr(one, field)) is not None]
+        points = [at(one.epsilon, value) for one in evaluations if (value := getattr(one, field)) is not None]
         if points:
             line = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
             y = 40.0 + 30.0 * number

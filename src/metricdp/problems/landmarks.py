@@ -12,7 +12,7 @@ COUNT = 100
 ROUNDING = 1e-8  # more than computed distances lie below the true ones, and than given ones break the triangle
 
 
-def most_by_landmarks(inputs: FiniteSpace, outputs: FiniteSpace, law: Floats, *, count: int = COUNT) -> Floats:
+def landmark_bound(inputs: FiniteSpace, outputs: FiniteSpace, distribution: Floats, *, count: int = COUNT) -> Floats:
     """Return for every secret i an upper bound of sum_k law_k d(i, k).
 
     Every report k has a landmark a(k), and d(i, k) <= d(i, a) + d(a, k). So the sum is at most
@@ -20,10 +20,10 @@ def most_by_landmarks(inputs: FiniteSpace, outputs: FiniteSpace, law: Floats, *,
     Landmarks are drawn where they shorten the second part most: each next one with a chance in proportion to
     law_k d(k, nearest landmark) (Arthur and Vassilvitskii 2007), from a fixed seed.
     """
-    used = np.flatnonzero(law > 0)
+    used = np.flatnonzero(distribution > 0)
     if not used.size:
         return np.zeros(len(inputs))
-    reports, weights = outputs.points[used], law[used]
+    reports, weights = outputs.points[used], distribution[used]
     same = inputs is outputs and len(used) == len(outputs)
     generator = np.random.default_rng(0)
     chosen, rows = [int(weights.argmax())], []

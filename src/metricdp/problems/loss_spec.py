@@ -54,13 +54,13 @@ class LossSpec:
             raise InvalidInput("--loss ground is the distance of places on a map; words have none.")
         about = f"the distance {TO_THE_REPORT} on the ground"
         if len(space) <= DENSE or space.coordinates is space.points:
-            return cls.by_metric(space.ground, space.coordinates, about, space.ground.unit)
+            return cls.from_metric(space.ground, space.coordinates, about, space.ground.unit)
         if not np.array_equal(space.points[:, 0], np.arange(len(space))):
             raise InvalidInput(f"--loss ground is for places by number, or at most {DENSE:,} of them.")
-        return cls(_by_number(space.ground, space.coordinates), about, space.ground.unit)
+        return cls(_number_metric(space.ground, space.coordinates), about, space.ground.unit)
 
     @classmethod
-    def by_metric(cls, metric: Metric, points: Points, about: str, unit: str) -> LossSpec:
+    def from_metric(cls, metric: Metric, points: Points, about: str, unit: str) -> LossSpec:
         """Return the distance in another metric between the same places."""
         return cls(pairwise(metric, points, points) if len(points) <= DENSE else metric, about, unit)
 
@@ -70,21 +70,21 @@ BY_DISTANCE = LossSpec()
 
 def _squared(space: FiniteSpace, *, by_number: bool) -> LossSpec:
     """Return the squared distance; `by_number` where it is asked for places by number, not by coordinates."""
-    apart = _by_number(space.metric, space.points) if by_number else space.metric
+    distance = _number_metric(space.metric, space.points) if by_number else space.metric
 
-    def squared(a: Points, b: Points) -> Floats:
-        return np.asarray(apart(a, b) ** 2)
+    def squared_distance(a: Points, b: Points) -> Floats:
+        return np.asarray(distance(a, b) ** 2)
 
     unit = f"{space.unit}²" if space.unit else ""
-    loss = space.distances**2 if len(space) <= DENSE else squared
+    loss = space.distances**2 if len(space) <= DENSE else squared_distance
     return LossSpec(loss, f"the squared distance {TO_THE_REPORT}", unit)
 
 
-def _by_number(metric: Metric, places: Points) -> Any:
+def _number_metric(metric: Metric, places: Points) -> Any:
     """Return a metric between places as one between their numbers."""
 
-    def apart(a: Points, b: Points) -> Floats:
+    def distance(a: Points, b: Points) -> Floats:
         one, two = (np.asarray(rows)[..., 0].astype(np.int64) for rows in (a, b))
         return np.asarray(metric(places[one], places[two]))
 
-    return apart
+    return distance

@@ -15,7 +15,7 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers, as_floats, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.problems.landmarks import most_by_landmarks
+from metricdp.problems.landmarks import landmark_bound
 from metricdp.spaces import FiniteSpace, Near
 
 UNIT = 2.0**-53
@@ -40,7 +40,7 @@ class Loss(Protocol):
     def least_beyond(self, near: Near, /) -> Floats:
         """Return for every secret a lower bound of the loss of all reports that are not in its row of `near`."""
 
-    def most_beyond(self, law: Floats, /) -> Floats:
+    def most_beyond(self, distribution: Floats, /) -> Floats:
         """Return for every secret an upper bound of sum_k law_k loss_ik."""
 
 
@@ -69,10 +69,10 @@ class MetricLoss:
         # All distances up to the radius are listed.
         return np.where(near.counts == len(self.outputs), np.inf, near.radius)
 
-    def most_beyond(self, law: Floats, /) -> Floats:
+    def most_beyond(self, distribution: Floats, /) -> Floats:
         if len(self.inputs) * len(self.outputs) <= WORTH_LANDMARKS:
-            return _weighted_up(self.matrix(), law)
-        return most_by_landmarks(self.inputs, self.outputs, law)
+            return _weighted_sum(self.matrix(), distribution)
+        return landmark_bound(self.inputs, self.outputs, distribution)
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,12 @@ class SpaceLoss:
         rows = np.repeat(np.arange(len(around)), around.counts)
         for start in range(0, len(rows), BLOCK_PAIRS):
             some = slice(start, start + BLOCK_PAIRS)
-            left = _found(near.starts, near.codes, rows[some], around.codes[some]) < 0
+            left = _pair_positions(near.starts, near.codes, rows[some], around.codes[some]) < 0
             np.minimum.at(result, rows[some][left], around.distances[some][left])
         return result
 
-    def most_beyond(self, law: Floats, /) -> Floats:
-        return MetricLoss(self.space, self.space).most_beyond(law)
+    def most_beyond(self, distribution: Floats, /) -> Floats:
+        return MetricLoss(self.space, self.space).most_beyond(distribution)
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,8 @@ class TableLoss:
     def least_beyond(self, near: Near, /) -> Floats:
         return _least_beyond(((i, self.table[i : i + 256]) for i in range(0, len(self.table), 256)), near)
 
-    def most_beyond(self, law: Floats, /) -> Floats:
-        return _weighted_up(self.table, law)
+    def most_beyond(self, distribution: Floats, /) -> Floats:
+        return _weighted_sum(self.table, distribution)
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ class FunctionLoss:
     def least_beyond(self, near: Near, /) -> Floats:
         return _least_beyond(self._blocks(), near)
 
-    def most_beyond(self, law: Floats, /) -> Floats:
-        return np.concatenate([_weighted_up(block, law) for _, block in self._blocks()])
+    def most_beyond(self, distribution: Floats, /) -> Floats:
+        return np.concatenate([_weighted_sum(block, distribution) for _, block in self._blocks()])
 
     def _blocks(self) -> Iterator[tuple[int, Floats]]:
         """Yield (first row, losses of some rows)."""
@@ -225,7 +225,7 @@ class NearLoss:
         )
 
     def of(self, rows: Integers, columns: Integers, /) -> Floats:
-        at = _found(self.table.indptr, self.table.indices, rows, columns)
+        at = _pair_positions(self.table.indptr, self.table.indices, rows, columns)
         if np.any(at < 0):
             first = int(np.flatnonzero(at < 0)[0])
             raise InvalidInput(
@@ -242,28 +242,28 @@ class NearLoss:
             end = min(len(near), start + 4096)
             begin, stop = int(stored.indptr[start]), int(stored.indptr[end])
             rows = np.repeat(np.arange(start, end), np.diff(stored.indptr[start : end + 1]))
-            outside = _found(near.starts, near.codes, rows, stored.indices[begin:stop]) < 0
+            outside = _pair_positions(near.starts, near.codes, rows, stored.indices[begin:stop]) < 0
             np.minimum.at(result, rows[outside], stored.data[begin:stop][outside])
         return result
 
-    def most_beyond(self, law: Floats, /) -> Floats:
+    def most_beyond(self, distribution: Floats, /) -> Floats:
         stored, pattern = self.table, self.table.copy()
         pattern.data = np.ones_like(stored.data)
-        inside = pattern @ law
+        inside = pattern @ distribution
         # sum over stored pairs of law * loss, and `most` for the rest of the law
-        total = stored @ law + self.most * np.maximum(law.sum() - inside, 0.0)
-        sizes = abs(stored) @ law + abs(self.most) * (law.sum() + inside)
-        return np.asarray(total + 2.0 * (len(law) + 8) * UNIT * sizes)
+        total = stored @ distribution + self.most * np.maximum(distribution.sum() - inside, 0.0)
+        sizes = abs(stored) @ distribution + abs(self.most) * (distribution.sum() + inside)
+        return np.asarray(total + 2.0 * (len(distribution) + 8) * UNIT * sizes)
 
 
 def _range(table: Floats) -> str:
     return f"{table.min():.4g} to {table.max():.4g}"
 
 
-def _weighted_up(table: Floats, law: Floats) -> Floats:
+def _weighted_sum(table: Floats, distribution: Floats) -> Floats:
     """Return table @ law, nowhere below the true sum: each of its terms is rounded at most len(law) + 1 times."""
-    sizes = np.abs(table) @ law
-    return np.asarray(table @ law + 2.0 * (len(law) + 8) * UNIT * sizes)
+    sizes = np.abs(table) @ distribution
+    return np.asarray(table @ distribution + 2.0 * (len(distribution) + 8) * UNIT * sizes)
 
 
 def _least_beyond(blocks: Iterator[tuple[int, Floats]], near: Near) -> Floats:
@@ -278,7 +278,7 @@ def _least_beyond(blocks: Iterator[tuple[int, Floats]], near: Near) -> Floats:
     return result
 
 
-def _found(starts: Any, codes: Any, rows: Integers, columns: Any) -> Integers:
+def _pair_positions(starts: Any, codes: Any, rows: Integers, columns: Any) -> Integers:
     """Return where pairs stand in sparse rows of increasing codes, or -1: a bisection of all rows at once."""
     low, high = np.asarray(starts[rows], dtype=np.int64), np.asarray(starts[np.asarray(rows) + 1], dtype=np.int64)
     end = high.copy()

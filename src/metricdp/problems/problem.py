@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from metricdp import messages
 from metricdp.arrays import Floats, as_codes, as_floats, as_matrix, as_positive, as_probabilities, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.metrics import covered
+from metricdp.metrics import protected_distance
 from metricdp.problems.losses import FunctionLoss, Loss, MetricLoss, NearLoss, SpaceLoss, TableLoss
 from metricdp.rendering import card, printable
-from metricdp.spaces import Augmented, FiniteSpace, Near, given
+from metricdp.spaces import Augmented, FiniteSpace, Near, require_space
 
 ROWS = 1024  # secrets whose near losses are evaluated at a time
 
@@ -57,11 +57,11 @@ class Problem:
         prior: ArrayLike | None = None,
         radius: float | None = None,
     ) -> None:
-        inputs = given(getattr(inputs, "finite", inputs), FiniteSpace, "inputs")
+        inputs = require_space(getattr(inputs, "finite", inputs), FiniteSpace, "inputs")
         if isinstance(outputs, str) and outputs != "finer":
             raise InvalidInput(f'`outputs` must be a space of candidate reports or "finer", got {outputs!r}.')
         outputs = inputs.finer() if isinstance(outputs, str) else outputs
-        reports = inputs if outputs is None else given(outputs, FiniteSpace, "outputs")
+        reports = inputs if outputs is None else require_space(outputs, FiniteSpace, "outputs")
         n = len(inputs)
         weights = np.full(n, 1.0 / n) if prior is None else as_probabilities(prior, n)
         rate, costs = as_positive(epsilon, "epsilon"), _loss_of(loss, inputs, reports)
@@ -90,7 +90,7 @@ class Problem:
 
     def near_losses(self, near: Near, /) -> Floats:
         """Return the losses of the pairs that `inputs.near(radius, outputs)` lists, in its order."""
-        self._refuse_foreign(near)
+        self._check_near(near)
         if self.loss_is_distance:
             return near.distances
         result = np.empty(len(near.codes))
@@ -106,20 +106,20 @@ class Problem:
         `near` is what `inputs.near(radius, outputs)` lists: where the loss is the distance, the bound is the radius.
         Infinite where all reports are near.
         """
-        self._refuse_foreign(near)
+        self._check_near(near)
         return self._loss.least_beyond(near)
 
-    def most_beyond(self, law: ArrayLike, /) -> Floats:
+    def most_beyond(self, distribution: ArrayLike, /) -> Floats:
         """Return for every secret i a proven upper bound of sum_k law_k loss_ik, for one law of all reports.
 
         Where the loss is the distance and there are many pairs, by landmarks and the triangle inequality.
         """
-        weights = as_floats(law, "law")
+        weights = as_floats(distribution, "law")
         if weights.shape != (len(self.outputs),) or np.any(weights < 0):
             raise InvalidInput(f"`law` must be {len(self.outputs)} non-negative numbers, got shape {weights.shape}.")
         return self._loss.most_beyond(weights)
 
-    def _refuse_foreign(self, near: Near) -> None:
+    def _check_near(self, near: Near) -> None:
         if len(near) != len(self.inputs) or int(near.codes.max(initial=0)) >= len(self.outputs):
             raise InvalidInput("`near` must be the near pairs of this problem: inputs.near(radius, outputs).")
 
@@ -158,7 +158,10 @@ class Problem:
 
 
 def _radius_of(radius: float | None, inputs: FiniteSpace) -> float | None:
-    limits = [covered(inputs.metric, inputs.points), None if radius is None else as_positive(radius, "radius")]
+    limits = [
+        protected_distance(inputs.metric, inputs.points),
+        None if radius is None else as_positive(radius, "radius"),
+    ]
     return min((limit for limit in limits if limit is not None), default=None)
 
 

@@ -13,15 +13,15 @@ import numpy as np
 
 from metricdp.arrays import Points, as_positive
 from metricdp.errors import InvalidInput, SamplerFailure
-from metricdp.samplers.lines import line_of, reports_of, shown
-from metricdp.samplers.process import Process, Restarted
+from metricdp.samplers.lines import line_of, printable, reports_of
+from metricdp.samplers.process import Process, RestartingSampler
 
 AT_ONCE = 20_000  # secrets written before answers are waited for
 LISTEN = 0.05  # seconds after the first answer of a start in which a second one would be one too many
 SHELL = ("|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1")
 
 
-class CommandSampler(Restarted):
+class CommandSampler(RestartingSampler):
     """Draw reports from a command that is kept running.
 
     The command reads one secret a line (`0.5,-1.25`, or a word) and prints one report a line at once, in the same
@@ -46,35 +46,36 @@ class CommandSampler(Restarted):
         hide = "\n".join(dict.fromkeys(lines))
         answers: list[str] = []
         if self._process is None:
-            self._process = self._started()
+            self._process = self._start()
             answers = self._process.ask(lines[0] + "\n", 1, hide=hide)
-            self._nothing_left(hide, LISTEN, first=answers[0])
+            self._check_no_output_left(hide, LISTEN, first=answers[0])
         else:
-            self._nothing_left(hide)  # what came late belongs to no secret
+            self._check_no_output_left(hide)  # what came late belongs to no secret
         while len(answers) < len(lines):
             some = lines[len(answers) : len(answers) + AT_ONCE]
             answers += self._process.ask("\n".join(some) + "\n", len(some), hide=hide)
-        self._nothing_left(hide)
+        self._check_no_output_left(hide)
         return reports_of(answers, "the command", hide=hide)
 
-    def _started(self) -> Process:
+    def _start(self) -> Process:
         environment = {"PYTHONUNBUFFERED": "1", **os.environ}
         process = Process(self.words, patience=self.patience, who="the command", environment=environment)
-        if (line := process.unasked(LISTEN)) is not None:
+        if (line := process.stray_line(LISTEN)) is not None:
             process.close()
             raise SamplerFailure(
-                f"the command printed {shown(line)!r} before it was given a secret: it must print one report for each "
+                f"the command printed {printable(line)!r} before it was given a secret: it must print one report for "
+                f"each "
                 "line it reads and nothing else. Greetings and logs belong on its error stream."
             )
         return process
 
-    def _nothing_left(self, line: str, seconds: float = 0.0, *, first: str = "") -> None:
+    def _check_no_output_left(self, line: str, seconds: float = 0.0, *, first: str = "") -> None:
         assert self._process is not None
-        extra = self._process.unasked(seconds)
+        extra = self._process.stray_line(seconds)
         if extra is not None:
             self.close()
-            said = f"{shown(extra, line)!r}"
-            said = f"{shown(first, line)!r} and {said} for one secret" if first else f"{said} unasked"
+            said = f"{printable(extra, line)!r}"
+            said = f"{printable(first, line)!r} and {said} for one secret" if first else f"{said} unasked"
             raise SamplerFailure(
                 f"the command printed {said}: which report belongs to which secret is then unknown. It must print one "
                 "line for each line it reads and nothing else; greetings and logs belong on its error stream."

@@ -65,7 +65,7 @@ def reports_of(lines: Sequence[str], who: str, *, hide: str = "") -> Points:
                 "many numbers as the others, with commas between them."
             )
         return np.array(rows, dtype=np.float64)
-    first = shown(lines[words[0]], hide)
+    first = printable(lines[words[0]], hide)
     if any(not line.strip() for line in lines):
         raise SamplerFailure(f"{who} printed an empty line where a report belongs.")
     if len(words) < len(lines):
@@ -81,7 +81,7 @@ def reports_of(lines: Sequence[str], who: str, *, hide: str = "") -> Points:
     return np.array([line.strip() for line in lines], dtype=np.str_)
 
 
-def shown(text: str, hide: str = "", *, longest: int = SHOWN) -> str:
+def printable(text: str, hide: str = "", *, longest: int = SHOWN) -> str:
     """Return foreign text fit for an error: short, printable, with `<secret>` where it repeats a line of `hide`."""
     for part in sorted({*hide.split("\n"), *re.split("[,\n]", hide)} - {""}, key=len, reverse=True):
         if len(part) > 2:

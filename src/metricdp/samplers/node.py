@@ -15,14 +15,14 @@ from metricdp.arrays import Points, as_positive
 from metricdp.errors import SamplerFailure
 from metricdp.files import existing_file
 from metricdp.samplers.answers import reports_from
-from metricdp.samplers.lines import line_of, plain, shown
-from metricdp.samplers.process import Process, Restarted
+from metricdp.samplers.lines import line_of, plain, printable
+from metricdp.samplers.process import Process, RestartingSampler
 
 AT_ONCE = 1000  # reports in one answer, which is one line
 DRIVER = Path(__file__).with_name("driver.mjs")
 
 
-class NodeSampler(Restarted):
+class NodeSampler(RestartingSampler):
     """Draw reports from an ES module, in a Node that is kept running.
 
     With `mechanism`, a file that `metricdp design` wrote, the module is metricdp for JavaScript: it opens the file and
@@ -58,22 +58,22 @@ class NodeSampler(Restarted):
         hide = "\n".join(dict.fromkeys(line_of(secret) for secret in secrets))
         if self._process is None:
             self._process = Process(self._words, patience=self._patience, who="the module in Node")
-            self._asked("", hide)  # it says that it is ready
+            self._ask("", hide)  # it says that it is ready
         items: list[Any] = []
         while len(items) < len(sent):
             some = sent[len(items) : len(items) + AT_ONCE]
-            items += self._asked(json.dumps({"secrets": some}) + "\n", hide)["reports"]
+            items += self._ask(json.dumps({"secrets": some}) + "\n", hide)["reports"]
         return reports_from(items, "the module") if items else np.empty((0, 1))
 
-    def _asked(self, text: str, hide: str) -> dict[str, Any]:
+    def _ask(self, text: str, hide: str) -> dict[str, Any]:
         assert self._process is not None
         line = self._process.ask(text, 1, hide=hide)[0]
         try:
             answer = json.loads(line)
         except ValueError:
-            answer = {"error": f"it writes to the output by itself: {shown(line, hide)!r}"}
+            answer = {"error": f"it writes to the output by itself: {printable(line, hide)!r}"}
         if not isinstance(answer, dict) or "error" in answer:
             self.close()
             said = answer["error"] if isinstance(answer, dict) else "it writes to the output by itself"
-            raise SamplerFailure(f"the module in Node: {shown(str(said), hide, longest=300)}.")
+            raise SamplerFailure(f"the module in Node: {printable(str(said), hide, longest=300)}.")
         return answer

@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import IO, Self
 
 from metricdp.errors import SamplerFailure
-from metricdp.samplers.lines import shown
+from metricdp.samplers.lines import printable
 
 LONGEST_LINE = 1 << 24  # bytes
 STRAY = 1000  # lines nobody asked for, after which nothing more is read
@@ -39,7 +39,7 @@ class Process:
         self, words: Sequence[str], *, patience: float, who: str, environment: Mapping[str, str] | None = None
     ) -> None:
         self.who, self.patience = who, patience
-        self._process = _started(words, who, environment)
+        self._process = _start(words, who, environment)
         self._change = threading.Condition()
         self._answers: deque[str] = deque()
         self._due = 0
@@ -54,7 +54,7 @@ class Process:
             thread.start()
         self.close = weakref.finalize(self, _end, self._process, self._requests)  # also when the interpreter ends
 
-    def unasked(self, seconds: float = 0.0) -> str | None:
+    def stray_line(self, seconds: float = 0.0) -> str | None:
         """Return a line that came although nothing was asked, waiting so long for one."""
         with self._change:
             self._change.wait_for(lambda: bool(self._answers), seconds)
@@ -90,7 +90,7 @@ class Process:
         """Return the last line of the error stream, as a sentence; empty where there is none."""
         with self._change:
             lines = self._errors.decode(errors="replace").strip().splitlines()
-        return f" Its error stream ends with: {shown(lines[-1], hide, longest=200)}" if lines else ""
+        return f" Its error stream ends with: {printable(lines[-1], hide, longest=200)}" if lines else ""
 
     def _why_ended(self, came: int, count: int, hide: str) -> str:
         _has_ended(self._process, GRACE / 4 if self._finished == ENDED else 0.0)
@@ -163,7 +163,7 @@ class Process:
                     del self._errors[:-LAST_WORDS]
 
 
-def _started(words: Sequence[str], who: str, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
+def _start(words: Sequence[str], who: str, environment: Mapping[str, str] | None) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             list(words),
@@ -225,7 +225,7 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
     return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
-class Restarted:
+class RestartingSampler:
     """What samplers have in common that keep a process running: they end it, and the next draw starts it anew."""
 
     _process: Process | None = None

@@ -21,7 +21,7 @@ from metricdp.arrays import Points, as_positive
 from metricdp.errors import InvalidInput, SamplerFailure
 from metricdp.rendering import address, is_address, place
 from metricdp.samplers.answers import reports_from
-from metricdp.samplers.lines import line_of, plain, shown
+from metricdp.samplers.lines import line_of, plain, printable
 
 LARGEST = 16 << 20  # bytes of one answer
 SEVERAL = 1000  # reports asked for in one call, where the address is told how many
@@ -118,7 +118,7 @@ class WebSampler:
         """Call once, no earlier than the rate allows, and return the parsed answer."""
         values = _values(secret, self.columns, count)
         target = _HOLE.sub(lambda hole: quote(_text(values[hole[1]]), safe=",.-"), self._target)
-        body = None if self._body is None else json.dumps(_filled(self._body, values)).encode()
+        body = None if self._body is None else json.dumps(_fill_template(self._body, values)).encode()
         time.sleep(max(0.0, self._next - time.monotonic()))
         self._next = time.monotonic() + 1.0 / self.rate
         self.calls += 1
@@ -127,13 +127,13 @@ class WebSampler:
             raise SamplerFailure(f"{self._who} answered with a redirect ({status}), which is not followed: {_FINAL}")
         if not 200 <= status < 300:
             advice = " Lower --rate." if status in (429, 503) else ""
-            said = shown(text.decode(errors="replace"), line_of(secret), longest=200)
+            said = printable(text.decode(errors="replace"), line_of(secret), longest=200)
             raise SamplerFailure(f"{self._who} answered {status} {reason}: {said}{advice}")
         try:
             return json.loads(text)
         except ValueError as error:
             raise SamplerFailure(
-                f"{self._who} answered something that is no JSON: {shown(text.decode(errors='replace'))!r}"
+                f"{self._who} answered something that is no JSON: {printable(text.decode(errors='replace'))!r}"
             ) from error
 
     def _call(self, target: str, body: bytes | None) -> tuple[int, str, bytes]:
@@ -176,7 +176,7 @@ class WebSampler:
 
     def _reports(self, answer: Any, *, many: bool) -> list[Any]:
         """Return the reports of an answer: one, or a list of them where several were asked for."""
-        parts = [_at(answer, path, self._who) for path in self.found] or [answer]
+        parts = [_value_at(answer, path, self._who) for path in self.found] or [answer]
         if not many:
             return parts if len(parts) == 1 else [parts]
         if not all(isinstance(part, list) for part in parts):
@@ -197,7 +197,7 @@ def _address(url: str) -> Any:
     where = urlsplit(url.strip())
     if where.scheme not in ("http", "https") or not where.hostname:
         got = address(url) if is_address(url) else place(url.partition("?")[0])  # what follows may hold a token
-        raise InvalidInput(f"`url` must be an address such as https://example.org/report, got {shown(got)!r}.")
+        raise InvalidInput(f"`url` must be an address such as https://example.org/report, got {printable(got)!r}.")
     if where.username is not None or where.password is not None:
         raise InvalidInput("`url` must not hold a name or a password: addresses end in logs. Use a header.")
     return where
@@ -231,21 +231,21 @@ def _values(secret: Any, columns: Sequence[str], count: int) -> dict[str, Any]:
     parts: list[Any] = [value] if isinstance(value, str) else list(value)
     named = dict(zip(columns, parts, strict=False))
     whole = parts[0] if len(parts) == 1 else parts
-    numbered = _Parts({str(number): part for number, part in enumerate(parts)})
-    return _Parts({**numbered, **named, "secret": whole, "count": count})
+    numbered = _MissingKeys({str(number): part for number, part in enumerate(parts)})
+    return _MissingKeys({**numbered, **named, "secret": whole, "count": count})
 
 
-class _Parts(dict[str, Any]):
+class _MissingKeys(dict[str, Any]):
     def __missing__(self, name: str) -> Any:
         raise InvalidInput(f"a secret here has no coordinate {{{name}}}: they are counted from 0.")
 
 
-def _filled(template: Any, values: Mapping[str, Any]) -> Any:
+def _fill_template(template: Any, values: Mapping[str, Any]) -> Any:
     """Return the template with its places filled: a place alone becomes a number, one inside a text becomes text."""
     if isinstance(template, dict):
-        return {name: _filled(item, values) for name, item in template.items()}
+        return {name: _fill_template(item, values) for name, item in template.items()}
     if isinstance(template, list):
-        return [_filled(item, values) for item in template]
+        return [_fill_template(item, values) for item in template]
     if not isinstance(template, str):
         return template
     alone = _HOLE.fullmatch(template)
@@ -256,7 +256,7 @@ def _text(value: Any) -> str:
     return ",".join(map(repr, value)) if isinstance(value, list) else str(value)
 
 
-def _at(answer: Any, path: str, who: str) -> Any:
+def _value_at(answer: Any, path: str, who: str) -> Any:
     """Return what stands at a path such as `result.points.0`."""
     for step in path.split("."):
         if isinstance(answer, dict) and step in answer:

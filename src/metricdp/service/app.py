@@ -26,14 +26,14 @@ from metricdp.service import batches, designing, releasing
 from metricdp.service.auth import VISIT, Auth
 from metricdp.service.commits import CommitQueue
 from metricdp.service.counters import Counters
-from metricdp.service.jobs import Jobs
+from metricdp.service.jobs import DesignJobs
 from metricdp.service.keys import Keyring
-from metricdp.service.limits import Limits
+from metricdp.service.limits import ServiceLimits
 from metricdp.service.models import BatchRequest, DesignRequest, Health, MatrixAudit, SamplesAudit
-from metricdp.service.refusals import Refused, malformed, mistake
+from metricdp.service.refusals import Refused, body_refusal, error_refusal
 from metricdp.service.releasing import DENIED
-from metricdp.service.served_mechanisms import Served, Shelf
-from metricdp.service.state import State, state_of
+from metricdp.service.served_mechanisms import MechanismRegistry, ServedMechanism
+from metricdp.service.state import ServiceState, state_of
 from metricdp.service.workers import WorkerPool
 
 ABOUT = (
@@ -43,13 +43,13 @@ ABOUT = (
 router = APIRouter()
 PATIENCE = 3.0  # seconds in which a ledger that is well answers
 UNWELL = 3.0  # seconds after a commit that failed
-REMEMBERED = 1.0  # seconds for which an answer of the ledger is taken as true, so that nobody can wear it out
+READY_SECONDS = 1.0  # seconds for which an answer of the ledger is taken as true, so that nobody can wear it out
 LARGE = (BatchRequest, DesignRequest, MatrixAudit, SamplesAudit)
 WORDS = {404: ("not_found", "there is nothing here."), 405: ("method", "this is asked for in another way.")}
 
 
 @dataclass(frozen=True)
-class Books:
+class LedgerSettings:
     """Where the ledger is, how it is begun, its key and its head file."""
 
     place: str = field(repr=False)  # an address may hold a password
@@ -66,26 +66,26 @@ class Books:
 class Settings:
     """What a service is made of: everything a process needs to begin."""
 
-    books: Books
+    ledger_settings: LedgerSettings
     keys: str
-    limits: Limits = field(default_factory=Limits)
+    limits: ServiceLimits = field(default_factory=ServiceLimits)
     jobs: str | None = None
 
 
-def application(settings: Settings, served: list[Served]) -> Auth:
+def application(settings: Settings, served: list[ServedMechanism]) -> Auth:
     """Return the whole application behind `Auth`; the ledger is opened when it starts."""
-    counters, shelf, keyring = Counters(), Shelf(served), Keyring(settings.keys)
+    counters, registry, keyring = Counters(), MechanismRegistry(served), Keyring(settings.keys)
 
     @asynccontextmanager
-    async def living(app: FastAPI) -> AsyncIterator[None]:
+    async def manage_lifespan(app: FastAPI) -> AsyncIterator[None]:
         with tempfile.TemporaryDirectory(prefix="metricdp-jobs-") as folder:
-            state = _opened(settings, shelf, counters, settings.jobs or folder)
+            state = _open_state(settings, registry, counters, settings.jobs or folder)
             app.state.metricdp = state
             state.commits.open()
-            for one in shelf:
+            for one in registry:
                 _ = one.common, one.described  # computed now, not at the first request
             try:
-                with _hearing(state.stopping):
+                with _watch_for_stop(state.stopping):
                     yield
             finally:
                 state.stopping.set()
@@ -96,12 +96,12 @@ def application(settings: Settings, served: list[Served]) -> Auth:
                 state.threads.shutdown()
                 state.ledger.close()
 
-    app = described(living)
+    app = described(manage_lifespan)
     return Auth(app, keys=keyring, limits=settings.limits, counters=counters)
 
 
 @contextmanager
-def _hearing(stopping: asyncio.Event) -> Iterator[None]:
+def _watch_for_stop(stopping: asyncio.Event) -> Iterator[None]:
     """Hear of a stop when the signal comes: streams of events end then, and do not hold the stop up."""
     loop = asyncio.get_running_loop()
     before: dict[int, Any] = {}
@@ -121,15 +121,15 @@ def _hearing(stopping: asyncio.Event) -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def _opened(settings: Settings, shelf: Shelf, counters: Counters, jobs: str) -> State:
-    ledger, limits = settings.books.open(), settings.limits
-    return State(
-        shelf=shelf,
+def _open_state(settings: Settings, registry: MechanismRegistry, counters: Counters, jobs: str) -> ServiceState:
+    ledger, limits = settings.ledger_settings.open(), settings.limits
+    return ServiceState(
+        registry=registry,
         ledger=ledger,
         limits=limits,
         counters=counters,
         commits=CommitQueue(ledger, waiting=limits.waiting, counters=counters),
-        jobs=Jobs(jobs, limits),
+        jobs=DesignJobs(jobs, limits),
         auditing=WorkerPool(),
         reading=WorkerPool(),
         threads=ThreadPoolExecutor(4 + limits.batches, thread_name_prefix="service"),
@@ -151,38 +151,38 @@ def described(lifespan: Any = None) -> FastAPI:
     )
     for part in (releasing.router, batches.router, designing.audits, designing.router, router):
         app.include_router(part)
-    app.exception_handler(Refused)(_refused)
-    app.exception_handler(RequestValidationError)(_malformed)
-    app.exception_handler(HTTPException)(_wrong)
-    app.exception_handler(Exception)(_mistaken)
-    app.openapi = lambda: _secured(app)  # type: ignore[method-assign]
+    app.exception_handler(Refused)(_handle_refusal)
+    app.exception_handler(RequestValidationError)(_handle_malformed)
+    app.exception_handler(HTTPException)(_handle_error)
+    app.exception_handler(Exception)(_handle_http_error)
+    app.openapi = lambda: _openapi_with_keys(app)  # type: ignore[method-assign]
     return app
 
 
-async def _refused(request: Request, error: Exception) -> JSONResponse:
+async def _handle_refusal(request: Request, error: Exception) -> JSONResponse:
     refusal = cast(Refused, error)
     if VISIT in request.scope:
         request.scope[VISIT].error = refusal.kind
     return refusal.response()
 
 
-async def _malformed(request: Request, error: Exception) -> JSONResponse:
-    return await _refused(request, malformed(cast(RequestValidationError, error).errors()))
+async def _handle_malformed(request: Request, error: Exception) -> JSONResponse:
+    return await _handle_refusal(request, body_refusal(cast(RequestValidationError, error).errors()))
 
 
-async def _mistaken(request: Request, error: Exception) -> JSONResponse:
-    return await _refused(request, mistake())  # `Auth` logs it: it is raised again behind this
+async def _handle_http_error(request: Request, error: Exception) -> JSONResponse:
+    return await _handle_refusal(request, error_refusal())  # `Auth` logs it: it is raised again behind this
 
 
-async def _wrong(request: Request, error: Exception) -> JSONResponse:
+async def _handle_error(request: Request, error: Exception) -> JSONResponse:
     status, visit = cast(HTTPException, error).status_code, request.scope.get(VISIT)
     if visit is not None and visit.beyond is not None:
-        return await _refused(request, visit.beyond)
+        return await _handle_refusal(request, visit.beyond)
     kind, sentence = WORDS.get(status, ("invalid", "the request cannot be read."))
-    return await _refused(request, Refused(status, kind, sentence))
+    return await _handle_refusal(request, Refused(status, kind, sentence))
 
 
-def _secured(app: FastAPI) -> dict[str, Any]:
+def _openapi_with_keys(app: FastAPI) -> dict[str, Any]:
     """Return the description with the key that everything but /health and /ready needs."""
     if app.openapi_schema is None:
         from fastapi.openapi.utils import get_openapi
@@ -215,15 +215,15 @@ async def ready(request: Request) -> JSONResponse:
     """Tell whether releases can be made: the ledger answers and the service does not stop."""
     state = state_of(request)
     failing = time.monotonic() - state.commits.failed < UNWELL  # it may still be read where it cannot be written
-    good = not state.stopping.is_set() and not failing and await _answers(state)
+    good = not state.stopping.is_set() and not failing and await _is_ledger_answering(state)
     content = {"status": "ok" if good else "not ready", "version": metricdp.__version__}
     return JSONResponse(content, 200 if good else 503)
 
 
-async def _answers(state: State) -> bool:
+async def _is_ledger_answering(state: ServiceState) -> bool:
     now = time.monotonic()
-    at, good = state.looked
-    if now - at < REMEMBERED:
+    at, good = state.checked_at
+    if now - at < READY_SECONDS:
         return good
     try:
         async with asyncio.timeout(PATIENCE):
@@ -231,7 +231,7 @@ async def _answers(state: State) -> bool:
         good = True
     except Exception:
         good = False
-    state.looked = (time.monotonic(), good)
+    state.checked_at = (time.monotonic(), good)
     return good
 
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from metricdp.service import logs
 from metricdp.service.counters import Counters
-from metricdp.service.keys import Key, Keyring
-from metricdp.service.limits import LARGEST_HEAD, Limits
-from metricdp.service.refusals import Refused, mistake, too_busy
+from metricdp.service.keys import ApiKey, Keyring
+from metricdp.service.limits import LARGEST_HEAD, ServiceLimits
+from metricdp.service.refusals import Refused, busy_refusal, error_refusal
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -75,7 +75,7 @@ def rule_for(path: str) -> Rule:
     return RULES.get(path, ELSEWHERE)
 
 
-class Rates:
+class RateLimiter:
     """How often every key may ask: a bucket of tokens each, filled at a rate."""
 
     def __init__(self, rate: float) -> None:
@@ -94,7 +94,7 @@ class Rates:
         return 0.0 if left >= 1.0 else (1.0 - left) / self._rate
 
 
-class Places:
+class RequestSlots:
     """Places for requests at work, so many in all, and a share of them for every key.
 
     With n keys at work a key has at most 1 / (n + 1) of all places: there is always room for one more key, however many
@@ -112,10 +112,10 @@ class Places:
         return sum(self._taken.values()) < self._most and self._taken.get(key, 0) < share
 
     @contextmanager
-    def taken(self, key: str, sentence: str) -> Iterator[None]:
+    def take_slot(self, key: str, sentence: str) -> Iterator[None]:
         """Take a place for as long as a request is at work, or refuse it with a sentence."""
         if not self.is_free(key):
-            raise too_busy(sentence)
+            raise busy_refusal(sentence)
         self._taken[key] = self._taken.get(key, 0) + 1
         try:
             yield
@@ -128,11 +128,11 @@ class Places:
 class Auth:
     """The application with all that is checked before it."""
 
-    def __init__(self, app: Any, *, keys: Keyring, limits: Limits, counters: Counters) -> None:
+    def __init__(self, app: Any, *, keys: Keyring, limits: ServiceLimits, counters: Counters) -> None:
         self.app, self._keys, self._limits, self._counters = app, keys, limits, counters
-        self._rates = Rates(limits.rate)
+        self._rates = RateLimiter(limits.rate)
         self._at_work = 0
-        self._places, self._large = Places(limits.waiting), Places(limits.batches + 2)
+        self._places, self._large = RequestSlots(limits.waiting), RequestSlots(limits.batches + 2)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -144,52 +144,52 @@ class Auth:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         started, rule = time.perf_counter(), rule_for(scope["path"])
-        visit = _Visit(scope, receive, send, self._largest(rule))
+        visit = _Visit(scope, receive, send, self._body_limit(rule))
         self._at_work += 1
         self._counters.at_work.set(self._at_work)
         try:
-            await self._admitted(visit, rule)
+            await self._admit(visit, rule)
         except Refused as refusal:
             await visit.refuse(refusal)
         except TimeoutError:
-            await visit.refuse(_late())
+            await visit.refuse(_timeout_refusal())
         except asyncio.CancelledError:
             visit.status = visit.status or 499
             raise
         except Exception:
             logger.exception("an error of the service itself")
-            await visit.refuse(mistake())
+            await visit.refuse(error_refusal())
         finally:
             self._at_work -= 1
             self._counters.at_work.set(self._at_work)
             self._note(visit, rule, time.perf_counter() - started)
 
-    async def _admitted(self, visit: _Visit, rule: Rule) -> None:
+    async def _admit(self, visit: _Visit, rule: Rule) -> None:
         visit.check_head()
         if rule.scope is None:
             visit.check_length()
-            await self._timed(visit)
+            await self._time_answer(visit)
             return
-        visit.key = self._known(visit.header(b"authorization"), rule.scope)
+        visit.key = self._authenticate(visit.header(b"authorization"), rule.scope)
         wait = self._rates.take(visit.key.id, time.monotonic())
         if wait:
-            raise too_busy("this key asks more often than it may. Nothing was charged.", retry=wait)
+            raise busy_refusal("this key asks more often than it may. Nothing was charged.", retry=wait)
         visit.scope[KEY] = visit.key.identity
         visit.check_length()
-        with self._places.taken(visit.key.id, BUSY):
+        with self._places.take_slot(visit.key.id, BUSY):
             if rule.lasting:
                 await self.app(visit.scope, visit.receive, visit.send)
             elif rule.large:
-                with self._large.taken(visit.key.id, BUSY_LARGE):  # few, since each is held in memory whole
-                    await self._timed(visit)
+                with self._large.take_slot(visit.key.id, BUSY_LARGE):  # few, since each is held in memory whole
+                    await self._time_answer(visit)
             else:
-                await self._timed(visit)
+                await self._time_answer(visit)
 
-    async def _timed(self, visit: _Visit) -> None:
+    async def _time_answer(self, visit: _Visit) -> None:
         async with asyncio.timeout(self._limits.seconds):
             await self.app(visit.scope, visit.receive, visit.send)
 
-    def _known(self, header: bytes, needed: str) -> Key:
+    def _authenticate(self, header: bytes, needed: str) -> ApiKey:
         """Return the key of a request that may do what it asks for."""
         word, _, token = header.partition(b" ")
         key = self._keys.find(token.strip().decode("latin-1")) if word.lower() == b"bearer" else None
@@ -199,7 +199,7 @@ class Auth:
             raise Refused(403, "forbidden", f"this key may not do that: it needs the scope {needed}.")
         return key
 
-    def _largest(self, rule: Rule) -> int:
+    def _body_limit(self, rule: Rule) -> int:
         return self._limits.batch_body if rule.large else self._limits.body
 
     def _note(self, visit: _Visit, rule: Rule, seconds: float) -> None:
@@ -208,10 +208,10 @@ class Auth:
         if visit.error:
             self._counters.refused.labels(visit.error).inc()
         if rule.scope is not None or visit.status >= 400:
-            logs.answered(rule.name, visit.status, seconds, visit.key.id if visit.key else "", visit.error)
+            logs.log_request(rule.name, visit.status, seconds, visit.key.id if visit.key else "", visit.error)
 
 
-def _late() -> Refused:
+def _timeout_refusal() -> Refused:
     sentence = "this took longer than it may. Asking again with the same request id is safe: nothing is charged twice."
     return Refused(503, "late", sentence, retry=1.0)
 
@@ -220,8 +220,8 @@ class _Visit:
     """One request and its answer on their way through `Auth`."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, largest: int) -> None:
-        self.scope, self._receive, self._send, self._largest = scope, receive, send, largest
-        self.key: Key | None = None
+        self.scope, self._receive, self._send, self._body_limit = scope, receive, send, largest
+        self.key: ApiKey | None = None
         self.beyond: Refused | None = None  # what the application must answer where it hides why a body broke off
         self.status, self.error, self._read = 0, "", 0
         scope[VISIT] = self  # whoever refuses further inside says the word of it here
@@ -242,16 +242,16 @@ class _Visit:
     def check_length(self) -> None:
         """Refuse a body by the length it names, before it is read."""
         length = self.header(b"content-length")
-        if length.isdigit() and int(length) > self._largest:
+        if length.isdigit() and int(length) > self._body_limit:
             raise self._too_large()
 
     def _too_large(self) -> Refused:
-        return Refused(413, "too_large", f"the request is larger than {self._largest:,} bytes: send it in parts.")
+        return Refused(413, "too_large", f"the request is larger than {self._body_limit:,} bytes: send it in parts.")
 
     async def receive(self) -> MutableMapping[str, Any]:
         message = await self._receive()
         self._read += len(message.get("body", b""))
-        if self._read > self._largest:
+        if self._read > self._body_limit:
             self.beyond = self._too_large()
             raise self.beyond
         return message

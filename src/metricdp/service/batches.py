@@ -29,11 +29,18 @@ from metricdp.errors import MetricdpError
 from metricdp.ledger import BatchReceipt
 from metricdp.ledger.keys import has_one_order, in_order
 from metricdp.service.models import BatchAnswer, BatchRequest
-from metricdp.service.refusals import Refused, too_busy
-from metricdp.service.releasing import CHARGED, account_values, amount, body_of, parsed, refused
-from metricdp.service.served_mechanisms import ORDERED, ORDERED_WORDS, TAG_BYTES, WORDS, Served, Shelf
-from metricdp.service.state import State, key_of, state_of
-from metricdp.service.workers import Rows, read_batch
+from metricdp.service.refusals import Refused, busy_refusal
+from metricdp.service.releasing import CHARGED, account_values, amount, body_of, ledger_error_refusal, parse_body
+from metricdp.service.served_mechanisms import (
+    ORDERED,
+    ORDERED_WORDS,
+    TAG_BYTES,
+    WORDS,
+    MechanismRegistry,
+    ServedMechanism,
+)
+from metricdp.service.state import ServiceState, key_of, state_of
+from metricdp.service.workers import BatchBody, read_batch
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 DICTIONARY, RECORDS = 2, 3  # the kinds of message that carry buffers
@@ -125,14 +132,14 @@ def write_stream(table: pa.Table) -> bytes:
 
 LONGEST_NAME = 200  # letters of a person, as for single releases
 Draw = Callable[[Mapping[Any, int]], bytes]
-Books = Callable[["Batch", Draw], BatchReceipt]
+ChargeBatch = Callable[["ServiceBatch", Draw], BatchReceipt]
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class ServiceBatch:
     """The rows of a batch: secrets as columns, and who each row is about by number."""
 
-    served: Served
+    served: ServedMechanism
     request: str
     purpose: str | None
     persons: list[str]
@@ -155,14 +162,14 @@ class Batch:
         counts = self.counts[by_name]
         return order, np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
 
-    def stored(self, granted: Integers) -> Integers:
+    def released_rows(self, granted: Integers) -> Integers:
         """Return the rows that are released, the first of every person, in the order of storing."""
         order, before = self._order
         return np.asarray(order[before < granted[self.codes[order]]])
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class BatchReports:
     """The reports of a batch in the order of its rows, and how many rows of every person were released."""
 
     reports: list[pa.Array]
@@ -170,7 +177,7 @@ class Settled:
     receipt: BatchReceipt
 
 
-def coded(column: pa.ChunkedArray) -> tuple[list[str], Integers]:
+def encode_persons(column: pa.ChunkedArray) -> tuple[list[str], Integers]:
     """Return the different persons of a column and the number of each row's; the order is that of first occurrence."""
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
@@ -196,51 +203,53 @@ def coded(column: pa.ChunkedArray) -> tuple[list[str], Integers]:
     return named.dictionary.take(pa.array(found[order])).to_pylist(), ranks[inverse]
 
 
-def settle(batch: Batch, books: Books, shelf: Shelf) -> Settled:
+def settle(batch: ServiceBatch, charge_batch: ChargeBatch, registry: MechanismRegistry) -> BatchReports:
     """Charge every person once, draw the reports that were granted, and put them into the order of the rows."""
     served = batch.served
     served.check(batch.secrets)
 
     def draw(granted: Mapping[Any, int]) -> bytes:
-        chosen = pa.array(batch.stored(_numbers(batch, granted)))
+        chosen = pa.array(batch.released_rows(_numbers(batch, granted)))
         drawn = served.drawn([column.take(chosen) for column in batch.secrets])
-        return served.encoded(drawn, 0, len(chosen), ordered=True)
+        return served.encode_reports(drawn, 0, len(chosen), ordered=True)
 
-    receipt = books(batch, draw)
+    receipt = charge_batch(batch, draw)
     granted = _numbers(batch, receipt.granted)
-    if shelf.of_report(receipt.report) is not served or np.any(granted > batch.counts):
-        raise _other()
+    if registry.of_report(receipt.report) is not served or np.any(granted > batch.counts):
+        raise _mismatch_refusal()
     if receipt.report[TAG_BYTES : TAG_BYTES + 1] not in (ORDERED, ORDERED_WORDS) and not has_one_order(batch.persons):
-        raise _unordered()
+        raise _order_refusal()
     places = np.full(len(batch.codes), -1)
-    released = batch.stored(granted)
+    released = batch.released_rows(granted)
     places[released] = np.arange(len(released))
     taken = pa.array(places, mask=places < 0)
-    return Settled([part.take(taken) for part in _columns(served, receipt.report, len(released))], granted, receipt)
+    return BatchReports(
+        [part.take(taken) for part in _columns(served, receipt.report, len(released))], granted, receipt
+    )
 
 
-def _numbers(batch: Batch, granted: Mapping[Any, int]) -> Integers:
+def _numbers(batch: ServiceBatch, granted: Mapping[Any, int]) -> Integers:
     if len(granted) == len(batch.persons):  # in their order
         return np.fromiter(granted.values(), dtype=np.int64, count=len(granted))
     return np.array([granted.get(person, 0) for person in batch.persons], dtype=np.int64)
 
 
-def _columns(served: Served, report: bytes, rows: int) -> list[pa.Array]:
+def _columns(served: ServedMechanism, report: bytes, rows: int) -> list[pa.Array]:
     """Return stored reports as columns; another number of rows than was asked for belongs to another request."""
     if report[TAG_BYTES : TAG_BYTES + 1] in (WORDS, ORDERED_WORDS):
-        found = served.decoded(report)
+        found = served.decode_reports(report)
         if len(found) != rows:
-            raise _other()
+            raise _mismatch_refusal()
         kinds = [pa.string() if text else pa.float64() for text in served.told]
         parts = zip(*found, strict=True) if found else [()] * len(kinds)
         return [pa.array(part, kind) for part, kind in zip(parts, kinds, strict=True)]
     values = served.numbers(report[TAG_BYTES + 1 :])
     if len(values) != rows:
-        raise _other()
+        raise _mismatch_refusal()
     return [pa.array(np.ascontiguousarray(values[:, column])) for column in range(values.shape[1])]
 
 
-def _unordered() -> Refused:
+def _order_refusal() -> Refused:
     return Refused(
         409, "other_request", "this request was answered by version 0.1.0, which kept reports in the order of names as "
         "they were spelled, and names of this batch have another order in another spelling: nobody can tell whose "
@@ -248,7 +257,7 @@ def _unordered() -> Refused:
     )  # fmt: skip
 
 
-def _other() -> Refused:
+def _mismatch_refusal() -> Refused:
     return Refused(
         409, "other_request", "this request id was used for other rows or another mechanism before: use a new one. "
         "Nothing was charged now.",
@@ -288,7 +297,7 @@ async def release_batch(
     """Draw one report for every row; all rows of a person are one charge, committed before the answer leaves."""
     state, key = state_of(request), key_of(request)
     if state.batches >= state.limits.batches:
-        raise too_busy("enough batches are at work; ask again in a moment. Nothing was charged.")
+        raise busy_refusal("enough batches are at work; ask again in a moment. Nothing was charged.")
     state.batches += 1
     try:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -297,36 +306,36 @@ async def release_batch(
             options = (mechanism, person, on_refusal, purpose, idempotency_key)
             work, finish = lambda: _from_arrow(state, body, *options), _as_arrow
         elif kind == "application/json":
-            rows = await parsed(state, read_batch, body, state.limits.rows)
+            rows = await parse_body(state, read_batch, body, state.limits.rows)
             work, finish = lambda: _from_json(state, rows), _as_json
         else:
             raise Refused(415, "media_type", f"send application/json or {MEDIA_TYPE}.")
         loop = asyncio.get_running_loop()
         batch = await loop.run_in_executor(state.threads, work)
-        done = await loop.run_in_executor(state.threads, lambda: _settled(state, batch, key))
+        done = await loop.run_in_executor(state.threads, lambda: _settle_in_thread(state, batch, key))
         return await loop.run_in_executor(state.threads, lambda: finish(batch, done))
     finally:
         state.batches -= 1
 
 
-def _settled(state: State, batch: Batch, key: str) -> Settled:
+def _settle_in_thread(state: ServiceState, batch: ServiceBatch, key: str) -> BatchReports:
     counted = state.counters.releases
     try:
-        done = settle(batch, lambda batch, draw: _charged(state, batch, key, draw), state.shelf)
+        done = settle(batch, lambda batch, draw: _charge_in_turn(state, batch, key, draw), state.registry)
     except MetricdpError as error:
         counted.labels(batch.served.name, "refused").inc(len(batch.codes))
-        raise refused(error) from None
+        raise ledger_error_refusal(error) from None
     released = int(done.granted.sum())
     counted.labels(batch.served.name, "repeated" if done.receipt.repeated else "drawn").inc(released)
     counted.labels(batch.served.name, "refused").inc(len(batch.codes) - released)
     return done
 
 
-def _charged(state: State, batch: Batch, key: str, draw: Draw) -> BatchReceipt:
+def _charge_in_turn(state: ServiceState, batch: ServiceBatch, key: str, draw: Draw) -> BatchReceipt:
     """Charge a batch; it takes its turn with single releases, so that none of them waits for a lock."""
     promise = batch.served.guarantee
     rows: dict[Any, int] = dict(zip(batch.persons, batch.counts.tolist(), strict=True))
-    return state.commits.alone(
+    return state.commits.run_alone(
         lambda: state.ledger.release_batch(
             rows, batch.request, key=key, metric=promise.metric, epsilon=promise.epsilon, slack=promise.slack,
             dimension=batch.served.dimension, purpose=batch.purpose, partial=batch.partial, draw=draw,
@@ -334,17 +343,23 @@ def _charged(state: State, batch: Batch, key: str, draw: Draw) -> BatchReceipt:
     )  # fmt: skip
 
 
-def _from_json(state: State, asked: Rows) -> Batch:
-    served = state.shelf.named(asked.mechanism)
-    persons, codes = coded(pa.chunked_array([asked.persons], pa.string()))
+def _from_json(state: ServiceState, asked: BatchBody) -> ServiceBatch:
+    served = state.registry.named(asked.mechanism)
+    persons, codes = encode_persons(pa.chunked_array([asked.persons], pa.string()))
     secrets = served.arrays([served.row(secret) for secret in asked.secrets])
-    return Batch(served, asked.request, asked.purpose, persons, codes, secrets, asked.partial)
+    return ServiceBatch(served, asked.request, asked.purpose, persons, codes, secrets, asked.partial)
 
 
 def _from_arrow(
-    state: State, body: bytes, mechanism: str | None, person: str, on_refusal: str, purpose: str | None, key: str | None
-) -> Batch:
-    served = state.shelf.named(mechanism)
+    state: ServiceState,
+    body: bytes,
+    mechanism: str | None,
+    person: str,
+    on_refusal: str,
+    purpose: str | None,
+    key: str | None,
+) -> ServiceBatch:
+    served = state.registry.named(mechanism)
     if key is None:
         raise Refused(422, "invalid", "`Idempotency-Key` is missing: a header with the request id.")
     table = read_stream(body, state.limits.rows)
@@ -352,9 +367,9 @@ def _from_arrow(
     if any(table.schema.names.count(name) != 1 for name in wanted) or not table.num_rows:
         shown = ", ".join(served.columns)
         raise Refused(422, "invalid", f"the stream must have rows with the columns {shown} and that of the persons.")
-    persons, codes = coded(table.column(person))
+    persons, codes = encode_persons(table.column(person))
     secrets = [_plain(table.column(name), text) for name, text in zip(served.columns, served.kinds, strict=True)]
-    return Batch(served, key, purpose, persons, codes, secrets, on_refusal == "null")
+    return ServiceBatch(served, key, purpose, persons, codes, secrets, on_refusal == "null")
 
 
 def _plain(column: pa.ChunkedArray, text: bool) -> pa.Array:
@@ -366,7 +381,7 @@ def _plain(column: pa.ChunkedArray, text: bool) -> pa.Array:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
-def _as_arrow(batch: Batch, done: Settled) -> Response:
+def _as_arrow(batch: ServiceBatch, done: BatchReports) -> Response:
     served, left = batch.served, _left(batch, done)
     columns = dict(zip(served.reports, done.reports, strict=True))
     columns["left"] = pa.array(left[batch.codes])
@@ -385,7 +400,7 @@ def _as_arrow(batch: Batch, done: Settled) -> Response:
     return Response(write_stream(table), media_type=MEDIA_TYPE)
 
 
-def _as_json(batch: Batch, done: Settled) -> Response:
+def _as_json(batch: ServiceBatch, done: BatchReports) -> Response:
     served, receipt = batch.served, done.receipt
     rows = zip(*(part.to_pylist() for part in done.reports), strict=True)
     reports = [None if None in row else dict(zip(served.reports, row, strict=True)) for row in rows]
@@ -404,6 +419,6 @@ def _as_json(batch: Batch, done: Settled) -> Response:
     return Response(text[:-1].encode() + served.common, media_type="application/json")
 
 
-def _left(batch: Batch, done: Settled) -> Integers:
+def _left(batch: ServiceBatch, done: BatchReports) -> Integers:
     """Return what is left to every person of a batch; the receipt names them in their order."""
     return np.fromiter(done.receipt.left.values(), dtype=np.int64, count=len(batch.persons))

@@ -13,7 +13,7 @@ from metricdp.auditing import AuditReport
 from metricdp.design import builder_named
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Certificate, Guarantee, Mechanism
-from metricdp.metrics import ShortestPath, metric_named, points_are
+from metricdp.metrics import ShortestPath, parse_metric, points_are
 from metricdp.problems import LossSpec
 from metricdp.spaces import FiniteSpace
 
@@ -31,14 +31,14 @@ def space_of(points: list[list[float]], metric: str, streets: dict[str, Any] | N
     """Return the space of points, which must all have as many coordinates; along streets where there are any."""
     if len({len(point) for point in points}) != 1 or not points[0]:
         raise InvalidInput("`points` must have the same number of coordinates in every row, at least one.")
-    chosen, places = metric_named(metric), np.array(points, dtype=np.float64)
+    chosen, places = parse_metric(metric), np.array(points, dtype=np.float64)
     if streets is not None:
         roads = ShortestPath(streets["edges"], streets["lengths"], nodes=len(points))
         return FiniteSpace(np.arange(len(points))[:, None], roads, coordinates=places, ground=chosen)
     return FiniteSpace(places, chosen, columns=("lat", "lon") if points_are(chosen, "degrees") else ())
 
 
-def built(request: dict[str, Any], progress: Callable[[float, float, float, int], None]) -> Mechanism:
+def build_design(request: dict[str, Any], progress: Callable[[float, float, float, int], None]) -> Mechanism:
     """Design what was asked for."""
     builder = builder_named(request["builder"], OFFERED)
     space = space_of(request["points"], request["metric"], request.get("streets"))
@@ -56,7 +56,7 @@ def built(request: dict[str, Any], progress: Callable[[float, float, float, int]
     return builder.build(space, request["epsilon"], prior=prior, loss=loss, **wanted)
 
 
-def audited(request: dict[str, Any]) -> dict[str, Any]:
+def audit_data(request: dict[str, Any]) -> dict[str, Any]:
     """Judge a matrix or recorded samples, and return what was found as plain values."""
     from metricdp.auditing import audit, audit_samples
 
@@ -71,7 +71,7 @@ def audited(request: dict[str, Any]) -> dict[str, Any]:
         if len(secrets) != len(reports):
             raise InvalidInput("`secrets` and `reports` must have as many rows.")
         report = audit_samples(
-            secrets, reports, metric=metric_named(request["metric"]), epsilon=request["epsilon"],
+            secrets, reports, metric=parse_metric(request["metric"]), epsilon=request["epsilon"],
             slack=request["slack"], confidence=request["confidence"],
         )  # fmt: skip
     return report_values(report)
@@ -103,10 +103,10 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def promise_values(promise: Guarantee) -> dict[str, Any]:
+def guarantee_values(guarantee: Guarantee) -> dict[str, Any]:
     """Return a promise in numbers and in words."""
-    found = {"metric": type(promise.metric).__name__, "sentence": messages.short(promise)}
-    return _values(promise, "epsilon", "unit", "slack", "radius", "basis") | found
+    found = {"metric": type(guarantee.metric).__name__, "sentence": messages.short_sentence(guarantee)}
+    return _values(guarantee, "epsilon", "unit", "slack", "radius", "basis") | found
 
 
 def certificate_values(certificate: Certificate) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from metricdp.errors import MetricdpError, import_extra
-from metricdp.files import replacing
+from metricdp.files import replace_file
 from metricdp.service.answers import Budget, Job, Released, ReleasedBatch
 
 if TYPE_CHECKING:
@@ -95,8 +95,8 @@ class Client:
     ) -> Released:
         """Release one secret; `request` is an id of your own where a release must survive this program."""
         body = {"person": person, "secret": secret, "request": request or uuid.uuid4().hex}
-        found = self._post("/v1/release", body | _given(mechanism=mechanism, purpose=purpose))
-        return _made(Released, found)
+        found = self._post("/v1/release", body | _without_none(mechanism=mechanism, purpose=purpose))
+        return _make_record(Released, found)
 
     def release_batch(
         self,
@@ -113,8 +113,8 @@ class Client:
             "rows": [{"person": person, "secret": secret} for person, secret in rows],
             "on_refusal": "null" if partial else "fail",
         }
-        found = self._post("/v1/release/batch", body | _given(mechanism=mechanism, purpose=purpose))
-        return _made(ReleasedBatch, found)
+        found = self._post("/v1/release/batch", body | _without_none(mechanism=mechanism, purpose=purpose))
+        return _make_record(ReleasedBatch, found)
 
     def release_table(
         self,
@@ -131,7 +131,7 @@ class Client:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
-        query = {"person": person, "on_refusal": "null" if partial else "fail"} | _given(mechanism=mechanism)
+        query = {"person": person, "on_refusal": "null" if partial else "fail"} | _without_none(mechanism=mechanism)
         headers = {"content-type": ARROW, "idempotency-key": request or uuid.uuid4().hex}
         content = sink.getvalue().to_pybytes()
         answer = self._send("POST", "/v1/release/batch", content=content, headers=headers, params=query)
@@ -142,8 +142,8 @@ class Client:
 
     def budget(self, person: str, *, mechanism: str | None = None, purpose: str | None = None) -> Budget:
         """Return what is left to a person."""
-        found = self._post("/v1/budget", {"person": person} | _given(mechanism=mechanism, purpose=purpose))
-        return _made(Budget, found)
+        found = self._post("/v1/budget", {"person": person} | _without_none(mechanism=mechanism, purpose=purpose))
+        return _make_record(Budget, found)
 
     def mechanisms(self) -> list[dict[str, Any]]:
         """Return what is served, with promises and certificates."""
@@ -156,11 +156,11 @@ class Client:
     def design(self, points: Sequence[Sequence[float]], epsilon: float, **options: Any) -> Job:
         """Begin a design on points; options are those of the service: metric, builder, prior, gap, ..."""
         body = {"points": [list(point) for point in points], "epsilon": epsilon, **options}
-        return _made(Job, self._post("/v1/design", body, repeat=False))
+        return _make_record(Job, self._post("/v1/design", body, repeat=False))
 
     def job(self, job: str) -> Job:
         """Return how a design stands."""
-        return _made(Job, _json(self._send("GET", f"/v1/design/{job}")))
+        return _make_record(Job, _json(self._send("GET", f"/v1/design/{job}")))
 
     def events(self, job: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield what happens to a design until it ends, by kind; a line that breaks is taken up where it broke."""
@@ -187,13 +187,13 @@ class Client:
     def result(self, job: str, path: str | Path) -> Path:
         """Write the mechanism file of a design that is done; `mdp.load` verifies it."""
         answer = self._send("GET", f"/v1/design/{job}/result")
-        with replacing(path) as partial:
+        with replace_file(path) as partial:
             partial.write_bytes(answer.content)
         return Path(path)
 
     def cancel(self, job: str) -> Job:
         """End a design that runs, or forget one that has ended."""
-        return _made(Job, _json(self._send("DELETE", f"/v1/design/{job}")))
+        return _make_record(Job, _json(self._send("DELETE", f"/v1/design/{job}")))
 
     def close(self) -> None:
         """Let the connections go."""
@@ -282,11 +282,11 @@ def _unreadable(status: int) -> ServiceError:
     return ServiceError(sentence, status=status, error="unreadable")
 
 
-def _given(**values: str | None) -> dict[str, str]:
+def _without_none(**values: str | None) -> dict[str, str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _made(kind: type[T], values: Any) -> T:
+def _make_record(kind: type[T], values: Any) -> T:
     """Return a record of an answer; what a newer service adds is left away."""
     if not isinstance(values, Mapping):
         raise _unreadable(200)
@@ -300,7 +300,7 @@ def _part(hint: Any, value: Any) -> Any:
     if not (isinstance(inner, type) and is_dataclass(inner)):
         return tuple(value) if isinstance(value, list) else value
     if inner is hint:
-        return _made(inner, value or {})
+        return _make_record(inner, value or {})
     if value is not None and not isinstance(value, list):
         raise _unreadable(200)
-    return tuple(_made(inner, one) for one in value or ())
+    return tuple(_make_record(inner, one) for one in value or ())

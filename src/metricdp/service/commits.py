@@ -23,43 +23,43 @@ from metricdp.errors import LedgerUnavailable
 from metricdp.ledger import Receipt, Release
 from metricdp.service import logs
 from metricdp.service.counters import Counters
-from metricdp.service.refusals import Refused, too_busy
-from metricdp.service.served_mechanisms import Served
+from metricdp.service.refusals import Refused, busy_refusal
+from metricdp.service.served_mechanisms import ServedMechanism
 
 
-class Drawing:
+class PendingDraw:
     """What one release draws, as the ledger calls it; it never shows itself."""
 
     __slots__ = ("_place", "_pool", "_row", "_served")
 
-    def __init__(self, served: Served, row: tuple[Any, ...]) -> None:
+    def __init__(self, served: ServedMechanism, row: tuple[Any, ...]) -> None:
         self._served, self._row = served, row
-        self._pool, self._place = _Pool(served, [row]), 0
+        self._pool, self._place = _DrawPool(served, [row]), 0
 
     def __call__(self) -> bytes:
         reports = self._pool.reports()
-        return self._served.encoded(reports, self._place, self._place + 1)
+        return self._served.encode_reports(reports, self._place, self._place + 1)
 
     def __repr__(self) -> str:
         return "Drawing()"
 
     @staticmethod
-    def together(drawings: Iterable[Any]) -> None:
+    def draw_together(drawings: Iterable[Any]) -> None:
         """Let those of one mechanism draw at once, when the first of them is asked."""
-        pools: dict[int, _Pool] = {}
+        pools: dict[int, _DrawPool] = {}
         for one in drawings:
-            if isinstance(one, Drawing):
-                pool = pools.setdefault(id(one._served), _Pool(one._served, []))
+            if isinstance(one, PendingDraw):
+                pool = pools.setdefault(id(one._served), _DrawPool(one._served, []))
                 one._pool, one._place = pool, len(pool.rows)
                 pool.rows.append(one._row)
 
 
-class _Pool:
+class _DrawPool:
     """Secrets that are drawn for at once, and their reports."""
 
     __slots__ = ("_reports", "_served", "rows")
 
-    def __init__(self, served: Served, rows: list[tuple[Any, ...]]) -> None:
+    def __init__(self, served: ServedMechanism, rows: list[tuple[Any, ...]]) -> None:
         self._served, self.rows = served, rows
         self._reports: Sequence[pa.Array] | None = None
 
@@ -76,7 +76,7 @@ Outcome = Receipt | Exception
 T = TypeVar("T")
 
 
-class Books(Protocol):
+class ReleaseLedger(Protocol):
     """What the service needs of a ledger."""
 
     def release_many(self, releases: Sequence[Release]) -> list[Receipt | Exception]: ...
@@ -85,8 +85,8 @@ class Books(Protocol):
 class CommitQueue:
     """One thread that commits what waits."""
 
-    def __init__(self, books: Books, *, waiting: int, counters: Counters) -> None:
-        self._books, self._most, self._counters = books, waiting, counters
+    def __init__(self, books: ReleaseLedger, *, waiting: int, counters: Counters) -> None:
+        self._ledger, self._most, self._counters = books, waiting, counters
         self._waiting: deque[tuple[Release, asyncio.Future[Receipt]]] = deque()
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commits")
@@ -109,7 +109,7 @@ class CommitQueue:
     async def release(self, row: Release) -> Receipt:
         """Return the receipt of one release, once it is committed; refusals are raised."""
         if self._closing or len(self._waiting) >= self._most:
-            raise too_busy("too many releases wait for the ledger; ask again in a moment. Nothing was charged.")
+            raise busy_refusal("too many releases wait for the ledger; ask again in a moment. Nothing was charged.")
         future: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
         self._waiting.append((row, future))
         self._arrived.set()
@@ -136,30 +136,30 @@ class CommitQueue:
                     else:
                         future.set_result(outcome)
 
-    def alone(self, work: Callable[[], T]) -> T:
+    def run_alone(self, work: Callable[[], T]) -> T:
         """Return what work on the books gives when its turn comes, from any thread."""
         return self._thread.submit(work).result()
 
     def commit(self, rows: Sequence[Release]) -> Sequence[Outcome]:
         """Commit releases in one transaction; where the books are out of reach every one of them is told so."""
         started = time.perf_counter()
-        Drawing.together(row.draw for row in rows)
+        PendingDraw.draw_together(row.draw for row in rows)
         try:
-            outcomes = self._books.release_many(rows)
+            outcomes = self._ledger.release_many(rows)
         except Exception as error:
             self._counters.ledger_errors.labels(type(error).__name__).inc()
             self.failed = time.monotonic()
             # The ledger's own sentence names the reason and no row; those of others may quote anything.
             ours = isinstance(error, LedgerUnavailable)
             logger.error("the ledger failed: %s", error if ours else logs.where(type(error), error.__traceback__))
-            return [out_of_reach()] * len(rows)
+            return [ledger_refusal()] * len(rows)
         self.failed = -math.inf
         self._counters.together.observe(len(rows))
         self._counters.commit_seconds.observe(time.perf_counter() - started)
         return outcomes
 
 
-def out_of_reach() -> Refused:
+def ledger_refusal() -> Refused:
     """Return the answer of a service whose ledger does not answer."""
     sentence = (
         "the ledger cannot be reached, so nothing is released. Ask again with the same request id: if the charge was "

@@ -17,16 +17,16 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 from metricdp.design import builder_named
 from metricdp.errors import MetricdpError
 from metricdp.service.building import OFFERED, space_of
-from metricdp.service.jobs import ENDED, Job
+from metricdp.service.jobs import ENDED, DesignJob
 from metricdp.service.models import AuditAnswer, DesignRequest, JobAnswer, MatrixAudit, Refusal, SamplesAudit
-from metricdp.service.refusals import Refused, unfit
-from metricdp.service.releasing import DENIED, body_of, check_media_type, in_thread, parsed
-from metricdp.service.state import State, key_of, state_of
-from metricdp.service.workers import judge, read_design
+from metricdp.service.refusals import Refused, data_refusal
+from metricdp.service.releasing import DENIED, body_of, check_media_type, in_thread, parse_body
+from metricdp.service.state import ServiceState, key_of, state_of
+from metricdp.service.workers import audit_body, read_design
 
 router, audits = APIRouter(), APIRouter()
-LOOK = 0.2  # seconds between two looks at the events of a job
-ALIVE = 15.0  # seconds after which a comment keeps a quiet stream open
+POLL_SECONDS = 0.2  # seconds between two looks at the events of a job
+KEEPALIVE_SECONDS = 15.0  # seconds after which a comment keeps a quiet stream open
 JOB: dict[int | str, dict[str, Any]] = {**DENIED, 404: {"model": Refusal, "description": "No such job of this key."}}
 FILE: dict[int | str, dict[str, Any]] = {
     **JOB,
@@ -46,12 +46,12 @@ async def design(request: Request) -> Response:
     """Begin to design a mechanism on points; what is asked for is checked now, the search runs as a job."""
     check_media_type(request)
     state = state_of(request)
-    body = await parsed(state, read_design, await request.body(), state.limits.points)
+    body = await parse_body(state, read_design, await request.body(), state.limits.points)
     try:
         builder_named(body["builder"], OFFERED)
         space_of(body["points"], body["metric"])
     except MetricdpError as error:
-        raise unfit(error) from None
+        raise data_refusal(error) from None
     job = await in_thread(state, lambda: state.jobs.start(key_of(request), body))
     return _answer(job, 202)
 
@@ -62,7 +62,7 @@ async def design(request: Request) -> Response:
 )  # fmt: skip
 async def design_state(job: str, request: Request) -> Response:
     """Tell how a job stands: its bounds so far, and its certificate when it is done."""
-    return _answer(await _found(state_of(request), request, job))
+    return _answer(await _find_job(state_of(request), request, job))
 
 
 @router.get(
@@ -74,16 +74,16 @@ async def design_events(
 ) -> StreamingResponse:
     """Send what happens as server-sent events until the job ends; Last-Event-ID goes on where one left off."""
     state = state_of(request)
-    found = await _found(state, request, job)
+    found = await _find_job(state, request, job)
     after = int(last_event_id) if last_event_id and last_event_id.isdecimal() else 0
     return StreamingResponse(_events(state, found, after), media_type="text/event-stream")
 
 
-async def _events(state: State, job: Job, after: int) -> AsyncIterator[str]:
+async def _events(state: ServiceState, job: DesignJob, after: int) -> AsyncIterator[str]:
     quiet = 0.0
     while not state.stopping.is_set():
         try:
-            standing = await in_thread(state, job.standing)
+            current_status = await in_thread(state, job.current_status)
             fresh = await in_thread(state, partial(job.events, after))
         except (OSError, ValueError):
             return  # it was forgotten
@@ -92,14 +92,16 @@ async def _events(state: State, job: Job, after: int) -> AsyncIterator[str]:
             yield _event(after, kind, event)
             if kind in ENDED:
                 return
-        quiet = 0.0 if fresh else quiet + LOOK
-        if standing.state in ENDED and quiet > 1.0:  # its process was killed and told nothing, or all was told before
-            yield _event(after + 1, standing.state, {"message": standing.message})
+        quiet = 0.0 if fresh else quiet + POLL_SECONDS
+        if (
+            current_status.state in ENDED and quiet > 1.0
+        ):  # its process was killed and told nothing, or all was told before
+            yield _event(after + 1, current_status.state, {"message": current_status.message})
             return
-        if quiet >= ALIVE:
+        if quiet >= KEEPALIVE_SECONDS:
             quiet = 0.0
             yield ": still at work\n\n"
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 def _event(number: int, kind: str, values: dict[str, Any]) -> str:
@@ -112,8 +114,8 @@ def _event(number: int, kind: str, values: dict[str, Any]) -> str:
 )  # fmt: skip
 async def design_result(job: str, request: Request) -> FileResponse:
     """Give the mechanism file of a design that is done."""
-    found = await _found(state_of(request), request, job)
-    if found.standing().state != "done":
+    found = await _find_job(state_of(request), request, job)
+    if found.current_status().state != "done":
         raise Refused(409, "not_done", "this design has no file: it is not done.")
     return FileResponse(found.folder / "result.mdp", media_type="application/octet-stream", filename="design.mdp")
 
@@ -125,20 +127,20 @@ async def design_result(job: str, request: Request) -> FileResponse:
 async def design_cancel(job: str, request: Request) -> Response:
     """End a job that runs; forget one that has ended, its file included."""
     state = state_of(request)
-    found = await _found(state, request, job)
+    found = await _find_job(state, request, job)
     answer = _answer(found)
     await in_thread(state, lambda: state.jobs.remove(found))
     return answer
 
 
-async def _found(state: State, request: Request, job: str) -> Job:
-    found: Job = await in_thread(state, lambda: state.jobs.find(key_of(request), job))
+async def _find_job(state: ServiceState, request: Request, job: str) -> DesignJob:
+    found: DesignJob = await in_thread(state, lambda: state.jobs.find(key_of(request), job))
     return found
 
 
-def _answer(job: Job, status: int = 200) -> Response:
-    standing = job.standing()
-    values = {name: getattr(standing, name) for name in JobAnswer.model_fields if name != "job"}
+def _answer(job: DesignJob, status: int = 200) -> Response:
+    current_status = job.current_status()
+    values = {name: getattr(current_status, name) for name in JobAnswer.model_fields if name != "job"}
     return Response(json.dumps({"job": job.id, **values}), status, media_type="application/json")
 
 
@@ -153,8 +155,8 @@ async def audit(request: Request) -> Response:
     limits = state.limits
     try:
         found: dict[str, Any] = await state.auditing.run(
-            judge, body, limits.points, limits.rows, seconds=0.9 * limits.seconds
+            audit_body, body, limits.points, limits.rows, seconds=0.9 * limits.seconds
         )
     except MetricdpError as error:
-        raise unfit(error) from None
+        raise data_refusal(error) from None
     return Response(json.dumps(found, allow_nan=False), media_type="application/json")

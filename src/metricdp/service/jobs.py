@@ -30,21 +30,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 from metricdp.errors import MetricdpError
-from metricdp.files import private_folder, replacing
-from metricdp.mechanisms import pure
-from metricdp.service.building import SERVICE, built, certificate_values, promise_values
-from metricdp.service.limits import Limits, give_way
-from metricdp.service.refusals import Refused, scrubbed, too_busy
+from metricdp.files import private_folder, replace_file
+from metricdp.mechanisms import require_pure
+from metricdp.service.building import SERVICE, build_design, certificate_values, guarantee_values
+from metricdp.service.limits import ServiceLimits, give_way
+from metricdp.service.refusals import Refused, busy_refusal, scrub
 
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 ENDED = ("done", "failed", "cancelled")
-KEPT = 24 * 3600.0  # seconds that a job that ended can be fetched
+KEPT_SECONDS = 24 * 3600.0  # seconds that a job that ended can be fetched
 _ID = re.compile(r"[0-9a-f]{32}")
 START = 20.0  # seconds a process may take to take up its work
 
 
 @dataclass(frozen=True)
-class Standing:
+class JobStatus:
     """How a job stands."""
 
     state: State = "waiting"
@@ -58,15 +58,15 @@ class Standing:
     promise: dict[str, Any] | None = None
 
 
-class Job:
+class DesignJob:
     """One folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.id = folder, folder.name
 
-    def standing(self) -> Standing:
+    def current_status(self) -> JobStatus:
         """Return how it stands; one whose process was killed has failed."""
-        found = Standing(**json.loads((self.folder / "state.json").read_bytes()))
+        found = JobStatus(**json.loads((self.folder / "state.json").read_bytes()))
         if found.state in ENDED or self._is_held():
             return found
         age = time.time() - (self.folder / "state.json").stat().st_mtime
@@ -74,13 +74,13 @@ class Job:
             return found
         return replace(found, state="failed", message="its process ended before it was done; ask for it again.")
 
-    def stand(self, standing: Standing) -> None:
+    def write_status(self, current_status: JobStatus) -> None:
         """Write how it stands, whole or not at all, and tell those who listen."""
-        with replacing(self.folder / "state.json") as partial:
-            partial.write_text(json.dumps(asdict(standing)))
-        self.tell(standing.state, {"message": standing.message})
+        with replace_file(self.folder / "state.json") as partial:
+            partial.write_text(json.dumps(asdict(current_status)))
+        self.add_event(current_status.state, {"message": current_status.message})
 
-    def tell(self, event: str, values: dict[str, Any]) -> None:
+    def add_event(self, event: str, values: dict[str, Any]) -> None:
         """Add an event."""
         with (self.folder / "events.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps({"event": event, **values}) + "\n")
@@ -111,25 +111,25 @@ class Job:
             os.close(handle)
 
 
-class Jobs:
+class DesignJobs:
     """All designs of a service."""
 
-    def __init__(self, folder: str | os.PathLike[str], limits: Limits) -> None:
+    def __init__(self, folder: str | os.PathLike[str], limits: ServiceLimits) -> None:
         self._folder, self._limits = private_folder(Path(folder)), limits
         self._processes: list[subprocess.Popen[bytes]] = []
 
-    def start(self, owner: str, request: dict[str, Any]) -> Job:
+    def start(self, owner: str, request: dict[str, Any]) -> DesignJob:
         """Begin a design, or say that enough are at work."""
         self.tidy()
-        busy = sum(job.standing().state not in ENDED for job in self._all())
+        busy = sum(job.current_status().state not in ENDED for job in self._all())
         if busy >= 5 * self._limits.designs:
-            raise too_busy("enough designs are at work or waiting; ask again when one has ended.", retry=30.0)
+            raise busy_refusal("enough designs are at work or waiting; ask again when one has ended.", retry=30.0)
         folder = self._folder / secrets.token_hex(16)
         folder.mkdir(mode=0o700)
         asked = {**request, "design_seconds": self._limits.design_seconds, "designs": self._limits.designs}
         (folder / "request.json").write_text(json.dumps(asked))
-        job = Job(folder)
-        job.stand(Standing(owner=owner))
+        job = DesignJob(folder)
+        job.write_status(JobStatus(owner=owner))
         self._processes.append(
             subprocess.Popen(
                 [sys.executable, "-m", "metricdp.service.jobs", str(folder)],
@@ -141,11 +141,11 @@ class Jobs:
         )
         return job
 
-    def find(self, owner: str, identity: str) -> Job:
+    def find(self, owner: str, identity: str) -> DesignJob:
         """Return a job of the key that began it; those of others are not there."""
-        job = Job(self._folder / identity) if _ID.fullmatch(identity) else None
+        job = DesignJob(self._folder / identity) if _ID.fullmatch(identity) else None
         try:
-            if job is not None and job.standing().owner == owner:
+            if job is not None and job.current_status().owner == owner:
                 return job
         except (OSError, ValueError, TypeError):
             pass
@@ -153,10 +153,10 @@ class Jobs:
             404, "unknown_job", "there is no such job; jobs can be fetched for a day by the key that began them."
         )
 
-    def remove(self, job: Job) -> None:
+    def remove(self, job: DesignJob) -> None:
         """End a job and forget it."""
         job.cancel()
-        if job.standing().state in ENDED:
+        if job.current_status().state in ENDED:
             shutil.rmtree(job.folder, ignore_errors=True)
 
     def tidy(self) -> None:
@@ -165,7 +165,7 @@ class Jobs:
         for job in self._all():
             with suppress(OSError, ValueError, TypeError):
                 age = time.time() - (job.folder / "state.json").stat().st_mtime
-                if age > KEPT and job.standing().state in ENDED:
+                if age > KEPT_SECONDS and job.current_status().state in ENDED:
                     shutil.rmtree(job.folder, ignore_errors=True)
 
     def stop(self) -> None:
@@ -177,8 +177,8 @@ class Jobs:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(5.0)
 
-    def _all(self) -> list[Job]:
-        found = [Job(path) for path in self._folder.iterdir() if _ID.fullmatch(path.name)]
+    def _all(self) -> list[DesignJob]:
+        found = [DesignJob(path) for path in self._folder.iterdir() if _ID.fullmatch(path.name)]
         return [job for job in found if (job.folder / "state.json").exists()]
 
 
@@ -187,47 +187,49 @@ PATIENCE = 0.2  # seconds between two looks, and between two events
 
 def main(folder: str) -> int:
     """Wait for a turn, design, write the file; end when somebody asks for that."""
-    job = Job(Path(folder))
+    job = DesignJob(Path(folder))
     handle = job.hold()
     give_way()
-    standing = job.standing()
+    current_status = job.current_status()
     request = json.loads((job.folder / "request.json").read_bytes())
-    watcher = threading.Thread(target=_watch, args=(job, standing), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(job, current_status), daemon=True)
     watcher.start()
     try:
-        turn = _turn(job.folder.parent, int(request.pop("designs")))
-        standing = replace(standing, state="running", message="searches.")
-        job.stand(standing)
-        standing = _designed(job, standing, request)
+        turn = _wait_for_turn(job.folder.parent, int(request.pop("designs")))
+        current_status = replace(current_status, state="running", message="searches.")
+        job.write_status(current_status)
+        current_status = _run_design(job, current_status, request)
         os.close(turn)
     except MetricdpError as error:
-        standing = replace(standing, state="failed", message=scrubbed(str(error)))
+        current_status = replace(current_status, state="failed", message=scrub(str(error)))
     except MemoryError:
-        standing = replace(standing, state="failed", message="it needs more memory than there is; use fewer points.")
+        current_status = replace(
+            current_status, state="failed", message="it needs more memory than there is; use fewer points."
+        )
     except Exception as error:
-        standing = replace(standing, state="failed", message=f"it stumbled ({type(error).__name__}).")
+        current_status = replace(current_status, state="failed", message=f"it stumbled ({type(error).__name__}).")
     (job.folder / "request.json").unlink(missing_ok=True)
-    job.stand(standing)
+    job.write_status(current_status)
     os.close(handle)
     return 0
 
 
-def _designed(job: Job, standing: Standing, request: dict[str, Any]) -> Standing:
+def _run_design(job: DesignJob, current_status: JobStatus, request: dict[str, Any]) -> JobStatus:
     from metricdp.artifacts import save
 
-    started, told, best = time.monotonic(), [-math.inf], [standing]
+    started, told, best = time.monotonic(), [-math.inf], [current_status]
 
     def progress(lower: float, upper: float, seconds: float, steps: int) -> None:
         now = time.monotonic()
         bounds = [bound if math.isfinite(bound) else None for bound in (lower, upper)]
         gap = (upper - lower) / upper if None not in bounds and upper > 0 else None
-        best[0] = replace(standing, lower=bounds[0], upper=bounds[1], gap=gap, seconds=round(now - started, 2))
+        best[0] = replace(current_status, lower=bounds[0], upper=bounds[1], gap=gap, seconds=round(now - started, 2))
         if now - told[0] >= PATIENCE:
             told[0] = now
             values = {"lower": bounds[0], "upper": bounds[1], "gap": gap, "seconds": best[0].seconds, "steps": steps}
-            job.tell("progress", values)
+            job.add_event("progress", values)
 
-    made = built(request, progress)
+    made = build_design(request, progress)
     save(made, job.folder / "result.mdp")
     return replace(
         best[0],
@@ -235,11 +237,11 @@ def _designed(job: Job, standing: Standing, request: dict[str, Any]) -> Standing
         message="the mechanism can be fetched.",
         seconds=round(time.monotonic() - started, 2),
         certificate=certificate_values(made.certificate),
-        promise=promise_values(pure(made.guarantee, *SERVICE)),
+        promise=guarantee_values(require_pure(made.guarantee, *SERVICE)),
     )
 
 
-def _turn(folder: Path, designs: int) -> int:
+def _wait_for_turn(folder: Path, designs: int) -> int:
     """Wait until fewer than so many designs are at work on this machine, and be one of them."""
     while True:
         for number in range(designs):
@@ -252,14 +254,14 @@ def _turn(folder: Path, designs: int) -> int:
         time.sleep(PATIENCE)
 
 
-def _watch(job: Job, standing: Standing) -> None:
+def _watch(job: DesignJob, current_status: JobStatus) -> None:
     """End this process when it is told to, or when the folder or whoever began it is gone."""
     parent = os.getppid()
     while True:
         time.sleep(PATIENCE)
         if (job.folder / "cancel").exists():
             (job.folder / "request.json").unlink(missing_ok=True)
-            job.stand(replace(standing, state="cancelled", message="was cancelled."))
+            job.write_status(replace(current_status, state="cancelled", message="was cancelled."))
             os._exit(0)
         if not job.folder.exists() or os.getppid() != parent:
             os._exit(1)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.files import existing_file, holding, replacing
+from metricdp.files import existing_file, lock_target, replace_file
 
 SCOPES = ("release", "read", "admin")
 FORMAT = "metricdp-service-keys"
@@ -34,7 +34,7 @@ logger = logging.getLogger("metricdp.service")
 
 
 @dataclass(frozen=True)
-class Key:
+class ApiKey:
     """A key as it is kept: without its token. Times are UTC, as ISO 8601; `expires` and `revoked` may be empty."""
 
     id: str
@@ -56,7 +56,7 @@ class Key:
         return not self.revoked and (not self.expires or now < self.expires)
 
 
-NOBODY = Key("", "", (), "0" * 64, "")
+NOBODY = ApiKey("", "", (), "0" * 64, "")
 
 
 def make_key(
@@ -83,20 +83,20 @@ def make_key(
     token = f"mdp_{identity}_{secrets.token_urlsafe(32)}"
     ends = "" if days is None else _stamp(days * 86_400)
     ordered = tuple(scope for scope in SCOPES if scope in scopes)
-    with holding(path):
+    with lock_target(path):
         there = read_keys(path) if Path(path).exists() else []
         before = [key for key in there if key.id == replaces]
         if replaces is not None and not before:
             raise _unknown(replaces)
         client = before[0].identity if before else ""
-        made = Key(identity, name.strip(), ordered, _digest(token), made=_stamp(), expires=ends, client=client)
+        made = ApiKey(identity, name.strip(), ordered, _digest(token), made=_stamp(), expires=ends, client=client)
         _write(path, [*there, made])
     return token
 
 
-def revoke_key(path: str | os.PathLike[str], which: str) -> Key:
+def revoke_key(path: str | os.PathLike[str], which: str) -> ApiKey:
     """Revoke the key with this id; it stays in the file, so that logs can be read."""
-    with holding(path):
+    with lock_target(path):
         found = read_keys(path)
         if which not in [key.id for key in found]:
             raise _unknown(which)
@@ -109,7 +109,7 @@ def _unknown(which: str) -> InvalidInput:
     return InvalidInput(f"no key has the id {which!r}: `metricdp serve keys list` shows them.")
 
 
-def read_keys(path: str | os.PathLike[str]) -> list[Key]:
+def read_keys(path: str | os.PathLike[str]) -> list[ApiKey]:
     """Return the keys of a file; one that others can write is refused."""
     place = existing_file(path, "file of keys")
     with place.open("rb") as file:
@@ -126,8 +126,8 @@ def read_keys(path: str | os.PathLike[str]) -> list[Key]:
         raise CorruptFile(f"{str(path)!r} is no file of keys; `metricdp serve keys make` writes one.") from error
 
 
-def _key(entry: dict[str, Any]) -> Key:
-    key = Key(**{**entry, "scopes": tuple(entry["scopes"])})
+def _key(entry: dict[str, Any]) -> ApiKey:
+    key = ApiKey(**{**entry, "scopes": tuple(entry["scopes"])})
     texts = (key.id, key.name, key.digest, key.made, key.expires, key.revoked, key.client)
     good = all(isinstance(text, str) for text in texts) and re.fullmatch("[0-9a-f]{64}", key.digest)
     if not good or not set(key.scopes) <= set(SCOPES):
@@ -135,9 +135,9 @@ def _key(entry: dict[str, Any]) -> Key:
     return key
 
 
-def _write(path: str | os.PathLike[str], keys: Sequence[Key]) -> None:
+def _write(path: str | os.PathLike[str], keys: Sequence[ApiKey]) -> None:
     text = json.dumps({"format": FORMAT, "version": 1, "keys": [asdict(key) for key in keys]}, indent=1)
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(text + "\n", encoding="utf-8")
     os.chmod(path, 0o600)
 
@@ -158,18 +158,18 @@ class Keyring:
         self._path = path
         self._seen: tuple[int, ...] = ()
         self._looked = -RECHECK
-        self._keys: dict[str, Key] = {}
+        self._keys: dict[str, ApiKey] = {}
         read_keys(path)  # a service that nobody could use does not start
 
-    def find(self, token: str) -> Key | None:
+    def find(self, token: str) -> ApiKey | None:
         """Return the key that a token belongs to, where it is valid; tokens are compared in constant time."""
-        self._look()
+        self._reload()
         shape = _TOKEN.fullmatch(token)
         key = self._keys.get(shape[1], NOBODY) if shape else NOBODY
         same = hmac.compare_digest(_digest(token), key.digest)
         return key if same and key is not NOBODY and key.valid(_stamp()) else None
 
-    def _look(self) -> None:
+    def _reload(self) -> None:
         now = time.monotonic()
         if now - self._looked < RECHECK:
             return

@@ -12,7 +12,7 @@ LARGEST_HEAD = 16 * 1024  # bytes of a request line and its headers
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServiceLimits:
     """What is refused beyond.
 
     Attributes:
@@ -51,7 +51,7 @@ class Limits:
             if not (math.isfinite(value) and value >= least):
                 raise InvalidInput(f"the limit `{field.name}` must be at least {least:g}, got {value!r}.")
 
-    def shared(self, processes: int) -> Limits:
+    def shared(self, processes: int) -> ServiceLimits:
         """Return the limits of one of several processes, so that all together keep these."""
         return replace(
             self,

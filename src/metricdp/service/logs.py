@@ -19,7 +19,7 @@ SENTENCES = "metricdp"  # for whoever protects a table: they name its columns, a
 _PLACE = re.compile(r"%[-#0 +]*[\d.*]*[a-zA-Z]|%\(\w+\)[a-zA-Z]|\{[^}]*\}")
 
 
-class Lines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """One JSON object a line: time, level, what happened."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -50,7 +50,7 @@ def where(kind: type[BaseException], trace: TracebackType | None) -> str:
 def set_up(level: str = "info") -> None:
     """Send every log of this process to the error stream, one JSON object a line."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines())
+    handler.setFormatter(JsonFormatter())
     handler.addFilter(lambda record: record.name != SENTENCES)
     root = logging.getLogger()
     for old in list(root.handlers):
@@ -61,7 +61,7 @@ def set_up(level: str = "info") -> None:
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
-def answered(route: str, status: int, seconds: float, key: str, error: str = "") -> None:
+def log_request(route: str, status: int, seconds: float, key: str, error: str = "") -> None:
     """Log one request: the endpoint by its own name, never the path that was sent."""
     if not logger.isEnabledFor(logging.INFO):
         return

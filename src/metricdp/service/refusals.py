@@ -56,7 +56,7 @@ class Refused(Exception):
         self.status, self.kind, self.sentence, self.retry, self.details = status, kind, sentence, retry, details
 
     def __reduce__(self) -> tuple[Any, ...]:  # a refusal may come from a process of its own
-        return _again, (self.status, self.kind, self.sentence, self.retry, self.details)
+        return _rebuild, (self.status, self.kind, self.sentence, self.retry, self.details)
 
     def response(self) -> JSONResponse:
         """Return the answer."""
@@ -69,27 +69,27 @@ class Refused(Exception):
         return JSONResponse(content, self.status, headers=headers)
 
 
-def _again(status: int, kind: str, sentence: str, retry: float | None, details: dict[str, Any]) -> Refused:
+def _rebuild(status: int, kind: str, sentence: str, retry: float | None, details: dict[str, Any]) -> Refused:
     return Refused(status, kind, sentence, retry=retry, **details)
 
 
-def too_busy(sentence: str, *, retry: float = 1.0) -> Refused:
+def busy_refusal(sentence: str, *, retry: float = 1.0) -> Refused:
     """Return the refusal of a service that has enough to do."""
     return Refused(429, "busy", sentence, retry=retry)
 
 
-def mistake() -> Refused:
+def error_refusal() -> Refused:
     """Return the refusal of a service that stumbled."""
     sentence = "the service made a mistake; it is in its log. Asking again with the same request id is safe."
     return Refused(500, "internal", sentence)
 
 
-def unfit(error: MetricdpError) -> Refused:
+def data_refusal(error: MetricdpError) -> Refused:
     """Return the refusal of data that a room of ours cannot take, its sentence without values."""
-    return Refused(422, "invalid", scrubbed(str(error)))
+    return Refused(422, "invalid", scrub(str(error)))
 
 
-def malformed(errors: Iterable[Mapping[str, Any]]) -> Refused:
+def body_refusal(errors: Iterable[Mapping[str, Any]]) -> Refused:
     """Return the refusal of a body that is not as described: which field, never what was in it."""
     first = next(iter(errors), {})
     kind, place = str(first.get("type", "")), list(first.get("loc", ()))
@@ -111,7 +111,7 @@ def _is_ours(part: object) -> bool:
 FIELDS: set[str] = {"body", "query", "header"}  # `models` adds the names of its fields
 
 
-def scrubbed(sentence: str) -> str:
+def scrub(sentence: str) -> str:
     """Return a sentence without what may be a value: quoted text, lists of numbers, numbers of many digits."""
     plain = _QUOTED.sub(lambda found: found[0] if _WORD.match(found[0]) else "(a value)", sentence)
     return _NUMBER.sub("(a number)", _LISTED.sub("(values)", plain))

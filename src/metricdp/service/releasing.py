@@ -15,7 +15,7 @@ from starlette.responses import Response
 from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable, MetricdpError
 from metricdp.ledger import Receipt, Release
 from metricdp.ledger.amounts import charge_of, in_words
-from metricdp.service.commits import Drawing, out_of_reach
+from metricdp.service.commits import PendingDraw, ledger_refusal
 from metricdp.service.models import (
     BudgetAnswer,
     BudgetRequest,
@@ -24,9 +24,9 @@ from metricdp.service.models import (
     ReleaseAnswer,
     ReleaseRequest,
 )
-from metricdp.service.refusals import Refused, unfit
-from metricdp.service.served_mechanisms import Served
-from metricdp.service.state import State, key_of, state_of
+from metricdp.service.refusals import Refused, data_refusal
+from metricdp.service.served_mechanisms import ServedMechanism
+from metricdp.service.state import ServiceState, key_of, state_of
 from metricdp.service.workers import SMALL
 
 router = APIRouter()
@@ -54,26 +54,26 @@ CHARGED: dict[int | str, dict[str, Any]] = {
 async def release(body: ReleaseRequest, request: Request) -> Response:
     """Draw a report, charge the person, commit both, answer. The same request id again gives the stored report."""
     state = state_of(request)
-    served = state.shelf.named(body.mechanism)
+    served = state.registry.named(body.mechanism)
     row = served.row(body.secret)
     served.check(served.arrays([row]))
     asked = Release(
-        body.person, body.request, Drawing(served, row), key_of(request), served.guarantee.metric,
+        body.person, body.request, PendingDraw(served, row), key_of(request), served.guarantee.metric,
         served.guarantee.epsilon, served.guarantee.slack, body.purpose, dimension=served.dimension,
     )  # fmt: skip
     try:
         receipt = await state.commits.release(asked)
     except MetricdpError as error:
         state.counters.releases.labels(served.name, "refused").inc()
-        raise refused(error) from None
-    drew = state.shelf.of_report(receipt.report)
+        raise ledger_error_refusal(error) from None
+    drew = state.registry.of_report(receipt.report)
     state.counters.releases.labels(served.name, "repeated" if receipt.repeated else "drawn").inc()
     return Response(answer(drew, receipt), media_type="application/json")
 
 
-def answer(served: Served, receipt: Receipt) -> bytes:
+def answer(served: ServedMechanism, receipt: Receipt) -> bytes:
     """Return the answer to one release as JSON; what is the same for all of a mechanism is written once."""
-    (row,) = served.decoded(receipt.report)
+    (row,) = served.decode_reports(receipt.report)
     own = {
         "report": dict(zip(served.reports, row, strict=True)),
         "repeated": receipt.repeated,
@@ -102,14 +102,14 @@ def moment(milliseconds: int | None) -> str | None:
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
 
 
-def refused(error: Exception) -> Exception:
+def ledger_error_refusal(error: Exception) -> Exception:
     """Return what is answered where the ledger gave nothing."""
     if isinstance(error, BudgetExceeded):
         return Refused(409, "budget", str(error), micro_left=error.left, refreshes=moment(error.refreshes))
     if isinstance(error, LedgerUnavailable):
-        return out_of_reach()
+        return ledger_refusal()
     if isinstance(error, InvalidInput):
-        return unfit(error)
+        return data_refusal(error)
     if isinstance(error, MetricdpError):
         return Refused(409, "gone", "this request was answered and its report is no longer kept: use a new request id.")
     return error
@@ -122,17 +122,17 @@ def refused(error: Exception) -> Exception:
 async def budget(body: BudgetRequest, request: Request) -> Response:
     """Tell what is left to a person under the policy, and how many releases of a mechanism that is."""
     state = state_of(request)
-    served = state.shelf.named(body.mechanism)
+    served = state.registry.named(body.mechanism)
     found = await in_thread(state, lambda: _left(state, served, body.person, body.purpose))
     return Response(json.dumps(found, separators=(",", ":")), media_type="application/json")
 
 
-def _left(state: State, served: Served, person: str, purpose: str | None) -> dict[str, Any]:
+def _left(state: ServiceState, served: ServedMechanism, person: str, purpose: str | None) -> dict[str, Any]:
     promise = served.guarantee
     try:
         budget = state.ledger.budget(person, metric=promise.metric, dimension=served.dimension)
     except MetricdpError as error:
-        raise refused(error) from None
+        raise ledger_error_refusal(error) from None
     due = charge_of(promise.slack, "slack")
     parts, fits, limits = [], [], []
     for account, standing in zip(served.accounts, budget.accounts, strict=True):
@@ -163,12 +163,12 @@ def _left(state: State, served: Served, person: str, purpose: str | None) -> dic
     }
 
 
-async def in_thread(state: State, work: Any) -> Any:
+async def in_thread(state: ServiceState, work: Any) -> Any:
     """Return what work gives in a thread: the database may be slow."""
     return await asyncio.get_running_loop().run_in_executor(state.threads, work)
 
 
-async def parsed(state: State, work: Callable[[bytes, int], T], body: bytes, most: int) -> T:
+async def parse_body(state: ServiceState, work: Callable[[bytes, int], T], body: bytes, most: int) -> T:
     """Return what work reads in a body: a large one in a process of its own, so that releases go on."""
     if len(body) <= SMALL:
         return cast(T, await in_thread(state, lambda: work(body, most)))
@@ -194,5 +194,5 @@ def body_of(*models: type[BaseModel]) -> dict[str, Any]:
 )  # fmt: skip
 async def mechanisms(request: Request) -> Response:
     """List the mechanisms with their promises and certificates."""
-    found = [served.described for served in state_of(request).shelf]
+    found = [served.described for served in state_of(request).registry]
     return Response(json.dumps(found, ensure_ascii=False, separators=(",", ":")), media_type="application/json")

@@ -15,17 +15,17 @@ from typing import Any
 from metricdp.errors import InvalidInput, OutputProblem, import_extra
 from metricdp.files import existing_file
 from metricdp.service import logs
-from metricdp.service.limits import LARGEST_HEAD, Limits
+from metricdp.service.limits import LARGEST_HEAD, ServiceLimits
 
 # How long one thread may keep the interpreter while another waits. Every answer that is sent lets go of it for a
 # moment; with Python's 5 ms the thread that commits would keep it each time, and answers would leave one in 5 ms.
 SWITCH = 0.0002
 GRACE = 30  # seconds that requests at work have to end
-KEPT_OPEN = 15  # seconds that a connection without a request stays open
+KEEPALIVE_SECONDS = 15  # seconds that a connection without a request stays open
 
 
 @dataclass(frozen=True)
-class Offer:
+class MechanismSpec:
     """One mechanism to serve: a file, or Laplace noise at an epsilon under a metric."""
 
     name: str
@@ -37,19 +37,19 @@ class Offer:
 
     def served(self) -> Any:
         """Load it, verified."""
-        from metricdp.service.served_mechanisms import Served
+        from metricdp.service.served_mechanisms import ServedMechanism
 
         if self.path is None:
             from metricdp.design.laplace import laplace
             from metricdp.metrics import points_are
 
             dimension = None if points_are(self.metric, "degrees") else 2
-            return Served(self.name, laplace(self.metric, self.epsilon, dimension=dimension))
+            return ServedMechanism(self.name, laplace(self.metric, self.epsilon, dimension=dimension))
         from metricdp.artifacts import inspect
 
         found = inspect(self.path, trusted=self.trusted)
         finite = any(part.inputs.size is not None and not part.inputs.is_text for part in _parts(found.mechanism))
-        return Served(self.name, found.mechanism, snap=self.snap if finite else 0.0, sha256=found.sha256)
+        return ServedMechanism(self.name, found.mechanism, snap=self.snap if finite else 0.0, sha256=found.sha256)
 
 
 def _parts(mechanism: Any) -> Sequence[Any]:
@@ -57,7 +57,7 @@ def _parts(mechanism: Any) -> Sequence[Any]:
 
 
 @dataclass(frozen=True)
-class Door:
+class ListenOptions:
     """Where the service is reached, and how.
 
     Attributes:
@@ -92,7 +92,7 @@ class Door:
                 "secrets and keys: name --certificate and --private-key, or say --behind-proxy if one speaks TLS."
             )
 
-    def bound(self) -> socket.socket:
+    def bound_socket(self) -> socket.socket:
         """Return a socket that is bound, so that an address in use is said before anything is loaded."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         # Named as TCP: only then asyncio sends what is written at once; else the end of every answer waits 40 ms.
@@ -106,10 +106,10 @@ class Door:
         made.set_inheritable(True)
         return made
 
-    def address(self, bound: socket.socket) -> str:
+    def address(self, bound_socket: socket.socket) -> str:
         """Return what to type."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http{'s' if self.certificate else ''}://{host}:{bound.getsockname()[1]}"
+        return f"http{'s' if self.certificate else ''}://{host}:{bound_socket.getsockname()[1]}"
 
 
 def _is_local(host: str) -> bool:
@@ -120,11 +120,11 @@ def _is_local(host: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Factory:
+class ApplicationFactory:
     """Makes the application inside each process; it travels there."""
 
     settings: Any
-    offers: tuple[Offer, ...]
+    offers: tuple[MechanismSpec, ...]
     processes: int = 1
     counters: str = ""
     level: str = "info"
@@ -142,12 +142,12 @@ class Factory:
         return application(settings, [offer.served() for offer in self.offers])
 
 
-def configuration(app: Any, door: Door, limits: Limits, *, processes: int = 1) -> Any:
+def configuration(app: Any, listen: ListenOptions, limits: ServiceLimits, *, processes: int = 1) -> Any:
     """Return how uvicorn runs an application, or what makes one: nothing is logged by it, nothing told about it."""
     uvicorn = import_extra("uvicorn", "service")
     return uvicorn.Config(
         app,
-        factory=isinstance(app, Factory),
+        factory=isinstance(app, ApplicationFactory),
         interface="asgi3",
         http="metricdp.service.protocol:PatientProtocol",
         ws="none",
@@ -159,22 +159,22 @@ def configuration(app: Any, door: Door, limits: Limits, *, processes: int = 1) -
         server_header=False,
         proxy_headers=False,
         limit_concurrency=limits.connections,
-        timeout_keep_alive=KEPT_OPEN,
+        timeout_keep_alive=KEEPALIVE_SECONDS,
         timeout_graceful_shutdown=GRACE,
         h11_max_incomplete_event_size=LARGEST_HEAD,
-        ssl_certfile=door.certificate,
-        ssl_keyfile=door.private_key,
+        ssl_certfile=listen.certificate,
+        ssl_keyfile=listen.private_key,
     )
 
 
-def serve(factory: Factory, door: Door, bound: socket.socket) -> int:
+def serve(factory: ApplicationFactory, listen: ListenOptions, bound_socket: socket.socket) -> int:
     """Serve until a signal comes; requests that are at work are finished first."""
     uvicorn = import_extra("uvicorn", "service")
-    limits: Limits = factory.settings.limits.shared(factory.processes)
+    limits: ServiceLimits = factory.settings.limits.shared(factory.processes)
     if factory.processes == 1:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)  # uvicorn hears them, and raises them again when all is answered
-        uvicorn.Server(configuration(factory, door, limits)).run(sockets=[bound])
+        uvicorn.Server(configuration(factory, listen, limits)).run(sockets=[bound_socket])
         return 0
     from uvicorn.supervisors import Multiprocess
 
@@ -184,5 +184,5 @@ def serve(factory: Factory, door: Door, bound: socket.socket) -> int:
         # One folder of designs for all processes: whichever is asked finds them.
         settings = replace(factory.settings, jobs=factory.settings.jobs or f"{folder}/jobs")
         shared = replace(factory, settings=settings, counters=f"{folder}/counters")
-        Multiprocess(configuration(shared, door, limits, processes=factory.processes), sockets=[bound]).run()
+        Multiprocess(configuration(shared, listen, limits, processes=factory.processes), sockets=[bound_socket]).run()
     return 0

@@ -25,12 +25,12 @@ from metricdp.mechanisms import (
     MECHANISMS,
     Guarantee,
     Mechanism,
-    pure,
+    require_pure,
 )
 from metricdp.mechanisms.kinds.product import parts_of
-from metricdp.service.building import SERVICE, certificate_values, promise_values
+from metricdp.service.building import SERVICE, certificate_values, guarantee_values
 from metricdp.service.refusals import Refused
-from metricdp.tables import Task, protect, rules_of, secrets_of, task_for, usual_names
+from metricdp.tables import TableTask, protect, rules_of, secrets_of, task_for, usual_names
 
 TAG_BYTES = 8
 LEVEL = 0.95  # of the radius that holds the truth
@@ -40,7 +40,7 @@ Secret = Mapping[str, Any] | Sequence[Any] | float | str
 
 
 @dataclass(frozen=True, eq=False)
-class Served:
+class ServedMechanism:
     """One mechanism under its name; values up to `snap` from a secret become it, at a slack that is charged."""
 
     name: str
@@ -57,7 +57,7 @@ class Served:
         _ = self.guarantee  # refuses what keeps no pure promise, and snapping that leaves none, before anybody asks
 
     @cached_property
-    def task(self) -> Task:
+    def task(self) -> TableTask:
         """What is done to secrets."""
         return task_for(self.columns, self.mechanism, columns=self.columns, snap=self.snap)
 
@@ -74,7 +74,7 @@ class Served:
     @property
     def guarantee(self) -> Guarantee:
         """The promise of one release, the slack of snapping included."""
-        return pure(self.task.guarantee, *SERVICE)
+        return require_pure(self.task.guarantee, *SERVICE)
 
     @property
     def dimension(self) -> int:
@@ -105,13 +105,13 @@ class Served:
     @cached_property
     def promise(self) -> dict[str, Any]:
         """The promise in numbers and in words."""
-        return {**promise_values(self.guarantee), "sentence": self._in_short(self.guarantee)}
+        return {**guarantee_values(self.guarantee), "sentence": self._in_short(self.guarantee)}
 
     def _in_short(self, promise: Guarantee) -> str:
         parts = parts_of(self.mechanism)
         if len(parts) > 1:
-            return messages.short_of_parts([pure(part.guarantee, "a product") for part in parts])
-        return messages.short(promise)
+            return messages.short_of_parts([require_pure(part.guarantee, "a product") for part in parts])
+        return messages.short_sentence(promise)
 
     @cached_property
     def accuracy(self) -> list[dict[str, Any]]:
@@ -122,7 +122,7 @@ class Served:
             found.append(
                 {
                     "columns": list(group.reports),
-                    "radius": wording_up(radius.value + group.snap),
+                    "radius": round_up_text(radius.value + group.snap),
                     "unit": radius.unit,
                     "level": LEVEL,
                 }
@@ -203,7 +203,7 @@ class Served:
         sentence = f"the secret is none of the mechanism {self.name}: {rules}."
         return Refused(422, "outside", sentence, rows=list(rows[:10]))
 
-    def encoded(self, reports: Sequence[pa.Array], first: int, last: int, *, ordered: bool = False) -> bytes:
+    def encode_reports(self, reports: Sequence[pa.Array], first: int, last: int, *, ordered: bool = False) -> bytes:
         """Return some rows of reports as bytes for the ledger."""
         if not any(self.told):
             values = np.stack([np.asarray(part.slice(first, last - first)) for part in reports], axis=1)
@@ -215,7 +215,7 @@ class Served:
             + json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode()
         )
 
-    def decoded(self, report: bytes) -> list[tuple[Any, ...]]:
+    def decode_reports(self, report: bytes) -> list[tuple[Any, ...]]:
         """Return the rows of a stored report."""
         kind, body = report[TAG_BYTES : TAG_BYTES + 1], report[TAG_BYTES + 1 :]
         if kind in (WORDS, ORDERED_WORDS):
@@ -227,7 +227,7 @@ class Served:
         return np.frombuffer(body, dtype="<f8").reshape(-1, len(self.reports))
 
 
-def wording_up(value: float) -> float:
+def round_up_text(value: float) -> float:
     """Return a radius for people: four digits, rounded up."""
     return float(messages.number(value, 4, "up"))
 
@@ -236,10 +236,10 @@ def _kind(text: bool) -> str:
     return "text" if text else "number"
 
 
-class Shelf:
+class MechanismRegistry:
     """All mechanisms that are served, by name; the first is taken where none is named."""
 
-    def __init__(self, served: Sequence[Served]) -> None:
+    def __init__(self, served: Sequence[ServedMechanism]) -> None:
         if not served:
             raise InvalidInput("name what to serve: --mechanism rome.mdp, or --epsilon 10/km for Laplace noise.")
         self._named = {one.name: one for one in served}
@@ -250,7 +250,7 @@ class Shelf:
     def __iter__(self) -> Any:
         return iter(self._named.values())
 
-    def named(self, name: str | None) -> Served:
+    def named(self, name: str | None) -> ServedMechanism:
         """Return the mechanism of a name, or the only one there is."""
         if name is None and len(self._named) == 1:
             return next(iter(self._named.values()))
@@ -259,7 +259,7 @@ class Shelf:
             raise Refused(404, "unknown_mechanism", f"`mechanism` must be one of {', '.join(self._named)}.")
         return found
 
-    def of_report(self, report: bytes) -> Served:
+    def of_report(self, report: bytes) -> ServedMechanism:
         """Return the mechanism that drew a stored report."""
         found = self._tagged.get(report[:TAG_BYTES])
         if found is None:

@@ -14,27 +14,27 @@ from metricdp.ledger import Ledger
 from metricdp.service.auth import KEY
 from metricdp.service.commits import CommitQueue
 from metricdp.service.counters import Counters
-from metricdp.service.jobs import Jobs
-from metricdp.service.limits import Limits
-from metricdp.service.served_mechanisms import Shelf
+from metricdp.service.jobs import DesignJobs
+from metricdp.service.limits import ServiceLimits
+from metricdp.service.served_mechanisms import MechanismRegistry
 from metricdp.service.workers import WorkerPool
 
 
 @dataclass
-class State:
+class ServiceState:
     """The mechanisms, the ledger and those who work for one process."""
 
-    shelf: Shelf
+    registry: MechanismRegistry
     ledger: Ledger
-    limits: Limits
+    limits: ServiceLimits
     counters: Counters
     commits: CommitQueue
-    jobs: Jobs
+    jobs: DesignJobs
     auditing: WorkerPool  # where audits are judged
     reading: WorkerPool  # where large bodies are parsed
     threads: ThreadPoolExecutor
     batches: int = 0  # at work
-    looked: tuple[float, bool] = (
+    checked_at: tuple[float, bool] = (
         -math.inf,
         False,
     )  # when the ledger was last asked whether it is there, and its answer
@@ -42,13 +42,13 @@ class State:
 
     def ask_ledger(self) -> None:
         """Read from the ledger, or raise: the account of somebody who cannot be a person, since names are not empty."""
-        first = next(iter(self.shelf))
+        first = next(iter(self.registry))
         self.ledger.budget(b"\0", metric=first.guarantee.metric, dimension=first.dimension)
 
 
-def state_of(request: Request) -> State:
+def state_of(request: Request) -> ServiceState:
     """Return what the process has at hand."""
-    return cast(State, cast(Any, request.app).state.metricdp)
+    return cast(ServiceState, cast(Any, request.app).state.metricdp)
 
 
 def key_of(request: Request) -> str:

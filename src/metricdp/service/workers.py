@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from metricdp.service.building import audited
+from metricdp.service.building import audit_data
 from metricdp.service.limits import give_way
 from metricdp.service.models import AuditRequest, BatchRequest, DesignRequest, MatrixAudit, SamplesAudit
-from metricdp.service.refusals import Refused, malformed, too_busy
+from metricdp.service.refusals import Refused, body_refusal, busy_refusal
 
 WAITING = 4
 
@@ -34,7 +34,7 @@ class WorkerPool:
     async def run(self, work: Callable[..., Any], *arguments: Any, seconds: float) -> Any:
         """Return what the work gives, or refuse: it takes too long, or others wait already."""
         if self._asked >= WAITING:
-            raise too_busy("enough requests of this kind are at work or waiting; ask again in a moment.", retry=5.0)
+            raise busy_refusal("enough requests of this kind are at work or waiting; ask again in a moment.", retry=5.0)
         self._asked += 1
         try:
             async with self._turn:
@@ -72,15 +72,15 @@ AUDIT: TypeAdapter[MatrixAudit | SamplesAudit] = TypeAdapter(AuditRequest)
 BATCH, DESIGN = TypeAdapter(BatchRequest), TypeAdapter(DesignRequest)
 
 
-def validated(adapter: TypeAdapter[T], body: bytes) -> T:
+def validate(adapter: TypeAdapter[T], body: bytes) -> T:
     """Return JSON as what it is described as, or refuse it without its values."""
     try:
         return adapter.validate_json(body)
     except ValidationError as error:
-        raise malformed(error.errors(include_input=False, include_context=False, include_url=False)) from None
+        raise body_refusal(error.errors(include_input=False, include_context=False, include_url=False)) from None
 
 
-class Rows(NamedTuple):
+class BatchBody(NamedTuple):
     """What a batch asks for, as plain values."""
 
     mechanism: str | None
@@ -91,26 +91,26 @@ class Rows(NamedTuple):
     secrets: list[Any]
 
 
-def read_batch(body: bytes, most: int) -> Rows:
+def read_batch(body: bytes, most: int) -> BatchBody:
     """Return the rows of a batch, at most so many."""
-    asked = validated(BATCH, body)
+    asked = validate(BATCH, body)
     if len(asked.rows) > most:
         raise Refused(413, "too_large", f"a batch has at most {most:,} rows: send it in parts.")
     persons, secrets = [row.person for row in asked.rows], [row.secret for row in asked.rows]
-    return Rows(asked.mechanism, asked.request, asked.purpose, asked.on_refusal == "null", persons, secrets)
+    return BatchBody(asked.mechanism, asked.request, asked.purpose, asked.on_refusal == "null", persons, secrets)
 
 
 def read_design(body: bytes, most: int) -> dict[str, Any]:
     """Return what a design asks for, on at most so many points."""
-    asked = validated(DESIGN, body)
+    asked = validate(DESIGN, body)
     if len(asked.points) > most or max(len(point) for point in asked.points) > DIMENSIONS:
         raise Refused(413, "too_large", f"a design takes at most {most:,} points of {DIMENSIONS} coordinates.")
     return asked.model_dump()
 
 
-def judge(body: bytes, points: int, rows: int) -> dict[str, Any]:
+def audit_body(body: bytes, points: int, rows: int) -> dict[str, Any]:
     """Read an audit, of at most so many secrets of a matrix or rows of samples, and return what it finds."""
-    asked = validated(AUDIT, body)
+    asked = validate(AUDIT, body)
     if isinstance(asked, MatrixAudit):
         sides = max(len(asked.matrix), len(asked.points), max(len(row) for row in asked.matrix))
         width = max(len(row) for row in asked.points)
@@ -119,7 +119,7 @@ def judge(body: bytes, points: int, rows: int) -> dict[str, Any]:
         _check(max(len(asked.secrets), len(asked.reports)), rows, "rows")
         width = max(len(row) for row in (*asked.secrets, *asked.reports))
     _check(width, DIMENSIONS, "coordinates")
-    return audited(dict(asked))
+    return audit_data(dict(asked))
 
 
 def _check(count: int, most: int, what: str) -> None:

@@ -7,7 +7,7 @@ decomposition are loaded when they are first used.
 
 from typing import TYPE_CHECKING
 
-from metricdp.registry import named_later
+from metricdp.registry import lazy_names
 from metricdp.solvers.backends.clarabel import Clarabel
 from metricdp.solvers.backends.first_order import FirstOrder
 from metricdp.solvers.backends.gpu import Gpu
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from metricdp.solvers.benders.block import Block, Subproblem
     from metricdp.solvers.benders.cuts import Cut, natural_scale
     from metricdp.solvers.benders.master import Master, MasterPoint
-    from metricdp.solvers.benders.partition import PARTITIONS, PartitionName, balance, boundary_of, clustered
+    from metricdp.solvers.benders.partition import PARTITIONS, PartitionName, balance, boundary_of, cluster_rows
     from metricdp.solvers.benders.workers import LocalWorkers
 
 __all__ = [
@@ -65,7 +65,7 @@ __all__ = [
     "auto",
     "balance",
     "boundary_of",
-    "clustered",
+    "cluster_rows",
     "greedy_spanner",
     "lower_bound",
     "named",
@@ -81,7 +81,7 @@ __all__ = [
     "unit_of",
 ]
 
-__getattr__ = named_later(
+__getattr__ = lazy_names(
     __name__,
     {
         "benders.block": ["Block", "Subproblem"],

@@ -15,7 +15,7 @@ from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers.program import SparseMatrix
 
 UNIT = float(np.finfo(np.float64).eps) / 2
-QUICK_STEPS, ROOM = 12, 1e-9  # of the search for a quick bound, and how much room sums keep for rounding
+QUICK_STEPS, ROUNDING_MARGIN = 12, 1e-9  # of the search for a quick bound, and how much room sums keep for rounding
 MOST_LOG_RATIO = 300.0  # e^w stays finite; heavier edges get no multiplier
 
 
@@ -84,13 +84,13 @@ def quick_bound(cost: Floats, log_ratios: Floats, weights: Floats) -> float:
         np.multiply(below, near, out=below, where=below > 0.0)  # nothing times infinity is nothing
         gained, lost = above.sum(axis=0), below.sum(axis=0)
         size = ((np.abs(cost) + r * weights[:, None]) * far).sum(axis=0) + lost
-        return bool(np.all(gained - lost >= ROOM * size))
+        return bool(np.all(gained - lost >= ROUNDING_MARGIN * size))
 
     low, high = 0.0, float(cost.sum(axis=0).min() / weights.sum())
     for _ in range(QUICK_STEPS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
-    return max(trivial, low * float(weights.sum()) * (1.0 - ROOM)) if low > 0.0 else trivial
+    return max(trivial, low * float(weights.sum()) * (1.0 - ROUNDING_MARGIN)) if low > 0.0 else trivial
 
 
 def _gather(size: int, edges: Integers, log_ratios: Floats) -> SparseMatrix:
@@ -107,7 +107,7 @@ def _gather(size: int, edges: Integers, log_ratios: Floats) -> SparseMatrix:
     return sparse.csr_array((values, (rows, columns)), shape=(size, 2 * count))
 
 
-def signed(dual: NDArray[Any]) -> Floats:
+def signed_multipliers(dual: NDArray[Any]) -> Floats:
     """Return multipliers as one number a pair and column, negative where they belong to the reversed constraint."""
     exact = np.nan_to_num(np.asarray(dual, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     # both directions positive only lowers a bound: take the common part away
@@ -116,7 +116,7 @@ def signed(dual: NDArray[Any]) -> Floats:
 
 def _multipliers(dual: NDArray[Any]) -> Floats:
     """Return non-negative multipliers (2 edges, columns), at most one of each pair of directions positive."""
-    one = signed(dual)
+    one = signed_multipliers(dual)
     return np.concatenate([np.maximum(one, 0.0), np.maximum(-one, 0.0)])
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from metricdp.deadlines import least_left
+from metricdp.deadlines import cap_seconds
 from metricdp.errors import InvalidInput
 from metricdp.solvers.backends.chains import chain_of_blocks
 from metricdp.solvers.backends.clarabel import Clarabel
@@ -41,14 +41,14 @@ class Tunable(Protocol):
     def wants_start(self) -> bool:
         """Whether it begins better from a feasible matrix than from nothing."""
 
-    def tuned(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Solver:
+    def tune(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Solver:
         """Return the solver for a search to `gap`; `upper` repairs a matrix and returns the best cost so far."""
 
 
 def auto(program: RatioProgram, *, gap: float = 1e-3, seconds: float | None = None) -> Solver:
     """Return the solver for a program: interior point, unless the first-order method is faster or all that fits."""
     work, memory = interior_needs(program)
-    limit = least_left(seconds)
+    limit = cap_seconds(seconds)
     limit = PATIENCE if limit is None else limit
     possible = memory <= MEMORY and STEPS * work / OPERATIONS <= limit
     rough = program.cost.size > ROUGH_SIZE and gap >= ROUGH_GAP
@@ -64,7 +64,7 @@ def named(name: str) -> Solver | None:
     return SOLVERS[name]()
 
 
-def checked_solver(solver: Any) -> Solver | None:
+def check_solver(solver: Any) -> Solver | None:
     """Return a solver object or None, or say what to write instead."""
     if solver is None or (isinstance(solver, Solver) and not isinstance(solver, type)):
         return solver

@@ -21,7 +21,7 @@ BETWEEN = 1e-12  # relative: a detour no longer than this counts as no detour
 
 def _ask() -> None:
     """Refuse to go on behind a deadline: pairs that are half chosen are of no use."""
-    if deadlines.left() <= 0.0:
+    if deadlines.seconds_left() <= 0.0:
         raise TimeUp("the pairs to begin with were not chosen before the limit: allow more seconds.")
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers, as_matrix, as_positive
-from metricdp.deadlines import least_left
+from metricdp.deadlines import cap_seconds
 from metricdp.errors import TimeUp
 from metricdp.solvers.backends.clarabel import Clarabel
 from metricdp.solvers.backends.interior import Interior
@@ -19,8 +19,15 @@ from metricdp.solvers.edges import all_pairs, non_redundant, unique_pairs, viola
 from metricdp.solvers.program import Edges, LinearProgram, Progress, RatioProgram, Status, least
 from metricdp.solvers.ratio_solution import RatioSolution, shortfall
 from metricdp.solvers.repair.quotient import class_means, classes_of, quotient
-from metricdp.solvers.repair.recombine import LEAST_COLUMN, closed, kernel_mixture, safe_log_ratios, shifted, strict
-from metricdp.solvers.search import Options, Task
+from metricdp.solvers.repair.recombine import (
+    LEAST_COLUMN,
+    close_matrix,
+    kernel_mixture,
+    mix_strictly,
+    safe_log_ratios,
+    shift_columns,
+)
+from metricdp.solvers.search import Options, RatioTask
 from metricdp.solvers.solve import checked_log_ratios
 
 FIRST_STRETCH = 1.005
@@ -62,14 +69,14 @@ def solve_minimax(
     else:
         pairs = non_redundant(relaxed, stretch=FIRST_STRETCH)
     return _Minimax(
-        Task(costs, everything, Edges(pairs, relaxed[pairs[:, 0], pairs[:, 1]]), exact), relaxed, options
+        RatioTask(costs, everything, Edges(pairs, relaxed[pairs[:, 0], pairs[:, 1]]), exact), relaxed, options
     ).run()
 
 
 class _Minimax:
     """Solve on some pairs, bound, repair for all pairs, add pairs, until the gap is closed."""
 
-    def __init__(self, task: Task, relaxed: Floats, options: Options) -> None:
+    def __init__(self, task: RatioTask, relaxed: Floats, options: Options) -> None:
         self.cost, self.relaxed, self.options = task.cost, relaxed, options
         self.edges, self.exact = task.edges, task.exact
         log_ratios, cost = task.log_ratios, task.cost
@@ -115,8 +122,8 @@ class _Minimax:
         """Solve, bound and repair on more and more pairs."""
         n, gap, seconds = len(self.cost), self.options.gap, self.options.seconds
         assert self.edges is not None
-        if deadlines.limited():
-            self._first()
+        if deadlines.has_deadline():
+            self._first_answer()
         pairs = self.edges.pairs
         while True:
             primal, dual, prior = self._solve(pairs)
@@ -130,7 +137,7 @@ class _Minimax:
                 return
             if self.status is Status.INTERRUPTED:
                 return
-            if (seconds is not None and spent > 0.6 * seconds) or deadlines.left() <= self.repairing:
+            if (seconds is not None and spent > 0.6 * seconds) or deadlines.seconds_left() <= self.repairing:
                 self.status = Status.LIMIT
                 return
             if self.exact or len(pairs) == n * (n - 1) // 2:
@@ -144,12 +151,12 @@ class _Minimax:
         """Return matrix, multipliers of the pairs and the prior that the worst rows define."""
         program = RatioProgram(self.cost, pairs, self.relaxed[pairs[:, 0], pairs[:, 1]])
         seconds = self.options.seconds
-        left = None if seconds is None else seconds - (time.perf_counter() - self.options.started)
+        seconds_left = None if seconds is None else seconds - (time.perf_counter() - self.options.started)
         numbers = 2.0 * len(pairs) * self.cost.shape[1]  # of the multipliers, from which a bound is computed
-        remaining = deadlines.left() - 2.0 * self.repairing - numbers * deadlines.per_number()
-        left = least(left, None if remaining == float("inf") else max(remaining, 0.01))
+        remaining = deadlines.seconds_left() - 2.0 * self.repairing - numbers * deadlines.seconds_per_number()
+        seconds_left = least(seconds_left, None if remaining == float("inf") else max(remaining, 0.01))
         assert isinstance(self.options.solver, Interior)
-        solver = self.options.solver.tuned(gap=self.options.gap, seconds=left, upper=self._worst)
+        solver = self.options.solver.tune(gap=self.options.gap, seconds=seconds_left, upper=self._worst)
         answer, prior = solver.solve_worst(program)
         answer.raise_for_status()
         self.iterations += answer.iterations
@@ -159,7 +166,7 @@ class _Minimax:
 
     def _bound(self, pairs: Integers, dual: Floats, prior: Floats) -> None:
         # the float prior sums to one only to rounding: divide by a sum rounded away from the bound
-        if self.matrix is not None and not deadlines.fits(dual.size):
+        if self.matrix is not None and not deadlines.fits_deadline(dual.size):
             return  # the bound so far stands
         weighed = prior[:, None] * self.cost
         log_ratios = self.relaxed[pairs[:, 0], pairs[:, 1]]
@@ -170,7 +177,7 @@ class _Minimax:
         if value > self.lower:
             self.lower, self.proof = value, (pairs, dual)
 
-    def _first(self) -> None:
+    def _first_answer(self) -> None:
         """Keep an answer that needs no solver, and learn how long a repair takes on this machine now."""
         started = deadlines.clock()
         found = kernel_mixture(self.cost[np.unique(self.labels, return_index=True)[1]], self.log_ratios)
@@ -179,23 +186,26 @@ class _Minimax:
 
     def _repair(self, primal: Floats, prior: Floats) -> None:
         """Keep the best of shift repair and of the best combination for the worst row."""
-        if self.matrix is not None and deadlines.left() < self.repairing:
+        if self.matrix is not None and deadlines.seconds_left() < self.repairing:
             return  # what there is stays
         shrunk = safe_log_ratios(self.log_ratios)
-        columns = closed(class_means(primal, self.labels), shrunk)
-        law = columns.mean(axis=0) / columns.mean(axis=0).sum()
-        candidates = [("shift", shifted(columns, shrunk, law))]
-        if self._worst(candidates[0][1]) > self.lower * (1.0 + 0.1 * self.options.gap) and deadlines.left() > 0.0:
-            candidates.append(("combination", self._combined(columns, shrunk, prior)))
+        columns = close_matrix(class_means(primal, self.labels), shrunk)
+        distribution = columns.mean(axis=0) / columns.mean(axis=0).sum()
+        candidates = [("shift", shift_columns(columns, shrunk, distribution))]
+        if (
+            self._worst(candidates[0][1]) > self.lower * (1.0 + 0.1 * self.options.gap)
+            and deadlines.seconds_left() > 0.0
+        ):
+            candidates.append(("combination", self._combine_columns(columns, shrunk, prior)))
         name, matrix = min(candidates, key=lambda item: self._worst(item[1]))
-        matrix = strict(matrix, self.log_ratios)
+        matrix = mix_strictly(matrix, self.log_ratios)
         if self._worst(matrix) < self.upper:
             self.upper, self.matrix, self.method = self._worst(matrix), matrix, name
 
     def _worst(self, matrix: Floats) -> float:
         return float((self.cost * matrix[self.labels]).sum(axis=1).max())
 
-    def _combined(self, columns: Floats, shrunk: Floats, prior: Floats) -> Floats:
+    def _combine_columns(self, columns: Floats, shrunk: Floats, prior: Floats) -> Floats:
         """Solve min t: sum_r w_r v_r = 1, sum_r w_r c_i,k(r) v_r(i) <= t over columns, kernels, constant."""
         n, m = columns.shape
         used = np.flatnonzero(columns.max(axis=0) > LEAST_COLUMN)
@@ -218,10 +228,10 @@ class _Minimax:
             lower=np.concatenate([np.zeros(count), [-np.inf]]),
             upper=np.full(count + 1, np.inf),
         )
-        limit = least_left(deadlines.left() / 3.0 if deadlines.limited() else None)
+        limit = cap_seconds(deadlines.seconds_left() / 3.0 if deadlines.has_deadline() else None)
         amount = np.maximum(Clarabel(tolerance=1e-9, seconds=limit).solve_linear(program).primal[:-1], 0.0)
         result = np.zeros((n, m))
         np.add.at(result.T, report, (rays * amount).T)
         result[:, result.max(axis=0) < LEAST_COLUMN] = 0.0
-        law = result.mean(axis=0) / result.mean(axis=0).sum()
-        return shifted(result, shrunk, law)
+        distribution = result.mean(axis=0) / result.mean(axis=0).sum()
+        return shift_columns(result, shrunk, distribution)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure, TimeUp
-from metricdp.progress import KEEPS, doing, now
+from metricdp.progress import SEARCHING, report_step, report_task
 from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima
 from metricdp.solvers.choice import Tunable, auto, solver_name
 from metricdp.solvers.edges import all_pairs, near_pairs, non_redundant, unique_pairs
@@ -28,7 +28,7 @@ MANY_ROWS = 600  # above, only near rows are looked at for the first pairs
 
 
 @dataclass(frozen=True)
-class Task:
+class RatioTask:
     """One program: costs, log ratios of all pairs, the edges to begin with, and whether these imply all the others."""
 
     cost: Floats
@@ -49,10 +49,10 @@ class Options:
     started: float = field(default_factory=time.perf_counter)
 
 
-class Search:
+class RatioSearch:
     """One run: the bounds so far, the best matrix, and the multipliers that prove the lower bound."""
 
-    def __init__(self, task: Task, options: Options) -> None:
+    def __init__(self, task: RatioTask, options: Options) -> None:
         self._task, self._options = task, options
         self._repair: Repair = repair_of(options.solver, task.cost, task.log_ratios)
         self._iterations = 0
@@ -70,7 +70,7 @@ class Search:
         if options.start is not None:
             self._best = self._candidate(options.start)
         large = len(task.cost) * task.cost.size >= deadlines.LARGE
-        if large and deadlines.limited() and isinstance(self._repair, HostRepair) and min(task.cost.shape) > 1:
+        if large and deadlines.has_deadline() and isinstance(self._repair, HostRepair) and min(task.cost.shape) > 1:
             self._take(self._repair.first())  # whatever comes, there is an answer
 
     def run(self) -> RatioSolution:
@@ -99,7 +99,7 @@ class Search:
     def _rounds(self) -> None:
         """Solve, bound and repair on more and more pairs."""
         n = len(self._task.log_ratios)
-        with doing("choosing pairs"):
+        with report_task("choosing pairs"):
             pairs = self._first_pairs()
         while True:
             if self._best is not None and self._left() <= 0.0:
@@ -108,10 +108,10 @@ class Search:
             solution = self._solve(pairs)
             self._bound(pairs, solution)
             stopped = self._status is Status.INTERRUPTED and self._best is not None  # then nobody waits for a repair
-            stopped = stopped or (self._best is not None and deadlines.left() < self._repair.seconds)
-            if not self._closed() and not stopped:
+            stopped = stopped or (self._best is not None and deadlines.seconds_left() < self._repair.seconds)
+            if not self._is_closed() and not stopped:
                 self._take(self._candidate(solution.primal))
-            if self._closed() or self._status is Status.INTERRUPTED or len(pairs) == n * (n - 1) // 2:
+            if self._is_closed() or self._status is Status.INTERRUPTED or len(pairs) == n * (n - 1) // 2:
                 return
             if self._left() <= 0.0:
                 self._status = Status.LIMIT
@@ -136,8 +136,10 @@ class Search:
 
     def _solve(self, pairs: Integers) -> Solution:
         self._pairs = pairs
-        if deadlines.limited():
-            self._bounding = max(self._bounding, 2.0 * len(pairs) * self._task.cost.shape[1] * deadlines.per_number())
+        if deadlines.has_deadline():
+            self._bounding = max(
+                self._bounding, 2.0 * len(pairs) * self._task.cost.shape[1] * deadlines.seconds_per_number()
+            )
         program = RatioProgram(self._task.cost, pairs, self._task.log_ratios[pairs[:, 0], pairs[:, 1]])
         solver = self._solver(program)
         before = self._iterations
@@ -149,7 +151,7 @@ class Search:
                 self._options.progress(max(self._lower, lower), best, self._elapsed(), self._iterations)
 
         warm = None if self._start is None else Warm(self._start, self._warm_dual(program))
-        with doing("solving"):
+        with report_task("solving"):
             solution = solver.solve(program, warm=warm, progress=report).raise_for_status()
         self._iterations = before + solution.iterations
         if solution.status is Status.INTERRUPTED:
@@ -166,14 +168,14 @@ class Search:
         if not isinstance(solver, Tunable):
             return solver
         if solver.wants_start and self._start is None:
-            if self._best is None or not deadlines.limited():
+            if self._best is None or not deadlines.has_deadline():
                 # the best mixture of kernels is a good start and a first answer
                 self._take(self._candidate(np.full(self._task.cost.shape, 1.0 / self._task.cost.shape[1])))
             assert self._best is not None
             self._start = self._best.matrix
         remaining = self._left()
-        left = None if remaining == float("inf") else max(remaining, 1e-3)
-        return solver.tuned(gap=options.gap, seconds=left, upper=self._upper)
+        seconds_left = None if remaining == float("inf") else max(remaining, 1e-3)
+        return solver.tune(gap=options.gap, seconds=seconds_left, upper=self._upper)
 
     def _upper(self, matrix: Any) -> float:
         self._take(self._candidate(matrix))
@@ -198,12 +200,12 @@ class Search:
         """Return the seconds left, less what a last repair takes."""
         seconds = self._options.seconds
         own = float("inf") if seconds is None else seconds - self._elapsed()
-        return min(own, deadlines.left()) - self._repair.seconds - self._bounding
+        return min(own, deadlines.seconds_left()) - self._repair.seconds - self._bounding
 
     def _bound(self, pairs: Integers, solution: Solution) -> None:
         """Evaluate the bound from the multipliers: what a solver says of its own bound is not asked."""
         task = self._task
-        if self._best is not None and not deadlines.fits(solution.dual.size):
+        if self._best is not None and not deadlines.fits_deadline(solution.dual.size):
             return  # the bound so far stands
         started = deadlines.clock()
         value = lower_bound(task.cost, pairs, task.log_ratios[pairs[:, 0], pairs[:, 1]], solution.dual)
@@ -215,7 +217,7 @@ class Search:
         # what is within the gap: upper - lower <= gap |upper|
         gap = self._options.gap
         enough = self._lower / (1.0 - gap) if self._lower > 0.0 else self._lower / (1.0 + gap)
-        with doing("repairing" if self._best is not None else "finding a first answer"):
+        with report_task("repairing" if self._best is not None else "finding a first answer"):
             return self._repair.recombine(matrix, self._pairs, enough)
 
     def _take(self, candidate: Repaired) -> None:
@@ -223,9 +225,9 @@ class Search:
             self._best = candidate
         if self._options.progress is not None:
             self._options.progress(self._lower, self._best.objective, self._elapsed(), self._iterations)
-        now(KEEPS)
+        report_step(SEARCHING)
 
-    def _closed(self) -> bool:
+    def _is_closed(self) -> bool:
         return self._best is not None and relative_gap(self._best.objective, self._lower) <= self._options.gap
 
     def _result(self) -> RatioSolution:

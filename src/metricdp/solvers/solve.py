@@ -13,13 +13,13 @@ from scipy.sparse.csgraph import connected_components
 from metricdp import deadlines
 from metricdp.arrays import Floats, as_matrix, as_positive
 from metricdp.errors import InvalidInput
-from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima, signed
-from metricdp.solvers.choice import checked_solver
+from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima, signed_multipliers
+from metricdp.solvers.choice import check_solver
 from metricdp.solvers.edges import path_distances
 from metricdp.solvers.program import Edges, Progress, RatioProgram, Solver, Status
 from metricdp.solvers.ratio_solution import RatioSolution, shortfall
-from metricdp.solvers.repair.quotient import lifted, merged
-from metricdp.solvers.search import Options, Search, Task
+from metricdp.solvers.repair.quotient import lift_proof, merge_rows
+from metricdp.solvers.search import Options, RatioSearch, RatioTask
 
 
 def solve_ratio(
@@ -50,16 +50,16 @@ def solve_ratio(
     if seconds is not None:
         as_positive(seconds, "seconds")
     everything, exact = checked_log_ratios(costs.shape[0], log_ratios, edges)
-    options = Options(gap, seconds, checked_solver(solver), progress, start)
-    classes = merged(everything, costs)
+    options = Options(gap, seconds, check_solver(solver), progress, start)
+    classes = merge_rows(everything, costs)
     if classes is None:
-        return Search(Task(costs, everything, edges, exact), options).run()
+        return RatioSearch(RatioTask(costs, everything, edges, exact), options).run()
     # rows that are almost one become one row, and what is proven for it is proven again for them
     labels, between, added = classes
     if start is not None:
         options = replace(options, start=start[np.unique(labels, return_index=True)[1]])
-    inner = Search(Task(added, between), options).run()
-    proof, dual = lifted(costs, everything, labels, inner.matrix, inner.edges, inner.dual)
+    inner = RatioSearch(RatioTask(added, between), options).run()
+    proof, dual = lift_proof(costs, everything, labels, inner.matrix, inner.edges, inner.dual)
     bound = max(row_minima(costs), lower_bound(costs, proof.pairs, proof.log_ratios, dual))
     reached = relative_gap(inner.objective, bound)
     return replace(
@@ -98,7 +98,7 @@ def solve_parts(
         inside = label[edges.pairs[:, 0]] == part
         own = Edges(np.searchsorted(rows, edges.pairs[inside]), edges.log_ratios[inside])
         left = None if seconds is None else seconds - (time.perf_counter() - started)
-        left = deadlines.least_left(left)  # a part has its share of what is left
+        left = deadlines.cap_seconds(left)  # a part has its share of what is left
         share = None if left is None else left * len(rows) / np.count_nonzero(label >= part)
         answer = solve_ratio(costs[rows], edges=own, gap=gap, seconds=share, solver=solver, progress=progress)
         matrix[rows] = answer.matrix
@@ -106,7 +106,7 @@ def solve_parts(
         proofs.append(Edges(rows[answer.edges.pairs], answer.edges.log_ratios))
     pairs = np.concatenate([proof.pairs for proof in proofs])
     ratios = np.concatenate([proof.log_ratios for proof in proofs])
-    dual = np.concatenate([signed(answer.dual) for answer in found])
+    dual = np.concatenate([signed_multipliers(answer.dual) for answer in found])
     objective = float((matrix * costs).sum())
     bound = max(row_minima(costs), lower_bound(costs, pairs, ratios, dual))
     reached = relative_gap(objective, bound)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from metricdp.arrays import Floats, Integers
-from metricdp.deadlines import least_left
+from metricdp.deadlines import cap_seconds
 from metricdp.solvers.backends.highs import Highs
 from metricdp.solvers.backends.joined_program import JoinedProgram, solve_joined
 from metricdp.solvers.program import LinearProgram, Status
@@ -34,7 +34,7 @@ def replacements(distances: Floats, nearest: int) -> list[Integers]:
     return [np.flatnonzero(chosen[:, v]) for v in range(len(distances))]
 
 
-class _Rows:
+class _TiedRows:
     """Collects sparse rows that must not be positive."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class TiedProgram:
         self.secret = np.concatenate(free)
         self.tied = np.exp(-log_ratios)
         self.tied[self.secret, self.owner] = 0.0  # where M is free, the kernel does not count
-        self.rows = _Rows()
+        self.rows = _TiedRows()
         for v in range(size):
             self._tie(v)
         for v in range(size):
@@ -154,7 +154,7 @@ class TiedProgram:
 
         Its rows sum to one, and ln z_uw - ln z_vw is at most a d_uv plus the difference that normalising makes.
         """
-        seconds = least_left(seconds)
+        seconds = cap_seconds(seconds)
         ends = None if seconds is None else time.perf_counter() + seconds
         for _ in range(ROUNDS):
             found = self._answer(ends)

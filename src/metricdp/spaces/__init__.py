@@ -6,9 +6,9 @@ from metricdp.spaces.base import UNDER_LP as UNDER_LP
 from metricdp.spaces.base import UNDER_NORMS as UNDER_NORMS
 from metricdp.spaces.base import Space as Space
 from metricdp.spaces.base import Under as Under
-from metricdp.spaces.base import checked as checked
 from metricdp.spaces.base import exchange_hint as exchange_hint
-from metricdp.spaces.base import given as given
+from metricdp.spaces.base import mark_checked as mark_checked
+from metricdp.spaces.base import require_space as require_space
 from metricdp.spaces.continuous import Box as Box
 from metricdp.spaces.continuous import Unbounded as Unbounded
 from metricdp.spaces.finite import ROUNDING as ROUNDING

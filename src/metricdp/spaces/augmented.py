@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, Integers, are_codes, as_codes, as_floats, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, Precomputed, Weighted
-from metricdp.spaces.base import number_rows, refuse, refuse_snap, show, space_card
+from metricdp.spaces.base import format_value, number_rows, refuse, refuse_snap, space_card
 from metricdp.spaces.finite import FiniteSpace
 
 
@@ -139,7 +139,7 @@ class Augmented:
     def why(self, row: Any, /) -> str:
         """Say whether a history is in the domain; this shows it."""
         value = number_rows(np.atleast_2d(row), self.width)
-        return f"the history {show(value[0])} is {'' if self.legal(value)[0] else 'not '}in the domain."
+        return f"the history {format_value(value[0])} is {'' if self.legal(value)[0] else 'not '}in the domain."
 
     def encode(self, values: ArrayLike, /) -> Integers:
         """Return the codes of histories (current place first), refusing those outside the domain."""

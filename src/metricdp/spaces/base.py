@@ -113,7 +113,7 @@ UNDER_LP: Under = ("Lp", exponent_of)
 UNDER_NORMS: Under = ("Lp or Mahalanobis", norm_of)
 
 
-def given(value: object, kind: type[S], name: str, *, under: Under | None = None, advice: str = "") -> S:
+def require_space(value: object, kind: type[S], name: str, *, under: Under | None = None, advice: str = "") -> S:
     """Return an argument that must be one kind of space, measured by one of some metrics; refuse any other."""
     metric: Any = getattr(value, "metric", None)
     if isinstance(value, kind) and (under is None or under[1](metric) not in (None, False)):
@@ -126,22 +126,22 @@ def given(value: object, kind: type[S], name: str, *, under: Under | None = None
     )
 
 
-class Checked(np.ndarray[Any, np.dtype[np.float64]]):
+class CheckedRows(np.ndarray[Any, np.dtype[np.float64]]):
     """Coordinates that a space has found legal: its `encode` takes them as they are, so a batch is checked once."""
 
     space: Space | None = None  # slices and sums of checked rows are not checked: they do not inherit it
 
 
-def checked(rows: Floats, space: Space) -> Checked:
+def mark_checked(rows: Floats, space: Space) -> CheckedRows:
     """Mark rows as legal in a space."""
-    marked = rows.view(Checked)
+    marked = rows.view(CheckedRows)
     marked.space = space
     return marked
 
 
 def is_checked(values: Any, space: Space) -> bool:
     """Tell whether the space itself found these values legal."""
-    return isinstance(values, Checked) and values.space is space
+    return isinstance(values, CheckedRows) and values.space is space
 
 
 def space_card(space: Space) -> str:
@@ -207,12 +207,12 @@ def refuse_snap(snap: float) -> float:
     return 0.0
 
 
-def show(value: Points) -> str:
+def format_value(value: Points) -> str:
     """Return a value as people read it."""
     items = [str(v) if isinstance(v, str) else f"{v:.9g}" for v in np.asarray(value).ravel()[:6].tolist()]
     return "(" + ", ".join(items) + (", ..." if value.size > 6 else "") + ")"
 
 
-def show_missing(row: Floats) -> str:
+def missing_number_text(row: Floats) -> str:
     """Say that a row lacks a number."""
-    return f"{show(row)} has no number in every column"
+    return f"{format_value(row)} has no number in every column"

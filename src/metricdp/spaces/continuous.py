@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, as_floats, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Lp, Metric, points_are
-from metricdp.spaces.base import exchange_hint, measured_rows, metric_rule, show
+from metricdp.spaces.base import exchange_hint, format_value, measured_rows, metric_rule
 from metricdp.spaces.coordinates import Coordinates
 
 
@@ -50,17 +50,18 @@ class Box(Coordinates):
 
     def rule(self, *, snap: float = 0.0) -> str:
         """Say which rows are secrets."""
-        return f"secrets lie in the box from {show(self.lower)} to {show(self.upper)}"
+        return f"secrets lie in the box from {format_value(self.lower)} to {format_value(self.upper)}"
 
-    def _inside(self, values: Floats) -> Booleans:
+    def _are_inside(self, values: Floats) -> Booleans:
         good = measured_rows(self.metric, values)
         return np.asarray(good & ((values >= self.lower) & (values <= self.upper)).all(axis=1))
 
-    def _outside(self, value: Floats) -> str:
+    def _outside_text(self, value: Floats) -> str:
         nearest = np.clip(value, self.lower, self.upper)
         return (
-            f"{show(value)} lies outside the box from {show(self.lower)} to {show(self.upper)}; "
-            f"the nearest legal point is {show(nearest)}."
+            f"{format_value(value)} lies outside the box from {format_value(self.lower)} to "
+            f"{format_value(self.upper)}; "
+            f"the nearest legal point is {format_value(nearest)}."
         )
 
 
@@ -82,14 +83,14 @@ class Unbounded(Coordinates):
         """Say which rows are secrets."""
         return metric_rule(self.metric)
 
-    def _inside(self, values: Floats) -> Booleans:
+    def _are_inside(self, values: Floats) -> Booleans:
         return measured_rows(self.metric, values)
 
-    def _outside(self, value: Floats) -> str:
+    def _outside_text(self, value: Floats) -> str:
         nearest = ""
         if points_are(self.metric, "degrees"):
-            nearest = f", the nearest is {show(np.clip(value, [-90.0, -360.0], [90.0, 360.0]))}"
-        return f"{show(value)} is not a secret: {self.rule()}{nearest}{self._hint(value[None]) or '.'}"
+            nearest = f", the nearest is {format_value(np.clip(value, [-90.0, -360.0], [90.0, 360.0]))}"
+        return f"{format_value(value)} is not a secret: {self.rule()}{nearest}{self._hint(value[None]) or '.'}"
 
     def _hint(self, bad: Floats) -> str:
         return exchange_hint(self.metric, bad)

@@ -10,11 +10,22 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, as_points
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
-from metricdp.spaces.base import is_checked, number_rows, refuse, refuse_snap, show, show_missing, space_card
+from metricdp.spaces.base import (
+    format_value,
+    is_checked,
+    missing_number_text,
+    number_rows,
+    refuse,
+    refuse_snap,
+    space_card,
+)
 
 
 class Coordinates(ABC):
-    """A space whose secrets are rows of numbers; it says which ones (`_inside`, `rule`) and what to do about others."""
+    """A space whose secrets are rows of numbers.
+
+    It says which ones (`_are_inside`, `rule`) and what to do about others.
+    """
 
     metric: Metric
 
@@ -41,11 +52,11 @@ class Coordinates(ABC):
         """Say which rows are secrets."""
 
     @abstractmethod
-    def _inside(self, values: Floats) -> Booleans:
+    def _are_inside(self, values: Floats) -> Booleans:
         """Tell which rows of numbers are secrets; NaN and infinity stand for no number."""
 
     @abstractmethod
-    def _outside(self, value: Floats) -> str:
+    def _outside_text(self, value: Floats) -> str:
         """Say of a row of finite numbers why it is no secret."""
 
     def _hint(self, bad: Floats) -> str:
@@ -74,7 +85,7 @@ class Coordinates(ABC):
         """Return which rows are secrets, and the rows."""
         refuse_snap(snap)
         values = number_rows(rows, self.width)
-        return self._inside(values), values
+        return self._are_inside(values), values
 
     def legal(self, rows: Any, /) -> Booleans:
         """Tell which rows are secrets."""
@@ -84,8 +95,12 @@ class Coordinates(ABC):
         """Say whether a row is a secret; this shows the value."""
         value = number_rows(np.atleast_2d(row), self.width)[0]
         if not np.isfinite(value).all():
-            return f"{show_missing(value)}."
-        return f"{show(value)} is a secret of this space." if self.legal(value[None])[0] else self._outside(value)
+            return f"{missing_number_text(value)}."
+        return (
+            f"{format_value(value)} is a secret of this space."
+            if self.legal(value[None])[0]
+            else self._outside_text(value)
+        )
 
     def encode(self, values: Any, /) -> Floats:
         """Return the values as checked coordinates."""

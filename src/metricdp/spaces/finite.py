@@ -25,22 +25,22 @@ from metricdp.arrays import (
     set_fields,
 )
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Metric, ShortestPath, covered, earth_of, pairwise, roads_of, tree_of
-from metricdp.progress import doing
+from metricdp.metrics import Metric, ShortestPath, earth_of, pairwise, protected_distance, roads_of, tree_of
+from metricdp.progress import report_task
 from metricdp.spaces.base import (
     exchange_hint,
+    format_value,
     measured_rows,
     metric_rule,
+    missing_number_text,
     number_rows,
     refuse,
-    show,
-    show_missing,
     space_card,
 )
 from metricdp.spaces.candidates import finer_points
 from metricdp.spaces.near import Near, near_pairs
-from metricdp.spaces.search import Search, search_for
-from metricdp.spaces.snapping import grid_radius, nearest_pair, widest
+from metricdp.spaces.search import NearestSearch, search_for
+from metricdp.spaces.snapping import grid_radius, nearest_pair, widest_distance
 
 ROUNDING = (
     constants.ROUNDING
@@ -134,7 +134,7 @@ class FiniteSpace:
     def distances(self) -> Floats:
         """All distances, exactly symmetric, zero on the diagonal."""
         _refuse_large(len(self), len(self))
-        with doing("measuring distances"):
+        with report_task("measuring distances"):
             matrix = pairwise(self.metric, self.points, self.points)
         matrix = np.minimum(matrix, matrix.T)
         np.fill_diagonal(matrix, 0.0)
@@ -214,7 +214,7 @@ class FiniteSpace:
         return codes, self.ground(rows, self.coordinates[codes])
 
     @cached_property
-    def _search(self) -> Search:
+    def _search(self) -> NearestSearch:
         return search_for(self.coordinates, self.ground)
 
     def tolerance(self, snap: float = 0.0) -> float:
@@ -243,8 +243,8 @@ class FiniteSpace:
             return 2.0 * snap
         if snap not in self._charges:
             near = 2.0 * self.tolerance(snap)
-            limit = covered(self.metric, self.points)
-            self._charges[snap] = widest(
+            limit = protected_distance(self.metric, self.points)
+            self._charges[snap] = widest_distance(
                 self.points, self.metric, self.coordinates, self.ground, near, most=np.inf if limit is None else limit
             )
         return self._charges[snap]
@@ -258,7 +258,7 @@ class FiniteSpace:
         if self.same_ground:
             return apart + self.charge(snap)
         near = apart + 2.0 * self.tolerance(snap)
-        return widest(self.points, self.metric, self.coordinates, self.ground, near, most=np.inf)
+        return widest_distance(self.points, self.metric, self.coordinates, self.ground, near, most=np.inf)
 
     def finer(self, times: int = 2) -> FiniteSpace:
         """Return the places with candidates between them, as reports of a problem: `mdp.Problem(outputs=...)`.
@@ -332,27 +332,27 @@ class FiniteSpace:
             return self._why_word(np.asarray(row, dtype=np.str_).ravel())
         value = number_rows(np.atleast_2d(row), self.width)
         if not np.isfinite(value).all():
-            return f"{show_missing(value[0])}."
+            return f"{missing_number_text(value[0])}."
         if not measured_rows(self.ground, value)[0]:
             hint = exchange_hint(self.ground, value) or "."
-            return f"{show(value[0])} is not a secret: {metric_rule(self.ground)}{hint}"
+            return f"{format_value(value[0])} is not a secret: {metric_rule(self.ground)}{hint}"
         codes, away = self.nearest(value)
         if away[0] <= self.tolerance():
-            return f"{show(value[0])} is a secret of this space."
+            return f"{format_value(value[0])} is a secret of this space."
         unit = f" {self.ground.unit}" if self.ground.unit else ""
         return (
-            f"{show(value[0])} is not a secret of this space; the nearest is {show(self.coordinates[codes[0]])}, "
+            f"{format_value(value[0])} is not a secret of this space; the nearest is "
+            f"{format_value(self.coordinates[codes[0]])}, "
             f"{away[0]:.6g}{unit} away."
         )
 
     def _why_word(self, words: Points) -> str:
         if tuple(words.tolist()) in self._lookup:
-            return f"{show(words)} is a word of this vocabulary."
+            return f"{format_value(words)} is a word of this vocabulary."
         known = {" ".join(row): row for row in self._lookup}
         close = difflib.get_close_matches(" ".join(words.tolist()), list(known), n=1, cutoff=0.0)[0]
-        return (
-            f"{show(words)} is not a word of this vocabulary; the nearest spelling is {show(np.array(known[close]))}."
-        )
+        nearest = format_value(np.array(known[close]))
+        return f"{format_value(words)} is not a word of this vocabulary; the nearest spelling is {nearest}."
 
     def encode(self, values: Any, /, *, snap: float = 0.0) -> Integers:
         """Return the codes of values, refusing strangers.

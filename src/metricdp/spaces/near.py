@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers, Points, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Metric, Rows, on_all_cores, within
+from metricdp.metrics import Metric, NeighbourRows, run_on_all_cores, within
 
 MARGIN = 2.0**-30  # the two ways to sum up a pair differ by less, so both are found where one is near
 MOST_PAIRS = 1 << 30  # 12 bytes each
@@ -50,7 +50,7 @@ def near_pairs(metric: Metric, points: Points, others: Points, radius: float, *,
     rows = within(metric, points, others, radius * (1.0 + MARGIN) if symmetric else radius)
     if symmetric:
         _take_smaller(rows)
-        rows = rows.up_to(radius)
+        rows = rows.limit_to(radius)
         _refuse_zero(rows)
     return Near(_read_only(rows.starts), _read_only(rows.codes), _read_only(rows.distances), float(radius))
 
@@ -67,7 +67,7 @@ def _refuse_many(metric: Metric, points: Points, others: Points, radius: float) 
         )
 
 
-def _take_smaller(rows: Rows) -> None:
+def _take_smaller(rows: NeighbourRows) -> None:
     """Give both entries of a pair the smaller distance, in place; infinite where only one was found."""
     starts, codes, distances = rows
     diagonal = _positions(rows)
@@ -77,7 +77,7 @@ def _take_smaller(rows: Rows) -> None:
 
         step = 1024
         shares = range(0, len(starts) - 1, step)
-        list(on_all_cores(lambda row: take_smaller(starts, codes, distances, row, row + step), shares))
+        list(run_on_all_cores(lambda row: take_smaller(starts, codes, distances, row, row + step), shares))
         return
     from scipy.sparse import csr_array
 
@@ -95,7 +95,7 @@ def _take_smaller(rows: Rows) -> None:
     distances[:] = smaller
 
 
-def _positions(rows: Rows) -> Integers:
+def _positions(rows: NeighbourRows) -> Integers:
     """Return where in every row its own number stands, or -1."""
     starts, codes, _ = rows
     size = len(starts) - 1
@@ -110,7 +110,7 @@ def _positions(rows: Rows) -> Integers:
     return found
 
 
-def _refuse_zero(rows: Rows) -> None:
+def _refuse_zero(rows: NeighbourRows) -> None:
     zero = np.flatnonzero(rows.distances == 0.0)
     i = np.searchsorted(rows.starts, zero, side="right") - 1
     same = zero[rows.codes[zero] != i]

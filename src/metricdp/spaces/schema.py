@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from metricdp import constants
-from metricdp.metrics import StreetPath, measuring, width_of
-from metricdp.registry import Array, Declaration, Effort, Field, Many, Number, Part, Registry, Text, Whole
+from metricdp.metrics import StreetPath, measuring_effort, width_of
+from metricdp.registry import Array, Effort, Field, Many, Number, Part, Registry, Schema, Text, Whole
 from metricdp.spaces.continuous import Box, Unbounded
 from metricdp.spaces.finite import FiniteSpace
 from metricdp.spaces.sphere import Sphere
@@ -25,7 +25,7 @@ def _finite(*, points: Any, coordinates: Any, **rest: Any) -> FiniteSpace:
 
 def _making(*, points: Any, metric: Any, **rest: Any) -> Effort:
     # some metrics prepare themselves when the first point is checked; sorting finds points that stand twice
-    return measuring(metric, 1, 1, width_of(points)) + Effort(4.0 * points.size, 200.0 * points.size)
+    return measuring_effort(metric, 1, 1, width_of(points)) + Effort(4.0 * points.size, 200.0 * points.size)
 
 
 def _streets(metric: StreetPath) -> Streets:
@@ -35,7 +35,7 @@ def _streets(metric: StreetPath) -> Streets:
 
 
 for _declaration in (
-    Declaration(
+    Schema(
         FiniteSpace,
         "finite",
         "finitely many secrets, numbered from 0",
@@ -49,27 +49,27 @@ for _declaration in (
         make=_finite,
         effort=_making,
     ),
-    Declaration(
+    Schema(
         Box,
         "box",
         "every point between two corners",
         METRIC | {"lower": CORNER, "upper": CORNER},
         read=lambda box: {"metric": box.metric, "lower": box.lower.tolist(), "upper": box.upper.tolist()},
     ),
-    Declaration(
+    Schema(
         Unbounded,
         "unbounded",
         "every point of a dimension",
         METRIC | {"dimension": Whole(1, constants.LARGEST_DIMENSION)},
     ),
-    Declaration(
+    Schema(
         Sphere,
         "sphere",
         "every direction of a dimension: unit vectors, or vectors of any length, which is then dropped",
         METRIC | {"dimension": Whole(2, constants.LARGEST_DIMENSION), "lengths": Text(("unit", "any"))},
         since=2,
     ),
-    Declaration(
+    Schema(
         Streets,
         "streets",
         "every place along the streets of a network",

@@ -13,10 +13,10 @@ BLOCK_VALUES = 4_000_000  # distances computed at a time by the plain search
 GRID_SIDE = 512
 GRID_ROWS = 4096  # fewer rows than this are not worth a grid
 # A cell nobody asked for yet, a cell with three possible places or more, no second place.
-UNKNOWN, SHARED, NOBODY = -2, -1, -1
+UNKNOWN, SHARED, NO_PLACE = -2, -1, -1
 
 
-class Search(Protocol):
+class NearestSearch(Protocol):
     """Finds the nearest of the places it was made from."""
 
     def nearest(self, rows: Points, /) -> Integers:
@@ -26,7 +26,7 @@ class Search(Protocol):
         """Return the nearest codes and whether they are at most `limit` away."""
 
 
-def search_for(places: Points, metric: Metric) -> Search:
+def search_for(places: Points, metric: Metric) -> NearestSearch:
     """Return the quickest exact search for places under a metric."""
     tree, parts = tree_of(metric), sum_of(metric)
     if tree is not None:
@@ -65,7 +65,7 @@ class FactorSearch:
 
     def __init__(self, places: Points, metric: Metric) -> None:
         self._places, self._metric = places, metric
-        self._parts: list[tuple[list[int], Search, int]] = []
+        self._parts: list[tuple[list[int], NearestSearch, int]] = []
         keys = np.zeros(len(places), dtype=np.int64)
         for part, group, _ in sum_of(metric):
             columns = list(group)
@@ -125,7 +125,7 @@ class TreeSearch:
             inside[open_rows] = self._metric(rows[open_rows], self._places[codes[open_rows]]) <= limit
         return codes, inside
 
-    def three(self, rows: Points) -> tuple[Floats, Integers]:
+    def three_nearest(self, rows: Points) -> tuple[Floats, Integers]:
         """Return the distances to the three nearest places (infinite where there are fewer), and their codes."""
         away, codes = self._tree.query(self._near.rows(rows), k=3, p=self._near.exponent)
         known = np.isfinite(away)
@@ -157,7 +157,7 @@ class _Grid:
         # A little more than the bound, for the rounding of the cell number.
         self._half = search.half_cell(self._sides) * (1.0 + 1e-6) + 1e-12
         self._first = np.full(GRID_SIDE * GRID_SIDE, UNKNOWN, dtype=np.int32)
-        self._second = np.full(GRID_SIDE * GRID_SIDE, NOBODY, dtype=np.int32)
+        self._second = np.full(GRID_SIDE * GRID_SIDE, NO_PLACE, dtype=np.int32)
         self._reach = np.full(GRID_SIDE * GRID_SIDE, np.inf)
 
     def nearest(self, rows: Points) -> tuple[Integers, Floats]:
@@ -195,10 +195,10 @@ class _Grid:
         if not cells.size:
             return
         centres = self._low + (np.stack(np.divmod(cells, GRID_SIDE), axis=1) + 0.5) * self._sides
-        away, codes = self._search.three(centres)
+        away, codes = self._search.three_nearest(centres)
         one = away[:, 1] - away[:, 0] > 2.0 * self._half
         two = away[:, 2] - away[:, 0] > 2.0 * self._half
         # The first place last: another thread that sees it may rely on the rest.
         self._reach[cells] = np.where(one, away[:, 0] + self._half, np.inf)
-        self._second[cells] = np.where(two & ~one, codes[:, 1], NOBODY)
+        self._second[cells] = np.where(two & ~one, codes[:, 1], NO_PLACE)
         self._first[cells] = np.where(two, codes[:, 0], SHARED)

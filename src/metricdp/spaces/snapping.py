@@ -16,7 +16,9 @@ EVEN = 1e-6  # by how much the steps of a grid may differ, relative to a step
 ROUNDING_UP = 1.0 + 1e-9  # pairs that lie at the limit count
 
 
-def widest(points: Points, metric: Metric, coordinates: Points, ground: Metric, near: float, *, most: float) -> float:
+def widest_distance(
+    points: Points, metric: Metric, coordinates: Points, ground: Metric, near: float, *, most: float
+) -> float:
     """Return max { d(s, s') <= most : ground(s, s') <= near }: how far apart secrets near on the ground can be.
 
     Two secrets that one place can be put on are both within h of it, so at most 2 h apart on the ground.

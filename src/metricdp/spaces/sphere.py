@@ -10,7 +10,7 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
-from metricdp.spaces.base import show
+from metricdp.spaces.base import format_value
 from metricdp.spaces.coordinates import Coordinates
 
 Lengths = Literal["unit", "any"]
@@ -44,7 +44,7 @@ class Sphere(Coordinates):
     def __repr__(self) -> str:
         return f"Sphere({type(self.metric).__name__}, dimension {self.dimension}, {self.lengths} lengths)"
 
-    def _inside(self, values: Floats) -> Booleans:
+    def _are_inside(self, values: Floats) -> Booleans:
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.einsum("ij,ij->i", values, values)  # NaN and infinity stay so
         shortest, longest = (1.0 - UNIT_WITHIN, 1.0 + UNIT_WITHIN) if self.lengths == "unit" else (SHORTEST, LONGEST)
@@ -59,5 +59,5 @@ class Sphere(Coordinates):
             "others, which are then neither reported nor part of the distance"
         )
 
-    def _outside(self, value: Floats) -> str:
-        return f"{show(value)} has length {np.sqrt(np.square(value).sum()):.6g}: {self.rule()}."
+    def _outside_text(self, value: Floats) -> str:
+        return f"{format_value(value)} has length {np.sqrt(np.square(value).sum()):.6g}: {self.rule()}."

@@ -13,13 +13,13 @@ from metricdp.arrays import Booleans, Floats, as_codes, as_floats
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.metrics import ShortestPath, StreetPath, roads_of
 from metricdp.spaces.base import (
+    format_value,
     is_checked,
     measured_rows,
+    missing_number_text,
     number_rows,
     refuse,
     refuse_snap,
-    show,
-    show_missing,
     space_card,
 )
 
@@ -85,13 +85,12 @@ class Streets:
         """Say whether a row lies on a street; this shows the value."""
         value = number_rows(np.atleast_2d(row), self.width)[0]
         if not np.isfinite(value).all():
-            return f"{show_missing(value)}."
+            return f"{missing_number_text(value)}."
         if self.legal(value[None])[0]:
-            return f"{show(value)} lies on a street."
+            return f"{format_value(value)} lies on a street."
         street = int(np.clip(value[0], 0, len(self) - 1))
-        return (
-            f"{show(value)} lies on no street: {self.rule()}, {self.network.lengths[street]:.6g} for street {street}."
-        )
+        length = self.network.lengths[street]
+        return f"{format_value(value)} lies on no street: {self.rule()}, {length:.6g} for street {street}."
 
     def encode(self, values: Any, /) -> Floats:
         """Return the places as they are, refusing those that lie on no street."""

@@ -25,7 +25,7 @@ TYPES = {
 }
 
 
-class Room(Protocol):
+class Panel(Protocol):
     """A room of Studio: what it is asked, and where."""
 
     def routes(self) -> list[Route]:
@@ -39,24 +39,24 @@ async def file(request: Request) -> Response:
         found = path.is_relative_to(PAGE) and path.suffix in TYPES and path.is_file()
     except (OSError, ValueError, RuntimeError):  # a name that no file can have: a zero byte, one too long, a loop
         found = False
-    return FileResponse(path, media_type=TYPES[path.suffix]) if found else await nothing(request)
+    return FileResponse(path, media_type=TYPES[path.suffix]) if found else await not_found(request)
 
 
-async def nothing(request: Request) -> Response:
+async def not_found(request: Request) -> Response:
     """Say that there is nothing."""
     return answer({"message": "there is nothing here."}, 404)
 
 
 def page() -> Starlette:
     """Return the files of the page."""
-    return _packed([Route("/{path:path}", file)])
+    return _compress([Route("/{path:path}", file)])
 
 
-def house(rooms: Sequence[Room]) -> Starlette:
+def panel_application(panels: Sequence[Panel]) -> Starlette:
     """Return the rooms, without a door."""
-    routes = [route for room in rooms for route in room.routes()]
-    return _packed([*routes, Route("/{path:path}", nothing)])
+    routes = [route for panel in panels for route in panel.routes()]
+    return _compress([*routes, Route("/{path:path}", not_found)])
 
 
-def _packed(routes: Sequence[Route]) -> Starlette:
+def _compress(routes: Sequence[Route]) -> Starlette:
     return Starlette(routes=routes, middleware=[Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=4)])

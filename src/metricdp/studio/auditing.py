@@ -18,13 +18,13 @@ from metricdp.auditing import audit, audit_concentrated
 from metricdp.mechanisms import ConcentratedGuarantee
 from metricdp.metrics import points_are
 from metricdp.service.building import finite, report_values
-from metricdp.studio.json_requests import answer, body_of, in_sentences
+from metricdp.studio.json_requests import answer, answer_errors, body_of
 
 MOST_FILE = 256 << 20
 MOST_SHOWN = 5_000  # places on the map
 
 
-class AuditRoom:
+class AuditPanel:
     """Where the room is asked; a file that is judged lies in a folder of the session meanwhile."""
 
     def __init__(self, folder: Path) -> None:
@@ -32,18 +32,18 @@ class AuditRoom:
 
     def routes(self) -> list[Route]:
         """Return what is asked where."""
-        return [Route("/studio/audit", in_sentences(self.audit), methods=["POST"])]
+        return [Route("/studio/audit", answer_errors(self.audit), methods=["POST"])]
 
     async def audit(self, request: Request) -> Response:
         """Judge a mechanism file, whatever it says about itself."""
-        return answer(await run_in_threadpool(_judged, await body_of(request, MOST_FILE), self._folder))
+        return answer(await run_in_threadpool(_audit_file, await body_of(request, MOST_FILE), self._folder))
 
 
-def _judged(data: bytes, parent: Path) -> dict[str, Any]:
+def _audit_file(data: bytes, parent: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=parent) as folder:
         path = Path(folder) / "mechanism.mdp"
         path.write_bytes(data)
-        found: Any = inspect(path, judged=False).mechanism
+        found: Any = inspect(path, verify=False).mechanism
     if isinstance(found.guarantee, ConcentratedGuarantee):
         return _concentrated(found)
     values = report_values(audit(found))
@@ -52,12 +52,12 @@ def _judged(data: bytes, parent: Path) -> dict[str, Any]:
 
 def _concentrated(mechanism: Any) -> dict[str, Any]:
     """Return what was found of a concentrated promise, in rho: it has no epsilon, and none is said."""
-    report, promise = audit_concentrated(mechanism), mechanism.guarantee
+    report, guarantee = audit_concentrated(mechanism), mechanism.guarantee
     return {
         "verdict": report.verdict,
         "rho": finite(report.rho),
         "claimed_rho": finite(report.claimed),
-        "promise": [messages.promised(promise), messages.short(promise)],
+        "promise": [messages.guarantee_text(guarantee), messages.short_sentence(guarantee)],
         "basis": report.basis,
         "pairs": report.pairs,
         "reason": report.reason,

@@ -80,7 +80,7 @@ OTHER_NAME = "Studio answers only under the name of this machine, such as 127.0.
 OTHER_PAGE = "Studio takes changes only from its own page."
 
 
-class Door:
+class StudioAuth:
     """Studio with a door in front of it.
 
     Args:
@@ -91,8 +91,8 @@ class Door:
         port: The port on this machine.
     """
 
-    def __init__(self, *, page: App, rooms: App, service: App | None, key: str, port: int) -> None:
-        self._page, self._rooms, self._service, self._key = page, rooms, service, key
+    def __init__(self, *, page: App, panels: App, service: App | None, key: str, port: int) -> None:
+        self._page, self._rooms, self._service, self._key = page, panels, service, key
         self._names = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
         self._code: str | None = secrets.token_urlsafe(32)
         self._token = secrets.token_urlsafe(32)
@@ -105,17 +105,17 @@ class Door:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif scope["type"] == "http":
-            await self._visit(scope, receive, send)
+            await self._handle(scope, receive, send)
 
-    async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         path, changes = scope["path"], scope["method"] not in SAFE_METHODS
         asks = path.startswith(("/studio/", "/v1/"))
         if headers.get(b"host", "").lower() not in self._names:
             await refuse(send, 421, OTHER_NAME)
-        elif asks and not self._knows(headers.get(b"authorization", "")):
+        elif asks and not self._is_valid_token(headers.get(b"authorization", "")):
             await refuse(send, 403, STRANGER)
-        elif changes and not self._from_here(headers):
+        elif changes and not self._is_same_origin(headers):
             await refuse(send, 403, OTHER_PAGE)
         elif path == "/open" and scope["method"] == "POST":
             if is_another_user(scope):
@@ -123,13 +123,13 @@ class Door:
             else:
                 await self._exchange(receive, send)
         elif not asks:
-            await self._page(_without_secrets(scope), receive, _with_headers(send))
+            await self._page(_strip_secrets(scope), receive, _with_headers(send))
         elif path.startswith("/v1/") and self._service is not None:
-            inner = _without_secrets(scope)
+            inner = _strip_secrets(scope)
             inner["headers"] = [*inner["headers"], (b"authorization", f"Bearer {self._key}".encode())]
             await self._service(inner, receive, send)
         else:
-            await self._rooms(_without_secrets(scope), receive, _with_headers(send))
+            await self._rooms(_strip_secrets(scope), receive, _with_headers(send))
 
     async def _exchange(self, receive: Receive, send: Send) -> None:
         """Take the code once and give the token for it."""
@@ -140,11 +140,11 @@ class Door:
         self._code = None
         await _say(send, 200, b"application/json", json.dumps({"token": self._token}).encode())
 
-    def _knows(self, header: str) -> bool:
+    def _is_valid_token(self, header: str) -> bool:
         kind, _, token = header.partition(" ")
         return kind.lower() == "bearer" and hmac.compare_digest(token.encode(), self._token.encode())
 
-    def _from_here(self, headers: dict[bytes, str]) -> bool:
+    def _is_same_origin(self, headers: dict[bytes, str]) -> bool:
         origin = headers.get(b"origin")
         if origin is not None:
             return origin.lower() in {f"http://{name}" for name in self._names}
@@ -166,7 +166,7 @@ async def _code(receive: Receive) -> bytes:
     return given.encode("utf-8", "replace") if isinstance(given, str) else b""
 
 
-def _without_secrets(scope: Scope) -> dict[str, Any]:
+def _strip_secrets(scope: Scope) -> dict[str, Any]:
     """Return a request without what let it in: nothing behind the door needs it."""
     kept = [(name, value) for name, value in scope["headers"] if name not in (b"cookie", b"authorization")]
     return {**scope, "headers": kept}

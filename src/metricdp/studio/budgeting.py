@@ -13,32 +13,32 @@ from starlette.routing import Route
 
 from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import account_for, in_words
-from metricdp.ledger.periods import shown
-from metricdp.ledger.planning import planned
-from metricdp.service.state import State
-from metricdp.studio.json_requests import answer, in_sentences, number, question
+from metricdp.ledger.periods import time_text
+from metricdp.ledger.planning import plan_releases
+from metricdp.service.state import ServiceState
+from metricdp.studio.json_requests import answer, answer_errors, number, question
 
 MOST_SHOWN = 500
 SHORT = 12  # digits of a hash that tell persons apart on a page
 
 
-class BudgetRoom:
+class BudgetPanel:
     """Where the room is asked; `lasting` says whether the books outlive Studio."""
 
-    def __init__(self, state: Callable[[], State], *, lasting: bool) -> None:
+    def __init__(self, state: Callable[[], ServiceState], *, lasting: bool) -> None:
         self._state, self._lasting = state, lasting
 
     def routes(self) -> list[Route]:
         """Return what is asked where."""
         return [
-            Route("/studio/budget", in_sentences(self.books)),
-            Route("/studio/budget/person", in_sentences(self.person), methods=["POST"]),
-            Route("/studio/budget/plan", in_sentences(self.plan), methods=["POST"]),
+            Route("/studio/budget", answer_errors(self.show_ledger)),
+            Route("/studio/budget/person", answer_errors(self.person), methods=["POST"]),
+            Route("/studio/budget/plan", answer_errors(self.plan), methods=["POST"]),
         ]
 
-    async def books(self, request: Request) -> Response:
+    async def show_ledger(self, request: Request) -> Response:
         """Show the books: the policy, the accounts, whether all adds up."""
-        return answer(await run_in_threadpool(self._books))
+        return answer(await run_in_threadpool(self._ledger_values))
 
     async def person(self, request: Request) -> Response:
         """Show the budget of one person."""
@@ -55,11 +55,11 @@ class BudgetRoom:
         def lines() -> list[str]:
             account = account_for("haversine/km")
             policy = self._state().ledger.policy()
-            return planned(policy, account.unit, account.charge(epsilon), every=60.0 * minutes).lines()
+            return plan_releases(policy, account.unit, account.charge(epsilon), every=60.0 * minutes).lines()
 
         return answer({"lines": await run_in_threadpool(lines)})
 
-    def _books(self) -> dict[str, Any]:
+    def _ledger_values(self) -> dict[str, Any]:
         ledger = self._state().ledger
         rows = (row for row in ledger.export() if row["table"] == "accounts" and not row["purpose"])
         accounts = [
@@ -68,7 +68,7 @@ class BudgetRoom:
                 "metric": row["metric"],
                 "spent": in_words(row["ever"], str(row["metric"]).partition("/")[2]),
                 "today": in_words(row["day"], str(row["metric"]).partition("/")[2]),
-                "last": shown(row["time"]),
+                "last": time_text(row["time"]),
             }
             for row in islice(rows, MOST_SHOWN)
         ]
@@ -81,7 +81,7 @@ class BudgetRoom:
             "faults": list(verdict.faults),
             "entries": verdict.entries,
             "refusals": self._state().counters.refusals("budget"),
-            "mechanisms": [one.described for one in self._state().shelf],
+            "mechanisms": [one.described for one in self._state().registry],
         }
 
     def _person(self, name: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class BudgetRoom:
                         "spent": in_words(one.spent, one.limit.unit),
                         "left": in_words(one.left, one.limit.unit),
                         "share": one.spent / (one.spent + one.left) if one.spent + one.left else 0.0,
-                        "refreshes": None if one.refreshes is None else shown(one.refreshes),
+                        "refreshes": None if one.refreshes is None else time_text(one.refreshes),
                     }
                     for one in account.balances
                 ],

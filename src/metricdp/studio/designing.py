@@ -20,8 +20,8 @@ from metricdp.design.quantised import quantised
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.places import bundled_roads
 from metricdp.service.building import OFFERED, space_of
-from metricdp.service.state import State
-from metricdp.studio.json_requests import answer, body_of, in_sentences, number, question
+from metricdp.service.state import ServiceState
+from metricdp.studio.json_requests import answer, answer_errors, body_of, number, question
 
 LARGEST = 1e300
 MOST_PLACES, MOST_COMPARED, MOST_FILE = 1_000, 400, 64 << 20
@@ -30,24 +30,24 @@ COMPARED: dict[str, dict[str, Any]] = {  # builders with their options
 }  # fmt: skip
 
 
-class DesignRoom:
+class DesignPanel:
     """Where the room is asked; `state` gives the service that designs, under the key whose id is `owner`.
 
     Designs are signed with `key`, or with a key of the session in `folder`.
     """
 
-    def __init__(self, state: Callable[[], State], owner: str, folder: Path, key: str | None = None) -> None:
+    def __init__(self, state: Callable[[], ServiceState], owner: str, folder: Path, key: str | None = None) -> None:
         self._state, self._owner = state, owner
         self._key = Path(key) if key is not None else create_keys(folder / "studio")[0]
 
     def routes(self) -> list[Route]:
         """Return what is asked where."""
         return [
-            Route("/studio/places", in_sentences(self.places)),
-            Route("/studio/design", in_sentences(self.design), methods=["POST"]),
-            Route("/studio/compare", in_sentences(self.compare), methods=["POST"]),
-            Route("/studio/export", in_sentences(self.export), methods=["POST"]),
-            Route("/studio/key", in_sentences(self.key)),
+            Route("/studio/places", answer_errors(self.places)),
+            Route("/studio/design", answer_errors(self.design), methods=["POST"]),
+            Route("/studio/compare", answer_errors(self.compare), methods=["POST"]),
+            Route("/studio/export", answer_errors(self.export), methods=["POST"]),
+            Route("/studio/key", answer_errors(self.key)),
         ]
 
     async def places(self, request: Request) -> Response:
@@ -59,7 +59,7 @@ class DesignRoom:
 
     async def design(self, request: Request) -> Response:
         """Begin a design as a job of the service; it is followed and fetched there."""
-        asked = _checked(await question(request), MOST_PLACES)
+        asked = _check_design(await question(request), MOST_PLACES)
         if asked["builder"] != "optimal" and asked["loss"] == "squared":
             raise InvalidInput("only the optimal mechanism takes another loss than the distance.")
         job = await run_in_threadpool(lambda: self._state().jobs.start(self._owner, asked))
@@ -68,23 +68,23 @@ class DesignRoom:
     async def compare(self, request: Request) -> Response:
         """Say what several mechanisms cost at one epsilon, and what none with the same reports can beat."""
         sent = await question(request)
-        asked = _checked(sent, MOST_COMPARED)
+        asked = _check_design(sent, MOST_COMPARED)
         names = sent.get("builders") or list(COMPARED)
         if not isinstance(names, list) or not all(isinstance(name, str) and name in COMPARED for name in names):
             raise InvalidInput(f"`builders` must be some of {', '.join(COMPARED)}.")
-        return answer(await run_in_threadpool(_compared, asked, names))
+        return answer(await run_in_threadpool(_compare_builders, asked, names))
 
     async def export(self, request: Request) -> Response:
         """Give a mechanism file back in another storage, signed where that is asked for."""
         data = await body_of(request, MOST_FILE)
         small, signed = request.query_params.get("storage") == "quantised", request.query_params.get("sign") == "1"
 
-        def exported() -> bytes:
+        def export_file() -> bytes:
             mechanism: Any = loads(data)
             made = quantised(mechanism) if small else mechanism
             return dumps(made, key=self._key if signed else None)
 
-        content = await run_in_threadpool(exported)
+        content = await run_in_threadpool(export_file)
         headers = {"x-public-key": read_public(self._key.with_suffix(".pub"))} if signed else {}
         return Response(content, media_type="application/octet-stream", headers=headers)
 
@@ -104,7 +104,7 @@ def _crossings(count: int) -> dict[str, Any]:
     }
 
 
-def _checked(sent: dict[str, Any], most: int) -> dict[str, Any]:
+def _check_design(sent: dict[str, Any], most: int) -> dict[str, Any]:
     """Return a design that was asked for, or the sentence that says what is wrong with it."""
     points = sent.get("points")
     if not isinstance(points, list) or not 2 <= len(points) <= most or not all(isinstance(row, list) for row in points):
@@ -136,7 +136,7 @@ def _are_numbers(values: list[Any]) -> bool:
     return plain and all(-LARGEST <= x <= LARGEST for x in values)
 
 
-def _compared(asked: dict[str, Any], names: list[str]) -> dict[str, Any]:
+def _compare_builders(asked: dict[str, Any], names: list[str]) -> dict[str, Any]:
     space = space_of(asked["points"], asked["metric"], asked["streets"])
     prior = None if asked["prior"] is None else np.array(asked["prior"], dtype=np.float64)
     losses: dict[str, float | None] = {}

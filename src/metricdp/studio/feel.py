@@ -5,7 +5,8 @@ It shows a cloud of reports and the circles that hold them, of noise and of the 
 The streets are the bundled ones. Noise keeps a wish such as "2x at 200 m" between all positions, in straight metres.
 The optimum keeps it between crossings, in metres along the streets; a position is put on the nearest crossing first. So
 two positions that are close together may be put on crossings that are far apart by road, and a report tells them apart
-by more than was wished. `Borders` says which crossings the positions of a given distance can be put on; the factors of
+by more than was wished. `CellBorders` says which crossings the positions of a given distance can be put on; the
+factors of
 the optimum are the largest ones over those, read off its audited matrix. Circles and means are measured from the
 position itself, and computed from the distribution, not from the cloud.
 """
@@ -34,14 +35,14 @@ from metricdp.metrics import KM_PER_DEGREE, Haversine
 from metricdp.places import bundled_roads, bundled_streets
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
-from metricdp.studio.json_requests import answer, in_sentences, number, question
+from metricdp.studio.json_requests import answer, answer_errors, number, question
 from metricdp.units import epsilon_for
 
 STEP = 0.01  # km between the points of the grid
 SHORTER = 0.999  # a plane over a few km is truer than that
 
 
-class Borders:
+class CellBorders:
     """For every two places a distance that no two positions fall below, one of which is nearest to each.
 
     Positions lie up to `snap` from a place. They are covered by a grid: no position is farther than `cover` from a
@@ -82,14 +83,14 @@ class Borders:
 CROSSINGS = 200
 GAP, SECONDS = 0.02, 30.0
 SNAP = 0.2  # km: a position farther from every crossing is refused
-KEPT = 16  # optima that are remembered
-APART = (15.0, 60.0, 200.0, 800.0)  # metres between two positions, in the table of the page
+MOST_CACHED = 16  # optima that are remembered
+FACTOR_DISTANCES = (15.0, 60.0, 200.0, 800.0)  # metres between two positions, in the table of the page
 ROUNDING = 1e-9  # relative: more than the rounding of a factor
 LEVELS = (0.5, 0.95)
 ATTRIBUTION = "Streets © OpenStreetMap contributors, ODbL 1.0"
 
 
-class Feel:
+class ReportClouds:
     """Clouds of reports on the bundled streets."""
 
     def __init__(self) -> None:
@@ -102,9 +103,9 @@ class Feel:
         return bundled_roads(nodes=CROSSINGS)
 
     @cached_property
-    def borders(self) -> Borders:
+    def borders(self) -> CellBorders:
         """Which crossings positions can be put on."""
-        return Borders(np.asarray(self.space.coordinates, dtype=np.float64), snap=SNAP)
+        return CellBorders(np.asarray(self.space.coordinates, dtype=np.float64), snap=SNAP)
 
     @cached_property
     def streets(self) -> dict[str, Any]:
@@ -135,7 +136,7 @@ class Feel:
         reports = np.asarray(mechanism.sample(np.tile(place, (count, 1))))
         radii = [one.value for one in radii_of(mechanism, LEVELS)]
         slack = mechanism.guarantee.slack
-        factors = [math.exp(min(700.0, epsilon * metres / 1000.0 + slack)) for metres in APART]
+        factors = [math.exp(min(700.0, epsilon * metres / 1000.0 + slack)) for metres in FACTOR_DISTANCES]
         return {**_answer(epsilon, place, reports, radii, mechanism.certificate.loss, factors), "lower_bound": None}
 
     def optimum(self, place: Floats, factor: float, km: float, count: int) -> dict[str, Any]:
@@ -150,7 +151,7 @@ class Feel:
         held = np.cumsum(row[order]) / row.sum()
         radii = [float(away[order[min(int(np.searchsorted(held, level)), len(order) - 1)]]) for level in LEVELS]
         ratios = largest_ratios(mechanism.matrix)
-        factors = [float(ratios[self.borders.within(metres / 1000.0)].max()) for metres in APART]
+        factors = [float(ratios[self.borders.within(metres / 1000.0)].max()) for metres in FACTOR_DISTANCES]
         answer = _answer(epsilon, place, reports, radii, float(row @ away / row.sum()), factors)
         certificate = mechanism.certificate
         return {
@@ -166,7 +167,7 @@ class Feel:
     def _optimal(self, epsilon: float) -> FiniteMechanism:
         with self._lock:
             if epsilon not in self._optima:
-                if len(self._optima) >= KEPT:
+                if len(self._optima) >= MOST_CACHED:
                     self._optima.pop(next(iter(self._optima)))
                 self._optima[epsilon] = optimal(Problem(self.space, epsilon), gap=GAP, seconds=SECONDS)
             return self._optima[epsilon]
@@ -208,24 +209,24 @@ def _answer(
         "reports": np.round(reports, 6).tolist(),
         "radii": dict(zip(("half", "most"), [1000.0 * radius for radius in radii], strict=True)),  # metres
         "mean": 1000.0 * mean,
-        "factors": [{"metres": metres, "factor": one} for metres, one in zip(APART, factors, strict=True)],
+        "factors": [{"metres": metres, "factor": one} for metres, one in zip(FACTOR_DISTANCES, factors, strict=True)],
     }
 
 
 MOST_CLOUD = 2_000
 
 
-class FeelRoom:
+class FeelPanel:
     """Where the room is asked."""
 
     def __init__(self) -> None:
-        self._feel = Feel()
+        self._feel = ReportClouds()
 
     def routes(self) -> list[Route]:
         """Return what is asked where."""
         return [
-            Route("/studio/streets", in_sentences(self.streets)),
-            Route("/studio/feel", in_sentences(self.cloud), methods=["POST"]),
+            Route("/studio/streets", answer_errors(self.streets)),
+            Route("/studio/feel", answer_errors(self.cloud), methods=["POST"]),
         ]
 
     async def streets(self, request: Request) -> Response:

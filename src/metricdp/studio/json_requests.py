@@ -21,23 +21,23 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def answer(content: Any, status: int = 200) -> Response:
     """Return plain values as JSON; what is not finite is null."""
-    return Response(json.dumps(plain(content), allow_nan=False), status, media_type="application/json")
+    return Response(json.dumps(plain_values(content), allow_nan=False), status, media_type="application/json")
 
 
-def plain(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """Return values that JSON has."""
     if isinstance(value, dict):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): plain_values(one) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain_values(one) for one in value]
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return plain_values(value.item())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value
 
 
-def in_sentences(endpoint: Endpoint) -> Endpoint:
+def answer_errors(endpoint: Endpoint) -> Endpoint:
     """Answer what goes wrong with its sentence."""
 
     @wraps(endpoint)

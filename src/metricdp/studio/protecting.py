@@ -24,9 +24,9 @@ from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.metrics import Haversine
 from metricdp.plots.release_page import write_release
-from metricdp.studio.json_requests import answer, in_sentences, number, question
+from metricdp.studio.json_requests import answer, answer_errors, number, question
 from metricdp.tables import (
-    AS_IT_IS,
+    DEFAULT_READING,
     LATITUDES,
     LONGITUDES,
     Disclosure,
@@ -37,13 +37,13 @@ from metricdp.tables import (
     perturb,
 )
 from metricdp.tables import Job as Work
-from metricdp.tables import Request as Wanted
-from metricdp.tables.formats import located
-from metricdp.tables.reporting import Preview, law_told, record_of, release_of, write_record
+from metricdp.tables import TableRequest as Wanted
+from metricdp.tables.formats import locate_table
+from metricdp.tables.reporting import Preview, distribution_record, record_of, release_of, write_record
 
 MOST_BYTES = 4 << 30
 PREVIEW = 200
-LOOK = 0.2  # seconds between two looks at a job
+POLL_SECONDS = 0.2  # seconds between two looks at a job
 FILES = {"file": None, "report": "report.html", "certificate": "certificate.json"}
 LONGEST = 100  # bytes of a file's name
 ENDING = 10.0  # seconds in which a job that is to end does
@@ -71,14 +71,14 @@ class Job:
     def source(self) -> Path:
         return self.folder / self.name
 
-    def tried(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def run_without_folder(self, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Return what the work gives; what goes wrong is said without the folder, which is nobody's business."""
         try:
             return work()
         except MetricdpError as error:
-            raise InvalidInput(self.told(str(error))) from error
+            raise InvalidInput(self.hide_folder(str(error))) from error
 
-    def told(self, sentence: str) -> str:
+    def hide_folder(self, sentence: str) -> str:
         """Return a sentence without the folder."""
         return sentence.replace(f"{self.folder}/", "")
 
@@ -94,7 +94,7 @@ class Job:
         return self.folder / f"protected-{self.name}"
 
 
-class ProtectRoom:
+class ProtectPanel:
     """Where the room is asked. Files lie in a folder that only this user can read, and go when Studio does."""
 
     def __init__(self, folder: Path) -> None:
@@ -105,13 +105,13 @@ class ProtectRoom:
     def routes(self) -> list[Route]:
         """Return what is asked where."""
         return [
-            Route("/studio/files", in_sentences(self.receive), methods=["POST"]),
-            Route("/studio/protect/{id}/preview", in_sentences(self.preview), methods=["POST"]),
-            Route("/studio/protect/{id}/run", in_sentences(self.run), methods=["POST"]),
-            Route("/studio/protect/{id}/page", in_sentences(self.show), methods=["POST"]),
-            Route("/studio/protect/{id}/events", in_sentences(self.events)),
-            Route("/studio/protect/{id}/{what}", in_sentences(self.fetch)),
-            Route("/studio/protect/{id}", in_sentences(self.forget), methods=["DELETE"]),
+            Route("/studio/files", answer_errors(self.receive), methods=["POST"]),
+            Route("/studio/protect/{id}/preview", answer_errors(self.preview), methods=["POST"]),
+            Route("/studio/protect/{id}/run", answer_errors(self.run), methods=["POST"]),
+            Route("/studio/protect/{id}/page", answer_errors(self.show), methods=["POST"]),
+            Route("/studio/protect/{id}/events", answer_errors(self.events)),
+            Route("/studio/protect/{id}/{what}", answer_errors(self.fetch)),
+            Route("/studio/protect/{id}", answer_errors(self.forget), methods=["DELETE"]),
         ]
 
     async def receive(self, request: Request) -> Response:
@@ -134,7 +134,7 @@ class ProtectRoom:
                 "id": identity,
                 "name": name,
                 "bytes": size,
-                **await run_in_threadpool(job.tried, lambda: _looked_at(job)),
+                **await run_in_threadpool(job.run_without_folder, lambda: _inspect_file(job)),
             }
         except BaseException:
             shutil.rmtree(job.folder, ignore_errors=True)
@@ -151,22 +151,22 @@ class ProtectRoom:
     async def preview(self, request: Request) -> Response:
         """Protect the first rows, for the owner of the file to look at."""
         job = self._job(request)
-        chosen = _chosen(await question(request))
-        return answer(await run_in_threadpool(job.tried, lambda: _previewed(job, chosen)))
+        chosen = _read_choice(await question(request))
+        return answer(await run_in_threadpool(job.run_without_folder, lambda: _preview_rows(job, chosen)))
 
     async def run(self, request: Request) -> Response:
         """Begin to protect the whole file."""
-        job, chosen = self._job(request), _chosen(await question(request))
+        job, chosen = self._job(request), _read_choice(await question(request))
         if job.worker is not None and job.worker.is_alive():
             raise InvalidInput("this file is being protected already.")
         job.share, job.lines, job.problem = 0.0, None, ""
-        job.worker = threading.Thread(target=_protected, args=(job, chosen), daemon=True)
+        job.worker = threading.Thread(target=_protect_file, args=(job, chosen), daemon=True)
         job.worker.start()
         return answer({"started": True}, 202)
 
     async def events(self, request: Request) -> Response:
         """Tell how far it is, until it ends."""
-        return StreamingResponse(_told(self._job(request)), media_type="text/event-stream")
+        return StreamingResponse(_event_stream(self._job(request)), media_type="text/event-stream")
 
     async def fetch(self, request: Request) -> Response:
         """Give the protected file, the report or the certificate."""
@@ -215,7 +215,7 @@ class ProtectRoom:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ProtectionChoice:
     """What was chosen for a file."""
 
     columns: list[str]
@@ -229,7 +229,7 @@ class Chosen:
         return self.people.allocation is not None
 
 
-def _chosen(asked: dict[str, Any]) -> Chosen:
+def _read_choice(asked: dict[str, Any]) -> ProtectionChoice:
     columns = asked.get("columns")
     if not isinstance(columns, list) or len(columns) != 2 or not all(isinstance(one, str) and one for one in columns):
         raise InvalidInput("choose the columns of the latitude and of the longitude.")
@@ -244,7 +244,7 @@ def _chosen(asked: dict[str, Any]) -> Chosen:
         budget = None if asked.get("budget") is None else number(asked, "budget", 1e-6, 1e9)
         most = None if asked.get("at_most") is None else int(number(asked, "at_most", 1, 1e9))
         people = People(person, budget, asked.get("spread"), most)
-    return Chosen(columns, number(asked, "epsilon", 1e-6, 1e6), disclosure, people)
+    return ProtectionChoice(columns, number(asked, "epsilon", 1e-6, 1e6), disclosure, people)
 
 
 def _safe_name(given: str) -> str:
@@ -255,13 +255,13 @@ def _safe_name(given: str) -> str:
     return stem.encode()[: LONGEST - len(ending.encode())].decode(errors="ignore") + ending
 
 
-def _noise(chosen: Chosen) -> Any:
+def _noise(chosen: ProtectionChoice) -> Any:
     return laplace(Haversine(), chosen.epsilon)
 
 
 def _first_rows(job: Job, columns: list[str] | None) -> tuple[Any, Any]:
     """Return the first rows as a flat table, and the columns of the secret in it."""
-    with open_table(located(str(job.source)), columns, AS_IT_IS, geographic=True) as table:
+    with open_table(locate_table(str(job.source)), columns, DEFAULT_READING, geographic=True) as table:
         names = table.columns
         batch = next(table.batches(), None)
         if batch is None or batch.num_rows == 0:
@@ -269,8 +269,8 @@ def _first_rows(job: Job, columns: list[str] | None) -> tuple[Any, Any]:
         return pa.Table.from_batches([batch.slice(0, PREVIEW)]), names
 
 
-def _looked_at(job: Job) -> dict[str, Any]:
-    origin = located(str(job.source))
+def _inspect_file(job: Job) -> dict[str, Any]:
+    origin = locate_table(str(job.source))
     first, _ = _first_rows(job, None)
     names = first.schema.names
     lower = {name.lower(): name for name in names}
@@ -290,19 +290,19 @@ def _warnings(first: Any, columns: list[str]) -> list[dict[str, Any]]:
     return [{"column": one.column, "sentence": messages.found_columns([one])[0], "time": one.is_time} for one in found]
 
 
-def _previewed(job: Job, chosen: Chosen) -> dict[str, Any]:
+def _preview_rows(job: Job, chosen: ProtectionChoice) -> dict[str, Any]:
     first, flat = _first_rows(job, chosen.columns)
     columns = list(flat or chosen.columns)
     after = perturb(first, _noise(chosen), columns=columns, disclosure=chosen.disclosure)
     names = [name for name in first.schema.names if name in after.schema.names]
     rows = [
-        [list(map(_shown, row)) for row in zip(*(_values(side.column(name)) for name in names), strict=True)]
+        [list(map(_cell_text, row)) for row in zip(*(_values(side.column(name)) for name in names), strict=True)]
         for side in (first, after)
     ]
     guarantee = _noise(chosen).guarantee
     return {
         "names": names, "before": rows[0], "after": rows[1], "protected": columns,
-        "lines": [messages.row_promise(guarantee), *([LESS] if chosen.spread else [])],
+        "lines": [messages.row_guarantee(guarantee), *([LESS] if chosen.spread else [])],
     }  # fmt: skip
 
 
@@ -314,24 +314,24 @@ def _values(column: Any) -> list[Any]:
     return values
 
 
-def _shown(value: Any) -> str | None:
+def _cell_text(value: Any) -> str | None:
     if value is None:
         return None
     if isinstance(value, bytes):
-        value = _decoded(value)
+        value = _decode_text(value)
     return f"{value:.6f}" if isinstance(value, float) else str(value)[:80]
 
 
-def _decoded(text: bytes) -> str:
+def _decode_text(text: bytes) -> str:
     try:
         return text.decode("utf-8")
     except UnicodeDecodeError:
         return text.decode("cp1252", errors="replace")  # for looking only: the file keeps its bytes
 
 
-def _protected(job: Job, chosen: Chosen) -> None:
+def _protect_file(job: Job, chosen: ProtectionChoice) -> None:
     """Protect the whole file, in a thread of its own."""
-    sight, noise = Preview(), _noise(chosen)
+    report_preview, noise = Preview(), _noise(chosen)
 
     def progress(share: float) -> None:
         if job.stopped:
@@ -341,24 +341,24 @@ def _protected(job: Job, chosen: Chosen) -> None:
     try:
         summary = perturb(
             job.source, noise, columns=chosen.columns, to=job.target, people=chosen.people,
-            disclosure=chosen.disclosure, job=Work(watch=sight, progress=progress, overwrite=True),
+            disclosure=chosen.disclosure, job=Work(watch=report_preview, progress=progress, overwrite=True),
         )  # fmt: skip
-        write_record(record_of(summary, law_told(summary, noise)), str(job.folder / "certificate.json"))
+        write_record(record_of(summary, distribution_record(summary, noise)), str(job.folder / "certificate.json"))
         if not chosen.spread:  # a page tells one law, and then rows have different ones
-            write_release(release_of(summary, noise, sight), str(job.folder / "report.html"))
+            write_release(release_of(summary, noise, report_preview), str(job.folder / "report.html"))
         job.lines = list(summary.lines())
     except MetricdpError as error:
-        job.problem = job.told(str(error))
+        job.problem = job.hide_folder(str(error))
     except Exception as error:
         job.problem = f"it stumbled ({type(error).__name__}); nothing was written."
 
 
-async def _told(job: Job) -> AsyncIterator[str]:
+async def _event_stream(job: Job) -> AsyncIterator[str]:
     while job.lines is None and not job.problem:
         yield f"event: progress\ndata: {json.dumps({'share': job.share})}\n\n"
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(POLL_SECONDS)
     if job.problem:
         yield f"event: failed\ndata: {json.dumps({'message': job.problem})}\n\n"
     else:
-        lines = [job.told(line) for line in job.lines or []]
+        lines = [job.hide_folder(line) for line in job.lines or []]
         yield f"event: done\ndata: {json.dumps({'lines': lines, 'report': (job.folder / 'report.html').is_file()})}\n\n"

@@ -20,18 +20,18 @@ from metricdp.design.laplace import laplace
 from metricdp.errors import OutputProblem
 from metricdp.files import is_server
 from metricdp.metrics import Haversine
-from metricdp.service.app import Books, Settings, application
+from metricdp.service.app import LedgerSettings, Settings, application
 from metricdp.service.keys import make_key
-from metricdp.service.limits import Limits
+from metricdp.service.limits import ServiceLimits
 from metricdp.service.logs import set_up
-from metricdp.service.served_mechanisms import Served
-from metricdp.studio.app import Room, house, page
-from metricdp.studio.auditing import AuditRoom
-from metricdp.studio.auth import Door
-from metricdp.studio.budgeting import BudgetRoom
-from metricdp.studio.designing import DesignRoom
-from metricdp.studio.feel import FeelRoom
-from metricdp.studio.protecting import ProtectRoom
+from metricdp.service.served_mechanisms import ServedMechanism
+from metricdp.studio.app import Panel, page, panel_application
+from metricdp.studio.auditing import AuditPanel
+from metricdp.studio.auth import StudioAuth
+from metricdp.studio.budgeting import BudgetPanel
+from metricdp.studio.designing import DesignPanel
+from metricdp.studio.feel import FeelPanel
+from metricdp.studio.protecting import ProtectPanel
 from metricdp.studio.sessions import GRACE, Pages, SessionFolder, remove_orphans
 from metricdp.units import epsilon_for
 
@@ -42,7 +42,7 @@ ENDING = ("SIGQUIT", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "S
 
 
 @dataclass(frozen=True)
-class Opening:
+class StudioOptions:
     """What Studio is opened with.
 
     Attributes:
@@ -57,7 +57,7 @@ class Opening:
     ledger: str | None = None
     policy: str = POLICY
     key: str | None = None
-    mechanisms: tuple[Served, ...] = ()
+    mechanisms: tuple[ServedMechanism, ...] = ()
 
 
 class Studio:
@@ -69,34 +69,40 @@ class Studio:
         grace: How many seconds after it went a page counts as closed.
     """
 
-    def __init__(self, opening: Opening, *, ended: Callable[[], None] = lambda: None, grace: float = GRACE) -> None:
+    def __init__(
+        self, options: StudioOptions, *, ended: Callable[[], None] = lambda: None, grace: float = GRACE
+    ) -> None:
         with ExitStack() as stack:  # what was begun ends if the rest cannot be begun
             session = SessionFolder()
             stack.callback(session.close)
             self.folder = session.path
-            self.socket = _bound(opening.port)
+            self.socket = _bind(options.port)
             stack.callback(self.socket.close)
-            place = opening.ledger or str(self.folder / "budget.db")
+            place = options.ledger or str(self.folder / "budget.db")
             fresh = not is_server(place) and not os.path.exists(place)
             token = make_key(self.folder / "studio.keys", "Studio", ["release", "read", "admin"])
-            books = Books(place, policy=opening.policy if fresh else None)
-            limits = Limits(points=1_000, designs=1)
-            settings = Settings(books, str(self.folder / "studio.keys"), limits, str(self.folder / "jobs"))
-            served = list(opening.mechanisms) or [Served("laplace", laplace(Haversine(), NOISE))]
+            ledger_settings = LedgerSettings(place, policy=options.policy if fresh else None)
+            limits = ServiceLimits(points=1_000, designs=1)
+            settings = Settings(ledger_settings, str(self.folder / "studio.keys"), limits, str(self.folder / "jobs"))
+            served = list(options.mechanisms) or [ServedMechanism("laplace", laplace(Haversine(), NOISE))]
             service = application(settings, served)
 
             def state() -> Any:
                 return service.app.state.metricdp
 
-            protect = ProtectRoom(session.part("files"))
-            rooms: list[Room] = [
-                FeelRoom(), protect, DesignRoom(state, token.split("_")[1], session.part("keys"), opening.key),
-                AuditRoom(session.part("audits")), BudgetRoom(state, lasting=opening.ledger is not None),
+            protect = ProtectPanel(session.part("files"))
+            panels: list[Panel] = [
+                FeelPanel(), protect, DesignPanel(state, token.split("_")[1], session.part("keys"), options.key),
+                AuditPanel(session.part("audits")), BudgetPanel(state, lasting=options.ledger is not None),
                 Pages(protect.forget_page, ended, grace=grace),
             ]  # fmt: skip
             stack.callback(protect.close)
-            self.door = Door(
-                page=page(), rooms=house(rooms), service=service, key=token, port=self.socket.getsockname()[1]
+            self.door = StudioAuth(
+                page=page(),
+                panels=panel_application(panels),
+                service=service,
+                key=token,
+                port=self.socket.getsockname()[1],
             )
             self._stack = stack.pop_all()
 
@@ -110,12 +116,12 @@ class Studio:
         self._stack.close()
 
 
-def run(opening: Opening, *, browser: bool = True) -> int:
+def run(options: StudioOptions, *, browser: bool = True) -> int:
     """Open Studio in the browser and answer until it is ended: in its terminal, by a signal, or with its last page."""
     import uvicorn
 
     set_up("warning")
-    with _ended_by_signals(), ExitStack() as stack:
+    with _end_on_signals(), ExitStack() as stack:
         left = remove_orphans()
         if left:
             print(f"Removed what {left} {'sessions' if left > 1 else 'session'} of Studio left that had been killed.")
@@ -125,8 +131,8 @@ def run(opening: Opening, *, browser: bool = True) -> int:
             with suppress(OSError):  # the terminal may be gone
                 print("The page was closed: Studio ends.", flush=True)
 
-        studio = Studio(opening, ended=ended)
-        stack.callback(_undisturbed, studio.close)
+        studio = Studio(options, ended=ended)
+        stack.callback(_run_undisturbed, studio.close)
         stack.enter_context(_temporary_files_in(studio.folder))
         print(f"Studio is open at {studio.address}")
         print(
@@ -150,7 +156,7 @@ def run(opening: Opening, *, browser: bool = True) -> int:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def _end_on_signals() -> Iterator[None]:
     """Let every signal that can be heard end this process as Ctrl-C does: what has to be removed is removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -173,7 +179,7 @@ def _ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _undisturbed(work: Callable[[], None]) -> None:
+def _run_undisturbed(work: Callable[[], None]) -> None:
     """Do the work to its end: a second Ctrl-C or signal must not stop what removes secrets."""
     if threading.current_thread() is threading.main_thread():
         for number in _signals("SIGINT", "SIGTERM", "SIGHUP", *ENDING):
@@ -200,7 +206,7 @@ def _temporary_files_in(folder: Path) -> Iterator[None]:
             os.environ["TMPDIR"] = named
 
 
-def _bound(port: int) -> socket.socket:
+def _bind(port: int) -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -29,7 +29,7 @@ from starlette.routing import Route
 
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import NO_LINKS
-from metricdp.studio.json_requests import answer, in_sentences, question
+from metricdp.studio.json_requests import answer, answer_errors, question
 
 try:
     import fcntl
@@ -75,7 +75,7 @@ class SessionFolder:
 def remove_orphans() -> int:
     """Remove the folders of sessions that were killed, and return how many there were."""
     places = Path(tempfile.gettempdir()).glob(f"{PREFIX}*")
-    return sum(_removed_orphan(place) for place in sorted(places))
+    return sum(_remove_orphan(place) for place in sorted(places))
 
 
 def _new_lock(folder: Path) -> int:
@@ -92,7 +92,7 @@ def _new_lock(folder: Path) -> int:
     return handle
 
 
-def _removed_orphan(place: Path) -> bool:
+def _remove_orphan(place: Path) -> bool:
     if fcntl is None:
         return False
     try:
@@ -142,11 +142,11 @@ class Pages:
     def routes(self) -> list[Route]:
         """Return what is asked where."""
         return [
-            Route("/studio/here", in_sentences(self.here), methods=["POST"]),
-            Route("/studio/gone", in_sentences(self.gone), methods=["POST"]),
+            Route("/studio/here", answer_errors(self.note_open), methods=["POST"]),
+            Route("/studio/gone", answer_errors(self.note_closed), methods=["POST"]),
         ]
 
-    async def here(self, request: Request) -> Response:
+    async def note_open(self, request: Request) -> Response:
         """Note that a page is there."""
         page = await _page(request)
         if len(self._open | {page}) > MOST_PAGES:
@@ -155,7 +155,7 @@ class Pages:
         self._stay(page)
         return answer({"pages": len(self._open)})
 
-    async def gone(self, request: Request) -> Response:
+    async def note_closed(self, request: Request) -> Response:
         """Note that a page goes; it is closed unless it is back soon."""
         page = await _page(request)
         if page in self._open:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.tables.charging import requested
+from metricdp.tables.charging import open_request
 from metricdp.tables.engines import engine_of
 from metricdp.tables.engines.base import FOR_TEXTS, refuse_target
 from metricdp.tables.engines.duckdb import pair_of, table_from
@@ -37,10 +37,10 @@ from metricdp.tables.plan import texts_of
 from metricdp.tables.results import Summary
 
 Frame = TypeVar("Frame")
-NOT_OF_TEXTS = ("crs", "scale", "snap", "show_values", "accuracy_column")
+NUMBER_OPTIONS = ("crs", "scale", "snap", "show_values", "accuracy_column")
 LONGEST_TEXT = 32 << 20  # bytes of a row of a CSV file
-OF_ROWS = {word for word, record in WORDS.items() if record in ("people", "disclosure")} - {"accuracy_column"}
-OF_ROWS |= {"snap", "on_error", "show_values", "name"}
+ROW_OPTIONS = {word for word, record in WORDS.items() if record in ("people", "disclosure")} - {"accuracy_column"}
+ROW_OPTIONS |= {"snap", "on_error", "show_values", "name"}
 ONE_FILE = (
     "{word} is for one file: a person may have rows in many, which are protected side by side. Write them to one "
     "file first."
@@ -52,7 +52,7 @@ NOT_IN_A_JOB = {
 }
 
 
-class _Options(PerturbOptions, total=False):
+class _PerturbArguments(PerturbOptions, total=False):
     """What `perturb` takes besides the table and the mechanism."""
 
     columns: Names | None
@@ -65,11 +65,11 @@ class _Options(PerturbOptions, total=False):
 
 
 @overload
-def perturb(source: Files, mechanism: Mechanism, **options: Unpack[_Options]) -> Summary: ...
+def perturb(source: Files, mechanism: Mechanism, **options: Unpack[_PerturbArguments]) -> Summary: ...
 @overload
-def perturb(source: tuple[Any, Any], mechanism: Mechanism, **options: Unpack[_Options]) -> Any: ...
+def perturb(source: tuple[Any, Any], mechanism: Mechanism, **options: Unpack[_PerturbArguments]) -> Any: ...
 @overload
-def perturb(source: Frame, mechanism: Mechanism, **options: Unpack[_Options]) -> Frame: ...
+def perturb(source: Frame, mechanism: Mechanism, **options: Unpack[_PerturbArguments]) -> Frame: ...
 def perturb(
     source: Any,
     mechanism: Mechanism,
@@ -126,17 +126,17 @@ def perturb(
     if not isinstance(mechanism, Mechanism):
         raise InvalidInput(f"`mechanism` must be a mechanism such as mdp.laplace(...), got {type(mechanism).__name__}.")
     if texts_of(mechanism) is not None:
-        call.refuse(NOT_OF_TEXTS, FOR_TEXTS)
+        call.refuse(NUMBER_OPTIONS, FOR_TEXTS)
     paths = [source] if isinstance(source, str | os.PathLike) else source
     if isinstance(paths, list | tuple) and all(isinstance(path, str | os.PathLike) for path in paths):
-        return _of_files(source, call)
+        return _protect_files(source, call)
     what = f"a {type(source).__name__}"
-    call.refuse((word for word in WORDS if word not in OF_ROWS), f"{{word}} is for files, and {what} is none.")
+    call.refuse((word for word in WORDS if word not in ROW_OPTIONS), f"{{word}} is for files, and {what} is none.")
     pair = pair_of(source)
-    return _of_frame(source, call) if pair is None else table_from(pair, call)
+    return _protect_frame(source, call) if pair is None else table_from(pair, call)
 
 
-def _of_files(source: Files, call: Call) -> Summary:
+def _protect_files(source: Files, call: Call) -> Summary:
     """Protect one file, or many as a job."""
     if call.to is None:
         raise InvalidInput('a file is protected into another: name it, such as to="protected.csv".')
@@ -151,20 +151,20 @@ def _of_files(source: Files, call: Call) -> Summary:
     return one_file(source, call)
 
 
-def _of_frame(frame: Any, call: Call) -> Any:
+def _protect_frame(frame: Any, call: Call) -> Any:
     """Protect a table in memory, or one of an engine."""
     engine = None if isinstance(frame, pa.Table | pa.RecordBatch) else engine_of(frame)
     if engine is None:
         refuse_target(frame, call.to)
         if type(frame).__module__.partition(".")[0] == "polars" and type(frame).__name__ == "LazyFrame":
             frame = frame.collect(engine="streaming")  # once: the reports must not be drawn again
-    with requested(call) as request:
+    with open_request(call) as request:
         if engine is not None and engine.perturb is not None:
             return engine.perturb(frame, request, target=call.to, rng=call.rng)
         return perturb_frame(frame, request, call.rng)
 
 
-def _old(name: str, **usual: Any) -> Callable[..., Any]:
+def _deprecated_function(name: str, **usual: Any) -> Callable[..., Any]:
     """Return a function of files that `perturb` replaces."""
 
     def call(source: Files, target: Target, mechanism: Mechanism, **options: Any) -> Any:
@@ -180,10 +180,10 @@ def _warn(name: str, form: str) -> None:
     warnings.warn(f"mdp.{name} is mdp.perturb({form}, ...) now.", DeprecationWarning, stacklevel=3)
 
 
-perturb_file = _old("perturb_file")
-perturb_files = _old("perturb_files", engine="local")
-protect_texts = _old("protect_texts")
-protect_text_files = _old("protect_text_files", engine="local")
+perturb_file = _deprecated_function("perturb_file")
+perturb_files = _deprecated_function("perturb_files", engine="local")
+protect_texts = _deprecated_function("protect_texts")
+protect_text_files = _deprecated_function("protect_text_files", engine="local")
 
 
 def duckdb_table(connection: Any, query: str, target: str, mechanism: Mechanism, **options: Any) -> Any:

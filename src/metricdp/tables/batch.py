@@ -15,14 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metricdp import spaces
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.mechanisms import Limited, Mechanism
+from metricdp.mechanisms import LimitedNoise, Mechanism
 from metricdp.randomness import Randomness
-from metricdp.spaces import Space, checked, exchange_hint
+from metricdp.spaces import Space, exchange_hint
 from metricdp.tables.draws import Draws
 from metricdp.tables.options import OnError
-from metricdp.tables.plan import ColumnGroup, Task
+from metricdp.tables.plan import ColumnGroup, TableTask
 from metricdp.tables.values import (
     broken_list,
     holds_vectors,
@@ -59,12 +60,12 @@ class Secrets:
 
         Without chosen rows all must be good.
         """
-        return marked_as(self.values if rows is None else self.values[rows], self.space)
+        return mark_checked(self.values if rows is None else self.values[rows], self.space)
 
 
-def marked_as(values: Any, space: Space) -> Any:
+def mark_checked(values: Any, space: Space) -> Any:
     """Return secrets that a space found legal, marked so where they are coordinates."""
-    return values if space.size is not None or space.is_text else checked(np.asarray(values), space)
+    return values if space.size is not None or space.is_text else spaces.mark_checked(np.asarray(values), space)
 
 
 def secrets_of(arrays: Sequence[pa.Array], group: ColumnGroup, first_row: int = 0, table: str = "") -> Secrets:
@@ -77,12 +78,12 @@ def secrets_of(arrays: Sequence[pa.Array], group: ColumnGroup, first_row: int = 
         return _words(arrays, group)
     rows = rows_in(arrays, group)
     good, values = space.admit(rows, snap=group.snap)
-    if isinstance(group.mechanism, Limited):  # noise has limits of its own
-        good = _held(group.mechanism, good, np.asarray(values))
+    if isinstance(group.mechanism, LimitedNoise):  # noise has limits of its own
+        good = _takes_noise(group.mechanism, good, np.asarray(values))
     return Secrets(space, good, values, rows)
 
 
-def _held(noise: Limited, good: Booleans, rows: Floats) -> Booleans:
+def _takes_noise(noise: LimitedNoise, good: Booleans, rows: Floats) -> Booleans:
     """Return which of the good rows noise can be added to."""
     if good.all():
         return noise.holds(rows)
@@ -140,22 +141,22 @@ def broken_rule(arrays: Sequence[pa.Array], row: int, group: ColumnGroup) -> str
 
 def rules_of(group: ColumnGroup) -> list[str]:
     """Return the rules that rows of a group must keep: those of the secrets, and of the noise where it has any."""
-    own = [group.mechanism.limit] if isinstance(group.mechanism, Limited) and group.mechanism.limit else []
+    own = [group.mechanism.limit] if isinstance(group.mechanism, LimitedNoise) and group.mechanism.limit else []
     return [group.mechanism.inputs.rule(snap=group.snap), *own]
 
 
 def _rule(group: ColumnGroup, values: Floats) -> str:
     """Say which rule numbers break: that of the secrets, or that of the noise."""
     space = group.mechanism.inputs
-    if isinstance(group.mechanism, Limited) and space.legal(values[None])[0]:
+    if isinstance(group.mechanism, LimitedNoise) and space.legal(values[None])[0]:
         return group.mechanism.limit
     return space.rule(snap=group.snap)
 
 
-def shown_row(arrays: Sequence[pa.Array], row: int, group: ColumnGroup) -> str:
+def row_text(arrays: Sequence[pa.Array], row: int, group: ColumnGroup) -> str:
     """Show the values of a row and what would be legal: only for a caller who asked for it."""
     space = group.mechanism.inputs
-    shown = [_shown(array[row]) for array in arrays]
+    shown = [_cell_text(array[row]) for array in arrays]
     came = ", ".join(f"{name} is {text}" for name, text in zip(group.columns, shown, strict=True))
     if space.is_text:
         words = [array[row].as_py() for array in arrays]
@@ -168,7 +169,7 @@ def _row(arrays: Sequence[pa.Array], row: int, group: ColumnGroup) -> Floats:
     return np.asarray(rows_in([array.slice(row, 1) for array in arrays], group)[0])
 
 
-def _shown(scalar: Any) -> str:
+def _cell_text(scalar: Any) -> str:
     value = scalar.as_py()
     if value is None or value == "":
         return "nothing"
@@ -187,7 +188,7 @@ class Portion:
 
     kept: Booleans | None = None
     number: Integers | None = None
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[TableTask, ...] = ()
 
     def slice(self, start: int, stop: int) -> Portion:
         """Return the same for some of the rows."""
@@ -199,7 +200,7 @@ ALL = Portion()
 
 
 @dataclass(frozen=True)
-class Protected:
+class BatchReports:
     """The reports of one batch, one array per report column, and the numbers of the rows that were bad."""
 
     columns: tuple[pa.Array, ...]
@@ -216,7 +217,7 @@ class Protected:
         mask[self.bad] = False
         return pa.array(mask)
 
-    def staying(self, rows: int, on_error: OnError) -> pa.Array | None:
+    def output_mask(self, rows: int, on_error: OnError) -> pa.Array | None:
         """Return the mask of the rows that are in the output; None where all are."""
         gone = [self.bad] if on_error == "drop" and self.bad.size else []
         gone += [] if self.left_out is None else [self.left_out]
@@ -227,12 +228,12 @@ class Protected:
         return pa.array(mask)
 
 
-def picked(batch: Any, task: Task) -> list[pa.Array]:
+def secret_columns(batch: Any, task: TableTask) -> list[pa.Array]:
     """Return the columns of the secret."""
     return [whole(batch.column(name)) for name in task.columns]
 
 
-def report_fields(schema: pa.Schema, task: Task) -> list[pa.Field]:
+def report_fields(schema: pa.Schema, task: TableTask) -> list[pa.Field]:
     """Return the fields of the report columns: those of the secret where they stay, with a type that holds reports."""
     fields = []
     for group in task.groups:
@@ -278,13 +279,13 @@ def _own_type(group: ColumnGroup, number: int) -> pa.DataType:
 
 def protect(
     arrays: Sequence[pa.Array],
-    task: Task,
+    task: TableTask,
     *,
     rng: Randomness | Draws = None,
     first_row: int = 0,
     portion: Portion = ALL,
     table: str = "",
-) -> Protected:
+) -> BatchReports:
     """Return one report per row, or raise an error that names the bad rows.
 
     `rng` may be `Draws`, which derive the stream of this batch from a job key, its place and its content. `portion`
@@ -299,7 +300,7 @@ def protect(
         piece = [array.slice(start, stop - start) for array in arrays]
         parts.append(_protect(piece, task, own, first_row + start, portion.slice(start, stop), table))
     left_out = None if portion.kept is None else np.flatnonzero(~portion.kept)
-    return Protected(
+    return BatchReports(
         tuple(pa.concat_arrays(columns) for columns in zip(*(part.columns for part in parts), strict=True)),
         np.concatenate([start + part.bad for start, part in zip(bounds, parts, strict=False)]),
         left_out,
@@ -309,19 +310,19 @@ def protect(
     )
 
 
-def pieces(batch: Any, task: Task) -> Iterator[Any]:
+def pieces(batch: Any, task: TableTask) -> Iterator[Any]:
     """Yield a batch in pieces that are protected at once: of texts so many bytes, so that their words fit in memory.
 
     Where the cuts are depends on the texts alone, so that a task that is run again draws from the same streams.
     """
-    bounds = [] if task.texts is None else _bounds(picked(batch, task), task)
+    bounds = [] if task.texts is None else _bounds(secret_columns(batch, task), task)
     if len(bounds) <= 2:
         yield batch
     else:
         yield from (batch.slice(start, stop - start) for start, stop in pairwise(bounds))
 
 
-def _bounds(arrays: Sequence[pa.Array], task: Task) -> list[int]:
+def _bounds(arrays: Sequence[pa.Array], task: TableTask) -> list[int]:
     """Return where a batch is cut: as many rows as there is room for, and one at least."""
     rows = len(arrays[0])
     if task.texts is None:
@@ -342,8 +343,8 @@ def _lengths(texts: pa.Array) -> Any:
 
 
 def _protect(
-    arrays: Sequence[pa.Array], task: Task, rng: Randomness | Draws, first_row: int, portion: Portion, table: str
-) -> Protected:
+    arrays: Sequence[pa.Array], task: TableTask, rng: Randomness | Draws, first_row: int, portion: Portion, table: str
+) -> BatchReports:
     parts, start = [], 0
     for group in task.groups:
         own = arrays[start : start + len(group.columns)]
@@ -357,25 +358,27 @@ def _protect(
     if bad.size and task.on_error == "fail":
         if task.texts is not None:
             wrong = next((group, secrets) for group, _, secrets in parts if not secrets.good[bad].all())
-            raise _refused_texts(*wrong, bad, first_row)
+            raise _text_refusal(*wrong, bad, first_row)
         row = int(bad[0])
         group, own = next((group, own) for group, own, secrets in parts if not secrets.good[row])
-        shown = shown_row(own, row, group) if task.show_values else ""
+        shown = row_text(own, row, group) if task.show_values else ""
         raise _refusal(bad + first_row, broken_rule(own, row, group), shown)
     source = rng.source([secrets.content for _, _, secrets in parts]) if isinstance(rng, Draws) else rng
     wanted = good if asked is None else good & asked
     number = None if portion.number is None else portion.number[wanted]
     columns: list[pa.Array] = []
     for position, (group, own, secrets) in enumerate(parts):
-        laws = [other.groups[position].mechanism for other in portion.tasks] or [group.mechanism]
-        columns.extend(_reports(group, own, secrets, None if wanted.all() else wanted, _Law(laws, number, source)))
+        row_mechanisms = [other.groups[position].mechanism for other in portion.tasks] or [group.mechanism]
+        columns.extend(
+            _reports(group, own, secrets, None if wanted.all() else wanted, _RowSampler(row_mechanisms, number, source))
+        )
     contents = tuple(secrets.content for _, _, secrets in parts)
     left_out = None if asked is None else np.flatnonzero(~asked)
     counts = (0, 0)
     if task.texts is not None:
         held = contents if asked is None else [content.filter(pa.array(asked)) for content in contents]
         counts = _counts(held, columns, task.texts.rules.mask)
-    return Protected(tuple(columns), bad, left_out, contents, _radii(task, portion), *counts)
+    return BatchReports(tuple(columns), bad, left_out, contents, _radii(task, portion), *counts)
 
 
 def _counts(texts: Sequence[pa.Array], reports: Sequence[pa.Array], mask: str) -> tuple[int, int]:
@@ -385,7 +388,7 @@ def _counts(texts: Sequence[pa.Array], reports: Sequence[pa.Array], mask: str) -
     return empty, masked
 
 
-def _radii(task: Task, portion: Portion) -> tuple[Floats, ...]:
+def _radii(task: TableTask, portion: Portion) -> tuple[Floats, ...]:
     """Return the accuracy of every row, where rows are drawn at different epsilons; of rows left out any."""
     if portion.number is None or not task.accuracy:
         return ()
@@ -397,7 +400,7 @@ def _radii(task: Task, portion: Portion) -> tuple[Floats, ...]:
 
 
 @dataclass(frozen=True, repr=False)
-class _Law:
+class _RowSampler:
     """What rows are drawn from: one mechanism, or one for every number."""
 
     mechanisms: Sequence[Mechanism]
@@ -412,7 +415,7 @@ class _Law:
         parts = np.split(order, np.flatnonzero(np.diff(self.number[order])) + 1)
         result: Any = None
         for rows in parts:
-            own = marked_as(values[rows], space)
+            own = mark_checked(values[rows], space)
             drawn = np.asarray(self.mechanisms[int(self.number[rows[0]])].sample(own, rng=self.rng))
             result = np.empty((len(values), *drawn.shape[1:]), drawn.dtype) if result is None else result
             result[rows] = drawn
@@ -420,7 +423,7 @@ class _Law:
 
 
 def _reports(
-    group: ColumnGroup, arrays: Sequence[pa.Array], secrets: Secrets, good: Booleans | None, law: _Law
+    group: ColumnGroup, arrays: Sequence[pa.Array], secrets: Secrets, good: Booleans | None, distribution: _RowSampler
 ) -> list[pa.Array]:
     """Return the report columns of one group; rows that are not good are null."""
     outputs, values = group.mechanism.outputs, secrets.of(good)
@@ -428,21 +431,21 @@ def _reports(
         kind = report_type(arrays[0].type, group)
         if not len(values):
             return [pa.nulls(len(secrets.good), kind)]
-        drawn = law.sample(values, group.mechanism.inputs)
+        drawn = distribution.sample(values, group.mechanism.inputs)
         return [lists_of(np.asarray(outputs.decode(drawn), dtype=np.float64), kind, good)]
     if len(values):
-        drawn = law.sample(values, group.mechanism.inputs)
-        made = [_spread(column, good) for column in _decoded(outputs, drawn)]
+        drawn = distribution.sample(values, group.mechanism.inputs)
+        made = [_scatter(column, good) for column in _decode_reports(outputs, drawn)]
     else:
         made = [pa.nulls(len(secrets.good), pa.string() if outputs.is_text else pa.float64())] * outputs.width
     kinds = dict(zip(group.columns, (array.type for array in arrays), strict=True))
     return [
-        _as_type(column, report_type(kinds[name], group) if name in kinds else _own_type(group, number))
+        _cast_array(column, report_type(kinds[name], group) if name in kinds else _own_type(group, number))
         for number, (name, column) in enumerate(zip(group.reports, made, strict=True))
     ]
 
 
-def _decoded(outputs: Space, drawn: Any) -> list[pa.Array]:
+def _decode_reports(outputs: Space, drawn: Any) -> list[pa.Array]:
     """Return the columns behind reports; of a vocabulary only the codes are gone through."""
     if outputs.is_text and outputs.size is not None:
         words, codes = outputs.decode(np.arange(outputs.size)), pa.array(drawn)
@@ -453,7 +456,7 @@ def _decoded(outputs: Space, drawn: Any) -> list[pa.Array]:
     return [pa.array(np.ascontiguousarray(rows[:, column])) for column in range(outputs.width)]
 
 
-def _spread(column: pa.Array, good: Booleans | None) -> pa.Array:
+def _scatter(column: pa.Array, good: Booleans | None) -> pa.Array:
     """Return reports of the good rows in their places, null elsewhere."""
     if good is None:
         return column
@@ -461,7 +464,7 @@ def _spread(column: pa.Array, good: Booleans | None) -> pa.Array:
     return column.take(pa.array(places, mask=~good))
 
 
-def _as_type(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+def _cast_array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(wanted):
         return array.dictionary_encode().cast(wanted)
     return array if array.type == wanted else array.cast(wanted, safe=False)
@@ -471,7 +474,7 @@ def _sentence(text: str) -> str:
     return text if text.endswith("?") else f"{text.rstrip('.')}."
 
 
-def _refused_texts(group: ColumnGroup, secrets: Secrets, bad: Integers, first_row: int) -> OutOfDomain:
+def _text_refusal(group: ColumnGroup, secrets: Secrets, bad: Integers, first_row: int) -> OutOfDomain:
     """Return the error that names the rows of texts with unknown words, or with too many, and nothing in them."""
     space: Any = secrets.space
     unknown, costly = space.broken(secrets.values)

@@ -34,12 +34,12 @@ from metricdp.files import is_server
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee
 from metricdp.metrics import exponent_of, sum_of
 from metricdp.randomness import Randomness
-from metricdp.tables.batch import Portion, Protected
+from metricdp.tables.batch import BatchReports, Portion
 from metricdp.tables.draws import is_simulated
 from metricdp.tables.options import Call, Charging
 from metricdp.tables.people import Allotment, Spending, ids_of
-from metricdp.tables.plan import PerPerson, Request, Task, per_person, texts_of
-from metricdp.tables.values import taken
+from metricdp.tables.plan import PersonLimits, TableRequest, TableTask, person_limits, texts_of
+from metricdp.tables.values import take_rows
 
 if TYPE_CHECKING:
     from metricdp.ledger import BatchReceipt, Ledger  # its database is imported where books are used
@@ -47,36 +47,36 @@ if TYPE_CHECKING:
 __all__ = [
     "answered",
     "charge",
+    "charge_at_end",
     "charge_job",
     "charge_new",
-    "charged",
     "first_policy",
     "grant",
-    "kept_elsewhere",
+    "is_released_elsewhere",
     "name_of",
-    "open_books",
-    "other_rows",
+    "open_charging",
+    "open_request",
+    "other_rows_error",
     "refuse_name",
     "request_of",
-    "requested",
 ]
 
-WHOSE = "the ledger charges everybody for their own rows: name the column that says whose row it is with --id."
+ID_NEEDED = "the ledger charges everybody for their own rows: name the column that says whose row it is with --id."
 
 
 @contextmanager
-def requested(call: Call) -> Iterator[Request]:
+def open_request(call: Call) -> Iterator[TableRequest]:
     """Return what a call asks to be done to the rows of a table, with its books open."""
     reading, mechanism = call.reading, call.mechanism
-    persons = per_person(call.people, _promise(call))
-    request = Request(
+    persons = person_limits(call.people, _row_guarantee(call))
+    request = TableRequest(
         mechanism, call.columns, reading.snap, reading.on_error, reading.show_values, call.disclosure, persons
     )
-    with open_books(call, persons) as charging:
+    with open_charging(call, persons) as charging:
         yield replace(request, charging=charging)
 
 
-def _promise(call: Call) -> AnyGuarantee:
+def _row_guarantee(call: Call) -> AnyGuarantee:
     """Return the promise of a row that budgets and books count; of texts it is for the whole of one."""
     texts, people = texts_of(call.mechanism), call.people
     counted = people.budget is not None or people.ledger is not None
@@ -84,52 +84,52 @@ def _promise(call: Call) -> AnyGuarantee:
 
 
 @contextmanager
-def open_books(call: Call, asked: PerPerson | None) -> Iterator[Charging | None]:
+def open_charging(call: Call, row_limits: PersonLimits | None) -> Iterator[Charging | None]:
     """Open the books of a table, and close those that were named by their place.
 
     Books in a file that is not there yet begin with the budget, where one was given, as the total of every person.
     """
-    books = call.people.ledger
+    given_ledger = call.people.ledger
     said: dict[str, Any] = {
         word: getattr(call.people, word) for word in ("purpose", "key", "refused") if word in call.given
     }
     said |= {"job": call.job.name} if "name" in call.given else {}
-    if books is None:
+    if given_ledger is None:
         call.refuse(
             ("purpose", "key", "refused", "name"), "{word} is for a ledger that is charged: name it (`ledger`)."
         )
         yield None
         return
-    if asked is None:
-        raise InvalidInput(WHOSE)
+    if row_limits is None:
+        raise InvalidInput(ID_NEEDED)
     if is_simulated(call.rng):
         raise InvalidInput("a simulation is never released, so nobody is charged for it: leave the ledger away.")
-    if isinstance(books, Charging):
+    if isinstance(given_ledger, Charging):
         for word in said:
-            if getattr(books, word) != getattr(Charging(books.ledger), word):
+            if getattr(given_ledger, word) != getattr(Charging(given_ledger.ledger), word):
                 raise InvalidInput(f"`{word}` is given twice, in the `Charging` and beside it: give it once.")
-        yield replace(books, **said)
+        yield replace(given_ledger, **said)
         return
     from metricdp.ledger import Ledger
 
-    if isinstance(books, Ledger):
-        yield Charging(books, **said)
+    if isinstance(given_ledger, Ledger):
+        yield Charging(given_ledger, **said)
         return
-    if not isinstance(books, str | os.PathLike):
+    if not isinstance(given_ledger, str | os.PathLike):
         raise InvalidInput(
             f"`ledger` must be an open ledger, its place such as 'budget.db', or a `Charging`, got "
-            f"{type(books).__name__}."
+            f"{type(given_ledger).__name__}."
         )
-    promise = None if asked.budget is None else _promise(call)
-    dimension = None if promise is None else call.mechanism.inputs.dimension
-    with open_ledger(os.fspath(books), asked.budget, promise, dimension) as ledger:
+    guarantee = None if row_limits.budget is None else _row_guarantee(call)
+    dimension = None if guarantee is None else call.mechanism.inputs.dimension
+    with open_ledger(os.fspath(given_ledger), row_limits.budget, guarantee, dimension) as ledger:
         yield Charging(ledger, **said)
 
 
 def open_ledger(
     place: str,
     budget: float | None,
-    promise: AnyGuarantee | None,
+    guarantee: AnyGuarantee | None,
     dimension: int | None = None,
     *,
     key_file: str | None = None,
@@ -139,18 +139,18 @@ def open_ledger(
     from metricdp.ledger import Ledger
 
     policy = None
-    if budget is not None and not is_server(place) and not Path(place).exists() and promise is not None:
-        policy = first_policy(budget, promise, dimension)
+    if budget is not None and not is_server(place) and not Path(place).exists() and guarantee is not None:
+        policy = first_policy(budget, guarantee, dimension)
     return Ledger.open(place, policy=policy, key_file=key_file, head_file=head_file)
 
 
-def first_policy(budget: float, promise: AnyGuarantee, dimension: int | None = None) -> str:
+def first_policy(budget: float, guarantee: AnyGuarantee, dimension: int | None = None) -> str:
     """Return the policy that a ledger begins with: a budget as the total of every person, in every account it costs."""
     from metricdp.ledger.amounts import MICRO, accounts_for, is_opened_by_name
     from metricdp.ledger.policy import Limit
 
-    concentrated = isinstance(promise, ConcentratedGuarantee)
-    accounts = accounts_for(promise.metric, dimension=dimension, concentrated=concentrated)
+    concentrated = isinstance(guarantee, ConcentratedGuarantee)
+    accounts = accounts_for(guarantee.metric, dimension=dimension, concentrated=concentrated)
     limits, units = [], [one.unit for one in accounts]
     for one in accounts:
         amount = Fraction(repr(budget)) * MICRO * one.weight
@@ -179,18 +179,18 @@ def charge(
     name = request or charging.job or secrets.token_hex(16)
     rows, costs = _costs(charging, spending)
     done = charging.ledger.release_batch(rows, name, key=charging.key, draw=lambda granted: report, **costs)
-    return done, _told(spending, done)
+    return done, _charge_notes(spending, done)
 
 
 def charge_new(charging: Charging, spending: Spending) -> tuple[str, ...]:
     """Charge for an output that is ready; where another run released the same job meanwhile, this one stays hidden."""
-    done, told = charge(charging, spending)
+    done, charge_notes = charge(charging, spending)
     if done.repeated:
         raise InvalidInput(
             f"the job {charging.job!r} was released by another run meanwhile: this one was thrown away and cost "
             "nothing. Ask again for what the other one gave."
         )
-    return told
+    return charge_notes
 
 
 def charge_ready(charging: Charging, spending: Spending) -> None:
@@ -201,14 +201,16 @@ def charge_ready(charging: Charging, spending: Spending) -> None:
 
 def charge_job(charging: Charging, spending: Spending, request: str) -> tuple[str, ...]:
     """Charge a job over files that may have been charged before; rows that its files have got since are charged too."""
-    done, told = charge(charging, spending, request)
+    done, charge_notes = charge(charging, spending, request)
     if done.repeated:
         more = {person: spending.rows(person) - done.granted.get(name_of(person), 0) for person in spending.counts}
         if any(count > 0 for count in more.values()):
             extra = replace(spending, granted={person: max(0, count) for person, count in more.items()})
-            mark = hashlib.sha256(repr(sorted((str(who), n) for who, n in more.items())).encode()).hexdigest()
-            charge(charging, extra, f"{request} {mark}")
-    return told
+            digest = hashlib.sha256(
+                repr(sorted((str(person_id), n) for person_id, n in more.items())).encode()
+            ).hexdigest()
+            charge(charging, extra, f"{request} {digest}")
+    return charge_notes
 
 
 def answered(charging: Charging, spending: Spending) -> BatchReceipt | None:
@@ -222,11 +224,11 @@ def answered(charging: Charging, spending: Spending) -> BatchReceipt | None:
     where = {name: costs[name] for name in ("metric", "dimension", "purpose")} | {"concentrated": "rho" in costs}
     found = charging.ledger.answered(rows, charging.job, key=charging.key, **where)
     if found is not None and charging.refused == "fail" and found.granted != rows:
-        raise other_rows(charging)
+        raise other_rows_error(charging)
     return found
 
 
-def other_rows(charging: Charging) -> InvalidInput:
+def other_rows_error(charging: Charging) -> InvalidInput:
     """Return the refusal of a job that has other rows than the one of its name that was charged."""
     return InvalidInput(
         f"the job {charging.job!r} was charged before, for other rows: give this one a name of its own. Nobody was "
@@ -234,7 +236,7 @@ def other_rows(charging: Charging) -> InvalidInput:
     )
 
 
-def kept_elsewhere(charging: Charging, spending: Spending, place: str, *, there: bool) -> bool:
+def is_released_elsewhere(charging: Charging, spending: Spending, place: str, *, there: bool) -> bool:
     """Tell whether a job was charged before and lies in its place; one that was charged and is gone is refused."""
     if answered(charging, spending) is None:
         return False
@@ -256,12 +258,12 @@ def refuse_name(charging: Charging | None) -> None:
 
 
 @contextmanager
-def charged(charging: Charging | None, spending: Spending | None) -> Iterator[list[str]]:
+def charge_at_end(charging: Charging | None, spending: Spending | None) -> Iterator[list[str]]:
     """Charge for a table when the block ends well; what was charged is told in the list."""
-    told: list[str] = []
-    yield told
+    charge_notes: list[str] = []
+    yield charge_notes
     if charging is not None and spending is not None:
-        told.extend(charge_new(charging, spending))
+        charge_notes.extend(charge_new(charging, spending))
 
 
 def request_of(key: bytes) -> str:
@@ -271,9 +273,10 @@ def request_of(key: bytes) -> str:
 
 def _costs(charging: Charging, spending: Spending) -> tuple[dict[Any, int], dict[str, Any]]:
     """Return how many rows everybody has in the output, and what the books have to know of them."""
-    if spending.asked.column in spending.levels[0].task.columns:  # the books would hold hashes of secrets
+    if spending.row_limits.column in spending.levels[0].task.columns:  # the books would hold hashes of secrets
         raise InvalidInput(
-            f"{spending.asked.column!r} is part of the secret and cannot say whose row it is: name another column with "
+            f"{spending.row_limits.column!r} is part of the secret and cannot say whose row it is: name another "
+            f"column with "
             "--id. Nobody was charged."
         )
     rows: dict[Any, int] = {}
@@ -284,11 +287,11 @@ def _costs(charging: Charging, spending: Spending) -> tuple[dict[Any, int], dict
             name = name_of(person)
             rows[name], amounts[name], slacks[name] = count, amount, slack
     if len(rows) < sum(1 for person in spending.counts if spending.rows(person)):
-        raise InvalidInput(f"two persons in {spending.asked.column!r} have one name: 7 and 7.0 are the same here.")
-    promise = spending.levels[0].task.guarantee
+        raise InvalidInput(f"two persons in {spending.row_limits.column!r} have one name: 7 and 7.0 are the same here.")
+    guarantee = spending.levels[0].task.guarantee
     dimension = spending.levels[0].task.mechanism.inputs.dimension
-    costs: dict[str, Any] = {"metric": promise.metric, "dimension": dimension, "purpose": charging.purpose}
-    if isinstance(promise, ConcentratedGuarantee):
+    costs: dict[str, Any] = {"metric": guarantee.metric, "dimension": dimension, "purpose": charging.purpose}
+    if isinstance(guarantee, ConcentratedGuarantee):
         return rows, costs | {"rho": amounts}
     return rows, costs | {"epsilon": amounts, "slack": slacks}
 
@@ -312,7 +315,7 @@ def name_of(person: Any) -> str | bytes | int:
     return text
 
 
-def _told(spending: Spending, done: BatchReceipt) -> tuple[str, ...]:
+def _charge_notes(spending: Spending, done: BatchReceipt) -> tuple[str, ...]:
     persons = sum(1 for person in spending.counts if spending.rows(person))
     lines = [f"{persons:,} persons were charged for {spending.written:,} rows."]
     metric = spending.levels[0].task.guarantee.metric
@@ -332,7 +335,7 @@ def _told(spending: Spending, done: BatchReceipt) -> tuple[str, ...]:
 LARGEST = 1 << 26  # bytes that the books keep of one job
 GOOD, BAD, LEFT_OUT = 0, 1, 2
 APPLIED, COUNTS, ORDER = b"applied", b"counts", b"order"
-Draw = Callable[[Portion], Protected]
+Draw = Callable[[Portion], BatchReports]
 
 
 @dataclass(frozen=True)
@@ -356,25 +359,25 @@ class PersonRows:
         return cls(order, np.bincount(ranks[places], minlength=len(persons)), tuple(persons[n] for n in by_name))
 
 
-def charged_reports(
-    charging: Charging, spending: Spending, table: pa.Table, task: Task, draw: Draw, rng: Randomness
-) -> Protected:
+def charge_reports(
+    charging: Charging, spending: Spending, table: pa.Table, task: TableTask, draw: Draw, rng: Randomness
+) -> BatchReports:
     """Charge everybody for their rows of a table in memory and return its reports, or those the books have kept."""
-    rows = PersonRows.of(table, spending.asked.column)
+    rows = PersonRows.of(table, spending.row_limits.column)
     found = answered(charging, spending)
     if found is None:
         allowed = grant(charging, spending)
         protected = draw(Allotment(allowed, rng).portion(table))
-        kept = b"" if charging.job is None else _stored(protected, rows, task)
-        found, told = charge(charging, allowed, report=kept)
-        for line in told:
+        kept = b"" if charging.job is None else _pack_reports(protected, rows, task)
+        found, charge_notes = charge(charging, allowed, report=kept)
+        for line in charge_notes:
             logging.getLogger("metricdp").info("%s", line)
         if not found.repeated:
             return protected
-    return _restored(charging, found, rows, task)
+    return _unpack_reports(charging, found, rows, task)
 
 
-def _stored(protected: Protected, rows: PersonRows, task: Task) -> bytes:
+def _pack_reports(protected: BatchReports, rows: PersonRows, task: TableTask) -> bytes:
     """Return reports as the books keep them."""
     state = np.zeros(len(rows.order), dtype=np.uint8)
     state[protected.bad] = BAD
@@ -382,8 +385,8 @@ def _stored(protected: Protected, rows: PersonRows, task: Task) -> bytes:
         state[protected.left_out] = LEFT_OUT
     columns = [*protected.columns, pa.array(state)]
     names = [*(str(number) for number in range(len(protected.columns))), "state"]
-    ordered = taken(pa.table(columns, names=names), pa.array(rows.order))
-    notes = {APPLIED: _applied(task), COUNTS: rows.counts.astype("<i8").tobytes(), ORDER: b"ledger"}
+    ordered = take_rows(pa.table(columns, names=names), pa.array(rows.order))
+    notes = {APPLIED: _task_digest(task), COUNTS: rows.counts.astype("<i8").tobytes(), ORDER: b"ledger"}
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, ordered.schema.with_metadata(notes)) as writer:
         writer.write_table(ordered.replace_schema_metadata(notes))
@@ -396,14 +399,14 @@ def _stored(protected: Protected, rows: PersonRows, task: Task) -> bytes:
     return kept
 
 
-def _restored(charging: Charging, found: Any, rows: PersonRows, task: Task) -> Protected:
+def _unpack_reports(charging: Charging, found: Any, rows: PersonRows, task: TableTask) -> BatchReports:
     """Return reports that the books have kept, in the order of the rows that are asked for now."""
     if not found.report:
-        raise other_rows(charging)
+        raise other_rows_error(charging)
     with pa.ipc.open_stream(found.report) as reader:
         table = reader.read_all()
     notes = table.schema.metadata
-    if notes[APPLIED] != _applied(task):
+    if notes[APPLIED] != _task_digest(task):
         raise InvalidInput(
             f"the job {charging.job!r} was charged before, with another mechanism or other columns: give this one a "
             "name of its own. Nobody was charged now."
@@ -422,17 +425,17 @@ def _restored(charging: Charging, found: Any, rows: PersonRows, task: Task) -> P
     reported = np.add.reduceat((ordered != LEFT_OUT).astype(np.int64), ends - rows.counts) if same else rows.counts
     granted = [found.granted.get(name_of(person), 0) for person in rows.persons]
     if not same or not np.array_equal(reported, granted):
-        raise other_rows(charging)
+        raise other_rows_error(charging)
     back = np.empty_like(rows.order)
     back[rows.order] = np.arange(len(rows.order))
-    columns = [column.combine_chunks() for column in taken(table, pa.array(back)).columns]
+    columns = [column.combine_chunks() for column in take_rows(table, pa.array(back)).columns]
     state = np.asarray(columns.pop())
     left_out = np.flatnonzero(state == LEFT_OUT)
     logging.getLogger("metricdp").info("This job was charged before: its reports came from the books, at no cost.")
-    return Protected(tuple(columns), np.flatnonzero(state == BAD), left_out if len(left_out) else None)
+    return BatchReports(tuple(columns), np.flatnonzero(state == BAD), left_out if len(left_out) else None)
 
 
-def _applied(task: Task) -> bytes:
+def _task_digest(task: TableTask) -> bytes:
     """Return a digest of what was promised and of the columns it was done to."""
     said = (type(task.mechanism).__name__, repr(task.guarantee), task.columns, task.reports, task.snap, task.on_error)
     return hashlib.blake2b(repr(said).encode(), digest_size=16).hexdigest().encode()

@@ -58,7 +58,7 @@ class Draws:
 
 
 @dataclass(frozen=True, repr=False)
-class Keyed:
+class KeyedDraws:
     """The streams of one partition of a job, one for every batch."""
 
     key: bytes
@@ -71,9 +71,9 @@ class Keyed:
         return Draws(self.key, self.partition, number, self.applied)
 
 
-def is_simulated(draws: Randomness | Keyed) -> bool:
+def is_simulated(draws: Randomness | KeyedDraws) -> bool:
     """Tell whether reports drawn so are for simulations: from a generator, or a source that is not cryptographic."""
-    if isinstance(draws, Keyed):
+    if isinstance(draws, KeyedDraws):
         return draws.simulated
     return not (draws is None or isinstance(draws, SystemSource | KeyedSource))
 
@@ -103,14 +103,14 @@ SIMULATED_COLUMN = "metricdp_simulated"  # in CSV files and Polars frames, which
 SIMULATED = "drawn from a seeded generator: for tests and simulations, not for release"
 
 
-def marked(schema: pa.Schema) -> pa.Schema:
+def mark_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema with the mark."""
     return schema.with_metadata({**(schema.metadata or {}), SIMULATED_KEY.encode(): SIMULATED.encode()})
 
 
-def marked_table(table: Any) -> Any:
+def mark_table(table: Any) -> Any:
     """Return a record batch or table with the mark."""
-    return table.replace_schema_metadata(marked(table.schema).metadata)
+    return table.replace_schema_metadata(mark_schema(table.schema).metadata)
 
 
 def is_marked(schema: pa.Schema) -> bool:

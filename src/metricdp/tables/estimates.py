@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput
-from metricdp.estimation.estimate import DensityEstimate, Request, Within, decoded, within_for
-from metricdp.estimation.report_models import Readable, readables
+from metricdp.estimation.estimate import DensityEstimate, EstimateRequest, Within, decode_counts, default_within
+from metricdp.estimation.report_models import ReportModel, readables
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace, Space
 from metricdp.tables.draws import SIMULATED_COLUMN, is_marked
-from metricdp.tables.formats import Storage, located, read_batches, target_location
-from metricdp.tables.options import AS_IT_IS, Reading
+from metricdp.tables.formats import Storage, locate_table, read_batches, target_location
+from metricdp.tables.options import DEFAULT_READING, Reading
 from metricdp.tables.plan import AXES, default_columns, is_geographic
-from metricdp.tables.results import delivered, received
+from metricdp.tables.results import open_input, open_target
 from metricdp.tables.sources import Outlet, open_table
 from metricdp.tables.values import is_text, numbers_of
 
@@ -33,7 +33,7 @@ MOST_GROUPS = 1_000
 
 
 @dataclass(frozen=True)
-class Decoded:
+class FileEstimates:
     """What became of files of reports: the estimate, those of groups, rows without a report, whether simulated."""
 
     estimate: DensityEstimate
@@ -44,7 +44,7 @@ class Decoded:
 
 
 @dataclass(frozen=True)
-class Origin:
+class ReportOrigin:
     """What made the reports: mechanisms with the names that a column `which` may call them by, and their cells.
 
     Without `which` a file has one mechanism: its own, or the only one there is.
@@ -58,54 +58,58 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ReportColumns:
     """Which columns hold the reports, which one groups them (`time:hour` is part of a time), and how files are read."""
 
     columns: Sequence[str] | None = None
     by: str | None = None
-    reading: Reading = AS_IT_IS
+    reading: Reading = DEFAULT_READING
 
 
 def estimate_files(
     sources: Sequence[str],
-    origin: Origin,
-    how: Request,
-    rows: Rows,
+    origin: ReportOrigin,
+    how: EstimateRequest,
+    rows: ReportColumns,
     progress: Progress | None = None,
-) -> Decoded:
+) -> FileEstimates:
     """Estimate densities from tables of reports in files, which are read in batches: only counts are kept.
 
     Rows without a report (as `on_error="null"` leaves them) are left out and counted.
     """
-    told = readables(origin.mechanisms, origin.cells, within=within_for(origin.within, how.method))
-    counter = _Counter(told, origin, rows)
+    models = readables(origin.mechanisms, origin.cells, within=default_within(origin.within, how.method))
+    counter = _Counter(models, origin, rows)
     for number, source in enumerate(sources):
         done = number / len(sources)
-        counter.read(source, number, None if progress is None else _part(progress, 0.5 * done, 0.5 / len(sources)))
+        counter.read(
+            source, number, None if progress is None else _part_progress(progress, 0.5 * done, 0.5 / len(sources))
+        )
     if not any(count.sum() > 0 for parts in counter.found.values() for count in parts):
         raise InvalidInput(f"{', '.join(map(repr, sources))} holds no report: there is nothing to decode.")
-    whole = [np.sum([parts[at] for parts in counter.found.values()], axis=0) for at in range(len(told))]
-    second = None if progress is None else _part(progress, 0.5, 0.5)
+    whole = [np.sum([parts[at] for parts in counter.found.values()], axis=0) for at in range(len(models))]
+    second = None if progress is None else _part_progress(progress, 0.5, 0.5)
     groups = {}
     if rows.by is not None:
-        for name in sorted(counter.found, key=_in_order):
-            groups[name] = _decoded(told, counter.found[name], how)
-    return Decoded(_decoded(told, whole, how, second), groups, counter.columns, counter.empty, counter.simulated)
+        for name in sorted(counter.found, key=_sort_key):
+            groups[name] = _estimate(models, counter.found[name], how)
+    return FileEstimates(
+        _estimate(models, whole, how, second), groups, counter.columns, counter.empty, counter.simulated
+    )
 
 
-def _decoded(
-    told: Sequence[Readable], counts: Sequence[Floats], how: Request, progress: Progress | None = None
+def _estimate(
+    models: Sequence[ReportModel], counts: Sequence[Floats], how: EstimateRequest, progress: Progress | None = None
 ) -> DensityEstimate:
     """Return the estimate; a mechanism that nobody used is left away."""
     used = [at for at, count in enumerate(counts) if count.sum() > 0]
-    return decoded([told[at] for at in used], [counts[at] for at in used], how, progress)
+    return decode_counts([models[at] for at in used], [counts[at] for at in used], how, progress)
 
 
-def _part(progress: Progress, start: float, share: float) -> Progress:
+def _part_progress(progress: Progress, start: float, share: float) -> Progress:
     return lambda done: progress(start + share * done)
 
 
-def _in_order(name: str) -> tuple[float, str]:
+def _sort_key(name: str) -> tuple[float, str]:
     try:
         return float(name), name
     except ValueError:
@@ -115,18 +119,18 @@ def _in_order(name: str) -> tuple[float, str]:
 class _Counter:
     """Counts reports of files by group and mechanism."""
 
-    def __init__(self, told: Sequence[Readable], origin: Origin, rows: Rows) -> None:
-        self._told, self._origin, self._rows = told, origin, rows
+    def __init__(self, models: Sequence[ReportModel], origin: ReportOrigin, rows: ReportColumns) -> None:
+        self._models, self._origin, self._rows = models, origin, rows
         self.found: Parts = {}
         self.empty, self.simulated = 0, False
         self.columns: tuple[str, ...] = ()
 
     def read(self, source: str, number: int, progress: Progress | None) -> None:
         origin, rows = self._origin, self._rows
-        outputs: Space = origin.mechanisms[0 if origin.which is not None or len(self._told) == 1 else number].outputs
-        with received(source) as name:
+        outputs: Space = origin.mechanisms[0 if origin.which is not None or len(self._models) == 1 else number].outputs
+        with open_input(source) as name:
             opened = open_table(
-                located(name, rows.reading.format),
+                locate_table(name, rows.reading.format),
                 rows.columns,
                 rows.reading,
                 geographic=is_geographic(outputs),
@@ -146,22 +150,22 @@ class _Counter:
                 for batch in read_batches(table):
                     groups = _groups(batch.column(by), by, part) if by else None
                     reports, kept = _rows([batch.column(one) for one in names], names, outputs)
-                    who = self._who(batch, number)
-                    self._count(reports, kept, who, groups, seen)
+                    mechanism_numbers = self._mechanism_numbers(batch, number)
+                    self._count(reports, kept, mechanism_numbers, groups, seen)
                     seen, self.empty = seen + batch.num_rows, self.empty + int((~kept).sum())
                     if progress is not None:
                         progress(table.share(seen))
                 self.simulated |= is_marked(table.schema) or SIMULATED_COLUMN in table.schema.names
 
-    def _who(self, batch: pa.RecordBatch, number: int) -> Integers:
+    def _mechanism_numbers(self, batch: pa.RecordBatch, number: int) -> Integers:
         """Return which mechanism made the report of every row."""
         which = self._origin.which
         if which is None:
-            return np.full(batch.num_rows, 0 if len(self._told) == 1 else number)
+            return np.full(batch.num_rows, 0 if len(self._models) == 1 else number)
         values = batch.column(which).cast(pa.string()).to_pylist()
         known = {name: at for at, names in enumerate(self._origin.names) for name in names}
         for name in sorted({value for value in values if value is not None} - set(known)):
-            same = [at for text, at in known.items() if _in_order(text)[0] == _in_order(name)[0] < np.inf]
+            same = [at for text, at in known.items() if _sort_key(text)[0] == _sort_key(name)[0] < np.inf]
             if not same:
                 options = ", ".join(names[0] for names in self._origin.names)
                 raise InvalidInput(f"the column {which!r} names {name!r}, which is none of the mechanisms: {options}.")
@@ -172,19 +176,23 @@ class _Counter:
             )
         return np.array([known[value] for value in values], dtype=np.int64)
 
-    def _count(self, reports: Any, kept: Booleans, who: Integers, groups: list[str] | None, before: int) -> None:
-        there, who = np.flatnonzero(kept), who[kept]
-        told_groups = [""] * len(there) if groups is None else [groups[at] for at in there.tolist()]
-        names, chosen_by = np.unique(told_groups, return_inverse=True)
+    def _count(
+        self, reports: Any, kept: Booleans, mechanism_numbers: Integers, groups: list[str] | None, before: int
+    ) -> None:
+        there, mechanism_numbers = np.flatnonzero(kept), mechanism_numbers[kept]
+        row_groups = [""] * len(there) if groups is None else [groups[at] for at in there.tolist()]
+        names, chosen_by = np.unique(row_groups, return_inverse=True)
         for number, group in enumerate(names.tolist()):
             if group not in self.found and len(self.found) >= MOST_GROUPS:
                 raise InvalidInput(f"--by makes more than {MOST_GROUPS:,} groups: choose a column with fewer values.")
-            parts = self.found.setdefault(group, [np.zeros(told.size) for told in self._told])
-            for at, told in enumerate(self._told):
-                chosen = np.flatnonzero((chosen_by == number) & (who == at))
+            parts = self.found.setdefault(group, [np.zeros(models.size) for models in self._models])
+            for at, models in enumerate(self._models):
+                chosen = np.flatnonzero((chosen_by == number) & (mechanism_numbers == at))
                 if len(chosen):
                     picked = [reports[i] for i in chosen.tolist()] if isinstance(reports, list) else reports[chosen]
-                    parts[at] += _counted(told, self._origin.mechanisms[at].outputs, picked, there[chosen] + before)
+                    parts[at] += _count_reports(
+                        models, self._origin.mechanisms[at].outputs, picked, there[chosen] + before
+                    )
 
 
 def _groups(column: pa.Array, name: str, part: str) -> list[str]:
@@ -215,7 +223,7 @@ def _rows(arrays: Sequence[pa.Array], names: Sequence[str], outputs: Space) -> t
     return rows[kept], kept
 
 
-def _counted(told: Readable, outputs: Space, rows: Any, numbers: Integers) -> Floats:
+def _count_reports(models: ReportModel, outputs: Space, rows: Any, numbers: Integers) -> Floats:
     """Count reports; a row that is none is named by its number, without its value."""
     good, codes = outputs.admit(rows)
     if not good.all():
@@ -224,7 +232,7 @@ def _counted(told: Readable, outputs: Space, rows: Any, numbers: Integers) -> Fl
             f"({int((~good).sum()):,} such rows among {len(good):,}): {outputs.rule()}. Was the table protected with "
             "another mechanism, or rounded?"
         )
-    return told.counted(codes if outputs.size is not None else rows)
+    return models.count_reports(codes if outputs.size is not None else rows)
 
 
 def _density_table(estimate: DensityEstimate, group: tuple[str, str] | None) -> pa.Table:
@@ -243,7 +251,7 @@ def _density_table(estimate: DensityEstimate, group: tuple[str, str] | None) -> 
     return pa.table({name: pa.array(values.tolist()) for name, values in arrays.items()})
 
 
-def write_density(found: Decoded, target: str, *, by: str | None = None, overwrite: bool = False) -> None:
+def write_density(found: FileEstimates, target: str, *, by: str | None = None, overwrite: bool = False) -> None:
     """Write an estimate as a table in the format that the name of the file says; - is standard output, as CSV.
 
     With groups there is one row a cell and group.
@@ -255,6 +263,6 @@ def write_density(found: Decoded, target: str, *, by: str | None = None, overwri
     point = ("lat", "lon") if is_geographic(found.estimate.cells) and "lat" in made.column_names else None
     delimiter = "\t" if goal.path.suffix == ".tsv" else ","
     storage = Storage(goal.format.name, packing=goal.packing, delimiter=delimiter, table=goal.table, point=point)
-    with delivered(goal, None, overwrite=overwrite) as path, Outlet(path, storage).opened(made.schema) as writer:
+    with open_target(goal, None, overwrite=overwrite) as path, Outlet(path, storage).opened(made.schema) as writer:
         for batch in made.to_batches():
             writer.write(batch)

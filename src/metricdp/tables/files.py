@@ -19,16 +19,16 @@ from metricdp.errors import InvalidInput, MetricdpError, NotPrivate, OutputProbl
 from metricdp.files import link_notes
 from metricdp.randomness import Randomness, source_of
 from metricdp.rendering import file_name
-from metricdp.tables.charging import charge_job, charged, grant, refuse_name, request_of, requested
+from metricdp.tables.charging import charge_at_end, charge_job, grant, open_request, refuse_name, request_of
 from metricdp.tables.disclosure.checks import findings_in, refuse_names_of_files
-from metricdp.tables.disclosure.findings import Finding, rows_sampled, sample_of
+from metricdp.tables.disclosure.findings import ColumnFinding, rows_sampled, sample_of
 from metricdp.tables.draws import KEY_BYTES, is_simulated
-from metricdp.tables.engines import Run, runner
-from metricdp.tables.formats import STANDARD, Location, located, read_batches, target_location
-from metricdp.tables.jobs.errors import reworded
-from metricdp.tables.jobs.folder import begun, checked_target, forget, order_key_of, publish, records_of
+from metricdp.tables.engines import JobRunner, runner
+from metricdp.tables.formats import STANDARD, Location, locate_table, read_batches, target_location
+from metricdp.tables.jobs.errors import reword_error
+from metricdp.tables.jobs.folder import begin_job, forget, order_key_of, publish, records_of, resolve_folder
 from metricdp.tables.jobs.plan import (
-    Job,
+    JobPlan,
     TaskSpec,
     folder_keys,
     home_of,
@@ -39,7 +39,7 @@ from metricdp.tables.jobs.plan import (
     spec_of,
 )
 from metricdp.tables.options import (
-    CAREFREE,
+    DEFAULT_DISCLOSURE,
     Call,
     Charging,
     Disclosure,
@@ -49,12 +49,12 @@ from metricdp.tables.options import (
     disclosure_from,
     names_of,
 )
-from metricdp.tables.options import Job as Asked
+from metricdp.tables.options import Job as JobOptions
 from metricdp.tables.people import Allotment, PeopleCount, PeopleCounter, Spending, spending_in
 from metricdp.tables.pipeline import run_pipeline
-from metricdp.tables.plan import PerPerson, Request, Task, check_texts, is_geographic, texts_of
-from metricdp.tables.results import Passage, Summary, Tally, delivered, received
-from metricdp.tables.sources import OpenTable, open_table, outlet_like, share_told
+from metricdp.tables.plan import PersonLimits, TableRequest, TableTask, check_texts, is_geographic, texts_of
+from metricdp.tables.results import RowTally, Summary, TablePair, open_input, open_target
+from metricdp.tables.sources import OpenTable, open_table, outlet_like, row_progress
 
 
 def perturb_file(source: str | os.PathLike[str], call: Call) -> Summary:
@@ -62,58 +62,65 @@ def perturb_file(source: str | os.PathLike[str], call: Call) -> Summary:
     started = time.perf_counter()
     reading, job, rng, target = call.reading, call.job, call.rng, call.to
     assert target is not None
-    with requested(call) as request, received(source) as name:
+    with open_request(call) as request, open_input(source) as name:
         persons, charging = request.persons, request.charging
         refuse_name(charging)
-        origin = located(name, reading.format)
+        origin = locate_table(name, reading.format)
         goal = target_location(target, reading.target_format, like=origin)
         if texts_of(request.mechanism) is not None:
             request = replace(request, shown=str(source) != STANDARD)
         checked = goal.format.typed and not origin.format.typed
-        opened = partial(open_for, request, origin, reading, checked=checked)
-        with delivered(goal, origin, overwrite=job.overwrite) as made, opened() as table:
+        open_source = partial(open_for, request, origin, reading, checked=checked)
+        with open_target(goal, origin, overwrite=job.overwrite) as made, open_source() as table:
             task = task_of(table, request)
-            counter = _counter(persons, opened, table.schema.names, task, (charging, rng))
+            counter = _counter(persons, open_source, table.schema.names, task, (charging, rng))
             spending = counter.spending if isinstance(counter, Allotment) else None
             outlet = outlet_like(table, made, goal, point=_point(task))
-            with charged(charging, spending) as told:
+            with charge_at_end(charging, spending) as charge_lines:
                 tally = run_pipeline(
-                    table, outlet, task, rng, persons=counter, watch=job.watch, tell=share_told(table, job.progress)
+                    table,
+                    outlet,
+                    task,
+                    rng,
+                    persons=counter,
+                    watch=job.watch,
+                    on_rows=row_progress(table, job.progress),
                 )
                 if tally.rows == 0:
                     raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
             notes = (
-                *link_notes([origin.path] if name == str(source) else []), *_notes_on(table, task, origin, goal), *told
+                *link_notes([origin.path] if name == str(source) else []), *_notes_on(table, task, origin, goal),
+                    *charge_lines
             )  # fmt: skip
             names = table.schema.names
     shown = "standard output" if str(target) == STANDARD else str(target)
-    passage = Passage(str(source), shown, names, is_simulated(rng), notes)
+    passage = TablePair(str(source), shown, names, is_simulated(rng), notes)
     people = None if counter is None else counter.people
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started, spending=spending)
 
 
 def open_for(
-    request: Request, location: Location, reading: Reading, *, checked: bool = False
+    request: TableRequest, location: Location, reading: Reading, *, checked: bool = False
 ) -> AbstractContextManager[OpenTable]:
     """Open a table as a request asks for; columns of texts are not found by the names of coordinates."""
-    texts, asked = texts_of(request.mechanism) is not None, replace(request, care=CAREFREE)
+    texts, asked = texts_of(request.mechanism) is not None, replace(request, care=DEFAULT_DISCLOSURE)
     return open_table(
         location, names_of(request.columns) or None, reading, geographic=is_geographic(request.mechanism.inputs),
         vectors=not texts, checked=checked, usual=None if texts else lambda names: asked.task(names).columns,
     )  # fmt: skip
 
 
-def task_of(table: OpenTable, request: Request) -> Task:
+def task_of(table: OpenTable, request: TableRequest) -> TableTask:
     """Return what is done to the rows of an open table, whose columns are flat."""
     request = replace(request, columns=table.columns or request.columns, reads=table.layout.reads)
     return request.task(table.schema.names, lambda: table.schema, table.reader.schema.names)
 
 
 def _counter(
-    persons: PerPerson | None,
-    opened: Callable[[], AbstractContextManager[OpenTable]],
+    persons: PersonLimits | None,
+    open_source: Callable[[], AbstractContextManager[OpenTable]],
     names: Sequence[str],
-    task: Task,
+    task: TableTask,
     more: tuple[Charging | None, Randomness],
 ) -> PeopleCounter | Allotment | None:
     """Return who counts the rows of every person.
@@ -125,18 +132,18 @@ def _counter(
         return None
     if not persons.needs_counts and charging is None:
         return PeopleCounter(persons.column, names)
-    with opened() as table:
+    with open_source() as table:
         spending = spending_in(read_batches(table), persons, names, task)
     return Allotment(spending if charging is None else grant(charging, spending), rng)
 
 
-def _point(task: Task) -> tuple[str, str] | None:
+def _point(task: TableTask) -> tuple[str, str] | None:
     """Return the columns of latitude and longitude of the reports, where there are such."""
-    earthly = [group for group in task.groups if is_geographic(group.mechanism.outputs) and len(group.reports) == 2]
-    return (earthly[0].reports[0], earthly[0].reports[1]) if earthly else None
+    on_earth = [group for group in task.groups if is_geographic(group.mechanism.outputs) and len(group.reports) == 2]
+    return (on_earth[0].reports[0], on_earth[0].reports[1]) if on_earth else None
 
 
-def _notes_on(table: OpenTable, task: Task, origin: Location, goal: Location) -> tuple[str, ...]:
+def _notes_on(table: OpenTable, task: TableTask, origin: Location, goal: Location) -> tuple[str, ...]:
     """Say what else should be known about the way from one format to another."""
     notes = list(table.layout.notes)
     if goal.format.typed and not origin.format.typed and (task.texts is None or len(table.schema) > 1):
@@ -146,10 +153,10 @@ def _notes_on(table: OpenTable, task: Task, origin: Location, goal: Location) ->
     return tuple(notes)
 
 
-Watch = Callable[[Task, Any], None]
-FILES_LOOKED_AT = 64
+Watch = Callable[[TableTask, Any], None]
+FILES_INSPECTED = 64
 MANY = ("engine", "resume", "discard")  # what makes a job over files of any source
-KEPT = (
+JOB_KEPT_HINT = (
     "The job is kept and nothing of it can be seen: mend what is wrong and continue it with resume=True (--resume), "
     "or give it up with discard=True (--discard)."
 )
@@ -171,103 +178,109 @@ def perturb_files(sources: Files, call: Call) -> Summary:
     lies in that folder and is destroyed when the job is finished. Two jobs for one output: the second is refused.
     """
     started = time.perf_counter()
-    reading, asked_job, rng, care, id_column = call.reading, call.job, call.rng, call.disclosure, call.people.id
+    reading, job_options, rng, care, id_column = call.reading, call.job, call.rng, call.disclosure, call.people.id
     run, paths, place = _begin(sources, call)
-    request = Request(call.mechanism, call.columns, reading.snap, reading.on_error, care=care)
+    request = TableRequest(call.mechanism, call.columns, reading.snap, reading.on_error, care=care)
     keys = folder_keys(paths)
-    with open_for(request, _first(paths, keys, reading), reading) as table:
+    with open_for(request, _first_location(paths, keys, reading), reading) as table:
         names, notes, task = table.schema.names, table.layout.notes, task_of(table, request)
     counter = None if id_column is None else PeopleCounter(id_column, names)
     asked = call.columns if task.texts is None else names_of(call.columns) or task.columns
     spec = spec_of(task, asked, reading, keys)
-    shown = _look_across(paths, spec, task, id_column)
+    shown = _inspect_keys(paths, spec, task, id_column)
     key = None if rng is None else source_of(rng).words(KEY_BYTES // 8).tobytes()
     planned = plan(paths, place, spec, simulated=is_simulated(rng), order_key=order_key_of(place, key))
-    told: list[str] = []
+    charge_lines: list[str] = []
     with (
-        requested(call) as with_books,
-        begun(planned, resume=asked_job.resume, discard=asked_job.discard, key=key) as job,
+        open_request(call) as charged_request,
+        begin_job(planned, resume=job_options.resume, discard=job_options.discard, key=key) as job,
     ):
-        charging, persons = with_books.charging, with_books.persons
+        charging, persons = charged_request.charging, charged_request.persons
         _refuse_parts(charging)
         if not job.finished:
-            bill = None if charging is None or persons is None else _Bill(charging, job, spec, persons, task)
-            job = _carried_out(job, run, call, bill)
-            told += [] if bill is None else bill.told
+            job_charge = None if charging is None or persons is None else _JobCharge(charging, job, spec, persons, task)
+            job = _run_job(job, run, call, job_charge)
+            charge_lines += [] if job_charge is None else job_charge.charge_lines
         records = list(records_of(job).values())
     named = [row for record in records for row in record.bad_rows] if len(paths) == 1 else []
-    tally = Tally(
+    tally = RowTally(
         sum(record.rows for record in records),
         sum(record.bad for record in records),
         tuple(named),
         tuple(dict.fromkeys(name for record in records for name in record.dropped)),
-        _once([*shown, *(one for record in records for one in record.findings)], id_column),
+        _unique_findings([*shown, *(one for record in records for one in record.findings)], id_column),
         empty=sum(record.empty for record in records),
         masked=sum(record.masked for record in records),
         looked=sum(record.looked for record in records),
     )
     files = () if task.texts is None else (f"{len(paths):,} files, each in its own format.",)
-    passage = Passage(
+    passage = TablePair(
         source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
         target=str(call.to),
         names=names,
         simulated=job.simulated,
-        notes=(*files, *link_notes(paths), *notes, *_told_of_keys(keys, care.trim), *told),
+        notes=(*files, *link_notes(paths), *notes, *_key_lines(keys, care.trim), *charge_lines),
     )
-    if asked_job.watch is not None:
-        _look_again(job, spec, task, asked_job.watch)
-    people = None if counter is None else _people(counter, job, spec, among_secrets=id_column in task.columns)
+    if job_options.watch is not None:
+        _replay_output(job, spec, task, job_options.watch)
+    people = None if counter is None else _count_people(counter, job, spec, among_secrets=id_column in task.columns)
     return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
 
 
-def _begin(sources: Files, call: Call) -> tuple[Run, list[Path], Path]:
+def _begin(sources: Files, call: Call) -> tuple[JobRunner, list[Path], Path]:
     """Return who runs a job over files, which files they are, and where the output goes."""
     run, reading = runner(call.job.engine or "local"), call.reading
     if reading.target_format is not None:
         raise InvalidInput("a job over many files writes each as it was read: leave the format of the output away.")
     paths = sources_of(sources)
-    if bases := [path for path in paths if located(path, reading.format).format.tables]:
+    if bases := [path for path in paths if locate_table(path, reading.format).format.tables]:
         raise InvalidInput(f"{str(bases[0])!r} is a database: protect its tables one by one, as {bases[0]}::table.")
     assert call.to is not None
-    return run, paths, checked_target(call.to)
+    return run, paths, resolve_folder(call.to)
 
 
-def _first(paths: Sequence[Path], keys: Sequence[str], reading: Reading) -> Location:
+def _first_location(paths: Sequence[Path], keys: Sequence[str], reading: Reading) -> Location:
     """Return the first of many files, with what its folders say."""
-    return replace(located(paths[0], reading.format), keys=key_values(paths[0], keys))
+    return replace(locate_table(paths[0], reading.format), keys=key_values(paths[0], keys))
 
 
-def names_many(source: Files, job: Asked) -> bool:
+def names_many(source: Files, job: JobOptions) -> bool:
     """Tell whether a source is a job over many files: a folder, a pattern, a list, or because that is asked for."""
     if not isinstance(source, str | os.PathLike) or any(getattr(job, word) for word in MANY):
         return True
     return not Path(source).is_file() and (Path(source).is_dir() or any(mark in os.fspath(source) for mark in "*?["))
 
 
-def check_texts_in(source: Files, job: Asked, columns: Names, care: Disclosure, reading: Reading) -> None:
+def check_texts_in(source: Files, job: JobOptions, columns: Names, care: Disclosure, reading: Reading) -> None:
     """Refuse files whose columns of texts do not fit, before a mechanism is built for them, which may take minutes."""
     paths = sources_of(source) if names_many(source, job) else []
-    origin = _first(paths, folder_keys(paths), reading) if paths else located(cast(str, source), reading.format)
+    origin = (
+        _first_location(paths, folder_keys(paths), reading)
+        if paths
+        else locate_table(cast(str, source), reading.format)
+    )
     with open_table(origin, names_of(columns) or None, reading, geographic=False) as table:
         check_texts(table.schema, table.columns or columns, care, table.reader.schema.names)
 
 
-def _look_across(paths: Sequence[Path], spec: TaskSpec, task: Task, person: str | None) -> tuple[Finding, ...]:
+def _inspect_keys(
+    paths: Sequence[Path], spec: TaskSpec, task: TableTask, person: str | None
+) -> tuple[ColumnFinding, ...]:
     """Return which keys of folders give the secret away, by rows of many files: within one file a key never changes.
 
     With `strict` the other columns are looked at too, so that a job that is refused is refused before it begins, and
     for all that is found.
     """
     strict, care = task.care.strict, replace(task.care, strict=False)
-    chosen = [paths[int(number)] for number in np.unique(np.linspace(0, len(paths) - 1, FILES_LOOKED_AT).astype(int))]
+    chosen = [paths[int(number)] for number in np.unique(np.linspace(0, len(paths) - 1, FILES_INSPECTED).astype(int))]
     most = max(1, rows_sampled(task.width) // len(chosen))
     parts: list[pa.Table] = []
-    found: list[Finding] = []
+    found: list[ColumnFinding] = []
     called: list[tuple[str, ...]] = []
     others = dict(zip(paths, other_names(paths), strict=True))
     deepest = max(map(len, others.values()))
     for path in chosen if spec.keys or strict else []:
-        with spec.opened(path) as table:
+        with spec.open_source(path) as table:
             batch = next((one for one in read_batches(table) if one.num_rows), None)
         if batch is None:
             continue
@@ -287,7 +300,7 @@ def _look_across(paths: Sequence[Path], spec: TaskSpec, task: Task, person: str 
         drop = [name for name in care.trim.drop if name in names]
         own = replace(care, drop=drop, coarsen={n: step.written for n, step in care.trim.coarsen if n in names})
         found += findings_in(mixed, replace(task, care=own), person=person)
-    shown = _once(found, person)
+    shown = _unique_findings(found, person)
     if strict and shown:
         raise NotPrivate(messages.refused_columns(shown))
     if strict and parts:
@@ -296,7 +309,7 @@ def _look_across(paths: Sequence[Path], spec: TaskSpec, task: Task, person: str 
     return shown
 
 
-def _once(found: Sequence[Finding], id_column: str | None) -> tuple[Finding, ...]:
+def _unique_findings(found: Sequence[ColumnFinding], id_column: str | None) -> tuple[ColumnFinding, ...]:
     """Return what was found, once; a column whose values show something is not told by its name too."""
     by_value = {one.column for one in found if one.evidence == "value"}
     kept = [one for one in found if one.evidence == "value" or one.column not in by_value]
@@ -305,7 +318,7 @@ def _once(found: Sequence[Finding], id_column: str | None) -> tuple[Finding, ...
     return tuple(dict.fromkeys(same))
 
 
-def _told_of_keys(keys: Sequence[str], trim: Trim) -> list[str]:
+def _key_lines(keys: Sequence[str], trim: Trim) -> list[str]:
     """Say what the names of folders and files show of the rows in them."""
     lost = [name for name in keys if name in trim.touched]
     lines = [f"The names of folders are columns: {', '.join(keys)}."] if keys else []
@@ -317,29 +330,29 @@ def _told_of_keys(keys: Sequence[str], trim: Trim) -> list[str]:
     return [*lines, messages.FILES_STAY]
 
 
-class _Bill:
+class _JobCharge:
     """What the people of a job are charged: looked at when it begins, charged when its output is ready."""
 
-    def __init__(self, charging: Charging, job: Job, spec: TaskSpec, asked: PerPerson, task: Task) -> None:
-        self._charging, self._job, self._spec, self._asked, self._task = charging, job, spec, asked, task
-        self.told: tuple[str, ...] = ()
+    def __init__(self, charging: Charging, job: JobPlan, spec: TaskSpec, asked: PersonLimits, task: TableTask) -> None:
+        self._charging, self._job, self._spec, self._limits, self._task = charging, job, spec, asked, task
+        self.charge_lines: tuple[str, ...] = ()
 
-    def look(self) -> None:
+    def check_charge(self) -> None:
         """Refuse a job that does not fit before it draws anything, unless it was charged before it was cut off."""
         grant(self._charging, self._spending())
 
     def charge(self) -> None:
         """Charge everybody, once for the job."""
         key = (Path(self._job.folder) / "key").read_bytes()
-        self.told = charge_job(self._charging, self._spending(), request_of(key))
+        self.charge_lines = charge_job(self._charging, self._spending(), request_of(key))
 
     def _spending(self) -> Spending:
         def batches() -> Iterator[Any]:
             for source in self._job.sources:
-                with self._spec.opened(source.refuse_changes()) as table:
+                with self._spec.open_source(source.refuse_changes()) as table:
                     yield from read_batches(table)
 
-        return spending_in(batches(), self._asked, [self._asked.column], self._task)
+        return spending_in(batches(), self._limits, [self._limits.column], self._task)
 
 
 def _refuse_parts(charging: Charging | None) -> None:
@@ -351,14 +364,14 @@ def _refuse_parts(charging: Charging | None) -> None:
         )
 
 
-def _carried_out(job: Job, run: Run, asked: Call, bill: _Bill | None = None) -> Job:
+def _run_job(job: JobPlan, run: JobRunner, asked: Call, job_charge: _JobCharge | None = None) -> JobPlan:
     """Run what is left of a job and put its output in its place."""
     done = records_of(job)
-    if bill is not None and not done:
-        bill.look()
+    if job_charge is not None and not done:
+        job_charge.check_charge()
     finished = sum(record.rows for record in done.values())
 
-    def tell(rows: int) -> None:
+    def on_rows(rows: int) -> None:
         nonlocal finished
         finished += rows
         if asked.job.progress is not None and job.rows:
@@ -367,37 +380,37 @@ def _carried_out(job: Job, run: Run, asked: Call, bill: _Bill | None = None) -> 
     pending = [number for number in range(len(job.partitions)) if number not in done]
     try:
         if pending:
-            run(job, pending, tell, workers=asked.job.workers)
+            run(job, pending, on_rows, workers=asked.job.workers)
     except NotPrivate:  # by --strict: what it advises makes another job, and nothing of this one was seen
         forget(home_of(Path(job.target)))
         raise
     except MetricdpError as error:
-        raise reworded(error, f"{error} {KEPT}") from error.__cause__
+        raise reword_error(error, f"{error} {JOB_KEPT_HINT}") from error.__cause__
     records = records_of(job)
     if len(records) < len(job.partitions):
-        raise OutputProblem(f"{len(job.partitions) - len(records)} partitions were not done. {KEPT}")
+        raise OutputProblem(f"{len(job.partitions) - len(records)} partitions were not done. {JOB_KEPT_HINT}")
     if not any(record.rows for record in records.values()):
         forget(home_of(Path(job.target)))
         raise InvalidInput("the files have no rows: there is nothing to protect.")
-    if bill is not None:
+    if job_charge is not None:
         try:
-            bill.charge()
+            job_charge.charge()
         except MetricdpError as error:
-            raise reworded(error, f"{error} {KEPT}") from error.__cause__
+            raise reword_error(error, f"{error} {JOB_KEPT_HINT}") from error.__cause__
     return publish(job)
 
 
-def _look_again(job: Job, spec: TaskSpec, task: Task, watch: Watch) -> None:
+def _replay_output(job: JobPlan, spec: TaskSpec, task: TableTask, watch: Watch) -> None:
     """Read the reports in the output, in the order of the rows."""
     if task.reports != task.columns:  # such as crossings for places along streets: columns of their own
         spec = replace(spec, asked=task.reports, columns=task.reports)
     for partition in job.partitions:
-        with spec.opened(Path(job.target) / partition.target) as table:
+        with spec.open_source(Path(job.target) / partition.target) as table:
             for batch in read_batches(table):
                 watch(task, batch)
 
 
-def _people(counter: PeopleCounter, job: Job, spec: TaskSpec, *, among_secrets: bool) -> PeopleCount:
+def _count_people(counter: PeopleCounter, job: JobPlan, spec: TaskSpec, *, among_secrets: bool) -> PeopleCount:
     """Count the rows of every person that were released, reading that column again.
 
     Where bad rows are left out it is read from the output, unless what stands there are reports: then all rows count.
@@ -406,7 +419,7 @@ def _people(counter: PeopleCounter, job: Job, spec: TaskSpec, *, among_secrets: 
     released = job.spec.on_error == "drop" and not among_secrets and not dropped
     made = [Path(job.target) / partition.target for partition in job.partitions]
     for path in made if released else [Path(source.path) for source in job.sources]:
-        with spec.opened(path) as table:
+        with spec.open_source(path) as table:
             for batch in read_batches(table):
                 counter.add(batch)
     return counter.people

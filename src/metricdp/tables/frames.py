@@ -13,17 +13,17 @@ import pyarrow as pa
 
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
-from metricdp.tables.batch import ALL, Portion, Protected, picked, protect, report_type
-from metricdp.tables.charging import Draw, charged_reports
-from metricdp.tables.disclosure.checks import SanityCheck, first_look, judged, log_findings
-from metricdp.tables.disclosure.findings import SAMPLED_FROM, Finding, rows_looked_at, rows_sampled, sample_rows
+from metricdp.tables.batch import ALL, BatchReports, Portion, protect, report_type, secret_columns
+from metricdp.tables.charging import Draw, charge_reports
+from metricdp.tables.disclosure.checks import SanityCheck, check_sanity, inspect_table, log_findings
+from metricdp.tables.disclosure.findings import SAMPLED_FROM, ColumnFinding, inspected_rows, rows_sampled, sample_rows
 from metricdp.tables.disclosure.hidden_values import compact
-from metricdp.tables.disclosure.trim import trimmed
-from metricdp.tables.draws import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, is_simulated, marked_table
-from metricdp.tables.options import CAREFREE, Trim, names_of
+from metricdp.tables.disclosure.trim import trim_table
+from metricdp.tables.draws import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, is_simulated, mark_table
+from metricdp.tables.options import DEFAULT_DISCLOSURE, Trim, names_of
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.pipeline import replace
-from metricdp.tables.plan import Request, Task
+from metricdp.tables.plan import TableRequest, TableTask
 from metricdp.tables.results import composed
 from metricdp.tables.values import whole
 
@@ -52,7 +52,7 @@ class FrameIndex:
             columns.append(name)
         return cls(index, tuple(columns))
 
-    def as_columns(self, frame: Any) -> Any:
+    def to_columns(self, frame: Any) -> Any:
         """Return the frame with its levels as columns and rows that are counted from 0."""
         plain = frame.reset_index(drop=True)
         for number, name in enumerate(self.columns):
@@ -67,14 +67,14 @@ class FrameIndex:
         """Return a protected frame with its index: levels that were `touched` as they are now, others as they were."""
         if not self.columns:
             return frame
-        rows, staying = frame.index, [name for name in self.columns if name in frame.columns]
+        rows, output_mask = frame.index, [name for name in self.columns if name in frame.columns]
         if not touched & set(self.columns):
-            frame = frame.drop(columns=staying)
+            frame = frame.drop(columns=output_mask)
             frame.index = self.index.take(rows)
-        elif staying:
-            frame = frame.set_index(staying)
+        elif output_mask:
+            frame = frame.set_index(output_mask)
             given = dict(zip(self.columns, self.index.names, strict=True))
-            frame.index = frame.index.set_names([given[name] for name in staying])
+            frame.index = frame.index.set_names([given[name] for name in output_mask])
         else:
             frame = frame.reset_index(drop=True)
         if hasattr(frame.index, "remove_unused_levels"):
@@ -87,21 +87,21 @@ class FrameIndex:
         return frame
 
 
-def perturb_frame(frame: Any, request: Request, rng: Randomness = None) -> Any:
+def perturb_frame(frame: Any, request: TableRequest, rng: Randomness = None) -> Any:
     """Protect a table in memory and give back the type that came."""
     if isinstance(frame, pa.Table | pa.RecordBatch):
         return _perturb_arrow(frame, request, rng)
     if not _is_pandas(frame):
-        return _perturb_wrapped(frame, _wrapped(frame), request, rng)
+        return _perturb_wrapped(frame, _wrap(frame), request, rng)
     index = FrameIndex.of(frame)
     if index.columns:
-        _wrapped(frame)  # refuses names that repeat or are no texts
+        _wrap(frame)  # refuses names that repeat or are no texts
         if request.columns is None:  # the usual ones are columns of the frame
-            asked = dataclasses.replace(request, care=CAREFREE)
-            task = asked.task(list(frame.columns), lambda: _kinds(_wrapped(frame)))
+            asked = dataclasses.replace(request, care=DEFAULT_DISCLOSURE)
+            task = asked.task(list(frame.columns), lambda: _kinds(_wrap(frame)))
             request = dataclasses.replace(request, columns=task.columns)
-        frame = index.as_columns(frame)
-    made = _perturb_wrapped(frame, _wrapped(frame), request, rng)
+        frame = index.to_columns(frame)
+    made = _perturb_wrapped(frame, _wrap(frame), request, rng)
     return index.put_back(made, frozenset((*request.care.trim.touched, *names_of(request.columns))))
 
 
@@ -109,9 +109,9 @@ def _is_pandas(frame: Any) -> bool:
     return all(hasattr(frame, name) for name in ("attrs", "columns", "index"))
 
 
-def _reported(
-    request: Request, task: Task, column: Callable[[str], Any], names: list[str], rng: Randomness, draw: Draw
-) -> Protected:
+def _charged_reports(
+    request: TableRequest, task: TableTask, column: Callable[[str], Any], names: list[str], rng: Randomness, draw: Draw
+) -> BatchReports:
     """Return the reports of a table in memory, charged where there are books, and log what everybody spends."""
     persons = request.persons
     if persons is None:
@@ -128,28 +128,30 @@ def _reported(
     for line in composed(task.guarantee, None, spending, task.texts):
         logger.info("%s", line)
     if request.charging is not None:
-        return charged_reports(request.charging, spending, table, task, draw, rng)
+        return charge_reports(request.charging, spending, table, task, draw, rng)
     return draw(Allotment(spending, rng).portion(table))
 
 
-def _perturb_arrow(frame: Any, request: Request, rng: Randomness) -> Any:
+def _perturb_arrow(frame: Any, request: TableRequest, rng: Randomness) -> Any:
     task = request.task(frame.schema.names, lambda: frame.schema)
     _refuse_empty(frame.num_rows)
 
-    def draw(portion: Portion) -> Protected:
-        found, sanity = first_look(frame.slice(0, rows_looked_at(task.width)), task, person=_whose(request), rows=frame)
+    def draw(portion: Portion) -> BatchReports:
+        found, sanity = inspect_table(
+            frame.slice(0, inspected_rows(task.width)), task, person=_person_column(request), rows=frame
+        )
         log_findings(found)
-        drawn = protect(picked(frame, task), task, rng=rng, portion=portion)
-        judged(sanity, drawn.contents, drawn.bad)
+        drawn = protect(secret_columns(frame, task), task, rng=rng, portion=portion)
+        check_sanity(sanity, drawn.contents, drawn.bad)
         return drawn
 
-    protected = _reported(request, task, frame.column, frame.schema.names, rng, draw)
+    protected = _charged_reports(request, task, frame.column, frame.schema.names, rng, draw)
     _log(protected, task, frame.num_rows)
     result = replace(frame, task, protected)
-    return marked_table(result) if is_simulated(rng) else result
+    return mark_table(result) if is_simulated(rng) else result
 
 
-def _wrapped(frame: Any) -> Any:
+def _wrap(frame: Any) -> Any:
     """Return any other data frame behind one interface, or say why it cannot be protected."""
     import narwhals.stable.v2 as nw
 
@@ -174,7 +176,7 @@ def _wrapped(frame: Any) -> Any:
     return wrapped
 
 
-def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness) -> Any:
+def _perturb_wrapped(frame: Any, wrapped: Any, request: TableRequest, rng: Randomness) -> Any:
     import narwhals.stable.v2 as nw
 
     task = request.task(wrapped.columns, lambda: _kinds(wrapped))
@@ -184,14 +186,14 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
     def column(name: str) -> pa.Array:
         return _arrow(wrapped.get_column(name), name)
 
-    def draw(portion: Portion) -> Protected:
-        found, sanity = _look(wrapped, task, _whose(request))
+    def draw(portion: Portion) -> BatchReports:
+        found, sanity = _inspect_first(wrapped, task, _person_column(request))
         log_findings(found)
         drawn = protect([column(name) for name in task.columns], task, rng=rng, portion=portion)
-        judged(sanity, drawn.contents, drawn.bad)
+        check_sanity(sanity, drawn.contents, drawn.bad)
         return drawn
 
-    protected = _reported(request, task, column, list(wrapped.columns), rng, draw)
+    protected = _charged_reports(request, task, column, list(wrapped.columns), rng, draw)
     _log(protected, task, len(wrapped))
     fresh = nw.from_arrow(
         pa.table(dict(zip(task.reports, protected.columns, strict=True))), backend=wrapped.implementation
@@ -213,20 +215,20 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: Request, rng: Randomness
             new = new.cast(kind) if fits and new.dtype != kind else new
         series.append(new)
     result = wrapped.with_columns(*series).drop([name for name in task.columns if name not in task.reports])
-    staying = protected.staying(len(wrapped), task.on_error)
-    if staying is not None:
-        result = result.filter(staying.to_pylist())
-    result = _trimmed(result, task.care.trim)
+    output_mask = protected.output_mask(len(wrapped), task.on_error)
+    if output_mask is not None:
+        result = result.filter(output_mask.to_pylist())
+    result = _trim(result, task.care.trim)
     if not hasattr(frame, "attrs"):  # pandas has them, and several types of the same numbers
         if is_simulated(rng):
             result = result.with_columns(nw.lit(True).alias(SIMULATED_COLUMN))
-        return _polars_alone(result)
+        return _clean_polars(result)
     same = [name for name in groups if wrapped.schema[name].is_float()]
     same += [] if task.texts is None else [name for name in task.columns if not hasattr(frame[name], "cat")]
     native = result.to_native().astype({name: frame[name].dtype for name in same})
     for name in [name for name, group in groups.items() if group.packed]:
         native = native.assign(**{name: _vectors_like(frame[name], native[name])})
-    return _pandas_alone(native, simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
+    return _clean_pandas(native, simulated=is_simulated(rng) or SIMULATED_KEY in frame.attrs)
 
 
 def _vectors_like(given: Any, made: Any) -> Any:
@@ -237,7 +239,7 @@ def _vectors_like(given: Any, made: Any) -> Any:
     return made.map(lambda item: None if item is None else item.tolist()) if lists else made
 
 
-def _whose(request: Request) -> str | None:
+def _person_column(request: TableRequest) -> str | None:
     """Return the column of persons, which is known to be one."""
     return None if request.persons is None else request.persons.column
 
@@ -247,12 +249,14 @@ def _kinds(wrapped: Any) -> pa.Schema:
     return _first_rows(wrapped.head(SAMPLED_FROM)).schema
 
 
-def _look(frame: Any, task: Task, person: str | None) -> tuple[tuple[Finding, ...], list[SanityCheck | None]]:
-    first = _first_rows(frame.head(rows_looked_at(task.width)))
-    if len(frame) <= rows_looked_at(task.width):
-        return first_look(first, task, person=person)
+def _inspect_first(
+    frame: Any, task: TableTask, person: str | None
+) -> tuple[tuple[ColumnFinding, ...], list[SanityCheck | None]]:
+    first = _first_rows(frame.head(inspected_rows(task.width)))
+    if len(frame) <= inspected_rows(task.width):
+        return inspect_table(first, task, person=person)
     rows = sample_rows(len(frame), rows_sampled(task.width))
-    return first_look(first, task, person=person, rows=_first_rows(frame[rows.tolist(), :]))
+    return inspect_table(first, task, person=person, rows=_first_rows(frame[rows.tolist(), :]))
 
 
 def _first_rows(head: Any) -> pa.Table:
@@ -267,7 +271,7 @@ def _first_rows(head: Any) -> pa.Table:
     return pa.table(columns)
 
 
-def _trimmed(result: Any, trim: Trim) -> Any:
+def _trim(result: Any, trim: Trim) -> Any:
     """Return a data frame without what is dropped and with what is coarsened, in the types it has."""
     import narwhals.stable.v2 as nw
 
@@ -280,14 +284,14 @@ def _trimmed(result: Any, trim: Trim) -> Any:
             tuple(name for name in trim.drop if name.startswith(f"{top}.")),
             tuple((name, step) for name, step in trim.coarsen if name == top or name.startswith(f"{top}.")),
         )
-        made = trimmed(pa.table({top: _arrow(result.get_column(top), top)}), own)
+        made = trim_table(pa.table({top: _arrow(result.get_column(top), top)}), own)
         new = nw.from_arrow(made, backend=result.implementation).get_column(top)
         same = not own.drop and new.dtype != result.schema[top]
         result = result.with_columns(new.cast(result.schema[top]) if same else new)
     return result
 
 
-def _pandas_alone(frame: Any, *, simulated: bool) -> Any:
+def _clean_pandas(frame: Any, *, simulated: bool) -> Any:
     """Return a pandas frame without notes, and without categories and values that are not of its rows."""
     used = {name: column.cat.remove_unused_categories() for name, column in frame.items() if hasattr(column, "cat")}
     frame = frame.assign(**used)
@@ -304,7 +308,7 @@ def _pandas_alone(frame: Any, *, simulated: bool) -> Any:
     return frame
 
 
-def _polars_alone(result: Any) -> Any:
+def _clean_polars(result: Any) -> Any:
     """Return a Polars frame whose buffers and enumerations, nested ones too, hold the values of its rows only."""
     import polars as pl
 
@@ -319,13 +323,13 @@ def _polars_alone(result: Any) -> Any:
             continue
         column = pl.Series(name, made)
         if "Enum" in str(kind):
-            kind, texts = _fewer_categories(kind, made)
+            kind, texts = _category_types(kind, made)
             column = column.cast(texts)
         frame = frame.with_columns(column.ext.to(kind) if isinstance(kind, pl.BaseExtension) else column.cast(kind))
     return frame
 
 
-def _fewer_categories(kind: Any, array: pa.Array) -> tuple[Any, Any]:
+def _category_types(kind: Any, array: pa.Array) -> tuple[Any, Any]:
     """Return a type of Polars with the categories that an array holds, and one with texts in their place."""
     import polars as pl
 
@@ -333,15 +337,15 @@ def _fewer_categories(kind: Any, array: pa.Array) -> tuple[Any, Any]:
         used = set(array.dictionary.to_pylist())
         return pl.Enum([category for category in kind.categories if category in used]), pl.String()
     if isinstance(kind, pl.Struct):
-        parts = [_fewer_categories(field.dtype, array.field(number)) for number, field in enumerate(kind.fields)]
+        parts = [_category_types(field.dtype, array.field(number)) for number, field in enumerate(kind.fields)]
         names = [field.name for field in kind.fields]
         fewer, texts = (pl.Struct(dict(zip(names, [part[side] for part in parts], strict=True))) for side in (0, 1))
         return fewer, texts
     if isinstance(kind, pl.List):
-        inner = _fewer_categories(kind.inner, array.values)
+        inner = _category_types(kind.inner, array.values)
         return pl.List(inner[0]), pl.List(inner[1])
     if isinstance(kind, pl.Array):
-        inner = _fewer_categories(kind.inner, array.values)
+        inner = _category_types(kind.inner, array.values)
         return pl.Array(inner[0], kind.size), pl.Array(inner[1], kind.size)
     return kind, kind
 
@@ -359,7 +363,7 @@ def _refuse_empty(rows: int) -> None:
         raise InvalidInput("the table is empty: there is no row to protect.")
 
 
-def _log(protected: Protected, task: Task, rows: int) -> None:
+def _log(protected: BatchReports, task: TableTask, rows: int) -> None:
     if protected.bad.size:
         named = ", ".join(str(row) for row in protected.bad[:10])
         logging.getLogger("metricdp").warning(

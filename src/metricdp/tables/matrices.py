@@ -19,9 +19,9 @@ import pyarrow as pa
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
-from metricdp.tables.formats import located, read_batches, reading
+from metricdp.tables.formats import locate_table, read_batches, reading
 from metricdp.tables.formats.csv import HEAD_BYTES, dialect_of
-from metricdp.tables.options import AS_IT_IS
+from metricdp.tables.options import DEFAULT_READING
 from metricdp.tables.sources import open_table
 from metricdp.tables.values import holds_vectors, is_text, numbers_of, rows_of
 
@@ -48,10 +48,10 @@ def read_matrix(path: str | os.PathLike[str], *, rows: int | None = None) -> Flo
         sums = matrix.sum(axis=1)
         odd = abs(sums[0] - 1.0) > CLOSE and bool(np.all(np.abs(sums[1:] - 1.0) <= CLOSE))
         numbered = _counts(matrix[1:, 0]) and bool(np.all(np.abs(matrix[1:, 1:].sum(axis=1) - 1.0) <= CLOSE))
-        law = abs(sums[0] - 1.0) <= CLOSE and bool(np.all(matrix[0] >= 0.0)) and bool(np.any(matrix[0] % 1.0))
+        distribution = abs(sums[0] - 1.0) <= CLOSE and bool(np.all(matrix[0] >= 0.0)) and bool(np.any(matrix[0] % 1.0))
         if (
             odd
-            or (rows is not None and len(matrix) == rows + 1 and not law)
+            or (rows is not None and len(matrix) == rows + 1 and not distribution)
             or (numbered and not _counts(matrix[:, 0]))
         ):
             matrix = matrix[1:]
@@ -59,7 +59,7 @@ def read_matrix(path: str | os.PathLike[str], *, rows: int | None = None) -> Flo
         rest = matrix[:, 1:].sum(axis=1)
         if np.all(np.abs(rest - 1.0) <= CLOSE):  # row numbers, then probabilities
             matrix = matrix[:, 1:]
-    return _some(matrix, path)
+    return _check_not_empty(matrix, path)
 
 
 def read_distances(path: str | os.PathLike[str], what: str = "the distances between all secrets") -> Floats:
@@ -74,10 +74,10 @@ def read_distances(path: str | os.PathLike[str], what: str = "the distances betw
         matrix = matrix[1:]
     if matrix.shape[0] != matrix.shape[1]:
         raise InvalidInput(f"{str(path)!r} must hold as many columns as rows, {what}, got shape {matrix.shape}.")
-    return _some(matrix, path)
+    return _check_not_empty(matrix, path)
 
 
-def _some(matrix: Floats, path: str | os.PathLike[str]) -> Floats:
+def _check_not_empty(matrix: Floats, path: str | os.PathLike[str]) -> Floats:
     if matrix.size == 0:
         raise InvalidInput(f"{str(path)!r} has no rows: give one row per secret below the header.")
     return np.ascontiguousarray(matrix)
@@ -124,14 +124,14 @@ def _parquet(place: Path) -> tuple[Floats, bool, bool]:
         if re.fullmatch(r"__index_level_\d+__", name)
         or (at == 0 and (name.lower() in INDEX or is_text(table.schema.field(0).type)))
     ]
-    return _stacked(table.drop_columns(names), place), False, bool(names)
+    return _stack(table.drop_columns(names), place), False, bool(names)
 
 
 def _csv(place: Path) -> tuple[Floats, bool, bool]:
     from pyarrow import csv as arrow_csv
 
     with place.open("rb") as opened:
-        dialect = dialect_of(opened.read(HEAD_BYTES), str(place), AS_IT_IS)
+        dialect = dialect_of(opened.read(HEAD_BYTES), str(place), DEFAULT_READING)
     decimal = "," if dialect.commas else "."
     with open(place, newline="", encoding="utf-8-sig", errors="replace") as file:
         lines = csv.reader(file, delimiter=dialect.delimiter)
@@ -150,7 +150,7 @@ def _csv(place: Path) -> tuple[Floats, bool, bool]:
             ),
         ),
     )
-    return _stacked(table, place), not header, named
+    return _stack(table, place), not header, named
 
 
 def _form(first: list[str], second: list[str]) -> tuple[bool, bool]:
@@ -165,7 +165,7 @@ def _form(first: list[str], second: list[str]) -> tuple[bool, bool]:
     return True, len(first) > 1 and (label in INDEX or (bool(below) and not is_number(below[0])))
 
 
-def _stacked(table: pa.Table, place: Path) -> Floats:
+def _stack(table: pa.Table, place: Path) -> Floats:
     if table.num_rows == 0:
         return np.empty((0, 0))
     columns = []
@@ -196,7 +196,7 @@ def is_number(value: object) -> bool:
 
 def read_rows(path: str) -> Floats:
     """Read a matrix from any table of numbers, or from one column of vectors, such as a projection."""
-    with open_table(located(path), geographic=False, vectors=True) as opened:
+    with open_table(locate_table(path), geographic=False, vectors=True) as opened:
         parts = []
         for batch in read_batches(opened):
             first = batch.schema.field(0)

@@ -26,7 +26,7 @@ Refused = Literal["fail", "report"]
 OnError = Literal["fail", "drop", "null"]
 Names: TypeAlias = Sequence[str] | str
 Target: TypeAlias = str | os.PathLike[str] | None
-Books: TypeAlias = "Ledger | Charging | str | os.PathLike[str] | None"
+LedgerChoice: TypeAlias = "Ledger | Charging | str | os.PathLike[str] | None"
 R = TypeVar("R", bound="People | Disclosure | Reading | Job")
 
 
@@ -80,7 +80,7 @@ class People:
     allocation: Allocation | None = None
     max_rows: int | None = None
     which: Which = "first"
-    ledger: Books = None
+    ledger: LedgerChoice = None
     purpose: str | None = None
     key: str = "perturb"
     refused: Refused = "fail"
@@ -91,7 +91,7 @@ DAY = 86400
 
 
 @dataclass(frozen=True)
-class Step:
+class CoarseningStep:
     """How coarse a column becomes: a number, or a time in seconds."""
 
     size: Fraction
@@ -99,7 +99,7 @@ class Step:
     written: str
 
     @classmethod
-    def of(cls, value: Any) -> Step:
+    def of(cls, value: Any) -> CoarseningStep:
         """Read 1h, 15min, 10 or 0.5."""
         found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", str(value), re.ASCII)
         unit = "" if found is None else found[2].rstrip("s") or found[2]
@@ -132,12 +132,15 @@ class Trim:
     """
 
     drop: tuple[str, ...] = ()
-    coarsen: tuple[tuple[str, Step], ...] = ()
+    coarsen: tuple[tuple[str, CoarseningStep], ...] = ()
 
     @classmethod
     def of(cls, drop: Sequence[str] | str = (), coarsen: Mapping[str, Any] | None = None) -> Trim:
         """Read what was asked for."""
-        names, steps = names_of(drop), tuple((name, Step.of(value)) for name, value in (coarsen or {}).items())
+        names, steps = (
+            names_of(drop),
+            tuple((name, CoarseningStep.of(value)) for name, value in (coarsen or {}).items()),
+        )
         names_of(tuple(coarsen or ()))  # refused where they are no texts
         both = [name for name, _ in steps if name in names]
         if both:
@@ -282,7 +285,7 @@ class PerturbOptions(TypedDict, total=False):
     allocation: Allocation | None
     max_rows: int | None
     which: Which
-    ledger: Books
+    ledger: LedgerChoice
     purpose: str | None
     key: str
     refused: Refused
@@ -326,8 +329,8 @@ RECORDS: dict[str, type[People | Disclosure | Reading | Job]] = {
     "people": People, "disclosure": Disclosure, "reading": Reading, "job": Job,
 }  # fmt: skip
 WORDS = {word.name: record for record, kind in RECORDS.items() for word in fields(kind)}
-AS_IT_IS = Reading()
-CAREFREE = Disclosure()
+DEFAULT_READING = Reading()
+DEFAULT_DISCLOSURE = Disclosure()
 
 
 @dataclass(frozen=True)
@@ -338,15 +341,15 @@ class Call:
     columns: Names | None = None
     to: Target = None
     people: People = People()
-    disclosure: Disclosure = CAREFREE
-    reading: Reading = AS_IT_IS
+    disclosure: Disclosure = DEFAULT_DISCLOSURE
+    reading: Reading = DEFAULT_READING
     job: Job = Job()
     rng: Randomness = None
 
     @cached_property
     def given(self) -> frozenset[str]:
         """The words of the records that were said."""
-        return frozenset(word for word, record in WORDS.items() if _said(getattr(self, record), word))
+        return frozenset(word for word, record in WORDS.items() if _is_given(getattr(self, record), word))
 
     def refuse(self, words: Iterable[str], sentence: str) -> None:
         """Refuse options that mean nothing here; `{word}` in the sentence is the first of them."""
@@ -370,9 +373,9 @@ def call_of(
         if word != given:
             warnings.warn(f"`{given}` is called `{word}` now.", DeprecationWarning, stacklevel=3)
         if word not in WORDS and word != "to":
-            raise InvalidInput(_unknown(given))
+            raise InvalidInput(_unknown_text(given))
         if word in words:
-            raise _twice(word)
+            raise _twice_error(word)
         if value is not None:  # which says nothing, whatever the word
             words[word] = value
     target = words.pop("to", None)
@@ -387,12 +390,12 @@ def _record(name: str, kind: type[R], record: Any, words: Mapping[str, Any]) -> 
         raise InvalidInput(f"`{name}` must be `mdp.{kind.__name__}(...)`, got {type(record).__name__}.")
     own = {word: value for word, value in words.items() if WORDS[word] == name}
     for word in own:
-        if _said(record, word):
-            raise _twice(word)
+        if _is_given(record, word):
+            raise _twice_error(word)
     return replace(record, **own)
 
 
-def _said(record: Any, word: str) -> bool:
+def _is_given(record: Any, word: str) -> bool:
     value, usual = getattr(record, word), getattr(type(record)(), word)
     if isinstance(usual, tuple):  # names of columns, which may be an index of pandas
         return len(names_of(value)) > 0
@@ -401,12 +404,12 @@ def _said(record: Any, word: str) -> bool:
     return bool(value is not usual and value != usual)
 
 
-def _twice(word: str) -> InvalidInput:
+def _twice_error(word: str) -> InvalidInput:
     place = f"in `{WORDS[word]}` and beside it" if word in WORDS else "as `to` and as `target`"
     return InvalidInput(f"`{word}` is given twice, such as {place}: give it once.")
 
 
-def _unknown(word: str) -> str:
+def _unknown_text(word: str) -> str:
     known = [*WORDS, "columns", "to", "rng", *RECORDS]
     near = difflib.get_close_matches(word, [*known, *OLD_WORDS], n=1, cutoff=0.5)
     meant = f" Did you mean `{OLD_WORDS.get(near[0], near[0])}`?" if near else f" The options are {', '.join(known)}."
@@ -416,7 +419,7 @@ def _unknown(word: str) -> str:
 def disclosure_from(text: str) -> Disclosure:
     """Return what `Disclosure.text` wrote."""
     if not text:
-        return CAREFREE
+        return DEFAULT_DISCLOSURE
     drop, coarsen, keep, strict, force = json.loads(text)
     return Disclosure(drop, coarsen, keep, strict, force)
 

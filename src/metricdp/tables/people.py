@@ -26,12 +26,12 @@ from metricdp.mechanisms import (
     ConcentratedGuarantee,
     Guarantee,
     Mechanism,
-    pure,
+    require_pure,
 )
 from metricdp.names import compose, count_near
 from metricdp.randomness import Randomness, open_uniform, source_of
 from metricdp.tables.batch import Portion
-from metricdp.tables.plan import PerPerson, Task, accuracy_of, there_are
+from metricdp.tables.plan import PersonLimits, TableTask, accuracy_of, available_columns
 from metricdp.tables.values import is_text
 from metricdp.units import round_down
 
@@ -40,7 +40,7 @@ MOST_TABLES = 64  # mechanisms on finitely many secrets that are built, one for 
 
 
 @dataclass(frozen=True)
-class Level:
+class BudgetLevel:
     """What each row of a person with so many rows in the output costs, and how far its report lies from the truth.
 
     The amount is the epsilon of a row, or the rho of one whose promise is concentrated.
@@ -51,7 +51,7 @@ class Level:
     amount: float
     slack: float
     loss: float
-    task: Task = field(repr=False)
+    task: TableTask = field(repr=False)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -65,9 +65,9 @@ class Spending:
         granted: How many of them a ledger grants everybody; None where it grants all, or none was asked.
     """
 
-    asked: PerPerson
+    row_limits: PersonLimits
     counts: Mapping[Any, int]
-    levels: tuple[Level, ...]
+    levels: tuple[BudgetLevel, ...]
     granted: Mapping[Any, int] | None = None
 
     @property
@@ -78,7 +78,7 @@ class Spending:
     @property
     def epsilon(self) -> float:
         """The same, of pure promises alone."""
-        pure(self.levels[0].task.guarantee, "an epsilon for all rows of a person")
+        require_pure(self.levels[0].task.guarantee, "an epsilon for all rows of a person")
         return self.amount
 
     @property
@@ -86,18 +86,18 @@ class Spending:
         """The slack that holds for everyone: that of every row is charged."""
         return self._most(lambda level: level.slack)
 
-    def _most(self, cost: Callable[[Level], float]) -> float:
+    def _most(self, cost: Callable[[BudgetLevel], float]) -> float:
         total = max((level.rows * Fraction(cost(level)) for level in self.released), default=Fraction(0))
         return -round_down(-total) + 0.0  # never -0.0
 
     @cached_property
-    def released(self) -> tuple[Level, ...]:
+    def released(self) -> tuple[BudgetLevel, ...]:
         """What is in the output: `levels` by how many rows a ledger granted; nobody who has none is in it."""
         if self.granted is None:
             return self.levels
-        made: dict[tuple[int, float], Level] = {}
-        for who in self.counts:
-            rows, level = self.granted[who], self._by_rows[self.asked_rows(who)]
+        made: dict[tuple[int, float], BudgetLevel] = {}
+        for person_id in self.counts:
+            rows, level = self.granted[person_id], self._levels_by_rows[self.asked_rows(person_id)]
             if rows:
                 before = made.get((rows, level.amount))
                 persons = 1 if before is None else before.persons + 1
@@ -112,7 +112,11 @@ class Spending:
     @property
     def refused(self) -> int:
         """How many rows are not in the output, since a ledger did not grant them."""
-        return 0 if self.granted is None else sum(self.asked_rows(who) - self.granted[who] for who in self.counts)
+        return (
+            0
+            if self.granted is None
+            else sum(self.asked_rows(person_id) - self.granted[person_id] for person_id in self.counts)
+        )
 
     @property
     def left_out(self) -> int:
@@ -122,7 +126,7 @@ class Spending:
     @property
     def is_spread(self) -> bool:
         """Whether rows of different persons have different promises."""
-        return self.asked.spread is not None
+        return self.row_limits.spread is not None
 
     def rows(self, person: Any) -> int:
         """Return how many rows of a person are in the output."""
@@ -130,7 +134,7 @@ class Spending:
 
     def asked_rows(self, person: Any) -> int:
         """Return how many rows of a person were to be in the output; what each costs goes by that."""
-        count, limit = self.counts[person], self.asked.at_most
+        count, limit = self.counts[person], self.row_limits.at_most
         return count if limit is None else min(count, limit)
 
     @property
@@ -141,82 +145,83 @@ class Spending:
 
     def cost(self, person: Any) -> tuple[int, float, float]:
         """Return how many rows of a person are in the output, and the amount and slack of each."""
-        level = self._by_rows[self.asked_rows(person)]
+        level = self._levels_by_rows[self.asked_rows(person)]
         return self.rows(person), level.amount, level.slack
 
     @cached_property
-    def _by_rows(self) -> dict[int, Level]:
+    def _levels_by_rows(self) -> dict[int, BudgetLevel]:
         return {level.rows: level for level in self.levels}
 
 
-def spending_of(asked: PerPerson, counts: Counter[Any], task: Task) -> Spending:
+def spending_of(row_limits: PersonLimits, counts: Counter[Any], task: TableTask) -> Spending:
     """Return what every person spends, or refuse what would exceed the budget."""
     if not counts:
-        raise InvalidInput(f"nobody is named in {asked.column!r}: there are no rows to protect.")
-    limit = max(counts.values()) if asked.at_most is None else asked.at_most
+        raise InvalidInput(f"nobody is named in {row_limits.column!r}: there are no rows to protect.")
+    limit = max(counts.values()) if row_limits.at_most is None else row_limits.at_most
     persons = Counter(min(count, limit) for count in counts.values())
-    promise = task.guarantee
-    full = promise.rho if isinstance(promise, ConcentratedGuarantee) else promise.epsilon
-    amounts = {count: _share(asked, count, full, promise) for count in sorted(persons, reverse=True)}
-    made: dict[float, Task] = {}
+    guarantee = task.guarantee
+    full = guarantee.rho if isinstance(guarantee, ConcentratedGuarantee) else guarantee.epsilon
+    amounts = {count: _share(row_limits, count, full, guarantee) for count in sorted(persons, reverse=True)}
+    made: dict[float, TableTask] = {}
     fewer = {amount for amount in amounts.values() if amount != full}
     if fewer:
         make = _maker(task, len(fewer))
-        made = {amount: _at(task, make(amount)) for amount in fewer}
+        made = {amount: _replace_mechanism(task, make(amount)) for amount in fewer}
     made[full] = task
     levels = tuple(
-        Level(
+        BudgetLevel(
             count,
             persons[count],
             amount,
-            0.0 if isinstance(promise, ConcentratedGuarantee) else made[amount].guarantee.slack,
+            0.0 if isinstance(guarantee, ConcentratedGuarantee) else made[amount].guarantee.slack,
             made[amount].mechanism.certificate.loss,
             made[amount],
         )
         for count, amount in amounts.items()
     )
-    return Spending(asked, dict(counts), levels)
+    return Spending(row_limits, dict(counts), levels)
 
 
-def _share(asked: PerPerson, rows: int, epsilon: float, promise: AnyGuarantee) -> float:
+def _share(row_limits: PersonLimits, rows: int, epsilon: float, guarantee: AnyGuarantee) -> float:
     """Return the epsilon of each of so many rows: at most B / n in millionths, so that n of them keep the budget."""
-    if asked.budget is None:
+    if row_limits.budget is None:
         return epsilon
-    limit = floor(Fraction(asked.budget) * MICRO)
+    limit = floor(Fraction(row_limits.budget) * MICRO)
     if rows * ceil(Fraction(epsilon) * MICRO) <= limit:
         return epsilon
-    if asked.spread is None:
-        raise InvalidInput(_over(asked, rows, epsilon, promise))
+    if row_limits.spread is None:
+        raise InvalidInput(_over_budget_text(row_limits, rows, epsilon, guarantee))
     share = limit // rows
     if share == 0:
         raise InvalidInput(
-            f"somebody has {rows:,} rows, among which a budget of {asked.budget:g} leaves less than a millionth for "
+            f"somebody has {rows:,} rows, among which a budget of {row_limits.budget:g} leaves less than a millionth "
+            f"for "
             "each: keep fewer with --at-most."
         )
     chosen = min(epsilon, round_down(Fraction(share, MICRO)))
-    assert rows * Fraction(chosen) <= Fraction(asked.budget)
+    assert rows * Fraction(chosen) <= Fraction(row_limits.budget)
     return chosen
 
 
-def _over(asked: PerPerson, rows: int, epsilon: float, promise: AnyGuarantee) -> str:
-    budget = asked.budget or 0.0
+def _over_budget_text(row_limits: PersonLimits, rows: int, epsilon: float, guarantee: AnyGuarantee) -> str:
+    budget = row_limits.budget or 0.0
     fits = max(1, floor(Fraction(budget) / Fraction(epsilon)))
-    if isinstance(promise, Guarantee) and promise.parts and not promise.unit:  # said in the unit of its parts
-        times = sum(part.epsilon for part in promise.parts) / promise.epsilon
+    if isinstance(guarantee, Guarantee) and guarantee.parts and not guarantee.unit:  # said in the unit of its parts
+        times = sum(part.epsilon for part in guarantee.parts) / guarantee.epsilon
         epsilon, budget = epsilon * times, budget * times
-    if asked.at_most is None:
+    if row_limits.at_most is None:
         return (
             f"somebody has {rows:,} rows, which cost {rows:,} x {epsilon:g} together, more than the budget of "
             f"{budget:g}. Share it among the rows of a person with --spread even, or keep fewer with "
             f"--at-most {fits}."
         )
     return (
-        f"{asked.at_most:,} rows of one person cost {rows:,} x {epsilon:g} together, more than the budget of "
+        f"{row_limits.at_most:,} rows of one person cost {rows:,} x {epsilon:g} together, more than the budget of "
         f"{budget:g}: lower --at-most to {fits}, or share the budget among them with --spread even."
     )
 
 
-def _at(task: Task, mechanism: Mechanism) -> Task:
+def _replace_mechanism(task: TableTask, mechanism: Mechanism) -> TableTask:
     """Return the same task with another mechanism of the same kind."""
     groups = tuple(replace(group, mechanism=mechanism) for group in task.groups)
     pairs = zip(groups, task.accuracy, strict=bool(task.accuracy))
@@ -224,21 +229,21 @@ def _at(task: Task, mechanism: Mechanism) -> Task:
     return replace(task, mechanism=mechanism, groups=groups, accuracy=accuracy)
 
 
-def _maker(task: Task, kinds: int) -> Callable[[float], Mechanism]:
+def _maker(task: TableTask, kinds: int) -> Callable[[float], Mechanism]:
     """Return what makes the same mechanism at another epsilon: the law of that epsilon, never scaled draws."""
-    from metricdp.design.rescaling import rescaled  # imported where something is built
+    from metricdp.design.rescaling import rescaler  # imported where something is built
 
     mechanism, texts = task.mechanism, task.texts
     if texts is not None:
-        full = Fraction(pure(task.guarantee, "an even spread").epsilon)
-        return lambda amount: texts.at_share(Fraction(amount) / full)
+        full = Fraction(require_pure(task.guarantee, "an even spread").epsilon)
+        return lambda amount: texts.scale_budget(Fraction(amount) / full)
 
     if mechanism.inputs.size is not None and kinds > MOST_TABLES:
         raise InvalidInput(
             f"an even spread would take {kinds} mechanisms, one for every number of rows: keep fewer rows of every "
             f"person with --at-most {MOST_TABLES}, or use Laplace noise."
         )
-    return rescaled(mechanism)
+    return rescaler(mechanism)
 
 
 CHANGED = "the table changed while it was read: somebody has more rows than were counted. Begin again."
@@ -259,7 +264,7 @@ class PeopleCounter:
 
     def __init__(self, column: str, names: Sequence[str]) -> None:
         if column not in names:
-            raise InvalidInput(f"no column {column!r} to count persons by. {there_are(names)}")
+            raise InvalidInput(f"no column {column!r} to count persons by. {available_columns(names)}")
         self.column = column
         self.rows: Counter[Any] = Counter()
         self.without = 0
@@ -301,7 +306,7 @@ def ids_of(batch: Any, column: str) -> tuple[list[Any], Integers]:
     except pa.ArrowException as error:
         raise InvalidInput(f"persons cannot be counted by {column!r}: it holds {array.type}.") from error
     places = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    persons, places = _by_name(persons, places)
+    persons, places = _merge_spellings(persons, places)
     nobody = [person is None or person == b"" or person != person for person in persons]
     if any(nobody):
         renamed = np.cumsum(~np.array(nobody)) - 1
@@ -311,7 +316,7 @@ def ids_of(batch: Any, column: str) -> tuple[list[Any], Integers]:
     return persons, places
 
 
-def _by_name(persons: list[Any], places: Integers) -> tuple[list[Any], Integers]:
+def _merge_spellings(persons: list[Any], places: Integers) -> tuple[list[Any], Integers]:
     """Return persons as the ledger knows them: text in two spellings, composed and decomposed, is one person."""
     if all(not isinstance(person, bytes) or person.isascii() for person in persons):
         return persons, places
@@ -321,25 +326,26 @@ def _by_name(persons: list[Any], places: Integers) -> tuple[list[Any], Integers]
     return list(found), np.where(places < 0, -1, numbers[places])
 
 
-def spending_in(batches: Iterable[Any], asked: PerPerson, names: Sequence[str], task: Task) -> Spending:
+def spending_in(batches: Iterable[Any], row_limits: PersonLimits, names: Sequence[str], task: TableTask) -> Spending:
     """Count the rows of every person in a table that is read for that alone, and say what everybody spends."""
-    counter = PeopleCounter(asked.column, names)
+    counter = PeopleCounter(row_limits.column, names)
     for batch in batches:
         counter.add(batch)
-    return spending_by(counter, asked, task)
+    return spending_by(counter, row_limits, task)
 
 
-def spending_by(counter: PeopleCounter, asked: PerPerson, task: Task) -> Spending:
+def spending_by(counter: PeopleCounter, row_limits: PersonLimits, task: TableTask) -> Spending:
     """Say what everybody spends whose rows were counted; rows of nobody are refused."""
     if counter.without:
         raise InvalidInput(
-            f"{counter.without:,} rows have no {asked.column}: they may be anybody's, and no total would hold. Give "
+            f"{counter.without:,} rows have no {row_limits.column}: they may be anybody's, and no total would hold. "
+            f"Give "
             "them one or leave them out."
         )
     near = count_near(counter.rows)
     if near:
-        logging.getLogger("metricdp").warning("%s", near_names(near, asked.column))
-    return spending_of(asked, counter.rows, task)
+        logging.getLogger("metricdp").warning("%s", near_names(near, row_limits.column))
+    return spending_of(row_limits, counter.rows, task)
 
 
 def near_names(count: int, column: str) -> str:
@@ -355,7 +361,7 @@ class Allotment:
 
     def __init__(self, spending: Spending, rng: Randomness = None) -> None:
         self.spending = spending
-        self.column = spending.asked.column
+        self.column = spending.row_limits.column
         self._tasks = tuple(level.task for level in spending.levels)
         self._level = {level.rows: number for number, level in enumerate(spending.levels)}
         self._seen: Counter[Any] = Counter()
@@ -365,7 +371,7 @@ class Allotment:
     def portion(self, batch: Any) -> Portion:
         """Return which rows of the next batch are reported and by which task."""
         spending = self.spending
-        persons, places = ids_of(batch, spending.asked.column)
+        persons, places = ids_of(batch, spending.row_limits.column)
         if (places < 0).any() or any(person not in spending.counts for person in persons):
             raise InvalidInput(CHANGED)
         before = np.array([self._seen[person] for person in persons], dtype=np.int64)
@@ -375,7 +381,7 @@ class Allotment:
             if self._seen[person] > spending.counts[person]:
                 raise InvalidInput(CHANGED)
         number = np.array([self._level[spending.asked_rows(person)] for person in persons], dtype=np.int64)[places]
-        return Portion(self._kept(persons, places, order), number, self._tasks)
+        return Portion(self._rows_kept(persons, places, order), number, self._tasks)
 
     @property
     def people(self) -> PeopleCount:
@@ -389,19 +395,19 @@ class Allotment:
         if any(self._seen[person] != count for person, count in self.spending.counts.items()):
             raise InvalidInput(CHANGED)
 
-    def _kept(self, persons: list[Any], places: Integers, order: Integers) -> Booleans | None:
+    def _rows_kept(self, persons: list[Any], places: Integers, order: Integers) -> Booleans | None:
         """Return which rows stay: the first of a person, or some drawn by chance; the secrets play no part."""
-        asked = self.spending.asked
-        if asked.at_most is None and self.spending.granted is None:
+        row_limits = self.spending.row_limits
+        if row_limits.at_most is None and self.spending.granted is None:
             return None
         limits = np.array([self.spending.rows(person) for person in persons], dtype=np.int64)
-        if asked.which == "first":
+        if row_limits.which == "first":
             return np.asarray(order < limits[places])
         longest = max(self.spending.counts[person] for person in persons)
-        chosen = [n * longest + self._chance(person, int(limits[n])) for n, person in enumerate(persons)]
+        chosen = [n * longest + self._draw_rows(person, int(limits[n])) for n, person in enumerate(persons)]
         return np.asarray(np.isin(places * longest + order, np.concatenate(chosen)))
 
-    def _chance(self, person: Any, limit: int) -> Integers:
+    def _draw_rows(self, person: Any, limit: int) -> Integers:
         """Return which rows of a person stay, every choice of so many being as likely as any other."""
         if person not in self._drawn:
             count = self.spending.counts[person]

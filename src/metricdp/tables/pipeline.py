@@ -20,19 +20,19 @@ import pyarrow.compute as pc
 from metricdp.arrays import Integers
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness, fresh_stream
-from metricdp.tables.batch import ALL, Portion, Protected, picked, pieces, protect, report_fields
-from metricdp.tables.disclosure.checks import Glimpse, SanityCheck, findings_in, first_look
-from metricdp.tables.disclosure.findings import Finding, Sample, rows_looked_at, rows_sampled
-from metricdp.tables.disclosure.hidden_values import fewer_categories, harmless, harmless_schema
-from metricdp.tables.disclosure.trim import trimmed
-from metricdp.tables.draws import Draws, Keyed, is_simulated, marked, marked_table
+from metricdp.tables.batch import ALL, BatchReports, Portion, pieces, protect, report_fields, secret_columns
+from metricdp.tables.disclosure.checks import BatchStatistics, SanityCheck, findings_in, inspect_table
+from metricdp.tables.disclosure.findings import ColumnFinding, Sample, inspected_rows, rows_sampled
+from metricdp.tables.disclosure.hidden_values import fewer_categories, harmless_schema, sanitise_table
+from metricdp.tables.disclosure.trim import trim_table
+from metricdp.tables.draws import Draws, KeyedDraws, is_simulated, mark_schema, mark_table
 from metricdp.tables.formats import Reader, read_batches
 from metricdp.tables.options import OnError
 from metricdp.tables.people import Allotment, PeopleCounter
-from metricdp.tables.plan import Task, task_for
-from metricdp.tables.results import NAMED_ROWS, Tally
+from metricdp.tables.plan import TableTask, task_for
+from metricdp.tables.results import NAMED_ROWS, RowTally
 from metricdp.tables.sources import Outlet
-from metricdp.tables.values import filtered, texts_in
+from metricdp.tables.values import filter_rows, texts_in
 
 
 def perturb_batch(
@@ -50,16 +50,16 @@ def perturb_batch(
     `first_row` is the number of the first row in error messages, for a batch that is part of something longer.
     """
     task = task_for(batch.schema.names, mechanism, columns=columns, snap=snap, on_error=on_error)
-    result = replace(batch, task, protect(picked(batch, task), task, rng=rng, first_row=first_row))
-    return marked_table(result) if is_simulated(rng) else result
+    result = replace(batch, task, protect(secret_columns(batch, task), task, rng=rng, first_row=first_row))
+    return mark_table(result) if is_simulated(rng) else result
 
 
-def protected_table(table: pa.Table, task: Task, rng: Randomness | Draws = None) -> pa.Table:
+def protect_table(table: pa.Table, task: TableTask, rng: Randomness | Draws = None) -> pa.Table:
     """Return a table in memory, or one block of an engine's, with its secrets replaced by reports."""
-    return replace(table, task, protect(picked(table, task), task, rng=rng))
+    return replace(table, task, protect(secret_columns(table, task), task, rng=rng))
 
 
-def replace(batch: Any, task: Task, protected: Protected) -> Any:
+def replace(batch: Any, task: TableTask, protected: BatchReports) -> Any:
     """Put reports into a record batch or table, remove what is left of the secret, and drop bad rows if asked to.
 
     Columns are dropped and coarsened as was asked for. Of metadata and categories only what is harmless stays.
@@ -78,80 +78,80 @@ def replace(batch: Any, task: Task, protected: Protected) -> Any:
     left = [name for name in task.columns if name not in task.reports]
     if left:
         batch = batch.drop_columns(left)
-    staying = protected.staying(batch.num_rows, task.on_error)
-    if staying is not None:
-        batch = filtered(batch, staying)
-    return harmless(trimmed(batch, task.care.trim) if task.care.trim else batch)
+    output_mask = protected.output_mask(batch.num_rows, task.on_error)
+    if output_mask is not None:
+        batch = filter_rows(batch, output_mask)
+    return sanitise_table(trim_table(batch, task.care.trim) if task.care.trim else batch)
 
 
-def report_schema(schema: pa.Schema, task: Task) -> pa.Schema:
+def report_schema(schema: pa.Schema, task: TableTask) -> pa.Schema:
     """Return the schema of a table after its secrets were replaced by reports."""
     return replace(schema.empty_table(), task, _empty(schema, task)).schema
 
 
-def _empty(schema: pa.Schema, task: Task) -> Protected:
+def _empty(schema: pa.Schema, task: TableTask) -> BatchReports:
     columns = tuple(pa.array([], field.type) for field in report_fields(schema, task))
-    return Protected(columns, np.empty(0, dtype=np.int64))
+    return BatchReports(columns, np.empty(0, dtype=np.int64))
 
 
 THREADS = max(1, min(4, os.cpu_count() or 1))  # drawing spends its time in compiled code that shares the interpreter
 FIRST_BYTES = 16 << 20  # of a table of texts that are looked at before anything is drawn
-Tell = Callable[[int], None]  # told numbers of rows as they are done; a negative one takes them back
+RowProgress = Callable[[int], None]  # told numbers of rows as they are done; a negative one takes them back
 
 
 @dataclass(frozen=True)
-class Step:
+class ProtectedBatch:
     """One batch: as it was read, as it may be released, and the numbers of its bad rows."""
 
     batch: pa.RecordBatch
     result: pa.RecordBatch
     bad: Integers
-    staying: pa.Array | None  # the rows that are in the result; None where all are
-    glimpses: tuple[Glimpse | None, ...] = ()  # what is seen of the secrets of every group
+    output_mask: pa.Array | None  # the rows that are in the result; None where all are
+    statistics: tuple[BatchStatistics | None, ...] = ()  # what is seen of the secrets of every group
     empty: int = 0  # of texts: cells without one
     masked: int = 0  # and masks that stand in the reports
 
     @property
     def kept(self) -> pa.RecordBatch:
         """The rows that were read and whose reports are in the result."""
-        return self.batch if self.staying is None else filtered(self.batch, self.staying)
+        return self.batch if self.output_mask is None else filter_rows(self.batch, self.output_mask)
 
 
-Watch = Callable[[Task, Step], None]  # told every batch after its reports are written
+Watch = Callable[[TableTask, ProtectedBatch], None]  # told every batch after its reports are written
 
 
 def run_pipeline(
     reader: Reader,
     outlet: Outlet,
-    task: Task,
-    draws: Randomness | Keyed = None,
+    task: TableTask,
+    draws: Randomness | KeyedDraws = None,
     *,
     first_row: int = 0,
     persons: PeopleCounter | Allotment | None = None,
     watch: Watch | None = None,
-    tell: Tell | None = None,
-) -> Tally:
+    on_rows: RowProgress | None = None,
+) -> RowTally:
     """Protect all that a reader gives into a file and return what became of it."""
     rows = bad = written = empty = masked = 0
     bad_rows: list[int] = []
     shrunk: set[str] = set()
     schema = report_schema(reader.schema, task)
-    schema = marked(schema) if is_simulated(draws) else schema
+    schema = mark_schema(schema) if is_simulated(draws) else schema
     batches = read_batches(reader)
     first = _first(batches, task, first_row, reader.name)
     looked = sum(batch.num_rows for batch in first)
     person = None if persons is None else persons.column
     allotment = persons if isinstance(persons, Allotment) else None
-    found, sanity = _looked(first, reader.schema, task, person)
+    found, sanity = _inspect_first(first, reader.schema, task, person)
     sample = Sample(rows_sampled(task.width))
     with outlet.without(task.reports).opened(schema) as writer:
         for step in protected(
-            _again(first, batches), task, draws, first_row=first_row, allotment=allotment, sanity=sanity,
+            _chain_batches(first, batches), task, draws, first_row=first_row, allotment=allotment, sanity=sanity,
             table=reader.name,
         ):  # fmt: skip
-            for check, glimpse in zip(sanity, step.glimpses, strict=True):
-                if check is not None and glimpse is not None:
-                    check.add(glimpse, first_row + rows)
+            for check, batch_statistics in zip(sanity, step.statistics, strict=True):
+                if check is not None and batch_statistics is not None:
+                    check.add(batch_statistics, first_row + rows)
             if task.texts is None:
                 sample.add(step.batch)
             written += step.result.num_rows
@@ -164,25 +164,25 @@ def run_pipeline(
             bad_rows.extend(int(row) + first_row + rows for row in step.bad[: NAMED_ROWS - len(bad_rows)])
             rows, bad = rows + step.batch.num_rows, bad + len(step.bad)
             shrunk |= fewer_categories(step.batch, step.result)
-            if tell is not None:
-                tell(step.batch.num_rows)
+            if on_rows is not None:
+                on_rows(step.batch.num_rows)
     for check in sanity:
         if check is not None:
-            check.judge()
-    if rows > rows_looked_at(task.width) and task.texts is None:  # before the output appears
-        found = _both(found, findings_in(sample.table(reader.schema), task, person=person))
+            check.check_all()
+    if rows > inspected_rows(task.width) and task.texts is None:  # before the output appears
+        found = _merge_findings(found, findings_in(sample.table(reader.schema), task, person=person))
     if allotment is not None:
         allotment.finish()
     unused = [f"categories of {name!r} that no row holds" for name in sorted(shrunk)]
     dropped = (*harmless_schema(reader.schema)[1], *unused)
-    return Tally(rows, bad, tuple(bad_rows), dropped, found, written, empty, masked, looked)
+    return RowTally(rows, bad, tuple(bad_rows), dropped, found, written, empty, masked, looked)
 
 
-def _first(batches: Iterator[pa.RecordBatch], task: Task, first_row: int, table: str) -> list[pa.RecordBatch]:
+def _first(batches: Iterator[pa.RecordBatch], task: TableTask, first_row: int, table: str) -> list[pa.RecordBatch]:
     """Return the first batches, as many as are looked at before anything is drawn; texts must be UTF-8."""
     first: list[pa.RecordBatch] = []
     rows = size = 0
-    while rows < rows_looked_at(task.width) and (task.texts is None or size < FIRST_BYTES):
+    while rows < inspected_rows(task.width) and (task.texts is None or size < FIRST_BYTES):
         if (batch := next(batches, None)) is None:
             break
         for name in () if task.texts is None else task.columns:
@@ -192,22 +192,22 @@ def _first(batches: Iterator[pa.RecordBatch], task: Task, first_row: int, table:
     return first
 
 
-def _looked(
-    first: list[pa.RecordBatch], schema: pa.Schema, task: Task, person: str | None
-) -> tuple[tuple[Finding, ...], list[SanityCheck | None]]:
+def _inspect_first(
+    first: list[pa.RecordBatch], schema: pa.Schema, task: TableTask, person: str | None
+) -> tuple[tuple[ColumnFinding, ...], list[SanityCheck | None]]:
     if not first:
         return (), []
-    return first_look(pa.Table.from_batches(first, schema).slice(0, rows_looked_at(task.width)), task, person=person)
+    return inspect_table(pa.Table.from_batches(first, schema).slice(0, inspected_rows(task.width)), task, person=person)
 
 
-def _both(first: tuple[Finding, ...], later: tuple[Finding, ...]) -> tuple[Finding, ...]:
+def _merge_findings(first: tuple[ColumnFinding, ...], later: tuple[ColumnFinding, ...]) -> tuple[ColumnFinding, ...]:
     """Return what was found, once a column; what values show counts more than a name."""
     found = {one.column: one for one in first}
     found |= {one.column: one for one in later if one.evidence == "value" or one.column not in found}
     return tuple(found.values())
 
 
-def _again(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _chain_batches(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield what was looked at, letting go of it, and then the rest."""
     while first:
         yield first.pop(0)
@@ -216,14 +216,14 @@ def _again(first: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Itera
 
 def protected(
     batches: Iterable[pa.RecordBatch],
-    task: Task,
-    draws: Randomness | Keyed = None,
+    task: TableTask,
+    draws: Randomness | KeyedDraws = None,
     *,
     first_row: int = 0,
     allotment: Allotment | None = None,
     sanity: Sequence[SanityCheck | None] = (),
     table: str = "",
-) -> Iterator[Step]:
+) -> Iterator[ProtectedBatch]:
     """Yield every batch with its reports, long texts in pieces.
 
     Without randomness of the caller's every batch draws from a cryptographic stream of its own, on several threads.
@@ -232,40 +232,43 @@ def protected(
     """
     cut = (piece for batch in batches for piece in pieces(batch, task))
     if draws is None and task.texts is None:
-        yield from _on_threads(cut, task, first_row, allotment, sanity)
+        yield from _protect_on_threads(cut, task, first_row, allotment, sanity)
         return
     for number, batch in enumerate(cut):
         portion = ALL if allotment is None else allotment.portion(batch)
-        rng = draws.batch(number) if isinstance(draws, Keyed) else draws
+        rng = draws.batch(number) if isinstance(draws, KeyedDraws) else draws
         yield _step(batch, task, rng, first_row, portion, sanity, table)
         first_row += batch.num_rows
 
 
 def _step(
     batch: pa.RecordBatch,
-    task: Task,
+    task: TableTask,
     rng: Randomness | Draws,
     first_row: int,
     portion: Portion,
     sanity: Sequence[SanityCheck | None],
     table: str = "",
-) -> Step:
-    done = protect(picked(batch, task), task, rng=rng, first_row=first_row, portion=portion, table=table)
-    seen = tuple(
-        None if one is None else one.glimpse(rows, done.bad) for one, rows in zip(sanity, done.contents, strict=False)
+) -> ProtectedBatch:
+    done = protect(secret_columns(batch, task), task, rng=rng, first_row=first_row, portion=portion, table=table)
+    statistics_seen = tuple(
+        None if one is None else one.batch_statistics(rows, done.bad)
+        for one, rows in zip(sanity, done.contents, strict=False)
     )
-    staying = done.staying(batch.num_rows, task.on_error)
-    return Step(batch, replace(batch, task, done), done.bad, staying, seen, done.empty, done.masked)
+    output_mask = done.output_mask(batch.num_rows, task.on_error)
+    return ProtectedBatch(
+        batch, replace(batch, task, done), done.bad, output_mask, statistics_seen, done.empty, done.masked
+    )
 
 
-def _on_threads(
+def _protect_on_threads(
     batches: Iterable[pa.RecordBatch],
-    task: Task,
+    task: TableTask,
     first_row: int,
     allotment: Allotment | None,
     sanity: Sequence[SanityCheck | None],
-) -> Iterator[Step]:
-    waiting: deque[Future[Step]] = deque()
+) -> Iterator[ProtectedBatch]:
+    waiting: deque[Future[ProtectedBatch]] = deque()
     pool = ThreadPoolExecutor(THREADS, thread_name_prefix="metricdp")
     try:
         for batch in batches:

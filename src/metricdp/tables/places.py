@@ -20,8 +20,8 @@ from metricdp.places import region_scale
 from metricdp.places.tables import FIRST, SECOND
 from metricdp.spaces import FiniteSpace
 from metricdp.tables.matrices import read_distances
-from metricdp.tables.plan import LATITUDES, LONGITUDES, there_are
-from metricdp.tables.points import PointFile, did_you_mean, numbers_of, read_numbers, read_table
+from metricdp.tables.plan import LATITUDES, LONGITUDES, available_columns
+from metricdp.tables.points import PointFile, numbers_of, read_numbers, read_table, suggestion
 
 LENGTHS = ("length", "weight")
 
@@ -57,8 +57,8 @@ class PlaceTable:
         if not beside:
             if within is not None:
                 raise InvalidInput(f"--{self.option}-within needs coordinates in {path!r}. "
-                                   f"{there_are(table.schema.names)}")  # fmt: skip
-            return self._by_order(weights, path)
+                                   f"{available_columns(table.schema.names)}")  # fmt: skip
+            return self._weights_in_order(weights, path)
         codes, known = self.nearest(table, path, beside, within)
         return np.asarray(np.bincount(codes[known], weights=weights[known], minlength=len(self.space)), np.float64)
 
@@ -115,7 +115,9 @@ class PlaceTable:
         try:
             columns = {name: np.asarray(table[name].to_numpy(), dtype=np.float64) for name in names}
         except (TypeError, ValueError) as error:
-            raise InvalidInput(f"{path!r} must hold numbers, but for a column `name`. {there_are(names)}") from error
+            raise InvalidInput(
+                f"{path!r} must hold numbers, but for a column `name`. {available_columns(names)}"
+            ) from error
         return region_scale(self.space, columns)
 
     def _scales_by_category(self, table: pa.Table, path: str, categories: str | None) -> Floats:
@@ -125,7 +127,7 @@ class PlaceTable:
             raise InvalidInput(
                 "scales by category need a table with the columns category and scale (--sensitivity) and the "
                 f"categories of places (--categories kinds.csv, or column:kind of the points). In {path!r}: "
-                f"{there_are(names)}"
+                f"{available_columns(names)}"
             )
         scale = numbers_of(table.column("scale").combine_chunks(), "scale", path)
         regions: dict[str, Any] = {
@@ -149,7 +151,7 @@ class PlaceTable:
             return list(labels), np.arange(len(labels)) if self.file.rows is None else self.file.rows
         kinds = read_table(categories)
         if "category" not in kinds.schema.names:
-            raise InvalidInput(f"{categories!r} has no column 'category'. {there_are(kinds.schema.names)}")
+            raise InvalidInput(f"{categories!r} has no column 'category'. {available_columns(kinds.schema.names)}")
         own: list[Any] = kinds.column("category").to_pylist()
         beside = self.coordinates_in(kinds)
         if beside:
@@ -213,7 +215,7 @@ class PlaceTable:
         """Return the place that every row names, or the nearest, and which rows lie near one."""
         space = self.space
         if space.is_text:
-            codes, known = _spelled(table, beside[0], space)
+            codes, known = _spellings(table, beside[0], space)
             limit = 0.0
         else:
             rows = np.column_stack([numbers_of(table.column(n).combine_chunks(), n, path) for n in beside])
@@ -246,8 +248,8 @@ class PlaceTable:
             column = left[0]
         if column not in names:
             raise InvalidInput(
-                f"{path!r} has no column {column!r} (--{self.option}-column). {there_are(names)}"
-                f"{did_you_mean(column, names)}"
+                f"{path!r} has no column {column!r} (--{self.option}-column). {available_columns(names)}"
+                f"{suggestion(column, names)}"
             )
         values = numbers_of(table.column(column).combine_chunks(), column, path)
         bad = np.flatnonzero(~np.isfinite(values) | (values < 0))
@@ -258,11 +260,11 @@ class PlaceTable:
             )
         return values
 
-    def _by_order(self, weights: Floats, path: str) -> Floats:
+    def _weights_in_order(self, weights: Floats, path: str) -> Floats:
         size, rows = len(self.space), len(weights)
         merged = None if self.file is None else self.file.rows
         if self.file is not None and merged is not None and rows == len(merged):
-            return self.file.summed(weights)
+            return self.file.sum_rows(weights)
         if rows != size:
             also = "" if merged is None else f" (or {len(merged):,}, one a row of the points)"
             columns = " and ".join(self.space.columns or ("lat", "lon"))
@@ -294,7 +296,7 @@ def _ends(table: pa.Table, path: str) -> list[list[Any]]:
     if None in found:
         raise InvalidInput(
             f"{path!r}: an edge has the columns {FIRST[1]} and {SECOND[1]} (or {FIRST[0]} and {SECOND[0]}). "
-            f"{there_are(table.schema.names)}"
+            f"{available_columns(table.schema.names)}"
         )
     return [table.column(name).to_pylist() for name in found]
 
@@ -311,7 +313,7 @@ def _refuse_repeated(codes: Integers, path: str) -> None:
         raise InvalidInput(f"{path!r}: the edges in rows {one} and {int(again[0])} join the same two points; keep one.")
 
 
-def _spelled(table: pa.Table, name: str, space: FiniteSpace) -> tuple[Integers, Any]:
+def _spellings(table: pa.Table, name: str, space: FiniteSpace) -> tuple[Integers, Any]:
     known = {str(word): code for code, word in enumerate(space.coordinates[:, 0].tolist())}
     codes = np.array([known.get(str(word), -1) for word in table.column(name).to_pylist()], dtype=np.int64)
     return np.maximum(codes, 0), codes >= 0

@@ -16,11 +16,21 @@ import pyarrow as pa
 
 from metricdp import constants, rendering
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import MECHANISMS, AnyGuarantee, ConcentratedGuarantee, Guarantee, Mechanism, pure
+from metricdp.mechanisms import MECHANISMS, AnyGuarantee, ConcentratedGuarantee, Guarantee, Mechanism, require_pure
 from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.metrics import points_are, sum_of
 from metricdp.spaces import Space
-from metricdp.tables.options import CAREFREE, Allocation, Charging, Disclosure, Names, OnError, People, Which, names_of
+from metricdp.tables.options import (
+    DEFAULT_DISCLOSURE,
+    Allocation,
+    Charging,
+    Disclosure,
+    Names,
+    OnError,
+    People,
+    Which,
+    names_of,
+)
 from metricdp.tables.values import holds_text
 from metricdp.units import parse_epsilon, parse_rho, round_down
 
@@ -31,7 +41,7 @@ if TYPE_CHECKING:
 SPAN = re.compile(r"(?P<stem>.*?)(?P<first>\d+)\.\.(?P<again>.*?)(?P<last>\d+)", re.DOTALL)
 
 
-def expanded(chosen: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+def expand_names(chosen: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
     """Return names with patterns replaced by the columns of a table they stand for.
 
     `e_*` are all that begin so, in the order of the table, and `e_0..e_299` those from one number to another. A column
@@ -96,7 +106,7 @@ class Snapping:
 
 
 @dataclass(frozen=True)
-class Accuracy:
+class AccuracyColumn:
     """A column that states how far the truth lies from a report at most, with a chance of at least `level`.
 
     By the law of the noise alone and for every secret, so one number holds for all rows; in metres where distances are
@@ -109,20 +119,20 @@ class Accuracy:
     level: float
 
 
-def accuracy_of(group: ColumnGroup, column: str, level: float = LEVEL) -> Accuracy:
+def accuracy_of(group: ColumnGroup, column: str, level: float = LEVEL) -> AccuracyColumn:
     """Return the column that states the accuracy of a group's reports; what snapping moved is counted."""
     from metricdp.auditing.accuracy import radii_of
-    from metricdp.auditing.distributions import in_metres
+    from metricdp.auditing.distributions import convert_to_metres
 
     found = radii_of(group.mechanism, (level,))[0]
-    value, metres = found.value + group.snap, in_metres(found.value + group.snap, found.unit)
+    value, metres = found.value + group.snap, convert_to_metres(found.value + group.snap, found.unit)
     unit = found.unit if metres is None else "m"
-    return Accuracy(column, float(rendering.number(value if metres is None else metres, 4, "up")), unit, level)
+    return AccuracyColumn(column, float(rendering.number(value if metres is None else metres, 4, "up")), unit, level)
 
 
 def snapping_of(group: ColumnGroup) -> Snapping:
     """Return what snapping costs on the space of a group, or refuse it where no promise would be left."""
-    space, epsilon = group.mechanism.inputs, pure(group.mechanism.guarantee, "snapping").epsilon
+    space, epsilon = group.mechanism.inputs, require_pure(group.mechanism.guarantee, "snapping").epsilon
     ground = space.ground.unit
     found = Snapping(group.snap, epsilon, space.charge(group.snap), space.same_ground, ground)
     if not found.same_ground and not found.slack <= LARGEST_DETOUR_SLACK:
@@ -136,7 +146,7 @@ def snapping_of(group: ColumnGroup) -> Snapping:
 
 
 @dataclass(frozen=True)
-class PerPerson:
+class PersonLimits:
     """What is asked about the rows of one person.
 
     Attributes:
@@ -173,7 +183,7 @@ class PerPerson:
         return self.budget is not None or self.at_most is not None
 
 
-def per_person(people: People, promise: AnyGuarantee | None) -> PerPerson | None:
+def person_limits(people: People, guarantee: AnyGuarantee | None) -> PersonLimits | None:
     """Return what is asked about the rows of one person; a budget may be written 40/km, or 3/km2 where it is rho."""
     budget = people.budget
     if people.id is None:
@@ -182,25 +192,25 @@ def per_person(people: People, promise: AnyGuarantee | None) -> PerPerson | None
                 "a budget is for all rows of a person: name the column that says whose row it is with --id."
             )
         return None
-    amount = parse_amount(budget, promise) if isinstance(budget, str) else _in_sums(budget, promise)
-    return PerPerson(people.id, amount, people.allocation, people.max_rows, people.which)
+    amount = parse_amount(budget, guarantee) if isinstance(budget, str) else _sum_budget(budget, guarantee)
+    return PersonLimits(people.id, amount, people.allocation, people.max_rows, people.which)
 
 
-def parse_amount(budget: str, promise: AnyGuarantee | None) -> float:
+def parse_amount(budget: str, guarantee: AnyGuarantee | None) -> float:
     """Return a budget in the unit of a promise, or of all parts of one: 40/km, or 3/km2 where it is rho."""
-    if isinstance(promise, Guarantee) and (unit := _unit_of_parts(promise)) is not None:
-        found = _in_sums(parse_epsilon(budget, unit), promise)
+    if isinstance(guarantee, Guarantee) and (unit := _unit_of_parts(guarantee)) is not None:
+        found = _sum_budget(parse_epsilon(budget, unit), guarantee)
         assert found is not None
         return found
-    read = parse_rho if isinstance(promise, ConcentratedGuarantee) else parse_epsilon
-    return read(budget, "" if promise is None else promise.unit)
+    read = parse_rho if isinstance(guarantee, ConcentratedGuarantee) else parse_epsilon
+    return read(budget, "" if guarantee is None else guarantee.unit)
 
 
-def _unit_of_parts(promise: Guarantee) -> str | None:
+def _unit_of_parts(guarantee: Guarantee) -> str | None:
     """Return the unit that all parts of a product have; None where it is no product."""
-    if promise.unit or not promise.parts:
+    if guarantee.unit or not guarantee.parts:
         return None
-    units = dict.fromkeys(part.unit for part in promise.parts)
+    units = dict.fromkeys(part.unit for part in guarantee.parts)
     if len(units) > 1:
         shown = ", ".join(f"per {unit}" if unit else "without a unit" for unit in units)
         raise InvalidInput(
@@ -210,12 +220,12 @@ def _unit_of_parts(promise: Guarantee) -> str | None:
     return next(iter(units))
 
 
-def _in_sums(budget: float | None, promise: AnyGuarantee | None) -> float | None:
+def _sum_budget(budget: float | None, guarantee: AnyGuarantee | None) -> float | None:
     """Return a budget for the parts of a product, all of one unit, as one for their sum: so many rows' worth of it."""
-    if budget is None or not isinstance(promise, Guarantee) or _unit_of_parts(promise) is None:
+    if budget is None or not isinstance(guarantee, Guarantee) or _unit_of_parts(guarantee) is None:
         return budget
     return round_down(
-        Fraction(budget) / sum(Fraction(part.epsilon) for part in promise.parts) * Fraction(promise.epsilon)
+        Fraction(budget) / sum(Fraction(part.epsilon) for part in guarantee.parts) * Fraction(guarantee.epsilon)
     )
 
 
@@ -223,12 +233,12 @@ SENTENCE = 5  # words in the name of a column from which on it reads as a text
 LATITUDES = ("lat", "latitude")
 LONGITUDES = ("lon", "lng", "long", "longitude")
 AXES = ("x", "y", "z")
-TRIED = ("text", "texts", "review", "reviews", "comment", "comments", "sentence", "message", "body", "content")
+TEXT_COLUMNS = ("text", "texts", "review", "reviews", "comment", "comments", "sentence", "message", "body", "content")
 Kinds = Callable[[], pa.Schema]  # the names and types of a table, where finding them takes time
 
 
 @dataclass(frozen=True)
-class Task:
+class TableTask:
     """What is done to every batch: which mechanism, on which columns, and what becomes of bad rows.
 
     Errors name rows, not what is in them, unless `show_values` was asked for.
@@ -238,8 +248,8 @@ class Task:
     groups: tuple[ColumnGroup, ...]
     on_error: OnError
     show_values: bool = False
-    care: Disclosure = CAREFREE
-    accuracy: tuple[Accuracy, ...] = ()  # columns that are added, one a group
+    care: Disclosure = DEFAULT_DISCLOSURE
+    accuracy: tuple[AccuracyColumn, ...] = ()  # columns that are added, one a group
     shown: bool = True  # whether errors name columns
 
     @property
@@ -279,12 +289,12 @@ class Task:
             of_one, columns = self.texts.row_guarantee, len(self.groups)
             return replace(of_one, epsilon=columns * of_one.epsilon, slack=columns * of_one.slack)
         snapping = self.snapping
-        promise = self.mechanism.guarantee
-        return pure(promise, "snapping").with_slack(snapping.slack) if snapping else promise
+        guarantee = self.mechanism.guarantee
+        return require_pure(guarantee, "snapping").with_slack(snapping.slack) if snapping else guarantee
 
 
 @dataclass(frozen=True)
-class Request:
+class TableRequest:
     """What a caller asks to be done to a table, before its columns are known."""
 
     mechanism: Mechanism
@@ -292,18 +302,18 @@ class Request:
     snap: float = 0.0
     on_error: OnError = "fail"
     show_values: bool = False
-    care: Disclosure = CAREFREE
-    persons: PerPerson | None = None
+    care: Disclosure = DEFAULT_DISCLOSURE
+    persons: PersonLimits | None = None
     reads: str = "number"
     charging: Charging | None = None  # of whoever is in `persons`
     shown: bool = True  # whether errors name columns: the first line of standard input may be a text
 
-    def task(self, names: Sequence[str], kinds: Kinds | None = None, stored: Sequence[str] | None = None) -> Task:
+    def task(self, names: Sequence[str], kinds: Kinds | None = None, stored: Sequence[str] | None = None) -> TableTask:
         """Check what was asked for against the columns there are.
 
         For texts the types of the columns are asked for; `stored` are the columns of a file that has others.
         """
-        return _checked(names, self, kinds, names if stored is None else stored)
+        return _make_task(names, self, kinds, names if stored is None else stored)
 
 
 def texts_of(mechanism: Mechanism) -> TextMechanism | None:
@@ -319,12 +329,12 @@ def task_for(
     columns: Sequence[str] | str | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
-) -> Task:
+) -> TableTask:
     """Return what is done to the batches of a table with these columns."""
-    return Request(mechanism, columns, snap, on_error).task(names)
+    return TableRequest(mechanism, columns, snap, on_error).task(names)
 
 
-def _checked(names: Sequence[str], request: Request, kinds: Kinds | None, stored: Sequence[str]) -> Task:
+def _make_task(names: Sequence[str], request: TableRequest, kinds: Kinds | None, stored: Sequence[str]) -> TableTask:
     mechanism, snap, on_error = request.mechanism, request.snap, request.on_error
     if not isinstance(mechanism, Mechanism):
         raise InvalidInput(f"`mechanism` must be a mechanism such as mdp.laplace(...), got {type(mechanism).__name__}.")
@@ -341,7 +351,7 @@ def _checked(names: Sequence[str], request: Request, kinds: Kinds | None, stored
     elif any(texts_of(part) is not None for part in parts):
         raise InvalidInput("texts are protected by themselves: their mechanism is no part of a product.")
     else:
-        chosen = _chosen(names, parts, request.columns)
+        chosen = _choose_columns(names, parts, request.columns)
     snapping = [number for number, part in enumerate(parts) if _has_nearest(part.inputs)]
     if snap and not snapping:
         raise InvalidInput("`snap` is for mechanisms on finitely many points; this one takes every value as it is.")
@@ -354,9 +364,9 @@ def _checked(names: Sequence[str], request: Request, kinds: Kinds | None, stored
         start += len(own)
         far = float(snap) if number in snapping else 0.0
         groups.append(ColumnGroup(part, own, own if packed else _report_names(part, own), far, request.reads, packed))
-    task = Task(mechanism, tuple(groups), on_error, request.show_values, request.care, shown=request.shown)
+    task = TableTask(mechanism, tuple(groups), on_error, request.show_values, request.care, shown=request.shown)
     _check_names(names, task)
-    _check_care(names, task.columns, task.reports, task.care, shown=request.shown)
+    _check_disclosure(names, task.columns, task.reports, task.care, shown=request.shown)
     if added := names_of(request.care.accuracy_column):
         task = replace(task, accuracy=_accuracies(names, task, added))
     _ = task.snapping  # refused before any row is read
@@ -367,11 +377,13 @@ def _has_nearest(space: Space) -> bool:
     return space.size is not None and not space.is_text
 
 
-def _chosen(names: Sequence[str], parts: Sequence[Mechanism], columns: Sequence[str] | str | None) -> tuple[str, ...]:
+def _choose_columns(
+    names: Sequence[str], parts: Sequence[Mechanism], columns: Sequence[str] | str | None
+) -> tuple[str, ...]:
     size = sum(part.inputs.width for part in parts)
     if columns is None:
         return tuple(name for part in parts for name in default_columns(names, part.inputs))
-    chosen = expanded((columns,) if isinstance(columns, str) else tuple(columns), names)
+    chosen = expand_names((columns,) if isinstance(columns, str) else tuple(columns), names)
     check_present(names, chosen)
     if len(chosen) == len(parts) == 1 and not parts[0].inputs.is_text:
         return chosen  # a list in every row; whoever reads it says where it is none
@@ -383,7 +395,7 @@ def _chosen(names: Sequence[str], parts: Sequence[Mechanism], columns: Sequence[
     return chosen
 
 
-def _check_names(names: Sequence[str], task: Task) -> None:
+def _check_names(names: Sequence[str], task: TableTask) -> None:
     if len(set(task.columns)) < len(task.columns):
         raise InvalidInput(f"`columns` must name different columns, got {', '.join(task.columns)}.")
     repeated = [name for name, count in Counter(names).items() if count > 1 and name in task.columns]
@@ -399,7 +411,7 @@ def _check_names(names: Sequence[str], task: Task) -> None:
         )
 
 
-def _accuracies(names: Sequence[str], task: Task, columns: Sequence[str]) -> tuple[Accuracy, ...]:
+def _accuracies(names: Sequence[str], task: TableTask, columns: Sequence[str]) -> tuple[AccuracyColumn, ...]:
     groups = len(task.groups)
     if len(columns) != groups or len(set(columns)) < groups or not all(columns):
         raise InvalidInput(
@@ -413,7 +425,7 @@ def _accuracies(names: Sequence[str], task: Task, columns: Sequence[str]) -> tup
     return tuple(accuracy_of(group, column) for group, column in zip(task.groups, columns, strict=True))
 
 
-def _check_care(
+def _check_disclosure(
     names: Sequence[str], columns: Sequence[str], reports: Sequence[str], care: Disclosure, *, shown: bool = True
 ) -> None:
     """Refuse to drop, coarsen or keep what is not there, or what is protected."""
@@ -427,7 +439,7 @@ def _check_care(
 def check_texts(schema: pa.Schema, columns: Names | None, care: Disclosure, stored: Sequence[str]) -> None:
     """Refuse a table of texts whose columns do not fit; the mechanism may be built later."""
     chosen = _columns_of_texts(schema.names, columns, lambda: schema, stored)
-    _check_care(schema.names, chosen, chosen, care)
+    _check_disclosure(schema.names, chosen, chosen, care)
 
 
 def _columns_of_texts(
@@ -435,12 +447,12 @@ def _columns_of_texts(
 ) -> tuple[str, ...]:
     """Return the columns of texts: those that were named, the only one of text, or the one that is called so."""
     schema = None if kinds is None else kinds()
-    chosen = expanded(names_of(columns), names)
+    chosen = expand_names(names_of(columns), names)
     if not chosen:
         found = [field.name for field in schema or () if holds_text(field.type)]
-        chosen = tuple(found if len(found) == 1 else [name for name in found if name.strip().lower() in TRIED])
+        chosen = tuple(found if len(found) == 1 else [name for name in found if name.strip().lower() in TEXT_COLUMNS])
         if len(chosen) != 1:
-            there = there_are(names, shown=shown)
+            there = available_columns(names, shown=shown)
             raise InvalidInput(f"say which column holds the texts, such as --column text. {there}")
     check_present(names, chosen, shown=shown)
     lists = [name for name in chosen if name not in stored and name.endswith("]")]
@@ -506,7 +518,7 @@ def default_columns(names: Sequence[str], space: Space) -> tuple[str, ...]:
     example = [name for name in names if not reads_as_number(name)][:size]
     raise InvalidInput(
         f"say which column{'s hold' if size > 1 else ' holds'} {what}: columns={example!r} for instance "
-        f"(--columns {','.join(example)} on the command line). {there_are(names)}"
+        f"(--columns {','.join(example)} on the command line). {available_columns(names)}"
     )
 
 
@@ -532,7 +544,7 @@ def _one_of(names: Sequence[str], wanted: Sequence[str], what: str) -> str:
     found = [name for name in names if re.sub(r"#\d+$", "", name).strip().lower() in wanted]
     if not found:
         raise InvalidInput(
-            f"no {what} column: expected one named {' or '.join(wanted)}. {there_are(names)} "
+            f"no {what} column: expected one named {' or '.join(wanted)}. {available_columns(names)} "
             "Name the two with columns=[latitude, longitude] (--columns on the command line)."
         )
     if len(found) > 1:
@@ -550,12 +562,12 @@ def check_present(names: Sequence[str], chosen: Sequence[str], *, shown: bool = 
             hidden = not shown or any(map(_is_value, names))
             close = [] if hidden else difflib.get_close_matches(str(name), names, n=1)
             raise InvalidInput(
-                f"no column {name!r}. {there_are(names, shown=shown)}"
+                f"no column {name!r}. {available_columns(names, shown=shown)}"
                 + (f" Did you mean {close[0]!r}?" if close else "")
             )
 
 
-def there_are(names: Sequence[str], *, shown: bool = True) -> str:
+def available_columns(names: Sequence[str], *, shown: bool = True) -> str:
     """Say which columns a table has; names that look like a row of values are not shown."""
     if not shown:
         return "The names of the columns are not shown: they may be the first line of a text."

@@ -18,15 +18,15 @@ import pyarrow as pa
 
 from metricdp.arrays import Floats, Integers, Points
 from metricdp.errors import InvalidInput, MetricdpError
-from metricdp.metrics import Lp, Metric, exponent_of, metric_named, points_are
+from metricdp.metrics import Lp, Metric, exponent_of, parse_metric, points_are
 from metricdp.spaces import FiniteSpace, Unbounded
 from metricdp.tables.disclosure.checks import refuse_odd_points
-from metricdp.tables.formats import STANDARD, located, read_batches
+from metricdp.tables.formats import STANDARD, locate_table, read_batches
 from metricdp.tables.jobs.plan import sources_of
 from metricdp.tables.matrices import all_numbers, is_number, read_matrix
-from metricdp.tables.options import AS_IT_IS, Reading
-from metricdp.tables.plan import LATITUDES, LONGITUDES, default_columns, there_are
-from metricdp.tables.results import received
+from metricdp.tables.options import DEFAULT_READING, Reading
+from metricdp.tables.plan import LATITUDES, LONGITUDES, available_columns, default_columns
+from metricdp.tables.results import open_input
 from metricdp.tables.sources import open_table, whole_table
 from metricdp.tables.values import WIDEST_PLACE, is_text
 
@@ -51,7 +51,7 @@ class PointFile:
     columns: tuple[str, ...]
     geographic: bool
     path: str = ""
-    reading: Reading = AS_IT_IS
+    reading: Reading = DEFAULT_READING
     rows: Integers | None = None
     notes: tuple[str, ...] = ()
 
@@ -59,7 +59,7 @@ class PointFile:
         """Return the metric of a name, or the usual one: on the Earth, of words, or l2."""
         if name is None:
             name = "haversine" if self.geographic else "levenshtein" if self.points.dtype.kind == "U" else "l2"
-        chosen = metric_named(name, read=read_matrix)
+        chosen = parse_metric(name, read=read_matrix)
         if self.geographic and exponent_of(chosen) is not None:
             names = ", ".join(self.columns)
             holds = f"{self.path!r} holds degrees ({names})" if self.path else f"the columns {names} hold degrees"
@@ -138,9 +138,9 @@ class PointFile:
         bad = np.flatnonzero(~(np.isfinite(numbers) & (numbers >= 0)))
         if len(bad):
             raise InvalidInput(f"{self.path!r}: row {bad[0]} (the first is row 0) has no {column} of at least 0.")
-        return self.summed(numbers)
+        return self.sum_rows(numbers)
 
-    def summed(self, numbers: Floats) -> Floats:
+    def sum_rows(self, numbers: Floats) -> Floats:
         """Return numbers of the rows of the file as one a point: rows of one point add up."""
         if self.rows is None:
             return numbers
@@ -148,13 +148,13 @@ class PointFile:
 
     def _check(self, column: str) -> None:
         if column not in self.table.schema.names:
-            raise InvalidInput(f"{self.path!r}: no column {column!r}. {there_are(self.table.schema.names)}")
+            raise InvalidInput(f"{self.path!r}: no column {column!r}. {available_columns(self.table.schema.names)}")
 
 
 def read_points(
     path: str,
     columns: Sequence[str] | None = None,
-    reading: Reading = AS_IT_IS,
+    reading: Reading = DEFAULT_READING,
     *,
     force: bool = False,
     besides: Sequence[str] = (),
@@ -170,7 +170,7 @@ def read_points(
     if table.num_rows == 0:
         raise InvalidInput(f"{path!r} has no rows: give one point a row below the header.")
     if missing := [name for name in chosen if name not in table.schema.names]:
-        raise InvalidInput(f"{path!r}: no column {missing[0]!r}. {there_are(table.schema.names)}")
+        raise InvalidInput(f"{path!r}: no column {missing[0]!r}. {available_columns(table.schema.names)}")
     if is_geographic(chosen[::-1]) and not geographic and not force:
         raise InvalidInput(
             f"{path!r}: the columns {', '.join(chosen)} look exchanged by their names: the latitude comes first, "
@@ -189,7 +189,7 @@ def read_points(
 
 
 @dataclass(frozen=True, eq=False)
-class Flat:
+class FlatTable:
     """A whole table, the flat columns of its coordinates, and whether those are latitude and longitude."""
 
     table: pa.Table
@@ -204,23 +204,23 @@ def read_flat(
     *,
     planar: bool = False,
     besides: Sequence[str] = (),
-) -> Flat:
+) -> FlatTable:
     """Read a whole table; `planar` says that a geometry is no place on the Earth."""
 
     def usual(names: Sequence[str]) -> Sequence[str]:
-        return _usual([name for name in names if name not in besides])
+        return _usual_columns([name for name in names if name not in besides])
 
     with (
-        received(path) as place,
-        open_table(located(place, reading.format), columns, reading, geographic=not planar, usual=usual) as opened,
+        open_input(path) as place,
+        open_table(locate_table(place, reading.format), columns, reading, geographic=not planar, usual=usual) as opened,
     ):
         table = pa.Table.from_batches(list(read_batches(opened)), schema=opened.schema)
         chosen = tuple(opened.columns or usual(table.schema.names))
         placed = opened.layout.point is not None or reading.crs is not None
-    return Flat(table, chosen, placed or is_geographic(chosen))
+    return FlatTable(table, chosen, placed or is_geographic(chosen))
 
 
-def _usual(names: Sequence[str]) -> Sequence[str]:
+def _usual_columns(names: Sequence[str]) -> Sequence[str]:
     """Return the columns of points where none were named: latitude and longitude, else all there are."""
     pair = [[name for name in names if name.strip().lower() in known] for known in (LATITUDES, LONGITUDES)]
     return [pair[0][0], pair[1][0]] if [len(found) for found in pair] == [1, 1] else list(names)
@@ -239,8 +239,8 @@ def read_columns(path: str, columns: Sequence[str], reading: Reading, *, option:
     for name in wanted:
         if name not in table.schema.names:
             raise InvalidInput(
-                f"{path!r} has no column {name!r} ({option}). {there_are(table.schema.names)}"
-                f"{did_you_mean(name, table.schema.names)}"
+                f"{path!r} has no column {name!r} ({option}). {available_columns(table.schema.names)}"
+                f"{suggestion(name, table.schema.names)}"
             )
     arrays = [table.column(name).combine_chunks() for name in wanted]
     numeric = [all_numbers(array) for array in arrays]
@@ -254,7 +254,7 @@ def read_columns(path: str, columns: Sequence[str], reading: Reading, *, option:
     return PointFile(np.column_stack(words), wanted, found.geographic)
 
 
-def did_you_mean(name: str, names: Sequence[str]) -> str:
+def suggestion(name: str, names: Sequence[str]) -> str:
     """Return the nearest of some names as a question, where one is near."""
     near = difflib.get_close_matches(name, names, 1, 0.5)
     return f" Did you mean {near[0]!r}?" if near else ""
@@ -264,14 +264,16 @@ def read_numbers(path: str) -> Floats:
     """Read one column of numbers, such as a prior, from a table in a file."""
     points = read_points(path, force=True)  # numbers may well be equal, or far from each other
     if points.points.dtype.kind == "U" or points.points.shape[1] != 1:
-        raise InvalidInput(f"{path!r} must hold one column of numbers below a header. {there_are(points.columns)}")
+        raise InvalidInput(
+            f"{path!r} must hold one column of numbers below a header. {available_columns(points.columns)}"
+        )
     return np.asarray(points.points[:, 0])
 
 
-def read_table(path: str, reading: Reading = AS_IT_IS) -> pa.Table:
+def read_table(path: str, reading: Reading = DEFAULT_READING) -> pa.Table:
     """Read a whole table, its columns as they are stored."""
-    with received(path) as place:
-        return whole_table(located(place, reading.format), None, reading)
+    with open_input(path) as place:
+        return whole_table(locate_table(place, reading.format), None, reading)
 
 
 def numbers_of(array: pa.Array, name: str, path: str | os.PathLike[str]) -> Floats:
@@ -297,7 +299,7 @@ def width_of(source: str, names: Sequence[str] | None, reading: Reading, metric:
         return None if names is None else len(names)
     many = not Path(source).is_file() and (Path(source).is_dir() or any(mark in source for mark in "*?["))
     path = str(sources_of(source)[0]) if many else source
-    with open_table(located(path, reading.format), names, reading, geographic=False, vectors=True) as opened:
+    with open_table(locate_table(path, reading.format), names, reading, geographic=False, vectors=True) as opened:
         return opened.layout.width
 
 
@@ -320,7 +322,7 @@ def check_places(source: str, names: Sequence[str] | None, reading: Reading, met
     """Refuse a table without any column of places, where they are to be found by their names."""
     if not points_are(metric, "degrees") or names is not None or not Path(source).is_file():
         return
-    with open_table(located(source, reading.format), None, reading) as opened:
+    with open_table(locate_table(source, reading.format), None, reading) as opened:
         found = {name.partition("#")[0].strip().lower() for name in opened.schema.names}
         if opened.columns is None and not found & {*LATITUDES, *LONGITUDES}:
             default_columns(opened.schema.names, Unbounded(metric, 2))

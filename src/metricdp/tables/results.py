@@ -15,23 +15,23 @@ from typing import TYPE_CHECKING
 
 from metricdp import messages
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.files import check_target, holding, in_its_folder, is_ledger, refuse_ledger, replacing
-from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, pure
-from metricdp.registry import loaded
+from metricdp.files import check_target, is_ledger, lock_target, refuse_ledger, replace_file, resolve_target
+from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, require_pure
+from metricdp.registry import load_function
 from metricdp.rendering import card, printable
-from metricdp.tables.disclosure.findings import SAMPLED, SAMPLED_FROM, Finding, rows_sampled
+from metricdp.tables.disclosure.findings import SAMPLED, SAMPLED_FROM, ColumnFinding, rows_sampled
 from metricdp.tables.formats import INPUT_FILE, OPEN_FILES, STANDARD, Location
-from metricdp.tables.formats.base import chosen_table, same_table
-from metricdp.tables.options import CAREFREE, Disclosure
+from metricdp.tables.formats.base import choose_table, same_table
+from metricdp.tables.options import DEFAULT_DISCLOSURE, Disclosure
 from metricdp.tables.people import PeopleCount, Spending
-from metricdp.tables.plan import Accuracy, Snapping, Task
+from metricdp.tables.plan import AccuracyColumn, Snapping, TableTask
 
 if TYPE_CHECKING:
     from metricdp.text import TextMechanism
 
 
 @contextmanager
-def received(source: str | os.PathLike[str]) -> Iterator[str]:
+def open_input(source: str | os.PathLike[str]) -> Iterator[str]:
     """Yield the name of a table that is there; what comes on standard input is first put into a file.
 
     Formats are read from several places of a file, so it has to be one. Where the system allows it the file has no
@@ -52,10 +52,10 @@ def received(source: str | os.PathLike[str]) -> Iterator[str]:
 
 
 @contextmanager
-def delivered(goal: Location, source: Location | None = None, *, overwrite: bool) -> Iterator[Path]:
+def open_target(goal: Location, source: Location | None = None, *, overwrite: bool) -> Iterator[Path]:
     """Yield the path of a new file that becomes the table when the block ends well."""
     if goal.text == STANDARD:
-        yield from _on_standard_output()
+        yield from _write_standard_output()
         return
     read = None if source is None else source.path
     if read is not None and is_ledger(read):
@@ -66,11 +66,11 @@ def delivered(goal: Location, source: Location | None = None, *, overwrite: bool
             raise OutputProblem(
                 f"cannot write {goal.text!r}: it is the table that is read. Choose another name for it."
             )
-        with holding(goal.path):
-            yield from _into_database(goal, overwrite=overwrite)
+        with lock_target(goal.path):
+            yield from _write_database(goal, overwrite=overwrite)
         return
     check_target(goal.path, source=read, overwrite=overwrite)
-    with holding(goal.path), replacing(goal.path, source=read, overwrite=overwrite) as partial:
+    with lock_target(goal.path), replace_file(goal.path, source=read, overwrite=overwrite) as partial:
         yield partial
 
 
@@ -79,11 +79,11 @@ def _is_read(source: Location, goal: Location) -> bool:
     made = source.format
     if not goal.table or not made.tables or not source.path.samefile(goal.path):
         return False
-    name = chosen_table(loaded(made.listing)(source.path), source)
-    return any(same_table(one, goal.table) for one in {name, *loaded(made.behind)(source.path, name)})
+    name = choose_table(load_function(made.listing)(source.path), source)
+    return any(same_table(one, goal.table) for one in {name, *load_function(made.behind)(source.path, name)})
 
 
-def _on_standard_output() -> Iterator[Path]:
+def _write_standard_output() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="metricdp-") as folder:
         made = Path(folder) / "reports"
         made.touch(0o600)
@@ -93,14 +93,14 @@ def _on_standard_output() -> Iterator[Path]:
         sys.stdout.flush()
 
 
-def _into_database(goal: Location, *, overwrite: bool) -> Iterator[Path]:
+def _write_database(goal: Location, *, overwrite: bool) -> Iterator[Path]:
     """Make the table in a file of its own, then put it into the database in one transaction."""
-    place = in_its_folder(goal.path)
+    place = resolve_target(goal.path)
     if not os.access(place, os.W_OK):
         raise OutputProblem(f"cannot write {goal.text!r}: you have no permission to change that file.")
     if not goal.table:
         raise InvalidInput(f"{goal.text!r} is a database: name the table to make, such as {goal.text}::protected.")
-    if not overwrite and any(same_table(goal.table, one) for one in loaded(goal.format.listing)(place)):
+    if not overwrite and any(same_table(goal.table, one) for one in load_function(goal.format.listing)(place)):
         raise OutputProblem(
             f"cannot write {goal.text!r}: there is such a table. Choose another name, or replace it with "
             "overwrite=True (--overwrite)."
@@ -109,7 +109,7 @@ def _into_database(goal: Location, *, overwrite: bool) -> Iterator[Path]:
         made = Path(folder) / "table"
         made.touch(0o600)
         yield made
-        loaded(goal.format.insert)(made, place, goal.table)
+        load_function(goal.format.insert)(made, place, goal.table)
 
 
 MOST_NAMED = 20  # columns that a summary names one by one
@@ -117,14 +117,14 @@ NAMED_ROWS = 1000  # bad rows that a summary names
 
 
 @dataclass(frozen=True)
-class Tally:
+class RowTally:
     """What became of the rows of a table."""
 
     rows: int
     bad: int
     bad_rows: tuple[int, ...]  # the first of them
     dropped: tuple[str, ...] = ()  # metadata that was not carried over
-    findings: tuple[Finding, ...] = ()  # columns that may give the secret away
+    findings: tuple[ColumnFinding, ...] = ()  # columns that may give the secret away
     written: int | None = None  # rows in the output, where some were left out on purpose
     empty: int = 0  # of texts: cells without one, masks in the output, rows that other columns were looked at in
     masked: int = 0
@@ -132,7 +132,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Passage:
+class TablePair:
     """Which table was protected into which."""
 
     source: str
@@ -172,9 +172,9 @@ class Summary:
     seconds: float
     notes: tuple[str, ...] = ()  # sentences on what else should be known
     dropped: tuple[str, ...] = ()  # metadata that was not carried over, since it may hold values
-    accuracy: tuple[Accuracy, ...] = ()  # columns that state how far the truth may lie
-    findings: tuple[Finding, ...] = ()  # columns that stay and may give the secret away: for the owner's eyes
-    care: Disclosure = CAREFREE  # what was dropped, coarsened and kept on purpose
+    accuracy: tuple[AccuracyColumn, ...] = ()  # columns that state how far the truth may lie
+    findings: tuple[ColumnFinding, ...] = ()  # columns that stay and may give the secret away: for the owner's eyes
+    care: Disclosure = DEFAULT_DISCLOSURE  # what was dropped, coarsened and kept on purpose
     spending: Spending | None = None  # what the rows of every person cost, where a budget or a limit was asked for
     sampled: int = rows_sampled(1)  # how many rows of a table were looked at, at most
     texts: TextCounts | None = None  # where its secrets are texts
@@ -182,9 +182,9 @@ class Summary:
     @classmethod
     def of(
         cls,
-        passage: Passage,
-        task: Task,
-        tally: Tally,
+        passage: TablePair,
+        task: TableTask,
+        tally: RowTally,
         *,
         people: PeopleCount | None,
         seconds: float,
@@ -210,7 +210,7 @@ class Summary:
             seconds=seconds,
             notes=passage.notes,
             dropped=tally.dropped,
-            accuracy=_largest(task, spending),
+            accuracy=_largest_accuracies(task, spending),
             findings=tally.findings,
             care=task.care,
             spending=spending,
@@ -234,7 +234,7 @@ class Summary:
 
         None where nobody was counted, and for texts without a budget, which may have any length.
         """
-        promise = pure(self.guarantee, "an epsilon for all rows of a person")
+        promise = require_pure(self.guarantee, "an epsilon for all rows of a person")
         if self.texts is not None and self.texts.mechanism.rules.budget is None:
             return None
         if self.spending is not None:
@@ -246,7 +246,7 @@ class Summary:
         """The slack that holds for every person's rows together; None where nobody was counted."""
         if self.spending is not None:
             return self.spending.slack
-        return None if self.people is None else self.people.most_rows * pure(self.guarantee, "slack").slack
+        return None if self.people is None else self.people.most_rows * require_pure(self.guarantee, "slack").slack
 
     @property
     def twice(self) -> float:
@@ -255,14 +255,14 @@ class Summary:
 
     def lines(self) -> list[str]:
         """Return the summary for people, one sentence a line."""
-        lines = [f"{self.written:,} rows written to {self.target} in {self.seconds:.1f} s; {self._protected()}."]
+        lines = [f"{self.written:,} rows written to {self.target} in {self.seconds:.1f} s; {self._protected_text()}."]
         if self.bad:
             done = "left out" if self.on_error == "drop" else "emptied"
             named = ", ".join(str(row) for row in self.bad_rows[:10]) + (", ..." if self.bad > 10 else "")
             lines.append(f"{self.bad:,} of {self.rows:,} rows held no legal secret and were {done}: rows {named}.")
-        lines.extend(self._of_texts() if self.texts is not None else self._of_rows())
+        lines.extend(self._text_lines() if self.texts is not None else self._row_lines())
         if self.snapping is not None:
-            lines.append(messages.snapped(self.snapping, pure(self.guarantee, "snapping")))
+            lines.append(messages.snapping_cost(self.snapping, require_pure(self.guarantee, "snapping")))
         for position, one in enumerate(self.accuracy):
             shares = () if self.spending is None else self.spending.released
             least = min((level.task.accuracy[position].radius for level in shares), default=one.radius)
@@ -271,24 +271,24 @@ class Summary:
         lines.append(self.again())
         lines.extend(self.trimmed())
         if self.kept_columns:
-            lines.append(messages.kept(self.kept_columns))
+            lines.append(messages.unprotected_columns(self.kept_columns))
         if self.kept_columns or self.care.trim.coarsen:
             lines.extend(messages.found_columns(self.findings))
-            lines.append(self._looked_at())
+            lines.append(self._inspected_text())
         if self.dropped:
-            lines.append(messages.not_carried_over(self.dropped))
+            lines.append(messages.dropped_metadata(self.dropped))
         lines.extend(self.notes)
         if self.simulated:
             lines.append(messages.simulated())
         return [printable(line) for line in lines]
 
-    def _of_rows(self) -> list[str]:
+    def _row_lines(self) -> list[str]:
         """Return what all rows of a person, and one, are promised."""
         spread = self.spending is not None and self.spending.is_spread
-        one = messages.spread_promise(self.guarantee) if spread else messages.row_promise(self.guarantee)
+        one = messages.allocation_guarantee(self.guarantee) if spread else messages.row_guarantee(self.guarantee)
         return [*self.whole_history(), one]
 
-    def _of_texts(self) -> list[str]:
+    def _text_lines(self) -> list[str]:
         """Return what texts are promised, what happened to their words, and that texts of one person add up."""
         assert self.texts is not None
         mechanism, empty = self.texts.mechanism, self.texts.empty
@@ -300,11 +300,11 @@ class Summary:
         lines += messages.unknown_words(rules.unknown, rules.mask, self.texts.masked, self.on_error)
         return [*lines, messages.texts_of_one_person()]
 
-    def _looked_at(self) -> str:
+    def _inspected_text(self) -> str:
         if self.texts is None:
-            return messages.looked_at(min(self.rows, self.sampled), self.rows)
+            return messages.inspected_rows(min(self.rows, self.sampled), self.rows)
         looked = self.texts.looked
-        return messages.looked_at(min(looked, SAMPLED), min(looked, SAMPLED_FROM), first=True)
+        return messages.inspected_rows(min(looked, SAMPLED), min(looked, SAMPLED_FROM), first=True)
 
     def whole_history(self) -> list[str]:
         """Return what all rows of the person who has the most are worth, in distances; nothing where none were counted.
@@ -348,10 +348,10 @@ class Summary:
     def again(self) -> str:
         """Return what protecting and releasing the table a second time costs."""
         if self.texts is not None and (self.spending is None or self.composed_epsilon is None):
-            return messages.texts_again()
+            return messages.second_text_release()
         if self.spending is None:
-            return messages.released_again(self.guarantee)
-        return messages.spent_again(self.spending, self.guarantee)
+            return messages.second_release(self.guarantee)
+        return messages.second_spending(self.spending, self.guarantee)
 
     def trimmed(self) -> list[str]:
         """Return which columns were left out or coarsened, one sentence a line."""
@@ -364,14 +364,14 @@ class Summary:
     def composition(self) -> list[str]:
         """Return what the rows of one person add up to, one sentence a line."""
         if self.people is None and self.spending is None:
-            return [messages.uncounted()] if self.texts is None else []
+            return [messages.uncounted_rows()] if self.texts is None else []
         texts = None if self.texts is None else self.texts.mechanism
         return composed(self.guarantee, self.people, self.spending, texts)
 
     def _repr_html_(self) -> str:
         return card("Protected", [("", line) for line in self.lines()])
 
-    def _protected(self) -> str:
+    def _protected_text(self) -> str:
         plural = "columns" if len(self.columns) > 1 else "column"
         if len(self.columns) > MOST_NAMED:
             return f"protected {plural}: {len(self.columns)}, from {self.columns[0]} to {self.columns[-1]}"
@@ -384,15 +384,15 @@ def composed(
     """Return what the rows of one person add up to, one sentence a line; of texts without a budget only how many."""
     unknown = texts is not None and texts.rules.budget is None
     if spending is not None:
-        return messages.spent(spending, None if unknown else promise)
+        return messages.spending_sentences(spending, None if unknown else promise)
     if people is None:
         return []
-    counted = messages.texts_counted if unknown else partial(messages.history, promise)
+    counted = messages.text_counts if unknown else partial(messages.history, promise)
     lines = [counted(people.count, people.column, people.most_rows)]
-    return [*lines, messages.without_person(people.without, people.column)] if people.without else lines
+    return [*lines, messages.rows_without_person(people.without, people.column)] if people.without else lines
 
 
-def _largest(task: Task, spending: Spending | None) -> tuple[Accuracy, ...]:
+def _largest_accuracies(task: TableTask, spending: Spending | None) -> tuple[AccuracyColumn, ...]:
     """Return the accuracy that holds for every row: the largest, where rows have different ones."""
     tasks = [task] if spending is None else [level.task for level in spending.released or spending.levels]
     return tuple(

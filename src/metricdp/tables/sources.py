@@ -25,9 +25,9 @@ from metricdp.tables.formats import (
     open_writer,
     read_batches,
 )
-from metricdp.tables.layouts import PLAIN, Layout, Table, layout_for
-from metricdp.tables.options import AS_IT_IS, Reading
-from metricdp.tables.values import is_text, text_that_is_no_utf8
+from metricdp.tables.layouts import PLAIN, ColumnLayout, TableInfo, layout_for
+from metricdp.tables.options import DEFAULT_READING, Reading
+from metricdp.tables.values import first_non_utf8_row, is_text
 
 
 class OpenTable:
@@ -92,7 +92,7 @@ class OpenTable:
     def _check_text(self, batch: pa.RecordBatch, first_row: int) -> None:
         """Refuse bytes that are no UTF-8 where the target has types: a CSV file may keep them as they are."""
         for field, column in zip(batch.schema, batch.columns, strict=True):
-            row = text_that_is_no_utf8(column) if is_text(field.type) else None
+            row = first_non_utf8_row(column) if is_text(field.type) else None
             if row is None:
                 continue
             raise InvalidInput(
@@ -101,24 +101,24 @@ class OpenTable:
             )
 
 
-def share_told(table: OpenTable, progress: Callable[[float], None] | None) -> Callable[[int], None]:
+def row_progress(table: OpenTable, progress: Callable[[float], None] | None) -> Callable[[int], None]:
     """Return who is told numbers of rows as they are done, and tells `progress` the share of the whole."""
     done = 0
 
-    def tell(rows: int) -> None:
+    def on_rows(rows: int) -> None:
         nonlocal done
         done += rows
         if progress is not None:
             progress(min(1.0, table.share(done)))
 
-    return tell
+    return on_rows
 
 
 @contextmanager
 def open_table(
     location: Location,
     columns: Sequence[str] | str | None = None,
-    reading: Reading = AS_IT_IS,
+    reading: Reading = DEFAULT_READING,
     *,
     geographic: bool = True,
     vectors: bool = False,
@@ -142,7 +142,7 @@ def open_table(
     with open_reader(location, reading, groups) as reader:
         table = OpenTable(reader, checked=checked, keys=location.keys)
         dialect = getattr(reader, "dialect", None)
-        known = Table(
+        known = TableInfo(
             reader.schema,
             table.first,
             commas=() if dialect is None else dialect.commas,
@@ -158,13 +158,13 @@ def open_table(
 def whole_table(
     location: Location,
     columns: Sequence[str] | str | None = None,
-    reading: Reading = AS_IT_IS,
+    reading: Reading = DEFAULT_READING,
     *,
     geographic: bool = True,
-) -> pa.Table:
+) -> pa.TableInfo:
     """Return a whole table, its secrets in flat columns."""
     with open_table(location, columns, reading, geographic=geographic) as table:
-        return pa.Table.from_batches(list(read_batches(table)), schema=table.schema)
+        return pa.TableInfo.from_batches(list(read_batches(table)), schema=table.schema)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Outlet:
 
     path: Path
     storage: Storage
-    layout: Layout = PLAIN
+    layout: ColumnLayout = PLAIN
     keys: tuple[str, ...] = ()  # columns that stand in the names of folders, and in no file
 
     def without(self, reports: Sequence[str]) -> Outlet:
@@ -187,11 +187,11 @@ class Outlet:
         written = pa.schema([one for one in schema if one.name not in self.keys], schema.metadata)
         back = self.layout.back_schema(written, made) if self.layout.stages else written
         with open_writer(self.path, back, self.storage) as inner:
-            writer: Writer = _Restoring(inner, self) if self.layout.stages else inner
-            yield _WithoutKeys(writer, self.keys) if self.keys else writer
+            writer: Writer = _RestoringWriter(inner, self) if self.layout.stages else inner
+            yield _KeyDroppingWriter(writer, self.keys) if self.keys else writer
 
 
-class _Restoring:
+class _RestoringWriter:
     """Puts columns back together and writes them."""
 
     def __init__(self, inner: Writer, outlet: Outlet) -> None:
@@ -205,7 +205,7 @@ class _Restoring:
         self._inner.close()
 
 
-class _WithoutKeys:
+class _KeyDroppingWriter:
     """Leaves out what stands in the names of folders, and writes the rest."""
 
     def __init__(self, inner: Writer, keys: Sequence[str]) -> None:
@@ -230,6 +230,6 @@ def outlet_like(table: OpenTable, path: Path, goal: Location, *, point: tuple[st
     return Outlet(path, replace(storage, packing=goal.packing, table=goal.table, point=point), table.layout)
 
 
-def like_source(table: OpenTable, path: Path) -> Outlet:
+def source_outlet(table: OpenTable, path: Path) -> Outlet:
     """Return where reports go that are stored just as the secrets were."""
     return Outlet(path, table.storage, table.layout, table.keys)

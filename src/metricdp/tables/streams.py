@@ -3,11 +3,11 @@
 import warnings
 from typing import Any
 
-from metricdp.registry import loaded
+from metricdp.registry import load_function
 
 
 def __getattr__(name: str) -> Any:
     if name != "Stream":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     warnings.warn("metricdp.tables.streams.Stream is metricdp.mobility.Stream now.", DeprecationWarning, stacklevel=2)
-    return loaded("metricdp.mobility:Stream")
+    return load_function("metricdp.mobility:Stream")

@@ -27,7 +27,9 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         kind = pa.list_(kind.value_field)
     if pa.types.is_large_list_view(kind):
         kind = pa.large_list(kind.value_field)
-    return kind if pa.types.is_union(kind) else rebuilt(kind, lambda field: field.with_type(plain_type(field.type)))
+    return (
+        kind if pa.types.is_union(kind) else rebuild_type(kind, lambda field: field.with_type(plain_type(field.type)))
+    )
 
 
 LISTS: tuple[tuple[Any, Any], ...] = (
@@ -38,7 +40,7 @@ LISTS: tuple[tuple[Any, Any], ...] = (
 )
 
 
-def rebuilt(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+def rebuild_type(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
     """Return a type with the fields inside it changed; one that holds no other as it is."""
     if pa.types.is_struct(kind):
         return pa.struct([change(kind.field(number)) for number in range(kind.num_fields)])
@@ -54,13 +56,13 @@ def rebuilt(kind: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.Dat
 def plain(column: Any) -> Any:
     """Return a column without views; one that has none as it is."""
     kind = plain_type(column.type)
-    return column if kind == column.type else _as(column, kind)
+    return column if kind == column.type else _cast_values(column, kind)
 
 
-def _as(column: Any, kind: pa.DataType) -> Any:
+def _cast_values(column: Any, kind: pa.DataType) -> Any:
     """Return a column in another type of the same values; Arrow's own cast of views of lists gives broken lists."""
     if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([_as(chunk, kind) for chunk in column.chunks], kind)
+        return pa.chunked_array([_cast_values(chunk, kind) for chunk in column.chunks], kind)
     if _is_tensor(column.type):
         return plain(column.storage)
     if _is_view_of_lists(column.type):
@@ -69,7 +71,7 @@ def _as(column: Any, kind: pa.DataType) -> Any:
         offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int64() if large else pa.int32())
         made = pa.LargeListArray if large else pa.ListArray
         return made.from_arrays(offsets, plain(column.flatten()), type=kind, mask=column.is_null())
-    if any(_is_view_of_lists(inner) for inner in (*_inside(column.type), kind, *_inside(kind))):
+    if any(_is_view_of_lists(inner) for inner in (*_inner_types(column.type), kind, *_inner_types(kind))):
         return pa.array(column.to_pylist(), kind)
     return column.cast(kind)
 
@@ -86,29 +88,33 @@ def _is_view_of_lists(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
 
 
-def _inside(kind: pa.DataType) -> Iterator[pa.DataType]:
+def _inner_types(kind: pa.DataType) -> Iterator[pa.DataType]:
     """Yield the types that a type is made of."""
     for number in range(kind.num_fields):
         yield kind.field(number).type
-        yield from _inside(kind.field(number).type)
+        yield from _inner_types(kind.field(number).type)
 
 
-def without_views(table: Any) -> Any:
+def drop_views(table: Any) -> Any:
     """Return a record batch or table none of whose columns holds views."""
-    return _with_types(table, {place: plain_type(kind) for place, kind in enumerate(table.schema.types)})
+    return _cast_columns(table, {place: plain_type(kind) for place, kind in enumerate(table.schema.types)})
 
 
-def taken(table: Any, rows: pa.Array) -> Any:
+def take_rows(table: Any, rows: pa.Array) -> Any:
     """Return rows of a record batch or table by their numbers, in the types it has."""
-    return _with_types(_with_types(table, _pickable(table.schema)).take(rows), dict(enumerate(table.schema.types)))
+    return _cast_columns(
+        _cast_columns(table, _types_to_pick(table.schema)).take(rows), dict(enumerate(table.schema.types))
+    )
 
 
-def filtered(table: Any, kept: pa.Array) -> Any:
+def filter_rows(table: Any, kept: pa.Array) -> Any:
     """Return the rows of a record batch or table that are kept, in the types it has."""
-    return _with_types(_with_types(table, _pickable(table.schema)).filter(kept), dict(enumerate(table.schema.types)))
+    return _cast_columns(
+        _cast_columns(table, _types_to_pick(table.schema)).filter(kept), dict(enumerate(table.schema.types))
+    )
 
 
-def _pickable(schema: pa.Schema) -> dict[int, pa.DataType]:
+def _types_to_pick(schema: pa.Schema) -> dict[int, pa.DataType]:
     """Return types whose rows Arrow picks; of lists that are views it does, and makes none of lists."""
     return {place: kind if _is_picked(kind) else plain_type(kind) for place, kind in enumerate(schema.types)}
 
@@ -118,11 +124,11 @@ def _is_picked(kind: pa.DataType) -> bool:
     return _is_tensor(kind) or (_is_view_of_lists(kind) and plain_type(kind.value_type) == kind.value_type)
 
 
-def _with_types(table: Any, kinds: dict[int, pa.DataType]) -> Any:
+def _cast_columns(table: Any, kinds: dict[int, pa.DataType]) -> Any:
     for place, kind in kinds.items():
         if table.schema.field(place).type != kind:
             field = table.schema.field(place).with_type(kind)
-            table = table.set_column(place, field, _as(table.column(place), kind))
+            table = table.set_column(place, field, _cast_values(table.column(place), kind))
     return table
 
 
@@ -229,7 +235,7 @@ def numbers_of(array: pa.Array, name: str) -> Floats:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if is_text(array.type):
-        array = _parsed(array)
+        array = _parse_numbers(array)
     elif pa.types.is_null(array.type):
         return np.full(len(array), np.nan)
     elif not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_decimal(array.type)):
@@ -239,7 +245,7 @@ def numbers_of(array: pa.Array, name: str) -> Floats:
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _parsed(array: pa.Array) -> pa.Array:
+def _parse_numbers(array: pa.Array) -> pa.Array:
     """Return text as numbers, null where it is none; Arrow's own complaint would show the text."""
     numbers = _cast(array)
     if numbers is not None:
@@ -265,7 +271,7 @@ def texts_in(column: Any, name: str, first_row: int = 0, table: str = "") -> pa.
     """Return a column of texts that are all UTF-8."""
     column = plain(column)
     column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    row = text_that_is_no_utf8(column)
+    row = first_non_utf8_row(column)
     if row is not None:
         raise InvalidInput(
             f"{f'{table!r}: ' if table else ''}the column {name!r} holds text that is not UTF-8 in row "
@@ -274,7 +280,7 @@ def texts_in(column: Any, name: str, first_row: int = 0, table: str = "") -> pa.
     return column.cast(pa.large_string())
 
 
-def text_that_is_no_utf8(column: pa.Array) -> int | None:
+def first_non_utf8_row(column: pa.Array) -> int | None:
     """Return the first row of a column of text whose bytes are no UTF-8; None where all are."""
     try:
         column.validate(full=True)

@@ -40,7 +40,7 @@ class Column:
         """The number of the text that each token stands in."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
-    def taken(self, rows: Integers) -> Column:
+    def select_texts(self, rows: Integers) -> Column:
         """Return some of the texts."""
         places, starts = _spans(self.starts[:-1][rows], np.diff(self.starts)[rows])
         return replace(self, ids=self.ids[places], starts=starts)
@@ -87,7 +87,7 @@ def _spans(begins: Integers, lengths: Integers) -> tuple[Integers, Integers]:
     return np.repeat(begins - before[:-1], lengths) + np.arange(before[-1]), before
 
 
-def with_amounts(column: Column) -> Column:
+def mark_amounts(column: Column) -> Column:
     """Return the column with numbers beside a currency sign as a kind of their own."""
     size, kinds = len(column.ids), np.array([token.kind for token in column.tokens])
     if not size:
@@ -160,7 +160,7 @@ def units_of(words: Iterable[str]) -> Units:
     return found
 
 
-def with_units(column: Column, units: Units) -> Column:
+def join_units(column: Column, units: Units) -> Column:
     """Return the column with the longest units joined into one word each, from left to right."""
     lower = [token.text.lower() if token.kind == "word" else "" for token in column.tokens]
     spaces = np.array([token.kind == "space" for token in column.tokens], dtype=np.bool_)

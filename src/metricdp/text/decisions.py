@@ -9,7 +9,7 @@ import numpy as np
 
 from metricdp.arrays import Integers, Points
 from metricdp.errors import import_extra
-from metricdp.text.numbers import PITCHES, Value, holds, read_date, read_number, read_time
+from metricdp.text.numbers import PITCHES, Value, fits_lattice, read_date, read_number, read_time
 from metricdp.text.rules import ADDRESSES, Rules
 from metricdp.text.tokens import Token, forms
 
@@ -22,19 +22,19 @@ def case_of(word: str) -> int:
     lower = word.lower()
     if word == lower:
         return LOWER
-    if word == titled(lower):
+    if word == title_case(lower):
         return TITLE
     return UPPER if word == word.upper() else LOWER
 
 
-def in_case(word: str, case: int) -> str:
+def apply_case(word: str, case: int) -> str:
     """Return a word written in a case; `SPELLED` leaves it as the vocabulary has it."""
     if case == TITLE:
-        return titled(word)
+        return title_case(word)
     return word.upper() if case == UPPER else word
 
 
-def titled(word: str) -> str:
+def title_case(word: str) -> str:
     """Return a word with a capital letter, each of its parts where it is written apart."""
     return " ".join(part[:1].upper() + part[1:] for part in word.split(" "))
 
@@ -66,7 +66,7 @@ STAND_INS = {"a": "an", "i": "me", "n't": "not"}  # English words that files of 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Decided:
+class TokenDecisions:
     """For each distinct token what happens to it, what is written, which secret it is and how its report is written.
 
     Numbers that get noise are in `values`, by the place of their token.
@@ -79,13 +79,13 @@ class Decided:
     values: Mapping[int, Value]
 
 
-def decided(tokens: list[Token], rules: Rules, codes: Mapping[str, int]) -> Decided:
+def decide_tokens(tokens: list[Token], rules: Rules, codes: Mapping[str, int]) -> TokenDecisions:
     """Return what happens to each distinct token, given the codes of the words of the vocabulary."""
     size, lower = len(tokens), rules.case == "lower"
-    found = Decided(np.full(size, KEEP), np.empty(size, dtype=object), np.zeros(size, dtype=np.int64),
+    found = TokenDecisions(np.full(size, KEEP), np.empty(size, dtype=object), np.zeros(size, dtype=np.int64),
                     np.full(size, LOWER), values := {})  # fmt: skip
     found.written[:] = [token.text for token in tokens]
-    strangers = []
+    unknown_tokens = []
     for place, (kind, text) in enumerate(tokens):
         if kind in ("space", "punctuation"):
             continue
@@ -96,21 +96,21 @@ def decided(tokens: list[Token], rules: Rules, codes: Mapping[str, int]) -> Deci
         elif (value := _number(kind, text, rules)) is not None:
             found.actions[place], values[place] = NOISE, value
         else:
-            form = None if kind in ADDRESSES or rules.noise(kind) else _known(text, codes)
+            form = None if kind in ADDRESSES or rules.noise(kind) else _known_spelling(text, codes)
             if form is None:
-                strangers.append(place)
+                unknown_tokens.append(place)
             else:
                 found.actions[place], found.codes[place] = DRAW, codes[form]
             if not lower:
                 found.cases[place] = SPELLED if form == text != text.lower() else case_of(text)
-    found.actions[strangers] = ACTIONS[rules.unknown]
+    found.actions[unknown_tokens] = ACTIONS[rules.unknown]
     if rules.unknown == "spelling":
-        _take_nearest(tokens, strangers, found, codes)
+        _take_nearest(tokens, unknown_tokens, found, codes)
     found.written[found.actions == MASK], found.written[found.actions == DROP] = rules.mask, ""
     return found
 
 
-def _known(text: str, codes: Mapping[str, int]) -> str | None:
+def _known_spelling(text: str, codes: Mapping[str, int]) -> str | None:
     """Return the spelling under which a token is in the vocabulary; what is written apart may be joined there."""
     found = next((form for form in forms(text) if form in codes), None)
     if found is None and " " in text:
@@ -132,11 +132,15 @@ def _number(kind: str, text: str, rules: Rules) -> Value | None:
         value = read_time(text)
     else:
         value = read_number(text, comma=rules.decimal_comma)
-    return value if value is not None and holds(rule, value.value, PITCHES.get(kind)) else None
+    return value if value is not None and fits_lattice(rule, value.value, PITCHES.get(kind)) else None
 
 
-def _take_nearest(tokens: list[Token], strangers: list[int], found: Decided, codes: Mapping[str, int]) -> None:
+def _take_nearest(
+    tokens: list[Token], unknown_tokens: list[int], found: TokenDecisions, codes: Mapping[str, int]
+) -> None:
     """Take the word nearest by spelling for words outside the vocabulary that have a spelling to speak of."""
-    able = [place for place in strangers if tokens[place].kind == "word" and len(tokens[place].text) <= LONGEST_WORD]
+    able = [
+        place for place in unknown_tokens if tokens[place].kind == "word" and len(tokens[place].text) <= LONGEST_WORD
+    ]
     found.actions[able] = DRAW
     found.codes[able] = nearest_spellings([tokens[place].text for place in able], list(codes))

@@ -16,21 +16,21 @@ from metricdp import messages
 from metricdp.arrays import Booleans, Floats, Integers, Points
 from metricdp.design.product import product
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Certificate, Guarantee, Mechanism, pure
+from metricdp.mechanisms import Certificate, Guarantee, Mechanism, require_pure
 from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.metrics import Lp, Weighted
 from metricdp.randomness import Randomness, source_of
 from metricdp.text.columns import Column, texts_of
-from metricdp.text.decisions import ACTIONS, CASES, DRAW, DROP, NOISE, Decided, in_case
-from metricdp.text.numbers import PITCHES, drawn
-from metricdp.text.rules import Rules, rules_from
+from metricdp.text.decisions import ACTIONS, CASES, DRAW, DROP, NOISE, TokenDecisions, apply_case
+from metricdp.text.numbers import PITCHES, draw_numbers
+from metricdp.text.rules import Rules, parse_rules
 from metricdp.text.space import TextSpace, spellings
 from metricdp.text.tokens import CLITIC, Cutting
 from metricdp.units import round_down
 
 NOISES = ("number", "amount", "date", "time")
-SURE = 1 + Fraction(4, 10**9)  # a budget and all that sums of doubles may be above it
-SHORTER = 1 - Fraction(1, 10**8)
+ROUND_UP = 1 + Fraction(4, 10**9)  # a budget and all that sums of doubles may be above it
+ROUND_DOWN = 1 - Fraction(1, 10**8)
 NO_TOTAL = (
     "what the texts of one person cost together depends on how many words each text has: give every text a budget, "
     "Rules(budget=60) for instance (--budget of metricdp text). It is what a text is charged."
@@ -98,7 +98,7 @@ class TextMechanism:
     @property
     def guarantee(self) -> Guarantee:
         """The promise of a text whose words alone differ: their distances add up, and the slack is that of a word."""
-        return replace(pure(self.words.guarantee, "a text"), metric=self.inputs.metric)
+        return replace(require_pure(self.words.guarantee, "a text"), metric=self.inputs.metric)
 
     @property
     def row_guarantee(self) -> Guarantee:
@@ -106,21 +106,23 @@ class TextMechanism:
 
         All words and numbers of a text cost its budget at most. Refused without one: a text may have any length.
         """
-        promise, budget = pure(self.words.guarantee, "a text"), self.rules.budget
+        promise, budget = require_pure(self.words.guarantee, "a text"), self.rules.budget
         if budget is None:
             raise InvalidInput(NO_TOTAL)
         noises = [noise for noise in map(self.rules.noise, NOISES) if noise is not None]
         fixed = [noise.epsilon for noise in noises]
-        epsilon = _round_up(max(Fraction(budget), *(_largest([rate, *fixed], budget) for rate in self._rates)))
-        counts = [floor(Fraction(budget) * SURE / Fraction(rate)) for rate in self._rates]
-        slack = max(n * pure(one.guarantee, "a text").slack for n, one in zip(counts, self._levels, strict=True))
+        epsilon = _round_up(max(Fraction(budget), *(_largest_sum([rate, *fixed], budget) for rate in self._rates)))
+        counts = [floor(Fraction(budget) * ROUND_UP / Fraction(rate)) for rate in self._rates]
+        slack = max(
+            n * require_pure(one.guarantee, "a text").slack for n, one in zip(counts, self._levels, strict=True)
+        )
         metric, size = promise.metric, self.inputs.dimension
         if noises:
             finest = min(Fraction(noise.scale) for noise in noises)
             metric = Weighted([(metric, range(size), 1.0), (Lp(1), [size], _round_up(1 / finest))])
         return replace(promise, epsilon=epsilon, metric=metric, slack=slack)
 
-    def at_share(self, share: Fraction) -> TextMechanism:
+    def scale_budget(self, share: Fraction) -> TextMechanism:
         """Return the same with a share of the budget for each text, so that a row costs at most that share of it."""
         if self.rules.beyond == "refuse":
             raise InvalidInput(
@@ -130,7 +132,7 @@ class TextMechanism:
         most, budget = Fraction(self.row_guarantee.epsilon) * share, Fraction(self.rules.budget or 0.0) * share
         made = self
         while Fraction(made.row_guarantee.epsilon) > most:
-            made, budget = replace(self, rules=replace(self.rules, budget=round_down(budget))), budget * SHORTER
+            made, budget = replace(self, rules=replace(self.rules, budget=round_down(budget))), budget * ROUND_DOWN
         return made
 
     @property
@@ -140,8 +142,8 @@ class TextMechanism:
 
     def promise(self) -> list[str]:
         """Return what a text is promised, and what it is not, a sentence each."""
-        promise = pure(self.words.guarantee, "a text")
-        return messages.text_promise(self.rules, promise, [level.guarantee.epsilon for level in self.lower])
+        promise = require_pure(self.words.guarantee, "a text")
+        return messages.text_guarantee(self.rules, promise, [level.guarantee.epsilon for level in self.lower])
 
     @property
     def _levels(self) -> tuple[Mechanism, ...]:
@@ -149,14 +151,14 @@ class TextMechanism:
 
     @property
     def _rates(self) -> tuple[float, ...]:
-        return tuple(pure(level.guarantee, "a text").epsilon for level in self._levels)
+        return tuple(require_pure(level.guarantee, "a text").epsilon for level in self._levels)
 
     @property
     def cutting(self) -> Cutting:
         """How texts are cut into words: by the vocabulary, which is public."""
         return self.inputs.cutting
 
-    def stored(self) -> tuple[Mechanism, str]:
+    def to_parts(self) -> tuple[Mechanism, str]:
         """Return what a mechanism file can hold, the words at every epsilon, and the rules as text: see `restored`."""
         return self.words if not self.lower else product(*self._levels), self.rules.text()
 
@@ -183,11 +185,11 @@ class TextMechanism:
             if places.size:
                 ids = column.ids[places]
                 reports = np.asarray(mechanism.sample(choice.codes[ids], rng=source))
-                pieces[places] = self._written(mechanism, reports, choice.cases[ids])
+                pieces[places] = self._report_spellings(mechanism, reports, choice.cases[ids])
         self._put_numbers(column, choice, actions == NOISE, pieces, source)
         _part_clitics(column, actions == DRAW, pieces)
         made = np.empty(len(texts), dtype=object)
-        made[:] = _joined(column, pieces, actions == DROP)
+        made[:] = _join_texts(column, pieces, actions == DROP)
         made[texts.missing] = None
         return made
 
@@ -195,7 +197,9 @@ class TextMechanism:
         """Refuse: the probabilities of whole texts are not listed, those of their words are."""
         raise InvalidInput("the probability of a text is the product of those of its words: ask `words.log_density`.")
 
-    def _put_numbers(self, column: Column, choice: Decided, noisy: Booleans, pieces: Points, rng: Randomness) -> None:
+    def _put_numbers(
+        self, column: Column, choice: TokenDecisions, noisy: Booleans, pieces: Points, rng: Randomness
+    ) -> None:
         """Put in numbers with noise, written as they were."""
         if not noisy.any():
             return
@@ -204,10 +208,10 @@ class TextMechanism:
             rule, places = self.rules.noise(kind), np.flatnonzero(noisy & (kinds == kind))
             if rule is not None and places.size:
                 values = [choice.values[token] for token in column.ids[places].tolist()]
-                reports = drawn(rule, [value.value for value in values], PITCHES.get(kind), rng)
+                reports = draw_numbers(rule, [value.value for value in values], PITCHES.get(kind), rng)
                 pieces[places] = [value.write(report) for value, report in zip(values, reports, strict=True)]
 
-    def _written(self, mechanism: Mechanism, reports: Integers, cases: Integers) -> Points:
+    def _report_spellings(self, mechanism: Mechanism, reports: Integers, cases: Integers) -> Points:
         """Return reports as they are written: every distinct one in every case once."""
         pairs, where = np.unique(reports * CASES + cases, return_inverse=True)
         words = self._reports if mechanism is self.words else spellings(mechanism.outputs)
@@ -216,7 +220,7 @@ class TextMechanism:
             word = words[pair // CASES]
             if self.rules.units:
                 word = word.replace("_", " ")
-            written[place] = word.lower() if self.rules.case == "lower" else in_case(word, pair % CASES)
+            written[place] = word.lower() if self.rules.case == "lower" else apply_case(word, pair % CASES)
         return written[where]
 
     @cached_property
@@ -225,36 +229,38 @@ class TextMechanism:
         return spellings(self.words.outputs)
 
 
-def restored(held: Mechanism, rules: str) -> TextMechanism:
+def mechanism_from_parts(held: Mechanism, rules: str) -> TextMechanism:
     """Return the mechanism that `TextMechanism.stored` took apart."""
     words, *lower = parts_of(held)
-    return TextMechanism(words, rules_from(rules), lower)
+    return TextMechanism(words, parse_rules(rules), lower)
 
 
 def _round_up(value: Fraction) -> float:
     return -round_down(-value)
 
 
-def _largest(costs: Sequence[float], budget: float) -> Fraction:
+def _largest_sum(costs: Sequence[float], budget: float) -> Fraction:
     """Return the largest sum of some costs, each any number of times, that may pass for a budget."""
     exact = [Fraction(cost) for cost in costs]
     whole = lcm(*(cost.denominator for cost in exact))
     unit = Fraction(gcd(*(int(cost * whole) for cost in exact)), whole)
-    return floor(Fraction(budget) * SURE / unit) * unit
+    return floor(Fraction(budget) * ROUND_UP / unit) * unit
 
 
-def _part_clitics(column: Column, drawn: Booleans, pieces: Points) -> None:
+def _part_clitics(column: Column, draw_numbers: Booleans, pieces: Points) -> None:
     """Put a space before the report of a clitic (n't, 's) that was written to the word before it and is a word now."""
     clitic = np.array([CLITIC.fullmatch(token.text) is not None for token in column.tokens], dtype=np.bool_)
     begins = np.zeros(len(column.ids) + 1, dtype=np.bool_)
     begins[column.starts] = True
-    places = np.flatnonzero(clitic[column.ids] & drawn & ~begins[:-1]) if len(column.ids) else np.zeros(0, np.int64)
-    for place in places[drawn[places - 1]].tolist():
+    places = (
+        np.flatnonzero(clitic[column.ids] & draw_numbers & ~begins[:-1]) if len(column.ids) else np.zeros(0, np.int64)
+    )
+    for place in places[draw_numbers[places - 1]].tolist():
         if not CLITIC.fullmatch(pieces[place]):
             pieces[place] = f" {pieces[place]}"
 
 
-def _joined(column: Column, pieces: Points, dropped: Booleans) -> list[str]:
+def _join_texts(column: Column, pieces: Points, dropped: Booleans) -> list[str]:
     """Return the texts; with a dropped word goes the space before it, or behind it where it begins the text."""
     begins = np.zeros(len(column.ids) + 1, dtype=np.bool_)
     begins[column.starts] = True

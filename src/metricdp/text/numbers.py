@@ -65,7 +65,7 @@ class Numeric:
             raise InvalidInput(f"`least` must not be above `most`, got {self.least:g} and {self.most:g}.")
         noise_of(self, None)  # a pitch that cannot be is refused here
 
-    def bounded(self, values: Floats) -> Floats:
+    def clip_values(self, values: Floats) -> Floats:
         """Return reports within the public limits."""
         return np.clip(
             values, -np.inf if self.least is None else self.least, np.inf if self.most is None else self.most
@@ -86,13 +86,13 @@ def noise_of(rule: Numeric, pitch: float | None) -> LaplaceNoise:
     return laplace(Lp(1), rule.epsilon / rule.scale, dimension=1, pitch=pitch if rule.pitch is None else rule.pitch)
 
 
-def drawn(rule: Numeric, values: Sequence[float], pitch: float | None, rng: Randomness) -> list[float]:
+def draw_numbers(rule: Numeric, values: Sequence[float], pitch: float | None, rng: Randomness) -> list[float]:
     """Return one report a number."""
     reports = noise_of(rule, pitch).sample(np.array(values, dtype=np.float64)[:, None], rng=rng)[:, 0]
-    return [float(value) for value in rule.bounded(reports)]
+    return [float(value) for value in rule.clip_values(reports)]
 
 
-def holds(rule: Numeric, value: float, pitch: float | None) -> bool:
+def fits_lattice(rule: Numeric, value: float, pitch: float | None) -> bool:
     """Tell whether a number is small enough for the lattice: a larger one is an identifier rather than a number."""
     return abs(value) < 0.999 * LARGEST_CELL * noise_of(rule, pitch).lattice.pitch
 

@@ -95,7 +95,7 @@ class Rules:
         return messages.text_rules(self)
 
 
-def rules_from(text: str) -> Rules:
+def parse_rules(text: str) -> Rules:
     """Return the rules that `Rules.text` wrote."""
     fields = json.loads(text)
     for name in ("numbers", "amounts", "dates", "times"):

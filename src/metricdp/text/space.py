@@ -14,8 +14,8 @@ from metricdp.errors import OutOfDomain
 from metricdp.metrics import Metric
 from metricdp.spaces import Space
 from metricdp.spaces.base import refuse_snap
-from metricdp.text.columns import Column, Units, cells_of, column_of, texts_of, units_of, with_amounts, with_units
-from metricdp.text.decisions import ACTIONS, DRAW, NOISE, REFUSE, Decided, decided
+from metricdp.text.columns import Column, Units, cells_of, column_of, join_units, mark_amounts, texts_of, units_of
+from metricdp.text.decisions import ACTIONS, DRAW, NOISE, REFUSE, TokenDecisions, decide_tokens
 from metricdp.text.rules import Rules
 from metricdp.text.tokens import UNSPACED_LETTER, Cutting
 
@@ -47,19 +47,19 @@ class TextMetric:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CutTexts:
+class TokenisedTexts:
     """Texts in tokens, with what happens to each distinct one by the rules; a missing text has no tokens."""
 
     column: Column
-    choice: Decided
+    choice: TokenDecisions
     missing: Booleans
 
     def __len__(self) -> int:
         return len(self.missing)
 
-    def __getitem__(self, chosen: Any) -> CutTexts:
+    def __getitem__(self, chosen: Any) -> TokenisedTexts:
         rows = np.arange(len(self))[chosen]
-        return CutTexts(self.column.taken(rows), self.choice, self.missing[rows])
+        return TokenisedTexts(self.column.select_texts(rows), self.choice, self.missing[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,18 +126,18 @@ class TextSpace:
     def _units(self) -> Units:
         return units_of(self.codes) if self.rules.units else {}
 
-    def cut(self, texts: Any) -> CutTexts:
+    def tokenise_texts(self, texts: Any) -> TokenisedTexts:
         """Return texts in tokens, with what happens to each; None is a missing text."""
         cells = cells_of(texts)
         missing = np.array([cell is None for cell in cells], dtype=np.bool_)
         column = column_of(texts_of(["" if cell is None else cell for cell in cells]), self.cutting)
         if self._units:
-            column = with_units(column, self._units)
+            column = join_units(column, self._units)
         if self.rules.amounts is not None:
-            column = with_amounts(column)
-        return CutTexts(column, decided(column.tokens, self.rules, self.codes), missing)
+            column = mark_amounts(column)
+        return TokenisedTexts(column, decide_tokens(column.tokens, self.rules, self.codes), missing)
 
-    def actions(self, texts: CutTexts) -> tuple[Integers, Integers]:
+    def actions(self, texts: TokenisedTexts) -> tuple[Integers, Integers]:
         """Return what happens to every token in its place, and the number of the epsilon that it gets.
 
         What the budget does not pay for, from the end of a text, is refused, dropped or masked.
@@ -152,11 +152,11 @@ class TextSpace:
         noises = [self.rules.noise(token.kind) for token in column.tokens]
         fixed = np.array([0.0 if rule is None else rule.epsilon for rule in noises])[column.ids[places]]
         chosen = _levels(rows, len(column), fixed, words, rates, budget)
-        covered = _paid(rows, words, rates[chosen[rows]], np.where(words, 0.0, fixed), budget)
+        covered = _affordable(rows, words, rates[chosen[rows]], np.where(words, 0.0, fixed), budget)
         actions[places[~covered]] = ACTIONS[self.rules.beyond]
         return actions, chosen[column.rows]
 
-    def broken(self, texts: CutTexts) -> tuple[Booleans, Booleans]:
+    def violations(self, texts: TokenisedTexts) -> tuple[Booleans, Booleans]:
         """Return which texts hold words outside the vocabulary, and which others cost more than the budget."""
         unknown, costly = np.zeros((2, len(texts)), dtype=np.bool_)
         unknown[texts.column.rows[texts.choice.actions[texts.column.ids] == REFUSE]] = True
@@ -168,11 +168,11 @@ class TextSpace:
         """Return 0; snapping is refused: no text is nearest."""
         return refuse_snap(snap)
 
-    def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, CutTexts]:
+    def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, TokenisedTexts]:
         """Return which texts are legal, and all of them in tokens."""
         refuse_snap(snap)
-        texts = self.cut(rows)
-        unknown, costly = self.broken(texts)
+        texts = self.tokenise_texts(rows)
+        unknown, costly = self.violations(texts)
         return ~(unknown | costly), texts
 
     def legal(self, rows: Any, /) -> Booleans:
@@ -190,29 +190,31 @@ class TextSpace:
 
     def why(self, row: Any, /) -> str:
         """Say of one text whether it is legal, and which of its words are not; this shows them."""
-        texts = self.cut(row)
-        unknown, costly = self.broken(texts)
+        texts = self.tokenise_texts(row)
+        unknown, costly = self.violations(texts)
         if unknown.any():
             strange = [texts.column.tokens[at].text for at in np.flatnonzero(texts.choice.actions == REFUSE)]
             return f"{', '.join(map(repr, strange[:ROWS_SHOWN]))} stand outside the vocabulary."
         return f"it costs too much: {self.rule()}." if costly.any() else "it is legal."
 
-    def encode(self, values: Any, /) -> CutTexts:
+    def encode(self, values: Any, /) -> TokenisedTexts:
         """Return texts in tokens, refusing those that are not legal by their rows alone."""
-        texts = values if isinstance(values, CutTexts) else self.cut(values)
-        unknown, costly = self.broken(texts)
+        texts = values if isinstance(values, TokenisedTexts) else self.tokenise_texts(values)
+        unknown, costly = self.violations(texts)
         if unknown.any():
             raise OutOfDomain(
-                f"{_share(unknown, 'hold')} words outside the vocabulary of {len(self.codes):,} words "
-                f'({_named(unknown)}). They are never passed through: choose unknown="mask", "drop" or "spelling", '
+                f"{_fraction_text(unknown, 'hold')} words outside the vocabulary of {len(self.codes):,} words "
+                f'({_sample_words(unknown)}). They are never passed through: choose unknown="mask", "drop" or '
+                f'"spelling", '
                 "take a larger vocabulary, or drop the rows.",
                 rows=tuple(np.flatnonzero(unknown)[:ROWS_KEPT].tolist()),
             )
         if costly.any():
             words = (self.rules.budget or 0.0) / self.rates[-1]
             raise OutOfDomain(
-                f"{_share(costly, 'cost')} more than the budget of {self.rules.budget:g}, which pays for "
-                f"{int(words * (1 + 1e-9)):,} words ({_named(costly)}). Raise `budget`, take a smaller epsilon (for "
+                f"{_fraction_text(costly, 'cost')} more than the budget of {self.rules.budget:g}, which pays for "
+                f"{int(words * (1 + 1e-9)):,} words ({_sample_words(costly)}). Raise `budget`, take a smaller "
+                f"epsilon (for "
                 'long texts alone: `lower`), or choose beyond="mask" or "drop" for the words it does not pay for.',
                 rows=tuple(np.flatnonzero(costly)[:ROWS_KEPT].tolist()),
             )
@@ -240,7 +242,7 @@ def _levels(rows: Integers, texts: int, fixed: Floats, words: Booleans, rates: F
     return np.where(fits.any(axis=1), fits.argmax(axis=1), len(rates) - 1)
 
 
-def _paid(rows: Integers, words: Booleans, rates: Floats, fixed: Floats, budget: float) -> Booleans:
+def _affordable(rows: Integers, words: Booleans, rates: Floats, fixed: Floats, budget: float) -> Booleans:
     """Tell which places are paid for, from the beginning of each text; `rows` rise, words are counted exactly."""
     first = np.flatnonzero(np.diff(rows, prepend=-1))
     sizes = np.diff(np.append(first, len(rows)))
@@ -252,12 +254,12 @@ def _paid(rows: Integers, words: Booleans, rates: Floats, fixed: Floats, budget:
     return np.asarray(so_far(words.astype(np.int64)) * rates + so_far(fixed) <= budget * ROUNDING)
 
 
-def _share(wrong: Booleans, verb: str) -> str:
+def _fraction_text(wrong: Booleans, verb: str) -> str:
     count = int(wrong.sum())
     return f"{count:,} of {len(wrong):,} texts {verb}{'s' if count == 1 else ''}"
 
 
-def _named(wrong: Booleans) -> str:
+def _sample_words(wrong: Booleans) -> str:
     rows: Sequence[int] = np.flatnonzero(wrong).tolist()
     shown = ", ".join(map(str, rows[:ROWS_SHOWN])) + (", ..." if len(rows) > ROWS_SHOWN else "")
     return f"row{'s' if len(rows) > 1 else ''} {shown}"

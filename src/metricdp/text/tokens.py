@@ -30,14 +30,16 @@ UNSPACED = (
 UNSPACED_LETTER = re.compile(f"[{UNSPACED}]")
 APOSTROPHES, HYPHENS = "'\u2019\u02bc", "-\u2010\u2011"
 JOINERS = f"{APOSTROPHES}_\u00b7\u2010\u2011-"  # the plain hyphen last, as classes of characters want it
-UNSEEN = "\u200c\u200d\u00ad\u2060"  # inside words: Persian and Indic joiners, soft hyphens
+INVISIBLE = "\u200c\u200d\u00ad\u2060"  # inside words: Persian and Indic joiners, soft hyphens
 CLITICS = "s|re|ve|ll|d|m|t"
 MOST_CLITICS = 2  # should n't 've
 CONTRACTION = re.compile(rf"(.+?)(n[{APOSTROPHES}]t|[{APOSTROPHES}](?:{CLITICS}))", re.IGNORECASE)
 CLITIC = re.compile(rf"n[{APOSTROPHES}]t|[{APOSTROPHES}](?:{CLITICS})", re.IGNORECASE)
 JOINTS = re.compile(rf"([.{JOINERS}])")
-APART_SIGNS = f"{APOSTROPHES}@#+-\u2212_"  # that begin a token of another kind: never joined with what is before them
-APART = rf"{APOSTROPHES}@#+\-\u2212"
+SEPARATE_SIGNS = (
+    f"{APOSTROPHES}@#+-\u2212_"  # that begin a token of another kind: never joined with what is before them
+)
+SEPARATE_PATTERN = rf"{APOSTROPHES}@#+\-\u2212"
 TONES = "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]*+[\U000e0020-\U000e007f]*+"
 DOMAINS = "com|org|net|edu|gov|info|io|ai|app|dev|eu|uk|de|fr|es|it|nl|ch|at|pl|ru|cn|jp|in|br|ca|au|us"
 
@@ -65,10 +67,10 @@ class Cutting:
     contractions: bool = False
 
 
-AS_WRITTEN = Cutting()
+DEFAULT_CUTTING = Cutting()
 
 
-def tokenise(text: str, *, cutting: Cutting = AS_WRITTEN) -> list[Token]:
+def tokenise(text: str, *, cutting: Cutting = DEFAULT_CUTTING) -> list[Token]:
     """Cut a text into tokens; "".join(token.text for token in tokenise(text)) == text."""
     if not isinstance(text, str):
         raise InvalidInput(f"`text` must be a text, got {type(text).__name__}.")
@@ -119,7 +121,7 @@ def _characters(run: str, cutting: Cutting) -> Iterator[Token]:
         if known is not None:
             ends = range(min(len(run), start + cutting.longest), start + 1, -1)
             stop = next((end for end in ends if run[start:end] in known), stop)
-        while stop < len(run) and (unicodedata.category(run[stop])[0] == "M" or run[stop] in UNSEEN):
+        while stop < len(run) and (unicodedata.category(run[stop])[0] == "M" or run[stop] in INVISIBLE):
             stop += 1  # marks stay with their character
         yield Token("word", run[start:stop])
         start = stop
@@ -143,7 +145,7 @@ def forms(word: str) -> Iterator[str]:
     yield lower.upper()
 
 
-_PLAIN = {**dict.fromkeys(APOSTROPHES, "'"), **dict.fromkeys(HYPHENS, "-"), **dict.fromkeys(f"{UNSEEN}\ufe0f", "")}
+_PLAIN = {**dict.fromkeys(APOSTROPHES, "'"), **dict.fromkeys(HYPHENS, "-"), **dict.fromkeys(f"{INVISIBLE}\ufe0f", "")}
 
 
 def _class(wanted: Callable[[str, int], bool]) -> str:
@@ -185,7 +187,7 @@ def _pattern() -> re.Pattern[str]:
         "mention": r"@\w++",
         "tag": r"#(?=\d*+[^\W\d])\w++",
         "unspaced": rf"(?:[{UNSPACED}]++{marks})++",
-        "punctuation": rf"[{_class(_is_plain_sign)}]++|[{APART}]|_++|(?![\0-\x7f])[{_class(_is_sign)}]++",
+        "punctuation": rf"[{_class(_is_plain_sign)}]++|[{SEPARATE_PATTERN}]|_++|(?![\0-\x7f])[{_class(_is_sign)}]++",
         "emoji": rf"(?![\0-\u02ff])(?:[\U0001f1e6-\U0001f1ff]{{2}}|{picture}(?:\u200d{picture})*+)",
         "invisible": r"(?s:.)",
     }
@@ -202,4 +204,4 @@ def _is_plain_sign(kind: str, code: int) -> bool:
 def _is_sign(kind: str, code: int) -> bool:
     """Tell whether a character is punctuation or a sign such as + or degrees, to be joined with others beside it."""
     sign = kind[0] == "P" or kind in ("Sm", "Sc", "Sk") or code in (0xA6, 0xA9, 0xAE, 0xB0)
-    return sign and chr(code) not in APART_SIGNS and not 0x1F3FB <= code <= 0x1F3FF
+    return sign and chr(code) not in SEPARATE_SIGNS and not 0x1F3FB <= code <= 0x1F3FF

@@ -19,7 +19,7 @@ from metricdp.files import existing_file
 from metricdp.metrics import Metric
 from metricdp.spaces import FiniteSpace
 from metricdp.text.formats import arrays, tables
-from metricdp.text.formats.base import Read, Singles, Source, head_of
+from metricdp.text.formats.base import Singles, VectorRows, VectorSource, head_of
 from metricdp.text.formats.binary import is_binary, read_binary
 from metricdp.text.formats.lines import header_of, read_lines
 from metricdp.text.formats.tensors import is_safetensors, read_safetensors
@@ -29,7 +29,12 @@ Location = str | os.PathLike[str]
 FASTTEXT = (793712314).to_bytes(4, "little")
 HEAD = 2**16  # bytes looked at to tell a format
 LARGEST_LIST = 2**28  # bytes of a list of words
-BESIDE = (".words.txt", ".txt", ".vocab", ".json")  # of a list of words, in place of the suffix of the vectors
+WORD_LIST_SUFFIXES = (
+    ".words.txt",
+    ".txt",
+    ".vocab",
+    ".json",
+)  # of a list of words, in place of the suffix of the vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +95,14 @@ def read_vectors(
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         raise InvalidInput(f"`limit` must be a whole number of at least 1, got {limit!r}.")
     if not isinstance(path, str | os.PathLike):
-        return _joined([read_vectors(one, limit=limit, words=words) for one in path])
+        return _join_vectors([read_vectors(one, limit=limit, words=words) for one in path])
     name, _, member = os.fspath(path).partition("::")
     place = existing_file(name, "file of vectors")
-    source = Source(place, limit=limit)
-    return _checked(_read(source, member, words), source)
+    source = VectorSource(place, limit=limit)
+    return _check_vectors(_read(source, member, words), source)
 
 
-def _read(source: Source, member: str, words: Location | None) -> Read:
+def _read(source: VectorSource, member: str, words: Location | None) -> VectorRows:
     """Read a file by what it begins with."""
     head = head_of(source, HEAD)
     if head.startswith(b"PK") and (source.path.suffix != ".npz" or member):
@@ -121,7 +126,7 @@ def _read(source: Source, member: str, words: Location | None) -> Read:
     return read_lines(source, header)
 
 
-def _member(source: Source, member: str) -> Source:
+def _member(source: VectorSource, member: str) -> VectorSource:
     """Return the file in an archive: the one named, or the only one; an archive of arrays is one file."""
     try:
         with zipfile.ZipFile(source.path) as packed:
@@ -136,13 +141,13 @@ def _member(source: Source, member: str) -> Source:
     if len(found) != 1:
         listed = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
         source.refuse(f"is an archive of {len(names)} files: name one of {listed} as {source.path.name}::name.")
-    return Source(source.path, found[0], source.limit)
+    return VectorSource(source.path, found[0], source.limit)
 
 
-def _word_list(source: Source, words: Location | None) -> list[str] | None:
+def _word_list(source: VectorSource, words: Location | None) -> list[str] | None:
     """Return the list of words that was given or lies beside the vectors."""
     if words is None:
-        beside = [source.path.with_suffix(suffix) for suffix in BESIDE]
+        beside = [source.path.with_suffix(suffix) for suffix in WORD_LIST_SUFFIXES]
         beside += [source.path.with_name(name) for name in ("words.txt", "vocab.txt", "words.json", "vocab.json")]
         found = next((place for place in beside if place.is_file() and place != source.path), None)
         if found is None:
@@ -172,7 +177,7 @@ def _json_words(text: str, place: Path) -> list[str]:
     return found
 
 
-def _checked(read: Read, source: Source) -> Vectors:
+def _check_vectors(read: VectorRows, source: VectorSource) -> Vectors:
     """Return words and vectors without repeated words; numbers that are not finite are refused."""
     finite = np.isfinite(read.array).all(axis=1)
     if not finite.all():
@@ -203,7 +208,7 @@ def _checked(read: Read, source: Source) -> Vectors:
     return Vectors(words, array, tuple(notes))
 
 
-def _joined(parts: list[Vectors]) -> Vectors:
+def _join_vectors(parts: list[Vectors]) -> Vectors:
     """Return the words of several files, each with its first vector."""
     if not parts:
         raise InvalidInput("`path` must name at least one file of vectors.")

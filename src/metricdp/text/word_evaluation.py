@@ -19,7 +19,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Mechanism
 from metricdp.mechanisms.kinds.matrix import as_table
 from metricdp.metrics import pairwise
-from metricdp.spaces import FiniteSpace, given
+from metricdp.spaces import FiniteSpace, require_space
 from metricdp.text.bundled import sample_reviews, sample_sentences
 
 FLATTENING = 2.7  # of Zipf's law as Mandelbrot has it: the word of rank r has a share of 1 / (r + 2.7)
@@ -32,7 +32,7 @@ STEPS = (0.5, 1.0, 1.25, 1.5, 1.75, 2.0, 3.0)
 
 
 @dataclass(frozen=True)
-class Worth:
+class WordEvaluation:
     """What a mechanism does to the words of the bundled sentences.
 
     Attributes:
@@ -64,7 +64,7 @@ def frequencies(size: int) -> Floats:
     return np.asarray(shares / shares.sum())
 
 
-def ladder(space: FiniteSpace) -> tuple[float, ...]:
+def epsilon_range(space: FiniteSpace) -> tuple[float, ...]:
     """Return epsilons from where hardly a word stays to where nearly all do: about ln(n) over a usual distance."""
     some = np.unique(np.linspace(0, len(space) - 1, min(300, len(space))).astype(int))
     apart = pairwise(space.metric, space.points[some], space.points[some])
@@ -72,7 +72,7 @@ def ladder(space: FiniteSpace) -> tuple[float, ...]:
     return tuple(float(f"{step * np.log(len(space)) / usual:.2g}") for step in STEPS)
 
 
-def worth(mechanism: Mechanism, *, prior: Floats | None = None, seed: int = 2026) -> Worth:
+def evaluate_words(mechanism: Mechanism, *, prior: Floats | None = None, seed: int = 2026) -> WordEvaluation:
     """Return what a mechanism on words does to the bundled sentences.
 
     Shares and distances are computed from the law; ranks and accuracies are of draws from a fixed seed.
@@ -91,12 +91,12 @@ def worth(mechanism: Mechanism, *, prior: Floats | None = None, seed: int = 2026
     generator = np.random.default_rng(seed)
     spoken = np.concatenate(codes)
     distinct, place = np.unique(spoken, return_inverse=True)
-    rows = law_rows(mechanism, distinct, generator)
+    rows = distribution_rows(mechanism, distinct, generator)
     apart = pairwise(space.metric, space.points[distinct], space.points)
     stays = rows[np.arange(len(distinct)), distinct]
-    rank, recovered = _attacked(mechanism, spoken, frequencies(len(space)) if prior is None else prior, generator)
-    accuracy, clean = _classified(mechanism, space, generator)
-    return Worth(
+    rank, recovered = _attack(mechanism, spoken, frequencies(len(space)) if prior is None else prior, generator)
+    accuracy, clean = _review_accuracies(mechanism, space, generator)
+    return WordEvaluation(
         mechanism.guarantee.epsilon,
         float(stays[place].mean()),
         float((rows * apart).sum(axis=1)[place].mean()),
@@ -117,7 +117,7 @@ def unchanged(mechanism: Mechanism) -> float | None:
     if not len(codes) or not has_rows(mechanism):
         return None
     distinct, place = np.unique(codes, return_inverse=True)
-    rows = law_rows(mechanism, distinct, np.random.default_rng(0))
+    rows = distribution_rows(mechanism, distinct, np.random.default_rng(0))
     return float(rows[np.arange(len(distinct)), distinct][place].mean())
 
 
@@ -125,14 +125,14 @@ def words_of(mechanism: Mechanism) -> FiniteSpace:
     """Return the words that are both secrets and reports of a mechanism."""
     if mechanism.inputs.finite is None or mechanism.outputs.finite is None or not mechanism.inputs.is_text:
         raise InvalidInput("this is a mechanism on places or numbers: words need one on a vocabulary of words.")
-    space = given(mechanism.inputs.finite, FiniteSpace, "inputs")
-    reports = given(mechanism.outputs.finite, FiniteSpace, "outputs")
+    space = require_space(mechanism.inputs.finite, FiniteSpace, "inputs")
+    reports = require_space(mechanism.outputs.finite, FiniteSpace, "outputs")
     if reports is not space and not np.array_equal(reports.coordinates, space.coordinates):
         raise InvalidInput("the words of this mechanism's reports must be those of its secrets.")
     return space
 
 
-def law_rows(mechanism: Mechanism, codes: Integers, generator: np.random.Generator) -> Floats:
+def distribution_rows(mechanism: Mechanism, codes: Integers, generator: np.random.Generator) -> Floats:
     """Return the chances of all reports for some words; those of noise are shares of draws."""
     if has_rows(mechanism):
         return np.asarray(MECHANISMS.facet("rows", mechanism)(mechanism, codes), dtype=np.float64)
@@ -142,7 +142,7 @@ def law_rows(mechanism: Mechanism, codes: Integers, generator: np.random.Generat
     return counts
 
 
-def _attacked(
+def _attack(
     mechanism: Mechanism, spoken: Integers, prior: Floats, generator: np.random.Generator
 ) -> tuple[float | None, float | None]:
     """Return the median rank of the true word by the posterior p_x z(y | x), and how often it is the first."""
@@ -179,7 +179,7 @@ def _log_columns(mechanism: Mechanism, reports: Integers) -> Floats | None:
     return np.asarray(logs + (sums + weights)[reports][:, None] - (sums + weights))
 
 
-def _classified(
+def _review_accuracies(
     mechanism: Mechanism, space: FiniteSpace, generator: np.random.Generator
 ) -> tuple[float | None, float | None]:
     """Return how often praise is told from complaint with protected reviews and with clean ones, held out."""
@@ -189,11 +189,11 @@ def _classified(
     ends = np.cumsum([len(one) for one in codes])[:-1]
     flat = np.concatenate(codes)
     drawn = [np.asarray(mechanism.sample(flat, rng=generator)) for _ in range(ROUNDS)]
-    found = [_held_out(space, np.split(one, ends)) for one in (flat, *drawn)]
+    found = [_held_out_accuracy(space, np.split(one, ends)) for one in (flat, *drawn)]
     return float(np.mean(found[1:])), found[0]
 
 
-def _held_out(space: FiniteSpace, codes: Sequence[Integers]) -> float:
+def _held_out_accuracy(space: FiniteSpace, codes: Sequence[Integers]) -> float:
     """Return the share of reviews that a classifier learnt on the others gets right."""
     labels = sample_reviews()[1].astype(float)
     values = np.array([space.points[one].mean(axis=0) if len(one) else np.zeros(space.dimension) for one in codes])
@@ -213,9 +213,9 @@ def _logistic(values: Floats, labels: Floats) -> Floats:
     """Return the weights of a logistic regression with a ridge penalty, by Newton's method."""
     weights = np.zeros(values.shape[1])
     for _ in range(25):
-        chance = 1.0 / (1.0 + np.exp(-np.clip(values @ weights, -30.0, 30.0)))
-        slope = values.T @ (chance - labels) + RIDGE * weights
-        bend = (values * (chance * (1.0 - chance))[:, None]).T @ values + RIDGE * np.eye(len(weights))
+        probability = 1.0 / (1.0 + np.exp(-np.clip(values @ weights, -30.0, 30.0)))
+        slope = values.T @ (probability - labels) + RIDGE * weights
+        bend = (values * (probability * (1.0 - probability))[:, None]).T @ values + RIDGE * np.eye(len(weights))
         step = np.linalg.solve(bend, slope)
         weights = weights - step
         if np.abs(step).max() < 1e-6:

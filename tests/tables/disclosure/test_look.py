@@ -21,8 +21,8 @@ import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.tables import perturb, task_for
 from metricdp.tables.disclosure.checks import findings_in
-from metricdp.tables.disclosure.findings import Secret, kind_by_name, look, sample_rows
-from metricdp.tables.plan import Request
+from metricdp.tables.disclosure.findings import SecretSample, find_disclosures, kind_by_name, sample_rows
+from metricdp.tables.plan import TableRequest
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 ROWS = 3000
@@ -43,7 +43,7 @@ def trips(seed: int = 0, rows: int = ROWS) -> tuple[np.ndarray, np.ndarray, np.n
 def found(extra: dict[str, object], seed: int = 0, **options: object) -> dict[str, tuple[str, str]]:
     lat, lon, _ = trips(seed)
     table = pa.table({"lat": lat, "lon": lon, **extra})
-    task = Request(EARTH, care=options.pop("care", None) or task_for(["lat", "lon"], EARTH).care).task(
+    task = TableRequest(EARTH, care=options.pop("care", None) or task_for(["lat", "lon"], EARTH).care).task(
         table.schema.names
     )
     return {one.column: (one.kind, one.evidence) for one in findings_in(table, task, **options)}
@@ -279,23 +279,23 @@ def test_strict_refuses_and_kept_or_coarsened_columns_pass() -> None:
     lat, lon, _ = trips()
     table = pa.table({"lat": lat, "lon": lon, "copy": lat, "t": pa.array(np.arange(ROWS) * 61, pa.timestamp("s"))})
 
-    def look(**asked: object) -> tuple[object, ...]:
-        return findings_in(table, Request(EARTH, care=Disclosure(strict=True, **asked)).task(table.schema.names))
+    def find_disclosures(**asked: object) -> tuple[object, ...]:
+        return findings_in(table, TableRequest(EARTH, care=Disclosure(strict=True, **asked)).task(table.schema.names))
 
     with pytest.raises(NotPrivate, match=r"copy.*--drop copy --coarsen t=1h") as error:
-        look()
+        find_disclosures()
     assert not any(f"{value:.4f}" in str(error.value) for value in lat[:100])
     with pytest.raises(NotPrivate, match="Look at t"):
-        look(drop="copy")
-    assert look(drop="copy", coarsen={"t": "1h"}) == ()
-    assert look(keep=["copy", "t"]) == ()
+        find_disclosures(drop="copy")
+    assert find_disclosures(drop="copy", coarsen={"t": "1h"}) == ()
+    assert find_disclosures(keep=["copy", "t"]) == ()
     for asked, words in (
         ({"drop": "lat"}, "protected"),
         ({"drop": "coppy"}, "Did you mean 'copy'"),
         ({"keep": "u"}, "no column"),
     ):
         with pytest.raises(InvalidInput, match=words):
-            look(**asked)
+            find_disclosures(**asked)
 
 
 def test_few_rows_are_looked_at_all_and_many_in_blocks_of_neighbours() -> None:
@@ -363,5 +363,5 @@ def test_places_are_found_in_finer_lines_packed_texts_and_numbers_cut_short(kind
         else:
             packed = gzip.compress(plain, mtime=0) if kind == "gzip" else zlib.compress(plain)
             texts.append(base64.b64encode(packed).decode())
-    (found,) = look(pa.table({"note": texts}), Secret(("lat", "lon"), places, None, geographic=True))
+    (found,) = find_disclosures(pa.table({"note": texts}), SecretSample(("lat", "lon"), places, None, geographic=True))
     assert found.kind == ("geometry" if kind == "six digits" else "coordinates")

@@ -7,11 +7,11 @@ from typing import Any
 
 from metricdp.tables import perturb
 from metricdp.tables.engines import ENGINES, Engine
-from metricdp.tables.jobs.folder import Tell, run_partition
-from metricdp.tables.jobs.plan import Job
+from metricdp.tables.jobs.folder import RowProgress, run_partition
+from metricdp.tables.jobs.plan import JobPlan
 
 
-def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
+def run(job: JobPlan, pending: Sequence[int], tell: RowProgress, /, *, workers: int | None = None) -> None:
     """Do one partition after the other."""
     for number in pending:
         run_partition(job.folder, number, tell)

@@ -42,8 +42,8 @@ def check(before: pa.Table, after: pa.Table, mechanism: Any = MATRIX) -> None:
     counts = np.zeros((9, 9))
     np.add.at(counts, (secret, report), 1)
     statistic, freedom = 0.0, 0
-    for seen, law in zip(counts, mechanism.matrix, strict=True):
-        expected = law / law.sum() * seen.sum()
+    for seen, distribution in zip(counts, mechanism.matrix, strict=True):
+        expected = distribution / distribution.sum() * seen.sum()
         assert expected.min() > 5
         statistic += float(((seen - expected) ** 2 / expected).sum())
         freedom += 8

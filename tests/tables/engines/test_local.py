@@ -84,7 +84,7 @@ def test_a_killed_worker_is_replaced_and_gives_the_same_reports(
     processes: list[subprocess.Popen[str]] = []
     start = local._start
 
-    def starting(job: jobs.Job) -> subprocess.Popen[str]:
+    def starting(job: jobs.JobPlan) -> subprocess.Popen[str]:
         processes.append(start(job))
         return processes[-1]
 

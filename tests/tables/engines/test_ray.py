@@ -17,8 +17,8 @@ from metricdp.tables import Charging, Disclosure
 from metricdp.tables.draws import Draws
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.plan import spec_of
-from metricdp.tables.pipeline import protected_table
-from metricdp.tables.plan import Request
+from metricdp.tables.pipeline import protect_table
+from metricdp.tables.plan import TableRequest
 from restoring import as_it_was
 from tables.engines.killing import killing
 from tables.engines.law import LOCAL, MATRIX, check, files, table, together
@@ -62,7 +62,7 @@ def data_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     task = mdp.tables.task_for(before.column_names, MATRIX)
     applied = spec_of(task).applied
     for number, part in enumerate(parts):  # the block that was run twice among them
-        alone = protected_table(part, task, Draws(KEY, f"block {number}", 0, applied))
+        alone = protect_table(part, task, Draws(KEY, f"block {number}", 0, applied))
         assert alone.equals(after.slice(100_000 * number, 100_000).combine_chunks())
 
 
@@ -127,10 +127,10 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.column_names == ["id", "text"]
     assert made["id"].to_pylist() == [1, 2, 3, 4, 5] * 2
     # What Ray drew is what anybody draws who has the key, the place and the texts.
-    task = Request(DRAWN, "text", care=Disclosure(drop="note")).task(WHOLE.schema.names)
+    task = TableRequest(DRAWN, "text", care=Disclosure(drop="note")).task(WHOLE.schema.names)
     applied = spec_of(task).applied
     for block, start in ((0, 0), (1, 5)):
-        alone = protected_table(WHOLE, task, Draws(KEY, f"block {block}", 0, applied))
+        alone = protect_table(WHOLE, task, Draws(KEY, f"block {block}", 0, applied))
         assert alone.equals(made.slice(start, 5).combine_chunks())
     few = ray.data.from_items([{"text": "the room", "n": number} for number in range(4)]).filter(expr="n > 2")
     assert mdp.perturb(few, STAYING).take_all() == [{"text": "the room", "n": 3}]  # blocks without rows have no columns

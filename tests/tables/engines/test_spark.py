@@ -20,12 +20,12 @@ from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain, OutputProblem
 from metricdp.ledger import Ledger
 from metricdp.tables import Charging, Disclosure
-from metricdp.tables.draws import Draws, Keyed
+from metricdp.tables.draws import Draws, KeyedDraws
 from metricdp.tables.engines import spark
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.plan import spec_of
-from metricdp.tables.pipeline import protected, protected_table
-from metricdp.tables.plan import Request
+from metricdp.tables.pipeline import protect_table, protected
+from metricdp.tables.plan import TableRequest
 from restoring import as_it_was
 from tables.engines.killing import killing
 from tables.engines.law import LOCAL, MATRIX, check, files, together
@@ -110,7 +110,7 @@ def frames(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     applied = spec_of(task).applied
     for partition, start in enumerate(int(part["id"][0].as_py()) for part in written):
         for batch, first in enumerate(range(start, start + ROWS, BATCH)):
-            alone = protected_table(
+            alone = protect_table(
                 before.slice(first, BATCH), task, Draws(KEY, f"partition {partition}", batch, applied)
             )
             assert np.array_equal(alone["x"], after["x"].slice(first, BATCH))
@@ -201,11 +201,11 @@ def texts(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert [kind for _, kind in made.dtypes] == ["int", "string"]
     # What Spark drew is what anybody draws who has the key, the place and the texts.
-    task = Request(DRAWN, "text").task(WHOLE.schema.names)
+    task = TableRequest(DRAWN, "text").task(WHOLE.schema.names)
     rows = pa.Table.from_pylist(WHOLE.to_pylist() * 2, WHOLE.schema).combine_chunks().to_batches()
-    dropped = Request(DRAWN, "text", care=Disclosure(drop="note")).task(WHOLE.schema.names)
+    dropped = TableRequest(DRAWN, "text", care=Disclosure(drop="note")).task(WHOLE.schema.names)
     applied = spec_of(dropped).applied
-    (alone,) = protected(rows, task, Keyed(KEY, "partition 0", applied))
+    (alone,) = protected(rows, task, KeyedDraws(KEY, "partition 0", applied))
     assert [row.text for row in made.collect()] == alone.result["text"].to_pylist()
     staying = mdp.perturb(frame, STAYING, columns="text", to=str(folder / "staying"))
     assert [row.text for row in staying.collect()] == expected() * 2

@@ -18,7 +18,7 @@ import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain
 from metricdp.tables import files, perturb, task_for
 from metricdp.tables.batch import PIECE, pieces
-from metricdp.tables.draws import Keyed
+from metricdp.tables.draws import KeyedDraws
 from metricdp.tables.jobs.folder import records_of, run_partition
 from metricdp.tables.pipeline import protected
 from metricdp.text import TextMechanism
@@ -136,13 +136,13 @@ def test_kernels_and_vectors_are_protected_in_duckdb() -> None:
 def test_reports_in_duckdb_follow_the_law_of_the_words() -> None:
     many = pa.table({"text": ["good"] * 4000})
     drawn = Counter(in_duckdb(many, DRAWN)["text"].to_pylist())
-    law = DRAWN.words.matrix[0] / DRAWN.words.matrix[0].sum() * 4000
+    distribution = DRAWN.words.matrix[0] / DRAWN.words.matrix[0].sum() * 4000
     seen = np.array([drawn[word] for word in WORDS])
     assert seen.sum() == 4000
-    rare = law < 10.0  # counted together: a report expected once in a hundred runs has no normal error
-    law, seen = (np.append(one[~rare], one[rare].sum()) for one in (law, seen))
-    assert len(law) >= 3
-    assert chi2.sf(((seen - law) ** 2 / law).sum(), len(law) - 1) > SURE
+    rare = distribution < 10.0  # counted together: a report expected once in a hundred runs has no normal error
+    distribution, seen = (np.append(one[~rare], one[rare].sum()) for one in (distribution, seen))
+    assert len(distribution) >= 3
+    assert chi2.sf(((seen - distribution) ** 2 / distribution).sum(), len(distribution) - 1) > SURE
 
 
 def test_equal_keys_give_equal_texts_however_batches_are_stored() -> None:
@@ -154,7 +154,7 @@ def test_equal_keys_give_equal_texts_however_batches_are_stored() -> None:
     stored.append(pa.record_batch({"text": pa.concat_arrays([texts, texts]).slice(31)}))
 
     def drawn(batch: pa.RecordBatch, key: bytes = b"k" * 32, place: str = "a", applied: str = "x") -> list:
-        steps = protected([batch], task, Keyed(key, place, applied))
+        steps = protected([batch], task, KeyedDraws(key, place, applied))
         return [text for step in steps for text in step.result["text"].to_pylist()]
 
     first = drawn(stored[0])

@@ -11,7 +11,7 @@ import pytest
 
 from metricdp import errors
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, OutOfDomain, OutputProblem
-from metricdp.tables.jobs.errors import bare_error, error_in, is_ours, pack_error, reworded, unpack_error
+from metricdp.tables.jobs.errors import bare_error, error_in, is_ours, pack_error, reword_error, unpack_error
 
 CANARY = "41.1579438"
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, MetricdpError)]
@@ -28,7 +28,7 @@ def test_rows_travel_along() -> None:
     there = unpack_error(json.loads(json.dumps(pack_error(OutOfDomain("rows 3 and 9", rows=(3, 9))))))
     assert isinstance(there, OutOfDomain)
     assert there.rows == (3, 9)
-    again = reworded(there, "in one of the files, rows 3 and 9")
+    again = reword_error(there, "in one of the files, rows 3 and 9")
     assert (type(again), again.rows, str(again)) == (OutOfDomain, (3, 9), "in one of the files, rows 3 and 9")
     assert str(there) == "rows 3 and 9"
 

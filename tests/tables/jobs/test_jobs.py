@@ -21,7 +21,7 @@ import metricdp as mdp
 from books import fork
 from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
-from metricdp.files import holding
+from metricdp.files import lock_target
 from metricdp.tables import perturb, task_for
 from metricdp.tables.draws import Draws
 from metricdp.tables.engines import local
@@ -30,7 +30,7 @@ from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.folder import run_partition
 from metricdp.tables.jobs.plan import spec_of
 from metricdp.tables.people import PeopleCount
-from metricdp.tables.pipeline import protected_table
+from metricdp.tables.pipeline import protect_table
 from tables.engines.hand import declare_hand, perturbed
 from tables.engines.law import CELLS, MATRIX, files, table
 from tables.engines.replay import HOME, folder_of
@@ -74,7 +74,7 @@ def test_nothing_is_seen_of_a_job_that_failed_and_the_mended_one_gives_the_same_
         assert pq.read_table(tmp_path / "out" / name).equals(pq.read_table(pa.BufferReader(data)))
     half = pq.read_table(tmp_path / "in/day2.parquet").slice(1000)
     task = task_for(half.column_names, MATRIX)
-    alone = protected_table(half, task, Draws(key, "day2.00001.parquet", 0, spec_of(task).applied))
+    alone = protect_table(half, task, Draws(key, "day2.00001.parquet", 0, spec_of(task).applied))
     assert pq.read_table(tmp_path / "out/day2.00001.parquet").equals(alone)
     assert not list(tmp_path.rglob("key"))
 
@@ -194,7 +194,7 @@ def test_a_worker_that_outlives_a_job_takes_the_next_mechanism(tmp_path: Path) -
         with folders.begun(planned, discard=True) as job:
             key = (Path(job.folder) / "key").read_bytes()
             run_partition(job.folder, 0)
-            alone = protected_table(rows, task, Draws(key, "day0.parquet", 0, spec.applied))
+            alone = protect_table(rows, task, Draws(key, "day0.parquet", 0, spec.applied))
             assert pq.read_table(Path(job.folder) / "ready/day0.parquet").equals(alone)
 
 
@@ -355,6 +355,9 @@ def test_every_way_to_a_file_is_closed_while_somebody_is_at_work_on_it(tmp_path:
         "out": lambda target: perturb(tmp_path / "in", MATRIX, to=target),
     }
     for name, way in ways.items():
-        with holding(tmp_path / name), pytest.raises(OutputProblem, match=f"process {os.getpid()} .* is at work on it"):
+        with (
+            lock_target(tmp_path / name),
+            pytest.raises(OutputProblem, match=f"process {os.getpid()} .* is at work on it"),
+        ):
             way(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["in"]

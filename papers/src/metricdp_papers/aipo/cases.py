@@ -14,7 +14,7 @@ from metricdp.arrays import Floats
 from metricdp.auditing import representative_lower_bound
 from metricdp.errors import MetricdpError
 from metricdp.mechanisms import ROUNDING_RULES, InterpolatedMechanism, Rule, corner_weights
-from metricdp_papers.aipo.cities import Setting, city, setting
+from metricdp_papers.aipo.cities import RoadSetting, city, setting
 from metricdp_papers.aipo.claims import claims
 from metricdp_papers.aipo.measures import Leaks, leaks
 from metricdp_papers.aipo.published import SURROGATE_GAP, printed
@@ -31,7 +31,7 @@ from metricdp_papers.aipo.rivals import (
 )
 from metricdp_papers.common import Row
 
-SLOW_LAWS = ("Laplace", "RMP")  # laws by quadrature: fewer pairs of them
+SLOW_METHODS = ("Laplace", "RMP")  # laws by quadrature: fewer pairs of them
 TIMED = ("COPT", "LP", "AIPO", "AIPO even split", "AIPO-R", "direction")
 Budget = Literal["half", "certified"]
 LOSS = "loss (km)"
@@ -61,7 +61,7 @@ class Size:
 class Case:
     """A setting with its budget and grid, ready for every method."""
 
-    setting: Setting
+    setting: RoadSetting
     epsilon: float
     size: Size
     repetition: int
@@ -116,7 +116,7 @@ class Case:
         )
 
 
-def opened(name: str, p: float, epsilon: float, repetition: int, size: Size) -> Case:
+def open_case(name: str, p: float, epsilon: float, repetition: int, size: Size) -> Case:
     """Return a case; the reports, destinations and places follow from the repetition."""
     here = setting(city(name), p=p, reports=size.reports, destinations=size.destinations, seed=repetition)
     return Case(here, epsilon, size, repetition)
@@ -124,16 +124,18 @@ def opened(name: str, p: float, epsilon: float, repetition: int, size: Size) -> 
 
 def compared(name: str, p: float, epsilon: float, repetition: int, size: Size) -> list[Row]:
     """Return the rows of Tables 1 to 3, of the claims and of the surrogate's gap, without the direction rule."""
-    case = opened(name, p, epsilon, repetition, size)
+    case = open_case(name, p, epsilon, repetition, size)
     bound = case.lower_bound()
     rows = _lower_bounds(case, bound)
-    rows += _method(case, "EM", bound, lambda: _closed(em, case))
-    rows += _method(case, "Laplace", bound, lambda: _closed(planar_laplace, case))
-    rows += _method(case, "TEM", bound, lambda: _closed(tem, case))
-    rows += _method(case, "RMP", bound, lambda: _closed(remapped, case), lambda: _closed(laplace_remapped, case))
+    rows += _method(case, "EM", bound, lambda: _closed_form(em, case))
+    rows += _method(case, "Laplace", bound, lambda: _closed_form(planar_laplace, case))
+    rows += _method(case, "TEM", bound, lambda: _closed_form(tem, case))
+    rows += _method(
+        case, "RMP", bound, lambda: _closed_form(remapped, case), lambda: _closed_form(laplace_remapped, case)
+    )
     rows += _method(case, "COPT", bound, lambda: constopt_on_cells(case.setting, epsilon, size.grid))
     rows += _method(case, "LP", bound, lambda: lp_on_cells(case.setting, epsilon, size.grid))
-    rows += _method(case, "AIPO-R", bound, lambda: _relaxed(case))
+    rows += _method(case, "AIPO-R", bound, lambda: _relaxed_rival(case))
     rows += _method(
         case,
         "AIPO even split",
@@ -149,7 +151,7 @@ def compared(name: str, p: float, epsilon: float, repetition: int, size: Size) -
 
 def directed(name: str, p: float, epsilon: float, repetition: int, size: Size) -> list[Row]:
     """Return the rows of the direction rule, which splits no budget and takes longest."""
-    case = opened(name, p, epsilon, repetition, size)
+    case = open_case(name, p, epsilon, repetition, size)
     bound = case.lower_bound()
     return _method(case, "direction", bound, None, lambda: interpolation(case, "direction", None))
 
@@ -168,10 +170,10 @@ def interpolation(
     """Design by a rule and return what is compared."""
     started = time.perf_counter()
     made = case.design(rule, split, budget=budget, grid=grid)
-    return _measured(case, made, time.perf_counter() - started)
+    return _measure_rival(case, made, time.perf_counter() - started)
 
 
-def _measured(case: Case, made: InterpolatedMechanism, spent: float) -> Interpolated:
+def _measure_rival(case: Case, made: InterpolatedMechanism, spent: float) -> Interpolated:
     here = case.setting
     shares = corner_weights(made.axes, made.ratios if made.rule in ROUNDING_RULES else None, here.points)
     value = float(np.sum((shares.T @ here.losses) * made.matrix)) / len(here.points)
@@ -179,19 +181,19 @@ def _measured(case: Case, made: InterpolatedMechanism, spent: float) -> Interpol
     return Interpolated(made.certificate.loss, made.probabilities, spent, value, proven)
 
 
-def _relaxed(case: Case) -> Interpolated:
+def _relaxed_rival(case: Case) -> Interpolated:
     here, size = case.setting, case.size
     losses = (here.points, here.losses)
     started = time.perf_counter()
     made = aipo_r(here.box, here.outputs, case.epsilon, loss=losses, anchors=size.grid, gap=size.gap)
-    return _measured(case, made, time.perf_counter() - started)
+    return _measure_rival(case, made, time.perf_counter() - started)
 
 
-def _closed(method: Callable[[Setting, float, int], Rival], case: Case) -> Rival:
+def _closed_form(method: Callable[[RoadSetting, float, int], Rival], case: Case) -> Rival:
     return method(case.setting, case.epsilon, case.repetition)
 
 
-def _tried(build: Callable[[], Rival] | None) -> tuple[Rival | None, str]:
+def _try_build(build: Callable[[], Rival] | None) -> tuple[Rival | None, str]:
     if build is None:
         return None, ""
     try:
@@ -203,8 +205,10 @@ def _tried(build: Callable[[], Rival] | None) -> tuple[Rival | None, str]:
 def _leaks(case: Case, method: str, rival: Rival) -> Leaks:
     points = case.setting.points
     every = case.size.places * (case.size.places - 1) // 2
-    count = min(every, 4_000 if method in SLOW_LAWS else 100_000)
-    return leaks(rival.law, case.setting.box, case.epsilon, points, sample=case.sample, axes=case.axes, count=count)
+    count = min(every, 4_000 if method in SLOW_METHODS else 100_000)
+    return leaks(
+        rival.distribution, case.setting.box, case.epsilon, points, sample=case.sample, axes=case.axes, count=count
+    )
 
 
 def _method(
@@ -215,8 +219,8 @@ def _method(
     corrected: Callable[[], Rival] | None = None,
 ) -> list[Row]:
     """Return the rows of a method: as published, and what stands beside it with the promise kept."""
-    plain, trouble = _tried(published)
-    better, more = _tried(corrected)
+    plain, trouble = _try_build(published)
+    better, more = _try_build(corrected)
     note = "; ".join(text for text in (trouble, more) if text)
     start = {**case.about, "method": method, "repetition": case.repetition}
     values: dict[Literal["as_published", "corrected"], Rival | None] = {"as_published": plain, "corrected": better}

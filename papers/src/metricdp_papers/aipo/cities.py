@@ -18,7 +18,7 @@ BOROUGHS_M = 1000  # crossings this near to a street of the five boroughs are Ne
 
 
 @dataclass(frozen=True, eq=False)
-class City:
+class RoadCity:
     """A road network with planar coordinates in kilometres."""
 
     name: str
@@ -32,10 +32,10 @@ class City:
 
 
 @dataclass(frozen=True)
-class Setting:
+class RoadSetting:
     """One repetition: secrets, reports and losses, the same reports for distances and losses."""
 
-    city: City
+    city: RoadCity
     box: Box
     outputs: FiniteSpace
     losses: Floats
@@ -53,7 +53,7 @@ class Setting:
 
 
 @lru_cache(maxsize=3)
-def city(name: str) -> City:
+def city(name: str) -> RoadCity:
     """Return a city by name; "porto" is the bundled network, "new york" the five boroughs and the bridges between."""
     if name == "porto":
         roads = bundled_roads()
@@ -63,7 +63,7 @@ def city(name: str) -> City:
         roads = road_network(CITIES.get(name, name))
     if roads.network is None:
         raise TypeError("a road network has a ShortestPath metric")
-    return City(name, plane(np.asarray(roads.coordinates, dtype=float)), roads.network)
+    return RoadCity(name, plane(np.asarray(roads.coordinates, dtype=float)), roads.network)
 
 
 def _five_boroughs() -> FiniteSpace:
@@ -91,7 +91,7 @@ def plane(degrees: Floats) -> Floats:
 
 
 @lru_cache(maxsize=6)
-def setting(place: City, *, p: float, reports: int, destinations: int, seed: int) -> Setting:
+def setting(place: RoadCity, *, p: float, reports: int, destinations: int, seed: int) -> RoadSetting:
     """Draw distinct reports and destinations and compute the loss of Eq. (43) of the AIPO paper.
 
     loss(x, y) = mean over destinations t of |path(x, t) - path(y, t)|, paths along the roads in kilometres. Secrets
@@ -106,4 +106,4 @@ def setting(place: City, *, p: float, reports: int, destinations: int, seed: int
             losses += np.abs(path[:, None] - path[None, codes])
     box = Box(place.points.min(axis=0), place.points.max(axis=0), Lp(p, unit="km"))
     outputs = FiniteSpace(place.points[codes], Lp(p, unit="km"))
-    return Setting(place, box, outputs, losses / destinations, codes)
+    return RoadSetting(place, box, outputs, losses / destinations, codes)

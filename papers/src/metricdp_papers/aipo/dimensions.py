@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 
 from metricdp import interpolated, laplace
 from metricdp.arrays import Floats
-from metricdp.auditing import law_violations, representative_lower_bound
+from metricdp.auditing import distribution_violations, representative_lower_bound
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Rule
 from metricdp.metrics import Lp, pairwise
@@ -40,10 +40,10 @@ def components() -> Floats:
 def dimension(n: int, epsilon: float, repetition: int, reports: int) -> list[Row]:
     """Return loss and worst ratio of the rules in n coordinates under l_2, the loss being the distance."""
     points = components()[:, :n]
-    return compared_in(points, CELLS[n], epsilon, repetition, reports)
+    return compare_points(points, CELLS[n], epsilon, repetition, reports)
 
 
-def compared_in(points: Floats, cells: int, epsilon: float, repetition: int, reports: int) -> list[Row]:
+def compare_points(points: Floats, cells: int, epsilon: float, repetition: int, reports: int) -> list[Row]:
     """Do so for any points."""
     n = points.shape[1]
     rng = np.random.default_rng(repetition)
@@ -61,7 +61,9 @@ def compared_in(points: Floats, cells: int, epsilon: float, repetition: int, rep
             box, outputs, epsilon, loss=(points, losses), anchors=cells, rule=rule, split="even", bound=False
         )
         seconds = time.perf_counter() - began
-        worst = law_violations(made.probabilities, box, epsilon, axes=made.axes, pairs=20_000, adversarial=5_000).worst
+        worst = distribution_violations(
+            made.probabilities, box, epsilon, axes=made.axes, pairs=20_000, adversarial=5_000
+        ).worst
         column = "as_published" if rule == "log" else "corrected"
         shared = {**start, "method": method, "repetition": repetition}
         rows.append({**shared, "measure": "loss", column: made.certificate.loss, "bound": bound, "seconds": seconds})

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from metricdp.errors import MetricdpError
-from metricdp_papers.aipo.cases import LOSS, Size, interpolation, opened
+from metricdp_papers.aipo.cases import LOSS, Size, interpolation, open_case
 from metricdp_papers.aipo.cities import city, setting
 from metricdp_papers.aipo.fractional import charnes_cooper
 from metricdp_papers.aipo.published import printed
@@ -22,7 +22,7 @@ APART = 100  # seed of the reports whose losses are used for others
 
 def anchors(name: str, p: float, epsilon: float, repetition: int, size: Size) -> list[Row]:
     """Vary the number of cells along each axis; even split."""
-    case = opened(name, p, epsilon, repetition, size)
+    case = open_case(name, p, epsilon, repetition, size)
     bound = case.lower_bound()
     rows = []
     for scale in SCALES:
@@ -38,7 +38,7 @@ def anchors(name: str, p: float, epsilon: float, repetition: int, size: Size) ->
 
 def splits(name: str, p: float, epsilon: float, repetition: int, size: Size) -> list[Row]:
     """Vary the split of the budget over the axes, then the budget itself: half, or the normaliser's exact constant."""
-    case = opened(name, p, epsilon, repetition, size)
+    case = open_case(name, p, epsilon, repetition, size)
     bound = case.lower_bound()
     start = {**case.about, "varied": "split", "repetition": repetition, "measure": LOSS, "bound": bound}
     rows = []
@@ -59,7 +59,7 @@ def reports(name: str, p: float, epsilon: float, repetition: int, size: Size) ->
     """Vary the number of reports: the published number is not printed, the public code has 20."""
     rows = []
     for count in REPORTS:
-        case = opened(name, p, epsilon, repetition, replace(size, reports=count))
+        case = open_case(name, p, epsilon, repetition, replace(size, reports=count))
         plain, better = interpolation(case, "log", "even"), interpolation(case, "exact", "even")
         here = case.setting
         closed = [rule(here, epsilon, repetition).loss for rule in (em, planar_laplace)]
@@ -74,7 +74,7 @@ def reports(name: str, p: float, epsilon: float, repetition: int, size: Size) ->
 
 def fractional(name: str, p: float, epsilon: float, repetition: int, size: Size) -> list[Row]:
     """Compare the true loss of the Charnes-Cooper variant with the bound it minimises and with one constant report."""
-    case = opened(name, p, epsilon, repetition, size)
+    case = open_case(name, p, epsilon, repetition, size)
     here = case.setting
     budgets = np.full(2, epsilon / 2 / (np.sqrt(2.0) if p == 2.0 else 1.0))
     start = {**case.about, "method": "Charnes-Cooper", "repetition": repetition}
@@ -97,7 +97,7 @@ def fractional(name: str, p: float, epsilon: float, repetition: int, size: Size)
 
 def mismatched(name: str, epsilon: float, repetition: int, size: Size) -> list[Row]:
     """Score closed forms with the losses of other reports than those their distances belong to."""
-    case = opened(name, 2.0, epsilon, repetition, size)
+    case = open_case(name, 2.0, epsilon, repetition, size)
     here = case.setting
     others = setting(city(name), p=2.0, reports=size.reports, destinations=size.destinations, seed=repetition + APART)
     crossed = replace(here, losses=others.losses)

@@ -24,7 +24,7 @@ from metricdp.design import grid_edges
 from metricdp.errors import SolverFailure
 from metricdp.mechanisms import Certificate, Guarantee, InterpolatedMechanism
 from metricdp.solvers import Edges, Highs, LinearProgram
-from metricdp_papers.aipo.cities import Setting
+from metricdp_papers.aipo.cities import RoadSetting
 from metricdp_papers.aipo.relaxed import corner_rows
 
 MARGIN = 1e-6  # of the promise that the program keeps free, so that rounding cannot carry close points above it
@@ -38,7 +38,7 @@ class Fractional:
     bound: float
 
 
-def charnes_cooper(case: Setting, epsilon: float, axes: tuple[Floats, ...], budgets: Floats) -> Fractional:
+def charnes_cooper(case: RoadSetting, epsilon: float, axes: tuple[Floats, ...], budgets: Floats) -> Fractional:
     """Minimise the upper bound at the budgets of the axes (half of epsilon together, as published)."""
     shape = tuple(len(axis) for axis in axes)
     corners, _ = corner_rows(shape)
@@ -48,18 +48,18 @@ def charnes_cooper(case: Setting, epsilon: float, axes: tuple[Floats, ...], budg
     answer = Highs(tolerance=1e-7).solve_linear(_program(cost, corners, edges, int(np.prod(shape))))
     if not answer.status.usable:
         raise SolverFailure(f"the fractional program was not solved: {answer.message}.")
-    laws = np.maximum(answer.primal[: int(np.prod(shape)) * cost.shape[1]].reshape(-1, cost.shape[1]), 0.0)
-    laws = _positive(laws / laws.sum(axis=1, keepdims=True))
+    distributions = np.maximum(answer.primal[: int(np.prod(shape)) * cost.shape[1]].reshape(-1, cost.shape[1]), 0.0)
+    distributions = _lift_zeros(distributions / distributions.sum(axis=1, keepdims=True))
     ratios = tuple(rate * np.diff(axis) for rate, axis in zip(budgets, axes, strict=True))
-    promise = Guarantee(epsilon, case.box.metric, basis="certificate")
+    guarantee = Guarantee(epsilon, case.box.metric, basis="certificate")
     empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=epsilon)
-    made = InterpolatedMechanism(case.box, case.outputs, axes, laws, ratios, "log", promise, empty)
+    made = InterpolatedMechanism(case.box, case.outputs, axes, distributions, ratios, "log", guarantee, empty)
     if audit(made).epsilon > epsilon:
         raise SolverFailure("the laws of the fractional program break the promise beyond what half a budget forgives.")
     return Fractional(made, answer.objective)
 
 
-def _cell_costs(case: Setting, axes: tuple[Floats, ...], count: int) -> Floats:
+def _cell_costs(case: RoadSetting, axes: tuple[Floats, ...], count: int) -> Floats:
     """Return C_mk, the mass of every cell times its mean loss."""
     sides = [np.searchsorted(axis, case.points[:, at], side="right") - 1 for at, axis in enumerate(axes)]
     index = [np.clip(side, 0, len(axis) - 2) for side, axis in zip(sides, axes, strict=True)]
@@ -90,29 +90,29 @@ def _program(cost: Floats, corners: Integers, edges: Edges, anchors: int) -> Lin
         (np.concatenate([small, -np.ones(count)]), (np.tile(np.arange(count), 2), np.concatenate([tail, head]))),
         shape=(count, anchors),
     )
-    promise = sparse.kron(pairs, identity, format="csr")
+    guarantee = sparse.kron(pairs, identity, format="csr")
     sums = sparse.kron(sparse.eye_array(anchors), np.ones((1, reports)), format="csr")
     least = sparse.kron(sparse.eye_array(cells), np.ones((1, reports)), format="csr")
     rows = sparse.vstack(
         [
             sparse.hstack([pick, -mine, blank, nothing]),  # w <= y
             sparse.hstack([-pick, blank, mine, nothing]),  # v <= w
-            sparse.hstack([promise, sparse.csr_array((promise.shape[0], 2 * inside + 1))]),
+            sparse.hstack([guarantee, sparse.csr_array((guarantee.shape[0], 2 * inside + 1))]),
             sparse.hstack([sums, sparse.csr_array((anchors, 2 * inside)), -np.ones((anchors, 1))]),
             sparse.hstack([sparse.csr_array((cells, size + inside)), least, sparse.csr_array((cells, 1))]),
         ],
         format="csr",
     )
-    below = np.concatenate([np.zeros(2 * len(at) + promise.shape[0] + anchors), np.full(cells, np.inf)])
+    below = np.concatenate([np.zeros(2 * len(at) + guarantee.shape[0] + anchors), np.full(cells, np.inf)])
     above = np.full(len(below), -np.inf)
     above[-cells - anchors :] = np.concatenate([np.zeros(anchors), np.ones(cells)])
     objective = np.concatenate([np.zeros(size), cost.ravel(), np.zeros(inside + 1)])
     return LinearProgram(objective, rows, above, below, np.zeros(width), np.full(width, np.inf))
 
 
-def _positive(laws: Floats) -> Floats:
+def _lift_zeros(distributions: Floats) -> Floats:
     """Drop reports that hardly occur and lift solver's zeros, so that every log is finite."""
-    laws = np.where(laws.max(axis=0) < 1e-9, 0.0, laws)
-    floor = 1e-12 * (laws.max(axis=0) > 0)
-    laws = np.maximum(laws, floor)
-    return np.asarray(laws / laws.sum(axis=1, keepdims=True))
+    distributions = np.where(distributions.max(axis=0) < 1e-9, 0.0, distributions)
+    floor = 1e-12 * (distributions.max(axis=0) > 0)
+    distributions = np.maximum(distributions, floor)
+    return np.asarray(distributions / distributions.sum(axis=1, keepdims=True))

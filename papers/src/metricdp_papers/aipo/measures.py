@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.auditing import COUNT_TOLERANCE, Approximate, law_violations, log_ratios
+from metricdp.auditing import COUNT_TOLERANCE, ApproximateDistribution, distribution_violations, log_ratios
 from metricdp.metrics import Metric, pairwise
 from metricdp.spaces import Box
 
-Law = Callable[[Floats], Floats]
+ReportDistribution = Callable[[Floats], Floats]
 ADDITIVE = 0.01  # what the paper's public code lets pass: z(x) - e^(epsilon d) z(x') up to this counts as kept
 ROWS = 64
 
@@ -35,7 +35,7 @@ class Leaks:
 
 
 def leaks(
-    law: Law,
+    distribution: ReportDistribution,
     box: Box,
     epsilon: float,
     points: Floats,
@@ -46,17 +46,19 @@ def leaks(
 ) -> Leaks:
     """Measure a law at all pairs of `sample`, `count` random pairs of `points`, and a tenth as many hard pairs.
 
-    Of an `Approximate` law, what its error explains is no leak.
+    Of an `ApproximateDistribution` law, what its error explains is no leak.
     """
-    error = law.error if isinstance(law, Approximate) else 0.0
-    pairs, triples, beyond, worst = all_pairs(law(sample), sample, box.metric, epsilon, error)
-    loose = law_violations(law, box, epsilon, points=points, pairs=count, adversarial=0)
-    hard = law_violations(law, box, epsilon, axes=axes, points=points, pairs=1, adversarial=count // 10)
+    error = distribution.error if isinstance(distribution, ApproximateDistribution) else 0.0
+    pairs, triples, beyond, worst = all_pairs(distribution(sample), sample, box.metric, epsilon, error)
+    loose = distribution_violations(distribution, box, epsilon, points=points, pairs=count, adversarial=0)
+    hard = distribution_violations(
+        distribution, box, epsilon, axes=axes, points=points, pairs=1, adversarial=count // 10
+    )
     return Leaks(pairs, triples, beyond, worst, 100.0 * loose.share, hard.worst)
 
 
 def all_pairs(
-    laws: Floats, places: Floats, metric: Metric, epsilon: float, error: float = 0.0
+    distributions: Floats, places: Floats, metric: Metric, epsilon: float, error: float = 0.0
 ) -> tuple[float, float, float, float]:
     """Return the shares in percent of pairs, of triples and of triples beyond 0.01, and the worst ratio.
 
@@ -70,16 +72,16 @@ def all_pairs(
         use = np.triu(np.ones(apart.shape, dtype=bool), 1) & (apart > 0)
         first, second = np.nonzero(use)
         one, two, limit = first + start, second + start, epsilon * apart[use]
-        level = log_ratios(laws[one], laws[two], error) / limit[:, None]
+        level = log_ratios(distributions[one], distributions[two], error) / limit[:, None]
         broken = level > 1.0 + COUNT_TOLERANCE
         count += len(limit)
         broken_pairs += int(broken.any(axis=1).sum())
         broken_triples += int(broken.sum())
         factor = np.exp(np.minimum(limit, 700.0))[:, None]
-        beyond += int((laws[one] - factor * laws[two] > ADDITIVE).sum())
-        beyond += int((laws[two] - factor * laws[one] > ADDITIVE).sum())
+        beyond += int((distributions[one] - factor * distributions[two] > ADDITIVE).sum())
+        beyond += int((distributions[two] - factor * distributions[one] > ADDITIVE).sum())
         worst = max(worst, float(level.max(initial=0.0)))
-    reports = laws.shape[1]
+    reports = distributions.shape[1]
     total = max(1, count)
     return (
         100.0 * broken_pairs / total,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.auditing import Approximate
+from metricdp.auditing import ApproximateDistribution
 
 FAR = 60.0  # borders end where noise has e^-60 left
 POINTS = 4_000_000  # evaluations at a time
@@ -28,7 +28,7 @@ QUADRATURE = 1e-9  # what a probability may be off by: 24 and 60 nodes differ by
 
 
 @dataclass(frozen=True)
-class Borders:
+class CellBorders:
     """Segments between the cells of two reports: start, direction of unit length, ends, the report left and right."""
 
     middle: Floats
@@ -38,7 +38,7 @@ class Borders:
     right: Integers
 
 
-def borders(reports: Floats, reach: float) -> Borders:
+def borders(reports: Floats, reach: float) -> CellBorders:
     """Return the borders between nearest reports, from the half planes of every third report."""
     found = []
     for left in range(len(reports)):
@@ -60,17 +60,19 @@ def borders(reports: Floats, reach: float) -> Borders:
             if low < high and not np.any((b == 0) & (a > 0)):
                 found.append((middle, along, (low, high), left, right))
     parts = list(zip(*found, strict=True))
-    return Borders(*(np.array(part) for part in parts))
+    return CellBorders(*(np.array(part) for part in parts))
 
 
-def nearest_report_law(reports: Floats, p: float, epsilon: float, *, nodes: int = 24) -> Approximate:
+def nearest_report_distribution(
+    reports: Floats, p: float, epsilon: float, *, nodes: int = 24
+) -> ApproximateDistribution:
     """Return the law of the nearest report after noise in the plane, for p = 1 or 2."""
     if p not in (1.0, 2.0):
         raise ValueError("the law is written for l_1 and l_2")
     size = float(np.abs(reports).max())
     lines = borders(reports, FAR / epsilon + 4.0 * size + 1e3)
 
-    def law(points: Floats) -> Floats:
+    def distribution(points: Floats) -> Floats:
         result = np.empty((len(points), len(reports)))
         step = max(1, POINTS // (len(lines.left) * 4 * nodes))
         for start in range(0, len(points), step):
@@ -84,10 +86,10 @@ def nearest_report_law(reports: Floats, p: float, epsilon: float, *, nodes: int 
             result[start : start + step] = np.maximum(masses, 0.0)
         return np.asarray(result / result.sum(axis=1, keepdims=True))
 
-    return Approximate(law, QUADRATURE)
+    return ApproximateDistribution(distribution, QUADRATURE)
 
 
-def _flux(lines: Borders, points: Floats, p: float, epsilon: float, nodes: int) -> Floats:
+def _flux(lines: CellBorders, points: Floats, p: float, epsilon: float, nodes: int) -> Floats:
     """Return the mass that crosses every border from the left, seen from every point (negative from the right)."""
     away = lines.middle[None] - points[:, None]
     foot = (away * lines.along[None]).sum(axis=2)  # q - x = normal + (foot + t) along

@@ -43,9 +43,9 @@ def aipo_r(
     cost = np.asarray(corner_weights(axes, None, points).T @ mass)  # the surrogate: linear in the laws of the anchors
     solution = solve_ratio(cost, epsilon * np.minimum(apart, apart.T), gap=gap)
     lengths = tuple(epsilon * np.diff(axis) for axis in axes)
-    promise = Guarantee(epsilon, box.metric, basis="none")
+    guarantee = Guarantee(epsilon, box.metric, basis="none")
     empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=epsilon)
-    made = InterpolatedMechanism(box, outputs, axes, solution.matrix, lengths, "relaxed", promise, empty)
+    made = InterpolatedMechanism(box, outputs, axes, solution.matrix, lengths, "relaxed", guarantee, empty)
     proven = audit(made, epsilon=epsilon)
     lost = float((made.probabilities(points) * mass).sum())
     certificate = Certificate(
@@ -55,7 +55,7 @@ def aipo_r(
         method=f"relaxed interpolation, {solution.method}",
         seconds=time.perf_counter() - started,
         epsilon=proven.epsilon,
-        note=f"NOT private at epsilon {epsilon:g}: its constant is between {reached_slope(made):.6g} (reached) and "
+        note=f"NOT private at epsilon {epsilon:g}: its constant is between {attained_slope(made):.6g} (reached) and "
         f"{proven.epsilon:.6g} (proven); within {solution.gap:.2g} of the best laws at these anchors",
     )
     return replace(made, certificate=certificate)
@@ -68,7 +68,7 @@ def corner_rows(shape: tuple[int, ...]) -> tuple[Integers, Integers]:
     return np.asarray(np.ravel_multi_index(tuple((cells[:, None] + far[None]).transpose(2, 0, 1)), shape)), cells
 
 
-def reached_slope(mechanism: InterpolatedMechanism) -> float:
+def attained_slope(mechanism: InterpolatedMechanism) -> float:
     """Return a constant that the normalised geometric interpolation really reaches, at the 3^n vertices of its cells.
 
     d_l ln z_k = g_lk - sum_j z_j g_lj, with g_lk the slope of the multilinear log along axis l: pairs of points closing
@@ -89,11 +89,11 @@ def reached_slope(mechanism: InterpolatedMechanism) -> float:
                 low, high = value[:, 0], value[:, 1]
                 value = high - low if axis == chosen else (1.0 - vertex[axis]) * low + vertex[axis] * high
             slopes.append(value)
-        law = np.exp(slopes[0])
-        law /= law.sum(axis=1, keepdims=True)
+        distribution = np.exp(slopes[0])
+        distribution /= distribution.sum(axis=1, keepdims=True)
         steep = []
         for axis, slope in enumerate(slopes[1:]):
             width = np.diff(mechanism.axes[axis])[cells[:, axis], None]
-            steep.append((slope - (law * slope).sum(axis=1, keepdims=True)) / width)
+            steep.append((slope - (distribution * slope).sum(axis=1, keepdims=True)) / width)
         worst = max(worst, float(np.linalg.norm(np.stack(steep), ord=dual, axis=0).max()))
     return worst

@@ -11,12 +11,12 @@ from scipy.spatial import cKDTree
 
 from metricdp import constopt, laplace, optimal
 from metricdp.arrays import Floats, Integers
-from metricdp.auditing import Approximate
+from metricdp.auditing import ApproximateDistribution
 from metricdp.metrics import Lp, Metric, pairwise
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
-from metricdp_papers.aipo.cities import Setting
-from metricdp_papers.aipo.noise import nearest_report_law
+from metricdp_papers.aipo.cities import RoadSetting
+from metricdp_papers.aipo.noise import nearest_report_distribution
 
 BETA = 0.001  # Pr[TEM leaves its ball], Carvalho et al. (2021)
 PENALTIES = (0.001, 0.1, 1.0)  # the sweep of the ConstOPT paper
@@ -28,44 +28,44 @@ class Rival:
     """A mechanism under comparison: its loss, its law at every point, and the seconds its design took."""
 
     loss: float
-    law: Callable[[Floats], Floats]
+    distribution: Callable[[Floats], Floats]
     seconds: float
 
 
-def exponential_law(case: Setting, epsilon: float, reach: float = np.inf) -> Callable[[Floats], Floats]:
+def exponential_distribution(case: RoadSetting, epsilon: float, reach: float = np.inf) -> Callable[[Floats], Floats]:
     """Return z_k(x) proportional to exp(-epsilon min(d(x, y_k), reach) / 2)."""
 
-    def law(points: Floats) -> Floats:
+    def distribution(points: Floats) -> Floats:
         apart = np.minimum(pairwise(case.box.metric, points, case.outputs.points), reach)
         masses = np.exp(-0.5 * epsilon * (apart - apart.min(axis=1, keepdims=True)))
         return np.asarray(masses / masses.sum(axis=1, keepdims=True))
 
-    return law
+    return distribution
 
 
-def mean_loss(case: Setting, law: Callable[[Floats], Floats]) -> float:
+def mean_loss(case: RoadSetting, distribution: Callable[[Floats], Floats]) -> float:
     """Return the expected loss over all secrets, in blocks."""
     total = 0.0
     for start in range(0, len(case.points), 50_000):
         part = slice(start, start + 50_000)
-        total += float((law(case.points[part]) * case.losses[part]).sum())
+        total += float((distribution(case.points[part]) * case.losses[part]).sum())
     return total / len(case.points)
 
 
-def em(case: Setting, epsilon: float, seed: int) -> Rival:
+def em(case: RoadSetting, epsilon: float, seed: int) -> Rival:
     """The exponential mechanism."""
-    law = exponential_law(case, epsilon)
-    return Rival(mean_loss(case, law), law, 0.0)
+    distribution = exponential_distribution(case, epsilon)
+    return Rival(mean_loss(case, distribution), distribution, 0.0)
 
 
-def tem(case: Setting, epsilon: float, seed: int) -> Rival:
+def tem(case: RoadSetting, epsilon: float, seed: int) -> Rival:
     """The truncated exponential mechanism: the exponential one with the metric min(d, gamma)."""
     reach = 2.0 / epsilon * np.log((1 - BETA) * (len(case.outputs) - 1) / BETA)
-    law = exponential_law(case, epsilon, reach)
-    return Rival(mean_loss(case, law), law, 0.0)
+    distribution = exponential_distribution(case, epsilon, reach)
+    return Rival(mean_loss(case, distribution), distribution, 0.0)
 
 
-def noisy_reports(case: Setting, epsilon: float, seed: int) -> Integers:
+def noisy_reports(case: RoadSetting, epsilon: float, seed: int) -> Integers:
     """Draw planar Laplace noise for every secret, several times, and return the nearest reports, one row a draw.
 
     Nearest in the Euclidean sense under every metric: which report is chosen is post-processing and free.
@@ -77,43 +77,47 @@ def noisy_reports(case: Setting, epsilon: float, seed: int) -> Integers:
     return np.stack([tree.query(mechanism.sample(case.points, rng=rng))[1] for _ in range(DRAWS)]).astype(np.int64)
 
 
-def planar_laplace(case: Setting, epsilon: float, seed: int) -> Rival:
+def planar_laplace(case: RoadSetting, epsilon: float, seed: int) -> Rival:
     """Planar Laplace noise, then the nearest report; the loss is a mean over draws, the law an exact integral."""
     nearest = noisy_reports(case, epsilon, seed)
     loss = float(np.mean([case.losses[np.arange(len(row)), row].mean() for row in nearest]))
-    return Rival(loss, nearest_report_law(case.outputs.points, case.p, epsilon), 0.0)
+    return Rival(loss, nearest_report_distribution(case.outputs.points, case.p, epsilon), 0.0)
 
 
-def laplace_remapped(case: Setting, epsilon: float, seed: int) -> Rival:
+def laplace_remapped(case: RoadSetting, epsilon: float, seed: int) -> Rival:
     """The same noise, every nearest report replaced by the best one for its posterior."""
     joint = np.zeros((len(case.outputs), len(case.outputs)))
     for row in noisy_reports(case, epsilon, seed):
         np.add.at(joint, row, case.losses / (DRAWS * len(case.points)))
-    return _moved(nearest_report_law(case.outputs.points, case.p, epsilon), joint, 0.0)
+    return _move_reports(nearest_report_distribution(case.outputs.points, case.p, epsilon), joint, 0.0)
 
 
-def remapped(case: Setting, epsilon: float, seed: int) -> Rival:
+def remapped(case: RoadSetting, epsilon: float, seed: int) -> Rival:
     """The exponential mechanism with every report replaced by the best one for its posterior."""
     started = time.perf_counter()
-    law = exponential_law(case, epsilon)
+    distribution = exponential_distribution(case, epsilon)
     joint = np.zeros((len(case.outputs), len(case.outputs)))
     for start in range(0, len(case.points), 50_000):
         part = slice(start, start + 50_000)
-        joint += law(case.points[part]).T @ case.losses[part]
-    return _moved(law, joint / len(case.points), time.perf_counter() - started)
+        joint += distribution(case.points[part]).T @ case.losses[part]
+    return _move_reports(distribution, joint / len(case.points), time.perf_counter() - started)
 
 
-def _moved(law: Callable[[Floats], Floats], joint: Floats, spent: float) -> Rival:
+def _move_reports(distribution: Callable[[Floats], Floats], joint: Floats, spent: float) -> Rival:
     """Return the law with report k replaced by the column of least joint[k], the loss it then has."""
     target = joint.argmin(axis=1)
     move = np.zeros(joint.shape)
     move[np.arange(len(target)), target] = 1.0
 
     def moved(points: Floats) -> Floats:
-        return np.asarray(law(points) @ move)
+        return np.asarray(distribution(points) @ move)
 
     # errors of reports that fall together add up
-    found = Approximate(moved, law.error * move.sum(axis=0).max()) if isinstance(law, Approximate) else moved
+    found = (
+        ApproximateDistribution(moved, distribution.error * move.sum(axis=0).max())
+        if isinstance(distribution, ApproximateDistribution)
+        else moved
+    )
     return Rival(float(joint.min(axis=1).sum()), found, spent)
 
 
@@ -128,7 +132,7 @@ class Cells:
     lookup: Callable[[Floats], Integers]
 
 
-def cells_of(case: Setting, cells: tuple[int, int]) -> Cells:
+def cells_of(case: RoadSetting, cells: tuple[int, int]) -> Cells:
     """Return the cells of a grid; an empty cell is served by the nearest centre."""
     low = case.box.lower
     widths = (case.box.upper - low) / np.array(cells)
@@ -148,7 +152,7 @@ def cells_of(case: Setting, cells: tuple[int, int]) -> Cells:
     return Cells(centres, owner.astype(np.int64), masses, losses, lookup)
 
 
-def lp_on_cells(case: Setting, epsilon: float, cells: tuple[int, int]) -> Rival:
+def lp_on_cells(case: RoadSetting, epsilon: float, cells: tuple[int, int]) -> Rival:
     """The optimal mechanism between cell centres, used for every point of a cell: not private across borders."""
     started = time.perf_counter()
     parts = cells_of(case, cells)
@@ -162,7 +166,7 @@ def lp_on_cells(case: Setting, epsilon: float, cells: tuple[int, int]) -> Rival:
     )
 
 
-def constopt_on_cells(case: Setting, epsilon: float, cells: tuple[int, int]) -> Rival:
+def constopt_on_cells(case: RoadSetting, epsilon: float, cells: tuple[int, int]) -> Rival:
     """ConstOPT between cell centres, every centre then replaced by its nearest report: not private across borders.
 
     The published inner budget, epsilon / 2, and the published penalties, of which the least loss counts.

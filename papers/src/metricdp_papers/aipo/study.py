@@ -15,7 +15,7 @@ from metricdp.errors import import_extra
 from metricdp_papers.aipo import cases, dimensions, extras
 from metricdp_papers.aipo.cases import LOSS, Size
 from metricdp_papers.aipo.published import EPSILONS, GRIDS
-from metricdp_papers.common import Piece, Row, Study, Table
+from metricdp_papers.common import Piece, Row, Study, StudyTable
 
 REPETITIONS = 5
 SHORT = Size(reports=8, destinations=10, grid=(4, 3), places=150, gap=3e-3, representatives=40)
@@ -88,7 +88,7 @@ def _directions(repetitions: range) -> Iterator[Piece]:
                 yield Piece(key, MAIN[:3], cases.directed, (name, 2.0, epsilon, repetition, _size(name)))
 
 
-def picture(table: Table, rows: Sequence[Row], path: Path) -> None:
+def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
     """Draw loss against epsilon for every city and metric, the proven lower bound as the floor."""
     if table.number != "2":
         return
@@ -135,7 +135,7 @@ STUDY = Study(
     name="aipo",
     about="interpolated mechanisms: violations, loss and time on the maps of three cities",
     tables=(
-        Table(
+        StudyTable(
             "1",
             "violations of the promise",
             "The share of violations among pairs of 1,000 random locations, in percent: 0 for AIPO, EM, Laplace, "
@@ -143,7 +143,7 @@ STUDY = Study(
             "The paper does not say whether pairs or (pair, report) are counted: both stand here, and the counter "
             "of the public code, which lets 0.01 pass. The worst ratio stands beside the share.",
         ),
-        Table(
+        StudyTable(
             "2",
             "expected loss in kilometres",
             "AIPO 59 to 61 % below EM, Laplace and TEM and 10 % below RMP; LP and AIPO-R lower; LB by Proposition 5.",
@@ -151,39 +151,39 @@ STUDY = Study(
             "Laplace noise remapped, for LB the representative bound; `direction` splits no budget. Laplace is "
             "noise at the full epsilon and the nearest report. London is another extract than the paper's.",
         ),
-        Table(
+        StudyTable(
             "3",
             "seconds of design",
             "COPT, LP and AIPO with MATLAB's linprog on 24 cores.",
             "Our own solver, one process of many on a shared machine: the order counts, not the ratio to the paper.",
         ),
-        Table(
+        StudyTable(
             "claims",
             "averages over cities and budgets",
             "AIPO lies 59.03, 60.94, 60.65, 59.16 and 10.36 % below EM, Laplace, TEM, COPT and RMP on average.",
             "A row is a mean over all cities, budgets and repetitions that ran; the number of cases stands beside it. "
             "Corrected: the exact rule below the other method as published.",
         ),
-        Table(
+        StudyTable(
             "gap",
             "the surrogates and the true loss",
             "The mean of (true - surrogate) / true is 0.1779; the Charnes-Cooper variant is named, not measured.",
             "The bound by the extreme anchors of a cell as Section 5.3 words it, with one normaliser for all cells.",
         ),
-        Table(
+        StudyTable(
             "ablations",
             "cells, split, budget and number of reports varied",
             "Nothing of this is printed.",
             "As published: AIPO, even split unless the split is varied. Corrected: the exact rule (for `budget`, "
             "AIPO with the certified budget).",
         ),
-        Table(
+        StudyTable(
             "dimensions",
             "one to six coordinates",
             "The conclusion says that many dimensions are a challenge; nothing is printed.",
             "Word vectors along their first principal components, 5,000 words, 20 of them reports, loss the distance.",
         ),
-        Table(
+        StudyTable(
             "mismatch",
             "losses of other reports than those that are drawn",
             "EM, Laplace and TEM hardly move with epsilon in Table 2 of the paper.",

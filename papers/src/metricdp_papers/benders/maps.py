@@ -41,7 +41,7 @@ def component_rows(setting: Setting, instance: int) -> list[Row]:
     places = positions(setting.data, problem)
     about = {"data": setting.data, "partition": printed.NAMES["distances"]}
     rows: list[Row] = []
-    for rule, joined in _joined(labels, edge, graph.adjacency).items():
+    for rule, joined in _joint_boundary(labels, edge, graph.adjacency).items():
         column = "corrected" if rule == CUTS else "as_published"
         parts = [np.flatnonzero(edge)[members] for members in _components(joined[np.ix_(edge, edge)])]
         parts = [members for members in parts if rule != ACROSS or len(members) > 1]
@@ -58,7 +58,7 @@ def component_rows(setting: Setting, instance: int) -> list[Row]:
     return rows
 
 
-def _joined(labels: Integers, edge: Booleans, near: Booleans) -> dict[str, Booleans]:
+def _joint_boundary(labels: Integers, edge: Booleans, near: Booleans) -> dict[str, Booleans]:
     """Return which boundary records the master holds together: by what is printed, and with the cuts it gets."""
     cuts = near.copy()
     for label in range(int(labels.max()) + 1):

@@ -155,7 +155,7 @@ class Published:
                     ended = "the limit of time, in the master"
                     break
                 solved = time.process_time()
-                full, cuts, unbounded, slowest = self._visited(point, since, len(found) + 1)
+                full, cuts, unbounded, slowest = self._solve_blocks(point, since, len(found) + 1)
             except SolverFailure as error:
                 ended = str(error)
                 break
@@ -176,7 +176,7 @@ class Published:
         touched = np.array([len(block.boundary) for block in self._blocks], dtype=np.int64)
         return PublishedRun(tuple(found), best, ended, since, inner, touched, len(self.boundary))
 
-    def _visited(self, point: MasterPoint, since: Integers, count: int) -> tuple[Floats, list[Cut], int, float]:
+    def _solve_blocks(self, point: MasterPoint, since: Integers, count: int) -> tuple[Floats, list[Cut], int, float]:
         """Ask all subproblems; return the whole matrix, the cuts, how many have no solution, and the most seconds."""
         full = np.zeros_like(self._cost)
         full[self.boundary] = point.boundary
@@ -187,7 +187,7 @@ class Published:
             answer = subproblem.solve(full[block.boundary])
             slowest = max(slowest, time.process_time() - before)
             full[block.inner] = answer.matrix
-            cut = self._printed(answer.cut)
+            cut = self._add_printed_term(answer.cut)
             if not answer.feasible:
                 unbounded += 1
                 cuts.append(cut)
@@ -197,7 +197,7 @@ class Published:
                 cuts.append(cut)
         return full, cuts, unbounded, slowest
 
-    def _printed(self, cut: Cut) -> Cut:
+    def _add_printed_term(self, cut: Cut) -> Cut:
         """Add <c_Yl, z_Yl> to an optimality cut, as Eq. (15) and case C2 print it."""
         if not (self.rules.boundary_twice and cut.share):
             return cut

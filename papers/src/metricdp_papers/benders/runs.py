@@ -14,7 +14,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.design import Neighbours
 from metricdp.errors import SolverFailure
 from metricdp.problems import Problem
-from metricdp.solvers import Highs, LocalWorkers, PartitionName, RatioProgram, Status, clustered
+from metricdp.solvers import Highs, LocalWorkers, PartitionName, RatioProgram, Status, cluster_rows
 from metricdp_papers.benders import printed
 from metricdp_papers.benders.data import EPSILON, REPORTS, problem_of
 from metricdp_papers.benders.published import Published, PublishedRun, Rules
@@ -50,7 +50,7 @@ class Setting:
         """Cut all records at once, as published."""
         points = problem.inputs.points.astype(np.float64)
         near, apart = graph.adjacency, problem.inputs.distances
-        return clustered(near, self.blocks, method=method, distances=apart, records=points, seed=seed)
+        return cluster_rows(near, self.blocks, method=method, distances=apart, records=points, seed=seed)
 
     def about(self, instance: int) -> Row:
         """Return the columns that say what a row is about."""
@@ -86,7 +86,7 @@ def published_rows(
     spent = time.process_time() - started
     own = METHODS[rules].boundary_twice
     about = {**setting.about(instance), "partition": printed.NAMES[method], "method": rules}
-    note = _ended(run, spent)
+    note = _end_rows(run, spent)
     shown = printed.PUBLISHED_PARTITIONS if setting.as_in_the_paper and rules == "as printed" else ()
     seconds_printed = printed.cell(printed.SECONDS, setting.data, method) if method in shown else (None, "")
     count_printed = printed.cell(printed.ITERATIONS, setting.data, method) if method in shown else (None, "")
@@ -109,7 +109,7 @@ def _row(table: str, about: Row, measure: str, values: Row, note: str = "") -> R
     return {"table": table, **about, "measure": measure, **values, "note": note}
 
 
-def _ended(run: PublishedRun, spent: float) -> str:
+def _end_rows(run: PublishedRun, spent: float) -> str:
     if run.converged:
         above = " (the lower one above the upper one)" if run.lower > run.upper else ""
         return f"ended after {len(run.rounds)} iterations: bounds {run.lower:.4f} and {run.upper:.4f}{above}"
@@ -132,7 +132,7 @@ def _bounds_at_the_end(table: str, about: Row, run: PublishedRun, column: str, p
         _row(table, about, "unbounded subproblems at the end", {column: run.rounds[-1].unbounded}),
     ]
     if run.matrix is not None:
-        share, most = broken(run.matrix, problem)
+        share, most = violation_rate(run.matrix, problem)
         found += [
             _row(table, about, "share of ratios above epsilon", {column: share}),
             _row(table, about, "largest epsilon of neighbours", {column: most, "bound": problem.epsilon}),
@@ -140,7 +140,7 @@ def _bounds_at_the_end(table: str, about: Row, run: PublishedRun, column: str, p
     return found
 
 
-def broken(matrix: Floats, problem: Problem) -> tuple[float, float]:
+def violation_rate(matrix: Floats, problem: Problem) -> tuple[float, float]:
     """Return the share of (neighbours, report) whose ratio is above epsilon, and the largest epsilon."""
     first, second = np.nonzero(np.triu(np.isfinite(problem.log_ratios), 1))
     apart = problem.inputs.distances[first, second]

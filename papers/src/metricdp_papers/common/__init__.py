@@ -1,19 +1,19 @@
 """What every study is made of: pieces that run anywhere, tables with the published number beside ours, one page."""
 
-from metricdp_papers.common.pieces import Done
-from metricdp_papers.common.rows import Row, averaged
-from metricdp_papers.common.run import Outcome, Request, reproduce
-from metricdp_papers.common.shapes import Deferred, Piece, Study, Table
+from metricdp_papers.common.pieces import PieceRecord
+from metricdp_papers.common.rows import Row, average_repetitions
+from metricdp_papers.common.run import Outcome, StudyRequest, reproduce
+from metricdp_papers.common.shapes import DeferredStudy, Piece, Study, StudyTable
 
 __all__ = [
-    "Deferred",
-    "Done",
+    "DeferredStudy",
     "Outcome",
     "Piece",
-    "Request",
+    "PieceRecord",
     "Row",
     "Study",
-    "Table",
-    "averaged",
+    "StudyRequest",
+    "StudyTable",
+    "average_repetitions",
     "reproduce",
 ]

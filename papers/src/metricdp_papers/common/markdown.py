@@ -59,10 +59,10 @@ def table(folder: Path, line: str) -> str:
     path = folder / f"{query.stem}.csv"
     if not path.is_file():
         return f"*Not run yet at this size: `{_command(query.stem)}` runs it.*\n"
-    about, rows = _kept(path, query)
+    about, rows = _matching_rows(path, query)
     if not rows:
         return f"*These rows have not run yet: `{_command(query.stem)}` runs them.*\n"
-    head, lines, said = _across(rows, query) if query.across else _plain(rows, query)
+    head, lines, said = _pivot(rows, query) if query.across else _plain(rows, query)
     text = [said + "\n"] if said else []
     text += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
     text += ["| " + " | ".join(_safe(cell) for cell in cells) + " |" for cells in lines]
@@ -75,15 +75,15 @@ def value(folder: Path, line: str) -> str:
     path = folder / f"{query.stem}.csv"
     if not path.is_file():
         return "(not run yet)"
-    _, rows = _kept(path, query)
+    _, rows = _matching_rows(path, query)
     if not rows:
         return "(not run yet)"
     if query.range:
-        numbers = sorted((told for row in rows if (told := _told(row, query.values[0]))), key=float)
+        numbers = sorted((told for row in rows if (told := _row_values(row, query.values[0]))), key=float)
         return " to ".join(dict.fromkeys(_number(one, query.digits) for one in (numbers[0], numbers[-1])))
     if len(rows) != 1:
         raise InvalidInput(f"`number {line}` must leave one row of {path.name}, got {len(rows)}.")
-    return _number(_told(rows[0], query.values[0]), query.digits)
+    return _number(_row_values(rows[0], query.values[0]), query.digits)
 
 
 def origin(name: str, about: Sequence[str]) -> str:
@@ -98,7 +98,7 @@ def origin(name: str, about: Sequence[str]) -> str:
     return f"*{said}{f'. Failed: {failures} pieces' if failures else ''}.*"
 
 
-def _kept(path: Path, query: Query) -> tuple[list[str], list[dict[str, str]]]:
+def _matching_rows(path: Path, query: Query) -> tuple[list[str], list[dict[str, str]]]:
     about, rows = read_csv(path)
     names = set(rows[0]) if rows else set()
     for name in (*query.keep, *query.show, *((query.across,) if query.across else ())):
@@ -110,7 +110,7 @@ def _kept(path: Path, query: Query) -> tuple[list[str], list[dict[str, str]]]:
     return about, kept
 
 
-def _ordered(heads: Iterable[str]) -> list[str]:
+def _order(heads: Iterable[str]) -> list[str]:
     """Return numbers by size, anything else as it came."""
     try:
         return sorted(heads, key=float)
@@ -118,7 +118,7 @@ def _ordered(heads: Iterable[str]) -> list[str]:
         return list(heads)
 
 
-def _told(row: Texts, names: str) -> str:
+def _row_values(row: Texts, names: str) -> str:
     return next((row[name] for name in names.split("|") if row.get(name)), "")
 
 
@@ -140,23 +140,23 @@ def _plain(rows: Sequence[Texts], query: Query) -> tuple[list[str], list[list[st
         fixed = {n: rows[0][n] for n in names if n not in LAST[1:] and len({row[n] for row in rows}) == 1}
     names = [name for name in names if name not in fixed]
     lines = [[_number(row[name], query.digits) for name in names] for row in rows]
-    return [_title(name) for name in names], lines, _said(fixed)
+    return [_title(name) for name in names], lines, _describe(fixed)
 
 
-def _across(rows: Sequence[Texts], query: Query) -> tuple[list[str], list[list[str]], str]:
+def _pivot(rows: Sequence[Texts], query: Query) -> tuple[list[str], list[list[str]], str]:
     about = list(query.show) or [
         name for name in rows[0] if name not in (*LAST[1:], query.across) and any(row[name] for row in rows)
     ]
     fixed = {name: rows[0][name] for name in about if not query.show and len({row[name] for row in rows}) == 1}
     about = [name for name in about if name not in fixed]
-    heads = _ordered(dict.fromkeys(row[query.across] for row in rows))
+    heads = _order(dict.fromkeys(row[query.across] for row in rows))
     groups: dict[tuple[str, ...], dict[tuple[str, str], str]] = {}
     for row in rows:
         cells = groups.setdefault(tuple(row[name] for name in about), {})
         for name in query.values:
             if (row[query.across], name) in cells:
                 raise InvalidInput(f"{query.stem}: two rows for {dict(row)!r}; name more columns.")
-            cells[row[query.across], name] = _told(row, name)
+            cells[row[query.across], name] = _row_values(row, name)
     several = len(query.values) > 1
     head = [*map(_title, about)]
     head += [f"{_title(query.across)} {one}{', ' + _title(name) if several else ''}" for one in heads
@@ -165,10 +165,10 @@ def _across(rows: Sequence[Texts], query: Query) -> tuple[list[str], list[list[s
         [*key, *(_number(cells.get((one, name), ""), query.digits) for one in heads for name in query.values)]
         for key, cells in groups.items()
     ]
-    return head, lines, _said(fixed)
+    return head, lines, _describe(fixed)
 
 
-def _said(fixed: Texts) -> str:
+def _describe(fixed: Texts) -> str:
     return "; ".join(f"{_title(name)} {text}" for name, text in fixed.items() if text) and (
         "*" + "; ".join(f"{_title(name)}: {text}" for name, text in fixed.items() if text) + "*"
     )

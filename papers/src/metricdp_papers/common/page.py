@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from metricdp.files import replacing
+from metricdp.files import replace_file
 from metricdp_papers.common.rows import VALUES, Row, columns
 
 TITLES = {
@@ -66,7 +66,7 @@ class Page:
 def write(page: Page, folder: Path) -> Path:
     """Write `index.html`."""
     path = folder / "index.html"
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(html(page), encoding="utf-8")
     return path
 

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import metricdp
 from metricdp.errors import CorruptFile
-from metricdp.files import replacing
-from metricdp_papers.common.rows import Row, checked
+from metricdp.files import replace_file
+from metricdp_papers.common.rows import Row, check_rows
 from metricdp_papers.common.shapes import Piece
 
 LARGEST = 64 * 2**20  # bytes of a piece; rows of a table are a few kilobytes
 
 
 @dataclass(frozen=True)
-class Done:
+class PieceRecord:
     """A piece that ran: its rows, or the sentence that says why there are none."""
 
     key: str
@@ -34,14 +34,14 @@ class Done:
     load: float | None = None
 
 
-def finished(piece: Piece, rows: Sequence[Row], seconds: float) -> Done:
+def success_record(piece: Piece, rows: Sequence[Row], seconds: float) -> PieceRecord:
     """Return the record of a piece that came to its end on this machine."""
-    return Done(piece.key, piece.call, tuple(checked(rows, piece.key)), round(seconds, 3), "", *_where())
+    return PieceRecord(piece.key, piece.call, tuple(check_rows(rows, piece.key)), round(seconds, 3), "", *_where())
 
 
-def failed(piece: Piece, sentence: str, seconds: float) -> Done:
+def failure_record(piece: Piece, sentence: str, seconds: float) -> PieceRecord:
     """Return the record of a piece that did not."""
-    return Done(piece.key, piece.call, (), round(seconds, 3), " ".join(sentence.split())[:2000], *_where())
+    return PieceRecord(piece.key, piece.call, (), round(seconds, 3), " ".join(sentence.split())[:2000], *_where())
 
 
 def _where() -> tuple[str, str, float | None]:
@@ -67,15 +67,15 @@ def place(folder: Path, key: str) -> Path:
     return folder / "pieces" / f"{key}.json"
 
 
-def keep(folder: Path, done: Done) -> Path:
+def save_piece(folder: Path, done: PieceRecord) -> Path:
     """Write a piece."""
     path = place(folder, done.key)
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(json.dumps(asdict(done), indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return path
 
 
-def kept(folder: Path, piece: Piece) -> Done | None:
+def load_piece(folder: Path, piece: Piece) -> PieceRecord | None:
     """Return a piece that ran before with the same call, here or elsewhere; None where there is none."""
     path = place(folder, piece.key)
     if not path.is_file():
@@ -84,7 +84,7 @@ def kept(folder: Path, piece: Piece) -> Done | None:
         if path.stat().st_size > LARGEST:
             raise ValueError("it is too large for a piece")
         values = json.loads(path.read_text(encoding="utf-8"))
-        done = Done(**{**values, "rows": tuple(checked(values["rows"], piece.key))})
+        done = PieceRecord(**{**values, "rows": tuple(check_rows(values["rows"], piece.key))})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptFile(f"{str(path)!r} is no finished piece ({error}): it is run again.") from error
     return done if done.key == piece.key and done.call == piece.call else None

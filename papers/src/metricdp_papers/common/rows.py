@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from metricdp.errors import InvalidInput
-from metricdp.files import replacing
+from metricdp.files import replace_file
 
 Row = dict[str, Any]
 VALUES = ("published", "as_published", "corrected", "bound")
@@ -26,7 +26,7 @@ MOST_NOTES = 3  # of a row; of more than that the first speaks for all
 REPETITION = "repetition"  # rows that differ in this column alone are one row of the table: their mean
 
 
-def checked(rows: Iterable[Mapping[str, Any]], key: str) -> list[Row]:
+def check_rows(rows: Iterable[Mapping[str, Any]], key: str) -> list[Row]:
     """Return the rows of a piece with plain values; whatever is not flat is refused."""
     found = []
     for row in rows:
@@ -53,7 +53,7 @@ def columns(rows: Sequence[Row]) -> list[str]:
     return [name for name in seen if name not in LAST] + kept
 
 
-def averaged(rows: Sequence[Row]) -> list[Row]:
+def average_repetitions(rows: Sequence[Row]) -> list[Row]:
     """Return rows with repetitions as one: means, `spread` and the number of `repetitions`.
 
     `spread` is half the width of the 95 % interval of the mean by Student's t: of `corrected`, or of `as_published`
@@ -103,7 +103,7 @@ def _half_width(values: Sequence[float]) -> float:
 
 def write_csv(rows: Sequence[Row], path: Path, *, about: Sequence[str] = ()) -> Path:
     """Write a table whole or not at all; lines `about` it come first and begin with a hash."""
-    with replacing(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
+    with replace_file(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         file.writelines(f"# {' '.join(line.split())}\n" for line in about)
         writer = csv.DictWriter(file, fieldnames=columns(rows), restval="", lineterminator="\n")
         writer.writeheader()

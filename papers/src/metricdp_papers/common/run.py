@@ -16,18 +16,18 @@ from pathlib import Path
 from types import FrameType
 
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError
-from metricdp.files import made_folder
+from metricdp.files import make_folder
 from metricdp_papers.common import page
-from metricdp_papers.common.pieces import Done, keep, kept
-from metricdp_papers.common.rows import Row, averaged, write_csv
-from metricdp_papers.common.shapes import Piece, Study, Table, rows_of
+from metricdp_papers.common.pieces import PieceRecord, load_piece, save_piece
+from metricdp_papers.common.rows import Row, average_repetitions, write_csv
+from metricdp_papers.common.shapes import Piece, Study, StudyTable, rows_of
 from metricdp_papers.common.workers import results
 
 NAMED = 20  # missing pieces that are named one by one
 
 
 @dataclass(frozen=True)
-class Request:
+class StudyRequest:
     """What is wanted of a study: which tables (all where none is named), at which size, where, and how.
 
     Attributes:
@@ -50,7 +50,7 @@ class Request:
         if self.minutes is not None and not self.minutes >= 0:
             raise InvalidInput(f"`minutes` must be zero or more, got {self.minutes}.")
 
-    def command(self, study: Study, tables: Sequence[Table] | None = None) -> str:
+    def command(self, study: Study, tables: Sequence[StudyTable] | None = None) -> str:
         """Return the line that runs it, without what only says how."""
         wanted = self.tables if tables is None else [table.number for table in tables]
         words = ["metricdp reproduce", study.name]
@@ -63,63 +63,66 @@ class Outcome:
     """What a folder holds of a study: rows by the number of their table, and what is not there."""
 
     study: Study
-    request: Request
+    request: StudyRequest
     folder: Path
-    tables: tuple[Table, ...]
+    tables: tuple[StudyTable, ...]
     rows: dict[str, list[Row]]
     pieces: tuple[Piece, ...]
-    done: dict[str, Done]
+    done: dict[str, PieceRecord]
     notes: list[str] = field(default_factory=list)
 
-    def missing(self, table: Table) -> list[Piece]:
+    def missing(self, table: StudyTable) -> list[Piece]:
         """Return the pieces of a table that did not run."""
         return [piece for piece in self.pieces if table.number in piece.tables and piece.key not in self.done]
 
-    def failures(self, table: Table) -> list[Done]:
+    def failures(self, table: StudyTable) -> list[PieceRecord]:
         """Return the pieces of a table that failed."""
         mine = (self.done.get(piece.key) for piece in self.pieces if table.number in piece.tables)
         return [done for done in mine if done is not None and done.failure]
 
-    def finished(self, table: Table) -> list[Done]:
+    def finished(self, table: StudyTable) -> list[PieceRecord]:
         """Return the pieces of a table that gave rows."""
         mine = (self.done.get(piece.key) for piece in self.pieces if table.number in piece.tables)
         return [done for done in mine if done is not None and not done.failure]
 
-    def picture(self, table: Table) -> Path | None:
+    def picture(self, table: StudyTable) -> Path | None:
         """Return the picture of a table, where there is one."""
         path = self.folder / f"{table.stem}.png"
         return path if path.is_file() else None
 
 
-def reproduce(study: Study, request: Request | None = None, *, say: Callable[[str], None] = print) -> Outcome:
+def reproduce(study: Study, request: StudyRequest | None = None, *, say: Callable[[str], None] = print) -> Outcome:
     """Run what is missing of a study and write its tables, pictures and page.
 
     Every piece is kept as soon as it ends. An interruption (Ctrl-C, or being asked to end) loses the pieces that are
     at work, writes the tables of those that are done, and says how to go on; the same call continues.
     """
-    request = request or Request()
-    wanted = study.chosen(request.tables)
+    request = request or StudyRequest()
+    wanted = study.select_tables(request.tables)
     pieces = study.work(request.full, study.tables)
-    folder = made_folder(request.folder or study.name)
-    made_folder(folder / "pieces")
-    done = _found(folder, pieces, say)
+    folder = make_folder(request.folder or study.name)
+    make_folder(folder / "pieces")
+    done = _load_pieces(folder, pieces, say)
     numbers = {table.number for table in wanted}
-    asked = [piece for piece in pieces if numbers & set(piece.tables)]
-    left = [piece for piece in asked if piece.key not in done or done[piece.key].failure]
-    say(f"{study.name}: {len(asked)} pieces, {len(asked) - len(left)} of them done before, in {str(folder)!r}")
-    for line in _ahead(wanted, left if request.minutes != 0 else ()):
+    stop_request = [piece for piece in pieces if numbers & set(piece.tables)]
+    left = [piece for piece in stop_request if piece.key not in done or done[piece.key].failure]
+    say(
+        f"{study.name}: {len(stop_request)} pieces, {len(stop_request) - len(left)} of them done before, in "
+        f"{str(folder)!r}"
+    )
+    for line in _plan_lines(wanted, left if request.minutes != 0 else ()):
         say(line)
     stopped = None
     try:
-        with _asked_to_end() as end:
-            _run(left, request, _Keeping(folder, done, end), say)
+        with _catch_stop() as end:
+            _run(left, request, _PieceStore(folder, done, end), say)
     except KeyboardInterrupt:
         stopped = f"interrupted: what was finished is kept in {str(folder)!r}; the same command goes on from there"
-        done |= _found(folder, pieces, say)  # a piece may have been kept and not yet been counted
+        done |= _load_pieces(folder, pieces, say)  # a piece may have been kept and not yet been counted
     # Tables that were not asked for stay on the page where an earlier run has left pieces of them.
     kept_before = {number for piece in pieces if piece.key in done for number in piece.tables}
     tables = [table for table in study.tables if table in wanted or table.number in kept_before]
-    outcome = written(study, request, folder, (tables, pieces), done)
+    outcome = write_results(study, request, folder, (tables, pieces), done)
     for line in summary(outcome):
         say(line)
     if stopped:
@@ -127,7 +130,7 @@ def reproduce(study: Study, request: Request | None = None, *, say: Callable[[st
     return outcome
 
 
-def _ahead(tables: Sequence[Table], left: Sequence[Piece]) -> Iterator[str]:
+def _plan_lines(tables: Sequence[StudyTable], left: Sequence[Piece]) -> Iterator[str]:
     """Yield what is going to run, table by table, and how long that takes where it is known."""
     for table in tables:
         count = sum(table.number in piece.tables for piece in left)
@@ -137,12 +140,12 @@ def _ahead(tables: Sequence[Table], left: Sequence[Piece]) -> Iterator[str]:
             )
 
 
-def _found(folder: Path, pieces: Sequence[Piece], say: Callable[[str], None]) -> dict[str, Done]:
+def _load_pieces(folder: Path, pieces: Sequence[Piece], say: Callable[[str], None]) -> dict[str, PieceRecord]:
     """Return the pieces that ran before; one that cannot be read is run again, and said."""
     done = {}
     for piece in pieces:
         try:
-            found = kept(folder, piece)
+            found = load_piece(folder, piece)
         except CorruptFile as error:
             say(str(error))
             continue
@@ -152,33 +155,33 @@ def _found(folder: Path, pieces: Sequence[Piece], say: Callable[[str], None]) ->
 
 
 @dataclass
-class _Asked:
+class _StopRequest:
     """Whether somebody asked for the end since the work began."""
 
     to_end: bool = False
 
 
 @dataclass(frozen=True)
-class _Keeping:
+class _PieceStore:
     """Where pieces are kept as they end, unless somebody asked for the end meanwhile."""
 
     folder: Path
-    done: dict[str, Done]
-    asked: _Asked
+    done: dict[str, PieceRecord]
+    stop_request: _StopRequest
 
-    def keep(self, piece: Piece, found: Done) -> None:
+    def save_piece(self, piece: Piece, found: PieceRecord) -> None:
         """Keep a piece; one that was interrupted is not whole, even where a solver answered with its best so far."""
-        if self.asked.to_end:
+        if self.stop_request.to_end:
             raise KeyboardInterrupt
-        keep(self.folder, found)
+        save_piece(self.folder, found)
         self.done[piece.key] = found
 
 
-def _run(left: Sequence[Piece], request: Request, keeping: _Keeping, say: Callable[[str], None]) -> None:
+def _run(left: Sequence[Piece], request: StudyRequest, keeping: _PieceStore, say: Callable[[str], None]) -> None:
     started = time.monotonic()
     until = None if request.minutes is None else started + 60.0 * request.minutes
     for count, (piece, found) in enumerate(results(left, request.jobs, until=until), 1):
-        keeping.keep(piece, found)
+        keeping.save_piece(piece, found)
         spent = time.monotonic() - started
         ahead = spent / count * (len(left) - count)
         became = f"failed: {found.failure}" if found.failure else f"{len(found.rows)} rows"
@@ -186,12 +189,12 @@ def _run(left: Sequence[Piece], request: Request, keeping: _Keeping, say: Callab
         say(f"[{count}/{len(left)}] {piece.key}: {became}, {found.seconds:.1f} s{tail}")
 
 
-def written(
+def write_results(
     study: Study,
-    request: Request,
+    request: StudyRequest,
     folder: Path,
-    work: tuple[Sequence[Table], Sequence[Piece]],
-    done: dict[str, Done],
+    work: tuple[Sequence[StudyTable], Sequence[Piece]],
+    done: dict[str, PieceRecord],
 ) -> Outcome:
     """Write tables, pictures and the page of what is done."""
     tables, pieces = work
@@ -201,7 +204,7 @@ def written(
         for number, more in rows_of(piece, found.rows if found else ()).items():
             if number in rows:
                 rows[number] += more
-    rows = {number: averaged(lines) for number, lines in rows.items()}
+    rows = {number: average_repetitions(lines) for number, lines in rows.items()}
     if study.derived is not None:
         for number, read_off in study.derived(rows).items():
             if number in rows:
@@ -241,7 +244,7 @@ def _page(outcome: Outcome) -> page.Page:
     return page.Page(study.name, study.about, request.command(study), sections, notes)
 
 
-def provenance(outcome: Outcome, table: Table) -> list[str]:
+def provenance(outcome: Outcome, table: StudyTable) -> list[str]:
     """Return where the rows of a table come from: the command, the code, the machines and what did not run."""
     ran, missing, failures = outcome.finished(table), outcome.missing(table), outcome.failures(table)
     loads = [done.load for done in ran if done.load is not None]
@@ -283,22 +286,22 @@ def summary(outcome: Outcome) -> Iterator[str]:
 
 
 @contextmanager
-def _asked_to_end() -> Iterator[_Asked]:
+def _catch_stop() -> Iterator[_StopRequest]:
     """Note Ctrl-C, and answer SIGTERM in the same way: a machine that takes its time back leaves tables behind."""
-    asked = _Asked()
+    stop_request = _StopRequest()
     if threading.current_thread() is not threading.main_thread():
-        yield asked
+        yield stop_request
         return
 
     def answer(number: int, frame: FrameType | None) -> None:
-        asked.to_end = True
+        stop_request.to_end = True
         raise KeyboardInterrupt
 
     # Where Ctrl-C is ignored, as in the background of a shell, it stays so.
     numbers = [signal.SIGTERM, *([signal.SIGINT] if signal.getsignal(signal.SIGINT) != signal.SIG_IGN else [])]
     before = {number: signal.signal(number, answer) for number in numbers}
     try:
-        yield asked
+        yield stop_request
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from metricdp.errors import InvalidInput
-from metricdp.registry import loaded
+from metricdp.registry import load_function
 from metricdp_papers.common.rows import Row
 
 KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+,=-]{0,199}")
 
 
 @dataclass(frozen=True)
-class Table:
+class StudyTable:
     """A table or figure of the paper.
 
     Attributes:
@@ -104,9 +104,9 @@ class Study:
 
     name: str
     about: str
-    tables: tuple[Table, ...]
+    tables: tuple[StudyTable, ...]
     pieces: Callable[[bool], Iterable[Piece]]
-    picture: Callable[[Table, Sequence[Row], Path], None] | None = None
+    picture: Callable[[StudyTable, Sequence[Row], Path], None] | None = None
     notes: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     derived: Callable[[Mapping[str, Sequence[Row]]], Mapping[str, Sequence[Row]]] | None = None
@@ -119,11 +119,11 @@ class Study:
                 f"{', '.join(repr(table.number) for table in self.tables) or 'none'}."
             )
 
-    def chosen(self, numbers: Sequence[str]) -> tuple[Table, ...]:
+    def select_tables(self, numbers: Sequence[str]) -> tuple[StudyTable, ...]:
         """Return the tables of these numbers ("2", "table 2", "figure_7"); all where none is named."""
         found = []
         for number in numbers:
-            stem = Table(number.strip().lower().removeprefix("table").strip(" _"), "").stem
+            stem = StudyTable(number.strip().lower().removeprefix("table").strip(" _"), "").stem
             match = [table for table in self.tables if table.stem == stem]
             if not match:
                 known = ", ".join(table.number for table in self.tables)
@@ -131,7 +131,7 @@ class Study:
             found += match
         return tuple(dict.fromkeys(found)) or self.tables
 
-    def work(self, full: bool, tables: Sequence[Table]) -> list[Piece]:
+    def work(self, full: bool, tables: Sequence[StudyTable]) -> list[Piece]:
         """Return the pieces that fill the tables, in order; two with one key are an error."""
         known, numbers = {table.number for table in self.tables}, {table.number for table in tables}
         found: dict[str, Piece] = {}
@@ -149,7 +149,7 @@ class Study:
 
 
 @dataclass(frozen=True)
-class Deferred:
+class DeferredStudy:
     """A study that is imported when somebody asks for it: `at` is "module:NAME" of its `Study`."""
 
     name: str
@@ -158,7 +158,7 @@ class Deferred:
 
     def whole(self) -> Study:
         """Import the study."""
-        found: Any = loaded(self.at)
+        found: Any = load_function(self.at)
         if not isinstance(found, Study) or found.name != self.name:
             raise InvalidInput(f"{self.at} must be the study {self.name!r}.")
         return found

@@ -17,29 +17,29 @@ from typing import Any
 
 from metricdp import plugins
 from metricdp.errors import MetricdpError
-from metricdp_papers.common.pieces import Done, failed, finished
+from metricdp_papers.common.pieces import PieceRecord, failure_record, success_record
 from metricdp_papers.common.shapes import Piece
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
-def ran(piece: Piece) -> Done:
+def run_piece(piece: Piece) -> PieceRecord:
     """Run a piece here; whatever goes wrong in it is its record."""
     started = time.perf_counter()
     try:
         rows = piece.function(*piece.arguments)
-        return finished(piece, rows, time.perf_counter() - started)
+        return success_record(piece, rows, time.perf_counter() - started)
     except MetricdpError as error:
-        return failed(piece, str(error), time.perf_counter() - started)
+        return failure_record(piece, str(error), time.perf_counter() - started)
     except MemoryError:
-        return failed(piece, "it needs more memory than there is.", time.perf_counter() - started)
+        return failure_record(piece, "it needs more memory than there is.", time.perf_counter() - started)
     except Exception as error:  # a mistake in one piece must not cost the hours of the others
         where = traceback.extract_tb(error.__traceback__)[-1]
         at = f"{os.path.basename(where.filename)}, line {where.lineno}"
-        return failed(piece, f"{type(error).__name__}: {error} ({at})", time.perf_counter() - started)
+        return failure_record(piece, f"{type(error).__name__}: {error} ({at})", time.perf_counter() - started)
 
 
-def results(pieces: Sequence[Piece], jobs: int, *, until: float | None = None) -> Iterator[tuple[Piece, Done]]:
+def results(pieces: Sequence[Piece], jobs: int, *, until: float | None = None) -> Iterator[tuple[Piece, PieceRecord]]:
     """Yield every piece as it ends; after the moment `until` (of time.monotonic) no other is begun."""
     if not pieces or (until is not None and time.monotonic() >= until):
         return
@@ -47,16 +47,16 @@ def results(pieces: Sequence[Piece], jobs: int, *, until: float | None = None) -
         for piece in pieces:
             if until is not None and time.monotonic() >= until:
                 return
-            yield piece, ran(piece)
+            yield piece, run_piece(piece)
         return
-    with _crew(min(jobs, len(pieces))) as crew:
+    with _worker_pool(min(jobs, len(pieces))) as crew:
         waiting = list(reversed(pieces))
         while True:
             for worker in crew:
                 while worker.piece is None and waiting and (until is None or time.monotonic() < until):
                     piece = waiting.pop()
                     if refused := worker.begin(piece):
-                        yield piece, failed(piece, f"it cannot be sent to another process: {refused}.", 0.0)
+                        yield piece, failure_record(piece, f"it cannot be sent to another process: {refused}.", 0.0)
             busy = {worker.pipe: worker for worker in crew if worker.piece is not None}
             if not busy:
                 return
@@ -84,7 +84,7 @@ class _Worker:
             return str(error)
         return ""
 
-    def end(self) -> tuple[Piece, Done]:
+    def end(self) -> tuple[Piece, PieceRecord]:
         """Return the piece and what became of it; a process that is gone is replaced."""
         piece, seconds = self.piece, time.perf_counter() - self.began
         assert piece is not None
@@ -95,10 +95,10 @@ class _Worker:
             self.process.join(5)
             code = self.process.exitcode
             self.pipe.close()
-            self.process, self.pipe = _started()
+            self.process, self.pipe = _start_worker()
             why = "killed, perhaps for want of memory" if code == -signal.SIGKILL else f"ended with {code}"
-            return piece, failed(piece, f"the process that ran it was {why}.", seconds)
-        assert isinstance(found, Done)
+            return piece, failure_record(piece, f"the process that ran it was {why}.", seconds)
+        assert isinstance(found, PieceRecord)
         return piece, found
 
     def stop(self) -> None:
@@ -112,10 +112,10 @@ class _Worker:
             self.process.join()
 
 
-def _started() -> tuple[SpawnProcess, Connection]:
+def _start_worker() -> tuple[SpawnProcess, Connection]:
     context = multiprocessing.get_context("spawn")  # a fork would copy the locks of running threads
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs, plugins.inherited()), daemon=False)
+    process = context.Process(target=_serve, args=(theirs, plugins.inherited_plugins()), daemon=False)
     process.start()
     theirs.close()
     return process, ours
@@ -127,18 +127,18 @@ def _serve(pipe: Connection, names: Sequence[str]) -> None:
     with suppress(EOFError, OSError):
         plugins.load_inherited(names)
         while True:
-            pipe.send(ran(pipe.recv()))
+            pipe.send(run_piece(pipe.recv()))
 
 
 @contextmanager
-def _crew(count: int) -> Iterator[list[_Worker]]:
+def _worker_pool(count: int) -> Iterator[list[_Worker]]:
     """Start workers that share the cores, and end them whatever happens."""
     share = str(max(1, (os.cpu_count() or 1) // count))
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, share))
     crew: list[_Worker] = []
     try:
-        crew.extend(_Worker(*_started()) for _ in range(count))
+        crew.extend(_Worker(*_start_worker()) for _ in range(count))
         yield crew
     finally:
         for name, value in before.items():

@@ -103,21 +103,21 @@ def figure(domain: str, size: int, method: str, epsilon: float) -> list[Row]:
     published, corrected = builders(method)
     rows = []
     if published is not None:
-        made, spent = timed(published, problem)
-        law = {"law": "as published", "tight": epsilon_at(made, DELTA), "as_published": quantile_loss(made, LEVEL)}
-        rows.append({**row, **law, "worst": worst_loss(made), "seconds": spent, "note": made.certificate.note})
+        made, spent = time_build(published, problem)
+        kernel = {"law": "as published", "tight": epsilon_at(made, DELTA), "as_published": quantile_loss(made, LEVEL)}
+        rows.append({**row, **kernel, "worst": worst_loss(made), "seconds": spent, "note": made.certificate.note})
     if corrected is not None:
-        made, spent = timed(corrected, problem)
-        law = {"law": "corrected", "tight": epsilon_at(made, DELTA), "corrected": quantile_loss(made, LEVEL)}
+        made, spent = time_build(corrected, problem)
+        kernel = {"law": "corrected", "tight": epsilon_at(made, DELTA), "corrected": quantile_loss(made, LEVEL)}
         bound = made.certificate.lower_bound if made.certificate.objective == "worst" else None
         note = made.certificate.note
-        rows.append({**row, **law, "worst": worst_loss(made), "bound": bound, "seconds": spent, "note": note})
+        rows.append({**row, **kernel, "worst": worst_loss(made), "bound": bound, "seconds": spent, "note": note})
     return rows
 
 
 def sample(domain: str, size: int, method: str, epsilon: float, seed: int) -> list[Row]:
     """Return one method on one sample of words: both losses, at the same promise."""
-    made, spent = timed(_certified(method), Problem(space_of(domain, size, seed), epsilon))
+    made, spent = time_build(_certified(method), Problem(space_of(domain, size, seed), epsilon))
     about: Row = {"domain": domain, "secrets": size, "method": method, "epsilon": epsilon, "sample": seed}
     return [
         {**about, "measure": LOSS, "corrected": quantile_loss(made, LEVEL), "seconds": spent},
@@ -150,12 +150,12 @@ def scaling(domain: str, size: int, method: str, epsilon: float, tables: tuple[s
     if published is not None:
         search = builders(method, 1.0)[0] if method.startswith("ConstOPT") else published
         assert search is not None
-        nominal, made, spent = tightened(published, search, space, epsilon)
+        nominal, made, spent = tighten(published, search, space, epsilon)
         timing["as_published"], loss["as_published"] = spent, quantile_loss(made, LEVEL)
         loss["nominal"], loss["tight"] = nominal, epsilon_at(made, DELTA)
         notes.append(made.certificate.note)
     if corrected is not None:
-        made, spent = timed(corrected, Problem(space, epsilon))
+        made, spent = time_build(corrected, Problem(space, epsilon))
         timing["corrected"], loss["corrected"] = spent, quantile_loss(made, LEVEL)
         loss["tight_corrected"] = epsilon_at(made, DELTA)
         loss["bound"] = made.certificate.lower_bound if made.certificate.objective == "worst" else None
@@ -172,7 +172,7 @@ def half_budget(domain: str, size: int, method: str, epsilon: float) -> list[Row
     """Return what half the budget costs at the same promise: epsilon itself, not the tight one."""
     published, _ = builders(method)
     assert published is not None
-    made, spent = timed(published, Problem(space_of(domain, size), epsilon))
+    made, spent = time_build(published, Problem(space_of(domain, size), epsilon))
     about: Row = {"domain": domain, "secrets": size, "method": method, "epsilon": epsilon}
     tight = {"nominal": epsilon, "tight": epsilon_at(made, DELTA)}
     measure = "loss at the same promise"
@@ -188,8 +188,8 @@ def ablation(domain: str, size: int, nearest: int, penalty: float, epsilon: floa
     known = ABLATION if domain == "review words" else {}
     loss, count, seconds = known.get((nearest, penalty), (None, None, None))
     about: Row = {"domain": domain, "secrets": size, "epsilon": epsilon, "r": nearest, "penalty": penalty}
-    nominal, half, spent = tightened(published, published, space, epsilon)
-    made, longer = timed(corrected, Problem(space, epsilon))
+    nominal, half, spent = tighten(published, published, space, epsilon)
+    made, longer = time_build(corrected, Problem(space, epsilon))
     measured = {"as_published": quantile_loss(half, LEVEL), "corrected": quantile_loss(made, LEVEL)}
     return [
         {**about, "nominal": nominal, "measure": LOSS, "published": loss, **measured},
@@ -203,9 +203,7 @@ def ablation(domain: str, size: int, nearest: int, penalty: float, epsilon: floa
     ]
 
 
-def tightened(
-    build: Builder, search: Builder, space: FiniteSpace, target: float
-) -> tuple[float, FiniteMechanism, float]:
+def tighten(build: Builder, search: Builder, space: FiniteSpace, target: float) -> tuple[float, FiniteMechanism, float]:
     """Return the nominal epsilon whose tight epsilon is the target, its mechanism, and the seconds of that build.
 
     The tight epsilon grows nearly in proportion to the nominal one, so each build scales it by what it missed;
@@ -223,7 +221,7 @@ def _near(
     best: tuple[float, FiniteMechanism, float] | None = None
     nearest = np.inf
     for _ in range(TRIES):
-        made, spent = timed(build, Problem(space, nominal))
+        made, spent = time_build(build, Problem(space, nominal))
         tight = epsilon_at(made, DELTA)
         missed = abs(tight / target - 1.0)
         if missed < nearest:
@@ -267,7 +265,7 @@ def nearest_rank(losses: Floats) -> float:
     return float(np.sort(losses)[int(np.ceil(LEVEL * len(losses))) - 1])
 
 
-def timed(build: Builder, problem: Problem) -> Built:
+def time_build(build: Builder, problem: Problem) -> Built:
     """Build a mechanism and return the processor seconds that took."""
     started = process_time()
     made = build(problem)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from metricdp.files import replacing
+from metricdp.files import replace_file
 from metricdp.plots import palette
-from metricdp_papers.common import Row, Table
+from metricdp_papers.common import Row, StudyTable
 
 COLOURS = {
     "Madlib": palette.MUTED,
@@ -22,7 +22,7 @@ COLOURS = {
 STYLES = {"as_published": "--", "corrected": "-", "bound": ":"}
 
 
-def picture(table: Table, rows: Sequence[Row], path: Path) -> None:
+def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
     """Draw a figure of the paper, the times of its tables, or the ablation."""
     if table.number in ("figure 1", "figure 3"):
         _panels(rows, path, ("domain", "secrets"), "tight", "tight epsilon, delta 0.001")
@@ -41,7 +41,7 @@ def _panels(
         return
     wide = min(3, len(panels))
     deep = -(-len(panels) // wide)
-    with palette.styled():
+    with palette.plot_style():
         drawn = palette.figure(5.2 * wide, 4.4 * deep)
         for place, panel in enumerate(panels, start=1):
             axes = drawn.add_subplot(deep, wide, place)
@@ -58,7 +58,7 @@ def _panels(
             else:
                 axes.set_ylim(bottom=0)
             axes.legend(frameon=False, fontsize=8)
-        with replacing(path) as partial:
+        with replace_file(path) as partial:
             drawn.savefig(partial, format="png")
 
 

@@ -25,7 +25,7 @@ REVIEW_UNIT = 2.68 / 6.891
 
 
 @dataclass(frozen=True)
-class Domain:
+class StudyDomain:
     """Where secrets of the study come from, and the data sets that takes."""
 
     name: str
@@ -42,7 +42,7 @@ class Domain:
 @cache
 def words(size: int, seed: int = 0) -> FiniteSpace:
     """Return a clustered vocabulary with GloVe vectors, as in Appendix C."""
-    return FiniteSpace(clustered(_vectors(("vectors",))[1], size, seed=seed), Lp(2))
+    return FiniteSpace(sample_clusters(_vectors(("vectors",))[1], size, seed=seed), Lp(2))
 
 
 @cache
@@ -56,7 +56,7 @@ def review_words(size: int, seed: int = 0) -> FiniteSpace:
         used.update(word for text in table["text"].to_pylist() for word in text.split())
     names, vectors = _vectors(("vectors", "review_extra"))
     kept = np.array([name in used for name in names])
-    return FiniteSpace(REVIEW_UNIT * clustered(vectors[kept], size, seed=seed), Lp(2))
+    return FiniteSpace(REVIEW_UNIT * sample_clusters(vectors[kept], size, seed=seed), Lp(2))
 
 
 def _file(name: str) -> Path:
@@ -71,7 +71,7 @@ def _vectors(files: Sequence[str]) -> tuple[list[str], Floats]:
     return found.words, found.array.astype(np.float64)
 
 
-def clustered(vectors: Floats, size: int, *, seed: int = 0) -> Floats:
+def sample_clusters(vectors: Floats, size: int, *, seed: int = 0) -> Floats:
     """Return the vectors of a vocabulary sampled as the paper describes."""
     generator = np.random.default_rng(seed)
     squares = (vectors**2).sum(axis=1)
@@ -140,11 +140,12 @@ GLOVE = ("glove_6b_100d",)
 DOMAINS = {
     domain.name: domain
     for domain in (
-        Domain("review words", "words of MR and SST-2, GloVe 6B, 100 dimensions, in the unit of Figure 1", review_words,
+        StudyDomain("review words", "words of MR and SST-2, GloVe 6B, 100 dimensions, in the unit of Figure "
+                                    "1", review_words,
                (*GLOVE, "text_mr", "text_sst2")),
-        Domain("words", "GloVe 6B, 100 dimensions", words, GLOVE),
-        Domain("cells", "Gowalla check-ins, New York", gowalla, ("checkins_gowalla_nyc",)),
-        Domain("Foursquare cells", "Foursquare check-ins, New York", foursquare, ("checkins_foursquare_nyc",)),
-        Domain("roads", "crossings of central Porto, © OpenStreetMap contributors", roads),
+        StudyDomain("words", "GloVe 6B, 100 dimensions", words, GLOVE),
+        StudyDomain("cells", "Gowalla check-ins, New York", gowalla, ("checkins_gowalla_nyc",)),
+        StudyDomain("Foursquare cells", "Foursquare check-ins, New York", foursquare, ("checkins_foursquare_nyc",)),
+        StudyDomain("roads", "crossings of central Porto, © OpenStreetMap contributors", roads),
     )
 }  # fmt: skip

@@ -17,13 +17,13 @@ from metricdp.mobility import account, blanket_classes, trajectory_epsilon
 from metricdp.problems import Problem
 from metricdp.solvers import Interior
 from metricdp_papers.common import Row
-from metricdp_papers.contextual.losses import GAP, SECONDS, Scene, Setting, blanket_sizes
+from metricdp_papers.contextual.losses import GAP, SECONDS, ContextSetting, Scene, blanket_sizes
 
 RELEASES, DELTA = 100, 1e-5
 PROGRAMS: tuple[Literal["reduced", "refined", "full"], ...] = ("reduced", "refined", "full")
 
 
-def _about(scene: Scene, setting: Setting, epsilon: float) -> Row:
+def _about(scene: Scene, setting: ContextSetting, epsilon: float) -> Row:
     return {
         "city": scene.city,
         "crossings": len(setting.city.places),
@@ -52,7 +52,7 @@ def near_pairs(scene: Scene, epsilon: float, radius_km: float) -> list[Row]:
         safe = contextual(careful, gap=GAP, seconds=SECONDS, solver=Interior())
     found = [plain, safe]
     losses = [None if one is None else one.certificate.loss for one in found]
-    audits = [None if one is None else _audited(one.matrix, near) for one in found]
+    audits = [None if one is None else _audit(one.matrix, near) for one in found]
     shares = [None if one is None else _share_beyond(one, epsilon) for one in found]
     base = {**_about(scene, setting, epsilon), "radius_km": radius_km}
     told: list[tuple[str, list[float | None]]] = [
@@ -73,7 +73,7 @@ def _share_beyond(mechanism: MatrixMechanism, epsilon: float) -> float:
     return 100.0 * violation_ratio(replace(mechanism, guarantee=everywhere), epsilon)[0]
 
 
-def _audited(matrix: Floats, problem: Problem) -> float:
+def _audit(matrix: Floats, problem: Problem) -> float:
     return audit_matrix(matrix, problem.inputs.distances, problem.epsilon).epsilon
 
 
@@ -91,7 +91,7 @@ def refined(scene: Scene, epsilon: float) -> list[Row]:
     bound = built["full"][0].certificate.lower_bound
     rows: list[Row] = []
     for name, (mechanism, seconds) in built.items():
-        audited = _audited(mechanism.matrix, problem)
+        audited = _audit(mechanism.matrix, problem)
         base = {**_about(scene, setting, epsilon), "program": name}
         loss = {"measure": "expected loss in km", "corrected": mechanism.certificate.loss, "bound": bound}
         rows += [
@@ -114,11 +114,11 @@ def one_way_streets(one_way: Scene, both_ways: Scene, epsilon: float) -> list[Ro
     for method in ("LP", "C-mDP"):
         for setting, made in zip(settings, ("one-way streets", "streets open both ways"), strict=True):
             problem = setting.alone(epsilon) if method == "LP" else setting.with_history(epsilon)
-            judged = real.alone(epsilon) if method == "LP" else real.with_history(epsilon)
-            if not np.array_equal(problem.inputs.coordinates, judged.inputs.coordinates):
+            audit_result = real.alone(epsilon) if method == "LP" else real.with_history(epsilon)
+            if not np.array_equal(problem.inputs.coordinates, audit_result.inputs.coordinates):
                 continue  # the directed network may lack a crossing of the open one
             built = contextual(problem, gap=GAP, seconds=SECONDS, solver=Interior())
-            loss = float((judged.cost * built.matrix).sum())
+            loss = float((audit_result.cost * built.matrix).sum())
             base = {**_about(one_way, real, epsilon), "method": method, "made_for": made}
             rows.append({**base, "measure": "expected loss in km with one-way streets", "corrected": loss})
     return rows

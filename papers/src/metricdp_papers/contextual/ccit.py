@@ -17,7 +17,7 @@ from metricdp.arrays import Floats
 from metricdp.errors import MissingExtra
 from metricdp_papers.common import Row
 from metricdp_papers.contextual import published
-from metricdp_papers.contextual.correlations import pooled
+from metricdp_papers.contextual.correlations import pool_groups
 from metricdp_papers.contextual.groups import groups_of_runs
 from metricdp_papers.contextual.records import PLACES, runs_of
 from metricdp_papers.independence import classifier_independence
@@ -26,7 +26,7 @@ Sample = tuple[Floats, Floats, Floats | None]
 LEAST_P = 1e-300  # whose logarithm is taken
 
 
-def _alone(slope: float) -> Callable[[np.random.Generator, int], Sample]:
+def _linear_sampler(slope: float) -> Callable[[np.random.Generator, int], Sample]:
     def sample(rng: np.random.Generator, count: int) -> Sample:
         x = rng.normal(size=(count, 1))
         return x, slope * x + rng.normal(size=(count, 1)), None
@@ -34,7 +34,7 @@ def _alone(slope: float) -> Callable[[np.random.Generator, int], Sample]:
     return sample
 
 
-def _given(slope: float) -> Callable[[np.random.Generator, int], Sample]:
+def _conditional_sampler(slope: float) -> Callable[[np.random.Generator, int], Sample]:
     def sample(rng: np.random.Generator, count: int) -> Sample:
         z = rng.normal(size=(count, 2))
         x = np.sin(2.0 * z[:, :1]) + 0.5 * rng.normal(size=(count, 1))
@@ -43,12 +43,12 @@ def _given(slope: float) -> Callable[[np.random.Generator, int], Sample]:
     return sample
 
 
-LAWS = {
-    "independent": _alone(0.0),
-    "Y = 0.5 X + noise": _alone(0.5),
-    "Y = 2 X + noise": _alone(2.0),
-    "independent given Z": _given(0.0),
-    "Y = Z^2 + X + noise": _given(1.0),
+DISTRIBUTIONS = {
+    "independent": _linear_sampler(0.0),
+    "Y = 0.5 X + noise": _linear_sampler(0.5),
+    "Y = 2 X + noise": _linear_sampler(2.0),
+    "independent given Z": _conditional_sampler(0.0),
+    "Y = Z^2 + X + noise": _conditional_sampler(1.0),
 }
 
 
@@ -67,7 +67,7 @@ def known_laws(law: str, samples: int, runs: int) -> list[Row]:
     started = time.perf_counter()
     found = np.empty((runs, 2))
     for run in range(runs):
-        x, y, z = LAWS[law](np.random.default_rng(run), samples)
+        x, y, z = DISTRIBUTIONS[law](np.random.default_rng(run), samples)
         found[run] = theirs(x, y, z), classifier_independence(x, y, z, seed=run).p_value
     logs = np.log10(np.maximum(found, LEAST_P))
     base: Row = {"data": law, "feature": "", "order": "as drawn", "samples": samples, "runs": runs}
@@ -87,7 +87,7 @@ def of_table_1(city: str) -> list[Row]:
     CCIT learns from the first two thirds of its samples and judges by the rest: where samples come group by group, it
     is asked about other groups than it has seen. Ours draws which samples it learns from.
     """
-    features, values = pooled(groups_of_runs(runs_of(city, step_seconds=None), joint=False, stop=False), None)
+    features, values = pool_groups(groups_of_runs(runs_of(city, step_seconds=None), joint=False, stop=False), None)
     mixed = np.random.default_rng(0).permutation(len(values))
     rows: list[Row] = []
     for at, feature in enumerate(published.FEATURES):

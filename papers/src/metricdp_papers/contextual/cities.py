@@ -38,7 +38,7 @@ class Layout:
 
 
 @dataclass(frozen=True, eq=False)
-class City:
+class TraceCity:
     """What a study needs of a city.
 
     `detours[l, y]` is the mean over destinations of |path(l, destination) - path(y, destination)| in kilometres: what
@@ -89,7 +89,7 @@ def known_cities() -> list[str]:
     ]
 
 
-def real_city(name: str, layout: Layout) -> City:
+def real_city(name: str, layout: Layout) -> TraceCity:
     """Return a city with its recorded trips: cleaned, resampled, put on the busiest cells' crossings."""
     if name not in known_cities():
         raise InvalidInput(f"no trips of {name!r} are at hand, only {known_cities()}; set METRICDP_DATA.")
@@ -99,7 +99,7 @@ def real_city(name: str, layout: Layout) -> City:
     return _city(name, recorded, roads, offset, layout)
 
 
-def simulated_city(layout: Layout | None = None, *, trips: int = 1500) -> City:
+def simulated_city(layout: Layout | None = None, *, trips: int = 1500) -> TraceCity:
     """Return the bundled part of Porto with simulated trips, labelled so."""
     chosen = Layout(places=12, cell_km=0.35, step_seconds=30.0) if layout is None else layout
     roads = bundled_roads()
@@ -108,7 +108,7 @@ def simulated_city(layout: Layout | None = None, *, trips: int = 1500) -> City:
     return _city("porto (bundled)", traces, roads, 1.0, chosen)
 
 
-def _city(name: str, recorded: Traces, roads: FiniteSpace, offset_hours: float, layout: Layout) -> City:
+def _city(name: str, recorded: Traces, roads: FiniteSpace, offset_hours: float, layout: Layout) -> TraceCity:
     cell_km, step_seconds = layout.cell_km, layout.step_seconds
     traces = resample(recorded, step_seconds=step_seconds)
     middle = np.median(traces.coordinates, axis=0)
@@ -130,7 +130,7 @@ def _city(name: str, recorded: Traces, roads: FiniteSpace, offset_hours: float, 
     detours = _detours(roads, crossings, layout.seed)
     middle_km, most, farthest = np.quantile(snap_distances(traces, space, most_km=cell_km), [0.5, 0.9, 1.0]).tolist()
     moved = (middle_km, most, farthest)
-    return City(name, space, allowed, detours, train, test, traces, step_seconds, offset_hours, covered, moved)
+    return TraceCity(name, space, allowed, detours, train, test, traces, step_seconds, offset_hours, covered, moved)
 
 
 def _detours(roads: FiniteSpace, crossings: np.ndarray[tuple[int], np.dtype[np.int64]], seed: int) -> Floats:

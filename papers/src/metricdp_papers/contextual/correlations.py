@@ -33,7 +33,7 @@ def correlations(city: str, step_seconds: float | None, least: int = published.L
     base: Row = {"city": city, "records": "as recorded" if step_seconds is None else f"every {step_seconds:g} s"}
     rows: list[Row] = []
     for m in (None, *QUESTIONS):
-        pairs = [pooled(way, m) for way in ways]
+        pairs = [pool_groups(way, m) for way in ways]
         for at, feature in enumerate(published.FEATURES):
             told = {name: row[at] for name, row in published.CORRELATIONS.get(city, {}).items()} if m is None else {}
             found = [
@@ -60,7 +60,7 @@ def correlations(city: str, step_seconds: float | None, least: int = published.L
     return rows
 
 
-def pooled(tests: GroupTests, m: int | None) -> tuple[Floats, Floats]:
+def pool_groups(tests: GroupTests, m: int | None) -> tuple[Floats, Floats]:
     """Return (speed, longitude, latitude, hour) and the p-value, one row per group and m."""
     hour, speed, row, column = tests.columns().T
     features = np.column_stack([speed, column, row, hour])

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from metricdp.errors import MissingExtra, import_extra
-from metricdp_papers.common import Row, Table
+from metricdp_papers.common import Row, StudyTable
 
 COLOURS = ("#0b6e69", "#d1495b", "#edae49", "#30638e", "#7d5ba6", "#8d99ae", "#4a7c59")
 VALUES = ("as_published", "corrected")
 Rows = Sequence[Row]
 
 
-def picture(table: Table, rows: Rows, path: Path) -> None:
+def picture(table: StudyTable, rows: Rows, path: Path) -> None:
     """Draw a table to a PNG file; nothing where matplotlib is not installed or the table is not one to draw."""
     drawing = DRAWINGS.get(table.number)
     try:
@@ -51,13 +51,13 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else float("nan")
 
 
-def _recorded(rows: Rows) -> list[Row]:
+def _recorded_rows(rows: Rows) -> list[Row]:
     return [row for row in rows if row.get("records", "as recorded") == "as recorded"]
 
 
 def regions(rows: Rows) -> Any:
     """Figures 3 and 4: mean p-values by region, one column per m, as published above and corrected below."""
-    kept = _recorded(rows)
+    kept = _recorded_rows(rows)
     if not kept:
         return None
     cities, questions = _of(kept, "city"), sorted(_of(kept, "m"))
@@ -81,7 +81,7 @@ def regions(rows: Rows) -> Any:
 
 def lines(rows: Rows) -> Any:
     """Figures 5 to 7: mean p-values against speed or hour, one line per m."""
-    kept = _recorded(rows)
+    kept = _recorded_rows(rows)
     if not kept:
         return None
     cities = _of(kept, "city")
@@ -104,7 +104,7 @@ def lines(rows: Rows) -> Any:
 
 def bars(rows: Rows) -> Any:
     """Tables of named measures: published, as published and corrected side by side, one panel per city."""
-    kept = [row for row in _recorded(rows) if str(row.get("m", "1 to 5")) == "1 to 5"
+    kept = [row for row in _recorded_rows(rows) if str(row.get("m", "1 to 5")) == "1 to 5"
             and row.get("split", "random examples") == "random examples"]  # fmt: skip
     kept = [row for row in kept if not str(row["measure"]).startswith(("seconds", "BCE"))]
     if not kept:

@@ -26,7 +26,7 @@ from metricdp.solvers import Interior
 from metricdp.spaces import Augmented
 from metricdp_papers.common import Row
 from metricdp_papers.contextual import published
-from metricdp_papers.contextual.cities import City, Layout, real_city, simulated_city
+from metricdp_papers.contextual.cities import Layout, TraceCity, real_city, simulated_city
 from metricdp_papers.contextual.groups import QUESTIONS, GroupTests, groups_of_runs
 from metricdp_papers.contextual.per_group import one_program_per_group
 from metricdp_papers.contextual.records import PLACES, SIMULATED, TRIPS, runs_of
@@ -41,10 +41,10 @@ ONE_PROGRAM = "C-mDP = LP+Markov1 = LP+TrueMB"
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class ContextSetting:
     """A city turned into problems: places alone, and places with their history."""
 
-    city: City
+    city: TraceCity
     model: Mobility
     augmented: Augmented
     prior: Floats
@@ -70,7 +70,7 @@ class Setting:
         return float((matrix[codes] * self.city.detours[windows[:, 0]]).sum(axis=1).mean())
 
 
-def setting_of(city: City, weights: Sequence[float]) -> Setting:
+def setting_of(city: TraceCity, weights: Sequence[float]) -> ContextSetting:
     """Estimate the model from the training trips and state loss and prior of every history.
 
     loss(s, y) = sum_l Pr[next = l | s] detour(l, y): what a wrong report costs at the place the vehicle is about to be.
@@ -79,7 +79,7 @@ def setting_of(city: City, weights: Sequence[float]) -> Setting:
     model = estimate(city.train, city.allowed, order=lags + 1, smoothing=SMOOTHING)
     histories = histories_of(city.allowed, lags)
     augmented = Augmented(city.places, histories, weights)
-    return Setting(city, model, augmented, model.history_prior(histories), model.next(histories) @ city.detours)
+    return ContextSetting(city, model, augmented, model.history_prior(histories), model.next(histories) @ city.detours)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Scene:
     layout: Layout
     weights: tuple[float, ...]
 
-    def setting(self) -> Setting:
+    def setting(self) -> ContextSetting:
         """Read the data and state the problem."""
         simulated = self.city == SIMULATED
         city = simulated_city(self.layout, trips=TRIPS) if simulated else real_city(self.city, self.layout)
@@ -98,7 +98,7 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class _Built:
+class _BuiltMethod:
     """What is told of one mechanism: where it was audited, all pairs count."""
 
     mechanism: FiniteMechanism
@@ -118,15 +118,17 @@ def losses(scene: Scene, epsilon: float, part: str = "all") -> list[Row]:
     sizes = {"C-mDP": predicted, "LP+Markov1": np.ones_like(predicted), "LP+TrueMB": discovered}
     aware = ("C-mDP",) if setting.augmented.lags == 1 else AWARE
     methods = {"all": (*FREE, *aware), "alone": FREE, "with history": ("LP", *aware)}[part]
-    known: dict[tuple[object, bool], _Built] = {}  # blankets of the same sizes are one program, solved and timed once
+    known: dict[
+        tuple[object, bool], _BuiltMethod
+    ] = {}  # blankets of the same sizes are one program, solved and timed once
 
-    def build(method: str, steps: Integers | None, as_published: bool) -> _Built:
+    def build(method: str, steps: Integers | None, as_published: bool) -> _BuiltMethod:
         key = (method if steps is None else steps.tobytes(), as_published)
         if key not in known:
-            known[key] = _built(setting, epsilon, method, steps, as_published)
+            known[key] = _build_method(setting, epsilon, method, steps, as_published)
         return known[key]
 
-    found: dict[str, tuple[_Built | None, _Built]] = {}
+    found: dict[str, tuple[_BuiltMethod | None, _BuiltMethod]] = {}
     for method in methods:
         steps = sizes.get(method)
         first = None if part == "with history" else build(method, steps, True)
@@ -148,7 +150,7 @@ def losses(scene: Scene, epsilon: float, part: str = "all") -> list[Row]:
         if method not in FREE or part != "with history":
             rows += _rows(setting, named, pair, bounds[method])
         if method != "C-mDP" and "C-mDP" in found:
-            rows.append(_below(named, method, found))
+            rows.append(_percent_below(named, method, found))
     reach = {"table": "figure 10", **base, "method": "any"}
     if part != "alone":
         rows += [
@@ -159,7 +161,9 @@ def losses(scene: Scene, epsilon: float, part: str = "all") -> list[Row]:
     return [{**row, "note": "; ".join(text for text in (row.get("note"), differs) if text)} for row in rows]
 
 
-def _built(setting: Setting, epsilon: float, method: str, sizes: Integers | None, as_published: bool) -> _Built:
+def _build_method(
+    setting: ContextSetting, epsilon: float, method: str, sizes: Integers | None, as_published: bool
+) -> _BuiltMethod:
     """Build one method as published or corrected, and audit it over all pairs of what it protects."""
     radius = published.RADIUS_KM if as_published else None
     alone = setting.alone(epsilon, radius)
@@ -181,7 +185,7 @@ def _built(setting: Setting, epsilon: float, method: str, sizes: Integers | None
     free = mechanism.inputs is setting.city.places
     rows = mechanism.matrix[setting.augmented.histories[:, 0]] if free else mechanism.matrix
     audited = audit_matrix(mechanism.matrix, mechanism.inputs.distances, epsilon).epsilon
-    return _Built(mechanism, rows, seconds, audited)
+    return _BuiltMethod(mechanism, rows, seconds, audited)
 
 
 def _with_history(problem: Problem, augmented: Augmented, sizes: Integers, as_published: bool) -> MatrixMechanism:
@@ -194,7 +198,9 @@ def _with_history(problem: Problem, augmented: Augmented, sizes: Integers, as_pu
     return contextual(problem, classes=blanket_classes(histories, sizes), gap=GAP, seconds=SECONDS)
 
 
-def _rows(setting: Setting, named: Row, pair: tuple[_Built | None, _Built], bound: float) -> list[Row]:
+def _rows(
+    setting: ContextSetting, named: Row, pair: tuple[_BuiltMethod | None, _BuiltMethod], bound: float
+) -> list[Row]:
     """Return what is told of one method: loss, loss on held-out trips, the audit, and two times."""
     first, second = pair
     city, epsilon, found = named["city"], named["epsilon"], second.mechanism.certificate
@@ -202,7 +208,9 @@ def _rows(setting: Setting, named: Row, pair: tuple[_Built | None, _Built], boun
     known = aware and city in published.SOLVE_SECONDS
     leaks = first is not None and first.audited > epsilon * (1 + 1e-9)
 
-    def row(table: str, measure: str, value: Callable[[_Built], float], told: object = None, note: str = "") -> Row:
+    def row(
+        table: str, measure: str, value: Callable[[_BuiltMethod], float], told: object = None, note: str = ""
+    ) -> Row:
         before = None if first is None else value(first)
         values = {"published": told, "as_published": before, "corrected": value(second)}
         return {"table": table, **named, "measure": measure, **values, "note": note}
@@ -236,7 +244,7 @@ def _rows(setting: Setting, named: Row, pair: tuple[_Built | None, _Built], boun
     ]
 
 
-def _below(named: Row, method: str, found: dict[str, tuple[_Built | None, _Built]]) -> Row:
+def _percent_below(named: Row, method: str, found: dict[str, tuple[_BuiltMethod | None, _BuiltMethod]]) -> Row:
     """How far C-mDP is below a method, in per cent of its loss."""
     shares = [
         None
@@ -250,7 +258,7 @@ def _below(named: Row, method: str, found: dict[str, tuple[_Built | None, _Built
     return {**row, "as_published": shares[0], "corrected": shares[1]}
 
 
-def blanket_sizes(scene: Scene, setting: Setting) -> tuple[Integers, Integers]:
+def blanket_sizes(scene: Scene, setting: ContextSetting) -> tuple[Integers, Integers]:
     """Return how many steps back every history may be looked at: as a network predicts it, and as the tests say.
 
     Runs of the scene's own clock are grouped by speed and region over all hours, the hour being public. A blanket of m
@@ -277,7 +285,7 @@ def blanket_sizes(scene: Scene, setting: Setting) -> tuple[Integers, Integers]:
     return np.clip(predicted, 1, lags), np.clip(discovered, 1, lags)
 
 
-def _groups_of(scene: Scene, setting: Setting, tests: GroupTests) -> Integers:
+def _groups_of(scene: Scene, setting: ContextSetting, tests: GroupTests) -> Integers:
     """Return (0, speed bin, region) of every history, kept within the speeds that were tested."""
     places = np.asarray(setting.city.places.coordinates, dtype=np.float64)
     histories = setting.augmented.histories

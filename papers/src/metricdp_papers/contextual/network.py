@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats
-from metricdp.mobility import BlanketPredictor, expanded
+from metricdp.mobility import BlanketPredictor, expand_features
 from metricdp_papers.contextual import published
 
 HIDDEN = (64, 64)  # the paper gives three layers and not their widths
@@ -17,7 +17,7 @@ TINY = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainingResult:
     """A trained network, after how many epochs, and whether patience ended them."""
 
     predictor: BlanketPredictor
@@ -32,16 +32,16 @@ def train_as_published(
     most_epochs: int,
     rate: float = published.LEARNING_RATE,
     seed: int = 0,
-) -> Trained:
+) -> TrainingResult:
     """Minimise the mean binary cross-entropy by Adam; the weights of the best validation loss are kept.
 
     Stops after 400 epochs without a better validation loss. Inputs are put on the scale mean 0, deviation 1.
     """
     rng = np.random.default_rng(seed)
-    rows = expanded(train[0])
+    rows = expand_features(train[0])
     mean, scale = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-9)
     inputs, goals = (rows - mean) / scale, train[1].astype(np.float64)
-    others, answers = (expanded(validation[0]) - mean) / scale, validation[1].astype(np.float64)
+    others, answers = (expand_features(validation[0]) - mean) / scale, validation[1].astype(np.float64)
     sizes = (inputs.shape[1], *HIDDEN, 1)
     # uniform within 1 / sqrt(inputs of the layer), as the paper's framework begins
     values = [
@@ -67,7 +67,7 @@ def train_as_published(
         if loss < best:
             best, kept, waited = loss, [v.copy() for v in values], 0
     predictor = BlanketPredictor(tuple(kept[0::2]), tuple(kept[1::2]), mean, scale, published.MOST_M)
-    return Trained(predictor, epochs, waited >= published.PATIENCE)
+    return TrainingResult(predictor, epochs, waited >= published.PATIENCE)
 
 
 def cross_entropy(logits: Floats, goals: Floats) -> float:

@@ -58,7 +58,7 @@ def one_program_per_group(
     certificate = Certificate(
         loss=loss,
         lower_bound=min(loss, trivial_lower_bound(problem.loss, problem.prior)),
-        witness=None if report.witness is None else report.witness.located(problem.inputs, problem.outputs),
+        witness=None if report.witness is None else report.witness.with_places(problem.inputs, problem.outputs),
         pairs=report.pairs,
         method="contextual, one program per group of secrets (as published)",
         seconds=time.perf_counter() - started,

@@ -38,7 +38,7 @@ Examples = tuple[Floats, Booleans]
 
 
 @dataclass(frozen=True, eq=False)
-class _Both:
+class _NetworkPair:
     """The two networks of a split, what they were scored with, and what is to be said about it."""
 
     split: str
@@ -64,14 +64,14 @@ def predictions(
         if both is None:
             continue
         base: Row = {"city": city, "records": records, "split": both.split}
-        told = both.split == "random examples"
-        rows += [{"table": "2", **base, **row} for row in _scores(city, both, told)]
-        rows += [{"table": "figure 8", **base, **row} for row in _times(city, both, told)]
-        rows += [{"table": "figure 9", **base, **row} for row in _sizes(city, runs, both, told)]
+        row_head = both.split == "random examples"
+        rows += [{"table": "2", **base, **row} for row in _scores(city, both, row_head)]
+        rows += [{"table": "figure 8", **base, **row} for row in _times(city, both, row_head)]
+        rows += [{"table": "figure 9", **base, **row} for row in _sizes(city, runs, both, row_head)]
     return rows
 
 
-def _random_split(runs: Runs, most_epochs: int, least: int) -> _Both | None:
+def _random_split(runs: Runs, most_epochs: int, least: int) -> _NetworkPair | None:
     """Train and score on hypotheses of the same groups, as published."""
     tests = groups_of_runs(runs, joint=False, least=least)
     inputs, labels = tests.examples()
@@ -80,10 +80,10 @@ def _random_split(runs: Runs, most_epochs: int, least: int) -> _Both | None:
     order = np.random.default_rng(0).permutation(len(labels))
     train, check, score = np.split(order, [int(0.6 * len(order)), int(0.8 * len(order))])
     parts = [(inputs[part], labels[part]) for part in (train, check, score)]
-    return _trained("random examples", parts, most_epochs, f"{len(tests)} groups of {least} runs or more")
+    return _train_pair("random examples", parts, most_epochs, f"{len(tests)} groups of {least} runs or more")
 
 
-def _other_trips(runs: Runs, most_epochs: int, least: int) -> _Both | None:
+def _other_trips(runs: Runs, most_epochs: int, least: int) -> _NetworkPair | None:
     """Train on the groups of half of the trips, score on those of the others."""
     owners = np.random.default_rng(0).permutation(np.unique(runs.owner))
     first = np.isin(runs.owner, owners[: len(owners) // 2])
@@ -95,17 +95,19 @@ def _other_trips(runs: Runs, most_epochs: int, least: int) -> _Both | None:
     held = np.repeat(np.isin(np.arange(len(groups)), groups[: max(1, len(groups) // 5)]), len(QUESTIONS))
     parts = [(inputs[~held], labels[~held]), (inputs[held], labels[held]), halves[1].examples()]
     note = f"{len(halves[0])} groups of {least} runs or more of half of the trips, {len(halves[1])} of the others"
-    return _trained("other trips", parts, most_epochs, note, _memory(*halves))
+    return _train_pair("other trips", parts, most_epochs, note, _memory(*halves))
 
 
-def _trained(split: str, parts: list[Examples], most_epochs: int, note: str, ceiling: float | None = None) -> _Both:
+def _train_pair(
+    split: str, parts: list[Examples], most_epochs: int, note: str, ceiling: float | None = None
+) -> _NetworkPair:
     started = time.perf_counter()
     network = train_as_published(parts[0], parts[1], most_epochs=most_epochs)
     seconds = time.perf_counter() - started
     whole = tuple(np.concatenate([a, b]) for a, b in zip(parts[0], parts[1], strict=True))
     ours = train_predictor(whole[0], whole[1], most_lag=published.MOST_M)
     how = "stopped by its patience" if network.stopped_early else "ended by the limit of epochs"
-    return _Both(
+    return _NetworkPair(
         split,
         network.predictor,
         ours,
@@ -123,9 +125,9 @@ def _memory(train: GroupTests, test: GroupTests) -> float:
     return float((train.suffices[gaps.argmin(axis=1)] == test.suffices).mean())
 
 
-def _scores(city: str, both: _Both, told: bool) -> list[Row]:
+def _scores(city: str, both: _NetworkPair, row_head: bool) -> list[Row]:
     scores = [evaluate(network, *both.scored) for network in (both.published_network, both.ours)]
-    known = published.PREDICTION.get(city, {}) if told else {}
+    known = published.PREDICTION.get(city, {}) if row_head else {}
     note = f"{both.note}; {PLACES[city].differs}"
     rows: list[Row] = [
         {
@@ -141,7 +143,7 @@ def _scores(city: str, both: _Both, told: bool) -> list[Row]:
     rows.append({"measure": "accuracy of always the commoner answer", "as_published": commoner, "corrected": commoner})
     if both.ceiling is not None:
         rows.append({"measure": MEMORY, "as_published": both.ceiling, "corrected": both.ceiling})
-    seconds = published.TRAINING_SECONDS.get(city) if told else None
+    seconds = published.TRAINING_SECONDS.get(city) if row_head else None
     rows.append({"measure": "seconds to train", "published": seconds, "as_published": both.training_seconds})
     return rows
 
@@ -150,10 +152,10 @@ def _score(scores: Scores, field: str) -> float:
     return float(getattr(scores, field))
 
 
-def _times(city: str, both: _Both, told: bool) -> list[Row]:
+def _times(city: str, both: _NetworkPair, row_head: bool) -> list[Row]:
     """Return what one call takes; as published and ours are two networks of different widths."""
     times = [_milliseconds(network) for network in (both.published_network, both.ours)]
-    mean = published.PREDICTION_MS.get(city) if told else None
+    mean = published.PREDICTION_MS.get(city) if row_head else None
     quick = published.PREDICTION_WITHIN_2_MS if mean is not None else None
     means = [float(part.mean()) for part in times]
     shares = [100.0 * float((part < 2.0).mean()) for part in times]
@@ -180,7 +182,7 @@ def _milliseconds(network: BlanketPredictor) -> Floats:
     return times
 
 
-def _sizes(city: str, runs: Runs, both: _Both, told: bool) -> list[Row]:
+def _sizes(city: str, runs: Runs, both: _NetworkPair, row_head: bool) -> list[Row]:
     """Return the shares of predicted blankets over all runs: of 1, ..., 5 places and of more, and of at most two."""
     found = [
         predicted_sizes(network, runs, known=known)
@@ -192,7 +194,7 @@ def _sizes(city: str, runs: Runs, both: _Both, told: bool) -> list[Row]:
         more = " or more" if size > published.MOST_M else ""
         rows.append({"measure": f"% of blankets of {size}{more} places", "as_published": first, "corrected": second})
     first, second = (100.0 * float((part <= 2).mean()) for part in found)
-    known = published.AT_MOST_TWO.get(city) if told else None
+    known = published.AT_MOST_TWO.get(city) if row_head else None
     rows.append({"measure": "% of blankets of at most 2 places", "published": known, "as_published": first,
                  "corrected": second, "note": PLACES[city].differs})  # fmt: skip
     return rows

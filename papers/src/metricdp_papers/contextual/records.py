@@ -63,7 +63,7 @@ def known() -> list[str]:
     return [n for n in recorded if (base / PLACES[n].folder / f"{PLACES[n].table}.parquet").is_file()]
 
 
-def _recorded(city: str) -> Traces:
+def _read_records(city: str) -> Traces:
     if city == SIMULATED:
         return load_traces(bundled_trips(trips=TRIPS, seed=0))
     if city not in known():
@@ -74,7 +74,7 @@ def _recorded(city: str) -> Traces:
 
 def fixes_of(city: str) -> Floats:
     """Return the coordinates of all fixes of a city within its box."""
-    points = _recorded(city).coordinates
+    points = _read_records(city).coordinates
     low, high = np.array(PLACES[city].box)
     return np.asarray(points[np.all((points >= low) & (points <= high), axis=1)])
 
@@ -133,7 +133,7 @@ def runs_of(city: str, *, step_seconds: float | None = None, length: int = publi
     Without `step_seconds` the records are taken as they come; with it they are interpolated to a regular clock first.
     Check-ins follow each other whatever time lies between.
     """
-    place, traces = PLACES[city], _recorded(city)
+    place, traces = PLACES[city], _read_records(city)
     if not place.checkins:
         traces = clean(traces)
     if step_seconds is not None:

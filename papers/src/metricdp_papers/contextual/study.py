@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from metricdp_papers.common import Piece, Study, Table
+from metricdp_papers.common import Piece, Study, StudyTable
 from metricdp_papers.contextual import published
 from metricdp_papers.contextual.beside import near_pairs, one_way_streets, promises, refined
-from metricdp_papers.contextual.ccit import LAWS, known_laws, of_table_1
+from metricdp_papers.contextual.ccit import DISTRIBUTIONS, known_laws, of_table_1
 from metricdp_papers.contextual.cities import Layout
 from metricdp_papers.contextual.correlations import correlations
 from metricdp_papers.contextual.density import density
@@ -25,41 +25,43 @@ RADII = (1.5, 2.0, 3.0, published.RADIUS_KM)
 DATA = "Rome has 10,000 fixes of one night instead of 30 days, Porto 1,318 trips instead of 1,666,766"
 
 TABLES = (
-    Table("1", "How p-values go with speed, region and time",
+    StudyTable("1", "How p-values go with speed, region and time",
           "Three correlations and the type I error of the classifier test CCIT, Rome and Porto.",
           f"{DATA}; San Francisco and New York check-ins are ours. Under `corrected` the last row is an exact "
           "permutation test instead of CCIT. All fixes of Rome lie in one hour."),
-    Table("2", "Prediction performance of the network", "Scores of a network on 20 % of the examples, drawn at random.",
+    StudyTable("2", "Prediction performance of the network", "Scores of a network on 20 % of the examples, drawn at "
+                                                             "random.",
           f"{DATA}. `as_published` is the network with Adam (rate 1e-5, batches of 128, patience 400; widths are not "
           "given, 64 and 64 here), `corrected` ours (two layers, L-BFGS). The split by trips is ours."),
-    Table("figure 3", "p-values by region, Rome, m = 1 to 5", "Heat maps of 18 regions of 4 x 5.",
+    StudyTable("figure 3", "p-values by region, Rome, m = 1 to 5", "Heat maps of 18 regions of 4 x 5.",
           "Four regions have 200 runs here."),
-    Table("figure 4", "p-values by region, Porto, m = 1 to 5", "Heat maps of 3 x 3 regions.",
+    StudyTable("figure 4", "p-values by region, Porto, m = 1 to 5", "Heat maps of 3 x 3 regions.",
           "San Francisco and New York check-ins stand beside."),
-    Table("figure 5", "p-values by speed, m = 1 to 5", "Lines over 5 mph intervals, both cities: U-shaped.", DATA),
-    Table("figure 6", "p-values by hour, Rome", "24 hours, m = 1 to 5.", "All fixes of Rome lie in one hour."),
-    Table("figure 7", "p-values by hour, Porto", "24 hours, m = 1 to 5.", "San Francisco and check-ins stand beside."),
-    Table("figure 8", "Time of one prediction", "0.1557 and 0.1588 ms on average, over 98 % within 2 ms."),
-    Table("figure 9", "Sizes of predicted blankets", "99.8 % (Rome) and 100 % (Porto) hold at most two places."),
-    Table("figure 10", "Expected loss against epsilon",
+    StudyTable("figure 5", "p-values by speed, m = 1 to 5", "Lines over 5 mph intervals, both cities: U-shaped.", DATA),
+    StudyTable("figure 6", "p-values by hour, Rome", "24 hours, m = 1 to 5.", "All fixes of Rome lie in one hour."),
+    StudyTable("figure 7", "p-values by hour, Porto", "24 hours, m = 1 to 5.", "San Francisco and check-ins stand "
+                                                                               "beside."),
+    StudyTable("figure 8", "Time of one prediction", "0.1557 and 0.1588 ms on average, over 98 % within 2 ms."),
+    StudyTable("figure 9", "Sizes of predicted blankets", "99.8 % (Rome) and 100 % (Porto) hold at most two places."),
+    StudyTable("figure 10", "Expected loss against epsilon",
           "C-mDP 13 to 17 % below LP, 25 to 36 % below ConstOPT, 25 to 50 % below ExpMech, 3 to 8 % below LP+Markov, "
           "within 1 to 2 % of LP+TrueMB. No losses in numbers.",
           "The paper gives neither the number of secrets, nor the decay weights, nor the time between two places. "
           "Here: 200 crossings with one step back (weight 1), and 12 and 20 with two (weights 1 and 0.5)."),
-    Table("figure 11", "Time to build and to draw", "10.24 s (Rome) and 9.34 s (Porto) on average; 1.01 ms.",
+    StudyTable("figure 11", "Time to build and to draw", "10.24 s (Rome) and 9.34 s (Porto) on average; 1.01 ms.",
           "The size of the published programs is not given."),
-    Table("figure 12", "Distance to the nearest neighbour", "The density approaches zero around 20 m.", DATA),
-    Table("figure 13", "Neighbours within 100 m", "85.8 % (Rome) and 84.0 % (Porto) of points have 1,000.",
+    StudyTable("figure 12", "Distance to the nearest neighbour", "The density approaches zero around 20 m.", DATA),
+    StudyTable("figure 13", "Neighbours within 100 m", "85.8 % (Rome) and 84.0 % (Porto) of points have 1,000.",
           f"{DATA}: fewer fixes have fewer neighbours."),
-    Table("figure 14", "Mean distance to the 50 nearest", "At most 100 m for 99.5 % and 98.1 % of points.", DATA),
-    Table("neighbour radius", "What eta leaves open", "eta = 5 km by default; no numbers."),
-    Table("refined", "The refined program of Appendix C", "Proposition 4; no numbers."),
-    Table("one-way streets", "Directed roads", "Directed graphs; no comparison."),
-    Table("levels", "How often the tests reject what is true", "Not in the paper.", "The level asked for is 5 %."),
-    Table("ccit", "The classifier test of its authors beside ours", "CCIT in Table 1, without a version.",
+    StudyTable("figure 14", "Mean distance to the 50 nearest", "At most 100 m for 99.5 % and 98.1 % of points.", DATA),
+    StudyTable("neighbour radius", "What eta leaves open", "eta = 5 km by default; no numbers."),
+    StudyTable("refined", "The refined program of Appendix C", "Proposition 4; no numbers."),
+    StudyTable("one-way streets", "Directed roads", "Directed graphs; no comparison."),
+    StudyTable("levels", "How often the tests reject what is true", "Not in the paper.", "The level asked for is 5 %."),
+    StudyTable("ccit", "The classifier test of its authors beside ours", "CCIT in Table 1, without a version.",
           "`as_published` is CCIT 0.4 as its authors wrote it (`pip install CCIT==0.4`), `corrected` ours, on the same "
           "samples: draws of known laws, and the columns of Table 1."),
-    Table("promises", "What the promise means for a place and a trajectory", "Not in the paper."),
+    StudyTable("promises", "What the promise means for a place and a trajectory", "Not in the paper."),
 )  # fmt: skip
 
 NOTES = (
@@ -137,7 +139,7 @@ def _beside() -> Iterator[Piece]:
     for city in ("porto", "san_francisco"):
         pair = tuple(Scene(city, Layout(60, 0.8, 60.0, directed=directed), (1.0,)) for directed in (True, False))
         yield Piece(f"one-way.{city}", "one-way streets", one_way_streets, (*pair, 0.5))
-    for at, law in enumerate(LAWS):
+    for at, law in enumerate(DISTRIBUTIONS):
         yield Piece(f"ccit.law-{at + 1}", "ccit", known_laws, (law, 300, 12))
     for city in ("porto", "rome"):
         yield Piece(f"ccit.{city}", "ccit", of_table_1, (city,))

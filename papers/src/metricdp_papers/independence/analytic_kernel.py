@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_floats
 from metricdp.errors import InvalidInput
-from metricdp.threads import one_thread_per_product
+from metricdp.threads import limit_product_threads
 
 LOCATIONS = 5  # J
 FIT_SAMPLES = 200  # samples on which width and ridge are chosen, as published
@@ -80,7 +80,7 @@ def analytic_independence(
     left = _at_locations(np.hstack([parts[0], condition]), locations, rng)
     right = _at_locations(parts[1], locations, rng)
     before = np.hstack([left, right])
-    with one_thread_per_product():  # the matrices are small: threads would only wait for each other
+    with limit_product_threads():  # the matrices are small: threads would only wait for each other
         after = _residuals(before, condition, rng, own=widths == "own")
     products = after[:, :locations] * after[:, locations:]
     mean = products.mean(axis=0)

@@ -67,7 +67,7 @@ def _advantage(left: Floats, right: Floats, condition: Floats | None, rng: np.ra
     """Return the accuracy of one classifier on unseen samples, less what it would be without X."""
     order = rng.permutation(len(left))
     cut = int(TRAIN_SHARE * len(left))
-    parts = [_labelled(left, right, condition, rows, rng) for rows in (order[:cut], order[cut:])]
+    parts = [_label_samples(left, right, condition, rows, rng) for rows in (order[:cut], order[cut:])]
     (seen, truth), (unseen, answers) = parts
     accuracy = _accuracy(seen, truth, unseen, answers, rng)
     if condition is None:
@@ -76,7 +76,7 @@ def _advantage(left: Floats, right: Floats, condition: Floats | None, rng: np.ra
     return accuracy - _accuracy(seen[:, width:], truth, unseen[:, width:], answers, rng)
 
 
-def _labelled(
+def _label_samples(
     left: Floats, right: Floats, condition: Floats | None, rows: Integers, rng: np.random.Generator
 ) -> tuple[Floats, Integers]:
     """Return samples as they are (1) and as good as independent ones (0)."""

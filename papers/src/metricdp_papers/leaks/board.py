@@ -24,7 +24,7 @@ CONFIDENCE = 0.99
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoardEntry:
     """A sampler on the board.
 
     Attributes:
@@ -60,7 +60,7 @@ class Entry:
     claims: bool = True
 
 
-def judged(entry: Entry, scale: float) -> list[Row]:
+def audit_entry(entry: BoardEntry, scale: float) -> list[Row]:
     """Return the row of an entry; what cannot be run here is a row that says why."""
     row: Row = {"who": entry.who, "mechanism": entry.mechanism, "claim": entry.claim}
     try:
@@ -84,7 +84,7 @@ def judged(entry: Entry, scale: float) -> list[Row]:
     ]
 
 
-def _by_matrix(entry: Entry) -> tuple[AuditReport, list[str]]:
+def _by_matrix(entry: BoardEntry) -> tuple[AuditReport, list[str]]:
     assert entry.matrix is not None
     points = np.asarray(entry.secrets(), dtype=float)
     matrix = entry.matrix()
@@ -103,7 +103,7 @@ def _by_matrix(entry: Entry) -> tuple[AuditReport, list[str]]:
     return report, [*said, "Judged exactly, from the matrix."]
 
 
-def _by_draws(entry: Entry, scale: float) -> tuple[AuditReport, list[str]]:
+def _by_draws(entry: BoardEntry, scale: float) -> tuple[AuditReport, list[str]]:
     assert entry.draw is not None
     draw = entry.draw()
     with draw if isinstance(draw, CommandSampler) else nullcontext(draw) as asked:

@@ -11,7 +11,7 @@ import numpy as np
 import metricdp
 from metricdp.arrays import Floats
 from metricdp_papers.leaks import packages, published
-from metricdp_papers.leaks.board import FEW_DRAWS, Entry, of_mechanism
+from metricdp_papers.leaks.board import FEW_DRAWS, BoardEntry, of_mechanism
 
 PLANE = [(0.0, 0.0), (1.0, 0.0)]
 LINE = [(0.0,), (1.0,)]
@@ -98,98 +98,103 @@ def _cells() -> Any:
 
 
 PACKAGES = (
-    Entry("qif-planar", "qif", "planar_laplace_sample, added to the place", "1 per unit", 1.0, plane,
+    BoardEntry("qif-planar", "qif", "planar_laplace_sample, added to the place", "1 per unit", 1.0, plane,
           lambda: PLANE, **_package("qif", "QIF_PLANAR"),
           note="The law of the noise is right; the sum of two doubles keeps low bits that name the place."),
-    Entry("qif-grid", "qif", "planar_laplace_grid, 10 x 10", "1 per cell", 1.0, plane,
+    BoardEntry("qif-grid", "qif", "planar_laplace_grid, 10 x 10", "1 per cell", 1.0, plane,
           lambda: published.cells(10), **_package("qif", "QIF_LAPLACE_MATRIX"),
           note="Integrated by Monte Carlo; its own is_private says so too."),
-    Entry("qif-chained", "qif", "min_loss_given_d, 20 places on a line, neighbours, CLP", "1 per place", 1.0, plane,
+    BoardEntry("qif-chained", "qif", "min_loss_given_d, 20 places on a line, neighbours, CLP", "1 per "
+                                                                                               "place", 1.0, plane,
           lambda: np.arange(20.0)[:, None], **_package("qif", "QIF_CHAINED_MATRIX"),
           note="What has to be 1e-8 comes back from the solver as zero; its own is_private finds that too."),
-    Entry("qif-tight", "qif", "tight_constraints, 7 x 7", "1 per cell", 1.0, plane,
+    BoardEntry("qif-tight", "qif", "tight_constraints, 7 x 7", "1 per cell", 1.0, plane,
           lambda: published.cells(7), **_package("qif", "QIF_TIGHT_MATRIX"),
           note="Right up to the rounding of its doubles, which a proof does not forgive."),
-    Entry("diffprivlib-laplace", "diffprivlib", "Laplace", "1 per unit", 1.0, plane, lambda: LINE,
+    BoardEntry("diffprivlib-laplace", "diffprivlib", "Laplace", "1 per unit", 1.0, plane, lambda: LINE,
           **_package("diffprivlib", "DIFFPRIVLIB_LAPLACE"), draws=FEW_DRAWS,
           note="Known to its authors (issue 94 of IBM/differential-privacy-library); Snapping is their answer."),
-    Entry("pypantera-tem", "pypantera", "TEM, beta 0.3, 60 made-up words", "2 per unit", 2.0,
+    BoardEntry("pypantera-tem", "pypantera", "TEM, beta 0.3, 60 made-up words", "2 per unit", 2.0,
           lambda: vocabulary_metric(7, 60), lambda: ["w30", "w53"], **_package("pypantera", "PYPANTERA_TEM"),
           draws=FEW_DRAWS, note="The draw among far words fails inside and is answered with the word itself."),
-    Entry("diffractor-unknown", "dp-diffractor", "a word that is not in its list", "1 per place in the list", 1.0,
+    BoardEntry("diffractor-unknown", "dp-diffractor", "a word that is not in its list", "1 per place in the list", 1.0,
           rank_metric, lambda: ["w58", "w59", "w60", "w61"], **_package("dp-diffractor", "DIFFRACTOR_GEOMETRIC"),
           draws=FEW_DRAWS, note="Unknown words are returned as they are."),
 )  # fmt: skip
 
 DEFECTS = (
-    Entry("doubles", "common practice (Mironov 2012)", "planar Laplace added in doubles", "1 per unit", 1.0, plane,
+    BoardEntry("doubles", "common practice (Mironov 2012)", "planar Laplace added in doubles", "1 per unit", 1.0, plane,
           lambda: PLANE, published.doubles),
-    Entry("android", "LocationFudger of Android, as described", "offset of the hour, then a grid of 2 km",
+    BoardEntry("android", "LocationFudger of Android, as described", "offset of the hour, then a grid of 2 km",
           "none; held against a factor of two at 2 km", float(np.log(2.0) / 2.0), globe, lambda: STREET,
           published.snapping_of_android, draws=FEW_DRAWS, claims=False,
           note="Android promises coarse places, not indistinguishable ones."),
-    Entry("pglp", "PGLP (Cao et al. 2020)", "exponential mechanism without the half", "1 per hop", 1.0,
+    BoardEntry("pglp", "PGLP (Cao et al. 2020)", "exponential mechanism without the half", "1 per hop", 1.0,
           lambda: metricdp.Precomputed(published.star_distances()), lambda: [[0.0], [1.0], [2.0]],
           published.policy_graph_without_half),
-    Entry("mldp-tem", "MLDP 0.1.2 (source read)", "truncated exponential mechanism", "4 per unit", 4.0, plane,
+    BoardEntry("mldp-tem", "MLDP 0.1.2 (source read)", "truncated exponential mechanism", "4 per unit", 4.0, plane,
           lambda: some_words(0.7), published.truncated_of_mldp,
           note="The paper's score keeps the promise; see the last table."),
-    Entry("mldp-vickrey", "MLDP 0.1.2 (measured)", "Vickrey, which never returns the word itself", "2 per unit", 2.0,
+    BoardEntry("mldp-vickrey", "MLDP 0.1.2 (measured)", "Vickrey, which never returns the word itself", "2 per "
+                                                                                                        "unit", 2.0,
           plane, lambda: some_words(0.7), published.second_nearest_of_mldp, draws=FEW_DRAWS),
-    Entry("mldp-unknown", "MLDP 0.1.2 (measured)", "words outside the vocabulary", "1 per letter", 1.0,
+    BoardEntry("mldp-unknown", "MLDP 0.1.2 (measured)", "words outside the vocabulary", "1 per letter", 1.0,
           lambda: metricdp.Hamming(), lambda: ["bread", "Jane0", "Jane1"], published.unknown_words_pass,
           draws=FEW_DRAWS),
-    Entry("geopriv4j", "geopriv4j (measured)", "planar Laplace with whole-number division", "1 per unit", 1.0, plane,
+    BoardEntry("geopriv4j", "geopriv4j (measured)", "planar Laplace with whole-number division", "1 per "
+                                                                                                 "unit", 1.0, plane,
           lambda: PLANE, published.true_point_of_geopriv4j, draws=FEW_DRAWS,
           note="26 % of reports are the true place."),
-    Entry("argmax", "geopriv4j (source read)", "optimal mechanism, the likeliest report of the row", "1 per cell", 1.0,
+    BoardEntry("argmax", "geopriv4j (source read)", "optimal mechanism, the likeliest report of the row", "1 per "
+                                                                                                          "cell", 1.0,
           plane, lambda: published.cells(5)[:6], published.argmax_of_geopriv4j, draws=FEW_DRAWS),
-    Entry("privkit", "privkit 0.5.1 (measured)", "planar Laplace near the equator", "10 per km", 10.0, globe,
+    BoardEntry("privkit", "privkit 0.5.1 (measured)", "planar Laplace near the equator", "10 per km", 10.0, globe,
           lambda: EQUATOR, published.equator_of_privkit, draws=FEW_DRAWS, note="North and south are not moved there."),
-    Entry("geoprivacy", "GeoPrivacy 0.0.4 (measured)", "batch_laplace_noise with a seed", "1 per unit", 1.0, plane,
+    BoardEntry("geoprivacy", "GeoPrivacy 0.0.4 (measured)", "batch_laplace_noise with a seed", "1 per unit", 1.0, plane,
           lambda: PLANE, published.seed_for_every_point, draws=FEW_DRAWS),
-    Entry("contextual", "C-mDP (Chen, Huang, Qiu), the variant as published",
+    BoardEntry("contextual", "C-mDP (Chen, Huang, Qiu), the variant as published",
           "one program per blanket, chosen by the secret", "1 per unit", 1.0, lambda: _walk().inputs.metric,
           lambda: _walk().inputs.points, matrix=context_matrix,
           note="Secrets are (place, one step back, two steps back)."),
-    Entry("relaxed", "Benders decomposition (Qiu), as in its code of 2024",
+    BoardEntry("relaxed", "Benders decomposition (Qiu), as in its code of 2024",
           "rows relaxed by 0.01, entries at least 0.001", "1 per cell", 1.0, plane, lambda: published.cells(5),
           matrix=published.relaxed_program),
-    Entry("vertex", "optimal programs as solvers return them", "20 places on a line, simplex vertex, not repaired",
+    BoardEntry("vertex", "optimal programs as solvers return them", "20 places on a line, simplex vertex, not repaired",
           "1 per place", 1.0, plane, lambda: np.arange(20.0)[:, None], matrix=published.vertex_of_solver,
           note="A solver's tolerance is no privacy: what has to be 1e-8 may come back as zero."),
 )  # fmt: skip
 
 
-def ours() -> tuple[Entry, ...]:
+def ours() -> tuple[BoardEntry, ...]:
     """Return our own mechanisms, and those of others that keep their promise."""
     return (
-        Entry("opendp-laplace", "opendp", "make_laplace, floats", "1 per unit", 1.0, plane, lambda: LINE,
+        BoardEntry("opendp-laplace", "opendp", "make_laplace, floats", "1 per unit", 1.0, plane, lambda: LINE,
               **_package("opendp", "OPENDP_LAPLACE"), draws=FEW_DRAWS),
-        Entry("diffprivlib-snapping", "diffprivlib", "Snapping", "1 per unit", 1.0, plane, lambda: LINE,
+        BoardEntry("diffprivlib-snapping", "diffprivlib", "Snapping", "1 per unit", 1.0, plane, lambda: LINE,
               **_package("diffprivlib", "DIFFPRIVLIB_SNAPPING"), draws=FEW_DRAWS),
-        Entry("pypantera-santext", "pypantera", "SanText, 60 made-up words", "2 per unit", 2.0,
+        BoardEntry("pypantera-santext", "pypantera", "SanText, 60 made-up words", "2 per unit", 2.0,
               lambda: vocabulary_metric(7, 60), lambda: near_words(7, 60), **_package("pypantera", "PYPANTERA_SANTEXT"),
               draws=FEW_DRAWS),
-        Entry("pypantera-cmp", "pypantera", "CMP, 60 made-up words", "2 per unit", 2.0,
+        BoardEntry("pypantera-cmp", "pypantera", "CMP, 60 made-up words", "2 per unit", 2.0,
               lambda: vocabulary_metric(7, 60), lambda: near_words(7, 60), **_package("pypantera", "PYPANTERA_CMP"),
               draws=FEW_DRAWS),
-        Entry("diffractor-geometric", "dp-diffractor", "geometric on a list", "1 per place in the list", 1.0,
+        BoardEntry("diffractor-geometric", "dp-diffractor", "geometric on a list", "1 per place in the list", 1.0,
               rank_metric, lambda: ["w30", "w31", "w33"], **_package("dp-diffractor", "DIFFRACTOR_GEOMETRIC"),
               draws=FEW_DRAWS),
-        Entry("diffractor-tem", "dp-diffractor", "TEM on a list", "1 per place in the list", 1.0, rank_metric,
+        BoardEntry("diffractor-tem", "dp-diffractor", "TEM on a list", "1 per place in the list", 1.0, rank_metric,
               lambda: ["w30", "w31", "w33"], **_package("dp-diffractor", "DIFFRACTOR_TEM"), draws=FEW_DRAWS),
-        Entry("our-plane", "metricdp", "laplace on the plane", "1 per unit", 1.0, plane, lambda: PLANE,
+        BoardEntry("our-plane", "metricdp", "laplace on the plane", "1 per unit", 1.0, plane, lambda: PLANE,
               lambda: of_mechanism(metricdp.laplace(metricdp.Lp(2), 1.0, dimension=2)),
               slack=_slack(metricdp.laplace(metricdp.Lp(2), 1.0, dimension=2))),
-        Entry("our-earth", "metricdp", "laplace on the Earth, at the equator", "10 per km", 10.0, globe,
+        BoardEntry("our-earth", "metricdp", "laplace on the Earth, at the equator", "10 per km", 10.0, globe,
               lambda: EQUATOR, lambda: of_mechanism(metricdp.laplace(metricdp.Haversine(), 10.0)),
               slack=_slack(metricdp.laplace(metricdp.Haversine(), 10.0))),
-        Entry("our-exponential", "metricdp", "exponential, 5 x 5", "1 per cell", 1.0, plane,
+        BoardEntry("our-exponential", "metricdp", "exponential, 5 x 5", "1 per cell", 1.0, plane,
               lambda: published.cells(5)[:6], lambda: of_mechanism(metricdp.exponential(_cells(), 1.0))),
-        Entry("our-optimal", "metricdp", "optimal, 5 x 5", "1 per cell", 1.0, plane, lambda: published.cells(5)[:6],
+        BoardEntry("our-optimal", "metricdp", "optimal, 5 x 5", "1 per cell", 1.0, plane,
+            lambda: published.cells(5)[:6],
               lambda: of_mechanism(metricdp.optimal(metricdp.Problem(_cells(), 1.0), gap=0.01))),
-        Entry("our-tem", "metricdp", "truncated_exponential on the same made-up words", "4 per unit", 4.0, plane,
+        BoardEntry("our-tem", "metricdp", "truncated_exponential on the same made-up words", "4 per unit", 4.0, plane,
               lambda: some_words(0.7), lambda: of_mechanism(metricdp.truncated_exponential(
                   metricdp.FiniteSpace(published.VOCABULARY, metricdp.Lp(2)), 4.0))),
     )  # fmt: skip

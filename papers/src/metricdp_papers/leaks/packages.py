@@ -15,7 +15,7 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import SamplerFailure
-from metricdp.files import holding, made_folder, replacing
+from metricdp.files import lock_target, make_folder, replace_file
 from metricdp.samplers import CommandSampler
 from metricdp_papers.leaks import adapters
 
@@ -53,15 +53,15 @@ def folder() -> Path:
 def environment(name: str) -> Path:
     """Return the environment of a package, installed where it is not yet; a sentence where that cannot be."""
     package = PACKAGES[name]
-    place = made_folder(folder()) / "-".join(package.requirements).replace("==", "-").replace("/", "_")
+    place = make_folder(folder()) / "-".join(package.requirements).replace("==", "-").replace("/", "_")
     ready = place / "versions.json"
-    with holding(place):
+    with lock_target(place):
         if not ready.is_file():
             venv.create(place, clear=True, with_pip=True, symlinks=os.name != "nt")
             words = ["install", "--quiet", "--no-input", "--retries", "1", "--timeout", "20", *package.requirements]
             _pip(place, words, name)
             listed = json.loads(_pip(place, ["list", "--format", "json"], name))
-            with replacing(ready) as partial:
+            with replace_file(ready) as partial:
                 partial.write_text(json.dumps({one["name"]: one["version"] for one in listed}, indent=1))
     return place
 
@@ -97,7 +97,7 @@ def _script(name: str, adapter: str) -> Path:
     place = environment(name) / f"{adapter.lower()}.py"
     text = getattr(adapters, adapter)
     if not place.is_file() or place.read_text() != text:
-        with replacing(place) as partial:
+        with replace_file(place) as partial:
             partial.write_text(text)
     return place
 

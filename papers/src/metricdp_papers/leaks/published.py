@@ -51,11 +51,11 @@ def policy_graph_without_half() -> Draw:
     A leaf and the hub amid all leaves: N differs by up to exp(epsilon d) as well, so that nearly twice epsilon leaks.
     """
     rng = np.random.default_rng(3)
-    chances = np.exp(-star_distances())
-    chances /= chances.sum(axis=1, keepdims=True)
+    probabilities = np.exp(-star_distances())
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
 
     def draw(secret: Any, count: int) -> Points:
-        return rng.choice(len(chances), count, p=chances[int(np.ravel(secret)[0])])[:, None].astype(float)
+        return rng.choice(len(probabilities), count, p=probabilities[int(np.ravel(secret)[0])])[:, None].astype(float)
 
     return draw
 
@@ -200,5 +200,5 @@ def word_of(secret: Any) -> int:
 
 
 def _rows(weights: Floats, rng: np.random.Generator) -> Draw:
-    chances = weights / weights.sum(axis=1, keepdims=True)
-    return lambda secret, count: VOCABULARY[rng.choice(len(chances), count, p=chances[word_of(secret)])]
+    probabilities = weights / weights.sum(axis=1, keepdims=True)
+    return lambda secret, count: VOCABULARY[rng.choice(len(probabilities), count, p=probabilities[word_of(secret)])]

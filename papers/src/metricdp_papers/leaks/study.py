@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from metricdp_papers.common import Piece, Study, Table
+from metricdp_papers.common import Piece, Study, StudyTable
 from metricdp_papers.common.rows import Row
-from metricdp_papers.leaks.board import Entry, judged
+from metricdp_papers.leaks.board import BoardEntry, audit_entry
 from metricdp_papers.leaks.entries import DEFECTS, PACKAGES, ours
 
 SHORT = 0.2  # of the draws, where the whole board is not asked for
 
 
-def entries() -> dict[str, tuple[Entry, ...]]:
+def entries() -> dict[str, tuple[BoardEntry, ...]]:
     """Return what stands in every table."""
     return {"1": PACKAGES, "2": DEFECTS, "3": ours()}
 
@@ -20,7 +20,7 @@ def entries() -> dict[str, tuple[Entry, ...]]:
 def judge(number: str, key: str, scale: float) -> list[Row]:
     """Judge one entry."""
     found = next(entry for entry in entries()[number] if entry.key == key)
-    return judged(found, scale)
+    return audit_entry(found, scale)
 
 
 def pieces(full: bool) -> Iterator[Piece]:
@@ -35,12 +35,12 @@ STUDY = Study(
     name="leaks",
     about="the leak board: samplers of others and our own, judged by the same auditor",
     tables=(
-        Table("1", "Packages as they install", "What each claims, in its own words or by its formula.",
+        StudyTable("1", "Packages as they install", "What each claims, in its own words or by its formula.",
               "Each package runs in an environment of its own, through `metricdp audit --command`; matrices are judged "
               "exactly. What cannot be installed is listed as not run, with the reason."),
-        Table("2", "Published defects in a few lines", "What was read in the source or measured elsewhere.",
+        StudyTable("2", "Published defects in a few lines", "What was read in the source or measured elsewhere.",
               "Re-implementations of one property each, not the programs themselves."),
-        Table("3", "Mechanisms that keep their promise", "Nothing is to be found here.",
+        StudyTable("3", "Mechanisms that keep their promise", "Nothing is to be found here.",
               "Samples cannot prove a promise: the verdict is \"not refuted\" at this number of draws."),
     ),
     pieces=pieces,

@@ -10,7 +10,7 @@ import numpy as np
 
 from metricdp import Measure, from_matrix, optimal
 from metricdp.arrays import Floats, Integers
-from metricdp.design import Question
+from metricdp.design import ComparisonSpec
 from metricdp.metrics import Lp
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
@@ -22,7 +22,7 @@ GAP = 0.01
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class ReportTable:
     """Probabilities of reports, a row a secret, and what every report costs a secret.
 
     `bound` is what was proven for all mechanisms with these reports; `own` says another promise in words.
@@ -36,7 +36,7 @@ class Law:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class ReportSampler:
     """A sampler whose masses have no closed form: reports are drawn for every secret."""
 
     draw: Callable[[Integers, np.random.Generator], Integers]  # codes of secrets in, codes of reports out
@@ -44,12 +44,12 @@ class Drawn:
     note: str = ""
 
 
-Built = Law | Drawn
-Build = Callable[[], Built]
+FamilyResult = ReportTable | ReportSampler
+Build = Callable[[], FamilyResult]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparisonTask:
     """What all families of one domain are asked at one epsilon."""
 
     domain: str
@@ -77,22 +77,24 @@ class Asked:
         return Measure() if DOMAINS[self.domain].loss is None else Measure("loss", loss=self.loss)
 
     @cached_property
-    def question(self) -> Question:
+    def question(self) -> ComparisonSpec:
         """The same for builders by name."""
-        return Question(self.space, self.prior, GAP, SECONDS, DRAWS)
+        return ComparisonSpec(self.space, self.prior, GAP, SECONDS, DRAWS)
 
-    def kept(self, matrix: Floats, costs: Floats | None = None, *, note: str = "", bound: float | None = None) -> Law:
+    def check_table(
+        self, matrix: Floats, costs: Floats | None = None, *, note: str = "", bound: float | None = None
+    ) -> ReportTable:
         """Return a law after the exact audit at the promise of the comparison; one that does not keep it is refused."""
-        law = np.asarray(matrix) / np.sum(matrix, axis=1, keepdims=True)
-        reports = None if law.shape[1] == len(self.space) else FiniteSpace(np.arange(law.shape[1])[:, None], Lp(1))
-        free = np.zeros(law.shape)
-        from_matrix(self.space, law, epsilon=self.epsilon, outputs=reports, loss=free)
-        return Law(law, self.loss if costs is None else costs, bound, note=note)
+        table = np.asarray(matrix) / np.sum(matrix, axis=1, keepdims=True)
+        reports = None if table.shape[1] == len(self.space) else FiniteSpace(np.arange(table.shape[1])[:, None], Lp(1))
+        free = np.zeros(table.shape)
+        from_matrix(self.space, table, epsilon=self.epsilon, outputs=reports, loss=free)
+        return ReportTable(table, self.loss if costs is None else costs, bound, note=note)
 
-    def best_on(self, other: FiniteSpace, *, note: str = "") -> Law:
+    def best_on(self, other: FiniteSpace, *, note: str = "") -> ReportTable:
         """Return the optimum under another metric, at the largest epsilon that keeps this promise."""
         apart, off = self.space.distances, ~np.eye(len(self.space), dtype=bool)
         ratio = float((other.distances[off] / apart[off]).max()) * (1.0 + 1e-9)
         problem = Problem(other, self.epsilon / ratio, loss=self.loss, prior=self.prior)
         made = optimal(problem, gap=GAP, seconds=SECONDS)
-        return self.kept(made.matrix, note=f"epsilon {self.epsilon / ratio:.4g} of its own distance{note}")
+        return self.check_table(made.matrix, note=f"epsilon {self.epsilon / ratio:.4g} of its own distance{note}")

@@ -19,17 +19,17 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import MetricdpError
-from metricdp.files import replacing
+from metricdp.files import replace_file
 from metricdp.plots import palette
-from metricdp_papers.common import Row, Table
-from metricdp_papers.survey.asked import DRAWS, Asked, Built, Drawn
+from metricdp_papers.common import Row, StudyTable
+from metricdp_papers.survey.asked import DRAWS, ComparisonTask, FamilyResult, ReportSampler
 from metricdp_papers.survey.domains import DOMAINS
 from metricdp_papers.survey.families import families
 
 NUMBER = "comparison"
 COLOURS = [*palette.SERIES, "#5aa9a3", "#c05a8a", "#7f9c3b", "#444c56", "#a05f2c", "#2f6f9f"]
 LOSS, MISSING = "expected loss", "not there"
-TABLE = Table(
+TABLE = StudyTable(
     NUMBER,
     "All families at equal promise",
     "The survey compares families in words; no numbers on common data are published.",
@@ -41,19 +41,19 @@ TABLE = Table(
 
 def compared(domain: str, epsilon: float) -> list[Row]:
     """Build every family that fits at one promise; return one row each, the least loss first, then what is missing."""
-    asked = Asked(domain, epsilon)
-    listed, unfit = families(asked)
+    task = ComparisonTask(domain, epsilon)
+    listed, unfit = families(task)
     missing = unfit if epsilon == DOMAINS[domain].epsilons[-1] else {}  # once a domain: what does not fit fits nowhere
     found: list[_Cost] = []
     for name, build in listed.items():
         started = time.perf_counter()
         try:
-            found.append(_measured(name, build(), asked, started))
+            found.append(_measure(name, build(), task, started))
         except MetricdpError as error:
             missing[name] = str(error)
     bound = max((one.bound for one in found if one.bound is not None), default=0.0)
     found.sort(key=lambda one: one.loss)
-    rows = [_row(asked, one, bound) for one in found]
+    rows = [_row(task, one, bound) for one in found]
     return rows + [
         {"domain": domain, "data": DOMAINS[domain].about, "epsilon": epsilon, "family": name, "measure": MISSING,
          "note": " ".join(why.split())}
@@ -72,19 +72,19 @@ class _Cost:
     note: str = ""
 
 
-def _measured(name: str, made: Built, asked: Asked, started: float) -> _Cost:
+def _measure(name: str, made: FamilyResult, task: ComparisonTask, started: float) -> _Cost:
     """Return loss and adversary's error: computed for a table, on draws for noise."""
-    if isinstance(made, Drawn):
-        return _on_draws(name, made, asked, started)
-    loss = float(asked.prior @ (made.matrix * made.costs).sum(axis=1))
-    error = float(((asked.prior[:, None] * made.matrix).T @ asked.loss).min(axis=1).sum())
+    if isinstance(made, ReportSampler):
+        return _on_draws(name, made, task, started)
+    loss = float(task.prior @ (made.matrix * made.costs).sum(axis=1))
+    error = float(((task.prior[:, None] * made.matrix).T @ task.loss).min(axis=1).sum())
     bound = None if made.bound is None else min(made.bound, loss)
     return _Cost(name, loss, error, bound, made.own, time.perf_counter() - started, made.note)
 
 
-def _on_draws(name: str, made: Drawn, asked: Asked, started: float) -> _Cost:
+def _on_draws(name: str, made: ReportSampler, task: ComparisonTask, started: float) -> _Cost:
     """Measure noise: the adversary chooses guesses on one half of the draws and is judged on the other."""
-    costs, prior = asked.loss, asked.prior
+    costs, prior = task.loss, task.prior
     generator, n = np.random.default_rng(2026), len(prior)
     halves: list[Floats] = []
     for _ in range(2):
@@ -100,12 +100,12 @@ def _on_draws(name: str, made: Drawn, asked: Asked, started: float) -> _Cost:
     return _Cost(name, loss, error, None, made.own, time.perf_counter() - started, note)
 
 
-def _row(asked: Asked, one: _Cost, bound: float) -> Row:
+def _row(task: ComparisonTask, one: _Cost, bound: float) -> Row:
     known = bound > 0 and not one.own
     return {
-        "domain": asked.domain,
-        "data": DOMAINS[asked.domain].about,
-        "epsilon": asked.epsilon,
+        "domain": task.domain,
+        "data": DOMAINS[task.domain].about,
+        "epsilon": task.epsilon,
         "family": one.family,
         "promise": one.own or "the same",
         "adversary_error": one.adversary,
@@ -118,7 +118,7 @@ def _row(asked: Asked, one: _Cost, bound: float) -> Row:
     }
 
 
-def picture(table: Table, rows: Sequence[Row], path: Path) -> None:
+def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
     """Draw loss against the adversary's error, one panel a domain at its largest epsilon; own promises hollow."""
     if table.number != NUMBER:
         return
@@ -127,7 +127,7 @@ def picture(table: Table, rows: Sequence[Row], path: Path) -> None:
     families = list(dict.fromkeys(str(row["family"]) for row in rows))
     columns = 4 if len(names) > 6 else 3
     lines = -(-max(len(names), 1) // columns)
-    with palette.styled():
+    with palette.plot_style():
         drawn = palette.figure(4.2 * columns, 3.1 * lines + 0.3 * (-(-len(families) // 5)))
         axes = np.atleast_1d(drawn.subplots(lines, columns)).ravel()
         for own, name in zip(axes, names, strict=False):
@@ -153,5 +153,5 @@ def picture(table: Table, rows: Sequence[Row], path: Path) -> None:
         for own in axes[len(names) :]:
             own.set_visible(False)
         drawn.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
-        with replacing(path) as made:
+        with replace_file(path) as made:
             drawn.savefig(made, format="png")

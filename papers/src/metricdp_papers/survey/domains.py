@@ -19,7 +19,7 @@ STAYS = 0.6  # the chance of staying where one is, for a step
 
 
 @dataclass(frozen=True)
-class Domain:
+class ComparisonDomain:
     """Secrets of one sort: what they are, how likely, and the epsilons at which families are compared.
 
     `loss` is what a guess costs, the distance of the space unless given.
@@ -107,7 +107,7 @@ def walks() -> np.ndarray:
     return np.array(list(itertools.product(range(len(street())), repeat=STEPS)))
 
 
-def _walked() -> FiniteSpace:
+def _walk_space() -> FiniteSpace:
     """Return the traces; two are as far apart as where they are farthest apart."""
     at, apart = walks(), street().distances
     return FiniteSpace(np.arange(len(at)), Precomputed(apart[at[:, None], at[None]].max(axis=2), "km"))
@@ -134,7 +134,7 @@ def _central(space: FiniteSpace) -> Floats:
     return _shares(np.exp(-3.0 * (apart - apart.min()) / apart.mean()))
 
 
-def _ranked(space: FiniteSpace) -> Floats:
+def _rank_prior(space: FiniteSpace) -> Floats:
     """Zipf's law: the words are in the order of how frequent they are."""
     return _shares(1.0 / np.arange(1.0, len(space) + 1.0))
 
@@ -165,23 +165,31 @@ def _vectors(count: int) -> tuple[list[str], Floats]:
 
 
 DOMAINS = {
-    "roads": Domain("60 crossings of central Porto, km along the streets, the middle likelier", _roads, _central,
+    "roads": ComparisonDomain("60 crossings of central Porto, km along the streets, the middle "
+                              "likelier", _roads, _central,
                     (2.0, 10.0)),
-    "grid": Domain("7 x 7 cells of a map, Euclidean, a cell the unit, the middle likelier", _cells, _central,
+    "grid": ComparisonDomain("7 x 7 cells of a map, Euclidean, a cell the unit, the middle likelier", _cells, _central,
                    (0.5, 1.0, 2.0)),
-    "words": Domain("60 frequent words of GloVe, 100 coordinates, Euclidean, by Zipf's law", _words, _ranked,
+    "words": ComparisonDomain("60 frequent words of GloVe, 100 coordinates, Euclidean, by Zipf's "
+                              "law", _words, _rank_prior,
                     (0.5, 1.0)),
-    "embeddings": Domain("the same 60 vectors as directions, angle in radians", _directions, _ranked, (2.0, 4.0)),
-    "hierarchy": Domain("31 words of a tree in the Poincare disk, hyperbolic distance, by Zipf's law", _hierarchy,
-                        _ranked, (1.2, 2.0)),
-    "documents": Domain("40 documents of three words, four components each, total distance of the best pairing, all "
+    "embeddings": ComparisonDomain("the same 60 vectors as directions, angle in radians", _directions, _rank_prior,
+    (2.0, 4.0)),
+    "hierarchy": ComparisonDomain("31 words of a tree in the Poincare disk, hyperbolic distance, by Zipf's "
+                                  "law", _hierarchy,
+                        _rank_prior, (1.2, 2.0)),
+    "documents": ComparisonDomain("40 documents of three words, four components each, total distance of the best "
+                                  "pairing, all "
                         "alike", _documents, _alike, (0.5, 1.0)),
-    "images": Domain("50 digits of 8 x 8 pixels, Euclidean, all alike", _digits, _alike, (0.05, 0.15)),
-    "trajectories": Domain("40 simulated trips in Porto, six places each, Frechet in km, all alike", _trips, _alike,
+    "images": ComparisonDomain("50 digits of 8 x 8 pixels, Euclidean, all alike", _digits, _alike, (0.05, 0.15)),
+    "trajectories": ComparisonDomain("40 simulated trips in Porto, six places each, Frechet in km, all "
+                                     "alike", _trips, _alike,
                            (1.0, 3.0)),
-    "traces": Domain("64 traces of three steps between four places a km apart, the largest distance of a step in km, "
-                     "by a lazy walk; the loss is the mean distance of the steps", _walked, _walking, (2.0, 4.0),
+    "traces": ComparisonDomain("64 traces of three steps between four places a km apart, the largest distance of a "
+                               "step in km, "
+                     "by a lazy walk; the loss is the mean distance of the steps", _walk_space, _walking, (2.0, 4.0),
                      _along),
-    "time": Domain("48 half hours of a day, around the clock, in hours, busy mornings and evenings", _hours, _daily,
+    "time": ComparisonDomain("48 half hours of a day, around the clock, in hours, busy mornings and "
+                             "evenings", _hours, _daily,
                    (0.5, 1.0)),
 }  # fmt: skip

@@ -14,21 +14,23 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 from metricdp.errors import InvalidInput
-from metricdp_papers.common import Piece, Row, Study, Table
+from metricdp_papers.common import Piece, Row, Study, StudyTable
 from metricdp_papers.survey import comparison
 from metricdp_papers.survey.domains import DOMAINS
 
 STATES = ("here", "in part", "not here")
 TABLES = (
-    Table("I", "Distances", "The metrics of mDP works, with who used them and what for."),
-    Table(
+    StudyTable("I", "Distances", "The metrics of mDP works, with who used them and what for."),
+    StudyTable(
         "II",
         "Mechanisms and measures",
         "36 works by family of mechanism, size of the location set and definition of the utility loss.",
         "A work and its measure are lines of their own. One work has no family in the paper, and none here.",
     ),
-    Table("III", "Data sets", "19 well-known data sets, with type, use and size."),
-    Table("text", "What the text names beyond its tables", "Metrics, mechanisms, measures and application domains."),
+    StudyTable("III", "Data sets", "19 well-known data sets, with type, use and size."),
+    StudyTable(
+        "text", "What the text names beyond its tables", "Metrics, mechanisms, measures and application domains."
+    ),
     comparison.TABLE,
 )
 
@@ -39,7 +41,7 @@ def lines() -> list[dict[str, str]]:
     return list(csv.DictReader(text.splitlines()))
 
 
-def found(name: str) -> object:
+def resolve_name(name: str) -> object:
     """Return what a dotted name stands for: a module, or a name of one."""
     module, _, last = name.rpartition(".")
     try:
@@ -54,14 +56,14 @@ def found(name: str) -> object:
         raise InvalidInput(f"the survey's table names {name!r}, which is not there.") from error
 
 
-def looked_up(table: str, sort: str) -> list[Row]:
+def resolve_rows(table: str, sort: str) -> list[Row]:
     """Return the rows of one sort in one table, each with its names looked up."""
     rows: list[Row] = []
     for line in lines():
         if (line["table"], line["sort"]) != (table, sort):
             continue
         for name in line["here"].split():
-            found(name)
+            resolve_name(name)
         about = {name: text for name, text in line.items() if name not in ("table", "note")}
         rows.append({**about, "measure": "where it is", "note": line["note"]})
     return rows
@@ -73,7 +75,7 @@ def pieces(full: bool) -> Iterator[Piece]:
     The short version has one epsilon a domain.
     """
     for table, sort in dict.fromkeys((line["table"], line["sort"]) for line in lines()):
-        yield Piece(f"{table}_{sort}", table, looked_up, (table, sort))
+        yield Piece(f"{table}_{sort}", table, resolve_rows, (table, sort))
     for name, domain in DOMAINS.items():
         for epsilon in domain.epsilons if full else domain.epsilons[-1:]:
             yield Piece(f"{name}_{epsilon:g}", comparison.NUMBER, comparison.compared, (name, epsilon))

@@ -16,7 +16,7 @@ def accuracy(text: Corpus, codes: Integers) -> float:
     middle, width = features[text.train].mean(axis=0), features[text.train].std(axis=0)
     features = (features - middle) / np.where(width > 0, width, 1.0)
     features = np.hstack([features, np.ones((len(features), 1))])
-    coefficients = fitted(features[text.train], text.labels[text.train])
+    coefficients = fit_weights(features[text.train], text.labels[text.train])
     said = features[text.test] @ coefficients > 0
     return float(np.mean(said == (text.labels[text.test] == 1)))
 
@@ -31,7 +31,7 @@ def mean_vectors(text: Corpus, codes: Integers) -> Floats:
     return np.asarray((counted @ text.vectors.astype(float)) / np.maximum(lengths, 1)[:, None])
 
 
-def fitted(features: Floats, labels: Integers) -> Floats:
+def fit_weights(features: Floats, labels: Integers) -> Floats:
     """Return the coefficients that minimise the mean logistic loss with the fixed penalty."""
     from scipy.optimize import minimize
     from scipy.special import expit

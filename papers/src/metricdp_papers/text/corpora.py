@@ -76,7 +76,7 @@ def corpus(name: str) -> Corpus:
 
 
 @dataclass(frozen=True)
-class Source:
+class CorpusSource:
     """Where a text comes from, and the data sets that takes."""
 
     read: Callable[[], Corpus]
@@ -91,14 +91,14 @@ class Source:
 def sst2() -> Corpus:
     """The Stanford Sentiment Treebank in two classes, with the split it comes with."""
     texts, labels, split = _sentences("text_sst2", "split")
-    return _coded("SST-2", texts, labels, split == "train", split == "test")
+    return _encode_corpus("SST-2", texts, labels, split == "train", split == "test")
 
 
 def mr() -> Corpus:
     """Sentence polarity of film reviews, every fifth sentence held out."""
     texts, labels, _ = _sentences("text_mr", "label")
     held_out = np.arange(len(texts)) % HELD_OUT == HELD_OUT - 1
-    return _coded("MR", texts, labels, ~held_out, held_out)
+    return _encode_corpus("MR", texts, labels, ~held_out, held_out)
 
 
 def made_up(size: int = 240, sentences: int = 400) -> Corpus:
@@ -109,8 +109,8 @@ def made_up(size: int = 240, sentences: int = 400) -> Corpus:
     mood, often = rng.normal(0.0, 0.03, 6), 1.0 / (np.arange(size) + 3.0)
     labels = np.arange(sentences) % 2
     lengths = rng.integers(5, 15, sentences)
-    chances = [often * np.exp(sign * (vectors @ mood)) for sign in (-1.0, 1.0)]
-    codes = [rng.choice(size, length, p=chances[label] / chances[label].sum())
+    probabilities = [often * np.exp(sign * (vectors @ mood)) for sign in (-1.0, 1.0)]
+    codes = [rng.choice(size, length, p=probabilities[label] / probabilities[label].sum())
              for label, length in zip(labels, lengths, strict=True)]  # fmt: skip
     where = np.repeat(np.arange(sentences), lengths)
     test = np.arange(sentences) % 4 > 1
@@ -125,7 +125,7 @@ def glove() -> tuple[tuple[str, ...], Singles]:
     return tuple(found.words), found.array
 
 
-def _coded(name: str, texts: list[str], labels: Integers, train: Booleans, test: Booleans) -> Corpus:
+def _encode_corpus(name: str, texts: list[str], labels: Integers, train: Booleans, test: Booleans) -> Corpus:
     words, vectors = glove()
     numbers = {word: code for code, word in enumerate(words)}
     found = [(numbers[word], row) for row, text in enumerate(texts) for word in text.split() if word in numbers]
@@ -150,7 +150,7 @@ def _file(name: str) -> Path:
 
 
 TEXTS = {
-    "SST-2": Source(sst2, ("glove_6b_100d", "text_sst2")),
-    "MR": Source(mr, ("glove_6b_100d", "text_mr")),
-    "made up": Source(made_up),
+    "SST-2": CorpusSource(sst2, ("glove_6b_100d", "text_sst2")),
+    "MR": CorpusSource(mr, ("glove_6b_100d", "text_mr")),
+    "made up": CorpusSource(made_up),
 }

@@ -53,7 +53,7 @@ class Reports:
 
 
 @dataclass
-class Found:
+class KernelResults:
     """What became of a text under one law."""
 
     normalisers: Floats
@@ -63,19 +63,23 @@ class Found:
     ranks: list[int] = field(default_factory=list)
 
 
-def evaluated(text: Corpus, kernels: Sequence[Kernel], reports: Reports, *, repetitions: int) -> list[Found]:
+def evaluate_kernels(
+    text: Corpus, kernels: Sequence[Kernel], reports: Reports, *, repetitions: int
+) -> list[KernelResults]:
     """Protect a text by every kernel and let the attacker try, distances shared by all of them."""
-    found = protected(text, kernels, reports, repetitions=repetitions)
-    attacked(text, kernels, reports, found)
+    found = protect_text(text, kernels, reports, repetitions=repetitions)
+    attack_reports(text, kernels, reports, found)
     return found
 
 
-def protected(text: Corpus, kernels: Sequence[Kernel], reports: Reports, *, repetitions: int) -> list[Found]:
+def protect_text(text: Corpus, kernels: Sequence[Kernel], reports: Reports, *, repetitions: int) -> list[KernelResults]:
     """Draw the texts, row by row: a cumulative sum of the weights, and one uniform number for every word to come."""
     secrets = text.used
     words = np.argsort(_places(text, secrets)[text.codes], kind="stable")  # the words of the text, by secret
     ends = np.concatenate([[0], text.counts[secrets].cumsum()])
-    found = [Found(np.empty(len(secrets)), np.empty((repetitions, len(words)), dtype=np.int64)) for _ in kernels]
+    found = [
+        KernelResults(np.empty(len(secrets)), np.empty((repetitions, len(words)), dtype=np.int64)) for _ in kernels
+    ]
     rngs = [np.random.default_rng([18, round(1000 * kernel.inner)]) for kernel in kernels]
     own = _places(text, reports.codes)[secrets]
     for rows, distances in _blocks(text, secrets, reports.codes):
@@ -83,10 +87,10 @@ def protected(text: Corpus, kernels: Sequence[Kernel], reports: Reports, *, repe
         row = np.repeat(np.arange(rows.stop - rows.start), text.counts[secrets[rows]])
         for kernel, one, rng in zip(kernels, found, rngs, strict=True):
             weights = kernel.weights(distances)
-            sums = _summed(weights)
+            sums = _running_sums(weights)
             one.normalisers[rows] = sums[:, -1]
             for codes in one.texts:
-                codes[mine] = reports.codes[_drawn(weights, sums, row, rng.random(len(row)))]
+                codes[mine] = reports.codes[_draw_places(weights, sums, row, rng.random(len(row)))]
                 kept = rng.random(len(row)) >= reports.replaced[rows][row]
                 codes[mine[kept]] = secrets[rows][row[kept]]
     for one in found:  # a word stays where it is drawn itself (weight 1) or never was replaced
@@ -95,7 +99,7 @@ def protected(text: Corpus, kernels: Sequence[Kernel], reports: Reports, *, repe
     return found
 
 
-def attacked(text: Corpus, kernels: Sequence[Kernel], reports: Reports, found: Sequence[Found]) -> None:
+def attack_reports(text: Corpus, kernels: Sequence[Kernel], reports: Reports, found: Sequence[KernelResults]) -> None:
     """Add up what the Bayes attacker recovers of every report: the largest p_x z_xk, and the ten largest.
 
     The attacker knows the law and how often every word occurs in this very text. A word that was kept and is no report
@@ -105,7 +109,7 @@ def attacked(text: Corpus, kernels: Sequence[Kernel], reports: Reports, found: S
     given_away = float(prior @ np.where(_places(text, reports.codes)[secrets] < 0, 1.0 - reports.replaced, 0.0))
     kept = np.where(_places(text, reports.codes)[secrets] >= 0, 1.0 - reports.replaced, 0.0) * prior
     joint = [(prior * reports.replaced / one.normalisers).astype(np.float32) for one in found]
-    looked = [_looked_at(text, reports, one) for one in found]
+    looked = [_sample_words(text, reports, one) for one in found]
     tops = [dict.fromkeys((1, GUESSES), given_away) for _ in found]
     for one, pairs in zip(found, looked, strict=True):
         one.ranks = [1] * int((pairs[:, 0] < 0).sum())
@@ -114,15 +118,15 @@ def attacked(text: Corpus, kernels: Sequence[Kernel], reports: Reports, found: S
         mine = places[reports.codes[columns]]
         here = np.flatnonzero(mine >= 0)
         for kernel, weights, one, pairs, top in zip(kernels, joint, found, looked, tops, strict=True):
-            chances = kernel.weights(distances) * weights
-            chances[here, mine[here]] += kept[mine[here]]
+            probabilities = kernel.weights(distances) * weights
+            probabilities[here, mine[here]] += kept[mine[here]]
             if kernel.report_weights is not None:
-                chances *= kernel.report_weights[reports.codes[columns], None].astype(np.float32)
-            best = largest(chances, GUESSES).astype(float)
+                probabilities *= kernel.report_weights[reports.codes[columns], None].astype(np.float32)
+            best = largest(probabilities, GUESSES).astype(float)
             top[1] += float(best.max(axis=1).sum())
             top[GUESSES] += float(best.sum())
             for report, secret in pairs[(pairs[:, 0] >= columns.start) & (pairs[:, 0] < columns.stop)]:
-                row = chances[report - columns.start]
+                row = probabilities[report - columns.start]
                 one.ranks.append(1 + int(np.count_nonzero(row > row[secret])))
     for one, top in zip(found, tops, strict=True):
         one.top = top
@@ -175,7 +179,7 @@ def leaks(vectors: Singles, kernels: Sequence[Kernel]) -> list[float]:
     return worst
 
 
-def _summed(weights: Singles) -> Floats:
+def _running_sums(weights: Singles) -> Floats:
     """Return running sums over chunks of reports; the last is the whole."""
     width = weights.shape[1] // CHUNK * CHUNK
     sums = weights[:, :width].reshape(len(weights), -1, CHUNK).sum(axis=2)
@@ -183,7 +187,7 @@ def _summed(weights: Singles) -> Floats:
     return np.cumsum(np.hstack([sums, rest]), axis=1, dtype=np.float64)
 
 
-def _drawn(weights: Singles, sums: Floats, rows: Integers, coins: Floats) -> Integers:
+def _draw_places(weights: Singles, sums: Floats, rows: Integers, coins: Floats) -> Integers:
     """Return the place of a report for every coin: first its chunk, then the report within."""
     targets = coins * sums[rows, -1]
     chunks = np.empty(len(rows), dtype=np.int64)
@@ -199,7 +203,7 @@ def _drawn(weights: Singles, sums: Floats, rows: Integers, coins: Floats) -> Int
     return np.asarray(np.minimum(chunks * CHUNK + np.minimum(step, CHUNK - 1), weights.shape[1] - 1))
 
 
-def _looked_at(text: Corpus, reports: Reports, one: Found) -> Integers:
+def _sample_words(text: Corpus, reports: Reports, one: KernelResults) -> Integers:
     """Return some words of the first repetition as (place of the report or -1, place of the secret)."""
     some = np.random.default_rng(7).choice(len(text.codes), min(RANKED, len(text.codes)), replace=False)
     given = _places(text, reports.codes)[one.texts[0, some]]
@@ -220,7 +224,7 @@ def _blocks(text: Corpus, rows: Integers, columns: Integers) -> Iterator[tuple[s
 def _pairs(vectors: Singles, rows: Integers, columns: Integers) -> Iterator[tuple[slice, Singles]]:
     """Yield distances between words, block by block; a word has none to itself."""
     centred = vectors - vectors.mean(axis=0)  # so that less is lost to rounding
-    against = Against(centred[columns])
+    against = DistanceMatrix(centred[columns])
     places = np.full(len(vectors), -1)
     places[columns] = np.arange(len(columns))
     for start in range(0, len(rows), BLOCK):
@@ -231,7 +235,7 @@ def _pairs(vectors: Singles, rows: Integers, columns: Integers) -> Iterator[tupl
         yield some, apart
 
 
-class Against:
+class DistanceMatrix:
     """Vectors that others are measured against: squares of distances are one product of matrices."""
 
     def __init__(self, vectors: Singles) -> None:
@@ -252,4 +256,4 @@ class Against:
 
 def distances(some: Singles, others: Singles) -> Singles:
     """Return Euclidean distances between few vectors."""
-    return Against(others).distances(some)
+    return DistanceMatrix(others).distances(some)

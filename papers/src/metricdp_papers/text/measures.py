@@ -19,7 +19,15 @@ from metricdp_papers.common import Row
 from metricdp_papers.text import noise, rivals
 from metricdp_papers.text.classifier import accuracy
 from metricdp_papers.text.corpora import Corpus, corpus
-from metricdp_papers.text.kernels import GUESSES, Found, Kernel, Reports, attacked, evaluated, leaks
+from metricdp_papers.text.kernels import (
+    GUESSES,
+    Kernel,
+    KernelResults,
+    Reports,
+    attack_reports,
+    evaluate_kernels,
+    leaks,
+)
 
 BETA = 0.001  # of the truncated mechanism: how likely a report lies beyond its limit, at most
 TRUE = "true epsilon"
@@ -49,7 +57,7 @@ def half(name: str, epsilons: Sequence[float], repetitions: int) -> list[Row]:
 
 def certified(names: Sequence[str], epsilon: float, repetitions: int) -> list[Row]:
     """The exponential mechanism with as much inside as the exact audit of all pairs allows; texts of one vocabulary."""
-    return _built(
+    return _build_rows(
         names, "certified exponential", exponential(corpus(names[0]).space, epsilon, form="kernel"), repetitions
     )
 
@@ -57,10 +65,10 @@ def certified(names: Sequence[str], epsilon: float, repetitions: int) -> list[Ro
 def best(names: Sequence[str], epsilon: float, repetitions: int) -> list[Row]:
     """The least expected distance under equally likely words: a kernel with weights, and a bound for all others."""
     mechanism = optimal(Problem(corpus(names[0]).space, epsilon))
-    return _built(names, "optimal", mechanism, repetitions)
+    return _build_rows(names, "optimal", mechanism, repetitions)
 
 
-def _built(names: Sequence[str], said: str, mechanism: Mechanism, repetitions: int) -> list[Row]:
+def _build_rows(names: Sequence[str], said: str, mechanism: Mechanism, repetitions: int) -> list[Row]:
     if not isinstance(mechanism, KernelMechanism):
         raise InvalidInput(f"the study looks at kernels, got a {type(mechanism).__name__}.")
     epsilon, logs = mechanism.guarantee.epsilon, mechanism.log_weights
@@ -71,10 +79,10 @@ def _built(names: Sequence[str], said: str, mechanism: Mechanism, repetitions: i
         text = corpus(name)
         rng = np.random.default_rng([20, round(1000 * epsilon)])
         drawn = mechanism.sample(np.tile(text.codes, (repetitions, 1)), rng=rng)
-        one = Found(np.exp(mechanism.log_normalisers[text.used]), drawn)
+        one = KernelResults(np.exp(mechanism.log_normalisers[text.used]), drawn)
         own = 1.0 if weights is None else weights[text.used]
         one.unchanged = float(text.prior @ (own / one.normalisers))
-        attacked(text, [kernel], Reports.all(text), [one])
+        attack_reports(text, [kernel], Reports.all(text), [one])
         made = _Rows(text, said, epsilon, "corrected")
         rows += made.measured(one)
         proven = mechanism.certificate
@@ -107,7 +115,7 @@ def santext_plus(name: str, epsilons: Sequence[float], repetitions: int) -> list
     text = corpus(name)
     reports = rivals.santext_plus(text)
     kernels = [Kernel(one, one / 2) for one in epsilons]
-    found = evaluated(text, kernels, reports, repetitions=repetitions)
+    found = evaluate_kernels(text, kernels, reports, repetitions=repetitions)
     among = leaks(text.vectors[reports.codes], kernels)
     rows: list[Row] = []
     for kernel, one, least in zip(kernels, found, among, strict=True):
@@ -139,7 +147,7 @@ def noisy(name: str, epsilon: float, repetition: int) -> list[Row]:
         made = _Rows(text, mechanism, epsilon, "as_published")
         rows += made.drawn(codes, repetition)
         if repetition == 0:
-            rows += made.recovered(noise.recovered(text, drawn, codes, epsilon, None))
+            rows += made.estimate_recovery(noise.estimate_recovery(text, drawn, codes, epsilon, None))
             rows.append(made.row(TRUE, epsilon, note="by theorem; choosing a word near by adds nothing"))
     return rows
 
@@ -153,9 +161,9 @@ def shaped(name: str, epsilon: float, repetition: int) -> list[Row]:
     made = _Rows(text, "Mahalanobis noise", epsilon, "as_published")
     rows = made.drawn(drawn.nearest[:, 0], repetition)
     if repetition == 0:
-        rows += made.recovered(noise.recovered(text, drawn, drawn.nearest[:, 0], epsilon, inverse))
+        rows += made.estimate_recovery(noise.estimate_recovery(text, drawn, drawn.nearest[:, 0], epsilon, inverse))
         note = "by theorem, in Euclidean distance: the promise is epsilon in its own metric"
-        rows.append(made.row(TRUE, epsilon * noise.stretched(matrix), note=note))
+        rows.append(made.row(TRUE, epsilon * noise.stretch_factor(matrix), note=note))
     return rows
 
 
@@ -164,7 +172,7 @@ def _kernels(
 ) -> list[Row]:
     text = corpus(name)
     reports, note = over or (Reports.all(text), "")
-    found = evaluated(text, kernels, reports, repetitions=repetitions)
+    found = evaluate_kernels(text, kernels, reports, repetitions=repetitions)
     exact = leaks(text.vectors[reports.codes], kernels)
     rows: list[Row] = []
     for kernel, one, epsilon in zip(kernels, found, exact, strict=True):
@@ -183,7 +191,7 @@ class _Rows:
     def row(self, measure: str, value: float, *, note: str = "") -> Row:
         return {**self.about, "measure": measure, self.value: value, "note": note}
 
-    def measured(self, found: Found) -> Iterable[Row]:
+    def measured(self, found: KernelResults) -> Iterable[Row]:
         """Yield what a law gave: accuracy by repetition, the rest exactly from the law."""
         for repetition, codes in enumerate(found.texts):
             yield {**self.row("accuracy", accuracy(self.text, codes)), "repetition": repetition}
@@ -197,7 +205,7 @@ class _Rows:
         found = [self.row("accuracy", accuracy(self.text, codes)), self.row("unchanged", same)]
         return [{**row, "repetition": repetition} for row in found]
 
-    def recovered(self, found: noise.Recovery) -> list[Row]:
+    def estimate_recovery(self, found: noise.Recovery) -> list[Row]:
         """Return the estimate with its interval, and what the best attacker recovers at most."""
         rows = [{**self.row(f"top-{guesses}", share, note="simulated"), "spread": found.width[guesses]}
                 for guesses, share in found.fresh.items()]  # fmt: skip

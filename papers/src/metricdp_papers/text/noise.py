@@ -17,7 +17,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers
 from metricdp.metrics import Mahalanobis
 from metricdp_papers.text.corpora import Corpus, Singles
-from metricdp_papers.text.kernels import BLOCK, GUESSES, Against, largest, largest_places
+from metricdp_papers.text.kernels import BLOCK, GUESSES, DistanceMatrix, largest, largest_places
 
 MOST = 1024  # draws of one report that are looked at; its other draws count as much
 ATTACKED = 12_000  # words of a text that are attacked, at most
@@ -27,7 +27,7 @@ SHAPED = 0.2  # the share of the words' covariance in the shape of the noise
 
 
 @dataclass(frozen=True)
-class Drawn:
+class NoisyText:
     """Noisy vectors of a text, the nearest and the second nearest word, and how far both are."""
 
     vectors: Singles
@@ -57,12 +57,12 @@ def roots(matrix: Floats) -> tuple[Floats, Floats]:
     return (axes * np.sqrt(values)) @ axes.T, (axes / np.sqrt(values)) @ axes.T
 
 
-def stretched(matrix: Floats) -> float:
+def stretch_factor(matrix: Floats) -> float:
     """Return how much larger the promise is in plain Euclidean distance: the most a unit vector measures."""
     return float(1.0 / np.sqrt(np.linalg.eigvalsh(matrix)[0]))
 
 
-def noisy(text: Corpus, epsilon: float, root: Floats | None, *, repetition: int) -> Drawn:
+def noisy(text: Corpus, epsilon: float, root: Floats | None, *, repetition: int) -> NoisyText:
     """Draw the noise of every word of a text: a gamma radius, a uniform direction, and the shape."""
     rng = np.random.default_rng([5, round(1000 * epsilon), repetition])
     width = text.vectors.shape[1]
@@ -73,7 +73,7 @@ def noisy(text: Corpus, epsilon: float, root: Floats | None, *, repetition: int)
     vectors = (text.vectors[text.codes] + steps).astype(np.float32)
     nearest = np.empty((len(vectors), 2), dtype=np.int64)
     apart = np.empty((len(vectors), 2), dtype=np.float32)
-    words = Against(text.vectors)
+    words = DistanceMatrix(text.vectors)
     for rows in _slices(len(vectors)):
         away = words.farness(vectors[rows])
         line = np.arange(len(away))
@@ -81,10 +81,10 @@ def noisy(text: Corpus, epsilon: float, root: Floats | None, *, repetition: int)
             nearest[rows, place] = away.argmin(axis=1)
             away[line, nearest[rows, place]] = np.inf
             apart[rows, place] = np.linalg.norm(vectors[rows] - text.vectors[nearest[rows, place]], axis=1)
-    return Drawn(vectors, nearest, apart)
+    return NoisyText(vectors, nearest, apart)
 
 
-def second_choice(drawn: Drawn, *, repetition: int) -> Integers:
+def second_choice(drawn: NoisyText, *, repetition: int) -> Integers:
     """Choose between the two nearest words as Xu et al. (2021): the first with (1-t) d2 / (t d1 + (1-t) d2)."""
     near, far = drawn.apart.astype(float).T
     first = (1.0 - SECOND) * far / (SECOND * near + (1.0 - SECOND) * far)
@@ -92,7 +92,9 @@ def second_choice(drawn: Drawn, *, repetition: int) -> Integers:
     return np.where(coins < first, drawn.nearest[:, 0], drawn.nearest[:, 1])
 
 
-def recovered(text: Corpus, drawn: Drawn, reports: Integers, epsilon: float, inverse: Floats | None) -> Recovery:
+def estimate_recovery(
+    text: Corpus, drawn: NoisyText, reports: Integers, epsilon: float, inverse: Floats | None
+) -> Recovery:
     """Estimate what the attacker recovers of the words behind these reports."""
     some = np.random.default_rng(8).permutation(len(reports))[:ATTACKED]
     reports, codes, noisy_, words = reports[some], text.codes[some], drawn.vectors[some], text.vectors
@@ -101,25 +103,25 @@ def recovered(text: Corpus, drawn: Drawn, reports: Integers, epsilon: float, inv
     secrets = np.ascontiguousarray(words[text.used])
     places = np.full(len(words), -1)
     places[text.used] = np.arange(len(text.used))
-    judge = _Judge(secrets, np.log(text.prior).astype(np.float32), epsilon, float(np.mean(reports == codes)))
+    attack = _BayesAttack(secrets, np.log(text.prior).astype(np.float32), epsilon, float(np.mean(reports == codes)))
     for rows, counts in _groups(reports):
-        judge.look(noisy_[rows], reports[rows], words, counts)
-        judge.rank(places[codes[rows]])
-    return judge.said()
+        attack.add_draws(noisy_[rows], reports[rows], words, counts)
+        attack.rank(places[codes[rows]])
+    return attack.result()
 
 
-class _Judge:
+class _BayesAttack:
     """Adds up the attack, group of reports after group."""
 
     def __init__(self, secrets: Singles, prior: Singles, epsilon: float, stays: float) -> None:
         self.stays = stays
-        self.secrets, self.prior, self.epsilon = Against(secrets), prior, epsilon
+        self.secrets, self.prior, self.epsilon = DistanceMatrix(secrets), prior, epsilon
         self.fresh: dict[int, list[Floats]] = {1: [], GUESSES: []}
         self.most = {1: 0.0, GUESSES: 0.0}
         self.weights: list[Floats] = []
         self.ranks: list[Integers] = []
 
-    def look(self, noisy_: Singles, reports: Integers, words: Singles, counts: Floats) -> None:
+    def add_draws(self, noisy_: Singles, reports: Integers, words: Singles, counts: Floats) -> None:
         """Take the draws of whole reports, sorted; `counts` is how many draws of the text each of them stands for."""
         from scipy.sparse import csr_array
 
@@ -153,7 +155,7 @@ class _Judge:
             found[mine] = 1 + (taught > taught[np.arange(len(mine)), secrets[mine]][:, None]).sum(axis=1)
         self.ranks.append(found)
 
-    def said(self) -> Recovery:
+    def result(self) -> Recovery:
         """Return the sums as shares."""
         weights = np.concatenate(self.weights)
         weights = weights / weights.sum()

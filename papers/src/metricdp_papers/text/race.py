@@ -61,10 +61,10 @@ def of_others(name: str, key: str, seconds: float) -> list[Row]:
         place = packages.environment(runner.package)
         about["who"] = packages.version(runner.package)
         with tempfile.TemporaryDirectory() as folder:
-            vectors, sentences = written(corpus(name), Path(folder))
+            vectors, sentences = write_files(corpus(name), Path(folder))
             program = Path(folder) / "program.py"
             program.write_text(getattr(programs, runner.program), encoding="utf-8")
-            said = _asked(
+            said = _run_command(
                 [packages.python(place), str(program), str(vectors), str(sentences), str(EPSILON), str(seconds)]
             )
     except (MetricdpError, SamplerFailure) as error:
@@ -110,7 +110,7 @@ def sentences_of(text: Corpus) -> list[str]:
     return [" ".join(words[start:stop]) for start, stop in pairwise(ends) if stop > start]
 
 
-def written(text: Corpus, folder: Path) -> tuple[Path, Path]:
+def write_files(text: Corpus, folder: Path) -> tuple[Path, Path]:
     """Write vectors in word2vec's text format and the sentences, one a line."""
     vectors, sentences = folder / "vectors.txt", folder / "sentences.txt"
     with vectors.open("w", encoding="utf-8") as file:
@@ -121,7 +121,7 @@ def written(text: Corpus, folder: Path) -> tuple[Path, Path]:
     return vectors, sentences
 
 
-def _asked(command: list[str]) -> tuple[float, ...]:
+def _run_command(command: list[str]) -> tuple[float, ...]:
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=PATIENCE, check=False, stdin=subprocess.DEVNULL

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.files import replacing
+from metricdp.files import replace_file
 from metricdp.plots import palette
-from metricdp_papers.common import Row, Table
+from metricdp_papers.common import Row, StudyTable
 
 RECOVERED = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 # One kernel exp(-a d) / N, whatever is promised for it: at equal recovery both are the same mechanism.
@@ -62,18 +62,18 @@ def curves(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
     return {key: points for key, points in whole.items() if points}
 
 
-def picture(table: Table, rows: Sequence[Row], path: Path) -> None:
+def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy against the attacker's first guess, one panel a text."""
     if table.number != "1":
         return
     lines = curves(rows)
     texts = [text for text in dict.fromkeys(text for text, _ in lines) if text != "made up"] or ["made up"]
-    with palette.styled():
+    with palette.plot_style():
         drawn = palette.figure(5.6 * len(texts), 4.6)
         for place, text in enumerate(texts, start=1):
             axes = drawn.add_subplot(1, len(texts), place)
             _panel(axes, text, lines, rows)
-        with replacing(path) as partial:
+        with replace_file(path) as partial:
             drawn.savefig(partial, format="png")
 
 

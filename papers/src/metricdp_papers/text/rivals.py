@@ -9,7 +9,7 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp_papers.text.corpora import Corpus
-from metricdp_papers.text.kernels import GUESSES, Found, Reports, distances
+from metricdp_papers.text.kernels import GUESSES, KernelResults, Reports, distances
 
 SENSITIVE = 0.5  # SanText+: the rarer half of the text's words is sensitive
 REPLACED = 0.2  # SanText+: how likely another word is replaced; else it is kept
@@ -34,7 +34,7 @@ class Sets:
 
     members: Integers
 
-    def chances(self, text: Corpus, epsilon: float) -> Floats:
+    def probabilities(self, text: Corpus, epsilon: float) -> Floats:
         """Return the chances within every set, exp(epsilon u / 2) with u the distance scaled to -1 (farthest) to 0."""
         found = np.zeros((len(self.members), SET_SIZE, SET_SIZE))
         for number, row in enumerate(self.members):
@@ -66,28 +66,28 @@ def output_sets(text: Corpus) -> Sets:
     return Sets(np.array(rows))
 
 
-def custext(text: Corpus, epsilons: Sequence[float], *, repetitions: int) -> tuple[list[Found], list[float]]:
+def custext(text: Corpus, epsilons: Sequence[float], *, repetitions: int) -> tuple[list[KernelResults], list[float]]:
     """Protect a text by CusText and let the attacker try; beside it the largest epsilon between words of one set."""
     sets = output_sets(text)
     number, place = _positions(sets, len(text.words))
     shares = np.where(sets.members >= 0, text.counts[sets.members], 0) / len(text.codes)
     found, within = [], []
     for epsilon in epsilons:
-        chances = sets.chances(text, epsilon)
-        sums = chances.cumsum(axis=2)
+        probabilities = sets.probabilities(text, epsilon)
+        sums = probabilities.cumsum(axis=2)
         rows = sums[number[text.codes], place[text.codes]]
         rng = np.random.default_rng([19, round(1000 * epsilon)])
         coins = rng.random((repetitions, len(rows))) * rows[:, -1]
         drawn = (coins[..., None] >= rows[None]).sum(axis=2)
         texts = sets.members[number[text.codes], drawn]
-        one = Found(np.ones(0), texts)
-        joint = shares[:, :, None] * chances  # sets x secrets x reports
+        one = KernelResults(np.ones(0), texts)
+        joint = shares[:, :, None] * probabilities  # sets x secrets x reports
         one.unchanged = float(np.trace(joint, axis1=1, axis2=2).sum())
         best = np.sort(joint, axis=1)[:, ::-1]
         one.top = {guesses: float(best[:, :guesses].sum()) for guesses in (1, GUESSES)}
         one.ranks = _ranks(joint, best)
         found.append(one)
-        within.append(_leak(text, sets, chances))
+        within.append(_leak(text, sets, probabilities))
     return found, within
 
 
@@ -104,10 +104,10 @@ def _ranks(joint: Floats, best: Floats) -> list[int]:
     return [1 + int(np.searchsorted(curve, 0.5))]
 
 
-def _leak(text: Corpus, sets: Sets, chances: Floats) -> float:
+def _leak(text: Corpus, sets: Sets, probabilities: Floats) -> float:
     """Return the largest |ln z_xk - ln z_yk| / d(x, y) within a set, exactly."""
     worst = 0.0
-    for row, table in zip(sets.members, chances, strict=True):
+    for row, table in zip(sets.members, probabilities, strict=True):
         mine = row[row >= 0]
         if len(mine) < 2:
             continue

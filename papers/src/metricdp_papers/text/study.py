@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from metricdp_papers.common import Piece, Row, Study, Table
+from metricdp_papers.common import Piece, Row, Study, StudyTable
 from metricdp_papers.text import measures, race
 from metricdp_papers.text.corpora import TEXTS
 from metricdp_papers.text.reading import derived, picture
@@ -19,7 +19,7 @@ FEWER = (3.0, 2.0, 8.0, 12.0)  # noise takes minutes: on MR, and again, at these
 SHAPED = (3.0, 12.0, 6.0, 2.0, 24.0)
 REPETITIONS = 3
 SMALL = (1.0, 2.0, 4.0)  # of the text that is made up
-LAWS: dict[str, Callable[..., list[Row]]] = {
+MECHANISMS: dict[str, Callable[..., list[Row]]] = {
     "half": measures.half,
     "santext": measures.santext,
     "custext": measures.custext,
@@ -27,15 +27,15 @@ LAWS: dict[str, Callable[..., list[Row]]] = {
     "truncated": measures.truncated,
 }
 TABLES = (
-    Table("1", "every mechanism at the same nominal epsilon",
+    StudyTable("1", "every mechanism at the same nominal epsilon",
           "The papers report accuracy of fine-tuned language models; none is reported for this classifier.",
           "One classifier for all: the mean GloVe vector of a sentence and logistic regression. Training and test "
           "sentences are both protected."),
-    Table("2", "every mechanism where an attacker recovers as many words",
+    StudyTable("2", "every mechanism where an attacker recovers as many words",
           "Nothing of the kind is published.",
           "Read off straight lines between the epsilons of Table 1. The exponential mechanism is one kernel, whatever "
           "is promised for it: with half the budget and with a certified one it has one line here."),
-    Table("3", "words a second, on the same sentences and vectors",
+    StudyTable("3", "words a second, on the same sentences and vectors",
           "Packages say nothing about it.",
           "Every package runs in an environment of its own, at epsilon 8, getting ready not counted; words a second of "
           "processors do not depend on what else the machine does."),
@@ -66,8 +66,8 @@ def _later(piece: Piece) -> int:
 def _made_up() -> Iterator[Piece]:
     name = "made up"
     yield _piece(name, measures.yardsticks, (name,))
-    for law, function in LAWS.items():
-        yield _piece(name, function, (name, SMALL, 1), law)
+    for mechanism_name, function in MECHANISMS.items():
+        yield _piece(name, function, (name, SMALL, 1), mechanism_name)
     for epsilon in SMALL:
         yield _piece(name, measures.certified, ((name,), epsilon, 1))
         yield _piece(name, measures.noisy, (name, epsilon, 0))
@@ -79,9 +79,9 @@ def _real(names: Sequence[str], repetitions: int) -> Iterator[Piece]:
     short = repetitions == 1
     for name in names:
         for epsilons in GROUPS[:1] if short else GROUPS:
-            for law, function in LAWS.items():
-                if epsilons != GROUPS[2] or law in ("half", "santext"):
-                    yield _piece(name, function, (name, epsilons, repetitions), law)
+            for mechanism_name, function in MECHANISMS.items():
+                if epsilons != GROUPS[2] or mechanism_name in ("half", "santext"):
+                    yield _piece(name, function, (name, epsilons, repetitions), mechanism_name)
             if name == names[0] and (chosen := [one for one in CERTIFIED if one in epsilons]):
                 for epsilon in chosen:
                     yield _piece("+".join(names), measures.certified, (tuple(names), epsilon, repetitions))
@@ -108,14 +108,16 @@ def _race(name: str, seconds: float) -> Iterator[Piece]:
         yield Piece(f"race_{key}_{seconds:g}", "3", race.of_others, (name, key, seconds))
 
 
-def _piece(name: str, function: Callable[..., list[Row]], arguments: tuple[Any, ...], law: str = "") -> Piece:
-    said = "_".join(_said(one) for one in arguments[1:])
-    key = f"{name.replace(' ', '-')}_{law or function.__name__}"
+def _piece(
+    name: str, function: Callable[..., list[Row]], arguments: tuple[Any, ...], mechanism_name: str = ""
+) -> Piece:
+    said = "_".join(_argument_text(one) for one in arguments[1:])
+    key = f"{name.replace(' ', '-')}_{mechanism_name or function.__name__}"
     return Piece(f"{key}_{said}" if said else key, ("1", "2"), function, arguments)
 
 
-def _said(value: Any) -> str:
-    return ",".join(map(_said, value)) if isinstance(value, tuple) else f"{value:g}"
+def _argument_text(value: Any) -> str:
+    return ",".join(map(_argument_text, value)) if isinstance(value, tuple) else f"{value:g}"
 
 
 STUDY = Study(

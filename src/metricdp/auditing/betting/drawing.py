@@ -17,10 +17,10 @@ import numpy as np
 
 from metricdp.arrays import Integers, Points
 from metricdp.auditing.betting.health import Calls
-from metricdp.auditing.betting.inputs import Draw, as_reports, shuffled
-from metricdp.auditing.betting.rounds import Arena, Rounds
+from metricdp.auditing.betting.inputs import Draw, as_reports, shuffle_numbers
+from metricdp.auditing.betting.rounds import Rounds, RoundSetting
 from metricdp.errors import InvalidInput
-from metricdp.randomness import Source
+from metricdp.randomness import RandomSource
 
 SILENT = 8  # calls without a report after which nobody asks again
 PROBE = 32  # reports in a call that is compared with another one for the same secret
@@ -28,7 +28,7 @@ PROBES = 4  # calls for one secret until it is clear whether they repeat
 PROBED = 2 * PROBES, PROBE  # for the two secrets of a pair: how many calls at most, and of how many reports
 
 
-Served = tuple[Integers, Points]  # the positions of those that were served, and what they were given
+Answered = tuple[Integers, Points]  # the positions of those that were served, and what they were given
 
 
 @runtime_checkable
@@ -42,7 +42,7 @@ class Sequential(Protocol):
 class Sampler:
     """The sampler that is judged: it is called, what it gives is checked, and what is odd about its calls is noted."""
 
-    def __init__(self, draw: Draw, secrets: Sequence[Any], source: Source) -> None:
+    def __init__(self, draw: Draw, secrets: Sequence[Any], source: RandomSource) -> None:
         self.draw, self.secrets, self.source = draw, secrets, source
         self.calls = [Calls() for _ in secrets]
         self.like: tuple[int, str] | None = None  # the width and the kind of its reports
@@ -51,7 +51,7 @@ class Sampler:
     def probe(self, number: int) -> None:
         """Call twice for many reports of one secret, and further where the calls look alike."""
         calls = self.calls[number]
-        while calls.made < 2 or (calls.is_doubtful and calls.made < PROBES):
+        while calls.made < 2 or (calls.needs_more_calls and calls.made < PROBES):
             self.insist(number, PROBE)
 
     def insist(self, number: int, count: int) -> Points:
@@ -69,9 +69,9 @@ class Sampler:
             as_reports(self.draw(self.secrets[number], count), width=None if width == count else width)
         )
         self.calls[number].note(count, rows)
-        return rows if len(rows) < 2 else np.asarray(rows[shuffled(len(rows), self.source)])
+        return rows if len(rows) < 2 else np.asarray(rows[shuffle_numbers(len(rows), self.source)])
 
-    def one_by_one(self, asked: Integers) -> Served:
+    def one_by_one(self, asked: Integers) -> Answered:
         """Serve every secret that is asked for from a call of its own, in this order."""
         numbers = asked.tolist()
         if not isinstance(self.draw, Sequential):
@@ -92,7 +92,7 @@ class Sampler:
     def _single(self, number: int) -> Points:
         """Return the report that a call gives in one place of those that are asked for, or nothing."""
         rows = self.call(number, self.asking)
-        place = 0 if self.asking == 1 else int(shuffled(self.asking, self.source)[0])
+        place = 0 if self.asking == 1 else int(shuffle_numbers(self.asking, self.source)[0])
         return rows[:1] if place < len(rows) else rows[:0]
 
     def _checked(self, rows: Points) -> Points:
@@ -119,14 +119,14 @@ class Pools:
         self._sampler = sampler
         self._held: dict[int, Points] = {}
 
-    def take(self, asked: Integers) -> Served:
+    def take(self, asked: Integers) -> Answered:
         """Serve the secrets that are asked for; where reports are missing, chance decides which rounds have none."""
         found, counts = np.unique(asked, return_counts=True)
         source, came, parts = self._sampler.source, [], []
-        for place in shuffled(len(found), source).tolist():
+        for place in shuffle_numbers(len(found), source).tolist():
             rows = self._of(int(found[place]), int(counts[place]))
             rounds = np.flatnonzero(asked == found[place])
-            came.append(rounds[shuffled(len(rounds), source)][: len(rows)])
+            came.append(rounds[shuffle_numbers(len(rounds), source)][: len(rows)])
             parts.append(rows)
         served = np.concatenate(came)
         order = np.argsort(served)
@@ -141,11 +141,11 @@ class Pools:
         return held[:count]
 
 
-class Dealer:
+class RoundDrawer:
     """Deals rounds: which pairs, which way the coins fell, what the sampler reported."""
 
-    def __init__(self, arena: Arena, pairs: Integers, sampler: Sampler, *, independent: bool) -> None:
-        self.arena, self.pairs, self.sampler = arena, pairs, sampler
+    def __init__(self, setting: RoundSetting, pairs: Integers, sampler: Sampler, *, independent: bool) -> None:
+        self.setting, self.pairs, self.sampler = setting, pairs, sampler
         self._take = Pools(sampler).take if independent else sampler.one_by_one
         self.drawn = 0
 
@@ -153,9 +153,9 @@ class Dealer:
         """Return so many rounds of every pair, in random order, less those in which the sampler gave no report."""
         source = self.sampler.source
         pair = np.repeat(np.arange(len(shares)), shares)
-        pair = pair[shuffled(len(pair), source)]
+        pair = pair[shuffle_numbers(len(pair), source)]
         coins = (source.words(len(pair)) >> np.uint64(63)).astype(np.int64)
         came, reports = self._take(self.pairs[pair, coins])
         self.drawn += len(pair)
         pair = pair[came]
-        return Rounds(self.arena, self.pairs[pair, 0], self.pairs[pair, 1], pair, pair, coins[came], reports)
+        return Rounds(self.setting, self.pairs[pair, 0], self.pairs[pair, 1], pair, pair, coins[came], reports)

@@ -6,14 +6,14 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.betting.rounds import Rounds
-from metricdp.auditing.betting.statistics import Plain, flat
+from metricdp.auditing.betting.statistics import BaseStatistic, flat
 
 CLOSE = 1e-6  # of the distance of the secrets along an axis: what comes that close was not moved
 DECIMALS = 9
 BITS = 32
 
 
-class Truth(Plain):
+class TruthStatistic(BaseStatistic):
     """Whether a report is one of the two secrets, or shares a coordinate with one in which they differ."""
 
     pooled, size, rest = True, 16, 0
@@ -35,16 +35,16 @@ class Truth(Plain):
                 some.append(same.any(axis=-1))
         else:
             left, right, reports = flat(rounds.left), flat(rounds.right), flat(rounds.reports)
-            room = CLOSE * np.abs(left - right)
+            space = CLOSE * np.abs(left - right)
             for side in (left, right):
-                same = np.abs(reports - side) <= room
+                same = np.abs(reports - side) <= space
                 equal.append(same.all(axis=1))
-                some.append((same & (room > 0)).any(axis=1))
+                some.append((same & (space > 0)).any(axis=1))
         one, two, some_one, some_two = (part.astype(np.int64) for part in (*equal, *some))
         return np.asarray(one + 2 * two + 4 * some_one + 8 * some_two)
 
 
-class LowBits(Plain):
+class LowBitStatistic(BaseStatistic):
     """The lowest bit that is set in a coordinate of the report: sums of doubles keep the grain of what was added."""
 
     pooled, size = False, BITS
@@ -56,13 +56,13 @@ class LowBits(Plain):
 
     def cells(self, rounds: Rounds) -> Integers:
         scale = 1.0
-        if rounds.arena.comparable(rounds.reports):
-            scale = float(np.abs(flat(rounds.arena.points)[:, self.column]).max()) or 1.0
+        if rounds.setting.comparable(rounds.reports):
+            scale = float(np.abs(flat(rounds.setting.points)[:, self.column]).max()) or 1.0
         grain = lowest_bit(flat(rounds.reports)[:, self.column])
         return np.clip(grain - int(np.frexp(scale)[1]) + 65, 0, BITS - 1)
 
 
-class Lattice(Plain):
+class LatticeStatistic(BaseStatistic):
     """Whether a report lies on a binary or decimal lattice around the one secret, and how coarse, against the other."""
 
     kind, name = "lattice", "reports lie on a lattice around the secret"

@@ -8,12 +8,18 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers, Points
 from metricdp.auditing.betting import statistics
-from metricdp.auditing.betting.event_statistics import Lattice, LowBits, Truth
-from metricdp.auditing.betting.predictors import Book, Counts, Scale
-from metricdp.auditing.betting.rounds import Arena, Rounds
-from metricdp.auditing.betting.statistics import Bins, Direction, Lean, Look, Values
+from metricdp.auditing.betting.event_statistics import LatticeStatistic, LowBitStatistic, TruthStatistic
+from metricdp.auditing.betting.predictors import CountPredictor, Predictor, ScalePredictor
+from metricdp.auditing.betting.rounds import Rounds, RoundSetting
+from metricdp.auditing.betting.statistics import (
+    DirectionStatistic,
+    DistanceStatistic,
+    QuantileStatistic,
+    ReportStatistic,
+    ValueStatistic,
+)
 from metricdp.auditing.betting.wealth import Wealth
-from metricdp.randomness import Source
+from metricdp.randomness import RandomSource
 
 REMEMBERED = 16_384  # rounds that looks learn from
 LEARNING = 64 * 4 ** np.arange(5)  # looks learn anew when so many rounds are over
@@ -26,89 +32,107 @@ WIDE = 64  # beyond so many coordinates single ones are not looked at
 class Belief:
     """A look, what it has seen, and its share of the starting wealth."""
 
-    look: Look
-    book: Book
+    statistic: ReportStatistic
+    predictor: Predictor
     share: float
 
 
-def beliefs(arena: Arena, reports: Points) -> list[Belief]:
+def beliefs(setting: RoundSetting, reports: Points) -> list[Belief]:
     """Return the looks that suit these secrets and reports."""
     found: list[Belief] = []
-    like = arena.comparable(reports)
+    like = setting.comparable(reports)
     text = reports.dtype.kind == "U"
-    alone = arena.slots > 1 or len(arena.levels) == 1  # pairs are learned one by one
+    alone = setting.slots > 1 or len(setting.levels) == 1  # pairs are learned one by one
     if like:
-        found += _by_distance(arena, alone=alone)
-        found.append(_counted(arena, Truth(), 1.0))
+        found += _distance_beliefs(setting, alone=alone)
+        found.append(_count_belief(setting, TruthStatistic(), 1.0))
     if like and not text:
         found.append(
-            _counted(
-                arena, Bins("the place along the line through both secrets", statistics.along, (8, 3), pooled=True), 1.0
+            _count_belief(
+                setting,
+                QuantileStatistic(
+                    "the place along the line through both secrets", statistics.line_position, (8, 3), pooled=True
+                ),
+                1.0,
             )
         )
-        found.append(_counted(arena, Lattice(), 1.0))
+        found.append(_count_belief(setting, LatticeStatistic(), 1.0))
     if alone:
-        found.append(_counted(arena, Values(), 1.0))
-        found += [] if text else _by_coordinates(arena, reports)
+        found.append(_count_belief(setting, ValueStatistic(), 1.0))
+        found += [] if text else _coordinate_beliefs(setting, reports)
     return found
 
 
-def _counted(arena: Arena, look: Look, share: float, shrink: float = 1.0) -> Belief:
-    return Belief(look, Counts(1 if look.pooled else arena.slots, look.size, shrink), share)
+def _count_belief(setting: RoundSetting, statistic: ReportStatistic, share: float, shrink: float = 1.0) -> Belief:
+    return Belief(statistic, CountPredictor(1 if statistic.pooled else setting.slots, statistic.size, shrink), share)
 
 
-def _by_distance(arena: Arena, *, alone: bool) -> list[Belief]:
-    reach = arena.epsilon * arena.levels
-    found = [Belief(Lean(pooled=True), Scale(reach, Lean.positions, together=True), 6.0)]
+def _distance_beliefs(setting: RoundSetting, *, alone: bool) -> list[Belief]:
+    reach = setting.epsilon * setting.levels
+    found = [
+        Belief(DistanceStatistic(pooled=True), ScalePredictor(reach, DistanceStatistic.positions, together=True), 6.0)
+    ]
     if alone and len(reach) > 1:
-        found.append(Belief(Lean(pooled=False), Scale(reach, Lean.positions, together=False), 2.0))
-    found.append(_counted(arena, Lean(pooled=not alone), 2.0))
+        found.append(
+            Belief(
+                DistanceStatistic(pooled=False), ScalePredictor(reach, DistanceStatistic.positions, together=False), 2.0
+            )
+        )
+    found.append(_count_belief(setting, DistanceStatistic(pooled=not alone), 2.0))
     found.append(
-        _counted(
-            arena, Bins("the pair of distances to both secrets", statistics.distances, (4, 6), pooled=not alone), 1.0
+        _count_belief(
+            setting,
+            QuantileStatistic("the pair of distances to both secrets", statistics.distances, (4, 6), pooled=not alone),
+            1.0,
         )
     )
     return found
 
 
-def _by_coordinates(arena: Arena, reports: Points) -> list[Belief]:
+def _coordinate_beliefs(setting: RoundSetting, reports: Points) -> list[Belief]:
     width = int(np.prod(reports.shape[1:]))
     found = []
     if width <= 3:
         bins = {1: (32,), 2: (8, 8), 3: (4, 4, 4)}[width]
-        found.append(_counted(arena, Bins("the place of the report", statistics.coordinates, bins, pooled=False), 1.0))
+        found.append(
+            _count_belief(
+                setting, QuantileStatistic("the place of the report", statistics.coordinates, bins, pooled=False), 1.0
+            )
+        )
     if 1 < width <= 8:
         found += [
-            _counted(arena, Bins(f"coordinate {k + 1}", statistics.coordinate(k), (16,), pooled=False), 0.5)
+            _count_belief(
+                setting, QuantileStatistic(f"coordinate {k + 1}", statistics.coordinate(k), (16,), pooled=False), 0.5
+            )
             for k in range(width)
         ]
     if 1 < width <= WIDE:
-        found.append(_counted(arena, Direction(), 1.0))
-    found += [_counted(arena, LowBits(k), 0.5) for k in range(min(width, 4))]
+        found.append(_count_belief(setting, DirectionStatistic(), 1.0))
+    found += [_count_belief(setting, LowBitStatistic(k), 0.5) for k in range(min(width, 4))]
     return found
 
 
 class Game:
     """Bets round by round: every look bets on what it has learned, then learns what happened."""
 
-    def __init__(self, arena: Arena, reports: Points) -> None:
-        self.arena = arena
-        self.beliefs = beliefs(arena, reports)
+    def __init__(self, setting: RoundSetting, reports: Points) -> None:
+        self.setting = setting
+        self.beliefs = beliefs(setting, reports)
         self.wealth = Wealth(
-            arena.epsilon, arena.slack, arena.levels, np.array([belief.share for belief in self.beliefs])
+            setting.epsilon, setting.slack, setting.levels, np.array([belief.share for belief in self.beliefs])
         )
         self.past: Rounds | None = None
         self.rounds = 0
-        self.earned = np.zeros((len(self.beliefs), len(arena.levels)))  # against the claim, in logarithms
-        self.played = np.zeros(len(arena.levels))
+        self.earned = np.zeros((len(self.beliefs), len(setting.levels)))  # against the claim, in logarithms
+        self.played = np.zeros(len(setting.levels))
 
     def play(self, rounds: Rounds) -> None:
         """Bet on a batch of rounds with what was known before it, and learn from it."""
         for number, belief in enumerate(self.beliefs):
-            slot, level, cell, seen = _tally(rounds, belief.look)
-            earned = self.wealth.bet(number, level, belief.book.believe(slot, level, cell), seen)
+            slot, level, cell, seen = _tally(rounds, belief.statistic)
+            earned = self.wealth.bet(number, level, belief.predictor.believe(slot, level, cell), seen)
             np.add.at(self.earned[number], level, earned)
-            belief.book.add(slot, level, cell, seen)
+            belief.predictor.add(slot, level, cell, seen)
         self.wealth.settle()
         self.played += np.bincount(rounds.level, minlength=len(self.played))
         before, self.rounds = self.rounds, self.rounds + len(rounds)
@@ -121,18 +145,18 @@ class Game:
     def _learn(self, past: Rounds) -> None:
         for belief in self.beliefs:
             with np.errstate(over="ignore", invalid="ignore"):
-                changed = belief.look.learn(past)
+                changed = belief.statistic.learn(past)
             if changed:
-                belief.book.clear()
-                belief.book.add(*_tally(past, belief.look))
+                belief.predictor.clear()
+                belief.predictor.add(*_tally(past, belief.statistic))
 
 
-def _tally(rounds: Rounds, look: Look) -> tuple[Integers, Integers, Integers, tuple[Floats, Floats]]:
+def _tally(rounds: Rounds, statistic: ReportStatistic) -> tuple[Integers, Integers, Integers, tuple[Floats, Floats]]:
     """Return every combination of slot, level and cell that occurs, and how often the coin was 0 and 1 in it."""
-    slot = np.zeros_like(rounds.slot) if look.pooled else rounds.slot
-    levels = len(rounds.arena.levels)
+    slot = np.zeros_like(rounds.slot) if statistic.pooled else rounds.slot
+    levels = len(rounds.setting.levels)
     with np.errstate(over="ignore", invalid="ignore"):  # reports may be as large as doubles get
-        keys = (slot * levels + rounds.level) * look.size + look.cells(rounds)
+        keys = (slot * levels + rounds.level) * statistic.size + statistic.cells(rounds)
     if int(keys.max()) <= 4 * len(keys) + 4096:
         counts = np.bincount(keys)
         found = np.flatnonzero(counts)
@@ -141,7 +165,7 @@ def _tally(rounds: Rounds, look: Look) -> tuple[Integers, Integers, Integers, tu
         found, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
         ones = np.bincount(inverse, weights=rounds.coins.astype(np.float64))
     zeros: Floats = counts.astype(np.float64) - ones
-    pair, cell = np.divmod(found, look.size)
+    pair, cell = np.divmod(found, statistic.size)
     return pair // levels, pair % levels, cell, (zeros, ones.astype(np.float64))
 
 
@@ -150,7 +174,7 @@ def batch_size(drawn: int) -> int:
     return max(FIRST_BATCH, int(GROWTH * drawn))
 
 
-def shares(game: Game | None, pairs: int, size: int, source: Source) -> Integers:
+def shares(game: Game | None, pairs: int, size: int, source: RandomSource) -> Integers:
     """Return how many rounds every pair gets: half for the pair that has won most a round, half for all in turn."""
     hope = np.zeros(pairs) if game is None else game.earned.max(axis=0) / (game.played + 50.0)
     best = int(np.argmax(hope))

@@ -15,9 +15,9 @@ from metricdp.auditing.betting.inputs import Draw, as_reports
 from metricdp.auditing.betting.rounds import identities
 from metricdp.auditing.report import Finding
 
-KEPT_ROWS = 256  # of one call, to be compared with others
-KEPT_ENDS = 512  # reports of a secret that are kept of the first and of the last ones
-CHANCE = 25.0  # e^-25: what nobody sees by chance
+STORED_ROWS = 256  # of one call, to be compared with others
+STORED_ENDS = 512  # reports of a secret that are kept of the first and of the last ones
+COINCIDENCE_LOG = 25.0  # e^-25: what nobody sees by chance
 
 
 @runtime_checkable
@@ -39,7 +39,7 @@ class Calls:
         self.asked = self.received = self.made = 0
         self._first: Words | None = None
         self._early: list[Points] = []
-        self._late: deque[Points] = deque(maxlen=KEPT_ENDS)
+        self._late: deque[Points] = deque(maxlen=STORED_ENDS)
 
     def note(self, asked: int, rows: Points) -> None:
         """Note a call: how many reports were asked for, and what came."""
@@ -47,30 +47,30 @@ class Calls:
         if len(rows) == 0:
             return
         if asked > 1:
-            self._compare(identities(rows[:KEPT_ROWS]))
+            self._compare(identities(rows[:STORED_ROWS]))
         self._keep(rows[0])
 
     def note_singles(self, rows: Points) -> None:
         """Note calls that gave one report each."""
         self.asked, self.received, self.made = self.asked + len(rows), self.received + len(rows), self.made + len(rows)
-        for row in rows[:KEPT_ENDS]:
+        for row in rows[:STORED_ENDS]:
             self._keep(row)
-        for row in rows[KEPT_ENDS:][-KEPT_ENDS:]:
+        for row in rows[STORED_ENDS:][-STORED_ENDS:]:
             self._keep(row)
 
     @property
     def is_repeated(self) -> bool:
         """Whether calls gave the same draws again, beyond chance."""
-        return self.coincidence < -CHANCE
+        return self.coincidence < -COINCIDENCE_LOG
 
     @property
-    def is_doubtful(self) -> bool:
+    def needs_more_calls(self) -> bool:
         """Whether calls look alike, and one more may tell whether that is chance."""
-        return -CHANCE <= self.coincidence < 0.0
+        return -COINCIDENCE_LOG <= self.coincidence < 0.0
 
     def drift(self) -> float:
         """Return the p-value of the first reports having the law of the last ones."""
-        if len(self._late) < KEPT_ENDS:
+        if len(self._late) < STORED_ENDS:
             return 1.0
         rows = np.stack([*self._early, *self._late])
         half = (np.arange(len(rows)) >= len(self._early)).astype(np.int64)
@@ -78,15 +78,15 @@ class Calls:
         return min(1.0, min(tests) * len(tests))
 
     def _keep(self, row: Points) -> None:
-        if len(self._early) < KEPT_ENDS:
+        if len(self._early) < STORED_ENDS:
             self._early.append(row)
         else:
             self._late.append(row)
 
     def _compare(self, names: Words) -> None:
         if self._first is not None and not self.is_repeated:
-            chance = coincidence(names, self._first)
-            self.coincidence = self.coincidence + chance if chance < 0.0 else 0.0
+            probability = coincidence(names, self._first)
+            self.coincidence = self.coincidence + probability if probability < 0.0 else 0.0
         if self._first is None or len(names) > len(self._first):
             self._first = names
 
@@ -101,13 +101,13 @@ def coincidence(one: Words, two: Words) -> float:
         return 0.0
     _, inverse, counts = np.unique(np.concatenate([one, two]), return_inverse=True, return_counts=True)
     codes = inverse[: len(one)] if shorter is one else inverse[len(one) :]
-    chance = float(np.log(counts[codes] / counts.sum()).sum())
+    probability = float(np.log(counts[codes] / counts.sum()).sum())
     runs = 1 + int(np.count_nonzero(np.diff(codes)))
     if runs == len(np.unique(codes)):  # sorted, perhaps: such calls agree whenever every value comes as often
         from scipy.special import gammaln
 
-        chance += float(gammaln(len(codes) + 1) - gammaln(np.unique(codes, return_counts=True)[1] + 1).sum())
-    return min(chance, 0.0)
+        probability += float(gammaln(len(codes) + 1) - gammaln(np.unique(codes, return_counts=True)[1] + 1).sum())
+    return min(probability, 0.0)
 
 
 def _cells(rows: Points) -> list[Integers]:
@@ -142,7 +142,7 @@ def seed_finding(draw: Draw, secret: Any) -> tuple[Finding, ...]:
         return ()
     width = np.asarray(secret).size
     starts = [identities(as_reports(draw.fresh()(secret, 64), width=width)) for _ in range(2)]
-    if coincidence(*starts) > -CHANCE:
+    if coincidence(*starts) > -COINCIDENCE_LOG:
         return ()
     return (Finding("seed", "Two fresh starts gave the same draws: whoever knows the seed can undo the noise."),)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from metricdp.arrays import Integers, Points, as_positive
 from metricdp.errors import InvalidInput
-from metricdp.randomness import Source
+from metricdp.randomness import RandomSource
 
 Draw = Callable[[Any, int], Any]
 
@@ -61,6 +61,6 @@ def _numbers(array: Points, name: str) -> Points:
         raise InvalidInput(f"`{name}` must be rows of numbers, or of text, of equal length.") from error
 
 
-def shuffled(count: int, source: Source) -> Integers:
+def shuffle_numbers(count: int, source: RandomSource) -> Integers:
     """Return the numbers below `count` in random order."""
     return np.argsort(source.words(count), kind="stable")

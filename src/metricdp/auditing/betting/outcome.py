@@ -27,18 +27,18 @@ def outcome(
 
     Only a refutation has a witness: where nothing is refuted, the pair that looks worst is worst by chance.
     """
-    wealth, arena = game.wealth, game.arena
+    wealth, setting = game.wealth, game.setting
     refuted = wealth.refuted(confidence)
-    place = _telling(game, game.beliefs[wealth.best]) if refuted else None
+    place = _strongest_place(game, game.beliefs[wealth.best]) if refuted else None
     return AuditReport(
-        claimed=arena.epsilon,
+        claimed=setting.epsilon,
         epsilon=wealth.bound(confidence),
         basis="samples",
         method=f"{method}; asking stopped there" if refuted and asked else method,
         refuted=refuted,
         confidence=confidence,
         witness=None if place is None else place.witness,
-        slack=arena.slack,
+        slack=setting.slack,
         pairs=pairs,
         draws=game.rounds,
         power="" if refuted else power(game, confidence),
@@ -64,11 +64,11 @@ def _convicting(game: Game, confidence: float) -> tuple[Finding, ...]:
     found: dict[str, Finding] = {}
     for number in order.tolist():
         belief = game.beliefs[number]
-        place = _telling(game, belief)
+        place = _strongest_place(game, belief)
         if place is not None:
-            kind = belief.look.kind_of(place.cell)
-            together = game.arena.slots == 1 and len(game.arena.levels) > 1
-            sentence = _sentence(belief.look.says(place.cell), place, together=together)
+            kind = belief.statistic.kind_of(place.cell)
+            together = game.setting.slots == 1 and len(game.setting.levels) > 1
+            sentence = _sentence(belief.statistic.says(place.cell), place, together=together)
             found.setdefault(kind, Finding(kind, sentence, convicts=True))
     return tuple(sorted(found.values(), key=lambda finding: finding.kind == "law"))
 
@@ -79,51 +79,53 @@ def _sentence(what: str, place: _Place, *, together: bool) -> str:
     if together:  # pairs of about the same distance
         return (
             f"{what[0].upper()}{what[1:]}: of the reports looked back on, {one:,} came so from one secret of a pair "
-            f"and {two:,} from the other, such as {_shown(witness.report_at)} from {_shown(witness.secret_at)} and "
-            f"not from {_shown(witness.other_at)}."
+            f"and {two:,} from the other, such as {_show_place(witness.report_at)} from "
+            f"{_show_place(witness.secret_at)} and "
+            f"not from {_show_place(witness.other_at)}."
         )
     return (
         f"{what[0].upper()}{what[1:]}: of the reports looked back on, {one:,} came so from "
-        f"{_shown(witness.secret_at)} and {two:,} from {_shown(witness.other_at)}, such as {_shown(witness.report_at)}."
+        f"{_show_place(witness.secret_at)} and {two:,} from {_show_place(witness.other_at)}, such as "
+        f"{_show_place(witness.report_at)}."
     )
 
 
-def _shown(place: tuple[float | str, ...] | None) -> str:
+def _show_place(place: tuple[float | str, ...] | None) -> str:
     place = place or ()
     texts = [part if isinstance(part, str) else f"{part:.12g}" for part in place[:4]]
     return texts[0] if len(place) == 1 else f"({', '.join(texts)}{', ...' if len(place) > 4 else ''})"
 
 
-def _telling(game: Game, belief: Belief) -> _Place | None:
+def _strongest_place(game: Game, belief: Belief) -> _Place | None:
     """Return where a look sees most: the pair and the cell of the remembered rounds."""
-    past, look = game.past, belief.look
+    past, statistic = game.past, belief.statistic
     if past is None:
         return None
-    keys = past.level * look.size + look.cells(past)
+    keys = past.level * statistic.size + statistic.cells(past)
     found, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
     ones = np.bincount(inverse, weights=past.coins.astype(np.float64), minlength=len(found))
     zeros = counts - ones
     likely = np.maximum(zeros, ones) + 0.5
     share = likely / (counts + 1.0)
     share = np.clip(share - np.sqrt(share * (1.0 - share) / (counts + 1.0)), 0.5, 1.0 - 1e-9)  # less what is not known
-    at = game.wealth.claim, found // look.size
+    at = game.wealth.claim, found // statistic.size
     limit = game.wealth.limit[at]  # 1 - limit may be too small for a double, its logarithm is not
     gain = share * (np.log(share) + game.wealth.log_hit[at]) + (1.0 - share) * (
         np.log1p(-share) + game.wealth.log_miss[at]
     )
-    gain[found % look.size == look.rest] *= 1e-3  # what is special says more to a reader
+    gain[found % statistic.size == statistic.rest] *= 1e-3  # what is special says more to a reader
     best = int(np.argmax(np.where(share > limit, counts * gain, share - 1.0)))
     side = int(ones[best] > zeros[best])
     row = int(np.flatnonzero((inverse == best) & (past.coins == side))[0])
     seen = int(max(zeros[best], ones[best])), int(min(zeros[best], ones[best]))
-    return _Place(int(found[best] % look.size), seen, _witness(past, row, side))
+    return _Place(int(found[best] % statistic.size), seen, _witness(past, row, side))
 
 
 def _witness(past: Rounds, row: int, side: int) -> Witness:
     """Return the pair and the report of a round; its ratio is not known, since it was chosen by what was seen."""
     pair = (int(past.first[row]), int(past.second[row]))
     secret, other = pair[side], pair[1 - side]
-    points = past.arena.points
+    points = past.setting.points
     return Witness(
         secret,
         other,

@@ -9,17 +9,17 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, Points
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, pairwise
-from metricdp.randomness import Source
+from metricdp.randomness import RandomSource
 
 MOST_PAIRS = 64
 MOST_SECRETS = 1000  # of more secrets so many are compared, evenly taken
-TELLING = 2.0  # epsilon * d at which the claim leaves room to win and reports tell the secrets apart
+INFORMATIVE = 2.0  # epsilon * d at which the claim leaves room to win and reports tell the secrets apart
 
 
 def chosen_pairs(points: Points, metric: Metric, pairs: Any, epsilon: float) -> tuple[Integers, Floats]:
     """Return the pairs to compare, as positions, and their distances: those given, or all, or some that are telling."""
     if pairs is not None:
-        return _given(points, metric, pairs)
+        return _given_pairs(points, metric, pairs)
     if len(points) < 2:
         raise InvalidInput(f"`secrets` must hold at least two secrets, got {len(points)}.")
     some = np.unique(np.linspace(0, len(points) - 1, min(len(points), MOST_SECRETS)).astype(np.int64))
@@ -30,7 +30,7 @@ def chosen_pairs(points: Points, metric: Metric, pairs: Any, epsilon: float) -> 
     if good.size == 0:
         raise InvalidInput("`secrets` must hold two different secrets, finitely far apart.")
     if good.size > MOST_PAIRS:
-        good = good[np.argsort(np.abs(np.log(apart[good] * epsilon / TELLING)), kind="stable")]
+        good = good[np.argsort(np.abs(np.log(apart[good] * epsilon / INFORMATIVE)), kind="stable")]
         # the best pair of every secret, then the best of all
         own = np.unique([np.unique(side[good], return_index=True)[1] for side in (first, second)])
         rest = np.setdiff1d(np.arange(good.size), own)[: max(0, MOST_PAIRS - own.size)]
@@ -38,7 +38,7 @@ def chosen_pairs(points: Points, metric: Metric, pairs: Any, epsilon: float) -> 
     return np.stack([some[first[good]], some[second[good]]], axis=1), apart[good]
 
 
-def _given(points: Points, metric: Metric, pairs: Any) -> tuple[Integers, Floats]:
+def _given_pairs(points: Points, metric: Metric, pairs: Any) -> tuple[Integers, Floats]:
     chosen = np.asarray(list(pairs))
     if chosen.ndim != 2 or chosen.shape[1] != 2 or chosen.dtype.kind not in "iu" or len(chosen) == 0:
         raise InvalidInput("`pairs` must hold at least one pair of positions in `secrets`, such as [(0, 1)].")
@@ -65,8 +65,8 @@ def distance_levels(points: Points, metric: Metric, epsilon: float) -> Floats:
     return np.asarray(np.concatenate([np.arange(0.02, 0.99, 0.02), far]) / epsilon)
 
 
-def matched(
-    points: Points, metric: Metric, epsilon: float, left: Integers, source: Source
+def match_secrets(
+    points: Points, metric: Metric, epsilon: float, left: Integers, source: RandomSource
 ) -> tuple[Integers, Integers, Floats]:
     """Return a matching of the secrets `left`: half with neighbours, half at a distance that is telling.
 
@@ -79,7 +79,7 @@ def matched(
     for some, near in ((left[half], True), (left[~half], False)):
         if some.size < 2:
             continue
-        order = some[_neighbourly(points[some])]
+        order = some[_neighbour_order(points[some])]
         best: tuple[float, Integers, Integers, Floats] | None = None
         for shift in 2 ** np.arange(1 if near else int(np.log2(order.size)) + 1):
             at = np.arange(order.size - shift)
@@ -89,7 +89,7 @@ def matched(
             good = (apart > 0) & np.isfinite(apart)
             if not good.any():
                 continue
-            miss = abs(float(np.log(np.median(apart[good]) * epsilon / TELLING)))
+            miss = abs(float(np.log(np.median(apart[good]) * epsilon / INFORMATIVE)))
             if best is None or miss < best[0]:
                 best = miss, one[good], two[good], apart[good]
         if best is not None:
@@ -101,7 +101,7 @@ def matched(
     return first, second, apart
 
 
-def _neighbourly(points: Points) -> Integers:
+def _neighbour_order(points: Points) -> Integers:
     """Return an order in which neighbours stand close: halved again and again along the widest axis; words sorted."""
     rows = points.reshape(len(points), -1)
     if rows.dtype.kind == "U":

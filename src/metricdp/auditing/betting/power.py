@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from metricdp.auditing.betting.event_statistics import Truth
+from metricdp.auditing.betting.event_statistics import TruthStatistic
 from metricdp.auditing.betting.game import LEARNING, Belief, Game, batch_size
-from metricdp.auditing.betting.predictors import Counts
-from metricdp.auditing.betting.statistics import Values
+from metricdp.auditing.betting.predictors import CountPredictor
+from metricdp.auditing.betting.statistics import ValueStatistic
 from metricdp.auditing.betting.wealth import Wealth
 
 RARE = (0.1, 0.01)  # how much of all reports a leak makes up
@@ -25,9 +25,9 @@ NOTHING = "No leak in a tenth of the reports or less is sure to be found with so
 
 def power(game: Game, confidence: float) -> str:
     """Say which planted leak these rounds would have found in at least 95 % of simulated audits."""
-    together = game.arena.slots == 1 and len(game.arena.levels) > 1
-    kind = Truth if together else Values
-    belief = next((belief for belief in game.beliefs if isinstance(belief.look, kind)), None)
+    together = game.setting.slots == 1 and len(game.setting.levels) > 1
+    kind = TruthStatistic if together else ValueStatistic
+    belief = next((belief for belief in game.beliefs if isinstance(belief.statistic, kind)), None)
     if belief is None:
         return "Which leak these draws would have found is not known."
     return _true_values(game, belief, confidence) if together else _values(game, belief, confidence)
@@ -70,27 +70,30 @@ def _share_found(
     game: Game, belief: Belief, confidence: float, level: int | None, mass: float, epsilon: float
 ) -> float:
     """Return the share of simulated audits that refute a leak at one level, or at all levels as they were played."""
-    arena, rng = game.arena, np.random.default_rng(0)  # which audits are simulated is no secret
+    setting, rng = game.setting, np.random.default_rng(0)  # which audits are simulated is no secret
     played = game.played if level is None else np.where(np.arange(len(game.played)) == level, game.played, 0.0)
-    wealth = Wealth(arena.epsilon, arena.slack, arena.levels, np.ones(1), alone=True)
+    wealth = Wealth(setting.epsilon, setting.slack, setting.levels, np.ones(1), alone=True)
     cells = 2 if level is None else 1  # the true value is one of two: the first secret or the second
-    book, slots = Counts(RUNS, cells, belief.book.shrink if isinstance(belief.book, Counts) else 1.0), np.arange(RUNS)
+    predictor, slots = (
+        CountPredictor(RUNS, cells, belief.predictor.shrink if isinstance(belief.predictor, CountPredictor) else 1.0),
+        np.arange(RUNS),
+    )
     earned, refuted = np.full(RUNS, np.log(belief.share / sum(one.share for one in game.beliefs))), np.zeros(RUNS, bool)
     known = np.full(RUNS, level is None)  # a value is bet on once it was learned, the true one from the beginning
     for size, learns in _batches(game.rounds):
         levels = rng.choice(len(played), size=RUNS, p=played / played.sum())
-        odds = np.exp(-epsilon * arena.levels[levels] - arena.slack)
+        odds = np.exp(-epsilon * setting.levels[levels] - setting.slack)
         for cell in range(cells):
             hits = rng.binomial(size, mass * float(played.sum()) / game.rounds / cells, RUNS)
             likely = rng.binomial(hits, 1.0 / (1.0 + odds)).astype(np.float64)
             seen = (likely, hits - likely) if cell == 0 else (hits - likely, likely)
             where = np.full(RUNS, cell)
-            gains = wealth.bet(0, levels, book.believe(slots, levels, where), seen)
+            gains = wealth.bet(0, levels, predictor.believe(slots, levels, where), seen)
             earned += np.where(known, gains, 0.0)
-            book.add(slots, levels, where, seen)
+            predictor.add(slots, levels, where, seen)
         refuted |= earned >= -np.log1p(-confidence)
         if learns:
-            known |= book.seen.sum(axis=(0, 2)) > 1
+            known |= predictor.seen.sum(axis=(0, 2)) > 1
     return float(refuted.mean())
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers
 
 
-class Book(Protocol):
+class Predictor(Protocol):
     """What a look has seen; beliefs follow from it."""
 
     def add(self, slot: Integers, level: Integers, cell: Integers, seen: tuple[Floats, Floats]) -> None:
@@ -22,7 +22,7 @@ class Book(Protocol):
         """Forget everything: the cells have changed."""
 
 
-class Counts:
+class CountPredictor:
     """One belief for every cell: the share of zeros there, less some standard errors."""
 
     def __init__(self, slots: int, size: int, shrink: float = 1.0) -> None:
@@ -36,14 +36,14 @@ class Counts:
     def believe(self, slot: Integers, level: Integers, cell: Integers) -> tuple[Floats, Floats]:
         zeros, ones = self.seen[0, slot, cell] + 0.5, self.seen[1, slot, cell] + 0.5
         share = zeros / (zeros + ones)
-        doubt = self.shrink * np.sqrt(share * (1.0 - share) / (zeros + ones))
-        return share - doubt, 1.0 - share - doubt
+        uncertainty = self.shrink * np.sqrt(share * (1.0 - share) / (zeros + ones))
+        return share - uncertainty, 1.0 - share - uncertainty
 
     def clear(self) -> None:
         self.seen[:] = 0.0
 
 
-class Scale:
+class ScalePredictor:
     """One number for all cells: the log-odds of the coin are rate * epsilon * (d(y, second) - d(y, first)).
 
     Laplace and exponential noise of another epsilon is exactly this, and a single number is learned quickly. The rate
@@ -74,9 +74,9 @@ class Scale:
         odds, (zeros, ones) = self.odds[live], self.seen[:, live]
         rates = self.rates[live]
         for _ in range(6):
-            chance = _logistic(rates[:, None] * odds)
-            slope = ((zeros * (1.0 - chance) - ones * chance) * odds).sum(axis=1)
-            curve = ((zeros + ones) * chance * (1.0 - chance) * odds**2).sum(axis=1)
+            probability = _logistic(rates[:, None] * odds)
+            slope = ((zeros * (1.0 - probability) - ones * probability) * odds).sum(axis=1)
+            curve = ((zeros + ones) * probability * (1.0 - probability) * odds**2).sum(axis=1)
             if self.together:
                 slope, curve = np.full(len(live), slope.sum()), np.full(len(live), curve.sum())
             curve += 0.5

@@ -15,7 +15,7 @@ UP = 1.0 + 1e-12  # distances are computed, perhaps rounded down: the claim gets
 
 
 @dataclass(frozen=True)
-class Arena:
+class RoundSetting:
     """What all rounds have in common: the secrets, how far they are apart, and the claim.
 
     `levels` are the distances that occur. Where rows of many pairs share a level its distance is that of the farthest,
@@ -43,7 +43,7 @@ class Arena:
 class Rounds:
     """Some rounds, one entry each: the coin is 0 where the report was drawn from `first`, 1 where from `second`."""
 
-    arena: Arena
+    setting: RoundSetting
     first: Integers
     second: Integers
     slot: Integers
@@ -57,12 +57,12 @@ class Rounds:
     def take(self, rows: Integers | Booleans | slice) -> Rounds:
         """Return some of the rounds."""
         parts = (self.first, self.second, self.slot, self.level, self.coins, self.reports)
-        return Rounds(self.arena, *(part[rows] for part in parts))
+        return Rounds(self.setting, *(part[rows] for part in parts))
 
     def joined(self, later: Rounds) -> Rounds:
         """Return these rounds and later ones."""
         return Rounds(
-            self.arena,
+            self.setting,
             *(np.concatenate([one, two]) for one, two in zip(self._parts, later._parts, strict=True)),
         )
 
@@ -73,22 +73,22 @@ class Rounds:
     @cached_property
     def left(self) -> Points:
         """The first secret of every round."""
-        return self.arena.points[self.first]
+        return self.setting.points[self.first]
 
     @cached_property
     def right(self) -> Points:
         """The second secret of every round."""
-        return self.arena.points[self.second]
+        return self.setting.points[self.second]
 
     @cached_property
     def apart(self) -> Floats:
         """The distance of the two secrets of every round, as the claim counts it."""
-        return np.asarray(self.arena.levels[self.level])
+        return np.asarray(self.setting.levels[self.level])
 
     @cached_property
     def distances(self) -> tuple[Floats, Floats]:
         """How far every report lies from both secrets; 0 and 0 where the metric cannot measure it."""
-        legal = measurable(self.arena.metric, self.reports)
+        legal = measurable(self.setting.metric, self.reports)
         near, far = np.zeros(len(self)), np.zeros(len(self))
         if legal.all():
             near, far = self._measured(self.left, self.right, self.reports)
@@ -97,7 +97,7 @@ class Rounds:
         return near, far
 
     def _measured(self, left: Points, right: Points, reports: Points) -> tuple[Floats, Floats]:
-        metric = self.arena.metric
+        metric = self.setting.metric
         found = [np.nan_to_num(metric(side, reports), nan=0.0, posinf=0.0, neginf=0.0) for side in (left, right)]
         return found[0], found[1]
 

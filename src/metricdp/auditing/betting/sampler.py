@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import as_points
-from metricdp.auditing.betting.buffer import Shelf, play_pairs
-from metricdp.auditing.betting.drawing import Dealer, Sampler
+from metricdp.auditing.betting.buffer import ReportBuffer, play_pairs
+from metricdp.auditing.betting.drawing import RoundDrawer, Sampler
 from metricdp.auditing.betting.game import Game, batch_size, shares
 from metricdp.auditing.betting.health import health_findings, seed_finding
 from metricdp.auditing.betting.inputs import Draw, checked_claim
 from metricdp.auditing.betting.outcome import outcome
 from metricdp.auditing.betting.pairing import chosen_pairs
-from metricdp.auditing.betting.rounds import UP, Arena
+from metricdp.auditing.betting.rounds import UP, RoundSetting
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
@@ -92,7 +92,7 @@ def audit_sampler(
     metric.check(points)
     chosen, apart = chosen_pairs(points, metric, pairs, claimed)
     source = fresh_stream() if rng is None else source_of(rng)
-    arena = Arena(points, metric, claimed, slack, apart * UP, len(chosen))
+    setting = RoundSetting(points, metric, claimed, slack, apart * UP, len(chosen))
     sampler = Sampler(draw, list(secrets), source)
     seeds = seed_finding(draw, secrets[int(chosen[0, 0])])
     for number in chosen[0].tolist():
@@ -113,9 +113,9 @@ def audit_sampler(
             findings=(*seeds, *health_findings(sampler.calls)),
         )
     if repeated:
-        game, manner = _single_calls(arena, chosen, sampler, int(draws)), ", one call for every secret"
+        game, manner = _single_calls(setting, chosen, sampler, int(draws)), ", one call for every secret"
     else:
-        dealer = Dealer(arena, chosen, sampler, independent=independent)
+        dealer = RoundDrawer(setting, chosen, sampler, independent=independent)
         game, manner = _play(dealer, int(draws), confidence, progress), "" if independent else ", one a call"
     manner += ", taken to be independent in a call" if independent else ""
     method = f"bets on {game.rounds:,} reports of {len(points)} secrets{manner}"
@@ -123,14 +123,14 @@ def audit_sampler(
     return outcome(game, confidence, method, len(chosen), findings, asked=True)
 
 
-def _play(dealer: Dealer, draws: int, confidence: float, progress: Progress | None) -> Game:
+def _play(dealer: RoundDrawer, draws: int, confidence: float, progress: Progress | None) -> Game:
     """Play until the claim is refuted or the draws are spent."""
     game: Game | None = None
     while True:
         size = min(batch_size(game.rounds if game else 0), draws - dealer.drawn)
         rounds = dealer.deal(shares(game, len(dealer.pairs), size, dealer.sampler.source))
         if len(rounds):
-            game = game or Game(dealer.arena, rounds.reports)
+            game = game or Game(dealer.setting, rounds.reports)
             game.play(rounds)
         spent = dealer.drawn >= draws
         if game is None and spent:
@@ -143,12 +143,12 @@ def _play(dealer: Dealer, draws: int, confidence: float, progress: Progress | No
             return game
 
 
-def _single_calls(arena: Arena, pairs: Any, sampler: Sampler, draws: int) -> Game:
+def _single_calls(setting: RoundSetting, pairs: Any, sampler: Sampler, draws: int) -> Game:
     """Ask once for every secret, and bet on those reports alone."""
     used = np.unique(pairs)
     parts = {int(secret): sampler.insist(int(secret), max(1, draws // len(used))) for secret in used}
     secret = np.concatenate([np.full(len(rows), one) for one, rows in parts.items()])
     rows = np.concatenate(list(parts.values()))
-    shelf = Shelf(rows, secret, len(arena.points), sampler.source)
-    game, _ = play_pairs(shelf, arena.points, arena.metric, (arena.epsilon, arena.slack), pairs)
-    return game or Game(arena, rows)
+    buffer = ReportBuffer(rows, secret, len(setting.points), sampler.source)
+    game, _ = play_pairs(buffer, setting.points, setting.metric, (setting.epsilon, setting.slack), pairs)
+    return game or Game(setting, rows)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Points, as_points
-from metricdp.auditing.betting.buffer import TAIL, Shelf, play_pairs
+from metricdp.auditing.betting.buffer import TAIL, ReportBuffer, play_pairs
 from metricdp.auditing.betting.game import Game, batch_size
-from metricdp.auditing.betting.inputs import as_reports, checked_claim, shuffled
+from metricdp.auditing.betting.inputs import as_reports, checked_claim, shuffle_numbers
 from metricdp.auditing.betting.outcome import outcome
-from metricdp.auditing.betting.pairing import distance_levels, matched
-from metricdp.auditing.betting.rounds import UP, Arena
+from metricdp.auditing.betting.pairing import distance_levels, match_secrets
+from metricdp.auditing.betting.rounds import UP, RoundSetting
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
@@ -67,11 +67,11 @@ def audit_samples(
     distinct, rows, inverse = np.unique(points.reshape(len(points), -1), axis=0, return_index=True, return_inverse=True)
     if len(distinct) < 2:
         raise InvalidInput("`secrets` must hold at least two different secrets.")
-    shelf = Shelf(given, inverse.ravel(), len(distinct), source)
+    buffer = ReportBuffer(given, inverse.ravel(), len(distinct), source)
     if len(distinct) <= FEW and len(points) >= OFTEN * len(distinct):
-        game, pairs = play_pairs(shelf, distinct, metric, (claimed, slack))
+        game, pairs = play_pairs(buffer, distinct, metric, (claimed, slack))
     else:
-        game, pairs = _many(shelf, distinct, metric, (claimed, slack))
+        game, pairs = _play_matchings(buffer, distinct, metric, (claimed, slack))
     if game is None:
         raise InvalidInput("no two secrets are finitely far apart, so that nothing can be compared.")
     method = f"bets on {game.rounds:,} of {len(points):,} recorded reports of {len(distinct):,} secrets"
@@ -82,29 +82,31 @@ def audit_samples(
     return replace(report, witness=replace(report.witness, secret=one, other=two))
 
 
-def _many(shelf: Shelf, points: Points, metric: Metric, claim: tuple[float, float]) -> tuple[Game | None, int]:
+def _play_matchings(
+    buffer: ReportBuffer, points: Points, metric: Metric, claim: tuple[float, float]
+) -> tuple[Game | None, int]:
     """Bet on matchings: every secret that has rows left meets one other, again and again; all are learned together."""
     levels = distance_levels(points, metric, claim[0])
-    arena = Arena(points, metric, *claim, levels * UP, 1)
+    setting = RoundSetting(points, metric, *claim, levels * UP, 1)
     game: Game | None = None
     drawn = met = 0
     while True:
-        left = np.flatnonzero(shelf.left)
-        one, two, apart = matched(points, metric, claim[0], left, shelf.source)
+        left = np.flatnonzero(buffer.left)
+        one, two, apart = match_secrets(points, metric, claim[0], left, buffer.source)
         fit = apart <= levels[-1]  # always, where no detour is shorter
         one, two, apart = one[fit], two[fit], apart[fit]
         if one.size <= drawn // TAIL:
             return game, met
         met += len(one)
-        times = np.minimum(shelf.left[one], shelf.left[two])
+        times = np.minimum(buffer.left[one], buffer.left[two])
         pairs = np.repeat(np.stack([one, two], axis=1), times, axis=0)
         level = np.repeat(np.minimum(np.searchsorted(levels, apart), len(levels) - 1), times)
-        order = shuffled(len(pairs), shelf.source)
+        order = shuffle_numbers(len(pairs), buffer.source)
         pairs, level = pairs[order], level[order]
         start = 0
         while start < len(pairs):
             here = slice(start, start + batch_size(drawn))
-            rounds = shelf.deal(arena, pairs[here], np.zeros(len(pairs[here]), dtype=np.int64), level[here])
-            game = game or Game(arena, rounds.reports)
+            rounds = buffer.deal(setting, pairs[here], np.zeros(len(pairs[here]), dtype=np.int64), level[here])
+            game = game or Game(setting, rounds.reports)
             game.play(rounds)
             drawn, start = drawn + len(rounds), start + len(rounds)

@@ -14,12 +14,12 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, Words
 from metricdp.auditing.betting.rounds import Rounds
 
-LEANS = 64
+DISTANCE_CELLS = 64
 FREQUENT = 255
 Feature = Callable[[Rounds], Floats]
 
 
-class Look(Protocol):
+class ReportStatistic(Protocol):
     """A way to sort reports into cells."""
 
     size: int
@@ -39,7 +39,7 @@ class Look(Protocol):
         """Say what convicts, as the beginning of a sentence."""
 
 
-class Plain:
+class BaseStatistic:
     """What looks have in common that say the same of all their cells."""
 
     kind = "law"
@@ -56,25 +56,29 @@ class Plain:
         return self.name
 
 
-class Lean(Plain):
+class DistanceStatistic(BaseStatistic):
     """How much nearer a report lies to one secret than to the other, in equal steps, both ends in their own cells."""
 
     name = "the difference of the distances to both secrets gives them away"
-    size = LEANS
+    size = DISTANCE_CELLS
     #: the middle of every cell, from -1 (at or beyond the second secret) to 1
-    positions = np.concatenate([[-1.0], (np.arange(LEANS - 2) + 0.5) * (2.0 / (LEANS - 2)) - 1.0, [1.0]])
+    positions = np.concatenate(
+        [[-1.0], (np.arange(DISTANCE_CELLS - 2) + 0.5) * (2.0 / (DISTANCE_CELLS - 2)) - 1.0, [1.0]]
+    )
 
     def __init__(self, *, pooled: bool) -> None:
         self.pooled = pooled
 
     def cells(self, rounds: Rounds) -> Integers:
-        inner = np.clip(((rounds.lean + 1.0) * (0.5 * (LEANS - 2))).astype(np.int64), 0, LEANS - 3) + 1
-        inner[rounds.lean >= 1.0 - 1e-9] = LEANS - 1
+        inner = (
+            np.clip(((rounds.lean + 1.0) * (0.5 * (DISTANCE_CELLS - 2))).astype(np.int64), 0, DISTANCE_CELLS - 3) + 1
+        )
+        inner[rounds.lean >= 1.0 - 1e-9] = DISTANCE_CELLS - 1
         inner[rounds.lean <= 1e-9 - 1.0] = 0
         return inner
 
 
-class Bins(Plain):
+class QuantileStatistic(BaseStatistic):
     """Features cut at quantiles of what was reported before, all features together: one cell for every combination."""
 
     def __init__(self, name: str, feature: Feature, bins: tuple[int, ...], *, pooled: bool) -> None:
@@ -107,7 +111,7 @@ class Bins(Plain):
         return np.zeros(len(rounds), dtype=np.int64) if self.pooled else rounds.slot
 
 
-class Direction(Plain):
+class DirectionStatistic(BaseStatistic):
     """The direction in which the means of the reports of both secrets differ most, cut at quantiles."""
 
     name, pooled, size = "a direction learned from the reports gives the secret away", False, 16
@@ -138,7 +142,7 @@ class Direction(Plain):
         return cells
 
 
-class Values(Plain):
+class ValueStatistic(BaseStatistic):
     """Reports that came back bit for bit, each in a cell of its own; all others together."""
 
     pooled, size, rest = False, FREQUENT + 1, 0
@@ -176,7 +180,7 @@ def distances(rounds: Rounds) -> Floats:
     return np.stack([near + far, far - near], axis=1)
 
 
-def along(rounds: Rounds) -> Floats:
+def line_position(rounds: Rounds) -> Floats:
     """Return where reports lie on the line through both secrets, 0 at the first, 1 at the second, and how far off."""
     way = flat(rounds.right) - flat(rounds.left)
     gone = flat(rounds.reports) - flat(rounds.left)

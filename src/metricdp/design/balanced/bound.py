@@ -20,10 +20,10 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.auditing.kernels import blocks_of
 from metricdp.design.balanced.products import Products
-from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT, KernelLaw
+from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT, KernelDistribution
 from metricdp.metrics.rounding import UNIT
 from metricdp.problems import Problem
-from metricdp.progress import doing
+from metricdp.progress import report_task
 
 ROUNDS = 12
 VANISHING = 1e-250  # more than the kernel has beyond the largest exponent
@@ -31,38 +31,38 @@ VANISHING = 1e-250  # more than the kernel has beyond the largest exponent
 
 def star_bound(problem: Problem, products: Products) -> float:
     """Return a proven lower bound of the expected distance of any with the promise and reports of a problem."""
-    law = KernelLaw(problem.inputs, problem.epsilon, None, LARGEST_EXPONENT / problem.epsilon)
-    with doing("measuring what words cost each other"):
-        costs, nearest = _costs(law, problem.prior)
+    distribution = KernelDistribution(problem.inputs, problem.epsilon, None, LARGEST_EXPONENT / problem.epsilon)
+    with report_task("measuring what words cost each other"):
+        costs, nearest = _costs(distribution, problem.prior)
     most = problem.prior * nearest
-    with doing("searching a bound"):
-        multipliers = _searched(products, costs, most)
-    with doing("proving the bound"):
-        return proven(law, costs, np.minimum(multipliers, most))
+    with report_task("searching a bound"):
+        multipliers = _search_multipliers(products, costs, most)
+    with report_task("proving the bound"):
+        return safe_sum(distribution, costs, np.minimum(multipliers, most))
 
 
-def _costs(law: KernelLaw, prior: Floats) -> tuple[Floats, Floats]:
+def _costs(distribution: KernelDistribution, prior: Floats) -> tuple[Floats, Floats]:
     """Return sum_i p_i d_ik e_ik, rounded down, and how far away the nearest other secret is at least."""
-    costs, nearest = np.empty(len(law)), np.empty(len(law))
-    measured = law.measured
-    for codes in blocks_of(len(law)):
-        apart = law.measured.rows(codes)
-        costs[codes] = np.einsum("ij,ij,j->i", law.exponentials(apart), apart, prior)
+    costs, nearest = np.empty(len(distribution)), np.empty(len(distribution))
+    measured = distribution.measured
+    for codes in blocks_of(len(distribution)):
+        apart = distribution.measured.rows(codes)
+        costs[codes] = np.einsum("ij,ij,j->i", distribution.exponentials(apart), apart, prior)
         apart[np.arange(len(codes)), codes] = np.inf
         nearest[codes] = apart.min(axis=1)
     # Lengths may be measured too long, too; the kernel beyond its largest exponent is not counted.
-    down = 1.0 - law.error - measured.relative - 4.0 * len(law) * UNIT
-    least = down * costs - measured.absolute - VANISHING * law.reach
+    down = 1.0 - distribution.error - measured.relative - 4.0 * len(distribution) * UNIT
+    least = down * costs - measured.absolute - VANISHING * distribution.reach
     return least, np.maximum((nearest - measured.absolute) * ((1.0 - 4.0 * UNIT) / (1.0 + measured.relative)), 0.0)
 
 
-def _searched(products: Products, costs: Floats, most: Floats) -> Floats:
+def _search_multipliers(products: Products, costs: Floats, most: Floats) -> Floats:
     """Return about the multipliers that keep one of the two lines with equality, word by word."""
     free = np.ones(len(costs), dtype=bool)
     found = np.zeros(len(costs))
     for _ in range(ROUNDS):
         fixed = np.where(free, 0.0, most)
-        found = fixed + products.solve(costs - (products.times(fixed) if not free.all() else 0.0), free)
+        found = fixed + products.solve(costs - (products.multiply(fixed) if not free.all() else 0.0), free)
         above = free & (found > most)
         if not above.any():
             break
@@ -70,13 +70,13 @@ def _searched(products: Products, costs: Floats, most: Floats) -> Floats:
     return found
 
 
-def proven(law: KernelLaw, costs: Floats, multipliers: Floats) -> float:
+def safe_sum(distribution: KernelDistribution, costs: Floats, multipliers: Floats) -> float:
     """Return the sum of multipliers, each lowered by as much as its line may be broken: the line falls by as much."""
-    broken, largest = np.empty(len(law)), float(np.abs(multipliers).sum())
+    broken, largest = np.empty(len(distribution)), float(np.abs(multipliers).sum())
     both = np.column_stack([multipliers, np.abs(multipliers)])
-    for codes in blocks_of(len(law)):
-        sums = law.terms(codes) @ both
-        error = (law.error + 4.0 * len(law) * UNIT) * sums[:, 1] + VANISHING * largest
+    for codes in blocks_of(len(distribution)):
+        sums = distribution.terms(codes) @ both
+        error = (distribution.error + 4.0 * len(distribution) * UNIT) * sums[:, 1] + VANISHING * largest
         broken[codes] = np.maximum(sums[:, 0] + error - costs[codes], 0.0)
     lowered = multipliers - broken * (1.0 + 8.0 * UNIT) - 8.0 * UNIT * np.abs(multipliers)
     return math.nextafter(math.fsum(lowered), -math.inf)

@@ -19,18 +19,18 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.auditing.kernels import blocks_of
-from metricdp.deadlines import least_left
-from metricdp.design._certify import MARGIN, bound_below
+from metricdp.deadlines import cap_seconds
+from metricdp.design._certify import MARGIN, cap_bound
 from metricdp.design.balanced.bound import star_bound
 from metricdp.design.balanced.products import Products
-from metricdp.design.kernels import KernelOrder, kernel
+from metricdp.design.kernels import KernelSpec, kernel
 from metricdp.design.time_limits import refuse_too_short
 from metricdp.mechanisms import KernelMechanism
-from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT, KernelLaw
+from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT, KernelDistribution
 from metricdp.metrics import pairwise
 from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
-from metricdp.progress import doing
+from metricdp.progress import report_task
 from metricdp.solvers import Progress
 from metricdp.solvers.ratio_solution import shortfall
 
@@ -45,7 +45,7 @@ KERNEL_AGAIN = 1.5  # how much longer the kernel takes than the bound and the we
 CROWDED = 3.0  # the usual normaliser from which on words hide behind each other, and this is not the way
 
 
-def kernels_part(problem: Problem) -> bool:
+def has_separate_kernels(problem: Problem) -> bool:
     """Tell whether kernels hardly overlap: then the optimum is one, or near one."""
     if problem.outputs is not problem.inputs or not problem.loss_is_distance or problem.radius is not None:
         return False
@@ -76,12 +76,15 @@ def optimal_kernel(
     if weights is None:
         del products  # a few hundred megabytes to two gigabytes, before the next ones
         spent = time.perf_counter() - started
-        left = least_left(None if seconds is None else seconds - spent)
+        left = cap_seconds(None if seconds is None else seconds - spent)
         left = None if left is None else left - KERNEL_AGAIN * spent
-        weights, why = _nearly_balanced(problem, left), "words crowd, so that a part of epsilon pays for normalisers"
-    found = kernel(problem, KernelOrder(np.log(weights), name="optimal (expected loss, kernels in balance)"))
+        weights, why = (
+            _approximate_weights(problem, left),
+            "words crowd, so that a part of epsilon pays for normalisers",
+        )
+    found = kernel(problem, KernelSpec(np.log(weights), name="optimal (expected loss, kernels in balance)"))
     certificate = found.certificate
-    bound = bound_below(max(bound, certificate.lower_bound), certificate.loss)
+    bound = cap_bound(max(bound, certificate.lower_bound), certificate.loss)
     certificate = replace(certificate, lower_bound=bound, seconds=time.perf_counter() - started)
     note = shortfall(gap, certificate.gap, why)
     return replace(found, certificate=replace(certificate, note=note))
@@ -89,27 +92,27 @@ def optimal_kernel(
 
 def balanced_weights(problem: Problem, products: Products) -> Floats | None:
     """Return positive weights that make every normaliser one at the inner budget of `products`, if there are any."""
-    law = KernelLaw(problem.inputs, products.inner, None, LARGEST_EXPONENT / problem.epsilon)
-    with doing("balancing the kernel"):
+    distribution = KernelDistribution(problem.inputs, products.inner, None, LARGEST_EXPONENT / problem.epsilon)
+    with report_task("balancing the kernel"):
         weights = products.solve(np.ones(len(products)))
         if not np.all(weights > 0.0):
             return None
         for _ in range(REFINED):
-            left = _residual(law, weights)
+            left = _residual(distribution, weights)
             if float(np.abs(left).max()) <= EXACT:
                 break
             weights = weights + products.solve(left)
     return weights if np.all(weights > 0.0) else None
 
 
-def _residual(law: KernelLaw, weights: Floats) -> Floats:
-    left = np.empty(len(law))
-    for codes in blocks_of(len(law)):
-        left[codes] = 1.0 - law.terms(codes) @ weights
+def _residual(distribution: KernelDistribution, weights: Floats) -> Floats:
+    left = np.empty(len(distribution))
+    for codes in blocks_of(len(distribution)):
+        left[codes] = 1.0 - distribution.terms(codes) @ weights
     return left
 
 
-def _nearly_balanced(problem: Problem, seconds: float | None) -> Floats:
+def _approximate_weights(problem: Problem, seconds: float | None) -> Floats:
     """Return weights for the largest inner budget at which slopes that are left keep the promise, roughly."""
     started, low, high = time.perf_counter(), 0.5, 1.0
     best = np.ones(len(problem.inputs))
@@ -118,7 +121,7 @@ def _nearly_balanced(problem: Problem, seconds: float | None) -> Floats:
             break
         middle = 0.5 * (low + high)
         products = Products(problem.inputs, middle * problem.epsilon)
-        weights, slope = _flattest(products, (1.0 - middle) * problem.epsilon)
+        weights, slope = _flattest_weights(products, (1.0 - middle) * problem.epsilon)
         if slope <= (1.0 - middle) * problem.epsilon:
             low, best = middle, weights
         else:
@@ -126,18 +129,18 @@ def _nearly_balanced(problem: Problem, seconds: float | None) -> Floats:
     return best
 
 
-def _flattest(products: Products, allowed: float) -> tuple[Floats, float]:
+def _flattest_weights(products: Products, allowed: float) -> tuple[Floats, float]:
     """Return weights whose log normalisers have an allowed slope, or the flattest found, and their slope."""
     wanted = np.ones(len(products))
     best, flattest = wanted, np.inf
     for _ in range(CLOSINGS):
         weights = products.solve(wanted)
         weights = np.maximum(weights, LEAST_WEIGHT * float(weights.max()))
-        normalisers = products.times(weights)
-        slope = products.steepest(np.log(normalisers))
+        normalisers = products.multiply(weights)
+        slope = products.steepest_slope(np.log(normalisers))
         if slope < flattest:
             best, flattest = weights, slope
         if slope <= allowed:
             break
-        wanted = products.closed(normalisers, STRICTER * allowed)
+        wanted = products.lipschitz_closure(normalisers, STRICTER * allowed)
     return best, flattest

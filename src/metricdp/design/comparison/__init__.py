@@ -1,7 +1,7 @@
 """Mechanisms beside each other: one promise, one loss, and the bound that belongs to both."""
 
-from metricdp.design.comparison.compare import Compared, compare
+from metricdp.design.comparison.compare import ComparisonResult, compare
 from metricdp.design.comparison.measures import Figure, Measure
-from metricdp.design.comparison.trials import Question, Trial
+from metricdp.design.comparison.trials import ComparisonSpec, Trial
 
-__all__ = ["Compared", "Figure", "Measure", "Question", "Trial", "compare"]
+__all__ = ["ComparisonResult", "ComparisonSpec", "Figure", "Measure", "Trial", "compare"]

@@ -16,18 +16,18 @@ from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.design.comparison.journal import Journal, Key, digest_of
 from metricdp.design.comparison.measures import Measure
-from metricdp.design.comparison.trials import Own, Question, Trial, chosen
+from metricdp.design.comparison.trials import ComparisonSpec, OwnMechanism, Trial, select_builders
 from metricdp.errors import Infeasible, InvalidInput, MetricdpError
 from metricdp.rendering import escape
 from metricdp.spaces import FiniteSpace
 
 PACKED = 400  # places up to which the bound by packings is computed
-Told = Callable[[float, str], None]
+ComparisonProgress = Callable[[float, str], None]
 DISTANCE = Measure()
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class ComparisonResult:
     """What was compared: figures, why mechanisms are missing, and the bounds of every loss and epsilon."""
 
     trials: tuple[Trial, ...]
@@ -43,7 +43,7 @@ class Compared:
         found = self.bounds.get((trial.measure, trial.objective, trial.epsilon), 0.0)
         return min(found, trial.high) if found > 0 else None
 
-    def above(self, trial: Trial) -> float | None:
+    def excess_share(self, trial: Trial) -> float | None:
         """Return by which share of the bound a loss lies above it."""
         bound = self.bound(trial)
         return None if bound is None else max(0.0, trial.loss / bound - 1.0)
@@ -68,7 +68,7 @@ class Compared:
                 "draws": one.draws,
                 "lower_bound": self.bound(one),
                 "gap": None if (least := self.bound(one)) is None or one.loss <= 0 else max(0.0, 1 - least / one.loss),
-                "above_bound": self.above(one),
+                "above_bound": self.excess_share(one),
                 "certified_epsilon": one.certified,
                 "noise_epsilon": one.promise,
                 "seconds": one.seconds,
@@ -83,7 +83,7 @@ class Compared:
         for measure in self.measures:
             body = "".join(
                 f'<tr><td style="text-align:left">{escape(one.builder)}</td><td>{one.epsilon:g}</td>'
-                f"<td>{escape(loss_words(one, measure))}</td><td>{escape(above_words(self.above(one)))}</td></tr>"
+                f"<td>{escape(loss_text(one, measure))}</td><td>{escape(excess_text(self.excess_share(one)))}</td></tr>"
                 for one in self.of(measure)
             )
             head = "<tr><th>builder</th><th>epsilon</th><th>loss</th><th>above the bound</th></tr>"
@@ -94,14 +94,14 @@ class Compared:
         return "".join(parts)
 
 
-def loss_words(trial: Trial, measure: Measure) -> str:
+def loss_text(trial: Trial, measure: Measure) -> str:
     """Return a loss as people read it, with half of its interval where it was measured."""
     if trial.draws == 0:
         return messages.distance(trial.loss, measure.unit)
     return f"{messages.distance(trial.loss, measure.unit)} ± {messages.distance(_half(trial), measure.unit, 'up')}"
 
 
-def above_words(share: float | None) -> str:
+def excess_text(share: float | None) -> str:
     """Return how far above the bound a loss lies."""
     return "" if share is None else f"{messages.number(100 * share, 3, 'up')} %"
 
@@ -114,15 +114,15 @@ def compare(
     space: FiniteSpace,
     epsilons: Sequence[float] | float,
     *,
-    builders: Sequence[str | Builder | Own] | None = None,
+    builders: Sequence[str | Builder | OwnMechanism] | None = None,
     measures: Sequence[Measure] | Measure | None = None,
     prior: ArrayLike | None = None,
     gap: float = 1e-3,
     seconds: float | None = 60.0,
     draws: int = 20_000,
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: Told | None = None,
-) -> Compared:
+    progress: ComparisonProgress | None = None,
+) -> ComparisonResult:
     """Compare mechanisms on the same places at the same promise, by one loss or several.
 
     All builders that fit the places are compared unless some are named; why others are missing is said. Every one keeps
@@ -149,12 +149,12 @@ def compare(
     if not levels:
         raise InvalidInput("name at least one epsilon, such as 0.5, 1 and 2.")
     weights = None if prior is None else as_probabilities(prior, len(space))
-    question = Question(space, weights, gap, seconds, draws)
+    question = ComparisonSpec(space, weights, gap, seconds, draws)
     single = replace(DISTANCE, unit=space.unit) if measures is None else measures
     asked = (single,) if isinstance(single, Measure) else tuple(single)
     if len({(one.name, one.objective) for one in asked}) < len(asked) or not asked:
         raise InvalidInput("`measures` must be one or several losses of different names or objectives.")
-    fit, missing = chosen(question, builders)
+    fit, missing = select_builders(question, builders)
     if not fit:
         raise InvalidInput(f"no builder fits: {'; '.join(f'{name}: {why}' for name, why in missing.items())}.")
     journal = Journal(checkpoint, digest_of(question, asked))
@@ -184,11 +184,11 @@ def compare(
         raise Infeasible("; ".join(f"{name}: {why}" for name, why in missing.items()))
     bounds = _bounds(question, found, asked, levels)
     journal.close()
-    return Compared(tuple(found), missing, asked, bounds, space.unit, len(space), continued)
+    return ComparisonResult(tuple(found), missing, asked, bounds, space.unit, len(space), continued)
 
 
 def _bounds(
-    question: Question, trials: Sequence[Trial], measures: Sequence[Measure], levels: Sequence[float]
+    question: ComparisonSpec, trials: Sequence[Trial], measures: Sequence[Measure], levels: Sequence[float]
 ) -> dict[tuple[str, str, float], float]:
     """Return the best bound of every loss and epsilon; what bounds a weaker promise bounds the stronger ones too."""
     own: dict[tuple[str, str, float], float] = {}

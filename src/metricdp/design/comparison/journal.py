@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from metricdp.design.comparison.measures import Measure
-from metricdp.design.comparison.trials import Question, Trial
+from metricdp.design.comparison.trials import ComparisonSpec, Trial
 from metricdp.files import check_target
 from metricdp.metrics import graph_of
 
@@ -21,7 +21,7 @@ VERSION = 1
 Key = tuple[str, float, str, str]
 
 
-def digest_of(question: Question, measures: Sequence[Measure]) -> str:
+def digest_of(question: ComparisonSpec, measures: Sequence[Measure]) -> str:
     """Return what names a question: the same places, distances, prior, losses and limits give the same figures."""
     space = question.space
     digest = hashlib.sha256(f"{VERSION} {type(space.metric).__name__} {space.unit} {question.gap!r}".encode())

@@ -84,10 +84,10 @@ class Figure:
         return self.draws == 0
 
 
-def exactly(mechanism: MatrixMechanism, measure: Measure, prior: Floats | None) -> Figure:
+def exact_figure(mechanism: MatrixMechanism, measure: Measure, prior: Floats | None) -> Figure:
     """Return the loss of a table."""
-    law = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
-    rows = (law * measure.costs(mechanism.inputs)).sum(axis=1)
+    distribution = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
+    rows = (distribution * measure.costs(mechanism.inputs)).sum(axis=1)
     if measure.objective == "worst":
         value = float(rows.max())
     else:
@@ -95,7 +95,7 @@ def exactly(mechanism: MatrixMechanism, measure: Measure, prior: Floats | None) 
     return Figure(value, value, value)
 
 
-def simulated(space: FiniteSpace, draw: Draw, measure: Measure, prior: Floats | None, draws: int) -> Figure:
+def simulated_figure(space: FiniteSpace, draw: Draw, measure: Measure, prior: Floats | None, draws: int) -> Figure:
     """Return the loss of a sampler on draws, every secret in turn, with an interval that holds it with 95 %.
 
     On average: sum_i prior_i mean_i with the variance sum_i prior_i^2 s_i^2 / k. At worst: the largest mean, between

@@ -22,7 +22,7 @@ AT_ONCE = 2**20  # distances
 PAIRED = 4  # vectors of a bag up to which all pairings are looked at
 
 
-def no_noise(builder: Builder, space: FiniteSpace) -> str:
+def noise_mismatch(builder: Builder, space: FiniteSpace) -> str:
     """Say why a noise does not fit these secrets, before anything is built; nothing where it does."""
     if builder.promise == "concentrated":
         return "its promise is concentrated, which is approximate: at no epsilon is it the same promise"
@@ -54,12 +54,12 @@ def noise_of(builder: Builder, space: FiniteSpace, epsilon: float) -> tuple[Draw
     def draw(secrets: Integers, generator: np.random.Generator) -> Integers:
         reports = np.asarray(noise.sample(space.decode(secrets), rng=generator))
         if points_are(space.ground, "curves"):
-            return _least(lambda rows: _gaps(rows, noise.outline(space.points)), reports, len(space))
+            return _nearest_codes(lambda rows: _gaps(rows, noise.outline(space.points)), reports, len(space))
         if points_are(space.ground, "directions"):
             return np.asarray((reports @ space.points.T).argmax(axis=1))  # the least angle
         if norm_of(space.ground) is not None or points_are(space.ground, "degrees"):
             return space.nearest(reports)[0]
-        return _least(lambda rows: _away(space, rows), reports, len(space))
+        return _nearest_codes(lambda rows: _secret_distances(space, rows), reports, len(space))
 
     return draw, ratio
 
@@ -96,7 +96,7 @@ def _gaps(rows: Floats, others: Floats) -> Floats:
     return np.asarray(np.abs(rows[:, None] - others[None]).max(axis=2))
 
 
-def _away(space: FiniteSpace, rows: Floats) -> Floats:
+def _secret_distances(space: FiniteSpace, rows: Floats) -> Floats:
     """Return the distances of rows to all secrets; those of small bags by all pairings at once."""
     metric: Any = space.ground
     if not points_are(metric, "bags") or space.width // metric.dimension > PAIRED:
@@ -108,7 +108,7 @@ def _away(space: FiniteSpace, rows: Floats) -> Floats:
     return np.asarray(functools.reduce(np.minimum, pairings))
 
 
-def _least(distances: Any, rows: Floats, size: int) -> Integers:
+def _nearest_codes(distances: Any, rows: Floats, size: int) -> Integers:
     """Return the code of the nearest secret of every row, some rows at a time."""
     step = max(1, AT_ONCE // size)
     found = [np.asarray(distances(rows[at : at + step])).argmin(axis=1) for at in range(0, len(rows), step)]

@@ -13,20 +13,20 @@ import numpy as np
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.design.builders import BUILDERS, Builder
-from metricdp.design.comparison.measures import Figure, Measure, exactly, simulated
-from metricdp.design.comparison.noises import no_noise, noise_of
+from metricdp.design.comparison.measures import Figure, Measure, exact_figure, simulated_figure
+from metricdp.design.comparison.noises import noise_mismatch, noise_of
 from metricdp.design.exponential import exponential
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     Mechanism,
 )
 from metricdp.mechanisms.kinds.matrix import as_table
-from metricdp.metrics import covered, exponent_of
+from metricdp.metrics import exponent_of, protected_distance
 from metricdp.problems import Problem
-from metricdp.spaces import Box, FiniteSpace, given
+from metricdp.spaces import Box, FiniteSpace, require_space
 
 MOST_ANCHORS = 3  # cells along an axis of an interpolated mechanism: a comparison is no place for a long search
-Own = Mechanism | Callable[[Problem], Mechanism]  # not declared: a mechanism, or a function that makes one
+OwnMechanism = Mechanism | Callable[[Problem], Mechanism]  # not declared: a mechanism, or a function that makes one
 STARTS = ("space", "problem", "mechanism", "metric", "box")
 
 
@@ -54,7 +54,7 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class ComparisonSpec:
     """What all builders of a comparison are asked: where, under which prior, how close to the optimum, how long."""
 
     space: FiniteSpace
@@ -63,14 +63,14 @@ class Question:
     seconds: float | None = None
     draws: int = 20_000
 
-    def unfit(self, builder: Builder) -> str:
+    def mismatch(self, builder: Builder) -> str:
         """Say why a builder does not fit these places, before anything is built; nothing where it does."""
         if builder.start not in STARTS:
             made = {"mechanisms": "it joins several mechanisms", "matrix": "it takes a matrix of one's own"}
             elsewhere = f"it is made elsewhere: `{builder.elsewhere}`" if builder.elsewhere else "it is for Python"
             return made.get(builder.start, elsewhere)
         if builder.start == "metric":
-            return no_noise(builder, self.space)
+            return noise_mismatch(builder, self.space)
         if builder.start == "box":
             flat = exponent_of(self.space.metric) is not None and not self.space.is_text and self.space.dimension <= 2
             return "" if flat else "it needs places in the plane or on a line, under l1, l2 or linf"
@@ -78,8 +78,8 @@ class Question:
             return "for places it is laplace, which stands beside it"
         if builder.name == "weighted_exponential":
             return "without a weight for every report it is exponential, which stands beside it"
-        if builder.dense and len(self.space) > _most():
-            return f"it holds a matrix of all pairs, for at most {_most():,} places"
+        if builder.dense and len(self.space) > _max_distances():
+            return f"it holds a matrix of all pairs, for at most {_max_distances():,} places"
         return ""
 
     def trial(self, builder: Builder, epsilon: float, measure: Measure) -> Trial:
@@ -87,7 +87,7 @@ class Question:
         started = time.perf_counter()
         if builder.start == "metric":
             return self._noise(builder, epsilon, measure)
-        with deadlines.within(self.seconds):  # also for builders that take no seconds themselves
+        with deadlines.time_limit(self.seconds):  # also for builders that take no seconds themselves
             mechanism = self.made(builder, epsilon, measure)
         if not isinstance(mechanism, Mechanism):
             raise InvalidInput(f"it must return a mechanism, and returned {type(mechanism).__name__}.")
@@ -96,14 +96,14 @@ class Question:
         promise, certificate = mechanism.guarantee, mechanism.certificate
         if certificate.interrupted:
             raise KeyboardInterrupt
-        other = promise.radius != self.covered or promise.slack > 0 or promise.epsilon > epsilon
+        other = promise.radius != self.protected_distance or promise.slack > 0 or promise.epsilon > epsilon
         if other or promise.basis == "none":
             raise InvalidInput(f"it keeps another promise: {promise}.")
         figure = self._figure(mechanism, measure)
         return Trial(
             *(builder.name, epsilon, measure.name, measure.objective, figure.loss, figure.low, figure.high),
             draws=figure.draws,
-            bound=certificate.lower_bound if self.speaks(mechanism, builder, epsilon, measure) else None,
+            bound=certificate.lower_bound if self.bounds_all(mechanism, builder, epsilon, measure) else None,
             certified=certificate.epsilon,
             seconds=certificate.seconds or time.perf_counter() - started,
             note=_note(certificate.note, figure),
@@ -128,7 +128,7 @@ class Question:
             wanted = {"anchors": (MOST_ANCHORS,) * box.dimension, "seconds": self.seconds}
         return builder.build(self.space, epsilon, **counted, **wanted)
 
-    def speaks(self, mechanism: Mechanism, builder: Builder, epsilon: float, measure: Measure) -> bool:
+    def bounds_all(self, mechanism: Mechanism, builder: Builder, epsilon: float, measure: Measure) -> bool:
         """Tell whether the bound of a certificate speaks about every mechanism of this comparison.
 
         It must count the same loss over the same prior, and hold for a promise that is no stronger than the one
@@ -144,29 +144,29 @@ class Question:
             and mechanism.certificate.objective == measure.objective
             and same_loss
             and same_prior
-            and promise.radius == self.covered
+            and promise.radius == self.protected_distance
             and promise.epsilon >= epsilon
         )
 
     def _holds(self, mechanism: Mechanism) -> bool:
         """Tell whether a mechanism takes and reports the places that are compared; one on a box takes all of it."""
         sides = [mechanism.outputs] if mechanism.inputs.limits is not None else [mechanism.inputs, mechanism.outputs]
-        places = [given(side.finite, FiniteSpace, "places") for side in sides if side.finite is not None]
+        places = [require_space(side.finite, FiniteSpace, "places") for side in sides if side.finite is not None]
         return len(places) == len(sides) and all(_are_same(one, self.space) for one in places)
 
     @cached_property
-    def covered(self) -> float | None:
+    def protected_distance(self) -> float | None:
         """How far apart secrets are protected: all of them, or those of one part of a policy."""
-        return covered(self.space.metric, self.space.points)
+        return protected_distance(self.space.metric, self.space.points)
 
     def _figure(self, mechanism: Mechanism, measure: Measure) -> Figure:
         table = as_table(mechanism)
         if table is not None:
-            return exactly(table, measure, self.prior)
+            return exact_figure(table, measure, self.prior)
         if mechanism.inputs.limits is not None:
             box: Any = mechanism
-            law = box.probabilities(self.space.points)
-            rows = (law * measure.costs(self.space)).sum(axis=1)
+            distribution = box.probabilities(self.space.points)
+            rows = (distribution * measure.costs(self.space)).sum(axis=1)
             worst, mean = float(rows.max()), float(rows.mean() if self.prior is None else self.prior @ rows)
             value = worst if measure.objective == "worst" else mean
             return Figure(value, value, value)
@@ -176,17 +176,17 @@ class Question:
         def draw(secrets: Integers, generator: np.random.Generator) -> Integers:
             return np.asarray(mechanism.sample(secrets, rng=generator))
 
-        return simulated(self.space, draw, measure, self.prior, self.draws)
+        return simulated_figure(self.space, draw, measure, self.prior, self.draws)
 
     def _noise(self, builder: Builder, epsilon: float, measure: Measure) -> Trial:
         """Measure noise on draws."""
         started, space = time.perf_counter(), self.space
-        if measure.loss is None and self.covered is not None:
+        if measure.loss is None and self.protected_distance is not None:
             raise InvalidInput(
                 "noise may end in another part of the policy, to which no hops lead: compare --loss ground."
             )
         draw, ratio = noise_of(builder, space, epsilon)
-        figure = simulated(space, draw, measure, self.prior, self.draws)
+        figure = simulated_figure(space, draw, measure, self.prior, self.draws)
         return Trial(
             *(builder.name, epsilon, measure.name, measure.objective, figure.loss, figure.low, figure.high),
             draws=figure.draws,
@@ -197,23 +197,25 @@ class Question:
         )
 
 
-def chosen(question: Question, asked: Sequence[str | Builder | Own] | None) -> tuple[list[Builder], dict[str, str]]:
+def select_builders(
+    question: ComparisonSpec, asked: Sequence[str | Builder | OwnMechanism] | None
+) -> tuple[list[Builder], dict[str, str]]:
     """Return the builders of a comparison and why others are left out: those that were asked for, or all that fit."""
     if isinstance(asked, str):
         raise InvalidInput(f"`builders` must be a list, such as [{asked!r}].")
-    wanted = list(BUILDERS) if asked is None else _asked(question.space, asked)
-    reasons = {builder.name: question.unfit(builder) for builder in wanted}
+    wanted = list(BUILDERS) if asked is None else _requested_builders(question.space, asked)
+    reasons = {builder.name: question.mismatch(builder) for builder in wanted}
     if asked is not None and "madlib" in reasons and reasons["madlib"].startswith("for places"):
         reasons["madlib"] = ""  # asked for by its name
     fit = [builder for builder in wanted if not reasons[builder.name]]
     return fit, {name: reason for name, reason in reasons.items() if reason}
 
 
-def _asked(space: FiniteSpace, asked: Sequence[str | Builder | Own]) -> list[Builder]:
+def _requested_builders(space: FiniteSpace, asked: Sequence[str | Builder | OwnMechanism]) -> list[Builder]:
     """Return what was asked for as builders, each once; what is given under a name that is taken gets a number."""
     found: dict[str, Builder] = {}
     for one in asked:
-        builder = BUILDERS.named(one) if isinstance(one, str) else _own(space, one)
+        builder = BUILDERS.named(one) if isinstance(one, str) else _own_builder(space, one)
         if found.get(builder.name, builder) != builder:
             number = next(n for n in range(2, len(asked) + 2) if f"{builder.name}_{n}" not in found)
             builder = replace(builder, name=f"{builder.name}_{number}")
@@ -221,12 +223,12 @@ def _asked(space: FiniteSpace, asked: Sequence[str | Builder | Own]) -> list[Bui
     return list(found.values())
 
 
-def _own(space: FiniteSpace, one: Builder | Own) -> Builder:
+def _own_builder(space: FiniteSpace, one: Builder | OwnMechanism) -> Builder:
     """Return the builder that stands for a mechanism of one's own, or for a function of a problem."""
     if isinstance(one, Builder):
         return one
     if isinstance(one, Mechanism):
-        if not Question(space)._holds(one):
+        if not ComparisonSpec(space)._holds(one):
             raise InvalidInput("a mechanism of your own must take and report the places that are compared.")
         return Builder("own", lambda problem: one, "a mechanism of one's own")
     if callable(one):
@@ -249,11 +251,11 @@ def _are_same(side: FiniteSpace, space: FiniteSpace) -> bool:
     return side.unit == space.unit and np.array_equal(side.metric(first, backwards), space.metric(first, backwards))
 
 
-def _most() -> int:
+def _max_distances() -> int:
     from metricdp.design.local import FEW
 
     return FEW
 
 
-def _note(said: str, figure: Figure) -> str:
-    return said if figure.exact else "; ".join(part for part in (said, f"measured on {figure.draws:,} draws") if part)
+def _note(text: str, figure: Figure) -> str:
+    return text if figure.exact else "; ".join(part for part in (text, f"measured on {figure.draws:,} draws") if part)

@@ -15,7 +15,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.kinds.interpolated import MOST_AXES, Rule, check_axes
 from metricdp.metrics import exponent_of
 from metricdp.solvers import Edges
-from metricdp.spaces import UNDER_LP, Box, FiniteSpace, Space, given
+from metricdp.spaces import UNDER_LP, Box, FiniteSpace, Space, require_space
 
 # Programs are solved this far inside the promise, so that rounding cannot carry even very close points above it.
 MARGIN = 1e-6
@@ -28,7 +28,7 @@ Split = Literal["even", "grid"]
 
 
 @dataclass(frozen=True)
-class Task:
+class InterpolationTask:
     """What is asked, checked."""
 
     box: Box
@@ -44,14 +44,14 @@ class Task:
     @classmethod
     def of(
         cls, space: Space, outputs: FiniteSpace, epsilon: float, rule: Rule, budget: Budget | None, split: Any
-    ) -> Task:
+    ) -> InterpolationTask:
         advice = "Give mdp.Box([0, 0], [10, 10], mdp.Lp(2)) or the like; project latitude and longitude to kilometres."
-        box = given(space, Box, "box", under=UNDER_LP, advice=advice)
+        box = require_space(space, Box, "box", under=UNDER_LP, advice=advice)
         if box.dimension > MOST_AXES:
             raise InvalidInput(
                 f"a box of {box.dimension} coordinates needs too many anchors; at most {MOST_AXES} are supported."
             )
-        given(outputs, FiniteSpace, "outputs")
+        require_space(outputs, FiniteSpace, "outputs")
         if rule not in ("exact", "direction", "log"):
             moved = " The rule 'relaxed' keeps no promise between its anchors: metricdp-papers builds it, as AIPO-R."
             raise InvalidInput(
@@ -131,7 +131,7 @@ def grid_splits(n: int, p: float) -> list[Floats]:
     return splits
 
 
-def axis_budgets(task: Task, axes: tuple[Floats, ...], weights: Floats) -> Floats:
+def axis_budgets(task: InterpolationTask, axes: tuple[Floats, ...], weights: Floats) -> Floats:
     """Return epsilon_l proportional to `weights` such that the rule keeps the promise.
 
     Exact: ||(epsilon_l)||_q = epsilon. Log: ||(epsilon_l)||_q = epsilon / 2, or the largest for which the slopes with

@@ -14,25 +14,25 @@ from metricdp import deadlines
 from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.auditing.bounds import trivial_lower_bound
 from metricdp.auditing.lipschitz import Proof, prove
-from metricdp.design._certify import bound_below
+from metricdp.design._certify import cap_bound
 from metricdp.design.interpolation.anchors import (
     MARGIN,
     Budget,
+    InterpolationTask,
     Split,
-    Task,
     anchor_axes,
     axis_budgets,
     grid_edges,
     grid_splits,
 )
 from metricdp.design.interpolation.direction import COARSE, direction_ratios, solve_direction
-from metricdp.design.interpolation.samples import Sampled, bound_of, samples_of
-from metricdp.design.interpolation.streets import along_streets
+from metricdp.design.interpolation.samples import WeightedSamples, bound_of, samples_of
+from metricdp.design.interpolation.streets import interpolate_streets
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, StreetMechanism
 from metricdp.mechanisms.curves import widest_ratio
 from metricdp.mechanisms.kinds.interpolated import InterpolatedMechanism, Rule, corner_weights
-from metricdp.progress import AUDITING, doing, stopped
+from metricdp.progress import AUDITING, is_stopped, report_task
 from metricdp.solvers import Progress, Status, solve_ratio
 from metricdp.spaces import Box, FiniteSpace, Streets
 
@@ -66,7 +66,8 @@ def interpolated(
 
     Args:
         box: the domain, one to eight coordinates, with an Lp metric, p from 1 to infinity; or a road network, whose
-            secrets are places along streets (see `design.interpolation.streets.along_streets`, also for `loss` and
+            secrets are places along streets (see `design.interpolation.streets.interpolate_streets`, also for `loss`
+            and
             `anchors` there).
         outputs: the reports.
         epsilon: the promise per unit of distance.
@@ -91,8 +92,8 @@ def interpolated(
     if getattr(box, "network", None) is not None:
         if rule not in ("exact", "direction") or budget is not None or split is not None:
             raise InvalidInput("on a road network the rule is 'exact': there are no axes to split a budget over.")
-        with deadlines.within(None if seconds is None else SEARCHES * seconds):
-            return along_streets(
+        with deadlines.time_limit(None if seconds is None else SEARCHES * seconds):
+            return interpolate_streets(
                 box,
                 outputs,
                 epsilon,
@@ -104,18 +105,18 @@ def interpolated(
                 bound=bound,
                 progress=progress,
             )
-    with deadlines.within(None if seconds is None else SEARCHES * seconds):  # the rest is for the proof
-        task = Task.of(box, outputs, epsilon, rule, budget, split)
+    with deadlines.time_limit(None if seconds is None else SEARCHES * seconds):  # the rest is for the proof
+        task = InterpolationTask.of(box, outputs, epsilon, rule, budget, split)
         if isinstance(anchors, str):
             if anchors != "refine":
                 raise InvalidInput(f"`anchors` must be cells on each axis, coordinates or 'refine', got {anchors!r}.")
             goal = as_positive(0.05 if gap is None else gap, "gap")
-            return _refined(task, loss, prior, goal, seconds, progress)
+            return _refine_anchors(task, loss, prior, goal, seconds, progress)
         axes = anchor_axes(task.box, anchors)
         samples = samples_of(task, axes, loss, prior)
         tolerance = as_positive(1e-3 if gap is None else gap, "gap")
         lower = bound_of(task, samples, seconds) if bound else trivial_lower_bound(samples.losses, samples.weights)
-        return _designed(task, axes, samples, lower, tolerance, seconds, progress)
+        return _design(task, axes, samples, lower, tolerance, seconds, progress)
 
 
 @dataclass(frozen=True)
@@ -132,9 +133,9 @@ class _Candidate:
 
 
 def _solve(
-    task: Task,
+    task: InterpolationTask,
     axes: tuple[Floats, ...],
-    samples: Sampled,
+    samples: WeightedSamples,
     weights: Floats,
     gap: float,
     seconds: float | None,
@@ -142,7 +143,7 @@ def _solve(
     scale: float = 1.0,
 ) -> _Candidate:
     """Solve the anchors' program for one split of the budget and evaluate the true loss."""
-    if stopped() and task.tried:
+    if is_stopped() and task.tried:
         raise KeyboardInterrupt
     budgets = scale * axis_budgets(task, axes, weights)
     lengths = tuple(rate * np.diff(axis) for rate, axis in zip(budgets, axes, strict=True))
@@ -169,7 +170,12 @@ def _solve(
 
 
 def _direction(
-    task: Task, axes: tuple[Floats, ...], samples: Sampled, gap: float, seconds: float | None, used: Booleans
+    task: InterpolationTask,
+    axes: tuple[Floats, ...],
+    samples: WeightedSamples,
+    gap: float,
+    seconds: float | None,
+    used: Booleans,
 ) -> _Candidate:
     """Solve the program of all directions over the reports in `used`; the others stay as zero columns."""
     inner = task.epsilon * (1.0 - MARGIN)
@@ -186,14 +192,14 @@ def _direction(
 
 
 def _mechanism(
-    task: Task, axes: tuple[Floats, ...], matrix: Floats, ratios: tuple[Floats, ...]
+    task: InterpolationTask, axes: tuple[Floats, ...], matrix: Floats, ratios: tuple[Floats, ...]
 ) -> InterpolatedMechanism:
     promise = Guarantee(task.epsilon, task.box.metric, basis="certificate")
     empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=task.epsilon)
     return InterpolatedMechanism(task.box, task.outputs, axes, matrix, ratios, task.rule, promise, empty)
 
 
-def _loss(mechanism: InterpolatedMechanism, samples: Sampled) -> float:
+def _loss(mechanism: InterpolatedMechanism, samples: WeightedSamples) -> float:
     total = 0.0
     for start in range(0, len(samples.points), 50_000):
         part = slice(start, start + 50_000)
@@ -201,10 +207,10 @@ def _loss(mechanism: InterpolatedMechanism, samples: Sampled) -> float:
     return total
 
 
-def _designed(
-    task: Task,
+def _design(
+    task: InterpolationTask,
     axes: tuple[Floats, ...],
-    samples: Sampled,
+    samples: WeightedSamples,
     lower: float,
     gap: float,
     seconds: float | None,
@@ -212,20 +218,20 @@ def _designed(
 ) -> InterpolatedMechanism:
     task.tried.clear()  # on another grid
     try:
-        best, note = _best(task, axes, samples, gap, seconds, progress), ""
+        best, note = _best_candidate(task, axes, samples, gap, seconds, progress), ""
     except KeyboardInterrupt:
         if not task.tried:
             raise
         best = min(task.tried, key=lambda candidate: candidate.loss)
         note = f"other splits of the budget and finer anchors were not tried: {Status.INTERRUPTED.value}"
-    with doing(AUDITING):
-        return _certified(task, best, samples, lower, note)
+    with report_task(AUDITING):
+        return _certify_candidate(task, best, samples, lower, note)
 
 
-def _best(
-    task: Task,
+def _best_candidate(
+    task: InterpolationTask,
     axes: tuple[Floats, ...],
-    samples: Sampled,
+    samples: WeightedSamples,
     gap: float,
     seconds: float | None,
     progress: Progress | None,
@@ -255,16 +261,16 @@ def _best(
         )
         best = min(trials, key=lambda candidate: candidate.loss)
     else:
-        best = _searched(task, axes, samples, gap, left, progress)
+        best = _search_split(task, axes, samples, gap, left, progress)
     if best.weights is not None and (task.rule != "log" or task.budget == "certified"):
-        best = _stretched(task, axes, samples, best, gap, left, progress)
+        best = _stretch_budgets(task, axes, samples, best, gap, left, progress)
     return best
 
 
-def _stretched(
-    task: Task,
+def _stretch_budgets(
+    task: InterpolationTask,
     axes: tuple[Floats, ...],
-    samples: Sampled,
+    samples: WeightedSamples,
     best: _Candidate,
     gap: float,
     left: Any,
@@ -291,8 +297,13 @@ def _stretched(
     return best
 
 
-def _searched(
-    task: Task, axes: tuple[Floats, ...], samples: Sampled, gap: float, left: Any, progress: Progress | None
+def _search_split(
+    task: InterpolationTask,
+    axes: tuple[Floats, ...],
+    samples: WeightedSamples,
+    gap: float,
+    left: Any,
+    progress: Progress | None,
 ) -> _Candidate:
     """Search the split: one step either way on each axis, the vertex of the parabola, then the best."""
     n = len(axes)
@@ -318,7 +329,9 @@ def _searched(
     return min(best, final, key=lambda candidate: candidate.loss)
 
 
-def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float, note: str) -> InterpolatedMechanism:
+def _certify_candidate(
+    task: InterpolationTask, best: _Candidate, samples: WeightedSamples, lower: float, note: str
+) -> InterpolatedMechanism:
     """Prove the constant of the stored laws, or raise."""
     proof = best.proof
     notes = [text for text in (samples.note, note) if text]
@@ -331,7 +344,7 @@ def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float, not
         notes.append(f"within {best.gap:.2g} of the best laws at these anchors")
     certificate = Certificate(
         loss=best.loss,
-        lower_bound=bound_below(lower, best.loss),
+        lower_bound=cap_bound(lower, best.loss),
         pairs=proof.cells,
         method=f"{task.rule} interpolation, {best.method}; {proof.method}",
         seconds=time.perf_counter() - task.started,
@@ -341,8 +354,8 @@ def _certified(task: Task, best: _Candidate, samples: Sampled, lower: float, not
     return replace(best.mechanism, certificate=certificate)
 
 
-def _refined(
-    task: Task, loss: Any, prior: Any, goal: float, seconds: float | None, progress: Progress | None
+def _refine_anchors(
+    task: InterpolationTask, loss: Any, prior: Any, goal: float, seconds: float | None, progress: Progress | None
 ) -> InterpolatedMechanism:
     """Add anchors until (loss - lower bound) / loss is at most `goal`, the time is spent or the grid is large."""
     sides = task.box.upper - task.box.lower
@@ -360,7 +373,7 @@ def _refined(
             samples = samples_of(task, axes, loss, prior)
             if lower is None or callable(loss) or loss is None:
                 lower = bound_of(task, samples, seconds)
-            found = _designed(task, axes, samples, lower, min(1e-3, goal / 10), seconds, progress)
+            found = _design(task, axes, samples, lower, min(1e-3, goal / 10), seconds, progress)
         except KeyboardInterrupt:
             if best is None:
                 raise
@@ -370,7 +383,7 @@ def _refined(
             best = found
         if best.certificate.gap <= goal or best.certificate.interrupted:
             return best
-        if found.certificate.interrupted or stopped():
+        if found.certificate.interrupted or is_stopped():
             reason = Status.INTERRUPTED.value
             break
         spent = time.perf_counter() - began

@@ -41,8 +41,8 @@ def solve_direction(
         elements = ElementProgram(cost, corner_rows(tuple(len(axis) for axis in axes))[0], local_forms(axes, epsilon))
         start = np.full(cost.shape, 1.0 / reports)
         matrix = solve_elements(elements, start, gap=gap, seconds=seconds)
-        return repaired(matrix, value, slopes, p, epsilon), "primal-dual cone method"
-    directions, share = inscribed(p, n)
+        return repair_slopes(matrix, value, slopes, p, epsilon), "primal-dual cone method"
+    directions, share = inscribed_polytope(p, n)
     parts = [
         share * epsilon * value - sum(d * slope for d, slope in zip(direction, slopes, strict=True))
         for direction in directions
@@ -61,7 +61,7 @@ def solve_direction(
     if not solution.status.usable or not np.all(np.isfinite(solution.primal)):
         raise SolverFailure(f"the direction program was not solved: {solution.message}.")
     matrix = np.ascontiguousarray(solution.primal.reshape(reports, anchors).T)
-    return repaired(matrix, value, slopes, p, epsilon), solution.message
+    return repair_slopes(matrix, value, slopes, p, epsilon), solution.message
 
 
 def local_forms(axes: tuple[Floats, ...], epsilon: float) -> Floats:
@@ -106,7 +106,7 @@ def _sparse(parts: list[Floats], columns: Integers, shape: tuple[int, ...]) -> S
     return matrix
 
 
-def inscribed(p: float, n: int) -> tuple[Floats, float]:
+def inscribed_polytope(p: float, n: int) -> tuple[Floats, float]:
     """Return directions on the unit sphere of l_p and the largest rho with rho * ball inside their hull.
 
     rho is the least over the facets of hull of offset / ||normal||_q; for l_1 and l_infinity the balls are polytopes.
@@ -130,7 +130,7 @@ def inscribed(p: float, n: int) -> tuple[Floats, float]:
     return directions, float(share)
 
 
-def repaired(matrix: Floats, value: SparseMatrix, slopes: list[SparseMatrix], p: float, epsilon: float) -> Floats:
+def repair_slopes(matrix: Floats, value: SparseMatrix, slopes: list[SparseMatrix], p: float, epsilon: float) -> Floats:
     """Return the matrix mixed with a constant law just enough that ||G||_q <= epsilon z at every vertex.
 
     Mixing by tau scales G by 1 - tau and adds tau q_k to z_k. With v_k = max(||G_k||_q - epsilon z_k) it suffices that

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_floats, as_matrix, as_probabilities
 from metricdp.auditing.bounds import block_lower_bound, representative_lower_bound, trivial_lower_bound
-from metricdp.design.interpolation.anchors import Task
+from metricdp.design.interpolation.anchors import InterpolationTask
 from metricdp.errors import InvalidInput
 from metricdp.metrics import pairwise
 from metricdp.spaces import Box
@@ -23,7 +23,7 @@ BLOCK_SAMPLES = 1200  # up to this many samples the block bound is computed as w
 
 
 @dataclass(frozen=True)
-class Sampled:
+class WeightedSamples:
     """Points with weights that sum to one and a loss for every report."""
 
     points: Floats
@@ -37,7 +37,7 @@ class Sampled:
         return self.weights[:, None] * self.losses
 
 
-def sampled(box: Box, axes: tuple[Floats, ...], reports: int, loss: Any, prior: Any) -> Sampled:
+def weighted_samples(box: Box, axes: tuple[Floats, ...], reports: int, loss: Any, prior: Any) -> WeightedSamples:
     """Return the samples behind `loss` and `prior`, on the box.
 
     `loss=(points, losses)` are samples, `prior` their weights (default: uniform). `loss=function` maps points (n, d) to
@@ -56,10 +56,10 @@ def sampled(box: Box, axes: tuple[Floats, ...], reports: int, loss: Any, prior: 
         prior = as_floats(prior(points), "prior")
         prior = prior / prior.sum()
     weights = np.full(len(points), 1.0 / len(points)) if prior is None else as_probabilities(prior, len(points))
-    return Sampled(points, weights, losses)
+    return WeightedSamples(points, weights, losses)
 
 
-def _quadrature(box: Box, axes: tuple[Floats, ...], reports: int, loss: LossFunction, prior: Any) -> Sampled:
+def _quadrature(box: Box, axes: tuple[Floats, ...], reports: int, loss: LossFunction, prior: Any) -> WeightedSamples:
     if prior is not None and not callable(prior):
         raise InvalidInput("`prior` must be a function of points, or None, where `loss` is a function.")
     nodes, weights = np.polynomial.legendre.leggauss(NODES.get(box.dimension, 2))
@@ -83,26 +83,26 @@ def _quadrature(box: Box, axes: tuple[Floats, ...], reports: int, loss: LossFunc
         if np.any(density < 0) or not density.any():
             raise InvalidInput("`prior` must be a non-negative density that is positive somewhere on the box.")
         mass = mass * density
-    losses = as_matrix(_called(loss, points), "loss", (len(points), reports))
+    losses = as_matrix(_call_loss(loss, points), "loss", (len(points), reports))
     note = f"integrals by {len(points)} Gauss nodes: loss and bound are those of this quadrature"
-    return Sampled(points, mass / mass.sum(), losses, note)
+    return WeightedSamples(points, mass / mass.sum(), losses, note)
 
 
-def _called(loss: LossFunction, points: Floats) -> ArrayLike:
+def _call_loss(loss: LossFunction, points: Floats) -> ArrayLike:
     values: ArrayLike = np.asarray(loss(points), dtype=float)
     return values
 
 
-def samples_of(task: Task, axes: tuple[Floats, ...], loss: Any, prior: Any) -> Sampled:
+def samples_of(task: InterpolationTask, axes: tuple[Floats, ...], loss: Any, prior: Any) -> WeightedSamples:
     """Return the samples of a task on its anchors; the loss is the distance unless given."""
 
     def distance(points: Floats) -> ArrayLike:
         return pairwise(task.box.metric, points, task.outputs.points)
 
-    return sampled(task.box, axes, len(task.outputs), distance if loss is None else loss, prior)
+    return weighted_samples(task.box, axes, len(task.outputs), distance if loss is None else loss, prior)
 
 
-def bound_of(task: Task, samples: Sampled, seconds: float | None) -> float:
+def bound_of(task: InterpolationTask, samples: WeightedSamples, seconds: float | None) -> float:
     """Return the best of the trivial, the representative and (few samples) the block bound."""
     limit = None if seconds is None else 0.25 * seconds
     points, losses, prior = samples.points, samples.losses, samples.weights

@@ -10,22 +10,22 @@ import numpy as np
 from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
 from metricdp.auditing.bounds import trivial_lower_bound
 from metricdp.auditing.lipschitz import prove_streets
-from metricdp.design._certify import bound_below
+from metricdp.design._certify import cap_bound
 from metricdp.design.interpolation.anchors import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee
 from metricdp.mechanisms.curves import widest_ratio
 from metricdp.mechanisms.kinds.streets import Pieces, StreetMechanism, street_weights
 from metricdp.metrics import roads_of
-from metricdp.progress import AUDITING, doing
+from metricdp.progress import AUDITING, report_task
 from metricdp.solvers import Edges, Progress, Status, solve_ratio
-from metricdp.spaces import FiniteSpace, Space, Streets, given
+from metricdp.spaces import FiniteSpace, Space, Streets, require_space
 
 GAUSS_NODES = 4  # in every half piece, where `loss` is a function
 UNIT = 2.0**-53
 
 
-def along_streets(
+def interpolate_streets(
     space: Space,
     outputs: FiniteSpace,
     epsilon: float,
@@ -73,14 +73,14 @@ def along_streets(
     promise = Guarantee(rate, streets.metric, basis="certificate")
     empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=rate)
     mechanism = StreetMechanism(streets, outputs, cut.counts, matrix, ratios, promise, empty)
-    with doing(AUDITING):
+    with report_task(AUDITING):
         proof = prove_streets(mechanism)
     if not proof.epsilon <= rate:
         raise NotPrivate(f"the laws reach {proof.epsilon:.12g} on street {proof.cell}, above {rate:.12g}.")
     achieved = float((mechanism.probabilities(places) * (weights[:, None] * losses)).sum())
     certificate = Certificate(
         loss=achieved,
-        lower_bound=bound_below(least, achieved),
+        lower_bound=cap_bound(least, achieved),
         pairs=proof.cells,
         method=f"exact interpolation along streets, {method}; {proof.method}",
         seconds=time.perf_counter() - started,
@@ -95,7 +95,7 @@ def _streets(space: Space) -> Streets:
     network = getattr(space, "network", None)
     if network is None:
         raise InvalidInput("`space` must be a road network: mdp.road_network(...) or Streets(ShortestPath(...)).")
-    return given(space, Streets, "space") if space.size is None else Streets(network)
+    return require_space(space, Streets, "space") if space.size is None else Streets(network)
 
 
 def _counts(streets: Streets, pieces: Any) -> Any:

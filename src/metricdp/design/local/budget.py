@@ -38,7 +38,8 @@ def refuse_too_large(problem: Problem, window: float, reach: float) -> None:
     cores = os.cpu_count() or 1
     hours = PACE * ITERATIONS * variables * max(edges, 1.0) / cores / 3600.0
     raise InvalidInput(
-        f"{size:,} secrets with about {entries / size:,.0f} reports within {window:.3g}{spaced(problem.inputs.unit)} "
+        f"{size:,} secrets with about {entries / size:,.0f} reports within "
+        f"{window:.3g}{format_unit(problem.inputs.unit)} "
         f"are {entries:.2g} entries: about {needed / 1e9:,.0f} GB ({free / 1e9:,.0f} GB are free, and at most "
         f"{MOST_PAIRS:.2g} entries are listed) and {hours:.2g} hours on {cores} cores. {ADVICE}"
     )
@@ -56,6 +57,6 @@ def free_memory() -> float:
         return found
 
 
-def spaced(unit: str) -> str:
+def format_unit(unit: str) -> str:
     """Return a unit as it stands behind a number."""
     return f" {unit}" if unit else ""

@@ -15,24 +15,24 @@ from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.local import audit_local, streets_of
 from metricdp.auditing.report import AuditReport
-from metricdp.auditing.sparse import SparseLaw
-from metricdp.design._certify import bound_below
-from metricdp.design.local.budget import ADVICE, refuse_too_large, spaced
+from metricdp.auditing.sparse import SparseDistribution
+from metricdp.design._certify import cap_bound
+from metricdp.design.local.budget import ADVICE, format_unit, refuse_too_large
 from metricdp.design.local.edges import spanner_of
-from metricdp.design.local.order import Order, spatial_order
+from metricdp.design.local.order import SpatialOrder, spatial_order
 from metricdp.design.time_limits import refuse_too_short
 from metricdp.errors import InvalidInput, NotPrivate, SolverFailure
-from metricdp.mechanisms import Certificate, FiniteMechanism, Guarantee, LocalMechanism, Stakes
+from metricdp.mechanisms import Certificate, FiniteMechanism, Guarantee, LocalMechanism, LossBasis
 from metricdp.mechanisms.local_rows import row_chunks
 from metricdp.metrics import pairwise
 from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
-from metricdp.progress import AUDITING, doing
+from metricdp.progress import AUDITING, report_task
 from metricdp.solvers import FirstOrder, Gpu, Progress, Solver
 from metricdp.solvers.bounds import relative_gap
-from metricdp.solvers.local.repair import FEW_ENTRIES, LocalLaw
+from metricdp.solvers.local.repair import FEW_ENTRIES, LocalDistribution
 from metricdp.solvers.local.solve import LocalOptions, LocalSolution, LocalTask, Place, solve_local
-from metricdp.solvers.local.windows import Graph
+from metricdp.solvers.local.windows import RatioGraph
 from metricdp.solvers.program import least
 from metricdp.solvers.ratio_solution import shortfall
 from metricdp.spaces import FiniteSpace, Near
@@ -69,42 +69,50 @@ def optimal_local(
     if not gap >= 0.0:
         raise InvalidInput(f"`gap` must be a number of at least 0, got {gap!r}.")
     options = _options(solver, gap)
-    with doing("looking how far windows reach"):
+    with report_task("looking how far windows reach"):
         plan = plan_of(problem, None if window is None else as_positive(window, "window"), gap)
         refuse_too_large(problem, plan.window, plan.reach)
         _refuse_too_short(problem, plan)
-    with doing("choosing pairs"):
+    with report_task("choosing pairs"):
         graph, kept = edges_of(problem.inputs, problem.epsilon, plan.window, gap)
-    with doing("measuring distances in windows"):
-        _ask(plan)
+    with report_task("measuring distances in windows"):
+        _request_memory(plan)
         near = problem.inputs.near(plan.window, problem.outputs)
     if int(near.counts.min()) == 0:
         lost = int(np.argmin(near.counts))
         raise InvalidInput(
-            f"secret {lost} has no report within {plan.window:.3g}{spaced(problem.inputs.unit)}: give reports near "
+            f"secret {lost} has no report within {plan.window:.3g}{format_unit(problem.inputs.unit)}: give reports "
+            f"near "
             "every secret, or a larger `window`."
         )
-    with doing("laying out windows"):
-        _ask(plan)
+    with report_task("laying out windows"):
+        _request_memory(plan)
         order = spatial_order(problem.inputs, problem.outputs, near)
         task = task_of(problem, plan, (graph, kept), near, order)
     if start is not None:
-        task = replace(task, start=_law_of(start, near)[order.origin])
+        task = replace(task, start=_start_probabilities(start, near)[order.origin])
     spent = time.perf_counter() - started
-    left = least(options.seconds, None if seconds is None else seconds - spent)
-    promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
+    seconds_left = least(options.seconds, None if seconds is None else seconds - spent)
+    guarantee = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
 
-    def audit(law: LocalLaw) -> AuditReport:
-        return audit_local(problem.inputs, _in_own_order(law, problem, near, order), Claim.of(promise, None, None))
+    def audit(distribution: LocalDistribution) -> AuditReport:
+        return audit_local(
+            problem.inputs, _restore_order(distribution, problem, near, order), Claim.of(guarantee, None, None)
+        )
 
-    options = replace(options, seconds=left, progress=_shifted(progress, spent), audit=lambda law: audit(law).kept)
+    options = replace(
+        options,
+        seconds=seconds_left,
+        progress=_shift_progress(progress, spent),
+        audit=lambda distribution: audit(distribution).kept,
+    )
     try:
-        with doing("solving"):
+        with report_task("solving"):
             answer = solve_local(task, options)
     except MemoryError as error:  # of this machine or of a GPU
         raise SolverFailure(f"{len(near.codes):,} entries of windows do not fit into memory. {ADVICE}") from error
-    with doing(AUDITING):
-        return _certified(problem, near, order, answer, plan, audit, started)
+    with report_task(AUDITING):
+        return _certify_local(problem, near, order, answer, plan, audit, started)
 
 
 @dataclass(frozen=True)
@@ -141,9 +149,10 @@ def plan_of(problem: Problem, window: float | None, gap: float) -> Plan:
     reach = min(_reach(gap) / epsilon, stored)
     if stored >= spread.max() and n > FEW:
         raise InvalidInput(
-            f"at epsilon {epsilon:g} a window of {stored:.3g}{spaced(problem.inputs.unit)} holds the whole space of "
+            f"at epsilon {epsilon:g} a window of {stored:.3g}{format_unit(problem.inputs.unit)} holds the whole "
+            f"space of "
             f"{n:,} secrets (at most {spread.max():.3g} apart): nothing is local. Raise epsilon, take at most {FEW:,} "
-            f"secrets or a smaller `window`, or {_instead(problem)}."
+            f"secrets or a smaller `window`, or {_alternative(problem)}."
         )
     entries = float((spread <= stored).sum(axis=1).mean()) * n
     return Plan(gap, reach, stored, across, entries)
@@ -156,12 +165,12 @@ def _refuse_too_short(problem: Problem, plan: Plan) -> None:
     refuse_too_short(checks * plan.entries, what, "fewer places or a smaller `window`")
 
 
-def _ask(plan: Plan) -> None:
-    if deadlines.left() <= -deadlines.SPARE and plan.entries >= FEW_ENTRIES:
+def _request_memory(plan: Plan) -> None:
+    if deadlines.seconds_left() <= -deadlines.SPARE and plan.entries >= FEW_ENTRIES:
         raise SolverFailure("the windows were not laid out before the limit: allow more seconds.")
 
 
-def _instead(problem: Problem) -> str:
+def _alternative(problem: Problem) -> str:
     """Say what protects a space on which nothing is local."""
     if problem.outputs is problem.inputs and is_real(problem.inputs.metric) and problem.inputs.dimension > FLAT:
         return "use mdp.exponential, which makes a certified kernel of any size"
@@ -176,7 +185,7 @@ def _reach(gap: float) -> float:
     return min(max(reach, 8.0), 14.0)
 
 
-def edges_of(inputs: FiniteSpace, epsilon: float, window: float, gap: float) -> tuple[Graph, Graph]:
+def edges_of(inputs: FiniteSpace, epsilon: float, window: float, gap: float) -> tuple[RatioGraph, RatioGraph]:
     """Return pairs that bind any mechanism, and pairs with the log ratios that a law must keep to keep all pairs.
 
     On streets both are the streets. Elsewhere ways along edges are longer than distances: few edges make iterations
@@ -185,22 +194,24 @@ def edges_of(inputs: FiniteSpace, epsilon: float, window: float, gap: float) -> 
     streets = streets_of(inputs)
     if streets is not None:
         pairs, lengths = streets
-        return Graph(len(inputs), pairs, epsilon * lengths), kept_along(inputs, pairs, lengths, epsilon)
+        return RatioGraph(len(inputs), pairs, epsilon * lengths), path_graph(inputs, pairs, lengths, epsilon)
     binding, keeping = next((coarse, fine) for limit, coarse, fine in STRETCHES if gap >= limit)
     pairs, lengths, _ = spanner_of(inputs, binding, window)
-    graph = Graph(len(inputs), pairs, epsilon * lengths)
+    graph = RatioGraph(len(inputs), pairs, epsilon * lengths)
     pairs, lengths, stretch = spanner_of(inputs, keeping, window)
-    return graph, kept_along(inputs, pairs, lengths, epsilon / stretch)
+    return graph, path_graph(inputs, pairs, lengths, epsilon / stretch)
 
 
-def kept_along(inputs: FiniteSpace, pairs: Integers, lengths: Floats, epsilon: float) -> Graph:
-    return Graph(len(inputs), pairs, (1.0 - SAFE) * epsilon * lengths)
+def path_graph(inputs: FiniteSpace, pairs: Integers, lengths: Floats, epsilon: float) -> RatioGraph:
+    return RatioGraph(len(inputs), pairs, (1.0 - SAFE) * epsilon * lengths)
 
 
-def task_of(problem: Problem, plan: Plan, graphs: tuple[Graph, Graph], near: Near, order: Order) -> LocalTask:
+def task_of(
+    problem: Problem, plan: Plan, graphs: tuple[RatioGraph, RatioGraph], near: Near, order: SpatialOrder
+) -> LocalTask:
     """Return the solver's task, in an order in which near secrets have near numbers."""
     inner = inner_of(near, plan.reach)
-    graph, kept = (Graph(each.size, order.row_rank[each.pairs], each.log_ratios) for each in graphs)
+    graph, kept = (RatioGraph(each.size, order.row_rank[each.pairs], each.log_ratios) for each in graphs)
     return LocalTask(
         epsilon=problem.epsilon,
         entries=order.entries,
@@ -210,19 +221,19 @@ def task_of(problem: Problem, plan: Plan, graphs: tuple[Graph, Graph], near: Nea
         graph=graph,
         kept=kept,
         inner=inner[order.origin],
-        beyond=problem.least_beyond(_only(near, inner, plan.reach))[order.rows],
-        far=_far(problem, plan)[order.rows],
+        beyond=problem.least_beyond(_filter_near(near, inner, plan.reach))[order.rows],
+        far=_far_losses(problem, plan)[order.rows],
     )
 
 
-def _law_of(start: FiniteMechanism, near: Near) -> NDArray[np.float32]:
+def _start_probabilities(start: FiniteMechanism, near: Near) -> NDArray[np.float32]:
     """Return the probabilities that a mechanism gives to near reports, some rows at a time."""
-    law = np.empty(len(near.codes), dtype=np.float32)
+    distribution = np.empty(len(near.codes), dtype=np.float32)
     for first, last in row_chunks(near.starts):
         entries = slice(near.starts[first], near.starts[last])
         rows = np.repeat(np.arange(first, last), near.counts[first:last])
-        law[entries] = np.exp(start.log_density(rows, near.codes[entries]))
-    return law
+        distribution[entries] = np.exp(start.log_density(rows, near.codes[entries]))
+    return distribution
 
 
 def inner_of(near: Near, reach: float) -> NDArray[np.bool_]:
@@ -233,13 +244,13 @@ def inner_of(near: Near, reach: float) -> NDArray[np.bool_]:
     return near.distances <= np.repeat(np.maximum(nearest, reach), near.counts)
 
 
-def _only(near: Near, keep: NDArray[np.bool_], radius: float) -> Near:
+def _filter_near(near: Near, keep: NDArray[np.bool_], radius: float) -> Near:
     """Return the kept entries, among them all up to `radius` away."""
     dropped = np.concatenate([[0], np.cumsum(~keep)])[near.starts]
     return Near(near.starts - dropped, near.codes[keep], near.distances[keep], radius)
 
 
-def _far(problem: Problem, plan: Plan) -> Floats:
+def _far_losses(problem: Problem, plan: Plan) -> Floats:
     """Return about what a report from anywhere costs every secret."""
     if problem.loss_is_distance:
         return np.full(len(problem.inputs), plan.across)
@@ -257,65 +268,67 @@ def _options(solver: Solver | None, gap: float) -> LocalOptions:
     raise InvalidInput(f"on windows `solver` is None, mdp.solvers.FirstOrder() or mdp.solvers.Gpu(), got {solver!r}.")
 
 
-def _shifted(progress: Progress | None, before: float) -> Progress | None:
+def _shift_progress(progress: Progress | None, before: float) -> Progress | None:
     if progress is None:
         return None
     return lambda lower, upper, seconds, iterations: progress(lower, upper, before + seconds, iterations)
 
 
-def _certified(
+def _certify_local(
     problem: Problem,
     near: Near,
-    order: Order,
+    order: SpatialOrder,
     answer: LocalSolution,
     plan: Plan,
-    audit: Callable[[LocalLaw], AuditReport],
+    audit: Callable[[LocalDistribution], AuditReport],
     started: float,
 ) -> LocalMechanism:
     """Audit the law and return it as a mechanism, or raise."""
-    promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
-    law, found = answer.law, None
+    guarantee = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
+    distribution, found = answer.distribution, None
     for attempt in range(ATTEMPTS):
-        found = audit(law)
+        found = audit(distribution)
         if found.kept or not math.isfinite(found.epsilon):
             break
         # some pair's way along edges makes more of a detour than was measured: keep that much less, and twice as much
         # less from the third time on
         excess = 1.0 - problem.epsilon / found.epsilon + 1e-7
-        law = answer.tightened(max(1.0 - excess * 2.0 ** max(attempt - 1, 0), 0.5))
+        distribution = answer.tightened(max(1.0 - excess * 2.0 ** max(attempt - 1, 0), 0.5))
     assert found is not None
-    stored = _in_own_order(law, problem, near, order)
+    stored = _restore_order(distribution, problem, near, order)
     if not found.kept:
         raise NotPrivate(
             f"a law on windows does not keep its promise: {found}. Nothing was returned; a larger `window` may help."
         )
     values, background = stored.values, stored.background
     loss, scale, far = stored_loss(problem, near, values, background)
-    bound = bound_below(answer.lower_bound, loss, scale=scale)
+    bound = cap_bound(answer.lower_bound, loss, scale=scale)
     certificate = Certificate(
         loss=loss,
         at_most=True,
         lower_bound=bound,
-        witness=None if found.witness is None else found.witness.located(problem.inputs, problem.outputs),
+        witness=None if found.witness is None else found.witness.with_places(problem.inputs, problem.outputs),
         pairs=found.pairs,
-        method=f"optimal (expected loss, windows of {plan.window:.3g}{spaced(problem.inputs.unit)})",
+        method=f"optimal (expected loss, windows of {plan.window:.3g}{format_unit(problem.inputs.unit)})",
         seconds=time.perf_counter() - started,
         epsilon=found.epsilon,
         note=" ".join(text for text in (shortfall(plan.gap, relative_gap(loss, bound), answer.why), far) if text),
     )
     prior = None if np.ptp(problem.prior) == 0 else problem.prior
-    stakes = Stakes(None, prior, known=problem.loss_is_distance)  # other losses are no table here
+    loss_basis = LossBasis(None, prior, known=problem.loss_is_distance)  # other losses are no table here
     return LocalMechanism(
-        problem.inputs, problem.outputs, near.starts, near.codes, values, background, promise, certificate, stakes
+        problem.inputs, problem.outputs, near.starts, near.codes, values, background, guarantee, certificate, loss_basis
     )
 
 
-def _in_own_order(law: LocalLaw, problem: Problem, near: Near, order: Order) -> SparseLaw:
+def _restore_order(
+    distribution: LocalDistribution, problem: Problem, near: Near, order: SpatialOrder
+) -> SparseDistribution:
     values = np.empty(len(near.codes), dtype=np.float32)
-    values[order.origin] = law.values
+    values[order.origin] = distribution.values
     background = np.empty(len(problem.outputs), dtype=np.float32)
-    background[order.columns] = law.background
-    return SparseLaw(near.starts, near.codes, values, background)
+    background[order.columns] = distribution.background
+    return SparseDistribution(near.starts, near.codes, values, background)
 
 
 def stored_loss(

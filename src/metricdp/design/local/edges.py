@@ -34,8 +34,8 @@ def spanner_of(space: FiniteSpace, stretch: float, window: float) -> tuple[Integ
     neighbours = NEIGHBOURS
     while True:
         near = space.near(_radius(space, window, neighbours))
-        pairs, lengths = _joined(space, *_greedy(_candidates(space, near, window), near, stretch))
-        found = _measured(space, pairs, lengths, window)
+        pairs, lengths = _connect_parts(space, *_greedy_edges(_candidates(space, near, window), near, stretch))
+        found = _measured_stretch(space, pairs, lengths, window)
         neighbours *= 2  # where points are scattered, pairs a little farther still need edges of their own
         enough = found <= CLOSE * stretch or near.radius >= window or neighbours > MOST_NEIGHBOURS
         if enough or neighbours * len(space) > MOST_CANDIDATES:
@@ -72,7 +72,7 @@ def _candidates(space: FiniteSpace, near: Near, window: float) -> tuple[Integers
     return np.concatenate([pairs, ends[new]]), np.concatenate([lengths, apart[new]])
 
 
-def _greedy(candidates: tuple[Integers, Floats], near: Near, stretch: float) -> tuple[Integers, Floats]:
+def _greedy_edges(candidates: tuple[Integers, Floats], near: Near, stretch: float) -> tuple[Integers, Floats]:
     """Take pairs from the shortest on; one becomes an edge where the edges so far have no way of `stretch` for it."""
     pairs, lengths = candidates
     order = np.argsort(lengths, kind="stable")
@@ -84,7 +84,7 @@ def _greedy(candidates: tuple[Integers, Floats], near: Near, stretch: float) -> 
     return pairs[chosen], lengths[chosen]
 
 
-def _joined(space: FiniteSpace, pairs: Integers, lengths: Floats) -> tuple[Integers, Floats]:
+def _connect_parts(space: FiniteSpace, pairs: Integers, lengths: Floats) -> tuple[Integers, Floats]:
     """Add an edge from every part that stands alone to its nearest point elsewhere, until there is one part."""
     size = len(space)
     while True:
@@ -97,13 +97,13 @@ def _joined(space: FiniteSpace, pairs: Integers, lengths: Floats) -> tuple[Integ
         for part in range(parts):
             if part != largest:
                 inside, outside = np.flatnonzero(label == part)[:JOINED], np.flatnonzero(label != part)
-                (i, j), length = _closest(space, inside, outside)
+                (i, j), length = _closest_pair(space, inside, outside)
                 added[min(i, j), max(i, j)] = length
         pairs = np.concatenate([pairs, np.array(list(added), dtype=np.int64)])
         lengths = np.concatenate([lengths, list(added.values())])
 
 
-def _closest(space: FiniteSpace, inside: Integers, outside: Integers) -> tuple[tuple[int, int], float]:
+def _closest_pair(space: FiniteSpace, inside: Integers, outside: Integers) -> tuple[tuple[int, int], float]:
     """Return the closest pair of two lists of points and its distance, some rows at a time."""
     best, ends = np.inf, (int(inside[0]), int(outside[0]))
     step = max(1, BLOCK // len(outside))
@@ -116,12 +116,12 @@ def _closest(space: FiniteSpace, inside: Integers, outside: Integers) -> tuple[t
     return ends, best
 
 
-def _measured(space: FiniteSpace, pairs: Integers, lengths: Floats, window: float) -> float:
+def _measured_stretch(space: FiniteSpace, pairs: Integers, lengths: Floats, window: float) -> float:
     """Return the largest way along edges over distance, from some points to all within the window."""
     size = len(space)
     sample = np.linspace(0, size - 1, min(SOURCES, size)).astype(np.int64)
     links = coo_array((lengths, (pairs[:, 0], pairs[:, 1])), shape=(size, size)).tocsr()
     ways = dijkstra(links, directed=False, indices=sample, limit=1.2 * window)
     apart = pairwise(space.metric, space.points[sample], space.points)
-    judged = (apart > 0) & (apart <= window) & np.isfinite(ways)
-    return float((ways[judged] / apart[judged]).max(initial=1.0))
+    compared = (apart > 0) & (apart <= window) & np.isfinite(ways)
+    return float((ways[compared] / apart[compared]).max(initial=1.0))

@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Integers
-from metricdp.metrics import Rows
+from metricdp.metrics import NeighbourRows
 from metricdp.solvers.local.windows import lists
 from metricdp.spaces import FiniteSpace, Near
 
 
 @dataclass(frozen=True, eq=False)
-class Order:
+class SpatialOrder:
     """`rows[i]` is the secret with the new number i, `columns[k]` the report; `origin` where an entry stood before."""
 
     rows: Integers
     columns: Integers
-    entries: Rows
+    entries: NeighbourRows
     origin: NDArray[np.int64]
 
     @property
@@ -27,14 +27,14 @@ class Order:
         return _inverse(self.rows)
 
 
-def spatial_order(inputs: FiniteSpace, outputs: FiniteSpace, near: Near) -> Order:
+def spatial_order(inputs: FiniteSpace, outputs: FiniteSpace, near: Near) -> SpatialOrder:
     """Number secrets and reports along a curve that fills the plane of their first two coordinates."""
     rows = _curve(inputs)
     columns = rows if outputs is inputs else _curve(outputs)
     starts = np.concatenate([[0], np.cumsum(near.counts[rows])]).astype(np.int64)
     codes, origin = np.empty_like(near.codes), np.empty(len(near.codes), dtype=np.int64)
     lists().permute_rows(near.starts, near.codes, rows, _inverse(columns).astype(np.int32), starts, codes, origin)
-    return Order(rows, columns, Rows(starts, codes, near.distances[origin]), origin)
+    return SpatialOrder(rows, columns, NeighbourRows(starts, codes, near.distances[origin]), origin)
 
 
 def _curve(space: FiniteSpace) -> Integers:

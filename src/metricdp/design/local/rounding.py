@@ -18,15 +18,15 @@ from metricdp.arrays import Floats
 from metricdp.auditing.claim import Claim
 from metricdp.auditing.local import audit_local
 from metricdp.auditing.report import AuditReport
-from metricdp.auditing.sparse import SparseLaw
-from metricdp.design._certify import bound_below
+from metricdp.auditing.sparse import SparseDistribution
+from metricdp.design._certify import cap_bound
 from metricdp.design.local.build import edges_of, stored_loss
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import LocalMechanism
-from metricdp.metrics import Rows, pairwise
+from metricdp.metrics import NeighbourRows, pairwise
 from metricdp.problems import Problem
-from metricdp.solvers.local.repair import ROUNDED, HostClosing, LocalLaw, repaired
-from metricdp.solvers.local.windows import Windows, loops
+from metricdp.solvers.local.repair import ROUNDED, HostClosing, LocalDistribution, repair_columns
+from metricdp.solvers.local.windows import SecretWindows, loops
 from metricdp.spaces import Near
 
 BITS = 16
@@ -38,36 +38,36 @@ WIDENINGS = (1.0, 1.05, 1.3, 2.0, 4.0, 16.0)  # of what the sample says, until a
 COSTLY = 0.03  # rise of the loss from which on it is worth a word
 
 
-def rounded_local(mechanism: LocalMechanism, bits: int | None, problem: Problem | None) -> LocalMechanism:
+def round_local(mechanism: LocalMechanism, bits: int | None, problem: Problem | None) -> LocalMechanism:
     """Return the mechanism with weights of at most 65,536 kinds, certified anew; see `quantised`."""
     started = time.perf_counter()
-    promise = mechanism.guarantee
+    guarantee = mechanism.guarantee
     if bits not in (None, BITS):
         raise InvalidInput(f"the weights of a LocalMechanism are rounded to `bits` = {BITS}, got {bits!r}.")
-    if promise.slack > 0 or promise.radius is not None:
+    if guarantee.slack > 0 or guarantee.radius is not None:
         raise InvalidInput(
             "a LocalMechanism with slack or a radius is not rounded: its edges do not say what it keeps."
         )
     if int(np.diff(mechanism.starts).min()) == 0:
         raise InvalidInput("a LocalMechanism is rounded where every secret has near reports of its own.")
     loops()  # or say which extra is missing before anything is computed
-    near = stored_near(mechanism)
-    asked, own = _asked(mechanism, near, problem)
-    law, step, found = _searched(mechanism, near)
+    near = stored_neighbours(mechanism)
+    asked, own = _rounding_problem(mechanism, near, problem)
+    distribution, step, found = _search_step(mechanism, near)
     if not found.kept:
         raise NotPrivate(f"the law rounded to {BITS} bits does not keep its promise: {found}. Nothing was returned.")
     before, about = mechanism.certificate, "the loss is that before rounding"
     loss, bound, stated = before.loss, before.lower_bound, before.stated
     if own:
-        loss, scale, _ = stored_loss(asked, near, law.values, law.background)
-        bound, stated = bound_below(bound, loss, scale=scale), tuple(name for name in stated if name != "loss")
-        about = _words(loss, before.loss)
+        loss, scale, _ = stored_loss(asked, near, distribution.values, distribution.background)
+        bound, stated = cap_bound(bound, loss, scale=scale), tuple(name for name in stated if name != "loss")
+        about = _loss_note(loss, before.loss)
     note = f"Weights are rounded to {BITS} bits, codes {step:.2g} apart in logarithms; {about}."
     certificate = replace(
         before,
         loss=loss,
         lower_bound=bound,
-        witness=None if found.witness is None else found.witness.located(mechanism.inputs, mechanism.outputs),
+        witness=None if found.witness is None else found.witness.with_places(mechanism.inputs, mechanism.outputs),
         pairs=found.pairs,
         method=f"{before.method}; {BITS} bits",
         seconds=before.seconds + time.perf_counter() - started,
@@ -75,10 +75,10 @@ def rounded_local(mechanism: LocalMechanism, bits: int | None, problem: Problem 
         note=f"{before.note} {note}" if before.note else note,
         stated=stated,
     )
-    return replace(mechanism, values=law.values, background=law.background, certificate=certificate)
+    return replace(mechanism, values=distribution.values, background=distribution.background, certificate=certificate)
 
 
-def stored_near(mechanism: LocalMechanism) -> Near:
+def stored_neighbours(mechanism: LocalMechanism) -> Near:
     """Return the stored reports of every secret with their distances, without n x n."""
     inputs, outputs, starts = mechanism.inputs, mechanism.outputs, mechanism.starts
     n, m = len(inputs), len(outputs)
@@ -98,22 +98,22 @@ def stored_near(mechanism: LocalMechanism) -> Near:
     )
 
 
-def _asked(mechanism: LocalMechanism, near: Near, problem: Problem | None) -> tuple[Problem, bool]:
+def _rounding_problem(mechanism: LocalMechanism, near: Near, problem: Problem | None) -> tuple[Problem, bool]:
     """Return the problem, and whether the mechanism's loss is counted by it; one that is given must be of that kind."""
     inputs, outputs, epsilon = mechanism.inputs, mechanism.outputs, mechanism.guarantee.epsilon
-    asked = Problem(inputs, epsilon, outputs=outputs, prior=mechanism.stakes.prior) if problem is None else problem
+    asked = Problem(inputs, epsilon, outputs=outputs, prior=mechanism.loss_basis.prior) if problem is None else problem
     if (len(asked.inputs), len(asked.outputs)) != (len(inputs), len(outputs)):
         raise InvalidInput(
             f"`problem` must be about {len(inputs)} secrets and {len(outputs)} reports, got {problem!r}."
         )
     if asked.epsilon != epsilon or asked.radius is not None:
         raise InvalidInput(f"`problem` must ask for the promise of the mechanism, epsilon {epsilon:g} for all pairs.")
-    if problem is None and not mechanism.stakes.known:
+    if problem is None and not mechanism.loss_basis.known:
         return asked, False
     loss = stored_loss(asked, near, mechanism.values, mechanism.background)[0]
     own = math.isclose(loss, mechanism.certificate.loss, rel_tol=1e-6)
-    if mechanism.stakes.known:  # symmetric laws have one loss under many priors, the bound is of one
-        prior = 1.0 / len(inputs) if mechanism.stakes.prior is None else mechanism.stakes.prior
+    if mechanism.loss_basis.known:  # symmetric laws have one loss under many priors, the bound is of one
+        prior = 1.0 / len(inputs) if mechanism.loss_basis.prior is None else mechanism.loss_basis.prior
         own = own and bool(np.allclose(asked.prior, prior, rtol=1e-9, atol=0.0))
     if problem is not None and not own:
         raise InvalidInput(
@@ -123,10 +123,10 @@ def _asked(mechanism: LocalMechanism, near: Near, problem: Problem | None) -> tu
     return asked, own
 
 
-def _searched(mechanism: LocalMechanism, near: Near) -> tuple[SparseLaw, float, AuditReport]:
+def _search_step(mechanism: LocalMechanism, near: Near) -> tuple[SparseDistribution, float, AuditReport]:
     """Repair, round and audit until the promise is kept; return the law, the step of its codes and the audit."""
     _, graph = edges_of(mechanism.inputs, mechanism.guarantee.epsilon, near.radius, 0.0)
-    windows = Windows(Rows(near.starts, near.codes, near.distances), len(mechanism.outputs))
+    windows = SecretWindows(NeighbourRows(near.starts, near.codes, near.distances), len(mechanism.outputs))
     closing = HostClosing(windows, graph, near.distances, np.arange(windows.size))
     stored_by = np.diff(windows.column_starts)
     closing.background[:] = mechanism.background  # stays for reports that nobody stores
@@ -134,12 +134,12 @@ def _searched(mechanism: LocalMechanism, near: Near) -> tuple[SparseLaw, float, 
     kept = graph.log_ratios
     step = _step(mechanism.values, mechanism.background[mixed]) * WIDER
     for _ in range(ATTEMPTS):
-        law = repaired(closing, mechanism.values, windows, graph, kept, _moved(step))
-        needed = _step(law.values, law.background[mixed])
+        distribution = repair_columns(closing, mechanism.values, windows, graph, kept, _rounding_error(step))
+        needed = _step(distribution.values, distribution.background[mixed])
         if needed > step:  # the repair made the law wider than there are codes for
             step = needed * WIDER
-            law = repaired(closing, mechanism.values, windows, graph, kept, _moved(step))
-        stored = SparseLaw(near.starts, near.codes, *_rounded(law, mixed, step))
+            distribution = repair_columns(closing, mechanism.values, windows, graph, kept, _rounding_error(step))
+        stored = SparseDistribution(near.starts, near.codes, *_round_weights(distribution, mixed, step))
         found = audit_local(mechanism.inputs, stored, Claim.of(mechanism.guarantee, None, None))
         if found.kept or not math.isfinite(found.epsilon):
             break
@@ -148,7 +148,7 @@ def _searched(mechanism: LocalMechanism, near: Near) -> tuple[SparseLaw, float, 
     return stored, step, found
 
 
-def _moved(step: float) -> float:
+def _rounding_error(step: float) -> float:
     """Return what rounding may add to a log ratio: of two weights and two sums, each in float32 besides."""
     return 2.0 * step * (1.0 + 1e-6) + 2.0 * ROUNDED
 
@@ -161,10 +161,12 @@ def _step(values: NDArray[np.float32], background: NDArray[np.float32]) -> float
     return max(math.log(most / least), 1e-3) / STEPS
 
 
-def _rounded(law: LocalLaw, mixed: NDArray[np.bool_], step: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _round_weights(
+    distribution: LocalDistribution, mixed: NDArray[np.bool_], step: float
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return values and background, each the nearest of e^(top - step q) or 0; what is not `mixed` is no neighbour."""
-    background = law.background.copy()
-    top = math.log(max(float(law.values.max()), float(background[mixed].max(initial=0.0))))
+    background = distribution.background.copy()
+    top = math.log(max(float(distribution.values.max()), float(background[mixed].max(initial=0.0))))
     table: NDArray[np.float32] = np.exp(top - step * np.arange(STEPS + 2)).astype(np.float32)
     table[-1] = 0.0
 
@@ -175,10 +177,10 @@ def _rounded(law: LocalLaw, mixed: NDArray[np.bool_], step: float) -> tuple[NDAr
         return table[np.minimum(codes, STEPS + 1).astype(np.int64)]
 
     background[mixed] = nearest(background[mixed])
-    return nearest(law.values), background
+    return nearest(distribution.values), background
 
 
-def _words(loss: float, before: float) -> str:
+def _loss_note(loss: float, before: float) -> str:
     rise = (loss - before) / abs(before) if before else 0.0
     reason = ": secrets that allow less than two codes get equal rows" if rise > COSTLY else ""
     return f"the loss is that of the rounded law, {rise:+.2%}{reason}"

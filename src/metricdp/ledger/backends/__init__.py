@@ -9,15 +9,15 @@ from metricdp.files import is_server
 from metricdp.ledger.backends.base import DAMAGE as DAMAGE
 from metricdp.ledger.backends.base import Backend as Backend
 from metricdp.ledger.backends.base import Hold as Hold
-from metricdp.ledger.backends.base import Whole as Whole
+from metricdp.ledger.backends.base import WholeNumber as WholeNumber
 from metricdp.ledger.backends.base import backend_of as backend_of
 from metricdp.ledger.backends.base import connect as connect
 from metricdp.ledger.backends.base import is_full as is_full
 from metricdp.ledger.backends.postgres import Postgres
 from metricdp.ledger.backends.sqlite import Sqlite
-from metricdp.registry import Catalogue
+from metricdp.registry import NameRegistry
 
-BACKENDS: Catalogue[type[Backend]] = Catalogue("ledger backend", [Sqlite, Postgres])
+BACKENDS: NameRegistry[type[Backend]] = NameRegistry("ledger backend", [Sqlite, Postgres])
 
 
 def backend_at(place: str | os.PathLike[str]) -> Backend:

@@ -29,7 +29,7 @@ DAMAGE = (
 )  # fmt: skip
 
 
-class Whole(sa.BigInteger):
+class WholeNumber(sa.BigInteger):
     """The type of a column of whole numbers of 64 bits, which a backend may call by another name."""
 
 

@@ -194,7 +194,7 @@ def _connect_arguments(said: Any) -> dict[str, Any]:
     return {name: value for name, value in usual.items() if name not in said}
 
 
-class _Broken(logging.Filter):
+class _BrokenConnectionFilter(logging.Filter):
     """Takes what the driver says about connections that broke while it was tidying up.
 
     Whoever asked gets the error itself. What the driver adds names the server, the user and the database, is printed to
@@ -211,5 +211,5 @@ class _Broken(logging.Filter):
 def _quieten() -> None:
     """Take the driver's words about broken connections; once is enough."""
     driver = logging.getLogger("psycopg")
-    if not any(isinstance(one, _Broken) for one in driver.filters):
-        driver.addFilter(_Broken())
+    if not any(isinstance(one, _BrokenConnectionFilter) for one in driver.filters):
+        driver.addFilter(_BrokenConnectionFilter())

@@ -21,8 +21,8 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.compiler import compiles
 
 from metricdp.errors import InvalidInput, LedgerUnavailable, OutputProblem
-from metricdp.files import holding, in_its_folder, refuse_link
-from metricdp.ledger.backends.base import DAMAGE, HELD, PATIENCE, Backend, Hold, Whole, is_full
+from metricdp.files import lock_target, refuse_link, resolve_target
+from metricdp.ledger.backends.base import DAMAGE, HELD, PATIENCE, Backend, Hold, WholeNumber, is_full
 from metricdp.ledger.head import End, Head
 
 CACHE = 1 << 15  # kibibytes of a file that a connection keeps: what a large batch changes is written once
@@ -53,7 +53,7 @@ class Sqlite(Backend):
 
     def __init__(self, place: str) -> None:
         refuse_link(place)
-        self.path = in_its_folder(place)
+        self.path = resolve_target(place)
         if not place or self.path.is_dir():
             raise InvalidInput(f"the books must be a file such as 'budget.db', or a server, got {place!r}.")
         self.place = place
@@ -95,7 +95,7 @@ class Sqlite(Backend):
         with ExitStack() as held:
             while True:
                 try:
-                    held.enter_context(holding(f"{self.path}.begin"))
+                    held.enter_context(lock_target(f"{self.path}.begin"))
                     break
                 except OutputProblem:
                     if time.monotonic() > until:
@@ -118,7 +118,7 @@ class Sqlite(Backend):
         """Lock a file beside the ledger."""
         stack = ExitStack()
         try:
-            stack.enter_context(holding(f"{self.path}.{hashlib.sha256(name.encode()).hexdigest()[:12]}.stream"))
+            stack.enter_context(lock_target(f"{self.path}.{hashlib.sha256(name.encode()).hexdigest()[:12]}.stream"))
         except OutputProblem as error:
             raise InvalidInput(f"the stream {name!r} of the books {self.place!r} cannot go on here: {error}") from None
         return Hold(stack)
@@ -189,7 +189,7 @@ class Sqlite(Backend):
         return self.path.with_name(f"{self.path.name}.{what}")
 
 
-@compiles(Whole, "sqlite")
-def _integer(kind: Whole, compiler: Any, **options: Any) -> str:
+@compiles(WholeNumber, "sqlite")
+def _integer(kind: WholeNumber, compiler: Any, **options: Any) -> str:
     """Return the name that makes the keys of a table the numbers of its rows."""
     return "INTEGER"

@@ -16,12 +16,12 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Guarantee, Limited
-from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Reach, Theorem
+from metricdp.mechanisms.base import Guarantee, LimitedNoise
+from metricdp.mechanisms.kind import MECHANISMS, Distribution, LossFigures, RadiusBound, Theorem
 from metricdp.mechanisms.lattice import LaplaceNoise, noise_kind
 from metricdp.metrics import METRICS, points_are
 from metricdp.randomness import Randomness
-from metricdp.spaces import Unbounded, Under, given
+from metricdp.spaces import Unbounded, Under, require_space
 
 MOST_ORDERED = 12  # vectors up to which the density of a bag is summed over all orders
 BAGS: Under = ("Bags", lambda metric: points_are(metric, "bags"))
@@ -36,7 +36,7 @@ class BagLaplace(LaplaceNoise):
 
     def check(self) -> None:
         """Refuse what are no bags, and vectors for which there is no noise."""
-        metric: Any = given(self.inputs, Unbounded, "inputs", under=BAGS).metric
+        metric: Any = require_space(self.inputs, Unbounded, "inputs", under=BAGS).metric
         if self.inputs.dimension % metric.dimension:
             raise InvalidInput(f"`inputs` must have a multiple of {metric.dimension} numbers, one vector each.")
         _ = self.part
@@ -54,8 +54,8 @@ class BagLaplace(LaplaceNoise):
         """The noise of one vector."""
         metric: Any = self.inputs.metric
         ground = metric.ground
-        promise = Guarantee(self.epsilon, ground, basis="theorem")
-        of_one = (Unbounded(ground, metric.dimension), self.epsilon, self.lattice, promise, self.certificate)
+        guarantee = Guarantee(self.epsilon, ground, basis="theorem")
+        of_one = (Unbounded(ground, metric.dimension), self.epsilon, self.lattice, guarantee, self.certificate)
         found: LaplaceNoise = METRICS.facet("noise", ground)(*of_one)
         return found
 
@@ -70,12 +70,12 @@ class BagLaplace(LaplaceNoise):
     @property
     def limit(self) -> str:
         part = self.part
-        return part.limit if isinstance(part, Limited) else ""
+        return part.limit if isinstance(part, LimitedNoise) else ""
 
     def holds(self, rows: Floats) -> Booleans:
         """Tell which bags noise can be added to: all of whose vectors it can be added to."""
         part, size = self.part, self.part.inputs.dimension
-        if not isinstance(part, Limited):
+        if not isinstance(part, LimitedNoise):
             return np.ones(len(rows), dtype=bool)
         return np.asarray(part.holds(rows.reshape(-1, size)).reshape(len(rows), self.count).all(axis=1))
 
@@ -107,10 +107,10 @@ def _theorem(mechanism: BagLaplace) -> Theorem:
     return replace(one, said=f"every one of {mechanism.count} vectors: {{}}; {rest}")
 
 
-def _accuracy(mechanism: BagLaplace, levels: Floats) -> Reach:
+def _accuracy(mechanism: BagLaplace, levels: Floats) -> RadiusBound:
     """All vectors stay within the radius of one with a chance that is lower by theirs together."""
     one = MECHANISMS.facet("accuracy", mechanism.part)(mechanism.part, 1.0 - (1.0 - levels) / mechanism.count)
-    return Reach(mechanism.count * one.values, mechanism.inputs.metric, mechanism.count == 1)
+    return RadiusBound(mechanism.count * one.values, mechanism.inputs.metric, mechanism.count == 1)
 
 
 def _distribution(mechanism: BagLaplace) -> Distribution:
@@ -119,8 +119,8 @@ def _distribution(mechanism: BagLaplace) -> Distribution:
     return Distribution({**one, "formula": formula})
 
 
-def _loss(mechanism: BagLaplace, spend: Any) -> Figures:
-    return Figures(mechanism.count * MECHANISMS.facet("loss", mechanism.part)(mechanism.part, spend).loss)
+def _loss(mechanism: BagLaplace, spend: Any) -> LossFigures:
+    return LossFigures(mechanism.count * MECHANISMS.facet("loss", mechanism.part)(mechanism.part, spend).loss)
 
 
 MECHANISMS.declare(

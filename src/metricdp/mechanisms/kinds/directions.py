@@ -22,18 +22,18 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Figures, Reach, Theorem
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, LossFigures, RadiusBound, Theorem
 from metricdp.mechanisms.lattice import LaplaceNoise, lattice_words, noise_kind
-from metricdp.mechanisms.noise.distributions import DirectionLaw
+from metricdp.mechanisms.noise.distributions import DirectionDistribution
 from metricdp.mechanisms.noise.hats import Profile
 from metricdp.metrics import Metric, exponent_of, points_are
 from metricdp.registry import Part
-from metricdp.spaces import Sphere, Unbounded, given
+from metricdp.spaces import Sphere, Unbounded, require_space
 
 FINEST = 24  # bits: multiples of 2^-24 up to one are exact in floats of 32 bits
 
 
-def _is_of_directions(metric: Metric) -> bool:
+def _is_directional(metric: Metric) -> bool:
     return points_are(metric, "directions") or exponent_of(metric) is not None
 
 
@@ -51,7 +51,7 @@ class DirectionNoise(LaplaceNoise):
 
     def check(self) -> None:
         """Refuse what are no directions, and a lattice that is too coarse for unit vectors."""
-        metric = given(self.inputs, Sphere, "inputs", under=("Angular or Lp", _is_of_directions)).metric
+        metric = require_space(self.inputs, Sphere, "inputs", under=("Angular or Lp", _is_directional)).metric
         if not self.angular and (exponent_of(metric) != 2.0 or self.inputs.dimension < 3):
             raise InvalidInput("von Mises-Fisher noise is private in the l_2 distance, from three dimensions on.")
         if self.lattice.pitch * math.sqrt(self.inputs.dimension) > 1.0:
@@ -89,9 +89,9 @@ class DirectionNoise(LaplaceNoise):
         return Profile("height", self.inputs.dimension, self.epsilon)
 
     @cached_property
-    def law(self) -> DirectionLaw:
+    def distribution(self) -> DirectionDistribution:
         """The exact law of the noise, in whole numbers of cells."""
-        return DirectionLaw(self.profile, self.lattice.ratio)
+        return DirectionDistribution(self.profile, self.lattice.ratio)
 
     @property
     def reach(self) -> float:
@@ -123,7 +123,9 @@ class DirectionNoise(LaplaceNoise):
         from scipy.special import gammaln
 
         half = (self.inputs.dimension - 1) / 2.0  # the sphere of one dimension less, at every angle
-        return float(math.log(2.0) + half * math.log(math.pi) - gammaln(half)) + spread_of(self.profile).log_mass
+        return (
+            float(math.log(2.0) + half * math.log(math.pi) - gammaln(half)) + angle_distribution(self.profile).log_mass
+        )
 
 
 def _unit(rows: Floats) -> Floats:
@@ -131,7 +133,7 @@ def _unit(rows: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class AngleDistribution:
     """The law of how far reports lie from secrets, by quadrature: values, the chance below each, and means."""
 
     values: Floats
@@ -144,11 +146,11 @@ class Spread:
 PANELS, NODES = 4000, 8
 
 
-def spread_of(profile: Profile) -> Spread:
+def angle_distribution(profile: Profile) -> AngleDistribution:
     """Integrate a profile from where it is e^-80 of its largest to where it is again: Gauss on 4,000 panels."""
     peak = profile.where(0.0) if profile.power else 0.0
     top = float(profile.log(np.array([max(peak, 1e-300)]))[0])
-    low, high = (_faded(profile, peak, end, top) for end in (0.0, profile.end))
+    low, high = (_fade_point(profile, peak, end, top) for end in (0.0, profile.end))
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     borders = np.linspace(low, high, PANELS + 1)
     half = 0.5 * np.diff(borders)
@@ -157,7 +159,7 @@ def spread_of(profile: Profile) -> Spread:
     panels = mass.sum(axis=1)
     total = float(panels.sum())
     chords = 2.0 * np.sin(0.5 * at) if profile.form == "angle" else np.sqrt(2.0 * at)
-    return Spread(
+    return AngleDistribution(
         borders,
         np.concatenate([[0.0], np.cumsum(panels)]) / total,
         top + math.log(total),
@@ -166,7 +168,7 @@ def spread_of(profile: Profile) -> Spread:
     )
 
 
-def _faded(profile: Profile, peak: float, end: float, top: float) -> float:
+def _fade_point(profile: Profile, peak: float, end: float, top: float) -> float:
     """Return where a density is e^-80 of its largest, towards one end."""
     near, far = peak, end
     if float(profile.log(np.array([far]))[0]) > top - 80.0:
@@ -181,17 +183,19 @@ def _theorem(mechanism: DirectionNoise) -> Theorem:
     """Rotations keep areas, so the normaliser is the same for every direction."""
     rate, one = mechanism.epsilon, np.eye(1, mechanism.inputs.dimension)
     density = f"exp(-{rate:.6g} angle)" if mechanism.angular else f"exp({rate:.6g} <x, y>)"
-    law = f"density proportional to {density} on the unit sphere with one normaliser"
+    distribution = f"density proportional to {density} on the unit sphere with one normaliser"
     away = float(mechanism.inputs.metric(one, -one)[0])
-    return Theorem(rate, f"{law}, around the direction of the secret itself", mechanism, away)
+    return Theorem(rate, f"{distribution}, around the direction of the secret itself", mechanism, away)
 
 
-def _accuracy(mechanism: DirectionNoise, levels: Floats) -> Reach:
-    law, metric = spread_of(mechanism.profile), mechanism.inputs.metric
+def _accuracy(mechanism: DirectionNoise, levels: Floats) -> RadiusBound:
+    distribution, metric = angle_distribution(mechanism.profile), mechanism.inputs.metric
     # The border of the panel above: the chance of a smaller distance is at least the level, to ten digits.
-    away = law.values[np.minimum(np.searchsorted(law.below, levels * (1.0 + 1e-10)), len(law.values) - 1)]
+    away = distribution.values[
+        np.minimum(np.searchsorted(distribution.below, levels * (1.0 + 1e-10)), len(distribution.values) - 1)
+    ]
     distance = away * (mechanism.profile.rate / mechanism.epsilon) if mechanism.angular else np.sqrt(2.0 * away)
-    return Reach(distance + mechanism.reach, metric, True)
+    return RadiusBound(distance + mechanism.reach, metric, True)
 
 
 def _distribution(mechanism: DirectionNoise) -> Distribution:
@@ -209,9 +213,11 @@ def _distribution(mechanism: DirectionNoise) -> Distribution:
     return Distribution(density, lattice_words(mechanism, mechanism.reach, ""))
 
 
-def _loss(mechanism: DirectionNoise, _: Any) -> Figures:
-    law, profile = spread_of(mechanism.profile), mechanism.profile
-    return Figures(law.mean * (profile.rate / mechanism.epsilon) if mechanism.angular else law.mean_chord)
+def _loss(mechanism: DirectionNoise, _: Any) -> LossFigures:
+    distribution, profile = angle_distribution(mechanism.profile), mechanism.profile
+    return LossFigures(
+        distribution.mean * (profile.rate / mechanism.epsilon) if mechanism.angular else distribution.mean_chord
+    )
 
 
 def _pairs(mechanism: DirectionNoise, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:

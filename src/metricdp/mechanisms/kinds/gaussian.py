@@ -20,11 +20,11 @@ from metricdp.arrays import Floats, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.mechanisms.kind import MECHANISMS, RATE, Distribution, Figures, Heights, Reach
+from metricdp.mechanisms.kind import MECHANISMS, RATE, BinDensity, Distribution, LossFigures, RadiusBound
 from metricdp.mechanisms.lattice import (
     FarNoise,
     Lattice,
-    Noise,
+    LatticeNoise,
     cell_nodes,
     cell_reach,
     check_norm,
@@ -33,7 +33,7 @@ from metricdp.mechanisms.lattice import (
     refuse_fine_lattice,
     volume_words,
 )
-from metricdp.mechanisms.noise.distributions import VectorLaw
+from metricdp.mechanisms.noise.distributions import VectorDistribution
 from metricdp.metrics import EUCLID, Norm, norm_of
 from metricdp.registry import Field, Part
 
@@ -41,7 +41,7 @@ DISPLACED = 40.0  # times 2^-52 of sigma: the mean error of a normal number in d
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NormalNoise(Noise):
+class NormalNoise(LatticeNoise):
     """Normal noise, its reports on a lattice: what `gaussian` makes, whatever the metric."""
 
     inputs: Any
@@ -88,11 +88,11 @@ class GaussianNoise(FarNoise, NormalNoise):
         return float(4.4 * n * (DISPLACED + n) * 2.0**-52 * self.sigma * widest / self.lattice.pitch)
 
     @cached_property
-    def law(self) -> VectorLaw:
+    def distribution(self) -> VectorDistribution:
         """The exact law of the noise, in whole numbers of cells."""
         top, bottom = self.lattice.ratio
         scale = Fraction(top) / Fraction(bottom) * Fraction(self.sigma)
-        return VectorLaw(2.0, self.inputs.dimension, (top, bottom), scale, self._norm.covariance, normal=True)
+        return VectorDistribution(2.0, self.inputs.dimension, (top, bottom), scale, self._norm.covariance, normal=True)
 
     def radii(self, levels: Floats) -> Floats:
         """Return how far noise goes with these chances, before the lattice: (d / sigma)^2 is chi-squared."""
@@ -108,7 +108,7 @@ class GaussianNoise(FarNoise, NormalNoise):
         """
         metric, n, pitch = self.inputs.metric, self.inputs.dimension, self.lattice.pitch
         start = self.inputs.encode(secrets)
-        goal = self.lattice.values(self.lattice.held(self.inputs.encode(reports)))
+        goal = self.lattice.values(self.lattice.cells_in_range(self.inputs.encode(reports)))
         if self._norm.covariance is None:
             return np.asarray(_log_interval((goal - start) / self.sigma, 0.5 * pitch / self.sigma).sum(axis=-1))
         offsets, weights = cell_nodes(n, pitch) if n <= 3 else (np.zeros((1, n)), np.ones(1))
@@ -153,10 +153,10 @@ def _log_interval(at: Floats, half: float) -> Floats:
 NORMAL: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "sigma": RATE, "pitch": RATE}
 
 
-def gaussian_accuracy(mechanism: Any, levels: Floats) -> Reach:
+def gaussian_accuracy(mechanism: Any, levels: Floats) -> RadiusBound:
     """Return how far normal noise and its lattice take a report."""
     metric, size = mechanism.inputs.metric, mechanism.inputs.dimension
-    return Reach(mechanism.radii(levels) + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
+    return RadiusBound(mechanism.radii(levels) + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
 
 
 def _distribution(mechanism: GaussianNoise) -> Distribution:
@@ -171,7 +171,7 @@ def _distribution(mechanism: GaussianNoise) -> Distribution:
     return Distribution(density, lattice_words(mechanism, reach, promise.unit))
 
 
-def _bins(mechanism: GaussianNoise) -> Heights:
+def _bins(mechanism: GaussianNoise) -> BinDensity:
     metric, n, covariance = mechanism.inputs.metric, mechanism.inputs.dimension, mechanism._norm.covariance
     spread = 1.0 if covariance is None else float(np.linalg.det(covariance)) ** 0.5
     volume = (mechanism.sigma * math.sqrt(2.0 * math.pi)) ** n * spread
@@ -180,7 +180,7 @@ def _bins(mechanism: GaussianNoise) -> Heights:
         apart = metric(places[:, None, :], points[None, :, :])
         return np.asarray(np.exp(-0.5 * (apart / mechanism.sigma) ** 2) / volume)
 
-    return Heights(density, 1.0 / mechanism.sigma, smooth=True)
+    return BinDensity(density, 1.0 / mechanism.sigma, smooth=True)
 
 
 MECHANISMS.declare(
@@ -193,7 +193,7 @@ MECHANISMS.declare(
         promise="concentrated",
         accuracy=gaussian_accuracy,
         distribution=_distribution,
-        loss=lambda one, spend: Figures(one.sigma * normal_mean(one.inputs.dimension)),
+        loss=lambda one, spend: LossFigures(one.sigma * normal_mean(one.inputs.dimension)),
         bins=_bins,
     )
 )

@@ -18,16 +18,17 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import refuse_rows
-from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Reach, Theorem
+from metricdp.mechanisms.kind import MECHANISMS, Distribution, LossFigures, RadiusBound, Theorem
 from metricdp.mechanisms.lattice import LaplaceNoise, lattice_words, noise_kind
-from metricdp.mechanisms.noise.hyperbolic import HyperbolicLaw, rooms
+from metricdp.mechanisms.noise.hyperbolic import HyperbolicDistribution, border_margins
 from metricdp.metrics import METRICS, Hyperbolic, Metric, points_are
-from metricdp.spaces import Unbounded, given
+from metricdp.spaces import Unbounded, require_space
 
-LEAST_ROOM = 2.0**-20  # of 1 - |x|^2: secrets lie within 14.6 of the centre of the ball
+LEAST_BORDER_MARGIN = 2.0**-20  # of 1 - |x|^2: secrets lie within 14.6 of the centre of the ball
 LEAST_MARGIN = 0.05  # of epsilon above n - 1: the mean distance is 20 there, at the border of what doubles hold
 LIMIT = (
-    f"1 - |x|^2 must be at least {LEAST_ROOM:.3g}, where doubles still tell its neighbours apart. Shorten such vectors "
+    f"1 - |x|^2 must be at least {LEAST_BORDER_MARGIN:.3g}, where doubles still tell its neighbours apart. Shorten "
+    f"such vectors "
     "a little"
 )
 BORDER = 1.0 - 2.0**-50  # the longest report
@@ -51,7 +52,7 @@ class HyperbolicLaplace(LaplaceNoise):
 
     def check(self) -> None:
         """Refuse what is no point of the ball, and a rate with which noise has no law."""
-        given(self.inputs, Unbounded, "inputs", under=("Hyperbolic", is_ball))
+        require_space(self.inputs, Unbounded, "inputs", under=("Hyperbolic", is_ball))
         n = self.inputs.dimension
         if not self.epsilon >= n - 1 + LEAST_MARGIN:
             raise InvalidInput(
@@ -61,14 +62,14 @@ class HyperbolicLaplace(LaplaceNoise):
             )
 
     @cached_property
-    def law(self) -> HyperbolicLaw:
+    def distribution(self) -> HyperbolicDistribution:
         """The exact law of the noise, in whole numbers of cells."""
-        return HyperbolicLaw(self.inputs.dimension, self.epsilon, self.lattice.ratio)
+        return HyperbolicDistribution(self.inputs.dimension, self.epsilon, self.lattice.ratio)
 
     @property
     def mean(self) -> float:
         """The mean distance between a secret and its report."""
-        return math.fsum(float(1 / rate) for rate in self.law.rates)
+        return math.fsum(float(1 / rate) for rate in self.distribution.rates)
 
     @property
     def undecided(self) -> float:
@@ -91,9 +92,9 @@ class HyperbolicLaplace(LaplaceNoise):
         refuse_border(rows)
         return rows
 
-    def released(self, values: Floats) -> Floats:
+    def report_points(self, values: Floats) -> Floats:
         """Return the points of the ball that belong to points of the lattice."""
-        return in_the_ball(values)
+        return ball_points(values)
 
     @property
     def limit(self) -> str:
@@ -101,7 +102,7 @@ class HyperbolicLaplace(LaplaceNoise):
 
     def holds(self, rows: Floats) -> Booleans:
         """Tell which secrets noise can be added to: all but those next to the border of the ball."""
-        return np.asarray(rooms(rows)[0] >= LEAST_ROOM)
+        return np.asarray(border_margins(rows)[0] >= LEAST_BORDER_MARGIN)
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the density with respect to hyperbolic volume, at each report.
@@ -121,7 +122,7 @@ class HyperbolicLaplace(LaplaceNoise):
         return float(sphere - n * math.log(2.0) + float(betaln(0.5 * (self.epsilon - n + 1), n)))
 
 
-def in_the_ball(places: Floats) -> Floats:
+def ball_points(places: Floats) -> Floats:
     """Return points of the hyperboloid, given by their first n coordinates, as points of the Poincare ball.
 
     Squares are summed one after the other, whatever their number: other languages get the same doubles.
@@ -138,20 +139,20 @@ def _squares(rows: Floats) -> Floats:
     return np.asarray(np.add.accumulate(np.square(rows), axis=1)[:, -1:])
 
 
-def in_the_ball_within(dimension: int, pitch: float) -> Callable[[Floats], Floats]:
+def ball_rounding(dimension: int, pitch: float) -> Callable[[Floats], Floats]:
     """Return how much farther from its secret than so far a report may lie: half a cell, and coordinates in doubles.
 
     A coordinate of the ball is off by at most n + 12 units, and a step there is longer by (1 + v0), at most
     5 / (1 - |x|^2) e^r at a distance of r from x. What is put at the border comes closer to every secret.
     """
     cell = 0.5 * pitch * math.sqrt(dimension) * (1.0 + 1e-9)
-    unit = (dimension + 12.0) * 2.0**-53 * 5.0 / LEAST_ROOM
+    unit = (dimension + 12.0) * 2.0**-53 * 5.0 / LEAST_BORDER_MARGIN
     return lambda distance: np.asarray(cell + unit * np.exp(np.minimum(distance + cell, 600.0)))
 
 
 def refuse_border(rows: Floats) -> None:
     """Refuse points of the ball next to its border."""
-    refuse_rows(np.asarray(rooms(rows)[0] >= LEAST_ROOM), f"lies at the border of the ball: {LIMIT}")
+    refuse_rows(np.asarray(border_margins(rows)[0] >= LEAST_BORDER_MARGIN), f"lies at the border of the ball: {LIMIT}")
 
 
 def distance_above(dimension: int, epsilon: float, distance: Any) -> Any:
@@ -171,14 +172,16 @@ def distance_at(dimension: int, epsilon: float, level: Floats) -> Floats:
 def _theorem(mechanism: HyperbolicLaplace) -> Theorem:
     """Isometries keep volumes, so the normaliser is the same for every point."""
     rate = mechanism.epsilon
-    law = f"density proportional to exp(-{rate:.6g} d) with respect to hyperbolic volume with one normaliser, around"
-    return Theorem(rate, f"{law} the secret itself", mechanism)
+    distribution = (
+        f"density proportional to exp(-{rate:.6g} d) with respect to hyperbolic volume with one normaliser, around"
+    )
+    return Theorem(rate, f"{distribution} the secret itself", mechanism)
 
 
-def _accuracy(mechanism: HyperbolicLaplace, levels: Floats) -> Reach:
+def _accuracy(mechanism: HyperbolicLaplace, levels: Floats) -> RadiusBound:
     away = distance_at(mechanism.inputs.dimension, mechanism.epsilon, levels)
-    more = in_the_ball_within(mechanism.inputs.dimension, mechanism.lattice.pitch)
-    return Reach(away + more(away), mechanism.inputs.metric, True)
+    more = ball_rounding(mechanism.inputs.dimension, mechanism.lattice.pitch)
+    return RadiusBound(away + more(away), mechanism.inputs.metric, True)
 
 
 def _distribution(mechanism: HyperbolicLaplace) -> Distribution:
@@ -196,10 +199,10 @@ def _distribution(mechanism: HyperbolicLaplace) -> Distribution:
 def _pairs(mechanism: HyperbolicLaplace, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     left = rng.normal(size=(len(reach), mechanism.inputs.dimension))
     left *= np.tanh(rng.uniform(0, 2, size=(len(reach), 1))) / np.linalg.norm(left, axis=1, keepdims=True)
-    room = 1.0 - np.square(left).sum(axis=1, keepdims=True)
+    margin = 1.0 - np.square(left).sum(axis=1, keepdims=True)
     step = rng.normal(size=left.shape)
     # at most a third of the way to the border, half of `reach` of hyperbolic length at first
-    step *= np.minimum(0.5 * reach * room, 0.16 * room) / np.linalg.norm(step, axis=1, keepdims=True)
+    step *= np.minimum(0.5 * reach * margin, 0.16 * margin) / np.linalg.norm(step, axis=1, keepdims=True)
     return left, left + step
 
 
@@ -212,7 +215,7 @@ MECHANISMS.declare(
         theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
-        loss=lambda one, spend: Figures(one.mean),
+        loss=lambda one, spend: LossFigures(one.mean),
         pairs=_pairs,
     )
 )

@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.curves import TINIEST, cell_of, checked_ratios, flips, near_share
+from metricdp.mechanisms.curves import TINIEST, cell_of, checked_ratios, flip_coins, near_share
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, stored
-from metricdp.mechanisms.noise.arbitrary_precision import ball, below, exact, settled
+from metricdp.mechanisms.noise.arbitrary_precision import ball, exact_ball, is_below, settle_words
 from metricdp.mechanisms.rows import RowSampler
-from metricdp.randomness import Randomness, Source, source_of
+from metricdp.randomness import Randomness, RandomSource, source_of
 from metricdp.registry import Array, Effort, Many, Part, Table, Text
-from metricdp.spaces import UNDER_LP, Box, FiniteSpace, given
+from metricdp.spaces import UNDER_LP, Box, FiniteSpace, require_space
 
 Rule = Literal["exact", "direction", "log", "relaxed"]
 RULES = ("exact", "direction", "log", "relaxed")
@@ -62,8 +62,8 @@ class InterpolatedMechanism:
     def __post_init__(self) -> None:
         if self.rule not in RULES:
             raise InvalidInput(f"`rule` must be one of {', '.join(RULES)}, got {self.rule!r}.")
-        given(self.inputs, Box, "inputs", under=UNDER_LP)
-        given(self.outputs, FiniteSpace, "outputs")
+        require_space(self.inputs, Box, "inputs", under=UNDER_LP)
+        require_space(self.outputs, FiniteSpace, "outputs")
         axes = tuple(frozen(as_floats(axis, "axes")) for axis in self.axes)
         check_axes(self.inputs, axes)
         matrix = as_stochastic(self.matrix)
@@ -107,30 +107,30 @@ class InterpolatedMechanism:
             result[start : start + BATCH] = drawn
         return result
 
-    def _round_and_draw(self, points: Floats, source: Source) -> Integers:
+    def _round_and_draw(self, points: Floats, source: RandomSource) -> Integers:
         rows = np.zeros(len(points), dtype=np.int64)
         for axis, ratio, x in zip(self.axes, self.ratios, points.T, strict=True):
-            rows = rows * len(axis) + rounded(axis, ratio, x, source)
+            rows = rows * len(axis) + round_coordinates(axis, ratio, x, source)
         return self._sampler.draw(rows, source)
 
-    def _draw(self, points: Floats, source: Source) -> Integers:
-        laws = self._geometric(points)
-        thresholds = np.cumsum(laws, axis=1)
+    def _draw(self, points: Floats, source: RandomSource) -> Integers:
+        distributions = self._geometric(points)
+        thresholds = np.cumsum(distributions, axis=1)
         words = source.words(len(points))
         level = (words.astype(np.float64) + 0.5) * 2.0**-64 * thresholds[:, -1]
         away = np.abs(thresholds - level[:, None]).min(axis=1)
         codes = (thresholds <= level[:, None]).sum(axis=1)
         for at in np.flatnonzero(away <= UNSURE):  # too close to call in doubles
             codes[at] = self._draw_exactly(points[at], int(words[at]), source)
-        return np.asarray(np.minimum(codes, laws.shape[1] - 1), dtype=np.int64)
+        return np.asarray(np.minimum(codes, distributions.shape[1] - 1), dtype=np.int64)
 
-    def _draw_exactly(self, point: Floats, word: int, source: Source) -> int:
+    def _draw_exactly(self, point: Floats, word: int, source: RandomSource) -> int:
         """Return one report of the geometric mean in interval arithmetic: the word, then as many more as it takes."""
         import flint
 
         corners = _exact_corners(self.axes, point)
-        laws = [[Fraction(float(value)) for value in self.matrix[anchor]] for anchor, _ in corners]
-        sums = [sum(law, Fraction(0)) for law in laws]
+        distributions = [[Fraction(float(value)) for value in self.matrix[anchor]] for anchor, _ in corners]
+        sums = [sum(distribution, Fraction(0)) for distribution in distributions]
         used = np.flatnonzero((self.matrix > 0).any(axis=0)).tolist()
         known = [word]
 
@@ -138,10 +138,10 @@ class InterpolatedMechanism:
             while len(known) < count:
                 known.append(int(source.words(1)[0]))
             logs = [
-                [exact(law[k] / total).log() if law[k] else flint.arb(ABSENT) for k in used]
-                for law, total in zip(laws, sums, strict=True)
+                [exact_ball(distribution[k] / total).log() if distribution[k] else flint.arb(ABSENT) for k in used]
+                for distribution, total in zip(distributions, sums, strict=True)
             ]
-            shares = [exact(share) for _, share in corners]
+            shares = [exact_ball(share) for _, share in corners]
             terms = [
                 sum((s * log[k] for s, log in zip(shares, logs, strict=True)), flint.arb(0)) for k in range(len(used))
             ]
@@ -150,11 +150,11 @@ class InterpolatedMechanism:
             target, running = ball(digits, 64 * count) * sum(terms, flint.arb(0)), flint.arb(0)
             for k, term in zip(used[:-1], terms[:-1], strict=True):
                 running += term
-                if below(target, running):
+                if is_below(target, running):
                     return int(k)
             return int(used[-1])
 
-        return settled(attempt)
+        return settle_words(attempt)
 
     def weights(self, secrets: Any, /) -> Any:
         """Return the sparse points x anchors matrix of rounding probabilities, or of multilinear weights."""
@@ -236,7 +236,7 @@ def corner_weights(axes: tuple[Floats, ...], ratios: tuple[Floats, ...] | None, 
     return sparse.csr_array((data.ravel(), columns.ravel(), starts), shape=(len(points), int(np.prod(shape))))
 
 
-def rounded(axis: Floats, ratios: Floats, x: Floats, source: Source) -> Integers:
+def round_coordinates(axis: Floats, ratios: Floats, x: Floats, source: RandomSource) -> Integers:
     """Return for every coordinate one of the two anchors around it, the far one with probability theta."""
     cell = cell_of(axis, x)
     position, upper = _near_position(axis, cell, x)
@@ -245,7 +245,7 @@ def rounded(axis: Floats, ratios: Floats, x: Floats, source: Source) -> Integers
     def exactly(at: int) -> tuple[Any, float]:
         return _exact_position(axis, int(cell[at]), float(x[at]), bool(upper[at])), float(here[at])
 
-    far = flips(near_share(position, here), position, here, exactly, source)
+    far = flip_coins(near_share(position, here), position, here, exactly, source)
     return np.asarray(cell + (upper ^ far), dtype=np.int64)
 
 
@@ -282,7 +282,7 @@ def _exact_position(axis: Floats, cell: int, x: float, upper: bool) -> Any:
     return flint.fmpq(value.numerator, value.denominator)
 
 
-def _every_cell(mechanism: InterpolatedMechanism) -> Effort:
+def _audit_effort(mechanism: InterpolatedMechanism) -> Effort:
     rows, reports = (float(side) for side in mechanism.matrix.shape)
     axes = len(mechanism.axes)
     cells = float(math.prod(len(axis) - 1 for axis in mechanism.axes))
@@ -310,8 +310,8 @@ MECHANISMS.declare(
             "matrix": Table(),
             "rule": Text(RULES),
         },
-        effort=_every_cell,
+        effort=_audit_effort,
         distribution=lambda one: stored(LINEAR if one.rule in ROUNDING_RULES else GEOMETRIC),
-        laws=lambda one, points: one.probabilities(points),
+        distributions=lambda one, points: one.probabilities(points),
     )
 )

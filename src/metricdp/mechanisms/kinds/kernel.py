@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 from metricdp import constants
 from metricdp.arrays import Floats, Integers, as_codes, as_floats, as_positive, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card
-from metricdp.mechanisms.kernel_distribution import KernelLaw, refuse_metric, refuse_weights
+from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, mechanism_card
+from metricdp.mechanisms.kernel_distribution import KernelDistribution, refuse_metric, refuse_weights
 from metricdp.mechanisms.kernel_rows import KernelSampler
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Kind, stored
 from metricdp.mechanisms.kinds.local import MOST_DENSE
-from metricdp.metrics import measuring, width_of
+from metricdp.metrics import measuring_effort, width_of
 from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Array, Effort, Maybe, Number
 from metricdp.spaces import FiniteSpace
@@ -46,7 +46,7 @@ class KernelMechanism:
     log_normalisers: Floats
     guarantee: Guarantee
     certificate: Certificate
-    stakes: Stakes = field(default_factory=Stakes)
+    loss_basis: LossBasis = field(default_factory=LossBasis)
     nearest: Floats | None = None
 
     def __post_init__(self) -> None:
@@ -85,15 +85,15 @@ class KernelMechanism:
         return self.space
 
     @cached_property
-    def law(self) -> KernelLaw:
+    def distribution(self) -> KernelDistribution:
         """The law itself: its terms in doubles with their error, and in arbitrary precision."""
-        law = KernelLaw(self.space, self.inner, self.log_weights, self.cap)
-        law.refuse_overflow()
-        return law
+        distribution = KernelDistribution(self.space, self.inner, self.log_weights, self.cap)
+        distribution.refuse_overflow()
+        return distribution
 
     @cached_property
     def _sampler(self) -> KernelSampler:
-        return KernelSampler(self.law, self.log_normalisers, self.nearest)
+        return KernelSampler(self.distribution, self.log_normalisers, self.nearest)
 
     @property
     def matrix(self) -> Floats:
@@ -108,7 +108,7 @@ class KernelMechanism:
 
     def rows(self, codes: ArrayLike, /) -> Floats:
         """Return the probabilities of all reports under some secrets, one row each, right to within `law.error`."""
-        terms = self.law.terms(as_codes(codes, len(self.space)).ravel())
+        terms = self.distribution.terms(as_codes(codes, len(self.space)).ravel())
         return np.asarray(terms / terms.sum(axis=1, keepdims=True))
 
     def sample(self, secrets: ArrayLike, /, *, rng: Randomness = None) -> Integers:
@@ -122,27 +122,27 @@ class KernelMechanism:
         rows, columns = np.broadcast_arrays(
             as_codes(secrets, len(self.space)), as_codes(reports, len(self.space), "reports")
         )
-        exponents = self.law.exponents(rows.ravel(), columns.ravel()).reshape(rows.shape)
+        exponents = self.distribution.exponents(rows.ravel(), columns.ravel()).reshape(rows.shape)
         return np.asarray(exponents - self.log_normalisers[rows])
 
     def witness(self, secret: int, other: int, report: int) -> Witness:
         """Return how much likelier a report is from one secret than from another, as a witness with coordinates."""
         logs = self.log_density([secret, other], report)
         ratio = min(math.exp(min(float(logs[0] - logs[1]), 709.0)), sys.float_info.max)
-        return Witness(int(secret), int(other), int(report), ratio).located(self.space, self.space)
+        return Witness(int(secret), int(other), int(report), ratio).with_places(self.space, self.space)
 
 
-def _every_distance(stored: Any) -> Effort:
+def _audit_effort(stored: Any) -> Effort:
     """All distances twice, block by block, and an exponential and a quotient each; the worst pairs in intervals."""
     points = stored.space.points
     n = float(len(points))
-    apart = measuring(stored.space.metric, len(points), len(points), width_of(points))
+    apart = measuring_effort(stored.space.metric, len(points), len(points), width_of(points))
     return Effort(16.0 * n + 4e7, 2.0 * apart.steps + 60.0 * n * n + 6e10)
 
 
 def _kernel(**fields: Any) -> KernelMechanism:
     cap = fields.pop("cap")
-    return KernelMechanism(**fields, cap=math.inf if cap is None else cap, stakes=Stakes(known=False))
+    return KernelMechanism(**fields, cap=math.inf if cap is None else cap, loss_basis=LossBasis(known=False))
 
 
 def _read_kernel(mechanism: KernelMechanism) -> dict[str, Any]:
@@ -176,7 +176,7 @@ MECHANISMS.declare(
         since=2,
         read=_read_kernel,
         make=_kernel,
-        effort=_every_distance,
+        effort=_audit_effort,
         distribution=lambda one: stored(FORMULA),
         rows=lambda one, codes: one.rows(codes),
         stored="{vectors} and weights, rows are computed when they are needed",

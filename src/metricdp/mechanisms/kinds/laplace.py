@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Heights, Reach, Theorem, foreign
+from metricdp.mechanisms.kind import (
+    MECHANISMS,
+    BinDensity,
+    Distribution,
+    LossFigures,
+    RadiusBound,
+    Theorem,
+    foreign_obstacle,
+)
 from metricdp.mechanisms.lattice import (
     FarNoise,
     LaplaceNoise,
@@ -21,7 +29,7 @@ from metricdp.mechanisms.lattice import (
     noise_kind,
     volume_words,
 )
-from metricdp.mechanisms.noise.distributions import VectorLaw
+from metricdp.mechanisms.noise.distributions import VectorDistribution
 from metricdp.metrics import EUCLID, METRICS, Lp, Mahalanobis, norm_of
 from metricdp.spaces import Unbounded
 
@@ -54,11 +62,11 @@ class VectorLaplace(FarNoise, LaplaceNoise):
         return float(4.4 * n ** (1.0 - norm.root) * displaced / self.lattice.pitch)
 
     @cached_property
-    def law(self) -> VectorLaw:
+    def distribution(self) -> VectorDistribution:
         """The exact law of the noise, in whole numbers of cells."""
         top, bottom = self.lattice.ratio
         scale = Fraction(top) / Fraction(bottom) / Fraction(self.epsilon)
-        return vector_law(self.inputs, (top, bottom), scale)
+        return vector_distribution(self.inputs, (top, bottom), scale)
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report.
@@ -67,7 +75,7 @@ class VectorLaplace(FarNoise, LaplaceNoise):
         """
         metric, dimension = self.inputs.metric, self.inputs.dimension
         start = self.inputs.encode(secrets)
-        goal = self.lattice.values(self.lattice.held(self.inputs.encode(reports)))
+        goal = self.lattice.values(self.lattice.cells_in_range(self.inputs.encode(reports)))
         log_cell = dimension * np.log(self.lattice.pitch)
         if dimension > 3:
             return np.asarray(log_normaliser(self.inputs, self.epsilon) - self.epsilon * metric(start, goal) + log_cell)
@@ -78,10 +86,10 @@ class VectorLaplace(FarNoise, LaplaceNoise):
         return np.asarray(log_normaliser(self.inputs, self.epsilon) - self.epsilon * least + np.log(mean) + log_cell)
 
 
-def vector_law(space: Unbounded, lattice: tuple[float, float], scale: Fraction) -> VectorLaw:
+def vector_distribution(space: Unbounded, lattice: tuple[float, float], scale: Fraction) -> VectorDistribution:
     """Return the law of the noise that belongs to the metric of a space; `scale` is 1 / epsilon in cells."""
     norm = norm_of(space.metric) or EUCLID
-    return VectorLaw(norm.exponent, space.dimension, lattice, scale, norm.covariance)
+    return VectorDistribution(norm.exponent, space.dimension, lattice, scale, norm.covariance)
 
 
 def log_normaliser(space: Unbounded, epsilon: float) -> float:
@@ -94,22 +102,24 @@ def log_normaliser(space: Unbounded, epsilon: float) -> float:
 
 
 def _theorem(mechanism: VectorLaplace) -> Theorem:
-    law = f"density proportional to exp(-{mechanism.epsilon:.6g} d) with one normaliser around the secret itself"
-    obstacle = foreign(mechanism) if norm_of(mechanism.inputs.metric) is None else ""
-    return Theorem(mechanism.epsilon, law, mechanism, obstacle=obstacle)
+    distribution = (
+        f"density proportional to exp(-{mechanism.epsilon:.6g} d) with one normaliser around the secret itself"
+    )
+    obstacle = foreign_obstacle(mechanism) if norm_of(mechanism.inputs.metric) is None else ""
+    return Theorem(mechanism.epsilon, distribution, mechanism, obstacle=obstacle)
 
 
-def _accuracy(mechanism: VectorLaplace, levels: Floats) -> Reach:
+def _accuracy(mechanism: VectorLaplace, levels: Floats) -> RadiusBound:
     from scipy.special import gammaincinv
 
     size, metric = mechanism.inputs.dimension, mechanism.inputs.metric
     away = gammaincinv(size, levels) / mechanism.epsilon  # R ~ Gamma(size, 1 / epsilon)
-    return Reach(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
+    return RadiusBound(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
 
 
 def _distribution(mechanism: VectorLaplace) -> Distribution:
-    size, promise = mechanism.inputs.dimension, mechanism.guarantee
-    height = log_normaliser(mechanism.inputs, promise.epsilon)
+    size, guarantee = mechanism.inputs.dimension, mechanism.guarantee
+    height = log_normaliser(mechanism.inputs, guarantee.epsilon)
     density = {
         "formula": "f(y | x) = constant * exp(-epsilon * d(x, y)), put on the nearest point of the lattice",
         "constant": float(np.exp(min(700.0, max(-700.0, height)))),
@@ -117,17 +127,17 @@ def _distribution(mechanism: VectorLaplace) -> Distribution:
         "per": volume_words(size),
         "distance": f"epsilon * d has the law Gamma({size}, 1)",
     }
-    reach = cell_reach(promise.metric, size, mechanism.lattice.pitch)
-    return Distribution(density, lattice_words(mechanism, reach, promise.unit))
+    reach = cell_reach(guarantee.metric, size, mechanism.lattice.pitch)
+    return Distribution(density, lattice_words(mechanism, reach, guarantee.unit))
 
 
-def _bins(mechanism: VectorLaplace) -> Heights:
+def _bins(mechanism: VectorLaplace) -> BinDensity:
     metric, height = mechanism.inputs.metric, float(np.exp(log_normaliser(mechanism.inputs, mechanism.epsilon)))
 
     def density(places: Floats, points: Floats) -> Floats:
         return np.asarray(np.exp(-mechanism.epsilon * metric(places[:, None, :], points[None, :, :])) * height)
 
-    return Heights(density, mechanism.guarantee.epsilon)
+    return BinDensity(density, mechanism.guarantee.epsilon)
 
 
 MECHANISMS.declare(
@@ -138,7 +148,7 @@ MECHANISMS.declare(
         theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
-        loss=lambda one, spend: Figures(one.inputs.dimension / one.epsilon),
+        loss=lambda one, spend: LossFigures(one.inputs.dimension / one.epsilon),
         bins=_bins,
     )
 )

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from metricdp.arrays import Floats, Integers, as_codes, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
+from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, mechanism_card, part_certificate
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, WEIGHTS, Kind, stored
 from metricdp.mechanisms.local_rows import LocalSampler, row_chunks, row_totals, stored_at
-from metricdp.metrics import measuring, roads_of, width_of
+from metricdp.metrics import measuring_effort, roads_of, width_of
 from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Array, Effort
 from metricdp.spaces import FiniteSpace
@@ -48,7 +48,7 @@ class LocalMechanism:
     background: NDArray[np.float32]
     guarantee: Guarantee
     certificate: Certificate
-    stakes: Stakes = field(default_factory=Stakes)
+    loss_basis: LossBasis = field(default_factory=LossBasis)
 
     def __post_init__(self) -> None:
         n, m = len(self.inputs), len(self.outputs)
@@ -132,17 +132,17 @@ class LocalMechanism:
         codes = self.inputs.around(place, radius)
         lengths = np.diff(self.starts)[codes]
         starts = np.append(0, np.cumsum(lengths))
-        kept = np.repeat(self.starts[codes] - starts[:-1], lengths) + np.arange(starts[-1])
+        selected = np.repeat(self.starts[codes] - starts[:-1], lengths) + np.arange(starts[-1])
         return LocalMechanism(
             self.inputs.part(codes),
             self.outputs,
             starts,
-            self.columns[kept],
-            self.values[kept],
+            self.columns[selected],
+            self.values[selected],
             self.background,
             self.guarantee,
-            of_part(self.certificate, codes, len(self.inputs)),
-            Stakes(known=False),
+            part_certificate(self.certificate, codes, len(self.inputs)),
+            LossBasis(known=False),
         )
 
     def witness(self, secret: int, other: int, report: int) -> Witness:
@@ -153,10 +153,10 @@ class LocalMechanism:
             raise InvalidInput(f"report {report} never comes from secret {secret}: that is no witness.")
         of_secret, of_other = (float(total) for total in self.totals[pair])
         ratio = min(first / second * (of_other / of_secret), sys.float_info.max) if second else math.inf
-        return Witness(int(secret), int(other), int(report), ratio).located(self.inputs, self.outputs)
+        return Witness(int(secret), int(other), int(report), ratio).with_places(self.inputs, self.outputs)
 
 
-def packed(mechanism: LocalMechanism) -> Mapping[str, Any]:
+def pack_rows(mechanism: LocalMechanism) -> Mapping[str, Any]:
     """Return the fields of a mechanism as a file holds them."""
     starts, columns = mechanism.starts, mechanism.columns
     blocks = _blocks(len(mechanism.outputs))
@@ -175,7 +175,7 @@ def packed(mechanism: LocalMechanism) -> Mapping[str, Any]:
     }
 
 
-def unpacked(
+def unpack_rows(
     *,
     inputs: FiniteSpace,
     outputs: FiniteSpace,
@@ -203,7 +203,7 @@ def unpacked(
         starts=starts,
         columns=whole,
         certificate=replace(certificate, at_most=True),
-        stakes=Stakes(known=False),
+        loss_basis=LossBasis(known=False),
         **rest,
     )
 
@@ -212,7 +212,7 @@ def _blocks(reports: int) -> int:
     return -(-reports // BLOCK)
 
 
-def _every_near_pair(stored: Any) -> Effort:
+def _audit_effort(stored: Any) -> Effort:
     """All streets, where they imply all pairs; elsewhere all pairs, two rows each: more only says what is near.
 
     Nothing is held but what is stored: a file is bounded by its own size.
@@ -223,7 +223,7 @@ def _every_near_pair(stored: Any) -> Effort:
     held, row = Effort(16.0 * (entries + n + stored.background.size)), entries / n
     if roads is not None and roads.one_way == "open" and n == roads.nodes:
         return held + Effort(steps=40.0 * len(roads.lengths) * (row + 50.0))
-    apart = measuring(metric, n, n, width_of(points))
+    apart = measuring_effort(metric, n, n, width_of(points))
     return held + Effort(steps=apart.steps + float(n) * n * (row + 50.0))
 
 
@@ -252,9 +252,9 @@ MECHANISMS.declare(
             "background": WEIGHTS,
         },
         since=2,
-        read=packed,
-        make=unpacked,
-        effort=_every_near_pair,
+        read=pack_rows,
+        make=unpack_rows,
+        effort=_audit_effort,
         distribution=lambda one: stored(FORMULA),
         rows=_rows,
         stored="near reports and one background, exact",

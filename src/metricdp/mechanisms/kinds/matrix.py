@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, Stakes, Witness, mechanism_card, of_part
+from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, mechanism_card, part_certificate
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, Kind, stored
 from metricdp.mechanisms.rows import RowSampler
-from metricdp.metrics import measuring, width_of
+from metricdp.metrics import measuring_effort, width_of
 from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Effort, Table
 from metricdp.spaces import FiniteSpace
@@ -35,7 +35,7 @@ class MatrixMechanism:
     matrix: Floats
     guarantee: Guarantee
     certificate: Certificate
-    stakes: Stakes = field(default_factory=Stakes)
+    loss_basis: LossBasis = field(default_factory=LossBasis)
 
     def __post_init__(self) -> None:
         matrix = as_stochastic(self.matrix)
@@ -55,14 +55,14 @@ class MatrixMechanism:
         """Return how much likelier a report is from one secret than from another, as a witness with coordinates."""
         first, second = (int(code) for code in as_codes([secret, other], len(self.inputs)))
         column = int(as_codes([report], len(self.outputs), "report")[0])
-        return witness_of(self.matrix, first, second, column).located(self.inputs, self.outputs)
+        return witness_of(self.matrix, first, second, column).with_places(self.inputs, self.outputs)
 
     def around(self, place: ArrayLike, radius: float) -> MatrixMechanism:
         """Return the mechanism for the secrets at most `radius` from a place; see `LocalMechanism.around`."""
         codes = self.inputs.around(place, radius)
-        certificate = of_part(self.certificate, codes, len(self.inputs))
+        certificate = part_certificate(self.certificate, codes, len(self.inputs))
         part, rows = self.inputs.part(codes), self.matrix[codes]
-        return MatrixMechanism(part, self.outputs, rows, self.guarantee, certificate, Stakes(known=False))
+        return MatrixMechanism(part, self.outputs, rows, self.guarantee, certificate, LossBasis(known=False))
 
     @cached_property
     def _sampler(self) -> RowSampler:
@@ -99,15 +99,15 @@ def witness_of(matrix: Floats, secret: int, other: int, report: int) -> Witness:
     return Witness(secret, other, report, min(ratio, sys.float_info.max))
 
 
-def _every_pair(mechanism: MatrixMechanism) -> Effort:
+def _audit_effort(mechanism: MatrixMechanism) -> Effort:
     n, m = (float(side) for side in mechanism.matrix.shape)
     points = mechanism.inputs.points
-    apart = measuring(mechanism.inputs.metric, len(points), len(points), width_of(points))
+    apart = measuring_effort(mechanism.inputs.metric, len(points), len(points), width_of(points))
     return apart + Effort(6.0 * n * n + 4.0 * n * m, n * n * (m + 50.0))
 
 
 def _matrix(**fields: Any) -> MatrixMechanism:
-    return MatrixMechanism(**fields, stakes=Stakes(known=False))  # files hold neither loss nor prior
+    return MatrixMechanism(**fields, loss_basis=LossBasis(known=False))  # files hold neither loss nor prior
 
 
 FORMULA = "Pr[report k | secret i] = matrix[i, k] / sum_k matrix[i, k]"
@@ -125,7 +125,7 @@ MECHANISMS.declare(
         "a table with one row of probabilities for every secret",
         {"inputs": FINITE, "outputs": FINITE, "matrix": Table()},
         make=_matrix,
-        effort=_every_pair,
+        effort=_audit_effort,
         distribution=lambda one: stored(FORMULA),
         rows=_rows,
     )

@@ -12,20 +12,30 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, as_codes, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Distribution, Figures, Kind, Reach, Theorem, foreign
+from metricdp.mechanisms.kind import (
+    FINITE,
+    MECHANISMS,
+    RATE,
+    Distribution,
+    Kind,
+    LossFigures,
+    RadiusBound,
+    Theorem,
+    foreign_obstacle,
+)
 from metricdp.mechanisms.kinds.hyperbolic import (
     HyperbolicLaplace,
+    ball_rounding,
     distance_above,
     distance_at,
-    in_the_ball_within,
     is_ball,
     refuse_border,
 )
-from metricdp.mechanisms.kinds.laplace import vector_law
+from metricdp.mechanisms.kinds.laplace import vector_distribution
 from metricdp.mechanisms.lattice import Lattice, tidy_pitch
 from metricdp.metrics import EUCLID, Metric, norm_of, pairwise
 from metricdp.randomness import Randomness, row_words, source_of
-from metricdp.spaces import FiniteSpace, Unbounded, Under, given
+from metricdp.spaces import FiniteSpace, Unbounded, Under, require_space
 
 EMBEDDINGS: Under = ("Lp or Mahalanobis or Hyperbolic", lambda metric: is_embedding(metric))
 MOST_COMPARED = 1_000  # vectors up to which the loss is bounded by all their distances
@@ -53,8 +63,8 @@ class NearestMechanism:
 
     def __post_init__(self) -> None:
         set_fields(self, epsilon=as_positive(self.epsilon, "epsilon"))
-        inputs = given(self.inputs, FiniteSpace, "inputs", under=EMBEDDINGS)
-        given(self.outputs, FiniteSpace, "outputs")
+        inputs = require_space(self.inputs, FiniteSpace, "inputs", under=EMBEDDINGS)
+        require_space(self.outputs, FiniteSpace, "outputs")
         metric, shape = inputs.metric, inputs.points.shape
         if len(shape) != 2:
             raise InvalidInput(f"`inputs` must be vectors, one row each, got points of shape {shape}.")
@@ -81,14 +91,14 @@ class NearestMechanism:
                 noisy = self._noise.sample(self.inputs.points[flat[start : start + step]], rng=source)
                 result[start : start + step] = self._nearest(noisy)
             return result.reshape(codes.shape)
-        law = vector_law(
+        distribution = vector_distribution(
             Unbounded(self.inputs.metric, self.inputs.points.shape[1]), (1.0, 1.0), 1 / Fraction(self.epsilon)
         )
-        words = row_words(source_of(rng), law.width)
+        words = row_words(source_of(rng), distribution.width)
         step = max(1, 4_000_000 // len(self.outputs))
         for start in range(0, flat.size, step):
             part = flat[start : start + step]
-            noise, _ = law.unit_noise(partial(words.first, start=start, stop=start + len(part)))
+            noise, _ = distribution.unit_noise(partial(words.first, start=start, stop=start + len(part)))
             noisy = self.inputs.points[part] + noise / self.epsilon
             result[start : start + step] = self._nearest(noisy)
         return result.reshape(codes.shape)
@@ -151,7 +161,7 @@ def nearest_loss(space: FiniteSpace, epsilon: float) -> float:
 def _nearest_loss_in_the_ball(space: FiniteSpace, epsilon: float) -> float:
     """The same with the distances of hyperbolic noise, which the lattice and doubles move by a little more."""
     dimension = space.points.shape[1]
-    more = in_the_ball_within(dimension, tidy_pitch(0.01 / epsilon))
+    more = ball_rounding(dimension, tidy_pitch(0.01 / epsilon))
 
     def beyond(distance: Floats) -> Floats:
         half = 0.5 * distance
@@ -187,33 +197,33 @@ HYPERBOLIC = "report = the vector nearest to y, y from exp(-epsilon d(v, y)) in 
 
 def _theorem(mechanism: NearestMechanism) -> Theorem:
     """The promise is that of the noise: the search for the nearest vector is post-processing, and may hide more."""
-    obstacle = "" if is_embedding(mechanism.inputs.metric) else foreign(mechanism)
-    law = f"density proportional to exp(-{mechanism.epsilon:.6g} d), then the nearest vector: post-processing"
-    return Theorem(mechanism.epsilon, law, widest=0.0, obstacle=obstacle)
+    obstacle = "" if is_embedding(mechanism.inputs.metric) else foreign_obstacle(mechanism)
+    distribution = f"density proportional to exp(-{mechanism.epsilon:.6g} d), then the nearest vector: post-processing"
+    return Theorem(mechanism.epsilon, distribution, widest=0.0, obstacle=obstacle)
 
 
-def _accuracy(mechanism: NearestMechanism, levels: Floats) -> Reach:
+def _accuracy(mechanism: NearestMechanism, levels: Floats) -> RadiusBound:
     """The noise moves a vector by R, and what is found lies at most as far from there as the vector did: within 2 R."""
     from scipy.special import gammaincinv
 
     metric, vectors = mechanism.inputs.metric, mechanism.inputs.points
     if mechanism._noise is not None:
         away = distance_at(vectors.shape[1], mechanism.epsilon, levels)
-        noise = 2.0 * (away + in_the_ball_within(vectors.shape[1], tidy_pitch(0.01 / mechanism.epsilon))(away))
-        return Reach(noise, metric, False)
+        noise = 2.0 * (away + ball_rounding(vectors.shape[1], tidy_pitch(0.01 / mechanism.epsilon))(away))
+        return RadiusBound(noise, metric, False)
     noise = 2.0 * gammaincinv(vectors.shape[1], levels) / mechanism.epsilon
     middle = vectors.mean(axis=0)[None]
     widest = float(metric(vectors, middle).max() + metric(mechanism.outputs.points, middle).max())
-    return Reach(np.minimum(noise, widest), metric, False)
+    return RadiusBound(np.minimum(noise, widest), metric, False)
 
 
 def _distribution(mechanism: NearestMechanism) -> Distribution:
     return Distribution({"formula": FORMULA if mechanism._noise is None else HYPERBOLIC})
 
 
-def _loss(mechanism: NearestMechanism, _: Any) -> Figures:
+def _loss(mechanism: NearestMechanism, _: Any) -> LossFigures:
     """The bound was computed again when the mechanism was made (`_nearest`), from whatever a file stated."""
-    return Figures(mechanism.certificate.loss, mechanism.certificate.lower_bound)
+    return LossFigures(mechanism.certificate.loss, mechanism.certificate.lower_bound)
 
 
 MECHANISMS.declare(

@@ -18,12 +18,12 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Guarantee
-from metricdp.mechanisms.kind import MECHANISMS, Distribution, Reach, Theorem
+from metricdp.mechanisms.kind import MECHANISMS, Distribution, RadiusBound, Theorem
 from metricdp.mechanisms.kinds.laplace import VectorLaplace
 from metricdp.mechanisms.lattice import FarNoise, LaplaceNoise, noise_kind
 from metricdp.metrics import Lp, exponent_of, points_are
 from metricdp.randomness import Randomness
-from metricdp.spaces import Unbounded, Under, given
+from metricdp.spaces import Unbounded, Under, require_space
 
 CURVES: Under = ("Frechet", lambda metric: points_are(metric, "curves"))
 
@@ -40,7 +40,7 @@ class OutlineLaplace(FarNoise, LaplaceNoise):
 
     def check(self) -> None:
         """Refuse what are no curves of numbers."""
-        metric: Any = given(self.inputs, Unbounded, "inputs", under=CURVES).metric
+        metric: Any = require_space(self.inputs, Unbounded, "inputs", under=CURVES).metric
         if exponent_of(metric.ground) is None:
             raise InvalidInput("the outline of a curve is private under Frechet with an Lp ground: its coordinates.")
         if self.inputs.dimension % metric.dimension:
@@ -61,8 +61,8 @@ class OutlineLaplace(FarNoise, LaplaceNoise):
     def part(self) -> VectorLaplace:
         """The noise of the outline."""
         gap = Lp(np.inf, self.inputs.unit)
-        promise = Guarantee(self.epsilon, gap, basis="theorem")
-        return VectorLaplace(Unbounded(gap, 4 * self.size), self.epsilon, self.lattice, promise, self.certificate)
+        guarantee = Guarantee(self.epsilon, gap, basis="theorem")
+        return VectorLaplace(Unbounded(gap, 4 * self.size), self.epsilon, self.lattice, guarantee, self.certificate)
 
     @property
     def outputs(self) -> Any:
@@ -96,9 +96,9 @@ def _theorem(mechanism: OutlineLaplace) -> Theorem:
     return replace(outline, said="the outline of a curve moves by at most the Frechet distance; on the outline: {}")
 
 
-def _accuracy(mechanism: OutlineLaplace, levels: Floats) -> Reach:
+def _accuracy(mechanism: OutlineLaplace, levels: Floats) -> RadiusBound:
     """How far a report lies from the outline, in its largest gap."""
-    found: Reach = MECHANISMS.facet("accuracy", mechanism.part)(mechanism.part, levels)
+    found: RadiusBound = MECHANISMS.facet("accuracy", mechanism.part)(mechanism.part, levels)
     return found
 
 

@@ -13,7 +13,7 @@ from metricdp import constants
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, mechanism_card
-from metricdp.mechanisms.kind import MECHANISMS, Distribution, Kind, Reach
+from metricdp.mechanisms.kind import MECHANISMS, Distribution, Kind, RadiusBound
 from metricdp.metrics import Metric, Weighted, sum_of
 from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Many, Part
@@ -98,7 +98,7 @@ def parts_of(mechanism: Mechanism) -> tuple[Mechanism, ...]:
     return mechanism.parts if isinstance(mechanism, ProductMechanism) else (mechanism,)
 
 
-def _by_part(mechanism: ProductMechanism, levels: Floats) -> Reach:
+def _accuracy(mechanism: ProductMechanism, levels: Floats) -> RadiusBound:
     raise InvalidInput("a product has one radius for every part: ask for those of `mechanism.parts`.")
 
 
@@ -114,7 +114,7 @@ MECHANISMS.declare(
         {"parts": Many(Part("mechanism"), least=2, most=constants.LARGEST_PARTS)},
         since=2,
         make=_product,
-        accuracy=_by_part,
+        accuracy=_accuracy,
         distribution=_distribution,
     )
 )

@@ -17,13 +17,13 @@ import numpy as np
 from metricdp import constants
 from metricdp.arrays import Floats, as_matrix, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Reach, Theorem
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, RadiusBound, Theorem
 from metricdp.mechanisms.kinds.laplace import log_normaliser
 from metricdp.mechanisms.lattice import FarNoise, LaplaceNoise, cell_reach, noise_kind
-from metricdp.mechanisms.noise.distributions import VectorLaw
+from metricdp.mechanisms.noise.distributions import VectorDistribution
 from metricdp.metrics import exponent_of
 from metricdp.registry import Array
-from metricdp.spaces import UNDER_LP, Unbounded, given
+from metricdp.spaces import UNDER_LP, Unbounded, require_space
 
 UNIT = 2.0**-53
 NUMERIC = 1e-6  # relative: a norm is bounded from above
@@ -40,7 +40,7 @@ class ProjectedLaplace(FarNoise, LaplaceNoise):
 
     def check(self) -> None:
         """Refuse a projection that is none, and another distance than l_2."""
-        metric = given(self.inputs, Unbounded, "inputs", under=UNDER_LP).metric
+        metric = require_space(self.inputs, Unbounded, "inputs", under=UNDER_LP).metric
         matrix = as_matrix(self.matrix, "matrix", (None, self.inputs.dimension))
         if exponent_of(metric) != 2.0 or not 1 <= len(matrix) <= self.inputs.dimension:
             raise InvalidInput("a projection goes to fewer dimensions, and its promise is in the l_2 distance.")
@@ -66,11 +66,11 @@ class ProjectedLaplace(FarNoise, LaplaceNoise):
         return float(4.4 * k**0.5 * displaced / self.lattice.pitch)
 
     @cached_property
-    def law(self) -> VectorLaw:
+    def distribution(self) -> VectorDistribution:
         """The exact law of the noise, in whole numbers of cells."""
         top, bottom = self.lattice.ratio
         scale = Fraction(top) / Fraction(bottom) / Fraction(self.epsilon)
-        return VectorLaw(2.0, len(self.matrix), (top, bottom), scale, None, self.matrix)
+        return VectorDistribution(2.0, len(self.matrix), (top, bottom), scale, None, self.matrix)
 
     def centres(self, rows: Floats) -> Floats:
         """Return where the noise lies around: A x."""
@@ -118,18 +118,20 @@ def norm_above(matrix: Floats) -> float:
 def _theorem(mechanism: ProjectedLaplace) -> Theorem:
     """Noise of a rate around A x keeps the rate times the norm of A, in the distance of the vectors themselves."""
     norm, rate = norm_above(mechanism.matrix), mechanism.epsilon
-    law = f"density proportional to exp(-{rate:.6g} d) around A x, and |A x - A x'| is at most {norm:.9g} |x - x'|"
-    law += "; put on a lattice by bounds that are proven"
-    return Theorem(rate * norm * (1.0 + 2.0**-50), law, shown=1.0 - NUMERIC)
+    distribution = (
+        f"density proportional to exp(-{rate:.6g} d) around A x, and |A x - A x'| is at most {norm:.9g} |x - x'|"
+    )
+    distribution += "; put on a lattice by bounds that are proven"
+    return Theorem(rate * norm * (1.0 + 2.0**-50), distribution, shown=1.0 - NUMERIC)
 
 
-def _accuracy(mechanism: ProjectedLaplace, levels: Floats) -> Reach:
+def _accuracy(mechanism: ProjectedLaplace, levels: Floats) -> RadiusBound:
     """How far a report lies from the projected truth, A x."""
     from scipy.special import gammaincinv
 
     size, metric = len(mechanism.matrix), mechanism.inputs.metric
     away = gammaincinv(size, levels) / mechanism.epsilon
-    return Reach(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
+    return RadiusBound(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
 
 
 def _distribution(mechanism: ProjectedLaplace) -> Distribution:

@@ -11,15 +11,23 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Heights, Reach, Theorem, foreign
-from metricdp.mechanisms.lattice import LaplaceNoise, Noise, cell_nodes, cell_reach, lattice_words, noise_kind
-from metricdp.mechanisms.noise.distributions import SphereLaw
+from metricdp.mechanisms.kind import (
+    MECHANISMS,
+    BinDensity,
+    Distribution,
+    LossFigures,
+    RadiusBound,
+    Theorem,
+    foreign_obstacle,
+)
+from metricdp.mechanisms.lattice import LaplaceNoise, LatticeNoise, cell_nodes, cell_reach, lattice_words, noise_kind
+from metricdp.mechanisms.noise.distributions import SphereDistribution
 from metricdp.metrics import EARTH_RADIUS_KM, METRICS, Earth, Haversine, earth_of
-from metricdp.spaces import ON_EARTH, Unbounded, given
+from metricdp.spaces import ON_EARTH, Unbounded, require_space
 from metricdp.units import METRES
 
 
-class EarthNoise(Noise):
+class EarthNoise(LatticeNoise):
     """Noise around places on the Earth, on a lattice of degrees, both coordinates."""
 
     def __repr__(self) -> str:
@@ -27,7 +35,7 @@ class EarthNoise(Noise):
 
     def check(self) -> None:
         """Refuse what is no place on the Earth, and a lattice that misses the poles."""
-        given(self.inputs, Unbounded, "inputs", under=ON_EARTH)
+        require_space(self.inputs, Unbounded, "inputs", under=ON_EARTH)
         pitch = self.lattice.pitch
         if self.inputs.dimension != 2 or pitch > 90.0 or abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
             raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {pitch:g}.")
@@ -65,9 +73,9 @@ class SphericalLaplace(EarthNoise, LaplaceNoise):
         return float(4.4 * 2.0 * (noise + 8 * 180.0) * 2.0**-52 / self.lattice.pitch)
 
     @cached_property
-    def law(self) -> SphereLaw:
+    def distribution(self) -> SphereDistribution:
         """The exact law of the noise, in whole numbers of cells: those of a lattice of 90 degrees / `quarter`."""
-        return SphereLaw(Fraction(self.epsilon) * self.radius, int(np.rint(90.0 / self.lattice.pitch)))
+        return SphereDistribution(Fraction(self.epsilon) * self.radius, int(np.rint(90.0 / self.lattice.pitch)))
 
     @property
     def _rate(self) -> float:
@@ -144,21 +152,23 @@ def per_degree(points: Floats) -> Floats:
 def _theorem(mechanism: SphericalLaplace) -> Theorem:
     """Distances end on the Earth, and the poles must lie on the lattice."""
     pitch, earth = mechanism.lattice.pitch, earth_of(mechanism.inputs.metric)
-    obstacle = foreign(mechanism) if earth is None else ""
+    obstacle = foreign_obstacle(mechanism) if earth is None else ""
     if not obstacle and abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
         obstacle = f"The poles do not lie on a lattice of pitch {pitch:g}."
-    law = f"density proportional to exp(-{mechanism.epsilon:.6g} d) with one normaliser around the secret itself"
-    return Theorem(mechanism.epsilon, law, mechanism, np.pi * mechanism.earth.radius, obstacle=obstacle)
+    distribution = (
+        f"density proportional to exp(-{mechanism.epsilon:.6g} d) with one normaliser around the secret itself"
+    )
+    return Theorem(mechanism.epsilon, distribution, mechanism, np.pi * mechanism.earth.radius, obstacle=obstacle)
 
 
-def _accuracy(mechanism: SphericalLaplace, levels: Floats) -> Reach:
-    metric, rate = mechanism.inputs.metric, float(mechanism.law.rate)
+def _accuracy(mechanism: SphericalLaplace, levels: Floats) -> RadiusBound:
+    metric, rate = mechanism.inputs.metric, float(mechanism.distribution.rate)
     away = np.array([sphere_quantile(rate, float(level)) for level in levels]) * rate / mechanism.epsilon
-    return Reach(away + cell_reach(metric, 2, mechanism.lattice.pitch), metric, True)
+    return RadiusBound(away + cell_reach(metric, 2, mechanism.lattice.pitch), metric, True)
 
 
 def _distribution(mechanism: SphericalLaplace) -> Distribution:
-    rate, unit = float(mechanism.law.rate), mechanism.inputs.unit
+    rate, unit = float(mechanism.distribution.rate), mechanism.inputs.unit
     radius = rate / mechanism.epsilon
     density = {
         "formula": "f(y | x) = constant * exp(-epsilon * d(x, y)), put on the nearest point of the lattice",
@@ -171,19 +181,19 @@ def _distribution(mechanism: SphericalLaplace) -> Distribution:
     return Distribution(density, lattice_words(mechanism, reach, "degrees"))
 
 
-def _loss(mechanism: SphericalLaplace, _: Any) -> Figures:
+def _loss(mechanism: SphericalLaplace, _: Any) -> LossFigures:
     metric = mechanism.earth
-    return Figures(metric.radius * spherical_mean(mechanism.epsilon * metric.radius))
+    return LossFigures(metric.radius * spherical_mean(mechanism.epsilon * metric.radius))
 
 
-def _bins(mechanism: SphericalLaplace) -> Heights:
-    metric, mass = mechanism.inputs.metric, spherical_mass(float(mechanism.law.rate))
+def _bins(mechanism: SphericalLaplace) -> BinDensity:
+    metric, mass = mechanism.inputs.metric, spherical_mass(float(mechanism.distribution.rate))
 
     def density(places: Floats, points: Floats) -> Floats:
         apart = metric(places[:, None, :], points[None, :, :])
         return np.asarray(np.exp(-mechanism.epsilon * apart) * per_degree(points) / mass)
 
-    return Heights(density, mechanism.guarantee.epsilon, ends=(90.0, 180.0))
+    return BinDensity(density, mechanism.guarantee.epsilon, ends=(90.0, 180.0))
 
 
 MECHANISMS.declare(

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.mechanisms.kind import MECHANISMS, Distribution, Figures, Heights
+from metricdp.mechanisms.kind import MECHANISMS, BinDensity, Distribution, LossFigures
 from metricdp.mechanisms.kinds.gaussian import DISPLACED, NORMAL, NormalNoise, gaussian_accuracy
 from metricdp.mechanisms.kinds.spherical import EarthNoise, per_degree
 from metricdp.mechanisms.lattice import cell_nodes, cell_reach, lattice_words, noise_kind
-from metricdp.mechanisms.noise.distributions import SphereGaussianLaw
+from metricdp.mechanisms.noise.distributions import SphereGaussianDistribution
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,14 +37,14 @@ class SphericalGaussian(EarthNoise, NormalNoise):
         return float(4.4 * 2.0 * (noise + 8 * 180.0) * 2.0**-52 / self.lattice.pitch)
 
     @cached_property
-    def law(self) -> SphereGaussianLaw:
+    def distribution(self) -> SphereGaussianDistribution:
         """The exact law of the noise, in whole numbers of cells: those of a lattice of 90 degrees / `quarter`."""
-        return SphereGaussianLaw(Fraction(self.sigma) / self.radius, int(np.rint(90.0 / self.lattice.pitch)))
+        return SphereGaussianDistribution(Fraction(self.sigma) / self.radius, int(np.rint(90.0 / self.lattice.pitch)))
 
     def radii(self, levels: Floats) -> Floats:
         """Return how far noise goes with these chances, before the lattice."""
-        reach = float(self.law.reach)
-        return np.array([seen_quantile(reach, float(level)) for level in levels]) * self.sigma / reach
+        reach = float(self.distribution.reach)
+        return np.array([projected_quantile(reach, float(level)) for level in levels]) * self.sigma / reach
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report, by quadrature over the cell."""
@@ -61,13 +61,17 @@ class SphericalGaussian(EarthNoise, NormalNoise):
             width = np.cos(np.radians(node[:, 0]))
             with np.errstate(divide="ignore"):
                 logs.append(
-                    np.where(inside, np.log(weight * width) + log_seen(angle, metric.radius / self.sigma), -np.inf)
+                    np.where(
+                        inside,
+                        np.log(weight * width) + log_projected_density(angle, metric.radius / self.sigma),
+                        -np.inf,
+                    )
                 )
         area = 2.0 * np.log(np.radians(pitch)) + np.where(pole, np.log(360.0 / pitch), 0.0)
         return np.asarray(np.logaddexp.reduce(np.array(logs), axis=0) + area)
 
 
-def log_seen(angle: Floats, scale: float) -> Floats:
+def log_projected_density(angle: Floats, scale: float) -> Floats:
     """Return ln of the density, per solid angle, of where N((0, 0, scale), 1) is seen at this angle from its centre.
 
     1 / (2 pi) exp(-(scale sin t)^2 / 2) ((1 + c^2) Phi(c) + c phi(c)) with c = scale cos t.
@@ -86,7 +90,7 @@ def log_seen(angle: Floats, scale: float) -> Floats:
     )
 
 
-def seen_mean(reach: float) -> float:
+def projected_mean(reach: float) -> float:
     """Return the mean angle in radians at which normal noise of standard deviation `reach` (in radii) is seen."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(120)
     places, shares = np.polynomial.legendre.leggauss(200)
@@ -96,7 +100,7 @@ def seen_mean(reach: float) -> float:
     return float((np.arctan2(aside, up) * mass[:, None] * weights[None, :]).sum() / math.sqrt(2.0 * math.pi))
 
 
-def seen_quantile(reach: float, level: float) -> float:
+def projected_quantile(reach: float, level: float) -> float:
     """Return an angle in radians that noise of standard deviation `reach` (in radii) keeps with a chance of `level`.
 
     By the height above the centre, c = 1 + reach h with h normal: seen at less than t where the part along the ground
@@ -108,10 +112,10 @@ def seen_quantile(reach: float, level: float) -> float:
     def within(angle: float) -> float:
         half = up * math.tan(angle) / reach if angle != math.pi / 2 else np.where(up > 0, np.inf, 0.0)
         if angle <= math.pi / 2:
-            chance = np.where(up > 0, -np.expm1(-0.5 * half * half), 0.0)
+            probability = np.where(up > 0, -np.expm1(-0.5 * half * half), 0.0)
         else:
-            chance = np.where(up > 0, 1.0, np.exp(-0.5 * half * half))
-        return float((chance * mass).sum())
+            probability = np.where(up > 0, 1.0, np.exp(-0.5 * half * half))
+        return float((probability * mass).sum())
 
     low, high = 0.0, math.pi
     for _ in range(100):
@@ -132,19 +136,19 @@ def _distribution(mechanism: SphericalGaussian) -> Distribution:
     return Distribution(density, lattice_words(mechanism, reach, "degrees"))
 
 
-def _loss(mechanism: SphericalGaussian, _: Any) -> Figures:
+def _loss(mechanism: SphericalGaussian, _: Any) -> LossFigures:
     radius = mechanism.earth.radius
-    return Figures(radius * seen_mean(mechanism.sigma / radius))
+    return LossFigures(radius * projected_mean(mechanism.sigma / radius))
 
 
-def _bins(mechanism: SphericalGaussian) -> Heights:
+def _bins(mechanism: SphericalGaussian) -> BinDensity:
     metric, radius = mechanism.inputs.metric, mechanism.earth.radius
 
     def density(places: Floats, points: Floats) -> Floats:
         apart = metric(places[:, None, :], points[None, :, :])
-        return np.asarray(np.exp(log_seen(apart / radius, radius / mechanism.sigma)) * per_degree(points))
+        return np.asarray(np.exp(log_projected_density(apart / radius, radius / mechanism.sigma)) * per_degree(points))
 
-    return Heights(density, 1.0 / mechanism.sigma, smooth=True, ends=(90.0, 180.0))
+    return BinDensity(density, 1.0 / mechanism.sigma, smooth=True, ends=(90.0, 180.0))
 
 
 MECHANISMS.declare(

@@ -14,12 +14,12 @@ from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_stochastic, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.curves import TINIEST, checked_ratios, flips, near_share
+from metricdp.mechanisms.curves import TINIEST, checked_ratios, flip_coins, near_share
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, stored
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Array, Effort, Part, Table
-from metricdp.spaces import FiniteSpace, Streets, given
+from metricdp.spaces import FiniteSpace, Streets, require_space
 
 ROUNDINGS = 4 * 2.0**-53  # of a quotient, a product and a difference, for every piece
 TINIEST_RATIO = 1e-300  # a street has a length, so its anchors may differ
@@ -77,8 +77,8 @@ class StreetMechanism:
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        given(self.inputs, Streets, "inputs")
-        given(self.outputs, FiniteSpace, "outputs")
+        require_space(self.inputs, Streets, "inputs")
+        require_space(self.outputs, FiniteSpace, "outputs")
         matrix = as_stochastic(self.matrix)
         # No street has more pieces than there are anchors and one: sums of counts cannot overflow.
         counts = frozen(as_codes(self.counts, len(matrix) + 2, "counts"))
@@ -125,7 +125,7 @@ class StreetMechanism:
             return flint.fmpq(value.numerator, value.denominator), float(ratio[at])
 
         blur = np.asarray(ROUNDINGS * self.counts[street], dtype=np.float64)
-        away = flips(near_share(position, ratio), position, ratio, exactly, source, blur)
+        away = flip_coins(near_share(position, ratio), position, ratio, exactly, source, blur)
         return self._sampler.draw(np.where(away, far, near), source)
 
     def probabilities(self, secrets: Any, /) -> Floats:
@@ -135,13 +135,13 @@ class StreetMechanism:
 
     def log_density(self, secrets: Any, reports: ArrayLike, /) -> Floats:
         """Return the log of the probability of each report at each place."""
-        law = self.probabilities(secrets)
-        codes = np.broadcast_to(as_codes(reports, len(self.outputs), "reports"), (len(law),))
+        distribution = self.probabilities(secrets)
+        codes = np.broadcast_to(as_codes(reports, len(self.outputs), "reports"), (len(distribution),))
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(law[np.arange(len(law)), codes]))
+            return np.asarray(np.log(distribution[np.arange(len(distribution)), codes]))
 
 
-def located(pieces: Pieces, places: Floats) -> tuple[Integers, Integers, Floats]:
+def locate_places(pieces: Pieces, places: Floats) -> tuple[Integers, Integers, Floats]:
     """Return the near and the far anchor of every place, and how far along the piece it is from the near one."""
     step, position, beyond = _positions(pieces, places)
     return *_anchors(pieces, places, step, beyond), position
@@ -184,7 +184,7 @@ def street_weights(pieces: Pieces, ratios: Floats, places: Floats) -> Any:
     """Return the sparse places x anchors matrix of rounding probabilities."""
     from scipy import sparse
 
-    near, far, position = located(pieces, places)
+    near, far, position = locate_places(pieces, places)
     share = near_share(position, ratios[places[:, 0].astype(np.int64)])
     rows = np.arange(len(places))
     return sparse.csr_array(
@@ -193,7 +193,7 @@ def street_weights(pieces: Pieces, ratios: Floats, places: Floats) -> Any:
     )
 
 
-def _every_piece(mechanism: StreetMechanism) -> Effort:
+def _audit_effort(mechanism: StreetMechanism) -> Effort:
     pieces, reports = float(mechanism.counts.sum()), float(mechanism.matrix.shape[1])
     return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
 
@@ -214,8 +214,8 @@ MECHANISMS.declare(
             "matrix": Table(),
         },
         since=2,
-        effort=_every_piece,
+        effort=_audit_effort,
         distribution=lambda one: stored(FORMULA),
-        laws=lambda one, points: one.probabilities(points),
+        distributions=lambda one, points: one.probabilities(points),
     )
 )

@@ -28,7 +28,7 @@ class Undecided(Exception):
     """The bits read so far leave more than one answer."""
 
 
-def settled(attempt: Callable[[int], Result], bits: int = 0) -> Result:
+def settle_words(attempt: Callable[[int], Result], bits: int = 0) -> Result:
     """Return what the fewest words decide: `attempt(count)` with that many words, in the precision they need."""
     import flint
 
@@ -48,7 +48,7 @@ def ball(value: int, bits: int) -> Any:
     return flint.arb(2 * value + 1, 1) * flint.arb(2) ** -(bits + 1)
 
 
-def exact(value: Fraction | float) -> Any:
+def exact_ball(value: Fraction | float) -> Any:
     """Return a rational number, within the precision in force."""
     import flint
 
@@ -56,7 +56,7 @@ def exact(value: Fraction | float) -> Any:
     return flint.arb(flint.fmpq(rational.numerator, rational.denominator))
 
 
-def below(one: Any, other: Any) -> bool:
+def is_below(one: Any, other: Any) -> bool:
     """Tell whether one ball lies below another."""
     if one < other:
         return True
@@ -98,7 +98,7 @@ def vector_noise(p: float, dimension: int, digits: Digits, count: int) -> list[A
         length = sum(x * x for x in raw).sqrt()
     else:
         raw = [_power_root(p, dimension + 2 * k, digits, count) for k in range(dimension)]
-        exponent = exact(p)
+        exponent = exact_ball(p)
         length = sum(abs(x) ** exponent for x in raw) ** (1 / exponent)
     factor = gamma(dimension) / length
     return [x * factor for x in raw]
@@ -111,7 +111,7 @@ def cholesky(covariance: Any) -> list[list[Any]]:
         row: list[Any] = []
         for j in range(i + 1):
             other = rows[j] if j < i else row
-            rest = exact(float(entries[j])) - sum((row[k] * other[k] for k in range(j)), start=exact(0.0))
+            rest = exact_ball(float(entries[j])) - sum((row[k] * other[k] for k in range(j)), start=exact_ball(0.0))
             row.append(rest / other[j] if j < i else rest.sqrt())
         rows.append(row)
     if not all(row[-1] > 0 for row in rows):
@@ -119,9 +119,11 @@ def cholesky(covariance: Any) -> list[list[Any]]:
     return rows
 
 
-def stretched(covariance: Any, noise: list[Any]) -> list[Any]:
+def apply_factor(covariance: Any, noise: list[Any]) -> list[Any]:
     """Return L z for the exact Cholesky factor L."""
-    return [sum((a * z for a, z in zip(row, noise, strict=False)), start=exact(0.0)) for row in cholesky(covariance)]
+    return [
+        sum((a * z for a, z in zip(row, noise, strict=False)), start=exact_ball(0.0)) for row in cholesky(covariance)
+    ]
 
 
 def factor_doubles(covariance: Any) -> tuple[Any, Any]:
@@ -138,7 +140,7 @@ def factor_doubles(covariance: Any) -> tuple[Any, Any]:
             factor[i, : i + 1] = [float(x) for x in row]
         return factor, np.abs(factor) + np.diag(factor)[:, None] * 2.0**-36  # an entry of 0 is known within 2^-90
 
-    return settled(attempt)
+    return settle_words(attempt)
 
 
 def signed_share(word: int, count: int) -> tuple[int, Any]:
@@ -149,16 +151,16 @@ def signed_share(word: int, count: int) -> tuple[int, Any]:
 
 def _power_root(p: float, at: int, digits: Digits, count: int) -> Any:
     """Return a number with density proportional to exp(-|x|^p), by the proposals of `vectors.power_proposal`."""
-    exponent = exact(p)
+    exponent = exact_ball(p)
     for attempt in range(MOST_WORDS * 64):
         sign, share = signed_share(digits(attempt, at, count), count)
-        chance = ball(digits(attempt, at + 1, count), 64 * count)
-        if below(share, (exponent - 1) / exponent):
+        acceptance = ball(digits(attempt, at + 1, count), 64 * count)
+        if is_below(share, (exponent - 1) / exponent):
             size, beyond = share, 0
         else:
             beyond = -(exponent * (1 - share)).log()
             size = (exponent - 1 + beyond) / exponent
-        if below(size**exponent, beyond - chance.log()):
+        if is_below(size**exponent, beyond - acceptance.log()):
             return sign * size
     raise MetricdpError("the random source repeats itself: nothing was drawn.")
 
@@ -170,11 +172,12 @@ def vector_cells(
 
     def attempt(count: int) -> tuple[int, ...]:
         return tuple(
-            cell_of(exact(place) + exact(scale) * moved) for place, moved in zip(centre, noise(count), strict=True)
+            cell_of(exact_ball(place) + exact_ball(scale) * moved)
+            for place, moved in zip(centre, noise(count), strict=True)
         )
 
     widest = max(abs(place) for place in centre)
-    return settled(attempt, int(widest + scale + 1).bit_length() + bits)
+    return settle_words(attempt, int(widest + scale + 1).bit_length() + bits)
 
 
 def direction_cells(
@@ -183,47 +186,47 @@ def direction_cells(
     """Return the cells of noise on the sphere around the direction of a row, `per_unit` of them in one."""
 
     def attempt(count: int) -> tuple[int, ...]:
-        value = _how_far(profile, digits, count, proposals)
+        value = _draw_distance(profile, digits, count, proposals)
         if profile.form == "angle":
             sine, cosine = value.sin(), value.cos()
         else:
             sine, cosine = (value * (2 - value)).sqrt(), 1 - value
         g = normals(len(row), 2 * proposals, digits, count)
-        x = [exact(item) for item in row]
-        square = sum((one * one for one in x), start=exact(0.0))
-        dot = sum((one * other for one, other in zip(g, x, strict=True)), start=exact(0.0))
+        x = [exact_ball(item) for item in row]
+        square = sum((one * one for one in x), start=exact_ball(0.0))
+        dot = sum((one * other for one, other in zip(g, x, strict=True)), start=exact_ball(0.0))
         w = [one - (dot / square) * other for one, other in zip(g, x, strict=True)]
-        across = sum((one * one for one in w), start=exact(0.0))
+        across = sum((one * one for one in w), start=exact_ball(0.0))
         if not across > 0:
             raise Undecided
-        b, a, scale = sine / across.sqrt(), cosine / square.sqrt(), exact(per_unit)
+        b, a, scale = sine / across.sqrt(), cosine / square.sqrt(), exact_ball(per_unit)
         return tuple(cell_of(scale * (b * one + a * other)) for one, other in zip(w, x, strict=True))
 
     size = int(per_unit * 2).bit_length() + int(max(1.0, profile.rate)).bit_length()
-    return settled(attempt, size + 2 * len(row).bit_length() + 64)
+    return settle_words(attempt, size + 2 * len(row).bit_length() + 64)
 
 
-def _how_far(profile: Any, digits: Digits, count: int, proposals: int) -> Any:
+def _draw_distance(profile: Any, digits: Digits, count: int, proposals: int) -> Any:
     """Return how far noise on the sphere goes, by the proposals of `directions.proposal`."""
     hat = profile.hat
-    start, stop, rise, fall, top = (exact(number) for number in (hat.start, hat.stop, hat.rise, hat.fall, hat.top))
+    start, stop, rise, fall, top = (exact_ball(number) for number in (hat.start, hat.stop, hat.rise, hat.fall, hat.top))
     area = rise + (stop - start) + fall
     for number in range(MOST_WORDS * 64):
         for k in range(proposals):
             share = ball(digits(number, 2 * k, count), 64 * count)
             place, rest = area * share, area * (1 - share)
-            if hat.rise and below(place, rise):
+            if hat.rise and is_below(place, rise):
                 fallen = -(place / rise).log()
                 value = start - rise * fallen
-            elif hat.fall and below(rest, fall):
+            elif hat.fall and is_below(rest, fall):
                 fallen = -(rest / fall).log()
                 value = stop + fall * fallen
             else:
-                fallen, value = exact(0.0), start + (place - rise)
-            if not below(exact(0.0), value) or not below(value, profile.exact_end()):
+                fallen, value = exact_ball(0.0), start + (place - rise)
+            if not is_below(exact_ball(0.0), value) or not is_below(value, profile.exact_end()):
                 continue
-            chance = ball(digits(number, 2 * k + 1, count), 64 * count)
-            if below(top - fallen - profile.exact_log(value), -chance.log()):
+            acceptance = ball(digits(number, 2 * k + 1, count), 64 * count)
+            if is_below(top - fallen - profile.exact_log(value), -acceptance.log()):
                 return value
     raise MetricdpError("the random source repeats itself: nothing was drawn.")
 
@@ -250,7 +253,7 @@ def sphere_cells(place: tuple[float, float], digits: Digits, rate: Fraction, qua
                 return found
         raise MetricdpError("the random source repeats itself: nothing was drawn.")
 
-    return settled(attempt, bits)
+    return settle_words(attempt, bits)
 
 
 def _proposal(
@@ -260,38 +263,38 @@ def _proposal(
     import flint
 
     arb, pi = flint.arb, flint.arb.pi()
-    first, second, chance, turn = uniforms
+    first, second, acceptance, turn = uniforms
     if rate > 1:
-        angle = -(first * second).log() / exact(rate)
-        if not below(angle, pi) or not below(chance * angle, angle.sin()):
+        angle = -(first * second).log() / exact_ball(rate)
+        if not is_below(angle, pi) or not is_below(acceptance * angle, angle.sin()):
             return None
         sine, cosine = angle.sin(), angle.cos()
     else:
         sine, cosine = 2 * (first * (1 - first)).sqrt(), 1 - 2 * first
-        if not below(exact(rate) * arb.atan2(sine, cosine), -chance.log()):
+        if not is_below(exact_ball(rate) * arb.atan2(sine, cosine), -acceptance.log()):
             return None
-    return _arrived(place, (sine, cosine), turn, quarter)
+    return _arrival_cells(place, (sine, cosine), turn, quarter)
 
 
-def seen_cells(place: tuple[float, float], digits: Digits, reach: Fraction, quarter: int) -> tuple[int, int]:
+def projected_cells(place: tuple[float, float], digits: Digits, reach: Fraction, quarter: int) -> tuple[int, int]:
     """Return the cells of a place moved by normal noise in space; the words of `kernels.seen_from_centre`."""
 
     def attempt(count: int) -> tuple[int, int]:
         first, turn, second, share = (ball(digits(0, k, count), 64 * count) for k in range(4))
         size, height = ((-2 * uniform.log()).sqrt() for uniform in (first, second))
-        sigma = exact(reach)
-        return _arrived(place, (sigma * size, 1 + sigma * height * (2 * share).cos_pi()), turn, quarter)
+        sigma = exact_ball(reach)
+        return _arrival_cells(place, (sigma * size, 1 + sigma * height * (2 * share).cos_pi()), turn, quarter)
 
-    return settled(attempt, quarter.bit_length() + int(reach + 1).bit_length() + 16)
+    return settle_words(attempt, quarter.bit_length() + int(reach + 1).bit_length() + 16)
 
 
-def _arrived(place: tuple[float, float], way: tuple[Any, Any], turn: Any, quarter: int) -> tuple[int, int]:
+def _arrival_cells(place: tuple[float, float], way: tuple[Any, Any], turn: Any, quarter: int) -> tuple[int, int]:
     """Return the cells of the place that lies along a way (aside, ahead) from the centre, at a bearing of `turn`."""
     import flint
 
     arb, pi = flint.arb, flint.arb.pi()
     aside, ahead = way
-    start = exact(Fraction(place[0]) / 180)
+    start = exact_ball(Fraction(place[0]) / 180)
     sin_start, cos_start = start.sin_pi(), start.cos_pi()
     north, east = aside * (2 * turn).cos_pi(), aside * (2 * turn).sin_pi()
     out, up = cos_start * ahead - sin_start * north, sin_start * ahead + cos_start * north
@@ -299,5 +302,5 @@ def _arrived(place: tuple[float, float], way: tuple[Any, Any], turn: Any, quarte
     row = cell_of(height * (2 * quarter) / pi)
     if abs(row) == quarter:
         return row, 0  # longitudes mean nothing at the poles
-    column = cell_of(exact(Fraction(place[1]) * quarter / 90) + arb.atan2(east, out) * (2 * quarter) / pi)
+    column = cell_of(exact_ball(Fraction(place[1]) * quarter / 90) + arb.atan2(east, out) * (2 * quarter) / pi)
     return row, (column + 2 * quarter) % (4 * quarter) - 2 * quarter

@@ -19,8 +19,8 @@ FIFTY_TWO, BIAS = functions.FIFTY_TWO, functions.BIAS
 
 
 # An overload and what it returns must agree in their annotations: none, so that both may be short.
-@extending.overload(functions.chosen)
-def _chosen(condition, one, other):  # type: ignore[no-untyped-def]
+@extending.overload(functions.choose)
+def _choose(condition, one, other):  # type: ignore[no-untyped-def]
     return lambda condition, one, other: one if condition else other
 
 
@@ -44,12 +44,13 @@ def _arc(eighths):  # type: ignore[no-untyped-def]
 
 
 for _function in (
-    functions.log, functions.small_sine, functions.small_cosine, functions.turned, functions.circle,
+    functions.log, functions.small_sine, functions.small_cosine, functions.rotate_quarters, functions.circle,
     functions.sine_and_cosine, functions.latitude, functions.arctangent, functions.product, functions.centre,
-    kernels.exponentials, kernels.placed, kernels.planar, kernels.plane, kernels.narrow, kernels.wide,
-    kernels.travelled, kernels.around, kernels.sphere, kernels.normal_size, kernels.seen_from_centre,
-    directions.exponential, directions.proposal, directions.grown, directions.turn,
-    directions.along_of, directions.factors,
+    kernels.exponentials, kernels.place_cell, kernels.planar_noise, kernels.plane, kernels.propose_narrow,
+        kernels.propose_wide,
+    kernels.walk_angle, kernels.wrap_longitude, kernels.sphere, kernels.normal_size, kernels.project_from_centre,
+    directions.exponential, directions.proposal, directions.area_growth, directions.turn,
+    directions.parallel_component, directions.factors,
 ):  # fmt: skip
     extending.register_jitable(_function)
 
@@ -63,12 +64,12 @@ def plane_rows(rows, words, lattice, scale, cells, sure):  # type: ignore[no-unt
 
 
 @njit(nogil=True, error_model="numpy")
-def sphere_rows(rows, words, rate, away, quarter, cells, kept):  # type: ignore[no-untyped-def]
+def sphere_rows(rows, words, rate, away, quarter, cells, accepted):  # type: ignore[no-untyped-def]
     """Write the cells of noise on the sphere around every row, and what became of the proposal."""
     for i in range(len(rows)):
         drawn = (words[i, 0], words[i, 1], words[i, 2], words[i, 3])
         place = (rows[i, 0], rows[i, 1])
-        cells[i, 0], cells[i, 1], kept[i] = kernels.sphere(place, drawn, rate, away, quarter)
+        cells[i, 0], cells[i, 1], accepted[i] = kernels.sphere(place, drawn, rate, away, quarter)
 
 
 @njit(nogil=True, error_model="numpy")
@@ -101,34 +102,34 @@ def normal_rows(rows, words, lattice, scale, cells, sure):  # type: ignore[no-un
         for j in range(n):
             whole, rest = functions.centre(rows[i, j], lattice[0], lattice[1])
             error = scale * (worst + 3.0 * unit * abs(g[j]))
-            cells[i, j], clear = kernels.placed(whole, rest, scale * g[j], error)
+            cells[i, j], clear = kernels.place_cell(whole, rest, scale * g[j], error)
             certain &= clear
         sure[i] = certain
 
 
 @njit(nogil=True, error_model="numpy")
-def seen_rows(rows, words, reach, quarter, cells, sure):  # type: ignore[no-untyped-def]
+def projected_rows(rows, words, reach, quarter, cells, sure):  # type: ignore[no-untyped-def]
     """Write the cells of normal noise in space, seen from the centre of the Earth, and whether they are sure."""
     for i in range(len(rows)):
         drawn = (words[i, 0], words[i, 1], words[i, 2], words[i, 3])
         place = (rows[i, 0], rows[i, 1])
-        cells[i, 0], cells[i, 1], sure[i] = kernels.seen_from_centre(place, drawn, reach, quarter)
+        cells[i, 0], cells[i, 1], sure[i] = kernels.project_from_centre(place, drawn, reach, quarter)
 
 
 @njit(nogil=True, error_model="numpy")
-def direction_rows(rows, words, hat, law, scale, cells, kept):  # type: ignore[no-untyped-def]
+def direction_rows(rows, words, hat, distribution, scale, cells, accepted):  # type: ignore[no-untyped-def]
     """Write the cells of noise on the sphere around the direction of every row, and what became of the proposals."""
     n, unit = rows.shape[1], functions.UNIT
     g = np.empty(n)
     for i in range(len(rows)):
-        kept[i] = kernels.REJECTED
+        accepted[i] = kernels.REJECTED
         value, of_value = 0.0, 0.0
         for k in range(directions.PROPOSALS):
-            value, of_value, found = directions.proposal(words[i, 2 * k], words[i, 2 * k + 1], hat, law)
+            value, of_value, found = directions.proposal(words[i, 2 * k], words[i, 2 * k + 1], hat, distribution)
             if found != kernels.REJECTED:
-                kept[i] = found
+                accepted[i] = found
                 break
-        if kept[i] != kernels.DECIDED:
+        if accepted[i] != kernels.DECIDED:
             continue
         total, spread, largest, worst = normal_row(words[i], 2 * directions.PROPOSALS, g)
         square, dot, widest = 0.0, 0.0, 0.0
@@ -138,13 +139,13 @@ def direction_rows(rows, words, hat, law, scale, cells, kept):  # type: ignore[n
             dot += g[j] * x
             widest = max(widest, abs(x))
         spread = np.sqrt(spread)
-        along, of_along, length = directions.along_of((square, dot, total, spread), n)
+        along, of_along, length = directions.parallel_component((square, dot, total, spread), n)
         radius, broadest = 0.0, 0.0
         for j in range(n):
             g[j] -= along * rows[i, j]
             radius += g[j] * g[j]
             broadest = max(broadest, abs(g[j]))
-        way = directions.turn(value, of_value, law[0])
+        way = directions.turn(value, of_value, distribution[0])
         b, a, of_b, of_a = directions.factors((np.sqrt(radius), length, np.sqrt(total), spread), way, n)
         # one bound for all coordinates: that of the largest of each
         of_across = worst + of_along * widest + 3.0 * unit * (largest + abs(along) * widest)
@@ -156,7 +157,7 @@ def direction_rows(rows, words, hat, law, scale, cells, kept):  # type: ignore[n
             step = np.rint(moved)
             cells[i, j] = step
             sure &= abs(moved - step) + (error + 4.0 * unit * abs(moved)) < 0.5
-        kept[i] = kernels.DECIDED if sure else kernels.UNDECIDED
+        accepted[i] = kernels.DECIDED if sure else kernels.UNDECIDED
 
 
 @njit(nogil=True, error_model="numpy")
@@ -184,6 +185,6 @@ def vector_rows(rows, words, lattice, scale, cells, sure):  # type: ignore[no-un
         certain = of_length < 0.01 * length and of_radius < 0.05 * radius
         for j in range(n):
             whole, rest = functions.centre(rows[i, j], lattice[0], lattice[1])
-            cells[i, j], clear = kernels.placed(whole, rest, scale * (factor * g[j]), scale * error)
+            cells[i, j], clear = kernels.place_cell(whole, rest, scale * (factor * g[j]), scale * error)
             certain &= clear
         sure[i] = certain

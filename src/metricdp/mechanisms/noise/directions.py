@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Words
-from metricdp.mechanisms.noise.functions import UNIT, Real, chosen, circle, log, middle, sine_and_cosine
+from metricdp.mechanisms.noise.functions import UNIT, Real, choose, circle, log, middle, sine_and_cosine
 from metricdp.mechanisms.noise.kernels import DECIDED, MOST_AWAY, REJECTED, UNDECIDED
 
 PROPOSALS = 8  # of one attempt: three in four are kept, so more are hardly ever looked at
@@ -31,36 +31,38 @@ def exponential(word: Real) -> tuple[Real, Real]:
     """Return -ln(U) for the middle of the interval of U, and a bound of its error."""
     share = middle(word)
     size, unsure = -log(share), UNIT / share
-    return size, 8.0 * UNIT * size + chosen(unsure < 0.001, 1.1 * unsure, np.inf)
+    return size, 8.0 * UNIT * size + choose(unsure < 0.001, 1.1 * unsure, np.inf)
 
 
-def proposal(one: Real, two: Real, hat: tuple[float, ...], law: tuple[bool, float, float]) -> tuple[Real, Real, Real]:
+def proposal(
+    one: Real, two: Real, hat: tuple[float, ...], distribution: tuple[bool, float, float]
+) -> tuple[Real, Real, Real]:
     """Propose how far to go from two words: the value, its error, and what became of it.
 
     `hat` are its start, stop, rise, fall, top and area; `law` says whether values are angles, the rate and the power.
     """
     start, stop, rise, fall, top, area = hat
-    angle, rate, power = law
+    angle, rate, power = distribution
     share = middle(one)
     place, rest = area * share, area * (1.0 - share)  # from either end; 1 - share is exact
     of_place, of_rest = UNIT * (5.0 * place + area), UNIT * (5.0 * rest + area)
     left, right = place < rise, rest < fall
     edge = (np.abs(place - rise) <= of_place) | (np.abs(rest - fall) <= of_rest)
-    ratio = chosen(left, place / rise, chosen(right, rest / fall, 1.0))
-    unsure = chosen(left, of_place / place, chosen(right, of_rest / rest, 0.0)) + 2.0 * UNIT
+    ratio = choose(left, place / rise, choose(right, rest / fall, 1.0))
+    unsure = choose(left, of_place / place, choose(right, of_rest / rest, 0.0)) + 2.0 * UNIT
     fallen = -log(ratio)  # what the hat has lost
-    of_fallen = chosen(unsure < 0.001, 1.1 * unsure, np.inf) + 8.0 * UNIT * fallen
-    value = chosen(left, start - rise * fallen, chosen(right, stop + fall * fallen, start + (place - rise)))
-    scale = chosen(left, rise, chosen(right, fall, 0.0))
-    between = chosen(left | right, 0.0, of_place + 2.0 * UNIT * (place + rise))
+    of_fallen = choose(unsure < 0.001, 1.1 * unsure, np.inf) + 8.0 * UNIT * fallen
+    value = choose(left, start - rise * fallen, choose(right, stop + fall * fallen, start + (place - rise)))
+    scale = choose(left, rise, choose(right, fall, 0.0))
+    between = choose(left | right, 0.0, of_place + 2.0 * UNIT * (place + rise))
     of_value = scale * (of_fallen + 3.0 * UNIT * fallen) + between + 2.0 * UNIT * np.abs(value)
     end = ENDS[1] if angle else ENDS[0]
     outside = (value < -of_value) | (value - end > of_value + 8.0 * UNIT)
     inside = (value > of_value) & (end - value > of_value + 8.0 * UNIT)
-    inner, of_inner = grown(value, of_value, angle)
+    inner, of_inner = area_growth(value, of_value, angle)
     sure = inner > 1000.0 * of_inner
     logarithm = log(np.maximum(inner, TINY))
-    of_logarithm = chosen(sure, 1.1 * of_inner / inner, np.inf) + 8.0 * UNIT * np.abs(logarithm)
+    of_logarithm = choose(sure, 1.1 * of_inner / inner, np.inf) + 8.0 * UNIT * np.abs(logarithm)
     if power == 0.0:
         logarithm, of_logarithm = 0.0 * fallen, 0.0 * fallen
     limit, of_limit = exponential(two)
@@ -68,12 +70,12 @@ def proposal(one: Real, two: Real, hat: tuple[float, ...], law: tuple[bool, floa
     sizes = abs(top) + fallen + rate * np.abs(value) + power * np.abs(logarithm)
     wrong = of_limit + of_fallen + rate * of_value + power * of_logarithm + 16.0 * UNIT * (sizes + limit)
     gap = limit - needed
-    kept = chosen(gap > 1.01 * wrong, DECIDED, chosen(gap < -1.01 * wrong, REJECTED, UNDECIDED))
-    kept = chosen(outside, REJECTED, chosen(inside, kept, UNDECIDED))
-    return value, of_value, chosen(edge, UNDECIDED, kept)
+    accepted = choose(gap > 1.01 * wrong, DECIDED, choose(gap < -1.01 * wrong, REJECTED, UNDECIDED))
+    accepted = choose(outside, REJECTED, choose(inside, accepted, UNDECIDED))
+    return value, of_value, choose(edge, UNDECIDED, accepted)
 
 
-def grown(value: Real, of_value: Real, angle: bool) -> tuple[Real, Real]:
+def area_growth(value: Real, of_value: Real, angle: bool) -> tuple[Real, Real]:
     """Return what the area of the sphere grows by, sin(t) or v (2 - v), and its error."""
     if angle:
         sine, _ = sine_and_cosine(np.minimum(np.maximum(value, 0.0), MOST_AWAY))
@@ -89,7 +91,7 @@ def turn(value: Real, of_value: Real, angle: bool) -> tuple[Real, Real, Real, Re
         return sine, cosine, of_value + 6.0 * UNIT * np.minimum(1.0, 2.0 * np.abs(value)), of_value + 6.0 * UNIT
     sine = np.sqrt(np.maximum(value * (2.0 - value), 0.0))
     sure = (value > 100.0 * of_value) & (2.0 - value > 100.0 * of_value)
-    return sine, 1.0 - value, chosen(sure, 1.1 * of_value / sine, np.inf) + 4.0 * UNIT * sine, of_value + UNIT
+    return sine, 1.0 - value, choose(sure, 1.1 * of_value / sine, np.inf) + 4.0 * UNIT * sine, of_value + UNIT
 
 
 def normals_of(words: Words, dimension: int) -> tuple[Floats, Floats]:
@@ -104,26 +106,26 @@ def normals_of(words: Words, dimension: int) -> tuple[Floats, Floats]:
     return normals, np.repeat(of_size, 2, axis=1)[:, :dimension]
 
 
-def how_far(
-    words: Words, hat: tuple[float, ...], law: tuple[bool, float, float]
+def draw_distance(
+    words: Words, hat: tuple[float, ...], distribution: tuple[bool, float, float]
 ) -> tuple[Floats, Floats, Booleans, Booleans]:
     """Return the first value that is kept in every row, its error, whether there is one, and whether that is sure."""
     pairs = words.reshape(len(words), PROPOSALS, 2)
-    values, errors, kept = proposal(pairs[:, :, 0], pairs[:, :, 1], hat, law)
-    first = np.argmax(kept != REJECTED, axis=1)
+    values, errors, accepted = proposal(pairs[:, :, 0], pairs[:, :, 1], hat, distribution)
+    first = np.argmax(accepted != REJECTED, axis=1)
     rows = np.arange(len(words))
-    found = kept[rows, first]
+    found = accepted[rows, first]
     return values[rows, first], errors[rows, first], found != REJECTED, found == DECIDED
 
 
-def walked(
+def walk_sphere(
     rows: Floats, normals: tuple[Floats, Floats], way: tuple[Floats, Floats, Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """Return the unit vectors reached from every row, and the error of every coordinate: infinite where unsure."""
     g, of_g = normals
     square, dot, total = (np.einsum("ij,ij->i", a, b) for a, b in ((rows, rows), (g, rows), (g, g)))
     spread = np.sqrt(np.square(of_g).sum(axis=1))
-    along, of_along, length = along_of((square, dot, total, spread), rows.shape[1])
+    along, of_along, length = parallel_component((square, dot, total, spread), rows.shape[1])
     across = g - along[:, None] * rows
     radius = np.sqrt(np.square(across).sum(axis=1))
     b, a, of_b, of_a = factors((radius, length, np.sqrt(total), spread), way, rows.shape[1])
@@ -134,7 +136,7 @@ def walked(
     return aside + ahead, 1.1 * (error + 3.0 * UNIT * (np.abs(aside) + np.abs(ahead)))
 
 
-def along_of(sums: tuple[Real, Real, Real, Real], n: int) -> tuple[Real, Real, Real]:
+def parallel_component(sums: tuple[Real, Real, Real, Real], n: int) -> tuple[Real, Real, Real]:
     """Return <g, x> / |x|^2, its error, and |x|, from |x|^2, <g, x>, |g|^2 and the length of the error of g."""
     square, dot, total, spread = sums
     many = (n + 4.0) * UNIT  # of a sum of n products, in any order
@@ -155,4 +157,4 @@ def factors(
     b, a = sine / radius, cosine / length
     of_b = (of_sine + 1.05 * sine * of_radius / radius) / radius + 3.0 * UNIT * b
     of_a = of_cosine / length + 2.0 * many * np.abs(a)
-    return b, a, chosen(sure, of_b, np.inf), of_a
+    return b, a, choose(sure, of_b, np.inf), of_a

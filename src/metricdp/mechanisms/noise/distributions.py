@@ -30,16 +30,16 @@ First = Callable[[int], Words]
 
 
 @dataclass
-class Tally:
+class RowCounter:
     """How many rows this process drew: tables come in batches, each too small to compile for."""
 
     rows: int = 0
 
 
-tally = Tally()
+row_counter = RowCounter()
 
 
-class Law(Protocol):
+class NoiseDistribution(Protocol):
     """Noise around rows of coordinates, in whole numbers of cells."""
 
     @property
@@ -53,20 +53,20 @@ class Law(Protocol):
         """Return the cells of one row, in arbitrary precision."""
 
 
-def drawn(rows: Floats, law: Law, words: RowWords, *, threads: int = 2) -> Floats:
+def draw_cells(rows: Floats, distribution: NoiseDistribution, words: RowWords, *, threads: int = 2) -> Floats:
     """Return the cells of every row."""
-    tally.rows += len(rows) * max(1, law.width // 4)  # by what a row takes
-    if tally.rows >= WORTH_COMPILING:
+    row_counter.rows += len(rows) * max(1, distribution.width // 4)  # by what a row takes
+    if row_counter.rows >= WORTH_COMPILING:
         compiled(load=True)
-    batch = max(64, WORDS_AT_ONCE // law.width)
+    batch = max(64, WORDS_AT_ONCE // distribution.width)
 
     def block(start: int) -> Floats:
         part = rows[start : start + batch]
         stop = start + len(part)
         with np.errstate(all="ignore"):
-            cells, sure = law.doubles(part, partial(words.first, start=start, stop=stop))
+            cells, sure = distribution.doubles(part, partial(words.first, start=start, stop=stop))
         for at in np.flatnonzero(~sure):
-            cells[at] = [float(cell) for cell in law.exactly(part[at], words.digits(start + int(at)))]
+            cells[at] = [float(cell) for cell in distribution.exactly(part[at], words.digits(start + int(at)))]
         return cells
 
     starts = range(0, len(rows), batch)
@@ -85,7 +85,7 @@ def compiled(*, load: bool = False) -> Any:
     return loops
 
 
-def _sealed(array: Any) -> Any:
+def _freeze_rows(array: Any) -> Any:
     """Return rows as read-only ones in one piece: another kind of array would be compiled for again."""
     whole = np.ascontiguousarray(array).view()
     whole.flags.writeable = False
@@ -93,7 +93,7 @@ def _sealed(array: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class VectorLaw:
+class VectorDistribution:
     """l_p noise: a coordinate x lies at x * lattice[0] / lattice[1] cells, and 1 / epsilon is `scale` cells.
 
     A Mahalanobis metric stretches l_2 noise by the exact Cholesky factor of its `covariance`. With `normal` the noise
@@ -125,32 +125,32 @@ class VectorLaw:
 
     def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
         if self.matrix is not None:
-            return self._projected(rows, self.matrix, first)
+            return self._add_projected(rows, self.matrix, first)
         if self.normal and self.covariance is None and (loops := compiled()) is not None:
             cells, sure = np.empty(rows.shape), np.empty(len(rows), dtype=bool)
-            loops.normal_rows(_sealed(rows), _sealed(first(0)), self.lattice, self._scale, cells, sure)
+            loops.normal_rows(_freeze_rows(rows), _freeze_rows(first(0)), self.lattice, self._scale, cells, sure)
             return cells, sure
         if self.p == 2.0 and self.dimension == 2 and not self.normal and self.covariance is None:
             return self._plane(rows, first(0))
         large = self.p == 2.0 and self.dimension > 2 and not self.normal
         if large and self.covariance is None and (loops := compiled()) is not None:
             cells, sure = np.empty(rows.shape), np.empty(len(rows), dtype=bool)
-            loops.vector_rows(_sealed(rows), _sealed(first(0)), self.lattice, self._scale, cells, sure)
+            loops.vector_rows(_freeze_rows(rows), _freeze_rows(first(0)), self.lattice, self._scale, cells, sure)
             return cells, sure
         noise, error = self.unit_noise(first)
         whole, rest = centre(rows, *self.lattice)
         error = self._scale * (error + 3.0 * UNIT * np.abs(noise))
-        cells, sure = kernels.placed(whole, rest, self._scale * noise, error)
+        cells, sure = kernels.place_cell(whole, rest, self._scale * noise, error)
         return cells, np.asarray(sure.all(axis=1))
 
-    def _projected(self, rows: Floats, matrix: Floats, first: First) -> tuple[Floats, Booleans]:
+    def _add_projected(self, rows: Floats, matrix: Floats, first: First) -> tuple[Floats, Booleans]:
         """Noise around A x: a sum of n products is off by (n + 2) u times the sum of sizes, in whatever order."""
         places = rows @ matrix.T
         unsure = (rows.shape[1] + 4.0) * UNIT * (np.abs(rows) @ np.abs(matrix).T)
         noise, error = self.unit_noise(first)
         whole, rest = centre(places, *self.lattice)
         error = self._scale * (error + 3.0 * UNIT * np.abs(noise)) + 1.01 * unsure * (self.lattice[0] / self.lattice[1])
-        cells, sure = kernels.placed(whole, rest, self._scale * noise, error)
+        cells, sure = kernels.place_cell(whole, rest, self._scale * noise, error)
         return cells, np.asarray(sure.all(axis=1))
 
     def unit_noise(self, first: First) -> tuple[Floats, Floats]:
@@ -175,7 +175,7 @@ class VectorLaw:
             cells[:, 0], cells[:, 1], sure = kernels.plane(place, columns, self.lattice, self._scale)
             return cells, np.asarray(sure)
         sure = np.empty(len(rows), dtype=bool)
-        loops.plane_rows(_sealed(rows), _sealed(words), self.lattice, self._scale, cells, sure)
+        loops.plane_rows(_freeze_rows(rows), _freeze_rows(words), self.lattice, self._scale, cells, sure)
         return cells, sure
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
@@ -194,11 +194,11 @@ class VectorLaw:
             if self.normal
             else arbitrary_precision.vector_noise(self.p, self.dimension, digits, count)
         )
-        return noise if self.covariance is None else arbitrary_precision.stretched(self.covariance, noise)
+        return noise if self.covariance is None else arbitrary_precision.apply_factor(self.covariance, noise)
 
 
 @dataclass(frozen=True)
-class DirectionLaw:
+class DirectionDistribution:
     """Noise on the sphere of any dimension; a coordinate y lies at y * lattice[0] / lattice[1] cells."""
 
     profile: Profile
@@ -210,35 +210,35 @@ class DirectionLaw:
 
     @cached_property
     def _numbers(self) -> tuple[tuple[float, ...], tuple[bool, float, float], float]:
-        law = (self.profile.form == "angle", self.profile.rate, self.profile.power)
-        return self.profile.hat.numbers(), law, self.lattice[0] / self.lattice[1]
+        distribution = (self.profile.form == "angle", self.profile.rate, self.profile.power)
+        return self.profile.hat.numbers(), distribution, self.lattice[0] / self.lattice[1]
 
     def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
         loops = compiled()
         if loops is None:
             return self._plain(rows, first)
-        cells, kept = np.empty(rows.shape), np.empty(len(rows), dtype=np.int8)
-        loops.direction_rows(_sealed(rows), _sealed(first(0)), *self._numbers, cells, kept)
-        sure = kept == kernels.DECIDED
-        left = np.flatnonzero(kept == kernels.REJECTED)  # all proposals of the first attempt
+        cells, accepted = np.empty(rows.shape), np.empty(len(rows), dtype=np.int8)
+        loops.direction_rows(_freeze_rows(rows), _freeze_rows(first(0)), *self._numbers, cells, accepted)
+        sure = accepted == kernels.DECIDED
+        left = np.flatnonzero(accepted == kernels.REJECTED)  # all proposals of the first attempt
         if left.size:
             cells[left], sure[left] = self._plain(rows[left], lambda attempt: first(attempt)[left])
         return cells, sure
 
     def _plain(self, rows: Floats, first: First) -> tuple[Floats, Booleans]:
-        hat, law, scale = self._numbers
+        hat, distribution, scale = self._numbers
         words, ahead = first(0), 2 * directions.PROPOSALS
-        value, of_value, some, sure = directions.how_far(words[:, :ahead], hat, law)
+        value, of_value, some, sure = directions.draw_distance(words[:, :ahead], hat, distribution)
         attempt = 0
         while not some.all():
             attempt += 1
             left = np.flatnonzero(~some)
-            again = directions.how_far(first(attempt)[left, :ahead], hat, law)
+            again = directions.draw_distance(first(attempt)[left, :ahead], hat, distribution)
             value[left], of_value[left], some[left], sure[left] = again
         normals = directions.normals_of(words[:, ahead:], self.profile.dimension)
-        reports, error = directions.walked(rows, normals, directions.turn(value, of_value, law[0]))
+        reports, error = directions.walk_sphere(rows, normals, directions.turn(value, of_value, distribution[0]))
         moved = scale * reports
-        cells, decided = kernels.placed(0.0, 0.0, moved, scale * error)
+        cells, decided = kernels.place_cell(0.0, 0.0, moved, scale * error)
         return cells, np.asarray(sure & decided.all(axis=1))
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
@@ -249,7 +249,7 @@ class DirectionLaw:
 
 
 @dataclass(frozen=True)
-class SphereGaussianLaw:
+class SphereGaussianDistribution:
     """Normal noise around a place on the Earth, in space, seen from its centre; `reach` is sigma in radii of the Earth.
 
     `quarter` cells are 90 degrees.
@@ -268,18 +268,18 @@ class SphereGaussianLaw:
         cells, sure = np.empty(rows.shape), np.empty(len(rows), dtype=bool)
         if loops is None:
             columns = (words[:, 0], words[:, 1], words[:, 2], words[:, 3])
-            found = kernels.seen_from_centre((rows[:, 0], rows[:, 1]), columns, *self._numbers)
+            found = kernels.project_from_centre((rows[:, 0], rows[:, 1]), columns, *self._numbers)
             cells[:, 0], cells[:, 1], sure[:] = found
         else:
-            loops.seen_rows(_sealed(rows), _sealed(words), *self._numbers, cells, sure)
+            loops.projected_rows(_freeze_rows(rows), _freeze_rows(words), *self._numbers, cells, sure)
         return cells, sure
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
-        return arbitrary_precision.seen_cells((float(row[0]), float(row[1])), digits, self.reach, self.quarter)
+        return arbitrary_precision.projected_cells((float(row[0]), float(row[1])), digits, self.reach, self.quarter)
 
 
 @dataclass(frozen=True)
-class SphereLaw:
+class SphereDistribution:
     """Noise on the Earth, `rate` per radian, `quarter` cells in 90 degrees."""
 
     rate: Fraction
@@ -291,23 +291,23 @@ class SphereLaw:
         return float(self.rate), float(1 / self.rate), float(self.quarter)
 
     def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
-        cells, kept = self._proposed(rows, first(0))
-        left, attempt = np.flatnonzero(kept == kernels.REJECTED), 0
+        cells, accepted = self._propose(rows, first(0))
+        left, attempt = np.flatnonzero(accepted == kernels.REJECTED), 0
         while left.size:
             attempt += 1
-            cells[left], kept[left] = self._proposed(rows[left], first(attempt)[left])
-            left = left[kept[left] == kernels.REJECTED]
-        return cells, kept == kernels.DECIDED
+            cells[left], accepted[left] = self._propose(rows[left], first(attempt)[left])
+            left = left[accepted[left] == kernels.REJECTED]
+        return cells, accepted == kernels.DECIDED
 
-    def _proposed(self, rows: Floats, words: Words) -> tuple[Floats, Any]:
+    def _propose(self, rows: Floats, words: Words) -> tuple[Floats, Any]:
         loops = compiled()
-        cells, kept = np.empty(rows.shape), np.empty(len(rows), dtype=np.int8)
+        cells, accepted = np.empty(rows.shape), np.empty(len(rows), dtype=np.int8)
         if loops is None:
             columns = (words[:, 0], words[:, 1], words[:, 2], words[:, 3])
-            cells[:, 0], cells[:, 1], kept[:] = kernels.sphere((rows[:, 0], rows[:, 1]), columns, *self._numbers)
+            cells[:, 0], cells[:, 1], accepted[:] = kernels.sphere((rows[:, 0], rows[:, 1]), columns, *self._numbers)
         else:
-            loops.sphere_rows(_sealed(rows), _sealed(words), *self._numbers, cells, kept)
-        return cells, kept
+            loops.sphere_rows(_freeze_rows(rows), _freeze_rows(words), *self._numbers, cells, accepted)
+        return cells, accepted
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
         return arbitrary_precision.sphere_cells((float(row[0]), float(row[1])), digits, self.rate, self.quarter)

@@ -36,7 +36,7 @@ ARCS = np.array(  # atan(k / 8), each the nearest double: written out, since lib
 )  # fmt: skip
 
 
-def chosen(condition: Any, one: Real, other: Real) -> Real:
+def choose(condition: Any, one: Real, other: Real) -> Real:
     """Return `one` where the condition holds, else `other`."""
     return np.where(condition, one, other)
 
@@ -100,42 +100,42 @@ def small_cosine(x: Real) -> Real:
     return 1.0 + z * (tail - 0.5)
 
 
-def turned(quarters: Real, rest: Real) -> tuple[Real, Real]:
+def rotate_quarters(quarters: Real, rest: Real) -> tuple[Real, Real]:
     """Return sine and cosine of quarters * pi/2 + rest, for whole quarters and |rest| up to pi/4."""
     sine, cosine = small_sine(rest), small_cosine(rest)
     swapped = np.abs(quarters - 2.0 * np.floor(0.5 * quarters)) == 1.0
-    high, wide = chosen(swapped, cosine, sine), chosen(swapped, sine, cosine)
+    high, wide = choose(swapped, cosine, sine), choose(swapped, sine, cosine)
     place = quarters - 4.0 * np.floor(0.25 * quarters)
-    return chosen(place >= 2.0, -high, high), chosen((place == 1.0) | (place == 2.0), -wide, wide)
+    return choose(place >= 2.0, -high, high), choose((place == 1.0) | (place == 2.0), -wide, wide)
 
 
 def circle(fraction: Real) -> tuple[Real, Real]:
     """Return sine and cosine of 2 pi times a number in [0, 1), each within 6 u of itself."""
     quarters = np.rint(4.0 * fraction)
-    return turned(quarters, (4.0 * fraction - quarters) * HALF_PI)
+    return rotate_quarters(quarters, (4.0 * fraction - quarters) * HALF_PI)
 
 
 def sine_and_cosine(angle: Real) -> tuple[Real, Real]:
     """Return both of an angle in [0, 3.2] radians within 6 u, and the sine below pi/4 within 6 u of itself."""
     quarters = np.rint(angle * (1.0 / HALF_PI))
-    return turned(quarters, (angle - quarters * HALF_PI) - quarters * HALF_PI_LOW)
+    return rotate_quarters(quarters, (angle - quarters * HALF_PI) - quarters * HALF_PI_LOW)
 
 
 def latitude(degrees: Real) -> tuple[Real, Real]:
     """Return sine and cosine of degrees from -90 to 90, each within 6 u of itself: 90 - |degrees| is exact."""
     size = np.abs(degrees)
     steep = size > 45.0
-    angle = chosen(steep, 90.0 - size, size) * DEGREE
+    angle = choose(steep, 90.0 - size, size) * DEGREE
     sine, cosine = small_sine(angle), small_cosine(angle)
-    up = chosen(steep, cosine, sine)
-    return chosen(degrees < 0.0, -up, up), chosen(steep, sine, cosine)
+    up = choose(steep, cosine, sine)
+    return choose(degrees < 0.0, -up, up), choose(steep, sine, cosine)
 
 
 def arctangent(y: Real, x: Real) -> Real:
     """Return the angle of the vector (x, y) in [-pi, pi], within 12 u of itself; x and y are not both 0."""
     height, width = np.abs(y), np.abs(x)
     steep = height > width
-    less, more = chosen(steep, width, height), chosen(steep, height, width)
+    less, more = choose(steep, width, height), choose(steep, height, width)
     eighths = np.rint(8.0 * (less / more))
     ratio = 0.125 * eighths
     # atan(q) = atan(c) + atan((q - c) / (1 + q c)) with c the nearest eighth, so that the rest is at most 1/16
@@ -144,9 +144,9 @@ def arctangent(y: Real, x: Real) -> Real:
     tail = 1.0 / 9.0 + z * (-1.0 / 11.0 + z * (1.0 / 13.0))
     tail = z * (-1.0 / 3.0 + z * (1.0 / 5.0 + z * (-1.0 / 7.0 + z * tail)))
     angle = arc(eighths) + (rest + rest * tail)
-    angle = chosen(steep, HALF_PI - (angle - HALF_PI_LOW), angle)
-    angle = chosen(x < 0.0, math.pi - (angle - PI_LOW), angle)
-    return chosen(y < 0.0, -angle, angle)
+    angle = choose(steep, HALF_PI - (angle - HALF_PI_LOW), angle)
+    angle = choose(x < 0.0, math.pi - (angle - PI_LOW), angle)
+    return choose(y < 0.0, -angle, angle)
 
 
 def product(a: Real, b: Real) -> tuple[Real, Real]:

@@ -59,7 +59,7 @@ class Profile:
         """Return the rate as a ball."""
         import flint
 
-        found = arbitrary_precision.exact(self.epsilon)
+        found = arbitrary_precision.exact_ball(self.epsilon)
         return found * 180 / flint.arb.pi() if self.per_degree else found
 
     def exact_end(self) -> Any:
@@ -74,7 +74,7 @@ class Profile:
         if not self.power:
             return found
         inner = value.sin() if self.form == "angle" else value * (2 - value)
-        return found + arbitrary_precision.exact(self.power) * inner.log()
+        return found + arbitrary_precision.exact_ball(self.power) * inner.log()
 
     def log(self, value: Floats) -> Floats:
         """Return ln f in doubles, for whoever needs no bound."""
@@ -94,18 +94,18 @@ class Profile:
     def hat(self) -> Hat:
         """The three pieces: doubles by + - * / and square roots alone, so that every language finds the same."""
         if not self.power:
-            return self._falling()
+            return self._exponential_hat()
         top = self.where(0.0)
         peak = self._log(top)
         # f falls by e at least as soon as a power times an exponential does: before eight times where it is largest
-        left, right = self._dropped(top, 0.0, peak), self._dropped(top, min(self.end, 8.0 * top), peak)
+        left, right = self._drop_points(top, 0.0, peak), self._drop_points(top, min(self.end, 8.0 * top), peak)
         rise, fall = 1.0 / self._slope(left), -1.0 / self._slope(right)
         start = left + rise
         stop = max(start, right - fall)
         pieces = ((0.0, 0.0), (1.0 / rise, start), (-1.0 / fall, stop))
-        return self._proven(Hat(start, stop, rise, fall, max(self._above(*piece) for piece in pieces)))
+        return self._verify_hat(Hat(start, stop, rise, fall, max(self._upper_bound(*piece) for piece in pieces)))
 
-    def _falling(self) -> Hat:
+    def _exponential_hat(self) -> Hat:
         """Without a power the density falls from the start: an exponential, or a constant where it hardly falls."""
         if self.rate * self.end < 1.0:
             return Hat(0.0, self.end * ABOVE, 0.0, 0.0, 0.0)
@@ -122,7 +122,7 @@ class Profile:
             return -self.rate + self.power * (float(cosine) / float(sine))
         return -self.rate + self.power * (1.0 / value - 1.0 / (2.0 - value))
 
-    def _dropped(self, top: float, end: float, peak: float) -> float:
+    def _drop_points(self, top: float, end: float, peak: float) -> float:
         """Return where ln f is 1 below its peak: there the tangents make the hat whose area is least."""
         near, far = top, end
         for _ in range(80):
@@ -130,7 +130,7 @@ class Profile:
             near, far = (middle, far) if self._log(middle) > peak - 1.0 else (near, middle)
         return near
 
-    def _above(self, slope: float, here: float) -> float:
+    def _upper_bound(self, slope: float, here: float) -> float:
         """Return a number above all of ln f(t) - slope (t - here).
 
         Where that is largest is found to some hundred u of itself, which misses the largest by squares of those; the
@@ -141,7 +141,7 @@ class Profile:
         sizes = 1.0 + self.rate * at + abs(found) + abs(slope * at) + abs(slope * here) + self.power
         return found + 2.0**-40 * sizes
 
-    def _proven(self, hat: Hat) -> Hat:
+    def _verify_hat(self, hat: Hat) -> Hat:
         """Return the hat, seen in arbitrary precision to lie above f."""
         import flint
 
@@ -149,16 +149,16 @@ class Profile:
         with flint.ctx.workprec(BITS):
             pieces = ((arb(0), 0.0), (1 / arb(hat.rise), hat.start), (-1 / arb(hat.fall), hat.stop))
             for slope, here in pieces:
-                at = self._exact_where(slope)
+                at = self._exact_position(slope)
                 if not self.exact_log(at) - slope * (at - arb(here)) <= arb(hat.top):
                     raise MetricdpError(f"noise of rate {self.epsilon:g} on this sphere is beyond what doubles hold.")
         return hat
 
-    def _exact_where(self, slope: Any) -> Any:
+    def _exact_position(self, slope: Any) -> Any:
         """Return where ln f has a slope, as a ball."""
         import flint
 
-        pull = (slope + self.exact_rate()) / arbitrary_precision.exact(self.power)
+        pull = (slope + self.exact_rate()) / arbitrary_precision.exact_ball(self.power)
         if self.form == "angle":
             return flint.arb.atan2(flint.arb(1), pull)
         return 2 / (pull + 1 + (pull * pull + 1).sqrt())

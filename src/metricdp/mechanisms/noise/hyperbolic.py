@@ -25,7 +25,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Words
 from metricdp.mechanisms.noise import arbitrary_precision, directions, kernels
-from metricdp.mechanisms.noise.arbitrary_precision import Digits, Undecided, ball, cell_of, exact
+from metricdp.mechanisms.noise.arbitrary_precision import Digits, Undecided, ball, cell_of, exact_ball
 from metricdp.mechanisms.noise.functions import UNIT, exp, middle
 from metricdp.mechanisms.noise.vectors import First, exponential
 from metricdp.metrics.rounding import squared_norms
@@ -34,7 +34,7 @@ FARTHEST = 10**300  # cells: what lies beyond is put there, which is post-proces
 
 
 @dataclass(frozen=True)
-class HyperbolicLaw:
+class HyperbolicDistribution:
     """Noise of rate `epsilon` in n dimensions; a coordinate v lies at v * lattice[0] / lattice[1] cells."""
 
     dimension: int
@@ -55,9 +55,9 @@ class HyperbolicLaw:
         words, n = first(0), self.dimension
         radius, of_radius = self.distances(words[:, :n])
         normals, of_normals = directions.normals_of(words[:, n:], n)
-        places, error = walked(rows, (normals, of_normals), (radius, of_radius))
+        places, error = walk_hyperboloid(rows, (normals, of_normals), (radius, of_radius))
         scale = self.lattice[0] / self.lattice[1]
-        cells, sure = kernels.placed(0.0, 0.0, scale * places, scale * (error + 2.0 * UNIT * np.abs(places)))
+        cells, sure = kernels.place_cell(0.0, 0.0, scale * places, scale * (error + 2.0 * UNIT * np.abs(places)))
         return cells, np.asarray(sure.all(axis=1))
 
     def distances(self, words: Words) -> tuple[Floats, Floats]:
@@ -70,33 +70,37 @@ class HyperbolicLaw:
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
         n, per_unit = self.dimension, Fraction(self.lattice[0]) / Fraction(self.lattice[1])
         place = [Fraction(float(item)) for item in row]
-        room = 1 - sum(item * item for item in place)
+        margin = 1 - sum(item * item for item in place)
 
         def attempt(count: int) -> tuple[int, ...]:
             energies = [-ball(digits(0, k, count), 64 * count).log() for k in range(n)]
-            away = sum((one / exact(rate) for one, rate in zip(energies, self.rates, strict=True)), start=exact(0.0))
+            away = sum(
+                (one / exact_ball(rate) for one, rate in zip(energies, self.rates, strict=True)), start=exact_ball(0.0)
+            )
             g = arbitrary_precision.normals(n, n, digits, count)
-            length = sum((one * one for one in g), start=exact(0.0)).sqrt()
+            length = sum((one * one for one in g), start=exact_ball(0.0)).sqrt()
             if not length > 0:
                 raise Undecided
-            x, unit = [exact(item) for item in place], [one / length for one in g]
-            along = sum((one * other for one, other in zip(x, unit, strict=True)), start=exact(0.0))
+            x, unit = [exact_ball(item) for item in place], [one / length for one in g]
+            along = sum((one * other for one, other in zip(x, unit, strict=True)), start=exact_ball(0.0))
             far, near = away.sinh(), away.cosh()
-            pull = 2 * (near + far * along) / exact(room)
-            found = [exact(per_unit) * (far * one + pull * other) for one, other in zip(unit, x, strict=True)]
-            return tuple(_held(one) for one in found)
+            pull = 2 * (near + far * along) / exact_ball(margin)
+            found = [exact_ball(per_unit) * (far * one + pull * other) for one, other in zip(unit, x, strict=True)]
+            return tuple(_limit_cell(one) for one in found)
 
-        return arbitrary_precision.settled(attempt, int(per_unit / room + 4).bit_length() + 2 * n.bit_length() + 64)
+        return arbitrary_precision.settle_words(
+            attempt, int(per_unit / margin + 4).bit_length() + 2 * n.bit_length() + 64
+        )
 
 
-def _held(value: Any) -> int:
+def _limit_cell(value: Any) -> int:
     """Return the cell of a ball; beyond `FARTHEST` cells that one."""
     if value > FARTHEST:
         return FARTHEST
     return -FARTHEST if value < -FARTHEST else cell_of(value)
 
 
-def walked(rows: Floats, normals: tuple[Floats, Floats], way: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+def walk_hyperboloid(rows: Floats, normals: tuple[Floats, Floats], way: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """Return where the walk from every row ends, in coordinates of the hyperboloid, and the error of every coordinate.
 
     The error is infinite where the bounds, which are of first order and 10 % more, do not hold.
@@ -113,21 +117,21 @@ def walked(rows: Floats, normals: tuple[Floats, Floats], way: tuple[Floats, Floa
     relative = 1.1 * of_radius + 6.0 * UNIT
     near, far = 0.5 * (large + small), 0.5 * (large - small)
     of_far = near * relative + 3.0 * UNIT * near
-    room, of_room = rooms(rows)
+    margin, margin_error = border_margins(rows)
     along = np.einsum("ij,ij->i", rows, unit)
     of_along = (np.abs(rows) * of_unit).sum(axis=1) + (n + 4) * UNIT * (np.abs(rows) * np.abs(unit)).sum(axis=1)
     inner = near + far * along
     of_inner = of_far * (1.0 + np.abs(along)) + far * of_along + 4.0 * UNIT * (near + far * np.abs(along))
-    pull = 2.0 * inner / room
-    of_pull = 1.05 * (2.0 * of_inner / room + np.abs(pull) * (of_room / room + 3.0 * UNIT))
+    pull = 2.0 * inner / margin
+    of_pull = 1.05 * (2.0 * of_inner / margin + np.abs(pull) * (margin_error / margin + 3.0 * UNIT))
     aside, ahead = far[:, None] * unit, pull[:, None] * rows
     error = far[:, None] * of_unit + of_far[:, None] * np.abs(unit) + of_pull[:, None] * np.abs(rows)
     error = 1.1 * (error + 4.0 * UNIT * (np.abs(aside) + np.abs(ahead)))
-    return aside + ahead, np.where((sure & (of_room < 0.001 * room))[:, None], error, np.inf)
+    return aside + ahead, np.where((sure & (margin_error < 0.001 * margin))[:, None], error, np.inf)
 
 
-def rooms(rows: Floats) -> tuple[Floats, Floats]:
+def border_margins(rows: Floats) -> tuple[Floats, Floats]:
     """Return 1 - |x|^2 and a bound of its error: the squares are summed in twice the precision."""
     high, low = squared_norms(rows)
-    room, n = (1.0 - high) - low, rows.shape[1]
-    return room, 4.0 * UNIT * np.abs(room) + (4 * n * n + 4) * UNIT * UNIT
+    margin, n = (1.0 - high) - low, rows.shape[1]
+    return margin, 4.0 * UNIT * np.abs(margin) + (4 * n * n + 4) * UNIT * UNIT

@@ -14,7 +14,7 @@ from metricdp.mechanisms.noise.functions import (
     Real,
     arctangent,
     centre,
-    chosen,
+    choose,
     circle,
     latitude,
     log,
@@ -31,17 +31,17 @@ def exponentials(first: Real, second: Real) -> tuple[Real, Real]:
     one, two = middle(first), middle(second)
     total = -log(one * two)
     unsure = UNIT * (1.0 / one + 1.0 / two + 1.0)
-    return total, 8.0 * UNIT * total + chosen(unsure < 0.001, 1.1 * unsure, np.inf)
+    return total, 8.0 * UNIT * total + choose(unsure < 0.001, 1.1 * unsure, np.inf)
 
 
-def placed(whole: Real, rest: Real, moved: Real, error: Real) -> tuple[Real, Real]:
+def place_cell(whole: Real, rest: Real, moved: Real, error: Real) -> tuple[Real, Real]:
     """Return the cell of a centre (whole + rest cells) moved by so many cells, and whether that is sure."""
     total = rest + moved
     step = np.rint(total)
     return whole + step, np.abs(total - step) + (error + 4.0 * UNIT * (1.0 + np.abs(moved))) < 0.5
 
 
-def planar(words: tuple[Real, Real, Real]) -> tuple[Real, Real, Real]:
+def planar_noise(words: tuple[Real, Real, Real]) -> tuple[Real, Real, Real]:
     """Return planar Laplace noise of rate one, along x and y, and a bound of the error of both."""
     radius, error = exponentials(words[0], words[1])
     sine, cosine = circle(middle(words[2]))
@@ -56,16 +56,16 @@ def plane(
 
     `scale` is 1 / epsilon in cells, within u of itself; a coordinate is coordinate * lattice[0] / lattice[1] cells.
     """
-    across, up, error = planar(words)
+    across, up, error = planar_noise(words)
     unsure = scale * (error + 3.0 * UNIT * (np.abs(across) + np.abs(up)))
     whole, rest = centre(place[0], lattice[0], lattice[1])
-    column, clear = placed(whole, rest, scale * across, unsure)
+    column, clear = place_cell(whole, rest, scale * across, unsure)
     whole, rest = centre(place[1], lattice[0], lattice[1])
-    row, sharp = placed(whole, rest, scale * up, unsure)
+    row, sharp = place_cell(whole, rest, scale * up, unsure)
     return column, row, clear & sharp
 
 
-def narrow(words: tuple[Real, Real, Real], away: float) -> tuple[Real, Real, Real, Real]:
+def propose_narrow(words: tuple[Real, Real, Real], away: float) -> tuple[Real, Real, Real, Real]:
     """Propose an angle t = -ln(U1 U2) / rate and keep it with probability sin(t) / t.
 
     Return sine, cosine, the error of t and what became of it. `away` is 1 / rate in radians, within u of itself.
@@ -76,11 +76,11 @@ def narrow(words: tuple[Real, Real, Real], away: float) -> tuple[Real, Real, Rea
     sine, cosine = sine_and_cosine(np.minimum(angle, MOST_AWAY))
     gap = middle(words[2]) * angle - sine
     unsure = 2.0 * error + 16.0 * UNIT * angle
-    kept = chosen(gap > unsure, REJECTED, UNDECIDED)
-    return sine, cosine, error, chosen(gap < -unsure, DECIDED, kept)
+    accepted = choose(gap > unsure, REJECTED, UNDECIDED)
+    return sine, cosine, error, choose(gap < -unsure, DECIDED, accepted)
 
 
-def wide(words: tuple[Real, Real, Real], rate: float) -> tuple[Real, Real, Real, Real]:
+def propose_wide(words: tuple[Real, Real, Real], rate: float) -> tuple[Real, Real, Real, Real]:
     """Propose a uniform point of the sphere, cos(t) = 1 - 2 U, and keep it with probability exp(-rate t).
 
     As `narrow`, for a rate of at most 1 per radian, within u of itself.
@@ -90,17 +90,17 @@ def wide(words: tuple[Real, Real, Real], rate: float) -> tuple[Real, Real, Real,
     angle = arctangent(sine, cosine)
     # t moves by dU / sqrt(U (1 - U)); the roundings of sine and cosine turn it by at most 5 u.
     error = 2.2 * UNIT / sine + 20.0 * UNIT * angle
-    chance = middle(words[2])
-    unsure = UNIT / chance
-    limit = -log(chance)
+    acceptance = middle(words[2])
+    unsure = UNIT / acceptance
+    limit = -log(acceptance)
     gap = rate * angle - limit
-    unsure = 8.0 * UNIT * limit + chosen(unsure < 0.001, 1.1 * unsure, np.inf) + rate * (error + 4.0 * UNIT * angle)
-    kept = chosen(gap > unsure, REJECTED, UNDECIDED)
-    kept = chosen(gap < -unsure, DECIDED, kept)
-    return sine, cosine, error, chosen(sine > 1e-6, kept, UNDECIDED)
+    unsure = 8.0 * UNIT * limit + choose(unsure < 0.001, 1.1 * unsure, np.inf) + rate * (error + 4.0 * UNIT * angle)
+    accepted = choose(gap > unsure, REJECTED, UNDECIDED)
+    accepted = choose(gap < -unsure, DECIDED, accepted)
+    return sine, cosine, error, choose(sine > 1e-6, accepted, UNDECIDED)
 
 
-def travelled(
+def walk_angle(
     place: tuple[Real, Real], way: tuple[Real, Real, Real], bearing: Real, quarter: float
 ) -> tuple[Real, Real, Real]:
     """Walk an angle (sine, cosine and error) from a place in degrees; return the cells and whether they are sure.
@@ -123,9 +123,9 @@ def travelled(
     # (out, up) is (cosine, n) turned by the latitude; (axis, up) is the report. The angle between the two is small.
     reach = axis + np.abs(out)
     ahead = out > 0.0
-    side = chosen(ahead, e * e / reach, reach)
+    side = choose(ahead, e * e / reach, reach)
     beside = 1.2 * ((2.0 * np.abs(e) + step) * step + side * (of_axis + of_out)) / reach
-    of_side = chosen(ahead, beside, of_axis + of_out) + 4.0 * UNIT * side
+    of_side = choose(ahead, beside, of_axis + of_out) + 4.0 * UNIT * side
     cross, dot = up * side, out * axis + up * up
     of_cross = of_side * (np.abs(up) + of_up) + side * of_up + 2.0 * UNIT * np.abs(cross)
     of_dot = 1.1 * (of_out + of_axis + 2.0 * of_up) + 3.0 * UNIT
@@ -139,16 +139,16 @@ def travelled(
     of_latitude = scale * (of_rise + of_bend + 20.0 * UNIT * (np.abs(rise) + np.abs(bend)))
     of_longitude = scale * (of_turn + 20.0 * UNIT * np.abs(turn))
     whole, rest = centre(place[0], quarter, 90.0)
-    row, sharp = placed(whole, rest, scale * (rise - bend), of_latitude)
-    row = around(row, quarter)  # of two angles that are each known up to whole turns
+    row, sharp = place_cell(whole, rest, scale * (rise - bend), of_latitude)
+    row = wrap_longitude(row, quarter)  # of two angles that are each known up to whole turns
     whole, rest = centre(place[1], quarter, 90.0)
-    column, clear = placed(whole, rest, scale * turn, of_longitude)
+    column, clear = place_cell(whole, rest, scale * turn, of_longitude)
     # The bounds above are first order and 10 % more: they hold where errors are small beside what they belong to.
     fits = (axis > 64.0 * (of_out + step)) & (length > 0.001) & (of_cross + of_dot < 1e-6)
-    return row, around(column, quarter), fits & sharp & (clear | (np.abs(row) == quarter))
+    return row, wrap_longitude(column, quarter), fits & sharp & (clear | (np.abs(row) == quarter))
 
 
-def around(column: Real, quarter: float) -> Real:
+def wrap_longitude(column: Real, quarter: float) -> Real:
     """Return the cell of the same angle in [-180, 180) degrees."""
     turns = np.floor((column + 2.0 * quarter) / (4.0 * quarter))
     return column - 4.0 * quarter * turns
@@ -162,10 +162,10 @@ def sphere(
     `away` is 1 / rate.
     """
     drawn = (words[0], words[1], words[2])
-    sine, cosine, error, kept = narrow(drawn, away) if rate > 1.0 else wide(drawn, rate)
-    row, column, sure = travelled(place, (sine, cosine, error), words[3], quarter)
-    column = chosen(np.abs(row) == quarter, 0.0, column)
-    return row, column, chosen((kept == DECIDED) & ~sure, UNDECIDED, kept)
+    sine, cosine, error, accepted = propose_narrow(drawn, away) if rate > 1.0 else propose_wide(drawn, rate)
+    row, column, sure = walk_angle(place, (sine, cosine, error), words[3], quarter)
+    column = choose(np.abs(row) == quarter, 0.0, column)
+    return row, column, choose((accepted == DECIDED) & ~sure, UNDECIDED, accepted)
 
 
 def normal_size(word: Real) -> tuple[Real, Real]:
@@ -173,12 +173,12 @@ def normal_size(word: Real) -> tuple[Real, Real]:
     share = middle(word)
     energy = -log(share)
     unsure = UNIT / share
-    of_energy = 8.0 * UNIT * energy + chosen(unsure < 0.001, 1.1 * unsure, np.inf)
+    of_energy = 8.0 * UNIT * energy + choose(unsure < 0.001, 1.1 * unsure, np.inf)
     size = np.sqrt(2.0 * energy)
-    return size, chosen(of_energy < 0.1 * energy, 1.1 * of_energy / size, np.inf) + 17.0 * UNIT * size
+    return size, choose(of_energy < 0.1 * energy, 1.1 * of_energy / size, np.inf) + 17.0 * UNIT * size
 
 
-def seen_from_centre(
+def project_from_centre(
     place: tuple[Real, Real], words: tuple[Real, Real, Real, Real], reach: float, quarter: float
 ) -> tuple[Real, Real, Real]:
     """Return the cells of a place moved by normal noise in space, seen from the centre, and whether they are sure.
@@ -195,6 +195,6 @@ def seen_from_centre(
     length = np.sqrt(aside * aside + up * up)
     # a vector V moved by d turns by at most (|V_x d_y| + |V_y d_x|) / (|V|^2 - |V| |d|)
     error = 1.1 * (np.abs(up) * of_aside + aside * of_up) / (length * length)
-    row, column, sure = travelled(place, (aside / length, up / length, error), words[1], quarter)
-    column = chosen(np.abs(row) == quarter, 0.0, column)
+    row, column, sure = walk_angle(place, (aside / length, up / length, error), words[1], quarter)
+    column = choose(np.abs(row) == quarter, 0.0, column)
     return row, column, sure & (64.0 * (of_aside + of_up) < length)

@@ -18,7 +18,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Words
 from metricdp.mechanisms.noise.functions import UNIT, circle, exp, log, middle
-from metricdp.mechanisms.noise.kernels import planar
+from metricdp.mechanisms.noise.kernels import planar_noise
 
 FACTORS = 8  # uniforms multiplied before a logarithm is taken: 53 * 8 bits are far from underflow
 LARGEST_POWER = 2.0**40  # beyond, doubles decide nothing about x^p
@@ -39,13 +39,13 @@ def width_of(p: float, dimension: int) -> int:
 def unit_noise(p: float, dimension: int, first: First) -> tuple[Floats, Floats]:
     """Return noise of rate one, a row per row of words, and the error of every coordinate: infinite where unsure."""
     if p == 1.0 or dimension == 1:
-        return two_sided(first(0))
+        return two_sided_exponential(first(0))
     if p == 2.0:
-        return in_the_plane(first(0)) if dimension == 2 else normal_direction(first(0), dimension)
+        return planar_direction(first(0)) if dimension == 2 else normal_direction(first(0), dimension)
     if p > LARGEST_POWER and not np.isinf(p):
         nothing = np.zeros((len(first(0)), dimension))
         return nothing, np.full_like(nothing, np.inf)
-    return in_the_cube(first(0), dimension) if np.isinf(p) else power_direction(p, first, dimension)
+    return cube_point(first(0), dimension) if np.isinf(p) else power_direction(p, first, dimension)
 
 
 def exponential(share: Floats) -> tuple[Floats, Floats]:
@@ -54,7 +54,7 @@ def exponential(share: Floats) -> tuple[Floats, Floats]:
     return size, 8.0 * UNIT * size + np.where(unsure < 0.001, 1.1 * unsure, np.inf)
 
 
-def two_sided(words: Words) -> tuple[Floats, Floats]:
+def two_sided_exponential(words: Words) -> tuple[Floats, Floats]:
     """The first bit is the sign, the others a uniform U, the size -ln(U)."""
     size, error = exponential(middle(words << np.uint64(1)))
     return np.where(words >> np.uint64(63) == 1, -size, size), error
@@ -72,8 +72,8 @@ def gamma(words: Words) -> tuple[Floats, Floats]:
     return total, (9.0 + count / FACTORS) * UNIT * total + np.where(unsure < 0.001, 1.1 * unsure, np.inf)
 
 
-def in_the_plane(words: Words) -> tuple[Floats, Floats]:
-    across, up, error = planar((words[:, 0], words[:, 1], words[:, 2]))
+def planar_direction(words: Words) -> tuple[Floats, Floats]:
+    across, up, error = planar_noise((words[:, 0], words[:, 1], words[:, 2]))
     return np.stack([across, up], axis=1), np.broadcast_to(error[:, None], (len(words), 2))
 
 
@@ -83,7 +83,7 @@ def normal_direction(words: Words, dimension: int) -> tuple[Floats, Floats]:
     normals, of_normals = normal(words[:, dimension:], dimension)
     length = np.sqrt(np.square(normals).sum(axis=1))
     of_length = 1.01 * np.sqrt(np.square(of_normals).sum(axis=1)) + (dimension + 4) * UNIT * length
-    return _scaled(normals, of_normals, (length, of_length), (radius, of_radius))
+    return _scale_vectors(normals, of_normals, (length, of_length), (radius, of_radius))
 
 
 def normal(words: Words, dimension: int) -> tuple[Floats, Floats]:
@@ -98,7 +98,7 @@ def normal(words: Words, dimension: int) -> tuple[Floats, Floats]:
     return normals, np.repeat(of_size, 2, axis=1)[:, :dimension]
 
 
-def in_the_cube(words: Words, dimension: int) -> tuple[Floats, Floats]:
+def cube_point(words: Words, dimension: int) -> tuple[Floats, Floats]:
     """Gamma(n + 1) times a point of [-1, 1]^n: the sizes of its level sets grow as those of exp(-|y|)."""
     radius, error = gamma(words[:, : dimension + 1])
     noise = radius[:, None] * (2.0 * middle(words[:, dimension + 1 :]) - 1.0)
@@ -115,8 +115,8 @@ def power_direction(p: float, first: First, dimension: int) -> tuple[Floats, Flo
     while left.any():
         words = words if attempt == 0 else first(attempt)
         pairs = words[:, dimension:].reshape(*shape, 2)[left]
-        sizes[left], of_sizes[left], kept = power_proposal(p, pairs[:, 0], pairs[:, 1])
-        left[left] = ~kept
+        sizes[left], of_sizes[left], accepted = power_proposal(p, pairs[:, 0], pairs[:, 1])
+        left[left] = ~accepted
         attempt += 1
     # |g|_p = m (sum of (|g_i| / m)^p)^(1/p), m the largest: nothing vanishes, however large p is
     largest = np.abs(sizes).max(axis=1)
@@ -128,7 +128,7 @@ def power_direction(p: float, first: First, dimension: int) -> tuple[Floats, Flo
     # A norm moves by no more than the vector does; the rest are the roundings of the sum, the logarithm and the root.
     relative = UNIT * (1.1 * rounding / total + 10.0 * log(total)) / p + 7.0 * UNIT
     of_length = 1.01 * of_sizes.sum(axis=1) + length * relative
-    return _scaled(sizes, of_sizes, (length, of_length), (radius, of_radius))
+    return _scale_vectors(sizes, of_sizes, (length, of_length), (radius, of_radius))
 
 
 def power_proposal(p: float, one: Words, two: Words) -> tuple[Floats, Floats, Booleans]:
@@ -157,13 +157,13 @@ def power_proposal(p: float, one: Words, two: Words) -> tuple[Floats, Floats, Bo
         limit + beyond - power,
         1.01 * (of_limit + of_beyond + of_power) + 4.0 * UNIT * (limit + np.abs(beyond)),
     )
-    doubtful = edge | ~(np.abs(gap) > wrong)
-    of_size = np.where(doubtful, np.inf, of_size)
+    undecided = edge | ~(np.abs(gap) > wrong)
+    of_size = np.where(undecided, np.inf, of_size)
     sign = np.where(one >> np.uint64(63) == 1, -1.0, 1.0)
-    return sign * size, of_size, (gap > 0.0) | doubtful
+    return sign * size, of_size, (gap > 0.0) | undecided
 
 
-def _scaled(
+def _scale_vectors(
     vectors: Floats, of_vectors: Floats, length: tuple[Floats, Floats], radius: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """Return radius * vector / length with the errors of all three and four roundings."""

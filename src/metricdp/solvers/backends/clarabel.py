@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 
-from metricdp.deadlines import least_left
+from metricdp.deadlines import cap_seconds
 from metricdp.solvers.program import (
     LinearProgram,
     Progress,
@@ -50,7 +50,7 @@ class Clarabel:
     def wants_start(self) -> bool:
         return False
 
-    def tuned(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Clarabel:
+    def tune(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Clarabel:
         """Return the solver for a search."""
         tolerance = min(1e-6, 0.01 * gap) if self.tolerance is None else self.tolerance
         return replace(self, tolerance=tolerance, seconds=least(self.seconds, seconds))
@@ -108,7 +108,7 @@ class Clarabel:
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = (
             1e-8 if self.tolerance is None else self.tolerance
         )
-        if (limit := least_left(self.seconds)) is not None:
+        if (limit := cap_seconds(self.seconds)) is not None:
             settings.time_limit = limit
         unit = unit_of(program.cost)
         answer = clarabel.DefaultSolver(

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sparse
 
 from metricdp.arrays import Floats
-from metricdp.deadlines import least_left
+from metricdp.deadlines import cap_seconds
 from metricdp.solvers.backends.clarabel import STATUS
 from metricdp.solvers.program import Solution, SparseMatrix, Status
 
@@ -40,7 +40,7 @@ def solve_cones(program: ConeProgram, *, gap: float = 1e-6, seconds: float | Non
     settings.verbose = False
     settings.direct_solve_method = "qdldl"
     settings.tol_gap_rel, settings.tol_gap_abs, settings.tol_feas = gap, 1e-9, 1e-7
-    if (limit := least_left(seconds)) is not None:
+    if (limit := cap_seconds(seconds)) is not None:
         settings.time_limit = limit
     scale = float(np.abs(program.cost).max()) or 1.0
     answer = clarabel.DefaultSolver(

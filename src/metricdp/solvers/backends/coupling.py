@@ -68,7 +68,7 @@ class Coupling(Protocol):
         """Return what multipliers are divided by to give a bound."""
 
 
-class Average:
+class AverageCoupling:
     """sum_i loss_i: only the row sums couple."""
 
     def __init__(self, cost: Floats, chain: Chain) -> None:
@@ -118,7 +118,7 @@ class Average:
         return 1.0
 
 
-class Worst:
+class WorstCoupling:
     """max_i loss_i = min t with s = t - losses >= 0, multipliers p >= 0 of these rows, sum p = 1.
 
     H_k dz_k = dy - c_k dp + h_k, ds = dt - sum_k c_k dz_k, p ds + s dp = target - p s, sum dp = 1 - sum p

@@ -20,7 +20,7 @@ import scipy.sparse as sparse
 from scipy.linalg import lapack
 
 from metricdp.arrays import Floats, Integers
-from metricdp.deadlines import left
+from metricdp.deadlines import seconds_left
 from metricdp.errors import SolverFailure
 
 MOST_STEPS = 150
@@ -41,7 +41,7 @@ class ElementProgram:
 def solve_elements(program: ElementProgram, start: Floats, *, gap: float, seconds: float | None = None) -> Floats:
     """Return a strictly feasible matrix within about `gap` (relative) of the best; `start` is strictly feasible."""
     began = time.perf_counter()
-    limit = min(left(), math.inf if seconds is None else seconds)
+    limit = min(seconds_left(), math.inf if seconds is None else seconds)
     forms = _Forms(program)
     scale = float(np.abs(program.cost).max()) or 1.0
     cost = program.cost / scale
@@ -50,9 +50,9 @@ def solve_elements(program: ElementProgram, start: Floats, *, gap: float, second
     value = float((cost * matrix).sum())
     dual = np.zeros(slack.shape)
     dual[:, :, 0] = max(abs(value), 1e-12) / float(slack[:, :, 0].sum())  # the first gap is the value itself
-    prices = (cost - forms.back(dual)).mean(axis=1)
+    prices = (cost - forms.transpose_multiply(dual)).mean(axis=1)
     for _ in range(MOST_STEPS):
-        residual = cost - forms.back(dual) - prices[:, None]
+        residual = cost - forms.transpose_multiply(dual) - prices[:, None]
         between = float((slack * dual).sum())
         wanted = SHARE * gap * max(abs(float((cost * matrix).sum())), 1e-12)
         if between <= wanted and float(np.abs(matrix * residual).sum()) <= wanted:
@@ -92,14 +92,14 @@ class _Forms:
         values = self.flat @ matrix[self.rows]
         return np.asarray(values.reshape(*self.forms.shape[:3], matrix.shape[1]))
 
-    def back(self, parts: Floats) -> Floats:
+    def transpose_multiply(self, parts: Floats) -> Floats:
         values = self.flat.transpose(0, 2, 1) @ parts.reshape(len(self.flat), -1, parts.shape[3])
         return np.asarray(self.gather @ values.reshape(-1, parts.shape[3]))
 
     def squares(self, scaling: _Scaling) -> list[Floats]:
         """Return B^T W^-2 B of every column, with W^-2 = (2 (J w)(J w)^T - J) / eta^2."""
         elements, corners = self.forms.shape[0], self.forms.shape[3]
-        turned = _mirrored(scaling.point) / scaling.size[:, :, None]
+        turned = _mirror(scaling.point) / scaling.size[:, :, None]
         pulled = np.einsum("evia,evik->ekav", self.forms, turned, optimize=True)
         local = 2.0 * (pulled @ pulled.transpose(0, 1, 3, 2)).reshape(elements, -1, corners**2)
         local -= (scaling.size**-2.0).transpose(0, 2, 1) @ self.curved
@@ -118,10 +118,10 @@ class _Scaling:
     size: Floats
 
     def apply(self, parts: Floats) -> Floats:
-        return _boosted(self.point, parts) * self.size[:, :, None]
+        return _boost(self.point, parts) * self.size[:, :, None]
 
     def undo(self, parts: Floats) -> Floats:
-        return _boosted(_mirrored(self.point), parts) / self.size[:, :, None]
+        return _boost(_mirror(self.point), parts) / self.size[:, :, None]
 
 
 Point = tuple[Floats, Floats, Floats]
@@ -131,34 +131,34 @@ Step = tuple[Floats, Floats, Floats, float, float]
 def _step(forms: _Forms, at: Point, residual: Floats) -> Step | None:
     """Return the moves of matrix, multipliers and prices, and how far they go; None where rounding decides."""
     matrix, slack, dual = at
-    scaling = _scaled(slack, dual)
+    scaling = _make_scaling(slack, dual)
     if scaling is None:
         return None
     middle = scaling.apply(dual)
-    roots, total = _factored(forms.squares(scaling))
+    roots, total = _factor_columns(forms.squares(scaling))
     missing = 1.0 - matrix.sum(axis=1)
 
-    def solved(right: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def solve_system(right: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Solve B^T W^-2 B dz_k = dy + b_k for all columns, sum_k dz_k = what rows miss; W du + W^-1 ds = right."""
-        pull = forms.back(scaling.undo(right)) - residual
+        pull = forms.transpose_multiply(scaling.undo(right)) - residual
         alone = np.stack([lapack.dpotrs(root, pull[:, k], lower=1)[0] for k, root in enumerate(roots)], axis=1)
         prices = lapack.dpotrs(total, missing - alone.sum(axis=1), lower=1)[0]
         move = alone + np.stack([lapack.dpotrs(root, prices, lower=1)[0] for root in roots], axis=1)
         slack_move = forms.of(move)
         return move, slack_move, scaling.undo(right - scaling.undo(slack_move)), prices
 
-    _, slack_move, dual_move, _ = solved(-middle)
+    _, slack_move, dual_move, _ = solve_system(-middle)
     length, dual_length = _longest(slack, slack_move), _longest(dual, dual_move)
     between = float((slack * dual).sum())
     ahead = float(((slack + length * slack_move) * (dual + dual_length * dual_move)).sum())
     mean = between / (slack.size / slack.shape[2])
     right = -_product(middle, middle) - _product(scaling.undo(slack_move), scaling.apply(dual_move))
     right[:, :, 0] += min(1.0, max(ahead / between, 0.0)) ** 3 * mean
-    move, slack_move, dual_move, prices = solved(_quotient(middle, right))
+    move, slack_move, dual_move, prices = solve_system(_quotient(middle, right))
     return move, dual_move, prices, INSIDE * _longest(slack, slack_move), INSIDE * _longest(dual, dual_move)
 
 
-def _factored(squares: list[Floats]) -> tuple[list[Floats], Floats]:
+def _factor_columns(squares: list[Floats]) -> tuple[list[Floats], Floats]:
     """Return the Cholesky factors of the columns' matrices and of the sum of their inverses."""
     total = np.zeros(squares[0].shape)
     roots = []
@@ -190,20 +190,20 @@ def _inside(parts: Floats) -> bool:
     return bool(_lengths(parts).min() > 0 and parts[:, :, 0].min() > 0)
 
 
-def _mirrored(parts: Floats) -> Floats:
+def _mirror(parts: Floats) -> Floats:
     return np.concatenate([parts[:, :, :1], -parts[:, :, 1:]], axis=2)
 
 
-def _scaled(slack: Floats, dual: Floats) -> _Scaling | None:
+def _make_scaling(slack: Floats, dual: Floats) -> _Scaling | None:
     first, second = _lengths(slack), _lengths(dual)
     if not (first.min() > 0 and second.min() > 0):
         return None
     one, two = slack / np.sqrt(first)[:, :, None], dual / np.sqrt(second)[:, :, None]
     half = np.sqrt(2.0 * (1.0 + (one * two).sum(axis=2)))
-    return _Scaling((one + _mirrored(two)) / half[:, :, None], (first / second) ** 0.25)
+    return _Scaling((one + _mirror(two)) / half[:, :, None], (first / second) ** 0.25)
 
 
-def _boosted(point: Floats, parts: Floats) -> Floats:
+def _boost(point: Floats, parts: Floats) -> Floats:
     """Return [[w_0, w_1^T], [w_1, I + w_1 w_1^T / (1 + w_0)]] times the parts."""
     head, tail = point[:, :, :1], point[:, :, 1:]
     along = (tail * parts[:, :, 1:]).sum(axis=2, keepdims=True)

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Floats
-from metricdp.deadlines import least_left
+from metricdp.deadlines import cap_seconds
 from metricdp.metrics.rounding import ROUNDED_DOWN
-from metricdp.progress import now
+from metricdp.progress import report_step
 from metricdp.solvers.bounds import MOST_LOG_RATIO, UNIT
 from metricdp.solvers.program import Progress, RatioProgram, Solution, Status, Warm, least
 
@@ -74,7 +74,7 @@ class FirstOrder:
     def wants_start(self) -> bool:
         return True
 
-    def tuned(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> FirstOrder:
+    def tune(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> FirstOrder:
         """Return the solver for a search."""
         goal = gap if self.gap is None else self.gap
         return replace(self, gap=goal, seconds=least(self.seconds, seconds), upper=upper)
@@ -88,7 +88,7 @@ class FirstOrder:
     def drive(self, state: Iterates, progress: Progress | None) -> Solution:
         """Run the restarts and look at the bounds now and then, wherever the iterates live."""
         started = time.perf_counter()
-        seconds = least_left(self.seconds)
+        seconds = cap_seconds(self.seconds)
         status = Status.LIMIT
         gap = 1e-3 if self.gap is None else self.gap
         weight, total, since = self.weight, 0, 0
@@ -100,7 +100,7 @@ class FirstOrder:
             while total < self.iterations:
                 # the error right after a restart is the reference of that restart
                 count = 1 if since == 0 else 40
-                now(f"iteration {total:,}")
+                report_step(f"iteration {total:,}")
                 error = state.advance(count, weight)
                 total, since = total + count, since + count
                 if since == 1:
@@ -151,7 +151,7 @@ class FirstOrder:
         )
 
 
-def gathered(program: RatioProgram) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]:
+def edges_by_row(program: RatioProgram) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.bool_]]:
     """Return for every row the edges that meet it (starts, edge) and whether it is the first end of each."""
     n = program.shape[0]
     count = len(program.edges)
@@ -177,7 +177,7 @@ class Cores:
         self.compiled = compiled
         self.program = program
         n, m = program.shape
-        self.starts, self.edge_of, self.first_of = gathered(program)
+        self.starts, self.edge_of, self.first_of = edges_by_row(program)
         self.first = program.edges[:, 0].copy()
         self.second = program.edges[:, 1].copy()
         small, large = simple_scaling(program.log_ratios)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from metricdp.arrays import Floats
 from metricdp.errors import import_extra
 from metricdp.solvers.backends import cuda
-from metricdp.solvers.backends.first_order import FirstOrder, bound_factors, gathered, simple_scaling
+from metricdp.solvers.backends.first_order import FirstOrder, bound_factors, edges_by_row, simple_scaling
 from metricdp.solvers.backends.gpu_repair import GpuRepair
 from metricdp.solvers.bounds import UNIT
 from metricdp.solvers.program import Progress, RatioProgram, Solution, Warm, least
@@ -34,7 +34,7 @@ class Gpu:
     def wants_start(self) -> bool:
         return True
 
-    def tuned(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Gpu:
+    def tune(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Gpu:
         """Return the solver for a search."""
         goal = gap if self.gap is None else self.gap
         return replace(self, gap=goal, seconds=least(self.seconds, seconds), upper=upper)
@@ -61,7 +61,7 @@ class Device:
         self.cupy = cupy
         self.n, self.m = program.shape
         self.count = len(program.edges)
-        starts, edge_of, first_of = gathered(program)
+        starts, edge_of, first_of = edges_by_row(program)
         self.starts, self.edge_of = cupy.asarray(starts), cupy.asarray(edge_of)
         self.first_of = cupy.asarray(first_of.astype(np.uint8))
         self.first = cupy.asarray(program.edges[:, 0].astype(np.int32))

@@ -34,8 +34,8 @@ class GpuRepair:
         # as `closure.margin`, for sums of up to tens of thousands of terms
         self.shrunk = cupy.minimum(self.log_ratios, HIGHEST) * (1.0 - max(1e-12, 4e-13 / max(least, 1e-9)))
         self.decay = cupy.exp(-self.shrunk)
-        self.law = cupy.zeros(self.m)
-        self.law[int(self.cost.sum(axis=0).argmin())] = 1.0
+        self.distribution = cupy.zeros(self.m)
+        self.distribution[int(self.cost.sum(axis=0).argmin())] = 1.0
 
     def close(self, matrix: Any) -> Any:
         """Return the upper closure max_j e^-W_ij z_jk, negligible columns set to zero."""
@@ -82,7 +82,7 @@ class GpuRepair:
             needed = (missing[rows, None] - missing) / growth - missing
             amount = max(amount, float(needed.max()))
         amount *= 2.0
-        return (level + (missing + amount)[:, None] * self.law) / (1.0 + amount)
+        return (level + (missing + amount)[:, None] * self.distribution) / (1.0 + amount)
 
     def combine(self, columns: Any, near: Integers | None) -> Any:
         """Return the best non-negative combination of closed columns, kernels, constant and local bumps."""
@@ -140,10 +140,10 @@ class GpuRepair:
 
     def strict(self, matrix: Any) -> Any:
         """Return the matrix, mixed with a constant one just enough that all ratios hold, or raise."""
-        law = matrix.mean(axis=0)
-        law = law / law.sum()
+        distribution = matrix.mean(axis=0)
+        distribution = distribution / distribution.sum()
         for share in MIXES:
-            mixed = matrix if share == 0.0 else (1.0 - share) * matrix + share * law
+            mixed = matrix if share == 0.0 else (1.0 - share) * matrix + share * distribution
             mixed = mixed / mixed.sum(axis=1, keepdims=True)
             if bool(self.cupy.isfinite(mixed).all()) and self.excess(mixed) <= 0.0:
                 return mixed

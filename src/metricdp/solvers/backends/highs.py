@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sparse
 
-from metricdp.deadlines import least_left
+from metricdp.deadlines import cap_seconds
 from metricdp.errors import InvalidInput, SolverFailure
 from metricdp.solvers.program import (
     LinearProgram,
@@ -48,7 +48,7 @@ class Highs:
     def wants_start(self) -> bool:
         return False
 
-    def tuned(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Highs:
+    def tune(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Highs:
         """Return the solver for a search."""
         tolerance = min(1e-7, 0.01 * gap) if self.tolerance is None else self.tolerance
         return replace(self, tolerance=tolerance, seconds=least(self.seconds, seconds))
@@ -87,7 +87,7 @@ class Highs:
             "run_crossover": "off",
             **ONE_THREAD,
         }
-        if (limit := least_left(self.seconds)) is not None:
+        if (limit := cap_seconds(self.seconds)) is not None:
             options["time_limit"] = limit
         for name, value in options.items():
             _check(highspy, highs.setOptionValue(name, value), f"option {name}={value!r}")

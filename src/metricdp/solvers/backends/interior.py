@@ -19,10 +19,10 @@ import numpy as np
 import scipy.sparse as sparse
 
 from metricdp.arrays import Floats
-from metricdp.deadlines import least_left
+from metricdp.deadlines import cap_seconds
 from metricdp.errors import SolverFailure
 from metricdp.solvers.backends.chains import ChainFactor, Pattern, chain_of_blocks
-from metricdp.solvers.backends.coupling import Average, Coupling, Point, Worst
+from metricdp.solvers.backends.coupling import AverageCoupling, Coupling, Point, WorstCoupling
 from metricdp.solvers.program import (
     Progress,
     RatioProgram,
@@ -33,7 +33,7 @@ from metricdp.solvers.program import (
     least,
     row_scaling,
 )
-from metricdp.threads import cores, one_thread_per_product
+from metricdp.threads import cores, limit_product_threads
 
 STEP_PACE = 6e9  # operations a second, less than small blocks reach on two cores
 
@@ -55,7 +55,7 @@ class Interior:
     def wants_start(self) -> bool:
         return False
 
-    def tuned(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Interior:
+    def tune(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Interior:
         """Return the solver for a search: the repair and the pairs left out need some of the gap."""
         return replace(self, gap=0.25 * gap if self.gap is None else self.gap, seconds=least(self.seconds, seconds))
 
@@ -73,12 +73,12 @@ class Interior:
 
     def _run(self, run: _Run, program: RatioProgram, progress: Progress | None) -> Solution:
         started = time.perf_counter()
-        seconds = least_left(self.seconds)
+        seconds = cap_seconds(self.seconds)
         status = Status.LIMIT
         goal = 1e-6 if self.gap is None else self.gap
         lower, dual = -np.inf, run.duals()
         done, longest, before = 0, 0.0, 0.0
-        with one_thread_per_product(), ThreadPoolExecutor(max_workers=cores()) as pool:
+        with limit_product_threads(), ThreadPoolExecutor(max_workers=cores()) as pool:
             try:
                 for done in range(self.iterations + 1):
                     objective, value = run.evaluate(pool)
@@ -138,7 +138,9 @@ class _Run:
         self.chunks = [
             _Columns(cost[:, k : k + width].copy(), start[:, k : k + width].copy()) for k in range(0, m, width)
         ]
-        self.coupling: Coupling = Worst(cost, (cost * start).sum(axis=1)) if worst else Average(cost, chain)
+        self.coupling: Coupling = (
+            WorstCoupling(cost, (cost * start).sum(axis=1)) if worst else AverageCoupling(cost, chain)
+        )
         self.size = count * m + len(self.coupling.slack)
         for chunk in self.chunks:
             chunk.slack = self.slack @ chunk.primal
@@ -214,7 +216,7 @@ class _Run:
             if min(primal_step, dual_step) > 0.95:
                 break
             kept = [_moves(point) for point in points]
-            aim = _centred(goal, min(1.0, 1.1 * primal_step + 0.1), min(1.0, 1.1 * dual_step + 0.1))
+            aim = _centring_target(goal, min(1.0, 1.1 * primal_step + 0.1), min(1.0, 1.1 * dual_step + 0.1))
             self._direction(pool, aim)
             longer = self._lengths(pool)
             if sum(longer) < primal_step + dual_step + 0.01:
@@ -288,7 +290,7 @@ def _moves(point: Point) -> dict[str, Any]:
     return {name: value for name, value in vars(point).items() if name in names}
 
 
-def _centred(goal: float, primal_step: float, dual_step: float) -> Callable[[Point], Floats | float]:
+def _centring_target(goal: float, primal_step: float, dual_step: float) -> Callable[[Point], Floats | float]:
     """Push the products s lam of a longer step back towards the central path."""
 
     def aim(point: Point) -> Floats | float:

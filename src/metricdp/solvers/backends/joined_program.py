@@ -18,7 +18,7 @@ import scipy.sparse as sparse
 from scipy.linalg import lapack
 
 from metricdp.arrays import Floats, Integers
-from metricdp.deadlines import least_left
+from metricdp.deadlines import cap_seconds
 from metricdp.solvers.program import Solution, SparseMatrix, Status
 
 MOST_STEPS = 100
@@ -47,16 +47,16 @@ class JoinedProgram:
 def solve_joined(program: JoinedProgram, *, tolerance: float = 1e-6, seconds: float | None = None) -> Solution:
     """Solve to a relative gap and relative residuals of `tolerance`; the dual of the solution is that of all rows."""
     started = time.perf_counter()
-    rows = _Rows(program)
+    rows = _BlockRows(program)
     cost = program.cost * rows.scale
     cost = cost / (float(np.abs(cost).max()) or 1.0)
     point = _Point.first(rows)
     status, count, stuck = Status.LIMIT, 0, False
-    limit, spent, longest = least_left(seconds), 0.0, 0.0
+    limit, spent, longest = cap_seconds(seconds), 0.0, 0.0
     while count < MOST_STEPS:
         longest = max(longest, time.perf_counter() - started - spent)
         spent = time.perf_counter() - started
-        primal, dual = rows.times(point.x) - point.slack - rows.right, cost - rows.back(point.dual)
+        primal, dual = rows.multiply(point.x) - point.slack - rows.right, cost - rows.transpose_multiply(point.dual)
         value = float(cost @ point.x)
         between = float(point.slack @ point.dual)
         small = tolerance * (1.0 + abs(value))
@@ -79,7 +79,7 @@ def solve_joined(program: JoinedProgram, *, tolerance: float = 1e-6, seconds: fl
     return Solution(status, x, point.dual, float(program.cost @ x), count, spent, message)
 
 
-class _Rows:
+class _BlockRows:
     """All rows G x >= h: pairs, joining rows, and x itself; scaled so that the joining rows are of one size."""
 
     def __init__(self, program: JoinedProgram) -> None:
@@ -144,26 +144,28 @@ class _Rows:
         self.thin.eliminate_zeros()
         self.thin_turned = sparse.csr_array(self.thin.T)
 
-    def times(self, x: Floats) -> Floats:
-        return np.concatenate([self.near @ x, self.joined(x), x])
+    def multiply(self, x: Floats) -> Floats:
+        return np.concatenate([self.near @ x, self.joining_product(x), x])
 
-    def joined(self, x: Floats) -> Floats:
+    def joining_product(self, x: Floats) -> Floats:
         """Return L x."""
         return np.asarray(self.thin @ x + self.wide @ x[self.dense])
 
-    def parted(self, prices: Floats) -> Floats:
+    def joining_transpose(self, prices: Floats) -> Floats:
         """Return L^T p."""
         found = self.thin_turned @ prices
         found[self.dense] += self.wide.T @ prices
         return np.asarray(found)
 
-    def back(self, dual: Floats) -> Floats:
+    def transpose_multiply(self, dual: Floats) -> Floats:
         pairs = len(self.pairs)
         return np.asarray(
-            self.near_turned @ dual[:pairs] + self.parted(dual[pairs : pairs + self.size]) + dual[pairs + self.size :]
+            self.near_turned @ dual[:pairs]
+            + self.joining_transpose(dual[pairs : pairs + self.size])
+            + dual[pairs + self.size :]
         )
 
-    def factored(self, weights: Floats) -> _Factored | None:
+    def factor(self, weights: Floats) -> _NewtonFactor | None:
         """Factor B + L^T E L for the weights l / s of all rows."""
         pairs = len(self.pairs)
         near, far, own = weights[:pairs], weights[pairs : pairs + self.size], weights[pairs + self.size :]
@@ -187,14 +189,14 @@ class _Rows:
         prices[np.diag_indices(self.size)] += 1.0 / far
         prices[np.diag_indices(self.size)] *= 1.0 + 1e-13
         root, failed = lapack.dpotrf(prices, lower=1)
-        return None if failed else _Factored(self, blocks, root, weights)
+        return None if failed else _NewtonFactor(self, blocks, root, weights)
 
 
 @dataclass(frozen=True, eq=False)
-class _Factored:
+class _NewtonFactor:
     """The Newton equations B dx - L^T p = r and L dx + E^-1 p = b, factored; p moves multipliers of joining rows."""
 
-    rows: _Rows
+    rows: _BlockRows
     blocks: SparseMatrix
     root: Floats
     weights: Floats
@@ -209,11 +211,11 @@ class _Factored:
         smallest = np.full(2, np.inf)
         enough = REFINED * np.array([np.abs(right).max(), np.abs(below).min()])
         for _ in range(REFINEMENTS):
-            prices_more = lapack.dpotrs(self.root, second - rows.joined(self.blocks @ first), lower=1)[0]
-            x_more = self.blocks @ (first + rows.parted(prices_more))
+            prices_more = lapack.dpotrs(self.root, second - rows.joining_product(self.blocks @ first), lower=1)[0]
+            x_more = self.blocks @ (first + rows.joining_transpose(prices_more))
             x, prices = x + x_more, prices + prices_more
-            first = right + rows.parted(prices) - rows.near_turned @ (near * (rows.near @ x)) - own * x
-            second = below - rows.joined(x) - prices / far
+            first = right + rows.joining_transpose(prices) - rows.near_turned @ (near * (rows.near @ x)) - own * x
+            second = below - rows.joining_product(x) - prices / far
             left = np.array([np.abs(first).max(), np.abs(second).max()])
             if np.all(left <= enough) or not np.any(left < 0.5 * smallest):
                 break
@@ -228,19 +230,19 @@ class _Point:
     dual: Floats
 
     @staticmethod
-    def first(rows: _Rows) -> _Point:
+    def first(rows: _BlockRows) -> _Point:
         x = np.ones(rows.width)
-        slack = np.maximum(rows.times(x) - rows.right, 1.0)
+        slack = np.maximum(rows.multiply(x) - rows.right, 1.0)
         slack[-rows.width :] = x
         return _Point(x, slack, np.ones(len(slack)))
 
-    def advance(self, rows: _Rows, primal: Floats, dual: Floats) -> float | None:
+    def advance(self, rows: _BlockRows, primal: Floats, dual: Floats) -> float | None:
         """Make one step and return how long it was; None where it leads nowhere."""
         weights = self.dual / self.slack
         if not np.all((weights > 0) & (weights < MOST_WEIGHT)):  # without a solution they grow beyond all bounds
             return None
-        factored = rows.factored(weights)
-        if factored is None:
+        factor = rows.factor(weights)
+        if factor is None:
             return None
         pairs = len(rows.pairs)
         joining = slice(pairs, pairs + rows.size)
@@ -250,8 +252,8 @@ class _Point:
             pushed = products / self.slack - weights * primal
             pushed[joining] = 0.0
             below = products[joining] / self.dual[joining] - primal[joining]
-            move, prices = factored.solve(rows.back(pushed) - dual, below)
-            slack_move = rows.times(move) + primal
+            move, prices = factor.solve(rows.transpose_multiply(pushed) - dual, below)
+            slack_move = rows.multiply(move) + primal
             dual_move = (products - self.dual * slack_move) / self.slack
             dual_move[joining] = prices
             return move, slack_move, dual_move

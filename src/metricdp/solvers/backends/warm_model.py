@@ -52,7 +52,7 @@ class Basis:
         basis.valid = True
         return Basis(basis)
 
-    def without(self, rows: Integers) -> Basis | None:
+    def drop_rows(self, rows: Integers) -> Basis | None:
         """Return the basis without some rows, which must be basic ones."""
         columns, kept = self.statuses()
         return Basis.of(columns, np.delete(kept, rows))

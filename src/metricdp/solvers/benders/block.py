@@ -15,11 +15,11 @@ import numpy as np
 import scipy.sparse as sparse
 
 from metricdp.arrays import Floats, Integers
-from metricdp.deadlines import least_left
+from metricdp.deadlines import cap_seconds
 from metricdp.errors import SolverFailure, TimeUp
 from metricdp.solvers.backends.highs import Highs
 from metricdp.solvers.backends.warm_model import Basis, WarmModel
-from metricdp.solvers.benders.cuts import Cut, Multipliers, broken_rows, cut_from, unseen
+from metricdp.solvers.benders.cuts import Cut, Multipliers, broken_rows, cut_from, unknown_rows
 from metricdp.solvers.bounds import MOST_LOG_RATIO
 from metricdp.solvers.program import LinearProgram, Status
 
@@ -45,7 +45,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class State:
+class ModelState:
     """Where a warm model stands: the ratio rows it holds, in order, and its basis."""
 
     tail: Integers
@@ -56,7 +56,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Answer:
+class BlockAnswer:
     """The value and the inner rows for one boundary, the cut (rows numbered as in the whole matrix), and the state."""
 
     block: int
@@ -65,13 +65,13 @@ class Answer:
     matrix: Floats
     cut: Cut
     iterations: int
-    state: State | None
+    state: ModelState | None
 
 
 class Subproblem:
     """The warm model of one block."""
 
-    def __init__(self, block: Block, state: State | None = None) -> None:
+    def __init__(self, block: Block, state: ModelState | None = None) -> None:
         self._block = block
         inside, width = block.cost.shape
         self._shape = inside, width
@@ -104,11 +104,11 @@ class Subproblem:
             self._append(state.tail, state.head, state.column)
             self._basis = Basis.of(state.column_status, state.row_status)
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         """Return what a new model needs to go on from here."""
-        return State(self._tail, self._head, self._column, *Basis.statuses_of(self._basis))
+        return ModelState(self._tail, self._head, self._column, *Basis.statuses_of(self._basis))
 
-    def solve(self, boundary: Floats, *, keep_state: bool = False) -> Answer:
+    def solve(self, boundary: Floats, *, keep_state: bool = False) -> BlockAnswer:
         """Return the best inner rows for the given boundary rows, or the proof that there are none."""
         before = self._model.iterations
         lower, upper, from_lower, from_upper = self._bounds(boundary)
@@ -127,7 +127,9 @@ class Subproblem:
         value = float((self._block.cost * solution).sum()) if feasible else np.inf
         steps = self._model.iterations - before
         self._basis = self._model.basis()
-        answer = Answer(self._block.number, feasible, value, solution, cut, steps, self.state() if keep_state else None)
+        answer = BlockAnswer(
+            self._block.number, feasible, value, solution, cut, steps, self.state() if keep_state else None
+        )
         if not feasible:
             self._close_slacks()
         return answer
@@ -168,7 +170,7 @@ class Subproblem:
         """Solve, add the broken ratio rows, and so on; return how that ended."""
         status = Status.OPTIMAL
         for _ in range(ROUNDS):
-            status = self._model.solve(seconds=least_left())
+            status = self._model.solve(seconds=cap_seconds())
             if status is Status.LIMIT:
                 raise TimeUp(f"block {self._block.number} was not solved before the limit.")
             if status is not Status.OPTIMAL or not self._separate(self._solution()):
@@ -179,7 +181,7 @@ class Subproblem:
         block = self._block
         tail, head, column = broken_rows(matrix, self._decay_inside, block.scale, block.tolerance, slack=block.slack)
         known = self._tail, self._head, self._column
-        tail, head, column = unseen(tail, head, column, known, len(matrix))
+        tail, head, column = unknown_rows(tail, head, column, known, len(matrix))
         self._append(tail, head, column)
         return bool(len(tail))
 
@@ -274,7 +276,7 @@ class Subproblem:
         given = np.maximum(-duals[n:], 0.0) / self._block.scale[self._head, self._column]
         inside = Multipliers(self._tail, self._head, self._column, given)
         # what the entries' reduced cost really is for these multipliers, not what the solver says it is
-        force = inside.forces(self._block.log_ratios[:n, :n], m).toarray()
+        force = inside.constraint_sums(self._block.log_ratios[:n, :n], m).toarray()
         base = force - duals[:n, None] + (self._block.cost if feasible else 0.0)
         # entries that are zero here push as well: it costs nothing here and makes the cut stronger elsewhere
         x, k = np.nonzero((base > 0.0) & (from_lower >= 0))
@@ -284,7 +286,7 @@ class Subproblem:
         x, k = x[light], k[light]
         y = from_upper[x, k]
         pull = Multipliers(x, n + y, k, -base[x, k] / self._decay_across[x, y])  # e^-W z_x <= z_y
-        local = Multipliers.joined([inside, push, pull])
+        local = Multipliers.concatenate_all([inside, push, pull])
         cut = cut_from(
             local,
             block=self._block.number,
@@ -297,9 +299,9 @@ class Subproblem:
             used = cut.multipliers
             allowed = np.exp(-self._block.log_ratios[used.tail, used.head]) * used.value
             cut = replace(cut, constant=cut.constant - self._block.slack * float(allowed.sum()))
-        return self._numbered(cut)
+        return self._renumber_rows(cut)
 
-    def _numbered(self, cut: Cut) -> Cut:
+    def _renumber_rows(self, cut: Cut) -> Cut:
         """Return the cut with rows numbered as in the whole matrix."""
         names = np.concatenate([self._block.inner, self._block.boundary])
         own = cut.multipliers

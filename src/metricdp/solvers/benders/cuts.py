@@ -35,15 +35,15 @@ class Multipliers:
         return len(self.value)
 
     @staticmethod
-    def none() -> Multipliers:
+    def no_multipliers() -> Multipliers:
         empty = np.empty(0, dtype=np.int64)
         return Multipliers(empty, empty, empty, np.empty(0))
 
     @staticmethod
-    def joined(parts: Sequence[Multipliers], factors: Sequence[float] | None = None) -> Multipliers:
+    def concatenate_all(parts: Sequence[Multipliers], factors: Sequence[float] | None = None) -> Multipliers:
         """Return all parts in one, each times its factor."""
         if not parts:
-            return Multipliers.none()
+            return Multipliers.no_multipliers()
         scales = [1.0] * len(parts) if factors is None else factors
         return Multipliers(
             np.concatenate([part.tail for part in parts]),
@@ -59,13 +59,13 @@ class Multipliers:
     def scaled(self, factor: float) -> Multipliers:
         return Multipliers(self.tail, self.head, self.column, self.value * factor)
 
-    def cleaned(self) -> Multipliers:
+    def drop_negligible(self) -> Multipliers:
         """Drop what is negative or too small to matter; the rest stays valid, as any multipliers do."""
         if not len(self):
             return self
         return self.part(self.value > LEAST * float(self.value.max()))
 
-    def forces(self, log_ratios: Floats, width: int) -> sparse.csr_array:
+    def constraint_sums(self, log_ratios: Floats, width: int) -> sparse.csr_array:
         """Return A^T pi, n x width: + e^-W pi on the tail, - pi on the head."""
         size = len(log_ratios)
         push = np.exp(-log_ratios[self.tail, self.head]) * self.value
@@ -103,16 +103,16 @@ def cut_from(
     w_l(z) >= sum_{i inside} min_k r_ik + sum_{j outside} <r_j, z_j> with r = c + A^T pi inside and A^T pi outside:
     weak duality, hence valid for any pi >= 0. With `cost` None (phase 1) the left side is 0.
     """
-    multipliers = multipliers.cleaned()
+    multipliers = multipliers.drop_negligible()
     scale = 1.0
     if cost is None and len(multipliers):
         scale = 1.0 / float(multipliers.value.max())
         multipliers = multipliers.scaled(scale)
-    forces = multipliers.forces(log_ratios, width)
-    reduced = forces[inside].toarray()
+    constraint_sums = multipliers.constraint_sums(log_ratios, width)
+    reduced = constraint_sums[inside].toarray()
     if cost is not None:
         reduced = reduced + cost
-    outside = forces.tocoo()
+    outside = constraint_sums.tocoo()
     rows, columns = (np.asarray(axis, dtype=np.int64) for axis in outside.coords)
     keep = ~np.isin(rows, inside) & (outside.data != 0.0)
     return Cut(
@@ -128,7 +128,7 @@ def cut_from(
 
 def proven_bound(cost: Floats, log_ratios: Floats, multipliers: Multipliers) -> float:
     """Return a lower bound that holds for the log ratios `log_ratios` whatever the multipliers are."""
-    multipliers = multipliers.cleaned()
+    multipliers = multipliers.drop_negligible()
     n, m = cost.shape
     if not len(multipliers):
         return row_minima(cost)
@@ -186,7 +186,7 @@ def broken_rows(
     return np.concatenate(tails), np.concatenate(heads), np.concatenate(columns)
 
 
-def unseen(
+def unknown_rows(
     tail: Integers, head: Integers, column: Integers, known: tuple[Integers, Integers, Integers], size: int
 ) -> tuple[Integers, Integers, Integers]:
     """Leave out the rows that a model has already: a solver keeps them to its tolerance and no better."""

@@ -19,7 +19,7 @@ import scipy.sparse as sparse
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
 from metricdp.solvers.backends.warm_model import BASIC, Basis, WarmModel
-from metricdp.solvers.benders.cuts import Cut, Multipliers, broken_rows, unseen
+from metricdp.solvers.benders.cuts import Cut, Multipliers, broken_rows, unknown_rows
 from metricdp.solvers.program import LinearProgram, Status
 
 ROUNDS = 200
@@ -216,7 +216,7 @@ class Master:
                 raise SolverFailure(f"the master program was not solved: {status.value}.")
             matrix = self._model.primal()[: rows * width].reshape(rows, width) * self._scale
             tail, head, column = broken_rows(matrix, self._decay, self._scale, self._tolerance, slack=self._slack)
-            tail, head, column = unseen(tail, head, column, self.ratio_rows, rows)
+            tail, head, column = unknown_rows(tail, head, column, self.ratio_rows, rows)
             self.add_ratios(tail, head, column)
             if not len(tail):
                 break
@@ -245,7 +245,7 @@ class Master:
             boundary=np.maximum(solution[: rows * width].reshape(rows, width), 0.0) * self._scale,
             estimates=solution[rows * width :],
             value=self._model.objective(),
-            multipliers=Multipliers.joined(parts, [1.0, *weights[chosen].tolist()]),
+            multipliers=Multipliers.concatenate_all(parts, [1.0, *weights[chosen].tolist()]),
         )
 
     def clean_up(self, patience: int) -> int:
@@ -263,7 +263,7 @@ class Master:
         if not len(gone):
             return 0
         self._model.delete_rows(gone + self._shape[0])
-        self._model.start_from(basis.without(gone + self._shape[0]))
+        self._model.start_from(basis.drop_rows(gone + self._shape[0]))
         keep = np.setdiff1d(np.arange(len(self.cuts)), kinds[gone])
         fresh = np.full(len(self.cuts) + 1, -1, dtype=np.int64)
         fresh[keep] = np.arange(len(keep))

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Integers
-from metricdp.checkpoints import UNREADABLE, Arrays, Checkpoint, unreadable
+from metricdp.checkpoints import UNREADABLE, Arrays, Checkpoint, unreadable_error
 from metricdp.errors import InvalidInput
-from metricdp.solvers.benders.block import State
+from metricdp.solvers.benders.block import ModelState
 from metricdp.solvers.benders.cuts import Cut, Multipliers
 from metricdp.solvers.benders.master import MasterState
-from metricdp.solvers.benders.run import Decomposition, Memory, Round
+from metricdp.solvers.benders.run import BendersMemory, BendersRound, Decomposition
 
 FORMAT = 3
 FIELDS = ("tail", "head", "column")
 
 
-def recalled(place: Checkpoint, program: Decomposition) -> Memory | None:
+def load_memory(place: Checkpoint, program: Decomposition) -> BendersMemory | None:
     """Return what an earlier run of the same program has learnt, or None where there is none."""
     stored = place.load()
     if stored is None:
@@ -33,19 +33,19 @@ def recalled(place: Checkpoint, program: Decomposition) -> Memory | None:
                 f"{place} belongs to another problem, or to other blocks or neighbours: resume with the same ones, or "
                 "choose another file."
             )
-        memory = _unpacked(stored)
+        memory = _unpack(stored)
         _check(memory, program)
     except UNREADABLE as error:
         if isinstance(error, InvalidInput):
             raise
-        raise unreadable(place, error) from error
+        raise unreadable_error(place, error) from error
     return memory
 
 
-def keeper(place: Checkpoint, program: Decomposition) -> Callable[[Memory], None]:
+def memory_writer(place: Checkpoint, program: Decomposition) -> Callable[[BendersMemory], None]:
     """Return a function that keeps what a run of this program has learnt."""
     mark = fingerprint(program)
-    return lambda memory: place.save(_packed(memory, mark))
+    return lambda memory: place.save(_pack(memory, mark))
 
 
 def fingerprint(program: Decomposition) -> str:
@@ -56,7 +56,7 @@ def fingerprint(program: Decomposition) -> str:
     return digest.hexdigest()
 
 
-def _check(memory: Memory, program: Decomposition) -> None:
+def _check(memory: BendersMemory, program: Decomposition) -> None:
     """Raise where stored arrays do not fit the program; bounds are not among them, they are computed again."""
     size, width = program.cost.shape
     if memory.best is not None and (memory.best.shape != (size, width) or not np.all(np.isfinite(memory.best))):
@@ -65,20 +65,20 @@ def _check(memory: Memory, program: Decomposition) -> None:
     if memory.master is not None:
         parts += [cut.multipliers for cut in memory.master.cuts]
         for cut in memory.master.cuts:
-            _within(cut.rows, size)
-            _within(cut.columns, width)
+            _check_codes(cut.rows, size)
+            _check_codes(cut.columns, width)
     for part in parts:
-        _within(part.tail, size)
-        _within(part.head, size)
-        _within(part.column, width)
+        _check_codes(part.tail, size)
+        _check_codes(part.head, size)
+        _check_codes(part.column, width)
 
 
-def _within(codes: Integers, size: int) -> None:
+def _check_codes(codes: Integers, size: int) -> None:
     if codes.dtype.kind != "i" or codes.ndim != 1 or (codes.size and not 0 <= codes.min() <= codes.max() < size):
         raise ValueError(f"a row or column is not one of {size}")
 
 
-def _packed(memory: Memory, mark: str) -> dict[str, Any]:
+def _pack(memory: BendersMemory, mark: str) -> dict[str, Any]:
     master = memory.master
     cuts = () if master is None else master.cuts
     arrays: dict[str, Any] = {
@@ -90,12 +90,12 @@ def _packed(memory: Memory, mark: str) -> dict[str, Any]:
         "cut_shares": np.array([cut.share for cut in cuts]),
         "cut_constants": np.array([cut.constant for cut in cuts]),
         "cut_sizes": np.array([len(cut.slope) for cut in cuts], dtype=np.int64),
-        "cut_rows": _joined([cut.rows for cut in cuts]),
-        "cut_columns": _joined([cut.columns for cut in cuts]),
+        "cut_rows": _join([cut.rows for cut in cuts]),
+        "cut_columns": _join([cut.columns for cut in cuts]),
         "cut_slopes": np.concatenate([np.empty(0), *(cut.slope for cut in cuts)]),
         "multiplier_sizes": np.array([len(cut.multipliers) for cut in cuts], dtype=np.int64),
     }
-    arrays |= _multipliers("multiplier", Multipliers.joined([cut.multipliers for cut in cuts]))
+    arrays |= _multipliers("multiplier", Multipliers.concatenate_all([cut.multipliers for cut in cuts]))
     arrays |= _multipliers("proof", memory.proof)
     if master is not None:
         arrays |= {f"ratio_{name}": array for name, array in zip(FIELDS, master.ratios, strict=True)}
@@ -109,7 +109,7 @@ def _packed(memory: Memory, mark: str) -> dict[str, Any]:
     return arrays
 
 
-def _joined(parts: list[Integers]) -> Integers:
+def _join(parts: list[Integers]) -> Integers:
     return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
@@ -122,7 +122,7 @@ def _multipliers(name: str, value: Multipliers) -> dict[str, Any]:
     }
 
 
-def _unpacked(stored: Arrays) -> Memory:
+def _unpack(stored: Arrays) -> BendersMemory:
     slopes = np.concatenate([[0], np.cumsum(stored["cut_sizes"])])
     pieces = np.concatenate([[0], np.cumsum(stored["multiplier_sizes"])])
     cuts = []
@@ -144,7 +144,7 @@ def _unpacked(stored: Arrays) -> Memory:
         if name.startswith("state_") and name.endswith("_tail"):
             number = int(name.split("_")[1])
             tail, head, column = (stored[f"state_{number}_{field}"] for field in FIELDS)
-            states[number] = State(
+            states[number] = ModelState(
                 tail,
                 head,
                 column,
@@ -162,12 +162,12 @@ def _unpacked(stored: Arrays) -> Memory:
             stored["master_rows"].astype(np.int64),
         )
     best = stored["best"]
-    return Memory(
+    return BendersMemory(
         master=master,
         states=states,
         best=best if best.size else None,
         proof=_stored_multipliers(stored, "proof", slice(None)),
-        rounds=[Round(float(a), float(b), float(c), int(d), bool(e)) for a, b, c, d, e in stored["rounds"]],
+        rounds=[BendersRound(float(a), float(b), float(c), int(d), bool(e)) for a, b, c, d, e in stored["rounds"]],
     )
 
 

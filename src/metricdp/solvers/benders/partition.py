@@ -17,7 +17,7 @@ PARTITIONS: tuple[PartitionName, ...] = ("balanced", "distances", "records", "ne
 
 
 @dataclass(frozen=True)
-class Balance:
+class PartitionBalance:
     """Sizes after a partition: records and inner records of every block, and components of the boundary's graph.
 
     A record is on the boundary when it has a neighbour in another block; the others are inner records.
@@ -50,7 +50,7 @@ def boundary_of(labels: Integers, adjacency: Booleans) -> Booleans:
     return mark
 
 
-def balance(labels: Integers, adjacency: Booleans) -> Balance:
+def balance(labels: Integers, adjacency: Booleans) -> PartitionBalance:
     """Measure a partition."""
     edge = boundary_of(labels, adjacency)
     count = int(labels.max()) + 1
@@ -61,7 +61,7 @@ def balance(labels: Integers, adjacency: Booleans) -> Balance:
     if chosen.size:
         _, part = connected_components(sparse.csr_array(adjacency[np.ix_(chosen, chosen)]), directed=False)
         sizes = np.bincount(part)
-    return Balance(records.astype(np.int64), inner.astype(np.int64), sizes.astype(np.int64))
+    return PartitionBalance(records.astype(np.int64), inner.astype(np.int64), sizes.astype(np.int64))
 
 
 def partition(
@@ -97,7 +97,7 @@ def partition(
             small.append(rows)
             continue
         inside = np.ix_(rows, rows)
-        part = clustered(
+        part = cluster_rows(
             adjacency[inside],
             share,
             method=method,
@@ -108,10 +108,10 @@ def partition(
         labels[rows] = part + used
         used += int(part.max()) + 1
     # first-fit decreasing: whole components share blocks of about size / blocks rows
-    room = max(1, round(size / blocks))
+    capacity = max(1, round(size / blocks))
     loads: list[int] = []
     for rows in sorted(small, key=len, reverse=True):
-        fit = next((b for b, load in enumerate(loads) if load + len(rows) <= room), len(loads))
+        fit = next((b for b, load in enumerate(loads) if load + len(rows) <= capacity), len(loads))
         if fit == len(loads):
             loads.append(0)
         loads[fit] += len(rows)
@@ -119,7 +119,7 @@ def partition(
     return labels
 
 
-def clustered(
+def cluster_rows(
     adjacency: Booleans,
     blocks: int,
     *,
@@ -130,7 +130,7 @@ def clustered(
 ) -> Integers:
     """Return block numbers as `partition` does, of all rows at once, connected or not: as published."""
     if method == "balanced":
-        part = _balanced(adjacency, blocks)
+        part = _balanced_parts(adjacency, blocks)
     elif method == "neighbours":
         part = _k_means(adjacency.astype(np.float64), blocks, seed)
     elif method == "spectral":
@@ -164,12 +164,12 @@ def _laplacian_vectors(adjacency: Booleans, count: int) -> Floats:
     return np.asarray(vectors)
 
 
-def _balanced(adjacency: Booleans, blocks: int) -> Integers:
+def _balanced_parts(adjacency: Booleans, blocks: int) -> Integers:
     """Parts of equal size with few edges cut: METIS where it is installed, otherwise recursive bisection."""
     try:
         pymetis = import_extra("pymetis", "decompose")
     except MissingExtra:
-        return _bisected(adjacency, blocks)
+        return _bisect(adjacency, blocks)
     graph = sparse.csr_array(adjacency & ~np.eye(len(adjacency), dtype=bool))
     options = pymetis.Options()
     options.seed = 0
@@ -181,7 +181,7 @@ def _balanced(adjacency: Booleans, blocks: int) -> Integers:
     return np.asarray(answer[1], dtype=np.int64)
 
 
-def _bisected(adjacency: Booleans, blocks: int) -> Integers:
+def _bisect(adjacency: Booleans, blocks: int) -> Integers:
     """Split along the second eigenvector of the Laplacian at the share of blocks on each side, and so on."""
     size = len(adjacency)
     if blocks == 1 or size == 1:
@@ -190,6 +190,6 @@ def _bisected(adjacency: Booleans, blocks: int) -> Integers:
     order = np.argsort(_laplacian_vectors(adjacency, 2)[:, -1], kind="stable")
     near, far = order[: max(1, round(size * left / blocks))], order[max(1, round(size * left / blocks)) :]
     labels = np.empty(size, dtype=np.int64)
-    labels[near] = _bisected(adjacency[np.ix_(near, near)], left)
-    labels[far] = left + _bisected(adjacency[np.ix_(far, far)], blocks - left)
+    labels[near] = _bisect(adjacency[np.ix_(near, near)], left)
+    labels[far] = left + _bisect(adjacency[np.ix_(far, far)], blocks - left)
     return labels

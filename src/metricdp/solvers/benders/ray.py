@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from metricdp.errors import import_extra
-from metricdp.solvers.benders.block import Answer, Block, State
-from metricdp.solvers.benders.workers import Desk, RemoteWorkers, Request, WorkerLost
+from metricdp.solvers.benders.block import Block, BlockAnswer, ModelState
+from metricdp.solvers.benders.workers import BlockRequest, BlockWorker, RemoteWorkers, WorkerLost
 
 
 class RayWorkers(RemoteWorkers):
@@ -18,7 +18,7 @@ class RayWorkers(RemoteWorkers):
         self,
         blocks: Sequence[Block],
         *,
-        states: Mapping[int, State],
+        states: Mapping[int, ModelState],
         count: int | None = None,
         patience: float = 600.0,
         address: str | None = None,
@@ -45,16 +45,16 @@ class RayWorkers(RemoteWorkers):
         # with a machine its processors are gone: whoever replaces a worker shares those that are left
         self._actor = made.options(num_cpus=0, scheduling_strategy="SPREAD")
 
-    def _start(self, blocks: Sequence[Block], states: Mapping[int, State]) -> Any:
+    def _start(self, blocks: Sequence[Block], states: Mapping[int, ModelState]) -> Any:
         return self._actor.remote(list(blocks), dict(states))
 
-    def _submit(self, desk: Any, request: Request) -> Any:
-        return desk.answer.remote(request)
+    def _submit(self, handle: Any, request: BlockRequest) -> Any:
+        return handle.answer.remote(request)
 
-    def _receive(self, ticket: Any, seconds: float) -> Answer:
+    def _receive(self, ticket: Any, seconds: float) -> BlockAnswer:
         errors = self._ray.exceptions
         try:
-            answer: Answer = self._ray.get(ticket, timeout=seconds)
+            answer: BlockAnswer = self._ray.get(ticket, timeout=seconds)
         except errors.RayTaskError:
             raise  # the worker is well, its block is not
         except errors.RayError as error:
@@ -62,12 +62,12 @@ class RayWorkers(RemoteWorkers):
             raise WorkerLost((str(error) or repr(error)).splitlines()[0]) from error
         return answer
 
-    def _stop(self, desk: Any) -> None:
-        self._ray.kill(desk)
+    def _stop(self, handle: Any) -> None:
+        self._ray.kill(handle)
 
     def pids(self) -> list[int]:
         """Return the process number of every actor."""
-        return [int(pid) for pid in self._ray.get([desk.pid.remote() for desk in self._desks])]
+        return [int(pid) for pid in self._ray.get([handle.pid.remote() for handle in self._handles])]
 
     def close(self) -> None:
         super().close()
@@ -78,11 +78,11 @@ class RayWorkers(RemoteWorkers):
 class _Actor:
     """A desk in a process of its own."""
 
-    def __init__(self, blocks: Sequence[Block], states: Mapping[int, State]) -> None:
-        self._desk = Desk(blocks, states)
+    def __init__(self, blocks: Sequence[Block], states: Mapping[int, ModelState]) -> None:
+        self._block_worker = BlockWorker(blocks, states)
 
-    def answer(self, request: Request) -> Answer:
-        return self._desk.answer(request)
+    def answer(self, request: BlockRequest) -> BlockAnswer:
+        return self._block_worker.answer(request)
 
     def pid(self) -> int:
         return os.getpid()

@@ -18,7 +18,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import TimeUp
-from metricdp.solvers.benders.block import Answer, Block, State
+from metricdp.solvers.benders.block import Block, BlockAnswer, ModelState
 from metricdp.solvers.benders.cuts import Cut, Multipliers, cut_from, natural_scale, proven_bound
 from metricdp.solvers.benders.master import Master, MasterPoint, MasterState
 from metricdp.solvers.benders.partition import boundary_of
@@ -29,7 +29,7 @@ from metricdp.solvers.program import Progress, Status
 WorkersFactory = Callable[..., Workers]
 MIX = 0.5  # how far towards the best feasible point cuts are taken
 PATIENCE = 25  # rounds without weight after which a cut goes
-KEPT_APART = 20.0  # times as long as keeping takes: so long nothing is kept again
+STORE_INTERVAL_FACTOR = 20.0  # times as long as keeping takes: so long nothing is kept again
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Decomposition:
 
 
 @dataclass(frozen=True)
-class Round:
+class BendersRound:
     """The bounds after one round: proven from below, and the cost of the best matrix so far (to the tolerance)."""
 
     lower: float
@@ -83,7 +83,7 @@ class BendersSolution:
     objective: float
     lower_bound: float
     multipliers: Multipliers
-    rounds: tuple[Round, ...]
+    rounds: tuple[BendersRound, ...]
     seconds: float
     status: Status
 
@@ -95,16 +95,16 @@ class BendersSolution:
 
 
 @dataclass
-class Memory:
+class BendersMemory:
     """Everything a run has learnt; enough to go on from."""
 
     master: MasterState | None = None
-    states: dict[int, State] = field(default_factory=dict)
+    states: dict[int, ModelState] = field(default_factory=dict)
     best: Floats | None = None
     upper: float = np.inf
     lower: float = -np.inf
-    proof: Multipliers = field(default_factory=Multipliers.none)
-    rounds: list[Round] = field(default_factory=list)
+    proof: Multipliers = field(default_factory=Multipliers.no_multipliers)
+    rounds: list[BendersRound] = field(default_factory=list)
 
 
 class Benders:
@@ -118,17 +118,17 @@ class Benders:
         seconds: float | None = None,
         stabilise: bool = True,
         workers: WorkersFactory = LocalWorkers,
-        memory: Memory | None = None,
-        keep: Callable[[Memory], None] | None = None,
+        memory: BendersMemory | None = None,
+        keep: Callable[[BendersMemory], None] | None = None,
         progress: Progress | None = None,
     ) -> None:
         """`memory.best` may hold a feasible matrix to begin with; `keep` is called with what was learnt so far."""
         self._problem, self._gap, self._seconds, self._stabilise = problem, gap, seconds, stabilise
-        self._memory = self._proven(Memory() if memory is None else memory)
-        self._keep, self._progress = keep, progress
+        self._memory = self._recompute_bounds(BendersMemory() if memory is None else memory)
+        self._store, self._progress = keep, progress
         self._started = time.perf_counter()
         self._factory = workers
-        self._fixed: dict[int, Answer] = {}  # blocks without boundary are solved once
+        self._fixed: dict[int, BlockAnswer] = {}  # blocks without boundary are solved once
         floors = np.array([float(block.cost.min(axis=1).sum()) for block in problem.blocks])
         self._master = Master(
             problem.cost, problem.log_ratios, problem.scale, problem.boundary, floors, tolerance=problem.tolerance
@@ -138,7 +138,7 @@ class Benders:
         elif len(self._memory.proof):
             self._master.add_cuts(self._cuts_of(self._memory.proof))
 
-    def _proven(self, memory: Memory) -> Memory:
+    def _recompute_bounds(self, memory: BendersMemory) -> BendersMemory:
         """Return what was learnt with its bounds computed again: nobody's word is taken for them."""
         problem = self._problem
         memory.lower = proven_bound(problem.cost, problem.log_ratios, memory.proof)
@@ -166,9 +166,9 @@ class Benders:
 
     def _run(self, workers: Workers) -> Status:
         memory = self._memory
-        if self._closed():
+        if self._is_closed():
             return Status.OPTIMAL
-        if self._late():
+        if self._is_late():
             return Status.LIMIT
         self._remember()
         if memory.states:  # asked before, their cuts are in the master
@@ -182,23 +182,23 @@ class Benders:
             if point is None:
                 return Status.LIMIT
             self._bound(point)
-            if self._closed():
+            if self._is_closed():
                 self._report(False)
                 return Status.OPTIMAL
             useful, feasible = self._visit(workers, point.boundary, point)
-            if self._stabilise and memory.best is not None and not self._closed():
+            if self._stabilise and memory.best is not None and not self._is_closed():
                 between = MIX * memory.best[self._problem.boundary] + (1.0 - MIX) * point.boundary
                 more, inside = self._visit(workers, between, point)
                 useful, feasible = useful + more, feasible or inside
             self._report(feasible)
-            if self._closed():
+            if self._is_closed():
                 return Status.OPTIMAL
             if useful == 0:
                 return Status.STALLED  # no cut tells more: the bounds agree to the solvers' tolerance
             if self._stabilise:
                 self._master.clean_up(PATIENCE)
             self._remember()
-            if self._late():
+            if self._is_late():
                 return Status.LIMIT
 
     def _visit(self, workers: Workers, boundary: Floats, point: MasterPoint | None = None) -> tuple[int, bool]:
@@ -207,7 +207,7 @@ class Benders:
         full = np.zeros_like(problem.cost)
         full[problem.boundary] = boundary
         wanted = {block.number: full[block.boundary] for block in problem.blocks if block.number not in self._fixed}
-        answers = workers.solve(wanted, keep_states=self._keep is not None)
+        answers = workers.solve(wanted, keep_states=self._store is not None)
         for block in problem.blocks:
             answer = self._fixed.get(block.number) or answers[block.number]
             if not len(block.boundary):
@@ -268,44 +268,44 @@ class Benders:
             for block in problem.blocks
         ]
         own = proof.part(of < 0)
-        forces = own.forces(problem.log_ratios, width).tocoo()
-        rows, columns = (np.asarray(axis, dtype=np.int64) for axis in forces.coords)
-        return [*cuts, Cut(-1, 0.0, 0.0, rows, columns, forces.data, own)] if len(own) else cuts
+        constraint_sums = own.constraint_sums(problem.log_ratios, width).tocoo()
+        rows, columns = (np.asarray(axis, dtype=np.int64) for axis in constraint_sums.coords)
+        return [*cuts, Cut(-1, 0.0, 0.0, rows, columns, constraint_sums.data, own)] if len(own) else cuts
 
     def _bound(self, point: MasterPoint) -> None:
         value = proven_bound(self._problem.cost, self._problem.log_ratios, point.multipliers)
         if value > self._memory.lower:
-            self._memory.lower, self._memory.proof = value, point.multipliers.cleaned()
+            self._memory.lower, self._memory.proof = value, point.multipliers.drop_negligible()
 
-    def _closed(self) -> bool:
+    def _is_closed(self) -> bool:
         memory = self._memory
         return memory.upper - memory.lower <= self._gap * abs(memory.upper) if np.isfinite(memory.upper) else False
 
     def _report(self, feasible: bool) -> None:
         memory = self._memory
         seconds = self._elapsed()
-        memory.rounds.append(Round(memory.lower, memory.upper, seconds, len(self._master.cuts), feasible))
+        memory.rounds.append(BendersRound(memory.lower, memory.upper, seconds, len(self._master.cuts), feasible))
         if self._progress is not None:
             self._progress(memory.lower, memory.upper, seconds, len(memory.rounds))
 
     def _remember(self, *, force: bool = False) -> None:
         """Hand what was learnt to the keeper, at most a twentieth of the time."""
-        if self._keep is None:
+        if self._store is None:
             return
         now = time.perf_counter()
-        if not force and now - self._kept_at < KEPT_APART * self._kept_for:
+        if not force and now - self._stored_at < STORE_INTERVAL_FACTOR * self._store_seconds:
             return
         if force and not self._master.whole():
             return  # stopped in the middle of a change: what was kept last stands
         self._memory.master = self._master.state()
-        self._keep(self._memory)
-        self._kept_at = time.perf_counter()
-        self._kept_for = self._kept_at - now
+        self._store(self._memory)
+        self._stored_at = time.perf_counter()
+        self._store_seconds = self._stored_at - now
 
-    _kept_at = -np.inf
-    _kept_for = 0.0
+    _stored_at = -np.inf
+    _store_seconds = 0.0
 
-    def _late(self) -> bool:
+    def _is_late(self) -> bool:
         return self._seconds is not None and self._elapsed() >= self._seconds
 
     def _elapsed(self) -> float:

@@ -9,15 +9,15 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.solvers.benders.cuts import Multipliers, proven_bound
-from metricdp.solvers.benders.run import Memory
-from metricdp.solvers.bounds import signed
+from metricdp.solvers.benders.run import BendersMemory
+from metricdp.solvers.bounds import signed_multipliers
 from metricdp.solvers.program import Edges, Status
 from metricdp.solvers.ratio_solution import RatioSolution
 from metricdp.solvers.repair.recombine import combine, safe_log_ratios
 from metricdp.solvers.solve import solve_ratio
 
 
-def kernels(cost: Floats, log_ratios: Floats, parts: Sequence[Integers]) -> Memory:
+def start_from_kernels(cost: Floats, log_ratios: Floats, parts: Sequence[Integers]) -> BendersMemory:
     """Begin at the best combination of the columns e^-W(., j) in every part: feasible at once."""
     result = np.zeros(cost.shape)
     for rows in parts:
@@ -26,10 +26,10 @@ def kernels(cost: Floats, log_ratios: Floats, parts: Sequence[Integers]) -> Memo
         else:
             shrunk = safe_log_ratios(log_ratios[np.ix_(rows, rows)])
             result[rows] = combine(np.ones((len(rows), 1)), cost[rows], shrunk)
-    return _memory(cost, log_ratios, result, Multipliers.none())
+    return _memory(cost, log_ratios, result, Multipliers.no_multipliers())
 
 
-def engine(
+def start_from_engine(
     cost: Floats,
     log_ratios: Floats,
     adjacency: Booleans,
@@ -37,7 +37,7 @@ def engine(
     *,
     gap: float,
     seconds: float | None,
-) -> tuple[Memory, bool]:
+) -> tuple[BendersMemory, bool]:
     """Begin where the interior-point or first-order method ends on the whole program, part by part.
 
     Its multipliers are valid cuts of all blocks at once. Also says whether the user interrupted it.
@@ -61,13 +61,13 @@ def engine(
         if interrupted:
             break
     if interrupted:
-        return kernels(cost, log_ratios, parts), True
-    return _memory(cost, log_ratios, result, Multipliers.joined(proofs)), False
+        return start_from_kernels(cost, log_ratios, parts), True
+    return _memory(cost, log_ratios, result, Multipliers.concatenate_all(proofs)), False
 
 
 def _multipliers(answer: RatioSolution, rows: Integers, log_ratios: Floats, adjacency: Booleans) -> Multipliers:
     """Return lam of z_i <= e^W z_j as pi = e^W lam of e^-W z_i <= z_j, for neighbours only."""
-    multipliers = signed(answer.dual)
+    multipliers = signed_multipliers(answer.dual)
     pair, column = np.nonzero(multipliers)
     value = multipliers[pair, column]
     first, second = rows[answer.edges.pairs[pair, 0]], rows[answer.edges.pairs[pair, 1]]
@@ -75,11 +75,11 @@ def _multipliers(answer: RatioSolution, rows: Integers, log_ratios: Floats, adja
     # rows almost at one place are tied to each other, neighbours or not; too heavy edges carry no multiplier
     good = adjacency[tail, head] & (log_ratios[tail, head] < 300.0)
     tail, head, column, value = tail[good], head[good], column[good], np.abs(value[good])
-    return Multipliers(tail, head, column, value * np.exp(log_ratios[tail, head])).cleaned()
+    return Multipliers(tail, head, column, value * np.exp(log_ratios[tail, head])).drop_negligible()
 
 
-def _memory(cost: Floats, log_ratios: Floats, matrix: Floats, proof: Multipliers) -> Memory:
-    return Memory(
+def _memory(cost: Floats, log_ratios: Floats, matrix: Floats, proof: Multipliers) -> BendersMemory:
+    return BendersMemory(
         best=matrix,
         upper=float((matrix * cost).sum()),
         lower=proven_bound(cost, log_ratios, proof),

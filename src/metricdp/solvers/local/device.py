@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput, import_extra
-from metricdp.solvers.local.program import LocalProgram, summed
-from metricdp.solvers.local.windows import Graph, Inside, Windows, lists
+from metricdp.solvers.local.program import LocalProgram, total_bound
+from metricdp.solvers.local.windows import Inside, RatioGraph, SecretWindows, lists
 
 THREADS = 128
 WIDEST = 9_000  # entries of a row or column: three doubles each in a block's shared memory
@@ -130,7 +130,7 @@ class LocalDevice:
             16 * self.program.windows.widest_column,
         )  # fmt: skip
         launch("least_reduced", self.rows, (self.starts, self.true_cost, slopes, slack, self.beyond, least))
-        return summed(self.cupy.asnumpy(least))
+        return total_bound(self.cupy.asnumpy(least))
 
     def objective(self) -> float:
         """Return <cost, x'>."""
@@ -155,7 +155,7 @@ class LocalDevice:
 class DeviceClosing:
     """Closes columns on a GPU."""
 
-    def __init__(self, windows: Windows, graph: Graph, loss: Floats, positions: Integers) -> None:
+    def __init__(self, windows: SecretWindows, graph: RatioGraph, loss: Floats, positions: Integers) -> None:
         cupy = import_extra("cupy", "gpu")
         _check_width(windows)
         self.cupy, self.windows = cupy, windows
@@ -231,7 +231,7 @@ class DeviceClosing:
         )
 
 
-def _check_width(windows: Windows) -> None:
+def _check_width(windows: SecretWindows) -> None:
     widest = max(windows.widest_column, windows.widest_row)
     if widest > WIDEST:
         raise InvalidInput(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from metricdp.arrays import Floats
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.solvers.bounds import MOST_LOG_RATIO, UNIT
-from metricdp.solvers.local.windows import Graph, Inside, Windows, loops
+from metricdp.solvers.local.windows import Inside, RatioGraph, SecretWindows, loops
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +27,8 @@ class LocalProgram:
     is below the loss of every mechanism that keeps the ratios, whatever lambda is.
     """
 
-    windows: Windows
-    graph: Graph
+    windows: SecretWindows
+    graph: RatioGraph
     cost: Floats
     beyond: Floats
 
@@ -70,9 +70,9 @@ def bound_of(program: LocalProgram, dual: NDArray[np.float32]) -> float:
         factor / program.scale, ratio, dual, program.slack, windows.widest_column, slopes,
     )  # fmt: skip
     loops().least_reduced(windows.starts, program.cost, slopes, program.slack, program.beyond, least)
-    return summed(least)
+    return total_bound(least)
 
 
-def summed(least: Floats) -> float:
+def total_bound(least: Floats) -> float:
     """Return the bound of all rows, less its rounding."""
     return float(np.add.reduce(least)) - (2 * len(least) + 2) * UNIT * float(np.abs(least).sum())

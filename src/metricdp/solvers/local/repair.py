@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import SolverFailure
-from metricdp.solvers.local.windows import Graph, Windows, loops
+from metricdp.solvers.local.windows import RatioGraph, SecretWindows, loops
 
 ROUNDS = 60
 FEW_ENTRIES = 10_000  # of windows: a law on so few is repaired, however little time is left
@@ -33,7 +33,7 @@ MOVED = 1e-5  # the share of its sum by which a row moved so that it is balanced
 
 
 @dataclass(frozen=True, eq=False)
-class LocalLaw:
+class LocalDistribution:
     """Weights of all entries, row by row, the background of every report, and what the stored part costs."""
 
     values: NDArray[np.float32]
@@ -61,16 +61,16 @@ class Closing(Protocol):
         """Return values and background as they are stored."""
 
 
-def repaired(
+def repair_columns(
     closing: Closing,
     point: Any,
-    windows: Windows,
-    graph: Graph,
+    windows: SecretWindows,
+    graph: RatioGraph,
     log_ratios: Floats,
     rounding: float = ROUNDED,
     *,
     to_the_end: bool = False,
-) -> LocalLaw:
+) -> LocalDistribution:
     """Return a law that keeps `log_ratios` along the edges of a graph, background included, also once it is rounded.
 
     `rounding` is what that may add to a log ratio; an edge that allows less than this has equal rows at its ends.
@@ -83,24 +83,26 @@ def repaired(
     totals, target = np.empty(0), 1.0
     first, second = graph.pairs[:, 0], graph.pairs[:, 1]
     for number in range(ROUNDS):
-        if deadlines.left() <= 0.0 and not to_the_end:
+        if deadlines.seconds_left() <= 0.0 and not to_the_end:
             raise SolverFailure("a law was not repaired before the limit: allow more seconds.")
-        left = np.maximum(log_ratios - charge, 0.0)
-        decay = np.exp(-left)
+        seconds_left = np.maximum(log_ratios - charge, 0.0)
+        decay = np.exp(-seconds_left)
         closing.close(decay, touched)
         closed = closing.sums()[0]
         if number == 0:
             target = float(np.median(closed))
             closing.balance(decay, target, SWEEPS, None)
         else:
-            closing.balance(decay, target, LATER_SWEEPS, _around(np.abs(closed - totals) > MOVED * target, graph))
+            closing.balance(
+                decay, target, LATER_SWEEPS, _affected_secrets(np.abs(closed - totals) > MOVED * target, graph)
+            )
         totals, losses = closing.sums()
         logs = np.log(totals)
         slope = np.abs(logs[first] - logs[second])
-        short = left + slope + np.where(left > 0.0, rounding, 0.0) > log_ratios
+        short = seconds_left + slope + np.where(seconds_left > 0.0, rounding, 0.0) > log_ratios
         if not short.any():
             values, background = closing.weights()
-            return LocalLaw(values, background, totals, losses / totals)
+            return LocalDistribution(values, background, totals, losses / totals)
         more = CHARGED if number < 4 else LATER_CHARGED
         charge[short] = np.maximum(more * slope[short], 1.2 * charge[short]) + spare
         touched = np.zeros(graph.size, dtype=np.bool_)
@@ -111,7 +113,7 @@ def repaired(
     )
 
 
-def _around(moved: NDArray[np.bool_], graph: Graph) -> NDArray[np.bool_]:
+def _affected_secrets(moved: NDArray[np.bool_], graph: RatioGraph) -> NDArray[np.bool_]:
     """Return the moved secrets and those up to two edges away: what else can give way to them."""
     first, second = graph.pairs[:, 0], graph.pairs[:, 1]
     for _ in range(2):
@@ -124,7 +126,7 @@ def _around(moved: NDArray[np.bool_], graph: Graph) -> NDArray[np.bool_]:
 class HostClosing:
     """Closes columns by compiled loops."""
 
-    def __init__(self, windows: Windows, graph: Graph, loss: Floats, positions: Integers) -> None:
+    def __init__(self, windows: SecretWindows, graph: RatioGraph, loss: Floats, positions: Integers) -> None:
         self.windows, self.graph, self.loss, self.positions = windows, graph, loss, positions
         self.values = np.empty(windows.size)
         self.background = np.full(windows.reports, SMALLEST)

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from metricdp import deadlines
 from metricdp.arrays import Floats
 from metricdp.errors import SolverFailure
-from metricdp.metrics import Rows
-from metricdp.progress import KEEPS, doing, now
+from metricdp.metrics import NeighbourRows
+from metricdp.progress import SEARCHING, report_step, report_task
 from metricdp.solvers.backends.first_order import FirstOrder
-from metricdp.solvers.local.program import LocalProgram, bound_of, summed
-from metricdp.solvers.local.repair import FEW_ENTRIES, Closing, HostClosing, LocalLaw, repaired
-from metricdp.solvers.local.windows import Graph, Windows
+from metricdp.solvers.local.program import LocalProgram, bound_of, total_bound
+from metricdp.solvers.local.repair import FEW_ENTRIES, Closing, HostClosing, LocalDistribution, repair_columns
+from metricdp.solvers.local.windows import RatioGraph, SecretWindows
 from metricdp.solvers.program import Progress, Solution, Status, least
 
 # primal weights; the heaviest is for degree 1, since steps are 1 / (weight degree)
@@ -38,12 +38,12 @@ class LocalTask:
     """
 
     epsilon: float
-    entries: Rows
+    entries: NeighbourRows
     reports: int
     loss: Floats
     prior: Floats
-    graph: Graph
-    kept: Graph
+    graph: RatioGraph
+    kept: RatioGraph
     inner: NDArray[np.bool_]
     beyond: Floats
     far: Floats
@@ -59,62 +59,73 @@ class LocalOptions:
     place: Place = "cores"
     iterations: int = 200_000
     progress: Progress | None = None
-    audit: Callable[[LocalLaw], bool] | None = None  # whether a law keeps all pairs; the audit of a first one is timed
+    audit: Callable[[LocalDistribution], bool] | None = (
+        None  # whether a law keeps all pairs; the audit of a first one is timed
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class LocalSolution:
     """A law that keeps the ratios along all edges, and a bound that holds for every mechanism that keeps them."""
 
-    law: LocalLaw
+    distribution: LocalDistribution
     lower_bound: float
     why: str  # it ended where it did
-    tightened: Callable[[float], LocalLaw]  # the same law at this share of its log ratios
+    tightened: Callable[[float], LocalDistribution]  # the same law at this share of its log ratios
 
 
 def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
     """Minimise the expected loss on windows."""
     started = time.perf_counter()
-    windows = Windows(task.entries, task.reports)
+    windows = SecretWindows(task.entries, task.reports)
     program = program_of(task, windows)
     positions = np.flatnonzero(task.inner)
     closing = _closing(task, windows, positions, options.place)
-    best: LocalLaw | None = None
+    best: LocalDistribution | None = None
     value = np.inf
 
     def upper(point: Any) -> float:
         nonlocal best, value
         try:
-            with doing("repairing"):
-                in_time = deadlines.left() > -deadlines.SPARE or windows.size < FEW_ENTRIES
+            with report_task("repairing"):
+                in_time = deadlines.seconds_left() > -deadlines.SPARE or windows.size < FEW_ENTRIES
                 first = best is None and in_time
-                law = repaired(closing, point, windows, task.kept, task.kept.log_ratios, to_the_end=first)
+                distribution = repair_columns(
+                    closing, point, windows, task.kept, task.kept.log_ratios, to_the_end=first
+                )
         except SolverFailure:
             if best is None:
                 raise
             return value  # the best law so far stands
-        cost = float(task.prior @ (law.near_loss + task.far * law.background.sum(dtype=np.float64) / law.totals))
+        cost = float(
+            task.prior
+            @ (distribution.near_loss + task.far * distribution.background.sum(dtype=np.float64) / distribution.totals)
+        )
         if cost < value:
-            best, value = law, cost
-            now(KEEPS)
+            best, value = distribution, cost
+            report_step(SEARCHING)
         return value
 
-    lower = summed(_row_minima(program))
+    lower = total_bound(_row_minima(program))
     start = start_of(program, task)
-    kept_back, begun = 0.0, deadlines.clock()
-    if task.start is not None or deadlines.limited():
+    reserved, begun = 0.0, deadlines.clock()
+    if task.start is not None or deadlines.has_deadline():
         upper(start)  # what comes back is no worse
     repairing = deadlines.clock() - begun
-    if best is not None and deadlines.limited() and options.audit is not None:
+    if best is not None and deadlines.has_deadline() and options.audit is not None:
         begun = deadlines.clock()
         kept = options.audit(best)
         audited = deadlines.clock() - begun
-        kept_back = AGAIN * (audited if kept else 2.0 * audited + repairing)  # what is not kept is repaired again
-    left = None if options.seconds is None else max(options.seconds - (time.perf_counter() - started), 1e-3)
+        reserved = AGAIN * (audited if kept else 2.0 * audited + repairing)  # what is not kept is repaired again
+    seconds_left = None if options.seconds is None else max(options.seconds - (time.perf_counter() - started), 1e-3)
     heaviest = HEAVIEST / float(task.graph.degrees.mean())
     weights = (LIGHTEST, max(heaviest, 2.0 * LIGHTEST))
-    left = least(left, None if not deadlines.limited() else max(deadlines.left() - kept_back, 1e-3))
-    driver = FirstOrder(options.gap, left, options.iterations, min(WEIGHT, heaviest / 3.0), weights, upper=upper)
+    seconds_left = least(
+        seconds_left, None if not deadlines.has_deadline() else max(deadlines.seconds_left() - reserved, 1e-3)
+    )
+    driver = FirstOrder(
+        options.gap, seconds_left, options.iterations, min(WEIGHT, heaviest / 3.0), weights, upper=upper
+    )
     before = time.perf_counter() - started
 
     def report(low: float, high: float, seconds: float, iterations: int) -> None:
@@ -122,22 +133,24 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
             options.progress(max(lower, low), min(value, high), before + seconds, iterations)
 
     state = _iterates(program, start, options.place)
-    with deadlines.within(None, reserve=kept_back):
+    with deadlines.time_limit(None, reserve=reserved):
         answer = driver.drive(state, report)
     if best is None:  # time was up at once: no worse than the kernel it began with
         upper(start)
         upper(state.primal())
     assert best is not None
-    law, ratios = best, task.kept.log_ratios
+    distribution, ratios = best, task.kept.log_ratios
 
-    def tightened(share: float) -> LocalLaw:
-        nonlocal law, ratios
+    def tightened(share: float) -> LocalDistribution:
+        nonlocal distribution, ratios
         ratios = ratios * share
-        law = repaired(closing, law.values[positions], windows, task.kept, ratios, to_the_end=True)
-        return law
+        distribution = repair_columns(
+            closing, distribution.values[positions], windows, task.kept, ratios, to_the_end=True
+        )
+        return distribution
 
     bound = max(lower, bound_of(program, answer.dual))  # what the iterates said of their own bound is not asked
-    return LocalSolution(best, bound, _why(answer, left, options), tightened)
+    return LocalSolution(best, bound, _why(answer, seconds_left, options), tightened)
 
 
 def _why(answer: Solution, seconds: float | None, options: LocalOptions) -> str:
@@ -148,7 +161,7 @@ def _why(answer: Solution, seconds: float | None, options: LocalOptions) -> str:
     return "the rest is what windows, edges and repair cost; a larger `window` may bring more"
 
 
-def program_of(task: LocalTask, windows: Windows) -> LocalProgram:
+def program_of(task: LocalTask, windows: SecretWindows) -> LocalProgram:
     """Return the program of the inner entries."""
     inner = task.inner
     rows = np.repeat(np.arange(windows.rows), windows.counts)[inner]
@@ -156,8 +169,8 @@ def program_of(task: LocalTask, windows: Windows) -> LocalProgram:
     finite = np.isfinite(task.beyond)
     beyond = np.where(finite, task.prior * np.where(finite, task.beyond, 0.0), np.inf)
     starts = np.searchsorted(np.flatnonzero(inner), task.entries.starts)
-    entries = Rows(starts, task.entries.codes[inner], task.entries.distances[inner])
-    return LocalProgram(Windows(entries, task.reports), task.graph, cost, beyond)
+    entries = NeighbourRows(starts, task.entries.codes[inner], task.entries.distances[inner])
+    return LocalProgram(SecretWindows(entries, task.reports), task.graph, cost, beyond)
 
 
 def start_of(program: LocalProgram, task: LocalTask) -> Any:
@@ -185,7 +198,7 @@ def _iterates(program: LocalProgram, start: Any, place: Place) -> Any:
     return LocalCores(program, start)
 
 
-def _closing(task: LocalTask, windows: Windows, positions: Any, place: Place) -> Closing:
+def _closing(task: LocalTask, windows: SecretWindows, positions: Any, place: Place) -> Closing:
     if place == "gpu":
         from metricdp.solvers.local.device import DeviceClosing
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import import_extra
-from metricdp.metrics import Rows
+from metricdp.metrics import NeighbourRows
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class RatioGraph:
     """Undirected edges between secrets with the log ratio that each allows, and the neighbours of every secret."""
 
     size: int
@@ -45,10 +45,10 @@ class Graph:
 
 
 @dataclass(frozen=True, eq=False)
-class Windows:
+class SecretWindows:
     """The entries (secret, near report), row by row; `places` lists them column by column."""
 
-    entries: Rows
+    entries: NeighbourRows
     reports: int
 
     @property
@@ -120,7 +120,7 @@ class Inside:
     edge: NDArray[np.int32]
 
     @classmethod
-    def of(cls, windows: Windows, graph: Graph) -> Inside:
+    def of(cls, windows: SecretWindows, graph: RatioGraph) -> Inside:
         """List them."""
         counts = np.zeros(windows.reports + 1, dtype=np.int64)
         begin, others, edge_of = graph.neighbours

@@ -43,7 +43,7 @@ def best_combination(
         dual_residual = price - rays.T @ dual - slack
         weight = amount / slack
         normal = (rays * weight) @ rays.T
-        solve = _factored(normal, diagonal_of, arrays)
+        solve = _factor(normal, diagonal_of, arrays)
         if solve is None:
             break
         newton = _Newton(rays, amount, slack, weight, residual, dual_residual, solve)
@@ -82,7 +82,7 @@ class _Newton:
         return move, change + correction, slack_move
 
 
-def _factored(normal: Any, diagonal: Any, arrays: ModuleType) -> Any:
+def _factor(normal: Any, diagonal: Any, arrays: ModuleType) -> Any:
     """Return a function that solves with the symmetric matrix, lifted a little where it must be."""
     peak = float(normal[diagonal, diagonal].max())
     for lift in (0.0, 1e-14, 1e-12, 1e-10):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from metricdp.arrays import Floats, Integers
-from metricdp.solvers.bounds import signed
+from metricdp.solvers.bounds import signed_multipliers
 from metricdp.solvers.edges import graph_of
 from metricdp.solvers.program import Edges
 
@@ -40,7 +40,7 @@ def quotient(log_ratios: Floats, cost: Floats, labels: Integers) -> tuple[Floats
     return np.asarray(paths), np.add.reduceat(cost[order], starts, axis=0)
 
 
-def merged(log_ratios: Floats, cost: Floats) -> tuple[Integers, Floats, Floats] | None:
+def merge_rows(log_ratios: Floats, cost: Floats) -> tuple[Integers, Floats, Floats] | None:
     """Return classes, log ratios and costs where some rows are almost one, None where all are apart."""
     labels = classes_of(log_ratios)
     if int(labels.max()) + 1 == len(labels):
@@ -55,7 +55,7 @@ def class_means(matrix: Floats, labels: Integers) -> Floats:
     return np.asarray(total / np.bincount(labels)[:, None])
 
 
-def lifted(
+def lift_proof(
     cost: Floats, log_ratios: Floats, labels: Integers, matrix: Floats, edges: Edges, dual: NDArray[Any]
 ) -> tuple[Edges, Floats]:
     """Return the pairs of rows, and their multipliers, that prove for the rows what `dual` proves for the classes.
@@ -73,5 +73,5 @@ def lifted(
     flow = level - cost[rest]
     back = np.exp(-log_ratios[tied[:, 0], tied[:, 1]])[:, None]
     joined = np.concatenate([pairs, tied])
-    multipliers = np.concatenate([signed(dual), np.where(flow > 0.0, flow, flow * back)])
+    multipliers = np.concatenate([signed_multipliers(dual), np.where(flow > 0.0, flow, flow * back)])
     return Edges(joined, log_ratios[joined[:, 0], joined[:, 1]]), multipliers

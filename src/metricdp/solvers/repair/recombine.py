@@ -16,7 +16,7 @@ from metricdp.errors import SolverFailure
 from metricdp.solvers.edges import nearest
 from metricdp.solvers.repair.closure import excess, margin, upper_closure
 from metricdp.solvers.repair.combination import best_combination
-from metricdp.solvers.repair.quotient import class_means, merged
+from metricdp.solvers.repair.quotient import class_means, merge_rows
 
 HIGHEST = 600.0  # min(W, T) is a metric too; keeps e^-W a normal number and costs about m e^-T
 LEAST_COLUMN = 1e-30  # columns nowhere larger than this become zero columns
@@ -40,7 +40,7 @@ def safe_log_ratios(log_ratios: Floats) -> Floats:
     return np.minimum(log_ratios, HIGHEST) * margin(log_ratios)
 
 
-def repair(matrix: Floats, log_ratios: Floats, law: Floats | None = None) -> Floats:
+def repair(matrix: Floats, log_ratios: Floats, distribution: Floats | None = None) -> Floats:
     """Return a matrix that keeps |ln z_ik - ln z_jk| <= W_ij for all pairs, close to the given one.
 
     U = upper closure, V = U / max row sum, delta = 1 - row sums of V, t = the least number for which
@@ -48,24 +48,24 @@ def repair(matrix: Floats, log_ratios: Floats, law: Floats | None = None) -> Flo
     does delta + t, and sums of such columns do. `law` is q, any probabilities over the columns.
     """
     shrunk = safe_log_ratios(log_ratios)
-    return shifted(closed(matrix, shrunk), shrunk, law)
+    return shift_columns(close_matrix(matrix, shrunk), shrunk, distribution)
 
 
-def closed(matrix: Floats, shrunk: Floats) -> Floats:
+def close_matrix(matrix: Floats, shrunk: Floats) -> Floats:
     """Return the upper closure, negligible columns set to zero."""
     result = upper_closure(matrix, shrunk)
     result[:, result.max(axis=0) < LEAST_COLUMN] = 0.0
     return result
 
 
-def shifted(columns: Floats, shrunk: Floats, law: Floats | None) -> Floats:
+def shift_columns(columns: Floats, shrunk: Floats, distribution: Floats | None) -> Floats:
     """Bring row sums of a closed matrix to one by a column multiple of `law` that keeps the ratios."""
     n, m = columns.shape
     most = float(columns.sum(axis=1).max())
     if not np.isfinite(most):
         raise SolverFailure("the solver's matrix holds numbers that are not finite.")
     if most <= 0.0:
-        return np.full((n, m), 1.0 / m) if law is None else np.tile(law, (n, 1))
+        return np.full((n, m), 1.0 / m) if distribution is None else np.tile(distribution, (n, 1))
     level = columns / (most * (1 + 4e-16 * m))
     missing = np.maximum(1.0 - level.sum(axis=1), 0.0)
     # (delta_i - g delta_j) / (g - 1) = (delta_i - delta_j) / (g - 1) - delta_j
@@ -75,9 +75,9 @@ def shifted(columns: Floats, shrunk: Floats, law: Floats | None) -> Floats:
         growth[i] = 1.0
         shift = max(shift, float(((missing[i] - missing) / growth - missing).max()))
     shift *= 2.0
-    if law is None:
-        law = level.mean(axis=0) / level.mean(axis=0).sum()
-    result: Floats = (level + (missing + shift)[:, None] * law) / (1.0 + shift)
+    if distribution is None:
+        distribution = level.mean(axis=0) / level.mean(axis=0).sum()
+    result: Floats = (level + (missing + shift)[:, None] * distribution) / (1.0 + shift)
     return result
 
 
@@ -96,14 +96,14 @@ def combine(columns: Floats, cost: Floats, shrunk: Floats, pairs: Integers | Non
     rays /= rays.max(axis=0)
     prices = cost.T @ rays
     report = prices.argmin(axis=0)
-    amount = best_combination(rays, prices[report, np.arange(len(report))], seconds=SHARE * deadlines.left())
+    amount = best_combination(rays, prices[report, np.arange(len(report))], seconds=SHARE * deadlines.seconds_left())
     chosen = np.flatnonzero(amount > 0)
     chosen = chosen[np.argsort(report[chosen], kind="stable")]
     result = np.zeros((n, m))
     starts = np.flatnonzero(np.diff(report[chosen], prepend=-1))
     result[:, report[chosen[starts]]] = np.add.reduceat(rays[:, chosen] * amount[chosen], starts, axis=1)
     result[:, result.max(axis=0) < LEAST_COLUMN] = 0.0
-    return shifted(result, shrunk, best_constant(cost))
+    return shift_columns(result, shrunk, best_constant(cost))
 
 
 def bumps(columns: Floats, shrunk: Floats, pairs: Integers, tops: int = 2) -> list[Floats]:
@@ -146,17 +146,17 @@ def bumps(columns: Floats, shrunk: Floats, pairs: Integers, tops: int = 2) -> li
 
 def best_constant(cost: Floats) -> Floats:
     """Return the law that puts everything on the report that is best when the row is unknown."""
-    law = np.zeros(cost.shape[1])
-    law[int(cost.sum(axis=0).argmin())] = 1.0
-    return law
+    distribution = np.zeros(cost.shape[1])
+    distribution[int(cost.sum(axis=0).argmin())] = 1.0
+    return distribution
 
 
-def strict(matrix: Floats, log_ratios: Floats) -> Floats:
+def mix_strictly(matrix: Floats, log_ratios: Floats) -> Floats:
     """Return the matrix, mixed with a constant one just enough that all ratios hold in float64, or raise."""
-    law = matrix.mean(axis=0)
-    law = law / law.sum()
+    distribution = matrix.mean(axis=0)
+    distribution = distribution / distribution.sum()
     for share in MIXES:
-        mixed = matrix if share == 0.0 else (1.0 - share) * matrix + share * law
+        mixed = matrix if share == 0.0 else (1.0 - share) * matrix + share * distribution
         mixed = mixed / mixed.sum(axis=1, keepdims=True)
         if np.all(np.isfinite(mixed)) and excess(mixed, log_ratios) <= 0.0:
             return np.asarray(mixed)
@@ -171,7 +171,7 @@ def kernel_mixture(cost: Floats, log_ratios: Floats) -> Repaired:
 
     Kernels keep all ratios as they are, so that nothing is closed and no program is solved.
     """
-    classes = merged(log_ratios, cost)
+    classes = merge_rows(log_ratios, cost)
     if classes is not None:
         labels, between, costs = classes
         whole = kernel_mixture(costs, between)
@@ -180,9 +180,9 @@ def kernel_mixture(cost: Floats, log_ratios: Floats) -> Repaired:
     kernels = np.exp(-shrunk)
     columns = np.zeros(cost.shape)
     np.add.at(columns.T, (cost.T @ kernels).argmin(axis=0), kernels.T)
-    found = [shifted(columns, shrunk, best_constant(cost)), np.tile(best_constant(cost), (len(cost), 1))]
+    found = [shift_columns(columns, shrunk, best_constant(cost)), np.tile(best_constant(cost), (len(cost), 1))]
     best = min(found, key=lambda matrix: float((matrix * cost).sum()))
-    result = strict(best, log_ratios)
+    result = mix_strictly(best, log_ratios)
     return Repaired(result, float((result * cost).sum()), "kernels")
 
 
@@ -195,17 +195,17 @@ def recombine(
     sums of the closure promise something better. `pairs` are the neighbours that limit a column. Rows so close that
     rounding could part them get one law.
     """
-    classes = merged(log_ratios, cost)
+    classes = merge_rows(log_ratios, cost)
     if classes is not None:
         labels, between, costs = classes
         whole = recombine(class_means(matrix, labels), costs, between, enough=enough)
         return replace(whole, matrix=whole.matrix[labels])
     shrunk = safe_log_ratios(log_ratios)
-    columns = closed(matrix, shrunk)
+    columns = close_matrix(matrix, shrunk)
     sums = columns.sum(axis=1, keepdims=True)
     # dividing by the row sums is not feasible, but shows what a perfect repair would cost
     promise = float((cost * columns / np.maximum(sums, 1e-300)).sum())
-    found = [("shift", shifted(columns, shrunk, best_constant(cost)))]
+    found = [("shift", shift_columns(columns, shrunk, best_constant(cost)))]
     values = [float((found[0][1] * cost).sum())]
     if values[-1] > enough and _fits(cost, len(cost) + columns.shape[1] + 1):
         found.append(("combination", combine(columns, cost, shrunk)))
@@ -219,10 +219,10 @@ def recombine(
         found.append(("local combination", combine(columns, cost, shrunk, near)))
         values.append(float((found[-1][1] * cost).sum()))
     best = int(np.argmin(values))
-    result = strict(found[best][1], log_ratios)
+    result = mix_strictly(found[best][1], log_ratios)
     return Repaired(result, float((result * cost).sum()), found[best][0])
 
 
 def _fits(cost: Floats, count: int) -> bool:
     """Tell whether a few steps of a combination of so many columns fit into a third of the time that is left."""
-    return deadlines.left() * SHARE >= FEW_STEPS * len(cost) ** 2 * count / STEP_PACE
+    return deadlines.seconds_left() * SHARE >= FEW_STEPS * len(cost) ** 2 * count / STEP_PACE

@@ -23,22 +23,22 @@ from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.metrics import Haversine, Lp, exponent_of
 from metricdp.tables.batch import Secrets, rows_in, secrets_of
 from metricdp.tables.disclosure.findings import (
-    Finding,
-    Secret,
+    ColumnFinding,
+    SecretSample,
+    find_disclosures,
+    inspect_texts,
     kind_by_name,
-    look,
-    look_at_texts,
     rows_sampled,
     sample_of,
     words_of,
 )
 from metricdp.tables.disclosure.shapes import text_kind
-from metricdp.tables.disclosure.trim import trimmed
-from metricdp.tables.plan import ColumnGroup, Task, is_geographic, there_are
-from metricdp.tables.values import without_views
+from metricdp.tables.disclosure.trim import trim_table
+from metricdp.tables.plan import ColumnGroup, TableTask, available_columns, is_geographic
+from metricdp.tables.values import drop_views
 
 PROJECTED = "place of "  # how a group reads places of a named coordinate system
-INSIST = "If it is right, say so with force=True (--yes-really)."
+FORCE_HINT = "If it is right, say so with force=True (--yes-really)."
 ENOUGH = 100  # rows from which a constant, or a place far away, is odd
 BULK = 0.99  # of the rows lie together, where a few others are far away
 FAR = 3.0  # times as far away as the others lie apart, and so many degrees
@@ -69,7 +69,7 @@ COLUMNS_OF_CELLS, ROWS_OF_CELLS = 720, 180  # one degree each; longitudes go rou
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Glimpse:
+class BatchStatistics:
     """What one batch shows of a group: how many numbers, which cells, and rows that are odd by themselves."""
 
     rows: int
@@ -80,7 +80,7 @@ class Glimpse:
     cells: Integers
     counts: Integers
     firsts: Integers
-    nowhere: Integers  # rows at (0, 0)
+    zero_rows: Integers  # rows at (0, 0)
     exchanged: Integers  # rows that would be legal with the two columns exchanged
     small: int  # rows within the range of radians
 
@@ -101,7 +101,7 @@ class SanityCheck:
     high: Floats = field(default_factory=lambda: np.array([]))
     cells: dict[int, tuple[int, int]] = field(default_factory=dict)  # rows there, and the first of them
 
-    def glimpse(self, values: Floats, bad: Integers) -> Glimpse:
+    def batch_statistics(self, values: Floats, bad: Integers) -> BatchStatistics:
         """Return what is seen of a batch's numbers; called where batches are protected, so it changes nothing.
 
         Rows without a legal secret (`bad`) are not in the output: all that is asked is whether they look exchanged.
@@ -111,38 +111,40 @@ class SanityCheck:
         exchanged = empty
         if bad.size:
             size = np.abs(values[bad])
-            if self.earthly:
+            if self.on_earth:
                 exchanged = bad[(size[:, 0] > 90.0) & (size[:, 0] <= 180.0) & (size[:, 1] <= 90.0)]
             values = values.copy()
             values[bad] = np.nan
         seen, at = values, None
-        low, high = _ends(values)
+        low, high = _column_ranges(values)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             known = np.isfinite(values).all(axis=1)
             seen, at = values[known], np.flatnonzero(known)
-            low, high = _ends(seen)
+            low, high = _column_ranges(seen)
         if not len(seen):
-            return Glimpse(len(values), 0, low, high, True, empty, empty, empty, empty, exchanged, 0)
+            return BatchStatistics(len(values), 0, low, high, True, empty, empty, empty, empty, exchanged, 0)
         equal = values.shape[1] == 2 and low[0] == low[1] and bool(np.array_equal(seen[:, 0], seen[:, 1]))
-        if not self.earthly:
-            return self._elsewhere(values, seen, at, (low, high, equal))
+        if not self.on_earth:
+            return self._outlier_statistics(values, seen, at, (low, high, equal))
 
         def chosen(mask: Booleans) -> Integers:
             found = np.flatnonzero(mask)
             return found if at is None else at[found]
 
         around = (low <= 0.0).all() and (high >= 0.0).all()
-        nowhere = chosen((seen == 0.0).all(axis=1)) if around else empty
+        zero_rows = chosen((seen == 0.0).all(axis=1)) if around else empty
         small = 0
         if (low <= RADIANS).all() and (high >= -RADIANS).all():
             small = int((np.abs(seen) <= RADIANS).all(axis=1).sum())
         cells, counts, firsts = _cells(seen, low, high)
         firsts = firsts if at is None else at[firsts]
-        return Glimpse(len(values), len(seen), low, high, equal, cells, counts, firsts, nowhere, exchanged, small)
+        return BatchStatistics(
+            len(values), len(seen), low, high, equal, cells, counts, firsts, zero_rows, exchanged, small
+        )
 
-    def _elsewhere(
+    def _outlier_statistics(
         self, values: Floats, seen: Floats, at: Integers | None, ends: tuple[Floats, Floats, bool]
-    ) -> Glimpse:
+    ) -> BatchStatistics:
         """Gather rows beyond the limits as if they were a cell of their own."""
         outside: Integers = np.empty(0, dtype=np.int64)
         low, high, equal = ends
@@ -151,21 +153,21 @@ class SanityCheck:
             outside = outside if at is None else at[outside]
         counts, empty = np.array([len(outside)] if len(outside) else [], dtype=np.int64), np.empty(0, dtype=np.int64)
         cell = np.zeros(len(counts), dtype=np.int64)
-        return Glimpse(len(values), len(seen), low, high, equal, cell, counts, outside[:1], empty, empty, 0)
+        return BatchStatistics(len(values), len(seen), low, high, equal, cell, counts, outside[:1], empty, empty, 0)
 
     @property
-    def earthly(self) -> bool:
+    def on_earth(self) -> bool:
         """Whether the numbers are latitudes and longitudes."""
         return is_geographic(self.group.mechanism.inputs) and len(self.group.columns) == 2
 
-    def add(self, seen: Glimpse, first_row: int) -> None:
+    def add(self, seen: BatchStatistics, first_row: int) -> None:
         """Take in the next batch, and refuse rows that are odd by themselves."""
         columns = ", ".join(self.group.columns)
-        if len(seen.nowhere):
-            named = _named(seen.nowhere + first_row)
+        if len(seen.zero_rows):
+            named = _row_list(seen.zero_rows + first_row)
             raise InvalidInput(
                 f"{columns} are 0 and 0 in {named}: a place in the sea that stands for a missing one. Leave such rows "
-                f"out or empty them. {INSIST}"
+                f"out or empty them. {FORCE_HINT}"
             )
         self.exchanged += [int(row) + first_row for row in seen.exchanged[: NAMED_ROWS - len(self.exchanged)]]
         self.beyond += len(seen.exchanged)
@@ -178,54 +180,54 @@ class SanityCheck:
             self.cells[cell] = before[0] + count, before[1]
         self.rows, self.known, self.small = self.rows + seen.rows, self.known + seen.known, self.small + seen.small
 
-    def judge(self, *, constants: bool = True) -> None:
+    def check_all(self, *, constants: bool = True) -> None:
         """Refuse what all rows together show to be odd; without `constants` a column of one number is only told."""
         columns = ", ".join(self.group.columns)
         if self.beyond >= max(FEW, (1.0 - BULK) * self.rows):
             raise InvalidInput(
                 f"in {self.beyond:,} of {self.rows:,} rows {self.group.columns[0]} lies beyond 90 degrees and would "
-                f"fit a longitude, such as {_named(np.array(self.exchanged))}: are {columns} exchanged? --columns "
-                f"takes the latitude first. {INSIST}"
+                f"fit a longitude, such as {_row_list(np.array(self.exchanged))}: are {columns} exchanged? --columns "
+                f"takes the latitude first. {FORCE_HINT}"
             )
         if self.known < ENOUGH:
             return
-        few = self.group.mechanism.inputs.size is not None and not self.earthly  # cells: many rows may share one
-        odd = "" if few else self._alike(columns)
+        few = self.group.mechanism.inputs.size is not None and not self.on_earth  # cells: many rows may share one
+        odd = "" if few else self._constant_text(columns)
         if odd and constants:
             raise InvalidInput(odd)
         if odd:
             logging.getLogger("metricdp").warning("%s", odd)
-        if self.earthly and self.small >= BULK * self.known:
+        if self.on_earth and self.small >= BULK * self.known:
             raise InvalidInput(
                 f"{columns} look like radians, or like degrees of a place in the open sea: multiply them by 180 / pi, "
-                f"57.29577951308232 (--scale). {INSIST}"
+                f"57.29577951308232 (--scale). {FORCE_HINT}"
             )
-        far = self._far()
+        far = self._outlying_cells()
         if far:
             count, rows = sum(count for count, _ in far), np.array(sorted(first for _, first in far))
             raise InvalidInput(
-                f"{count:,} of {self.known:,} rows lie far from all others, such as {_named(rows)}: their {columns} "
-                f"may have lost a digit or a sign. Repair them or leave them out. {INSIST}"
+                f"{count:,} of {self.known:,} rows lie far from all others, such as {_row_list(rows)}: their {columns} "
+                f"may have lost a digit or a sign. Repair them or leave them out. {FORCE_HINT}"
             )
 
-    def _alike(self, columns: str) -> str:
+    def _constant_text(self, columns: str) -> str:
         """Say which column holds one number only, or that two hold the same ones."""
         for name, low, high in zip(self.group.columns, self.low, self.high, strict=True):
             if low == high:
                 return (
                     f"{name} holds one and the same number in all {self.known:,} rows: is it a column that was never "
-                    f"filled in? {INSIST}"
+                    f"filled in? {FORCE_HINT}"
                 )
         if self.equal and len(self.group.columns) == 2:
-            return f"{columns} hold the same numbers in every row: is one a copy of the other? {INSIST}"
+            return f"{columns} hold the same numbers in every row: is one a copy of the other? {FORCE_HINT}"
         return ""
 
-    def _far(self) -> list[tuple[int, int]]:
+    def _outlying_cells(self) -> list[tuple[int, int]]:
         """Return the cells far from the others (rows there, the first of them), where nearly all rows lie together."""
-        if not self.earthly:
+        if not self.on_earth:
             outside = list(self.cells.values())
             return outside if sum(count for count, _ in outside) <= (1.0 - BULK) * self.known else []
-        groups = _together(list(self.cells))
+        groups = _connected_cells(list(self.cells))
         if len(groups) < 2:
             return []
         sizes = [sum(self.cells[cell][0] for cell in group) for group in groups]
@@ -246,7 +248,7 @@ class SanityCheck:
         return far
 
 
-def sanity_checks(task: Task, first: Sequence[Floats | None]) -> list[SanityCheck | None]:
+def sanity_checks(task: TableTask, first: Sequence[Floats | None]) -> list[SanityCheck | None]:
     """Return who gathers what batches show, one for every group; None where nothing is.
 
     Args:
@@ -262,7 +264,7 @@ def sanity_checks(task: Task, first: Sequence[Floats | None]) -> list[SanityChec
             continue
         refuse_names(group)
         one = SanityCheck(group)
-        if one.earthly:
+        if one.on_earth:
             _refuse_scaled(group, values)
         elif exponent_of(group.mechanism.inputs.metric) is not None:
             one.limits = _limits(values)
@@ -282,7 +284,7 @@ def refuse_names(group: ColumnGroup) -> None:
         if (first & LONGITUDE and second & LATITUDE) and not (first & LATITUDE or second & LONGITUDE):
             raise InvalidInput(
                 f"the columns {names} look exchanged by their names: the latitude comes first, --columns "
-                f"{group.columns[1]},{group.columns[0]}. {INSIST}"
+                f"{group.columns[1]},{group.columns[0]}. {FORCE_HINT}"
             )
         return
     degrees = (first & LATITUDE and second & LONGITUDE) or (first & LONGITUDE and second & LATITUDE)
@@ -296,23 +298,23 @@ def refuse_names(group: ColumnGroup) -> None:
 def _refuse_scaled(group: ColumnGroup, values: Floats) -> None:
     """Refuse numbers that are no degrees, but would be if they were divided."""
     seen = values[np.isfinite(values).all(axis=1)]
-    if len(seen) < 10 or np.mean(_degrees(seen)) > 0.5 or np.mean(_degrees(seen[:, ::-1])) > 0.5:
+    if len(seen) < 10 or np.mean(_are_degrees(seen)) > 0.5 or np.mean(_are_degrees(seen[:, ::-1])) > 0.5:
         return
     names, whole = ", ".join(group.columns), bool(np.array_equal(seen, np.rint(seen)))
     for power in (5, 6, 7):
-        if whole and np.mean(_degrees(seen / 10.0**power)) > BULK:
+        if whole and np.mean(_are_degrees(seen / 10.0**power)) > BULK:
             raise InvalidInput(
                 f"{names} hold whole numbers that are no degrees; divided by 1e{power} they would be: read them with "
-                f"--scale 1e-{power}, or with the power of ten that they were written with. {INSIST}"
+                f"--scale 1e-{power}, or with the power of ten that they were written with. {FORCE_HINT}"
             )
     if np.mean(np.abs(seen) < 3e7) > BULK:
         raise InvalidInput(
             f"{names} hold numbers that are no degrees and may be metres of a map projection: say which with --crs, "
-            f"such as --crs EPSG:32632, or use --metric l2. {INSIST}"
+            f"such as --crs EPSG:32632, or use --metric l2. {FORCE_HINT}"
         )
 
 
-def _degrees(values: Floats) -> Booleans:
+def _are_degrees(values: Floats) -> Booleans:
     return np.asarray((np.abs(values[:, 0]) <= 90.0) & (np.abs(values[:, 1]) <= 360.0))
 
 
@@ -325,7 +327,7 @@ def _limits(values: Floats) -> tuple[Floats, Floats] | None:
     return (low - width, high + width) if (high > low).all() else None
 
 
-def _ends(values: Floats) -> tuple[Floats, Floats]:
+def _column_ranges(values: Floats) -> tuple[Floats, Floats]:
     """Return the smallest and the largest number of every column; NaN where one is missing."""
     if not len(values):
         none = np.full(values.shape[1], np.nan)
@@ -351,7 +353,7 @@ def _cells(seen: Floats, low: Floats, high: Floats) -> tuple[Integers, Integers,
     return cells, counts[cells], first
 
 
-def _together(cells: list[int]) -> list[list[int]]:
+def _connected_cells(cells: list[int]) -> list[list[int]]:
     """Return groups of cells that touch each other, across corners and across the end of the longitudes too."""
     left, groups = set(cells), []
     while left:
@@ -370,7 +372,7 @@ def _together(cells: list[int]) -> list[list[int]]:
     return groups
 
 
-def _named(rows: Integers) -> str:
+def _row_list(rows: Integers) -> str:
     shown = ", ".join(str(row) for row in rows[:NAMED_ROWS])
     more = ", ..." if len(rows) > NAMED_ROWS else ""
     return f"row{'s' if len(rows) > 1 else ''} {shown}{more} (the first is row 0)"
@@ -379,9 +381,9 @@ def _named(rows: Integers) -> str:
 NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 
 
-def first_look(
-    first: Any, task: Task, *, person: str | None = None, rows: Any = None
-) -> tuple[tuple[Finding, ...], list[SanityCheck | None]]:
+def inspect_table(
+    first: Any, task: TableTask, *, person: str | None = None, rows: Any = None
+) -> tuple[tuple[ColumnFinding, ...], list[SanityCheck | None]]:
     """Look at a table: what gives the secret away, and what checks the secrets from now on.
 
     Refuses what is wrong by its names or in the first rows, and with `strict` what gives the secret away. `rows` is the
@@ -395,26 +397,26 @@ def first_look(
     return findings_in(first if rows is None else rows, task, person=person), sanity
 
 
-def judge_first(first: Any, task: Task, sanity: Sequence[SanityCheck | None]) -> None:
+def check_first_rows(first: Any, task: TableTask, sanity: Sequence[SanityCheck | None]) -> None:
     """Judge the first rows alone, where nobody sees all of them."""
     if task.texts is not None:
         return
     bad = np.zeros(first.num_rows, dtype=bool)
     for group in task.groups:
-        bad |= ~secrets_of([_whole(first.column(name)) for name in group.columns], group).good
-    judged(sanity, group_numbers(first, task), np.flatnonzero(bad))
+        bad |= ~secrets_of([_one_array(first.column(name)) for name in group.columns], group).good
+    check_sanity(sanity, group_numbers(first, task), np.flatnonzero(bad))
 
 
-def group_numbers(table: Any, task: Task) -> list[Floats | None]:
+def group_numbers(table: Any, task: TableTask) -> list[Floats | None]:
     """Return the numbers that the secrets of every group are read from; None for words."""
     found: list[Floats | None] = []
     for group in task.groups:
         text = group.mechanism.inputs.is_text
-        found.append(None if text else rows_in([_whole(table.column(name)) for name in group.columns], group))
+        found.append(None if text else rows_in([_one_array(table.column(name)) for name in group.columns], group))
     return found
 
 
-def findings_in(table: Any, task: Task, *, person: str | None = None) -> tuple[Finding, ...]:
+def findings_in(table: Any, task: TableTask, *, person: str | None = None) -> tuple[ColumnFinding, ...]:
     """Return which columns that leave give the secret away, by rows spread over a table; refuse them if strict.
 
     Args:
@@ -422,20 +424,20 @@ def findings_in(table: Any, task: Task, *, person: str | None = None) -> tuple[F
         task: What is done to them.
         person: The column that says whose row it is.
     """
-    sample = without_views(sample_of(table, rows_sampled(task.width)))
-    leaving = trimmed(sample, task.care.trim) if task.care.trim else sample
+    sample = drop_views(sample_of(table, rows_sampled(task.width)))
+    leaving = trim_table(sample, task.care.trim) if task.care.trim else sample
     if task.texts is None:
-        found = look(leaving, _secret(sample, task), person=person, kept=task.care.kept)
+        found = find_disclosures(leaving, _secret(sample, task), person=person, kept=task.care.kept)
     else:
-        found = look_at_texts(leaving, task.columns, person=person, kept=task.care.kept)
+        found = inspect_texts(leaving, task.columns, person=person, kept=task.care.kept)
     if found and task.care.strict:
         raise NotPrivate(messages.refused_columns(found))
     return found
 
 
-def _refuse_wordless(table: Any, task: Task) -> None:
+def _refuse_wordless(table: Any, task: TableTask) -> None:
     """Refuse a column without a single word in its first rows: it is hardly the one that is meant."""
-    rows = without_views(table)
+    rows = drop_views(table)
     for name in task.columns:
         texts = rows.column(name)
         texts = texts.cast(texts.type.value_type) if pa.types.is_dictionary(texts.type) else texts
@@ -444,24 +446,24 @@ def _refuse_wordless(table: Any, task: Task) -> None:
         if filled and not worded:
             raise InvalidInput(
                 f"the column {name!r} holds no words in its first {rows.num_rows:,} rows: is it the one meant? "
-                f"{there_are(rows.schema.names, shown=task.shown)}"
+                f"{available_columns(rows.schema.names, shown=task.shown)}"
             )
 
 
-def look_at_names(names: Sequence[str], task: Task, engine: str) -> None:
+def inspect_names(names: Sequence[str], task: TableTask, engine: str) -> None:
     """Look at the names alone, where an engine has the rows: log what they say, or refuse it if strict."""
     gone = (*task.columns, *task.reports, *task.care.trim.touched, *task.care.kept)
     kinds = [(name, kind_by_name(name)) for name in names if name not in gone]
-    found = tuple(Finding(name, kind, "name") for name, kind in kinds if kind is not None)
+    found = tuple(ColumnFinding(name, kind, "name") for name, kind in kinds if kind is not None)
     if found and task.care.strict:
         raise NotPrivate(messages.refused_columns(found))
-    log_findings(found, messages.looked_at_names(engine))
+    log_findings(found, messages.inspected_names(engine))
     if not task.care.force:
         for group in task.groups:
             refuse_names(group)
 
 
-def refuse_names_of_files(names: Sequence[Sequence[str]], rows: pa.Table, task: Task, person: str | None) -> None:
+def refuse_names_of_files(names: Sequence[Sequence[str]], rows: pa.Table, task: TableTask, person: str | None) -> None:
     """Refuse names of files and folders that look like places or persons.
 
     Args:
@@ -470,8 +472,8 @@ def refuse_names_of_files(names: Sequence[Sequence[str]], rows: pa.Table, task: 
         task: What is done to them.
         person: The column that says whose row it is.
     """
-    secret = _secret(without_views(rows), task)
-    who = None if person is None or person not in rows.schema.names else _whole(rows.column(person)).to_pylist()
+    secret = _secret(drop_views(rows), task)
+    who = None if person is None or person not in rows.schema.names else _one_array(rows.column(person)).to_pylist()
     for level in zip(*names, strict=True):
         kind = text_kind(pa.array(level, pa.string()), secret.places if secret.geographic else None)
         if who is not None and sum(str(one) == name for one, name in zip(who, level, strict=True)) >= 0.8 * len(who):
@@ -480,15 +482,15 @@ def refuse_names_of_files(names: Sequence[Sequence[str]], rows: pa.Table, task: 
             raise NotPrivate(messages.refused_names(kind))
 
 
-def judged(sanity: Sequence[SanityCheck | None], contents: Sequence[Any], bad: Integers = NO_ROWS) -> None:
+def check_sanity(sanity: Sequence[SanityCheck | None], contents: Sequence[Any], bad: Integers = NO_ROWS) -> None:
     """Refuse the secrets of a whole table in memory where they look wrong; rows that are all alike are only told.
 
     A program may well hand over the rows of one person at one place.
     """
     for check, rows in zip(sanity, contents, strict=True):
         if check is not None:
-            check.add(check.glimpse(rows, bad), 0)
-            check.judge(constants=False)
+            check.add(check.batch_statistics(rows, bad), 0)
+            check.check_all(constants=False)
 
 
 def refuse_odd_points(points: Floats, columns: Sequence[str], *, geographic: bool) -> None:
@@ -500,13 +502,13 @@ def refuse_odd_points(points: Floats, columns: Sequence[str], *, geographic: boo
 
     noise = laplace(Haversine(), 1.0) if geographic else laplace(Lp(2), 1.0, dimension=len(columns))
     group = ColumnGroup(noise, tuple(columns), tuple(columns), 0.0)
-    (check,) = sanity_checks(Task(noise, (group,), "fail"), [points])
+    (check,) = sanity_checks(TableTask(noise, (group,), "fail"), [points])
     assert check is not None
-    check.add(check.glimpse(points, NO_ROWS), 0)
-    check.judge()
+    check.add(check.batch_statistics(points, NO_ROWS), 0)
+    check.check_all()
 
 
-def log_findings(found: Sequence[Finding], looked_at: str = "") -> None:
+def log_findings(found: Sequence[ColumnFinding], looked_at: str = "") -> None:
     """Tell whoever listens to the logger: columns and kinds, no values; and `looked_at`, what was looked at at all."""
     logger = logging.getLogger("metricdp")
     for line in messages.found_columns(found):
@@ -515,23 +517,25 @@ def log_findings(found: Sequence[Finding], looked_at: str = "") -> None:
         logger.log(logging.WARNING if found else logging.INFO, "%s", looked_at)
 
 
-def _secret(sample: Any, task: Task) -> Secret:
+def _secret(sample: Any, task: TableTask) -> SecretSample:
     """Return what is protected, as far as a look needs it; of a product its first part of numbers."""
     if task.texts is not None:
-        return Secret(task.columns, None, None, geographic=False)
+        return SecretSample(task.columns, None, None, geographic=False)
     read: list[tuple[Any, Secrets]] = []
     for group in task.groups:
-        arrays = [_whole(sample.column(name)) for name in group.columns]
+        arrays = [_one_array(sample.column(name)) for name in group.columns]
         read.append((group, secrets_of(arrays, group)))
     columns = tuple(dict.fromkeys((*task.columns, *task.reports)))
     for group, secrets in read:
         if isinstance(secrets.content, np.ndarray):
-            return Secret(columns, secrets.content, None, is_geographic(group.mechanism.inputs))
+            return SecretSample(columns, secrets.content, None, is_geographic(group.mechanism.inputs))
     words = read[0][1].content.dictionary_encode().indices.fill_null(-1)
-    return Secret(columns, None, np.asarray(words.to_numpy(zero_copy_only=False), dtype=np.int64), geographic=False)
+    return SecretSample(
+        columns, None, np.asarray(words.to_numpy(zero_copy_only=False), dtype=np.int64), geographic=False
+    )
 
 
-def _whole(column: Any) -> Any:
+def _one_array(column: Any) -> Any:
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

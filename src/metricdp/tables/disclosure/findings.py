@@ -19,21 +19,30 @@ import pyarrow.compute as pc
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput
-from metricdp.tables.disclosure.shapes import FEWEST, Leaf, Places, agreed, bytes_kind, fineness, leaves, text_kind
-from metricdp.tables.disclosure.trim import coarser
-from metricdp.tables.options import Step
-from metricdp.tables.values import taken
+from metricdp.tables.disclosure.shapes import (
+    FEWEST,
+    Leaf,
+    SecretPlaces,
+    agreement,
+    bytes_kind,
+    fineness,
+    leaves,
+    text_kind,
+)
+from metricdp.tables.disclosure.trim import coarsen_column
+from metricdp.tables.options import CoarseningStep
+from metricdp.tables.values import take_rows
 
 SAMPLED = 20_000  # rows, in blocks
 BLOCKS = 16
-NUMBERS_LOOKED_AT = 2_000_000  # of rows that are wider than a hundred numbers fewer are looked at
+NUMBERS_INSPECTED = 2_000_000  # of rows that are wider than a hundred numbers fewer are looked at
 FEWEST_ROWS = 1_000
 BLOCK_BYTES = 4 << 20  # of a block of long rows fewer are kept
 
 
 def rows_sampled(width: int) -> int:
     """Return how many rows are looked at, where a secret has so many numbers."""
-    return min(SAMPLED, max(FEWEST_ROWS, NUMBERS_LOOKED_AT // width))
+    return min(SAMPLED, max(FEWEST_ROWS, NUMBERS_INSPECTED // width))
 
 
 def sample_rows(rows: int, most: int = SAMPLED) -> Integers:
@@ -73,7 +82,7 @@ class Sample:
         for block in range(start // self._size, -(-end // self._size)):
             if block % self._stride == 0:
                 low, high = max(start, block * self._size), min(end, (block + 1) * self._size)
-                self._blocks.setdefault(block, []).append(_copied(batch.slice(low - start, high - low)))
+                self._blocks.setdefault(block, []).append(_copy_rows(batch.slice(low - start, high - low)))
         while len(self._blocks) > 2 * BLOCKS:
             self._stride *= 2
             self._blocks = {block: held for block, held in self._blocks.items() if block % self._stride == 0}
@@ -85,14 +94,14 @@ class Sample:
         return pa.Table.from_batches([part for number in chosen for part in blocks[number]], schema)
 
 
-def _copied(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _copy_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows that keep no others in memory; few of them where they are long."""
     fitting = max(1, int(BLOCK_BYTES * rows.num_rows / max(1, rows.nbytes)))
-    copied: pa.RecordBatch = taken(rows, pa.array(np.arange(min(fitting, rows.num_rows))))
-    return copied
+    is_copy: pa.RecordBatch = take_rows(rows, pa.array(np.arange(min(fitting, rows.num_rows))))
+    return is_copy
 
 
-Kind = Literal["place", "time", "person", "motion"]
+ColumnKind = Literal["place", "time", "person", "motion"]
 
 PLACE = """
 x y lat lats latitude latitudes lati lon lons long lng lngs longitude longitudes longi latlon latlng lonlat lnglat
@@ -156,7 +165,7 @@ altitude altitudes alt elevation hoehe height_m altura
 accuracy hdop vdop pdop dist distance distances distanz distancia distanza mileage odometer kilometerstand route path
 track
 """
-COUNTED = """
+COUNT_WORDS = """
 count counts cnt anzahl nombre_de num_of tax taxes fee fees surcharge price prices cost costs amount amt fare rate
 ratio share pct percent percentage type types typ kind class klass category kategorie flag status score rating version
 unit units mode color colour split label paid toll tolls tip offset zone_type length width height size weight source
@@ -173,17 +182,17 @@ BIRTH = "birth birthday birthdate dob born geburtsdatum geburtstag nacimiento na
 LONG = 6  # words of so many letters are also found inside longer ones: `startlatitude`, `homeaddress`
 
 
-def kind_by_name(name: str) -> Kind | None:
+def kind_by_name(name: str) -> ColumnKind | None:
     """Return what a column is about by its name, or None where the name says nothing."""
     words = words_of(name)
-    if not words or words[-1] in COUNTED.split():
+    if not words or words[-1] in COUNT_WORDS.split():
         return None
-    known = _known()
+    known = _kinds_by_word()
     joined = ["".join(pair) for pair in pairwise(words)] + ["".join(words)]
     if {*words, *joined} & {*BIRTH.split(), *TRIP_IDS.split()} or set(words) <= set(ROW_IDS.split()):
         return "person"
     found = {known[word] for word in (*words, *joined) if word in known}
-    found |= {kind for word in words if len(word) > LONG for long, kind in _long() if long in word}
+    found |= {kind for word in words if len(word) > LONG for long, kind in _long_words() if long in word}
     if "time" in found and "place" in found and known.get(words[-1]) == "time":
         return "time"
     return next((kind for kind in ("place", "time", "person", "motion") if kind in found), None)
@@ -201,33 +210,38 @@ def words_of(name: str) -> list[str]:
 
 
 def _without_number(word: str) -> list[str]:
-    if word in _known() or word.isdigit():
+    if word in _kinds_by_word() or word.isdigit():
         return [word] if not word.isdigit() else []
     return re.findall(r"[^\W\d]+|(?<=[a-z])\d(?=[a-z]\w*)", word) if re.search(r"\d", word) else [word]
 
 
 @cache
-def _known() -> dict[str, Kind]:
-    lists: tuple[tuple[Kind, str], ...] = (("motion", MOTION), ("person", PERSON), ("time", TIME), ("place", PLACE))
+def _kinds_by_word() -> dict[str, ColumnKind]:
+    lists: tuple[tuple[ColumnKind, str], ...] = (
+        ("motion", MOTION),
+        ("person", PERSON),
+        ("time", TIME),
+        ("place", PLACE),
+    )
     return {word: kind for kind, words in lists for word in words.split()}
 
 
 @cache
-def _long() -> tuple[tuple[str, Kind], ...]:
+def _long_words() -> tuple[tuple[str, ColumnKind], ...]:
     unclear = {"second", "office", "subject", "record", "length", "minute", "region", "serial", "course", "height"}
-    return tuple((word, kind) for word, kind in _known().items() if len(word) >= LONG and word not in unclear)
+    return tuple((word, kind) for word, kind in _kinds_by_word().items() if len(word) >= LONG and word not in unclear)
 
 
 SAMPLED_FROM = 100_000  # rows at the beginning of a table, whose secrets are checked before anything is drawn
 FEWEST_LINKED = 10  # different values: fewer may be the parts of anything
 STANDS, NARROWS, FOLLOWS = 0.98, 0.5, 0.8  # shares of the variance, see `numbers`
 
-HOUR = Step.of("1h")
+HOUR = CoarseningStep.of("1h")
 Evidence = Literal["value", "name"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class ColumnFinding:
     """A column that may give the secret away: which, in what way, and whether its values or its name say so."""
 
     column: str
@@ -237,7 +251,7 @@ class Finding:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Secret:
+class SecretSample:
     """What is protected, as far as a look needs it: coordinates or words, one row each.
 
     `places` are numbers (geographic ones are latitude, longitude), `words` codes; one of the two is None.
@@ -249,12 +263,14 @@ class Secret:
     geographic: bool
 
 
-def rows_looked_at(width: int) -> int:
+def inspected_rows(width: int) -> int:
     """Return how many rows at the beginning of a table are checked, where a secret has so many numbers."""
-    return min(SAMPLED_FROM, max(FEWEST_ROWS, NUMBERS_LOOKED_AT // width))
+    return min(SAMPLED_FROM, max(FEWEST_ROWS, NUMBERS_INSPECTED // width))
 
 
-def look(table: Any, secret: Secret, *, person: str | None = None, kept: Sequence[str] = ()) -> tuple[Finding, ...]:
+def find_disclosures(
+    table: Any, secret: SecretSample, *, person: str | None = None, kept: Sequence[str] = ()
+) -> tuple[ColumnFinding, ...]:
     """Return what is found in the columns of a sample that are neither protected nor looked at already (`kept`).
 
     Args:
@@ -264,33 +280,33 @@ def look(table: Any, secret: Secret, *, person: str | None = None, kept: Sequenc
         kept: Columns that somebody has looked at.
     """
     without = frozenset((*secret.columns, *kept, *(() if person is None else (person,))))
-    people = None if person is None or person not in table.schema.names else _codes(_whole(table.column(person)))
+    people = None if person is None or person not in table.schema.names else _codes(_one_array(table.column(person)))
     found = []
     for leaf in leaves(table, without=without):
-        kind, evidence = _seen(leaf, secret, people), "value"
+        kind, evidence = _value_kind(leaf, secret, people), "value"
         if kind is None:
-            kind, evidence = _named(leaf), "name"
+            kind, evidence = _name_kind(leaf), "name"
         if kind is not None:
             is_time = kind in ("seconds", "minutes", "time") and _becomes_hours(leaf)
-            found.append(Finding(leaf.path, kind, "value" if evidence == "value" else "name", is_time))
+            found.append(ColumnFinding(leaf.path, kind, "value" if evidence == "value" else "name", is_time))
     return tuple(found)
 
 
 def _becomes_hours(leaf: Leaf) -> bool:
     """Tell whether a column can be coarsened to hours: `hour` may hold 0 to 23, and no name leads into a list."""
     try:
-        coarser(leaf.array, leaf.path, HOUR)
+        coarsen_column(leaf.array, leaf.path, HOUR)
     except (InvalidInput, pa.ArrowException):
         return False
     return "[" not in leaf.path
 
 
-def _named(leaf: Leaf) -> str | None:
+def _name_kind(leaf: Leaf) -> str | None:
     kind = kind_by_name(leaf.path) or kind_by_name(leaf.path.rpartition(".")[2])
     return None if kind == "time" and fineness(leaf.array) == "coarse" else kind
 
 
-def _seen(leaf: Leaf, secret: Secret, people: Integers | None) -> str | None:
+def _value_kind(leaf: Leaf, secret: SecretSample, people: Integers | None) -> str | None:
     """Return what the values of a column show, the worst first; None where they show nothing."""
     array = leaf.array
     if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
@@ -298,43 +314,45 @@ def _seen(leaf: Leaf, secret: Secret, people: Integers | None) -> str | None:
     if pa.types.is_nested(array.type) or len(array) == array.null_count:
         return None
     numbers = leaf.numbers()
-    if numbers is not None and secret.places is not None and Places(secret.places).copied(numbers):
+    if numbers is not None and secret.places is not None and SecretPlaces(secret.places).is_copy(numbers):
         return "copy"
     if numbers is None and leaf.is_text:
         shape = text_kind(array, secret.places if secret.geographic else None)
         if shape is not None:
             return shape
     codes = _codes(array)
-    told = _told(codes, numbers, secret)
+    relation = _relation(codes, numbers, secret)
     fine = fineness(array)
-    if told == "narrows" and fine is not None:
-        told = None  # where somebody was at a time is what a table of places is about; the time itself is the finding
-    if told is not None:
-        return told
+    if relation == "narrows" and fine is not None:
+        relation = (
+            None  # where somebody was at a time is what a table of places is about; the time itself is the finding
+        )
+    if relation is not None:
+        return relation
     if fine in ("seconds", "minutes"):
         return fine
-    return None if fine == "coarse" else _whose(codes, numbers, array, people)
+    return None if fine == "coarse" else _identifier_kind(codes, numbers, array, people)
 
 
-def _told(codes: Integers, numbers: Floats | None, secret: Secret) -> str | None:
+def _relation(codes: Integers, numbers: Floats | None, secret: SecretSample) -> str | None:
     """Return how the column and the secret hang together."""
     if secret.words is not None:
         both = (codes >= 0) & (secret.words >= 0)
-        forth, back = agreed(codes[both], secret.words[both]), agreed(secret.words[both], codes[both])
+        forth, back = agreement(codes[both], secret.words[both]), agreement(secret.words[both], codes[both])
         return "stands" if forth.above(STANDS) else "narrows" if forth.above(NARROWS) or back.above(FOLLOWS) else None
     if secret.places is None:
         return None
-    places = Places(secret.places)
-    share = places.told_by(codes, continuous=False)
+    places = SecretPlaces(secret.places)
+    share = places.explained_by_column(codes, continuous=False)
     if share.above(STANDS):
         return "stands"
     if share.above(NARROWS):
         return "narrows"
     if numbers is not None and not _counts_the_rows(numbers):
         filled = np.where(np.isfinite(numbers), codes, -1)
-        if places.told_by(filled, continuous=True).above(NARROWS):
+        if places.explained_by_column(filled, continuous=True).above(NARROWS):
             return "narrows"
-    return "follows" if places.telling(codes, numbers=numbers).above(FOLLOWS) else None
+    return "follows" if places.explained_by_place(codes, numbers=numbers).above(FOLLOWS) else None
 
 
 def _counts_the_rows(numbers: Floats) -> bool:
@@ -343,7 +361,7 @@ def _counts_the_rows(numbers: Floats) -> bool:
     return bool(len(steps) and (np.mean(steps == 1.0) > 0.9 or np.mean(steps == -1.0) > 0.9))
 
 
-def _whose(codes: Integers, numbers: Floats | None, array: pa.Array, people: Integers | None) -> str | None:
+def _identifier_kind(codes: Integers, numbers: Floats | None, array: pa.Array, people: Integers | None) -> str | None:
     """Return whether values name a person or a row."""
     filled = codes >= 0
     rows, different = int(filled.sum()), int(codes.max(initial=-1)) + 1
@@ -386,19 +404,19 @@ def _codes(array: pa.Array) -> Integers:
     return codes
 
 
-def _whole(column: Any) -> Any:
+def _one_array(column: Any) -> Any:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-LOOKED_AT, LONGEST = 1_000, 20_000  # rows, and characters of a text
+ROWS_INSPECTED, LONGEST = 1_000, 20_000  # rows, and characters of a text
 PROSE, SENTENCE, MOST_PROSE = re.compile(r"[^\W\d_]{2,}"), 4, 0.5  # cells of so many words, in so many rows, are texts
 WORD = re.compile(r"\w{3,}")
 MOST, MORE = 0.3, 0.2  # the share of rows whose words stand in the text, and how much above that of other rows' texts
 
 
-def look_at_texts(
+def inspect_texts(
     table: Any, texts: Sequence[str], *, person: str | None = None, kept: Sequence[str] = ()
-) -> tuple[Finding, ...]:
+) -> tuple[ColumnFinding, ...]:
     """Return what is found in the columns of a sample beside protected texts.
 
     Args:
@@ -407,41 +425,41 @@ def look_at_texts(
         person: The column that says whose row it is.
         kept: Columns that somebody has looked at.
     """
-    secret = Secret(tuple(texts), None, None, geographic=False)
-    usual = {one.column: one for one in look(table, secret, person=person, kept=kept)}
-    rows = np.unique(np.linspace(0, table.num_rows - 1, min(LOOKED_AT, table.num_rows)).astype(int))
+    secret = SecretSample(tuple(texts), None, None, geographic=False)
+    usual = {one.column: one for one in find_disclosures(table, secret, person=person, kept=kept)}
+    rows = np.unique(np.linspace(0, table.num_rows - 1, min(ROWS_INSPECTED, table.num_rows)).astype(int))
     some = table.take(pa.array(rows))
     true = [[str(cell) for cell in Leaf(name, name, _column(some, name)).array.to_pylist()] for name in texts]
     joined = [" ".join(text[:LONGEST] for text in row).lower() for row in zip(*true, strict=True)]
-    said, codes = [set(WORD.findall(text)) for text in joined], _numbered(joined)
+    row_words, codes = [set(WORD.findall(text)) for text in joined], _text_codes(joined)
     found = []
     for leaf in leaves(some, without=frozenset((*texts, *kept, *(() if person is None else (person,))))):
-        kind = _repeats(leaf, said, codes)
+        kind = _repeats(leaf, row_words, codes)
         if kind is not None:
-            found.append(Finding(leaf.path, kind, "value"))
+            found.append(ColumnFinding(leaf.path, kind, "value"))
         elif leaf.path in usual:
             found.append(usual[leaf.path])
     return tuple(found)
 
 
-def _repeats(leaf: Leaf, said: Sequence[set[str]], texts: Integers) -> str | None:
+def _repeats(leaf: Leaf, row_words: Sequence[set[str]], texts: Integers) -> str | None:
     if pa.types.is_nested(leaf.array.type) or pa.types.is_binary(leaf.array.type):
         return None
     cells = ["" if cell is None else str(cell)[:LONGEST].lower() for cell in leaf.array.to_pylist()]
     words = [set(WORD.findall(cell)) for cell in cells]
     filled = [row for row, held in enumerate(words) if held]
     if len(filled) >= FEWEST:
-        same = np.mean([words[row] <= said[row] for row in filled])
-        other = np.mean([words[row] <= said[filled[number - 1]] for number, row in enumerate(filled)])
+        same = np.mean([words[row] <= row_words[row] for row in filled])
+        other = np.mean([words[row] <= row_words[filled[number - 1]] for number, row in enumerate(filled)])
         if same >= MOST and same - other >= MORE:
             return "repeats"
     long = [len(PROSE.findall(cell)) >= SENTENCE for cell in cells if cell.strip()]
     if long and np.mean(long) >= MOST_PROSE:
         return "prose"
-    return "text" if agreed(_numbered(cells), texts).above(STANDS) else None
+    return "text" if agreement(_text_codes(cells), texts).above(STANDS) else None
 
 
-def _numbered(cells: Sequence[str]) -> Integers:
+def _text_codes(cells: Sequence[str]) -> Integers:
     place: dict[str, int] = {}
     return np.array([place.setdefault(cell, len(place)) for cell in cells], dtype=np.int64)
 

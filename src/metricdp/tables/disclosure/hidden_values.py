@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Integers
 from metricdp.tables.draws import SIMULATED_KEY
-from metricdp.tables.values import LISTS, plain, rebuilt
+from metricdp.tables.values import LISTS, plain, rebuild_type
 
 
 def compact(column: Any, kind: pa.DataType | None = None) -> Any:
@@ -42,7 +42,7 @@ def plain_values(kind: pa.DataType) -> pa.DataType:
 
     if pa.types.is_dictionary(kind):
         return plain_values(kind.value_type)
-    return rebuilt(kind, lambda field: field.with_type(plain_values(field.type)))
+    return rebuild_type(kind, lambda field: field.with_type(plain_values(field.type)))
 
 
 def _compact(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
@@ -67,14 +67,14 @@ def _compact(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         large = pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
         return _compact(array.cast(large), hidden, large).cast(kind)
-    gone = _gone(array, hidden)
+    null_rows = _null_mask(array, hidden)
     if pa.types.is_struct(kind):
-        parts = [_compact(array.field(number), gone, kind.field(number).type) for number in range(kind.num_fields)]
+        parts = [_compact(array.field(number), null_rows, kind.field(number).type) for number in range(kind.num_fields)]
         return pa.Array.from_buffers(kind, len(array), [_bits(array, hidden)], children=parts)
     if pa.types.is_fixed_size_list(kind):
         size = kind.list_size
         items = array.values.slice(array.offset * size, len(array) * size)
-        inside = None if gone is None else np.repeat(gone, size)
+        inside = None if null_rows is None else np.repeat(null_rows, size)
         made = _compact(items, inside, kind.value_type)
         return pa.Array.from_buffers(kind, len(array), [_bits(array, hidden)], children=[made])
     if pa.types.is_map(kind) or any(is_one(kind) for is_one, _ in LISTS):
@@ -87,7 +87,7 @@ def _compact(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
 TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
-def _gone(array: Any, hidden: Booleans | None) -> Booleans | None:
+def _null_mask(array: Any, hidden: Booleans | None) -> Booleans | None:
     """Return which rows show no value; None where all do."""
     if not array.null_count:
         return hidden
@@ -97,31 +97,31 @@ def _gone(array: Any, hidden: Booleans | None) -> Booleans | None:
 
 def _bits(array: Any, hidden: Booleans | None) -> Any:
     """Return the bits that say which rows are null; None where none is."""
-    gone = _gone(array, hidden)
-    return None if gone is None or not array.null_count else _packed(~gone)
+    null_rows = _null_mask(array, hidden)
+    return None if null_rows is None or not array.null_count else _pack_bits(~null_rows)
 
 
-def _packed(values: Booleans) -> Any:
+def _pack_bits(values: Booleans) -> Any:
     return pa.py_buffer(np.packbits(values, bitorder="little").tobytes())
 
 
 def _numbers(array: Any, hidden: Booleans | None) -> Any:
     """Return an array of values of one width, zero where no value is seen."""
     kind, rows, (bits, values) = array.type, len(array), array.buffers()
-    gone = _gone(array, hidden)
+    null_rows = _null_mask(array, hidden)
     if pa.types.is_boolean(kind):
         shown = np.unpackbits(np.frombuffer(values, np.uint8), bitorder="little")[array.offset : array.offset + rows]
-        shown = shown if gone is None else np.where(gone, 0, shown)
-        return pa.Array.from_buffers(kind, rows, [_bits(array, hidden), _packed(shown.astype(bool))])
+        shown = shown if null_rows is None else np.where(null_rows, 0, shown)
+        return pa.Array.from_buffers(kind, rows, [_bits(array, hidden), _pack_bits(shown.astype(bool))])
     width = kind.bit_width // 8
-    if gone is None and bits is None and array.offset == 0 and (values is None or values.size == rows * width):
+    if null_rows is None and bits is None and array.offset == 0 and (values is None or values.size == rows * width):
         return array
     made = np.zeros((rows, width), np.uint8)
     if rows and width:
         held = np.frombuffer(values, np.uint8)[array.offset * width : (array.offset + rows) * width]
         made[:] = held.reshape(rows, width)
-    if gone is not None:
-        made[gone] = 0
+    if null_rows is not None:
+        made[null_rows] = 0
     return pa.Array.from_buffers(kind, rows, [_bits(array, hidden), pa.py_buffer(made)])
 
 
@@ -143,7 +143,7 @@ WIDE = (
 )
 
 
-def _begins(lengths: Integers, kind: pa.DataType) -> Any:
+def _row_offsets(lengths: Integers, kind: pa.DataType) -> Any:
     """Return the offsets of rows that lie one behind the other."""
     wide = any(is_one(kind) for is_one in WIDE)
     return pa.py_buffer(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64 if wide else np.int32))
@@ -152,13 +152,13 @@ def _begins(lengths: Integers, kind: pa.DataType) -> Any:
 def _texts(array: Any, hidden: Booleans | None) -> Any:
     begins = _offsets(array, 1, len(array) + 1)
     lengths, data = np.diff(begins), array.buffers()[2]
-    gone = _gone(array, hidden)
-    if gone is not None and lengths[gone].any():
-        lengths = np.where(gone, 0, lengths)
-        shown = array.filter(pa.array(~gone))
+    null_rows = _null_mask(array, hidden)
+    if null_rows is not None and lengths[null_rows].any():
+        lengths = np.where(null_rows, 0, lengths)
+        shown = array.filter(pa.array(~null_rows))
         begins, data = _offsets(shown, 1, len(shown) + 1), shown.buffers()[2]
     held = b"" if data is None else data.slice(int(begins[0]), int(begins[-1] - begins[0])).to_pybytes()
-    buffers = [_bits(array, hidden), _begins(lengths, array.type), pa.py_buffer(held)]
+    buffers = [_bits(array, hidden), _row_offsets(lengths, array.type), pa.py_buffer(held)]
     return pa.Array.from_buffers(array.type, len(array), buffers)
 
 
@@ -169,9 +169,9 @@ def _lists(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
     else:
         offsets = _offsets(array, 1, rows + 1)
         begins, lengths = offsets[:-1], np.diff(offsets)
-    gone = _gone(array, hidden)
-    if gone is not None:
-        lengths = np.where(gone, 0, lengths)
+    null_rows = _null_mask(array, hidden)
+    if null_rows is not None:
+        lengths = np.where(null_rows, 0, lengths)
     ends = np.cumsum(lengths)
     items = np.repeat(begins - (ends - lengths), lengths) + np.arange(int(lengths.sum()))
     start = int(items[0]) if len(items) else 0
@@ -185,7 +185,7 @@ def _lists(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
         whole = np.int64 if pa.types.is_large_list_view(kind) else np.int32
         places = [pa.py_buffer((ends - lengths).astype(whole)), pa.py_buffer(lengths.astype(whole))]
     else:
-        places = [_begins(lengths, kind)]
+        places = [_row_offsets(lengths, kind)]
     return pa.Array.from_buffers(kind, rows, [_bits(array, hidden), *places], children=[made])
 
 
@@ -279,7 +279,7 @@ def _type(kind: pa.DataType) -> pa.DataType:
         return pa.dictionary(kind.index_type, _type(kind.value_type), kind.ordered)
     if pa.types.is_run_end_encoded(kind):
         return pa.run_end_encoded(kind.run_end_type, _type(kind.value_type))
-    return rebuilt(kind, _field)
+    return rebuild_type(kind, _field)
 
 
 def _pandas(value: bytes, names: list[str]) -> tuple[bytes | None, bool]:
@@ -313,7 +313,7 @@ def _column(entry: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def harmless(table: Any) -> Any:
+def sanitise_table(table: Any) -> Any:
     """Return a record batch or table without what is not known to be harmless.
 
     Rows and types stay; what is copied are columns that hold more than the values of their rows.

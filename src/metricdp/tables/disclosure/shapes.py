@@ -54,14 +54,14 @@ class Leaf:
         if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
             whole = pa.int32() if kind.bit_width == 32 else pa.int64()
             return _doubles(self.array.view(whole))
-        return self._parsed() if self.is_text else None
+        return self._parse_numbers() if self.is_text else None
 
     @property
     def is_text(self) -> bool:
         kind = self.array.type
         return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
-    def _parsed(self) -> Floats | None:
+    def _parse_numbers(self) -> Floats | None:
         text = pc.utf8_trim_whitespace(self.array)
         filled = pc.and_kleene(text.is_valid(), pc.greater(pc.binary_length(text), 0))
         proper = pc.match_substring_regex(text, r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
@@ -78,23 +78,23 @@ def leaves(table: pa.Table | pa.RecordBatch, *, without: frozenset[str]) -> Iter
             whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
             if isinstance(whole, pa.ChunkedArray):  # too long for one piece
                 whole = whole.chunk(0)
-            yield from (leaf for leaf in _inside(name, name, whole) if leaf.path not in without)
+            yield from (leaf for leaf in _leaves_inside(name, name, whole) if leaf.path not in without)
 
 
-def _inside(column: str, path: str, array: Any) -> Iterator[Leaf]:
+def _leaves_inside(column: str, path: str, array: Any) -> Iterator[Leaf]:
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
-        yield from _inside(column, path, array.storage)
+        yield from _leaves_inside(column, path, array.storage)
     elif pa.types.is_dictionary(kind):
-        yield from _inside(column, path, array.dictionary_decode())
+        yield from _leaves_inside(column, path, array.dictionary_decode())
     elif pa.types.is_struct(kind):
         for number in range(kind.num_fields):
-            yield from _inside(column, f"{path}.{kind.field(number).name}", pc.struct_field(array, [number]))
+            yield from _leaves_inside(column, f"{path}.{kind.field(number).name}", pc.struct_field(array, [number]))
     elif pa.types.is_map(kind):
         yield Leaf(column, path, array)  # its name is all that is looked at
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         for number, items in enumerate(_places(array)):
-            yield from _inside(column, f"{path}[{number}]", items)
+            yield from _leaves_inside(column, f"{path}[{number}]", items)
     else:
         leaf = Leaf(column, path, array)
         yield Leaf(column, path, _readable(array)) if leaf.is_text else leaf
@@ -125,7 +125,7 @@ def _doubles(array: Any) -> Floats:
     return np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-LOOKED_AT = 400  # texts of a column, spread over the sample
+ROWS_INSPECTED = 400  # texts of a column, spread over the sample
 MOST = 0.8  # the share of them that must be of one kind
 NUMBER = r"[+-]?\d{1,3}[.,]\d{2,}"
 SHAPES: tuple[tuple[str, str], ...] = (
@@ -151,7 +151,7 @@ HEX = re.compile(r"(?:\\x|0x)?((?:[0-9A-Fa-f]{2}){8,})")
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}={0,2}")
 DECIMAL = re.compile(r"[+-]?\d{1,3}\.\d+")  # a number that was 8.60 is often written as 8.6
 POLYLINE = re.compile(r"[?-~]{4,}")  # the letters that Google's encoding of lines uses: no digits among them
-PACKED = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+COMPRESSED_HEADS = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
 UNPACKED_BYTES = 4096  # of a packed value are looked at
 FARTHEST = 0.02  # degrees between a row's place and one that its text holds: two kilometres
 BASE32 = "0123456789bcdefghjkmnpqrstuvwxyz"
@@ -173,7 +173,7 @@ def text_kind(array: pa.Array, places: Floats | None) -> str | None:
         for decoded in (_geohash, _quadkey):
             if _near([decoded(text) for text in texts], near):
                 return "cell"
-    for shape, unpacked in ((HEX, _unpacked_hex), (BASE64, _unpacked)):
+    for shape, unpacked in ((HEX, _unpack_hex), (BASE64, _unpack_base64)):
         if _most(texts, shape.fullmatch):
             packed = _kind_of_bytes([unpacked(text) for text in texts], near)
             if packed is not None:
@@ -206,7 +206,7 @@ def bytes_kind(array: pa.Array, places: Floats | None = None) -> str | None:
 def _kind_of_bytes(values: Sequence[bytes], places: Floats | None) -> str | None:
     if not values:
         return None
-    values = [_inflated(value) for value in values]
+    values = [_inflate(value) for value in values]
     if _most(values, _is_wkb):
         return "geometry"
     if places is not None:
@@ -217,9 +217,9 @@ def _kind_of_bytes(values: Sequence[bytes], places: Floats | None) -> str | None
     return _kind_of([text for text in texts if text is not None], places) if None not in texts else None
 
 
-def _inflated(value: bytes) -> bytes:
+def _inflate(value: bytes) -> bytes:
     """Return how bytes that are packed with gzip or zlib begin; others as they are."""
-    if value[:2] not in PACKED:
+    if value[:2] not in COMPRESSED_HEADS:
         return value
     try:
         return zlib.decompressobj(wbits=47).decompress(value, UNPACKED_BYTES)
@@ -244,13 +244,13 @@ def _read(value: bytes) -> str | None:
     return text if text.isprintable() or "\n" in text else None
 
 
-def _unpacked_hex(text: str) -> bytes:
+def _unpack_hex(text: str) -> bytes:
     """Return what is written in hexadecimal digits, also as databases mark them (`\\x`, `0x`)."""
     digits = HEX.fullmatch(text)
     return b"" if digits is None else bytes.fromhex(digits[1])
 
 
-def _unpacked(text: str) -> bytes:
+def _unpack_base64(text: str) -> bytes:
     """Return what is written in base 64, in either alphabet, with or without its padding."""
     plain = text.rstrip("=").translate(str.maketrans("-_", "+/"))
     try:
@@ -310,7 +310,7 @@ def _some_rows(array: pa.Array) -> Any:
     """Return the numbers of some rows that hold something, spread over all."""
     length = pc.binary_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     filled = np.flatnonzero(length)
-    return filled[:: max(1, len(filled) // LOOKED_AT)][:LOOKED_AT]
+    return filled[:: max(1, len(filled) // ROWS_INSPECTED)][:ROWS_INSPECTED]
 
 
 def _most(values: Sequence[Any], test: Callable[[Any], Any]) -> bool:
@@ -382,7 +382,7 @@ def fineness(array: pa.Array) -> Fineness | None:
         return "coarse"
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         whole = array.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-        return _of(_doubles(whole) / PER_SECOND[kind.unit])
+        return _fineness_of(_doubles(whole) / PER_SECOND[kind.unit])
     leaf = Leaf("", "", array)
     if leaf.is_text and is_dated(array):
         return _clock(array)
@@ -390,7 +390,7 @@ def fineness(array: pa.Array) -> Fineness | None:
     if numbers is None or pa.types.is_temporal(kind):
         return None
     seconds = since_epoch(numbers)
-    return None if seconds is None else _of(seconds)
+    return None if seconds is None else _fineness_of(seconds)
 
 
 def since_epoch(numbers: Floats) -> Floats | None:
@@ -404,7 +404,7 @@ def since_epoch(numbers: Floats) -> Floats | None:
     return None
 
 
-def _of(seconds: Floats) -> Fineness | None:
+def _fineness_of(seconds: Floats) -> Fineness | None:
     seconds = np.floor(seconds[np.isfinite(seconds)])
     if not len(seconds):
         return None
@@ -419,7 +419,7 @@ def _clock(array: pa.Array) -> Fineness | None:
         return "coarse"  # dates alone
     minute, second = (pc.struct_field(parts, name) for name in ("minute", "second"))
     second = pc.if_else(pc.greater(pc.binary_length(second), 0), second, "0")
-    return _of(_doubles(minute.cast(pa.int32())) * 60.0 + _doubles(second.cast(pa.int32())))
+    return _fineness_of(_doubles(minute.cast(pa.int32())) * 60.0 + _doubles(second.cast(pa.int32())))
 
 
 MOST_FITTED = 20  # numbers of a secret, of which a column may be a sum
@@ -431,7 +431,7 @@ CERTAIN = 3.0  # standard deviations that a share must be above its threshold
 
 
 @dataclass(frozen=True, repr=False)
-class Share:
+class VarianceShare:
     """A share of variance, how far chance alone would move it, and on how many rows, among how many, it rests."""
 
     value: float
@@ -445,11 +445,11 @@ class Share:
         return certain and self.rows >= max(FEWEST, ENOUGH * self.among)
 
 
-NOTHING = Share(0.0, 0.0, 0, 0)
+NOTHING = VarianceShare(0.0, 0.0, 0, 0)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Places:
+class SecretPlaces:
     """The protected numbers of a sample, one row each."""
 
     values: Floats
@@ -458,7 +458,7 @@ class Places:
     def known(self) -> Booleans:
         return np.asarray(np.isfinite(self.values).all(axis=1))
 
-    def copied(self, numbers: Floats) -> bool:
+    def is_copy(self, numbers: Floats) -> bool:
         """Tell whether a column is one of the protected ones, or one of them scaled, rounded, shifted or projected."""
         rows = self.known & np.isfinite(numbers)
         found, values = numbers[rows], self.values[rows]
@@ -477,22 +477,22 @@ class Places:
         rest = float(np.square(found - design @ fit).sum())
         return rest <= 0.005 * float(np.square(found - found.mean()).sum())
 
-    def told_by(self, codes: Integers, *, continuous: bool) -> Share:
+    def explained_by_column(self, codes: Integers, *, continuous: bool) -> VarianceShare:
         """Return how much of the place a column tells whose values have these codes (-1 where there is none)."""
-        rows = _once_a_stay(codes, np.flatnonzero(self.known & (codes >= 0)))
+        rows = _run_rows(codes, np.flatnonzero(self.known & (codes >= 0)))
         groups = _cut(codes[rows], _pieces(len(rows))) if continuous else codes[rows]
         best = NOTHING
         for column in self.values[rows].T[:MOST_COMPARED]:
-            best = max(best, explained(groups, _ranked(column)), key=lambda share: share.value)
+            best = max(best, explained_variance(groups, _ranks(column)), key=lambda share: share.value)
         return best
 
-    def telling(self, codes: Integers, *, numbers: Floats | None) -> Share:
+    def explained_by_place(self, codes: Integers, *, numbers: Floats | None) -> VarianceShare:
         """Return how much of a column the place tells; numbers by variance, others by how often two rows agree."""
-        rows = _once_a_stay(codes, np.flatnonzero(self.known & (codes >= 0)))
+        rows = _run_rows(codes, np.flatnonzero(self.known & (codes >= 0)))
         cells = self._cells(rows)
         if numbers is not None:
-            return explained(cells, _ranked(numbers[rows]))
-        return agreed(cells, codes[rows])
+            return explained_variance(cells, _ranks(numbers[rows]))
+        return agreement(cells, codes[rows])
 
     def _cells(self, rows: Integers) -> Integers:
         """Return the cell of every row: coordinates cut where they halve the rows, so that none is crowded."""
@@ -504,10 +504,10 @@ class Places:
         return cells
 
 
-def explained(groups: Integers, values: Floats) -> Share:
+def explained_variance(groups: Integers, values: Floats) -> VarianceShare:
     """Return the share of the variance of `values` that lies between groups of two rows or more."""
     among = len(groups)
-    groups, values = _repeated(groups, values)
+    groups, values = _repeated_groups(groups, values)
     rows, kinds = len(values), int(groups.max(initial=-1)) + 1
     if rows - kinds < 2 or kinds < 2:
         return NOTHING
@@ -518,13 +518,13 @@ def explained(groups: Integers, values: Floats) -> Share:
     if overall <= 0.0:
         return NOTHING
     share = 1.0 - (within / (rows - kinds)) / (overall / (rows - 1))
-    return Share(share, float(np.sqrt(2.0 * kinds)) / (rows - kinds), rows, among)
+    return VarianceShare(share, float(np.sqrt(2.0 * kinds)) / (rows - kinds), rows, among)
 
 
-def agreed(groups: Integers, codes: Integers) -> Share:
+def agreement(groups: Integers, codes: Integers) -> VarianceShare:
     """Return by how much rows of one group agree in a column beyond rows of all (Goodman and Kruskal's tau)."""
     among = len(groups)
-    groups, codes = _repeated(groups, codes)
+    groups, codes = _repeated_groups(groups, codes)
     rows, kinds = len(codes), int(groups.max(initial=-1)) + 1
     if rows - kinds < 2 or kinds < 2:
         return NOTHING
@@ -538,10 +538,10 @@ def agreed(groups: Integers, codes: Integers) -> Share:
     if overall <= 0.02 * rows:  # nearly all rows hold one value: two of them agree whatever it is
         return NOTHING
     share = 1.0 - (within / (rows - kinds)) / (overall / (rows - 1))
-    return Share(share, float(np.sqrt(2.0 * kinds)) / (rows - kinds), rows, among)
+    return VarianceShare(share, float(np.sqrt(2.0 * kinds)) / (rows - kinds), rows, among)
 
 
-def _repeated(groups: Integers, values: Any) -> tuple[Integers, Any]:
+def _repeated_groups(groups: Integers, values: Any) -> tuple[Integers, Any]:
     """Return the rows of groups that have at least two, groups numbered anew."""
     if not len(groups):
         return groups, values
@@ -552,7 +552,7 @@ def _repeated(groups: Integers, values: Any) -> tuple[Integers, Any]:
     return np.unique(groups[keep], return_inverse=True)[1], values[keep]
 
 
-def _once_a_stay(codes: Integers, rows: Integers) -> Integers:
+def _run_rows(codes: Integers, rows: Integers) -> Integers:
     """Return one row of every run of rows with one value, unless nearly every row is a run of its own."""
     if not len(rows):
         return rows
@@ -564,7 +564,7 @@ def _once_a_stay(codes: Integers, rows: Integers) -> Integers:
     return np.asarray(rows[(first + last) // 2])
 
 
-def _ranked(values: Floats) -> Floats:
+def _ranks(values: Floats) -> Floats:
     """Return ranks: a few values far away would be all of a variance."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     middle = np.cumsum(counts) - (counts - 1) / 2.0
@@ -577,5 +577,5 @@ def _pieces(rows: int) -> int:
 
 def _cut(values: Any, pieces: int) -> Integers:
     """Return in which of so many pieces, equally full, every value lies."""
-    ranks = _ranked(np.asarray(values, dtype=np.float64))
+    ranks = _ranks(np.asarray(values, dtype=np.float64))
     return np.asarray(np.minimum((ranks - 1) * pieces // max(1, len(ranks)), pieces - 1), dtype=np.int64)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.options import DAY, Step, Trim
+from metricdp.tables.options import DAY, CoarseningStep, Trim
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 EARLIEST = 1e8  # seconds since 1970: March 1973
@@ -23,25 +23,27 @@ DATE = r"^(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?P<rest>[T ].*)?$"
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 
-def trimmed(table: Any, trim: Trim) -> Any:
+def trim_table(table: Any, trim: Trim) -> Any:
     """Return a record batch or table without what is dropped and with what is coarsened."""
     for name, step in trim.coarsen:
-        top, below = _placed(table.schema.names, name)
+        top, below = _locate_name(table.schema.names, name)
         column, position = table.column(top), table.schema.get_field_index(top)
-        made = _each(column, lambda array, below=below, name=name, step=step: _inside(array, below, name, step))
+        made = _map_chunks(
+            column, lambda array, below=below, name=name, step=step: _coarsen_inside(array, below, name, step)
+        )
         table = table.set_column(position, table.schema.field(position).with_type(made.type), made)
     for name in trim.drop:
-        top, below = _placed(table.schema.names, name)
+        top, below = _locate_name(table.schema.names, name)
         if not below:
             table = table.drop_columns([top])
             continue
         position = table.schema.get_field_index(top)
-        made = _each(table.column(top), lambda array, below=below: _without(array, below))
+        made = _map_chunks(table.column(top), lambda array, below=below: _drop_inside(array, below))
         table = table.set_column(position, table.schema.field(position).with_type(made.type), made)
     return table
 
 
-def _placed(names: Sequence[str], name: str) -> tuple[str, tuple[str, ...]]:
+def _locate_name(names: Sequence[str], name: str) -> tuple[str, tuple[str, ...]]:
     """Return the column of the table that a name lies in, and the way inside."""
     if name in names:
         return name, ()
@@ -52,7 +54,7 @@ def _placed(names: Sequence[str], name: str) -> tuple[str, tuple[str, ...]]:
     raise InvalidInput(f"no column {name!r} to drop or coarsen.")
 
 
-def _each(column: Any, change: Any) -> Any:
+def _map_chunks(column: Any, change: Any) -> Any:
     if not isinstance(column, pa.ChunkedArray):
         return change(column)
     chunks = [change(chunk) for chunk in column.chunks] or [change(pa.array([], column.type))]
@@ -64,37 +66,37 @@ def _fields(array: pa.StructArray) -> tuple[list[Any], list[pa.Field]]:
     return [pc.struct_field(array, [number]) for number in range(len(fields))], fields
 
 
-def _rebuilt(array: pa.StructArray, parts: list[Any], fields: list[pa.Field]) -> Any:
+def _rebuild(array: pa.StructArray, parts: list[Any], fields: list[pa.Field]) -> Any:
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
 
 
-def _without(array: Any, below: tuple[str, ...]) -> Any:
+def _drop_inside(array: Any, below: tuple[str, ...]) -> Any:
     parts, fields = _fields(array)
     at = [field.name for field in fields].index(below[0])
     if below[1:]:
-        parts[at] = _without(parts[at], below[1:])
+        parts[at] = _drop_inside(parts[at], below[1:])
         fields[at] = fields[at].with_type(parts[at].type)
     else:
         del parts[at], fields[at]
-    return _rebuilt(array, parts, fields)
+    return _rebuild(array, parts, fields)
 
 
-def _inside(array: Any, below: tuple[str, ...], name: str, step: Step) -> Any:
+def _coarsen_inside(array: Any, below: tuple[str, ...], name: str, step: CoarseningStep) -> Any:
     if not below:
-        return coarser(array, name, step)
+        return coarsen_column(array, name, step)
     parts, fields = _fields(array)
     at = [field.name for field in fields].index(below[0])
-    parts[at] = _inside(parts[at], below[1:], name, step)
+    parts[at] = _coarsen_inside(parts[at], below[1:], name, step)
     fields[at] = fields[at].with_type(parts[at].type)
-    return _rebuilt(array, parts, fields)
+    return _rebuild(array, parts, fields)
 
 
-def coarser(array: Any, name: str, step: Step) -> Any:
+def coarsen_column(array: Any, name: str, step: CoarseningStep) -> Any:
     """Return a column with its values put down to multiples of a step, in the type it has."""
     kind = array.type
     if pa.types.is_dictionary(kind):
-        return coarser(array.dictionary_decode(), name, step).dictionary_encode().cast(kind)
+        return coarsen_column(array.dictionary_decode(), name, step).dictionary_encode().cast(kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return (_clock_texts if step.is_time else _number_texts)(array, name, step).cast(kind)
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind) or pa.types.is_date(kind):
@@ -106,7 +108,7 @@ def coarser(array: Any, name: str, step: Step) -> Any:
     raise InvalidInput(f"the column {name!r} cannot be coarsened, it holds {kind}: drop it.")
 
 
-def _temporal(array: Any, name: str, step: Step) -> Any:
+def _temporal(array: Any, name: str, step: CoarseningStep) -> Any:
     kind = array.type
     if not step.is_time:
         raise InvalidInput(f"the column {name!r} holds times: coarsen it to a time such as {name}=1h.")
@@ -116,16 +118,16 @@ def _temporal(array: Any, name: str, step: Step) -> Any:
     else:
         width = int(step.size) * PER_SECOND[kind.unit]
     whole = pa.int32() if kind.bit_width == 32 else pa.int64()
-    return _floored(array.view(whole), width).view(kind)
+    return _floor(array.view(whole), width).view(kind)
 
 
-def _floored(whole: Any, width: int) -> Any:
+def _floor(whole: Any, width: int) -> Any:
     filled = np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False))
     result = filled - np.mod(filled.astype(np.int64), width).astype(filled.dtype)
     return pa.array(result, whole.type, mask=whole.is_null().to_numpy(zero_copy_only=False))
 
 
-def _numbers(array: Any, name: str, step: Step) -> Any:
+def _numbers(array: Any, name: str, step: CoarseningStep) -> Any:
     kind = array.type
     if step.is_time:
         values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
@@ -137,7 +139,7 @@ def _numbers(array: Any, name: str, step: Step) -> Any:
                 f"the column {name!r} holds whole numbers: coarsen it to a whole step, not {step.written}."
             )
         limit = 2 ** (kind.bit_width - (0 if pa.types.is_unsigned_integer(kind) else 1))
-        return _floored(array, int(step.size)) if step.size < limit else pc.multiply(array, pa.scalar(0, kind))
+        return _floor(array, int(step.size)) if step.size < limit else pc.multiply(array, pa.scalar(0, kind))
     else:
         values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
         made = _multiples(values, step)
@@ -145,7 +147,7 @@ def _numbers(array: Any, name: str, step: Step) -> Any:
     return pa.array(np.where(empty, 0.0, made), mask=empty).cast(kind, safe=False)
 
 
-def _multiples(values: Any, step: Step) -> Any:
+def _multiples(values: Any, step: CoarseningStep) -> Any:
     """Return multiples of the step at or below values; a value that is one, up to rounding, stays."""
     size = float(step.size)
     _, _, behind = step.written.partition(".")
@@ -163,13 +165,13 @@ def _per_second(values: Any, name: str) -> Any:
     return np.select([size >= 1e17, size >= 1e14, size >= 1e11], [1e9, 1e6, 1e3], 1.0)
 
 
-def _number_texts(array: Any, name: str, step: Step) -> Any:
+def _number_texts(array: Any, name: str, step: CoarseningStep) -> Any:
     made = _multiples(_doubles_of(array, name), step)
-    return _written(array, pa.array(np.where(np.isfinite(made), made, 0.0)))
+    return _number_strings(array, pa.array(np.where(np.isfinite(made), made, 0.0)))
 
 
 def _doubles_of(array: Any, name: str) -> Any:
-    filled = _filled(array)
+    filled = _fill_nulls(array)
     proper = pc.match_substring_regex(array, NUMBER).fill_null(False)
     if pc.any(pc.and_not(filled, proper)).as_py():
         raise InvalidInput(f"the column {name!r} holds texts that are no numbers and cannot be coarsened: drop it.")
@@ -177,23 +179,23 @@ def _doubles_of(array: Any, name: str) -> Any:
     return np.asarray(text.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _written(array: Any, numbers: Any) -> Any:
+def _number_strings(array: Any, numbers: Any) -> Any:
     """Return numbers as text, nothing where there was nothing."""
-    return pc.if_else(_filled(array), numbers.cast(pa.string()), array.cast(pa.string()))
+    return pc.if_else(_fill_nulls(array), numbers.cast(pa.string()), array.cast(pa.string()))
 
 
-def _filled(array: Any) -> Any:
+def _fill_nulls(array: Any) -> Any:
     return pc.greater(pc.binary_length(pc.utf8_trim_whitespace(array)), 0).fill_null(False)
 
 
-def _clock_texts(array: Any, name: str, step: Step) -> Any:
+def _clock_texts(array: Any, name: str, step: CoarseningStep) -> Any:
     """Put clocks inside texts down: 2013-07-01T17:42:09Z becomes 2013-07-01T17:00:00Z."""
-    filled = _filled(array)
+    filled = _fill_nulls(array)
     if not pc.any(pc.and_not(filled, pc.match_substring_regex(array, NUMBER).fill_null(False))).as_py():
         values = _doubles_of(array, name)
         widths = float(step.size) * _per_second(values, name)
         whole = pa.array(np.where(np.isfinite(values), np.floor(values / widths) * widths, 0).astype(np.int64))
-        return _written(array, whole)
+        return _number_strings(array, whole)
     if step.size > DAY:
         return _day_texts(array, name, step)
     parts = pc.extract_regex(array, CLOCK)
@@ -216,16 +218,16 @@ def _clock_texts(array: Any, name: str, step: Step) -> Any:
     return pc.if_else(parts.is_valid(), made, array.cast(pa.string()))
 
 
-def _day_texts(array: Any, name: str, step: Step) -> Any:
+def _day_texts(array: Any, name: str, step: CoarseningStep) -> Any:
     parts = pc.extract_regex(array, DATE)
-    if pc.any(pc.and_not(_filled(array), parts.is_valid())).as_py():
+    if pc.any(pc.and_not(_fill_nulls(array), parts.is_valid())).as_py():
         raise InvalidInput(
             f"the column {name!r} can be coarsened to days only where dates are written 2013-07-01: coarsen it to "
             "1d or less, or drop it."
         )
     day = pc.utf8_slice_codeunits(array, 0, 10).cast(pa.string())
     days = pc.strptime(pc.if_else(parts.is_valid(), day, "1970-01-01"), "%Y-%m-%d", "s").cast(pa.int64())
-    floored = _floored(days, int(step.size)).cast(pa.timestamp("s"))
+    floored = _floor(days, int(step.size)).cast(pa.timestamp("s"))
     return pc.if_else(parts.is_valid(), pc.strftime(floored, "%Y-%m-%d"), array.cast(pa.string()))
 
 

@@ -6,25 +6,27 @@ An engine from outside is declared the same way: `ENGINES.declare(Engine(...))`,
 from collections.abc import Iterator
 
 from metricdp.errors import InvalidInput
-from metricdp.registry import Catalogue
+from metricdp.registry import NameRegistry
 from metricdp.tables.engines import arrow, duckdb, local, ray, spark
-from metricdp.tables.engines.base import Engine, Perturb, Run
+from metricdp.tables.engines.base import Engine, JobRunner, TablePerturber
 
-ENGINES: Catalogue[Engine] = Catalogue("engine", [local.ENGINE, spark.ENGINE, ray.ENGINE, arrow.ENGINE, duckdb.ENGINE])
+ENGINES: NameRegistry[Engine] = NameRegistry(
+    "engine", [local.ENGINE, spark.ENGINE, ray.ENGINE, arrow.ENGINE, duckdb.ENGINE]
+)
 
-__all__ = ["ENGINES", "Engine", "Perturb", "Run", "engine_of", "for_files", "runner"]
+__all__ = ["ENGINES", "Engine", "JobRunner", "TablePerturber", "engine_of", "engines_for_files", "runner"]
 
 
-def for_files() -> Iterator[Engine]:
+def engines_for_files() -> Iterator[Engine]:
     """Yield the engines that run jobs over files."""
     return (engine for engine in ENGINES if engine.run is not None)
 
 
-def runner(name: str) -> Run:
+def runner(name: str) -> JobRunner:
     """Return how the engine of a name runs jobs over files."""
-    found = [engine.run for engine in for_files() if engine.name == name and engine.run is not None]
+    found = [engine.run for engine in engines_for_files() if engine.name == name and engine.run is not None]
     if not found:
-        names = ", ".join(engine.name for engine in for_files())
+        names = ", ".join(engine.name for engine in engines_for_files())
         raise InvalidInput(f"no engine {name!r} runs jobs over files: use one of {names}.")
     return found[0]
 

@@ -9,37 +9,37 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.files import check_target, holding, replacing
+from metricdp.files import check_target, lock_target, replace_file
 from metricdp.randomness import Randomness
-from metricdp.tables.charging import charge_ready, grant, kept_elsewhere
+from metricdp.tables.charging import charge_ready, grant, is_released_elsewhere
 from metricdp.tables.disclosure.checks import log_findings
 from metricdp.tables.engines.base import Engine, refuse_parts, refuse_persons
 from metricdp.tables.formats import BATCH_ROWS, MEASURED_ROWS, Storage, batch_rows
 from metricdp.tables.options import Target
 from metricdp.tables.people import Allotment, PeopleCounter, Spending, spending_by, spending_in
 from metricdp.tables.pipeline import run_pipeline
-from metricdp.tables.plan import Request, Task
+from metricdp.tables.plan import TableRequest, TableTask
 from metricdp.tables.sources import Outlet
 
 
-def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
+def perturb_stream(source: Any, request: TableRequest, /, *, target: Target, rng: Randomness) -> Any:
     """Write the protected batches to a Parquet file, whole or not at all; return a data set over it, or a reader."""
     from pyarrow import dataset
 
-    once, target = isinstance(source, pa.RecordBatchReader), _place(source, target)
+    once, target = isinstance(source, pa.RecordBatchReader), _target_path(source, target)
     task = request.task(source.schema.names, lambda: source.schema)
     charging, persons, counter = request.charging, request.persons, None
     if once:
         _refuse_once(request)
     spending = None if once else _spending(source, request, task)
     if charging is not None and spending is not None:
-        if kept_elsewhere(charging, spending, target, there=Path(target).exists()):
+        if is_released_elsewhere(charging, spending, target, there=Path(target).exists()):
             return dataset.dataset(target)
         spending = grant(charging, spending)
     if charging is not None and persons is not None and once:
         counter = PeopleCounter(persons.column, source.schema.names)
     allotment = None if spending is None else Allotment(spending, rng)
-    with holding(target), replacing(target) as partial:
+    with lock_target(target), replace_file(target) as partial:
         stream = StreamReader(source, counter)
         tally = run_pipeline(stream, Outlet(partial, stream.storage), task, rng, persons=allotment)
         _refuse_empty(tally.rows)
@@ -48,10 +48,10 @@ def perturb_stream(source: Any, request: Request, /, *, target: Target, rng: Ran
         if charging is not None and spending is not None:
             charge_ready(charging, spending)
     log_findings(tally.findings)
-    return _over(target, once=once)
+    return _reopen(target, once=once)
 
 
-def _place(source: Any, target: Target) -> str:
+def _target_path(source: Any, target: Target) -> str:
     """Return the file that the reports go to; refuse what is no stream of batches, and a place that does not do."""
     from pyarrow import dataset
 
@@ -70,7 +70,7 @@ def _place(source: Any, target: Target) -> str:
     return str(target)
 
 
-def _over(target: str, *, once: bool) -> Any:
+def _reopen(target: str, *, once: bool) -> Any:
     """Return a data set over a file, or a reader where one came."""
     from pyarrow import dataset
 
@@ -83,7 +83,7 @@ def _refuse_empty(rows: int) -> None:
         raise InvalidInput("the data set has no rows: there is nothing to protect.")
 
 
-def _refuse_once(request: Request) -> None:
+def _refuse_once(request: TableRequest) -> None:
     """Refuse what needs a second look at rows that can be read once."""
     what = "a reader, which is read once,"
     refuse_persons(what.rstrip(","), request)
@@ -92,7 +92,7 @@ def _refuse_once(request: Request) -> None:
         raise InvalidInput(f"{what} cannot be repeated: leave `name` away.")
 
 
-def _spending(source: Any, request: Request, task: Task) -> Spending | None:
+def _spending(source: Any, request: TableRequest, task: TableTask) -> Spending | None:
     """Count the rows of everybody in a data set, where it has to be known before anything is drawn."""
     persons = request.persons
     if persons is None or not (persons.needs_counts or request.charging is not None):

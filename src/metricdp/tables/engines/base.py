@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
-from metricdp.tables.jobs.plan import Job
+from metricdp.tables.jobs.plan import JobPlan
 from metricdp.tables.options import Target
-from metricdp.tables.pipeline import Tell
-from metricdp.tables.plan import Request
+from metricdp.tables.pipeline import RowProgress
+from metricdp.tables.plan import TableRequest
 
 FOR_TEXTS = (
     "{word} is for rows of numbers or single words: for texts, `mdp.text.Rules` say what becomes of every word, and "
@@ -19,7 +19,7 @@ FOR_TEXTS = (
 )
 
 
-class Run(Protocol):
+class JobRunner(Protocol):
     """How an engine runs the pending partitions of a job.
 
     For every pending number somebody calls `run_partition(job.folder, number)`: in any order, in any process that sees
@@ -27,13 +27,15 @@ class Run(Protocol):
     partition that is done. It returns when all are done, and raises what no further try can mend.
     """
 
-    def __call__(self, job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None: ...
+    def __call__(
+        self, job: JobPlan, pending: Sequence[int], on_rows: RowProgress, /, *, workers: int | None = None
+    ) -> None: ...
 
 
-class Perturb(Protocol):
+class TablePerturber(Protocol):
     """How an engine protects a table of its own: a table comes back whose reports were drawn once."""
 
-    def __call__(self, table: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any: ...
+    def __call__(self, table: Any, request: TableRequest, /, *, target: Target, rng: Randomness) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,9 @@ class Engine:
 
     name: str
     about: str
-    run: Run | None = None
+    run: JobRunner | None = None
     packages: tuple[str, ...] = ()
-    perturb: Perturb | None = None
+    perturb: TablePerturber | None = None
     extra: str = ""
 
 
@@ -66,7 +68,7 @@ def refuse_target(table: Any, target: Target) -> None:
         )
 
 
-def refuse_persons(what: str, request: Request) -> None:
+def refuse_persons(what: str, request: TableRequest) -> None:
     """Refuse a budget for all rows of a person where nobody sees them all before the first is drawn."""
     if request.persons is not None and request.persons.needs_counts:
         raise InvalidInput(
@@ -75,7 +77,7 @@ def refuse_persons(what: str, request: Request) -> None:
         )
 
 
-def refuse_parts(what: str, request: Request) -> None:
+def refuse_parts(what: str, request: TableRequest) -> None:
     """Refuse to leave out rows that a ledger does not grant where rows have no common order."""
     if request.charging is not None and request.charging.refused != "fail":
         raise InvalidInput(
@@ -90,7 +92,7 @@ def refuse_rng(engine: str, rng: Randomness) -> None:
         raise InvalidInput(f"`rng` cannot be given for {engine}: its workers draw from streams of their own.")
 
 
-def refuse_for_workers(engine: str, request: Request, rng: Randomness) -> None:
+def refuse_for_workers(engine: str, request: TableRequest, rng: Randomness) -> None:
     """Refuse what cannot be done where workers draw the noise and write logs."""
     refuse_persons(engine, request)
     refuse_parts(f"a table of {engine}", request)

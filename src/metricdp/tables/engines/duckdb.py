@@ -17,15 +17,15 @@ from metricdp import messages
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.mechanisms import Mechanism
 from metricdp.tables.batch import ALL, Portion, protect, report_fields, report_type
-from metricdp.tables.charging import charge_ready, grant, kept_elsewhere, requested
-from metricdp.tables.disclosure.checks import first_look, judge_first, log_findings
-from metricdp.tables.disclosure.findings import SAMPLED, rows_looked_at
-from metricdp.tables.disclosure.trim import coarser
+from metricdp.tables.charging import charge_ready, grant, is_released_elsewhere, open_request
+from metricdp.tables.disclosure.checks import check_first_rows, inspect_table, log_findings
+from metricdp.tables.disclosure.findings import SAMPLED, inspected_rows
+from metricdp.tables.disclosure.trim import coarsen_column
 from metricdp.tables.engines.base import Engine, refuse_rng
-from metricdp.tables.jobs.errors import reworded
-from metricdp.tables.options import Call, Charging, Disclosure, OnError, Step, Trim
+from metricdp.tables.jobs.errors import reword_error
+from metricdp.tables.options import Call, Charging, CoarseningStep, Disclosure, OnError, Trim
 from metricdp.tables.people import Allotment, PeopleCounter, Spending, spending_in
-from metricdp.tables.plan import PerPerson, Request, Task, usual_names
+from metricdp.tables.plan import PersonLimits, TableRequest, TableTask, usual_names
 from metricdp.tables.values import is_list, is_text, whole
 
 
@@ -33,11 +33,11 @@ def register(
     engine: Any,
     connection: Any,
     name: str,
-    task: Task,
+    task: TableTask,
     kinds: Sequence[pa.DataType],
     errors: list[MetricdpError] | None = None,
     *,
-    tasks: Sequence[Task] = (),
+    tasks: Sequence[TableTask] = (),
 ) -> None:
     """Register `protect` as a function; with `errors` it always gives a struct, and errors of ours are kept there.
 
@@ -51,7 +51,7 @@ def register(
             portion = Portion(None, np.asarray(whole(arrays[-1])), tuple(tasks)) if tasks else ALL
             done = protect(columns, task, portion=portion)
         except MetricdpError as error:
-            found = reworded(error, f"in a batch of {len(arrays[0])} rows of the query, {error}")
+            found = reword_error(error, f"in a batch of {len(arrays[0])} rows of the query, {error}")
             if errors is not None:
                 errors.append(found)
             raise found from error
@@ -114,8 +114,8 @@ def table_from(source: tuple[Any, Any], call: Call) -> Any:
             'made of it: mdp.perturb((connection, "FROM points"), mechanism, to="protected").'
         )
     refuse_rng("DuckDB", call.rng)
-    with _queried(connection, query) as text, requested(call) as request:
-        return _made(engine, connection, (text, call.to), request)
+    with _open_query(connection, query) as text, open_request(call) as request:
+        return _make_table(engine, connection, (text, call.to), request)
 
 
 def pair_of(source: Any) -> tuple[Any, Any] | None:
@@ -131,7 +131,7 @@ def _is_of_duckdb(thing: Any) -> bool:
 
 
 @contextmanager
-def _queried(connection: Any, query: Any) -> Iterator[str]:
+def _open_query(connection: Any, query: Any) -> Iterator[str]:
     """Return the query of a relation, which is a view of its connection as long as it is needed."""
     if isinstance(query, str):
         yield query
@@ -151,61 +151,67 @@ def _queried(connection: Any, query: Any) -> Iterator[str]:
         query.query(name, f"DROP VIEW {name}")
 
 
-def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request) -> Any:
+def _make_table(engine: Any, connection: Any, where: tuple[str, str], request: TableRequest) -> Any:
     """Make the table of a request."""
     query, target = where
     care, persons, charging = request.care, request.persons, request.charging
     source = f"({query.strip().rstrip(';')})"
-    empty = _asked(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), "DuckDB cannot run the query")
+    empty = _call_duckdb(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), "DuckDB cannot run the query")
     kinds = dict(zip(empty.columns, (str(kind) for kind in empty.types), strict=True))
     schema = empty.to_arrow_table().schema
     task = request.task(schema.names, lambda: schema)
     _refuse_inside(schema.names, care)
-    limit = rows_looked_at(task.width) if task.texts is None else FIRST_TEXTS
-    first = _asked(
+    limit = inspected_rows(task.width) if task.texts is None else FIRST_TEXTS
+    first = _call_duckdb(
         engine,
         lambda: connection.sql(f"FROM {source} LIMIT {limit}").to_arrow_table(),
         "DuckDB cannot run the query",
     )
     if first.num_rows:
-        _look(first, task)
+        _inspect_first(first, task)
     name = f"metricdp_{secrets.token_hex(6)}"
     allotted, spending = None, None
     if persons is not None and (persons.needs_counts or charging is not None):
-        there = _is_there(engine, connection, target)
-        allotted, spending = _allotted(connection, name, source, (persons, task), (charging, target, there))
+        there = _exists(engine, connection, target)
+        allotted, spending = _allot_rows(connection, name, source, (persons, task), (charging, target, there))
         if spending is None:
-            return connection.table(_quoted(target))  # the job was charged before
+            return connection.table(_quote_text(target))  # the job was charged before
         source = f"{name}_rows POSITIONAL JOIN {name}_portion"
     errors: list[MetricdpError] = []
     kind_of = [schema.field(c).type for c in task.columns]
     register(engine, connection, name, task, kind_of, errors, tasks=() if allotted is None else allotted)
     steps = _register_steps(connection, name, care.trim, kinds)
-    drawn = ", ".join(_quoted(column) for column in task.columns) + (f", {name}_number" if allotted else "")
+    drawn = ", ".join(_quote_text(column) for column in task.columns) + (f", {name}_number" if allotted else "")
     made = dict(zip(task.reports, report_fields(schema, task), strict=True))
     outputs = []
     for column in schema.names:
         if column in made:
             same = made[column].type == schema.field(column).type and not kinds[column].startswith("ENUM")
-            value = f"q.{_quoted(column)}"
-            outputs.append(f"{f'CAST({value} AS {kinds[column]})' if same else value} AS {_quoted(column)}")
+            value = f"q.{_quote_text(column)}"
+            outputs.append(f"{f'CAST({value} AS {kinds[column]})' if same else value} AS {_quote_text(column)}")
         elif column in steps:
-            outputs.append(f"{name}_{steps[column]}({_quoted(column)}) AS {_quoted(column)}")
+            outputs.append(f"{name}_{steps[column]}({_quote_text(column)}) AS {_quote_text(column)}")
         elif column not in task.columns and column not in care.trim.drop:
-            outputs.append(_without_categories(column, kinds[column]))
-    outputs += [f"q.{_quoted(column)} AS {_quoted(column)}" for column in task.reports if column not in schema.names]
+            outputs.append(_plain_column(column, kinds[column]))
+    outputs += [
+        f"q.{_quote_text(column)} AS {_quote_text(column)}" for column in task.reports if column not in schema.names
+    ]
     kept = " WHERE q IS NOT NULL" if request.on_error == "drop" else ""
     source += f" WHERE {name}_kept" if allotted else ""
-    goal = f"TABLE {_quoted(target)}" if charging is None else f"TEMP TABLE {name}_made"  # out of preview until charged
+    goal = (
+        f"TABLE {_quote_text(target)}" if charging is None else f"TEMP TABLE {name}_made"
+    )  # out of preview until charged
     statement = (
         f"CREATE {goal} AS SELECT {', '.join(outputs)} FROM (SELECT *, {name}({drawn}) AS q FROM {source}){kept}"
     )
     try:
         problem = f"DuckDB could not make the table {target!r}"
-        _asked(engine, lambda: connection.execute(statement), problem, errors)
+        _call_duckdb(engine, lambda: connection.execute(statement), problem, errors)
         if charging is not None and spending is not None:
             charge_ready(charging, spending)
-            _asked(engine, lambda: connection.execute(f"CREATE TABLE {_quoted(target)} AS FROM {name}_made"), problem)
+            _call_duckdb(
+                engine, lambda: connection.execute(f"CREATE TABLE {_quote_text(target)} AS FROM {name}_made"), problem
+            )
     finally:
         for made_here in (name, *(f"{name}_{number}" for number in steps.values())):
             connection.remove_function(made_here)
@@ -213,37 +219,37 @@ def _made(engine: Any, connection: Any, where: tuple[str, str], request: Request
             connection.unregister(f"{name}_portion")
             connection.execute(f"DROP TABLE {name}_rows")
             connection.execute(f"DROP TABLE IF EXISTS {name}_made")
-    return connection.table(_quoted(target))
+    return connection.table(_quote_text(target))
 
 
-def _without_categories(column: str, kind: str) -> str:
+def _plain_column(column: str, kind: str) -> str:
     """Return a column that stays; an enumeration becomes text: its type names values of rows that do not leave too."""
     plain = ENUM.sub("VARCHAR", kind)
-    return _quoted(column) if plain == kind else f"CAST({_quoted(column)} AS {plain}) AS {_quoted(column)}"
+    return _quote_text(column) if plain == kind else f"CAST({_quote_text(column)} AS {plain}) AS {_quote_text(column)}"
 
 
-def _look(first: pa.Table, task: Task) -> None:
+def _inspect_first(first: pa.Table, task: TableTask) -> None:
     """Look at the first rows: what gives the secret away, and what looks wrong."""
-    found, sanity = first_look(first, task)
-    log_findings(found, messages.looked_at(min(first.num_rows, SAMPLED), first.num_rows, first=True))
-    judge_first(first, task, sanity)
+    found, sanity = inspect_table(first, task)
+    log_findings(found, messages.inspected_rows(min(first.num_rows, SAMPLED), first.num_rows, first=True))
+    check_first_rows(first, task, sanity)
 
 
-def _is_there(engine: Any, connection: Any, target: str) -> bool:
+def _exists(engine: Any, connection: Any, target: str) -> bool:
     try:
-        connection.table(_quoted(target))
+        connection.table(_quote_text(target))
     except engine.CatalogException:
         return False
     return True
 
 
-def _allotted(
+def _allot_rows(
     connection: Any,
     name: str,
     source: str,
-    of: tuple[PerPerson, Task],
+    of: tuple[PersonLimits, TableTask],
     to: tuple[Charging | None, str, bool],
-) -> tuple[tuple[Task, ...], Spending | None]:
+) -> tuple[tuple[TableTask, ...], Spending | None]:
     """Put the rows of a query aside, count whose they are, and note beside them which are reported at which epsilon.
 
     Returns no spending where the same job was charged before and its table is there.
@@ -253,10 +259,10 @@ def _allotted(
     try:
         names = connection.table(f"{name}_rows").columns
         PeopleCounter(persons.column, names)  # refuses a column that is not there
-        ids = connection.sql(f"SELECT {_quoted(persons.column)} FROM {name}_rows ORDER BY rowid").to_arrow_table()
+        ids = connection.sql(f"SELECT {_quote_text(persons.column)} FROM {name}_rows ORDER BY rowid").to_arrow_table()
         spending = spending_in([ids], persons, names, task)
         if charging is not None:
-            if kept_elsewhere(charging, spending, target, there=there):
+            if is_released_elsewhere(charging, spending, target, there=there):
                 connection.execute(f"DROP TABLE {name}_rows")
                 return (), None
             if there:
@@ -281,8 +287,8 @@ def _register_steps(connection: Any, name: str, trim: Trim, kinds: Mapping[str, 
     """Register a function for every column that is coarsened, and return their numbers."""
     for number, (column, step) in enumerate(trim.coarsen):
 
-        def change(values: Any, /, column: str = column, step: Step = step) -> Any:
-            return coarser(whole(values), column, step)
+        def change(values: Any, /, column: str = column, step: CoarseningStep = step) -> Any:
+            return coarsen_column(whole(values), column, step)
 
         change.__signature__ = Signature([Parameter("values", Parameter.POSITIONAL_ONLY)])  # type: ignore[attr-defined]
         kind = kinds[column]
@@ -290,16 +296,16 @@ def _register_steps(connection: Any, name: str, trim: Trim, kinds: Mapping[str, 
     return {column: number for number, (column, _) in enumerate(trim.coarsen)}
 
 
-def _asked(engine: Any, call: Callable[[], T], what: str, errors: Sequence[MetricdpError] = ()) -> T:
+def _call_duckdb(engine: Any, call: Callable[[], T], what: str, errors: Sequence[MetricdpError] = ()) -> T:
     """Call DuckDB; of what it says only what is about names and syntax goes on, the rest may show values."""
     try:
         return call()
     except engine.Error as error:
         plain = (engine.CatalogException, engine.BinderException, engine.ParserException, engine.SyntaxException)
-        told = f"it stopped with {type(error).__name__}"
+        reason = f"it stopped with {type(error).__name__}"
         if isinstance(error, plain):  # the name of an enumeration's type lists its values
-            told = re.sub(r"ENUM\(.*?\)", "ENUM", str(error), flags=re.DOTALL)
-    raise errors[0] if errors else OutputProblem(f"{what}: {told}")
+            reason = re.sub(r"ENUM\(.*?\)", "ENUM", str(error), flags=re.DOTALL)
+    raise errors[0] if errors else OutputProblem(f"{what}: {reason}")
 
 
 def duckdb_function(
@@ -324,12 +330,12 @@ def duckdb_function(
     if on_error == "drop":
         raise InvalidInput('a function cannot drop rows: on_error="null", and leave out the rows that are NULL.')
     names = usual_names(mechanism)
-    task = Request(mechanism, names, snap, on_error).task(names)
+    task = TableRequest(mechanism, names, snap, on_error).task(names)
     kinds = [pa.string() if group.mechanism.inputs.is_text else NUMBERS for group in task.groups for _ in group.columns]
     register(engine, connection, name, task, kinds)
 
 
-def _quoted(name: str) -> str:
+def _quote_text(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -18,17 +18,17 @@ import metricdp
 from metricdp.errors import OutputProblem
 from metricdp.tables.engines.base import Engine
 from metricdp.tables.jobs.errors import is_ours, unpack_error
-from metricdp.tables.jobs.plan import Job
-from metricdp.tables.pipeline import Tell
+from metricdp.tables.jobs.plan import JobPlan
+from metricdp.tables.pipeline import RowProgress
 
 ATTEMPTS = 3  # how often a partition may take its worker down with it
 
 
-def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
+def run(job: JobPlan, pending: Sequence[int], on_rows: RowProgress, /, *, workers: int | None = None) -> None:
     """Protect the pending partitions on worker processes, as many as there are cores."""
     count = max(1, min(len(pending), workers or os.cpu_count() or 1))
-    board = _Board(pending)
-    threads = [threading.Thread(target=_attend, args=(job, board, tell), daemon=True) for _ in range(count)]
+    work_queue = _WorkQueue(pending)
+    threads = [threading.Thread(target=_attend, args=(job, work_queue, on_rows), daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
     try:
@@ -36,14 +36,14 @@ def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None 
             while thread.is_alive():  # so that Ctrl-C is heard
                 thread.join(0.2)
     finally:
-        board.stop()
+        work_queue.stop()
         for thread in threads:
             thread.join()
-    if board.error is not None:
-        raise board.error
+    if work_queue.error is not None:
+        raise work_queue.error
 
 
-class _Board:
+class _WorkQueue:
     """What is left to do, who is at it, and the error that ends it all."""
 
     def __init__(self, pending: Sequence[int]) -> None:
@@ -67,11 +67,11 @@ class _Board:
                     return None
         return None
 
-    def done(self) -> None:
+    def count_done(self) -> None:
         with self._lock:
             self._open -= 1
 
-    def lost(self, number: int, why: str) -> None:
+    def put_back(self, number: int, why: str) -> None:
         """Put a partition back after its worker died, unless it did so too often."""
         self._lost[number] += 1
         if self._lost[number] >= ATTEMPTS:
@@ -84,7 +84,7 @@ class _Board:
             self.error = self.error or error
         self.stop()
 
-    def hired(self, process: subprocess.Popen[str]) -> None:
+    def register_worker(self, process: subprocess.Popen[str]) -> None:
         with self._lock:
             self._processes.add(process)
             if self.stopped:
@@ -98,30 +98,30 @@ class _Board:
                     process.kill()
 
 
-def _attend(job: Job, board: _Board, tell: Tell) -> None:
+def _attend(job: JobPlan, work_queue: _WorkQueue, on_rows: RowProgress) -> None:
     """Keep one worker busy; start another one when it dies."""
     process: subprocess.Popen[str] | None = None
     try:
-        while (number := board.next()) is not None:
+        while (number := work_queue.next()) is not None:
             if process is None:
                 process = _start(job)
-                board.hired(process)
-            answer = _ask(process, number, tell)
+                work_queue.register_worker(process)
+            answer = _ask(process, number, on_rows)
             if answer is None:
-                board.lost(number, f"its worker ended with status {_dismissed(process, kill=True)}")
+                work_queue.put_back(number, f"its worker ended with status {_end_worker(process, kill=True)}")
                 process = None
             elif "done" in answer:
-                board.done()
+                work_queue.count_done()
             elif is_ours(answer["failed"]):
-                board.fail(unpack_error(answer["failed"]))
+                work_queue.fail(unpack_error(answer["failed"]))
             else:
-                board.lost(number, answer["failed"]["message"])
+                work_queue.put_back(number, answer["failed"]["message"])
     finally:
         if process is not None:
-            _dismissed(process, kill=board.stopped)
+            _end_worker(process, kill=work_queue.stopped)
 
 
-def _start(job: Job) -> subprocess.Popen[str]:
+def _start(job: JobPlan) -> subprocess.Popen[str]:
     library = str(Path(metricdp.__file__).parents[1])
     paths = [library, *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
@@ -134,7 +134,7 @@ def _start(job: Job) -> subprocess.Popen[str]:
     )
 
 
-def _dismissed(process: subprocess.Popen[str], *, kill: bool) -> int:
+def _end_worker(process: subprocess.Popen[str], *, kill: bool) -> int:
     """End a worker and return its status."""
     if kill:
         process.kill()
@@ -145,7 +145,7 @@ def _dismissed(process: subprocess.Popen[str], *, kill: bool) -> int:
     return status
 
 
-def _ask(process: subprocess.Popen[str], number: int, tell: Tell) -> dict[str, Any] | None:
+def _ask(process: subprocess.Popen[str], number: int, on_rows: RowProgress) -> dict[str, Any] | None:
     """Hand a partition to a worker and wait for its answer; None when the worker dies."""
     assert process.stdin is not None
     assert process.stdout is not None
@@ -158,10 +158,10 @@ def _ask(process: subprocess.Popen[str], number: int, tell: Tell) -> dict[str, A
             if "rows" not in answer:
                 return answer
             rows += answer["rows"]
-            tell(answer["rows"])
+            on_rows(answer["rows"])
     except (BrokenPipeError, ValueError):
         pass
-    tell(-rows)  # they will be done again
+    on_rows(-rows)  # they will be done again
     return None
 
 

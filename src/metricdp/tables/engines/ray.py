@@ -17,24 +17,24 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput, import_extra
-from metricdp.plugins import inherited, load_inherited
+from metricdp.plugins import inherited_plugins, load_inherited
 from metricdp.randomness import Randomness
-from metricdp.tables.charging import charge_ready, grant, kept_elsewhere
-from metricdp.tables.disclosure.checks import look_at_names
+from metricdp.tables.charging import charge_ready, grant, is_released_elsewhere
+from metricdp.tables.disclosure.checks import inspect_names
 from metricdp.tables.draws import KEY_BYTES, Draws
 from metricdp.tables.engines.base import Engine, refuse_for_workers, refuse_target
-from metricdp.tables.jobs.errors import PackedError, is_ours, pack_error, reworded, unpack_error
+from metricdp.tables.jobs.errors import PackedError, is_ours, pack_error, reword_error, unpack_error
 from metricdp.tables.jobs.folder import run_partition
-from metricdp.tables.jobs.plan import Job, TaskSpec, spec_of
+from metricdp.tables.jobs.plan import JobPlan, TaskSpec, spec_of
 from metricdp.tables.options import Target
 from metricdp.tables.people import PeopleCounter, Spending, spending_by
-from metricdp.tables.pipeline import Tell, protected_table
-from metricdp.tables.plan import Request, Task
+from metricdp.tables.pipeline import RowProgress, protect_table
+from metricdp.tables.plan import TableRequest, TableTask
 
 RETRIES = 3
 
 
-def started() -> Any:
+def start_ray() -> Any:
     """Return Ray, started on this machine unless an address or a running one says otherwise."""
     ray = import_extra("ray", "ray")
     if not ray.is_initialized():
@@ -45,18 +45,18 @@ def started() -> Any:
     return ray
 
 
-def perturb_dataset(dataset: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
+def perturb_dataset(dataset: Any, request: TableRequest, /, *, target: Target, rng: Randomness) -> Any:
     """Return a materialised Ray data set with the secrets replaced by reports; blocks and rows keep their order."""
     refuse_for_workers("ray", request, rng)
     refuse_target(dataset, target)
-    ray = started()
+    ray = start_ray()
     names = dataset.schema().names
     made_once = cache(partial(_blocks, dataset))
     task = request.task(names, lambda: _kinds(ray, dataset, made_once))
-    look_at_names(names, task, "Ray")
+    inspect_names(names, task, "Ray")
     blocks = made_once()
-    spending = None if request.charging is None else _granted(ray, blocks, request, task, names)
-    made = _drawn(ray, blocks, spec_of(task))
+    spending = None if request.charging is None else _grant_blocks(ray, blocks, request, task, names)
+    made = _protect_blocks(ray, blocks, spec_of(task))
     if request.charging is not None and spending is not None:
         charge_ready(request.charging, spending)
     return ray.data.from_arrow_refs(made)
@@ -79,18 +79,18 @@ def _blocks(dataset: Any) -> list[Any]:
     return blocks
 
 
-def _drawn(ray: Any, blocks: Sequence[Any], spec: TaskSpec) -> list[Any]:
+def _protect_blocks(ray: Any, blocks: Sequence[Any], spec: TaskSpec) -> list[Any]:
     """Have every block protected by a task of its own, and return what they made when all are done."""
     key = secrets.token_bytes(KEY_BYTES)
     shared = ray.put(spec.file)
-    rest = (replace(spec, file=b""), spec.applied, inherited())
-    work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_block)
+    rest = (replace(spec, file=b""), spec.applied, inherited_plugins())
+    work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_protect_block)
     made = [work.remote(block, number, shared, rest, key) for number, block in enumerate(blocks)]
-    _waited(ray, made)
+    _wait_for_blocks(ray, made)
     return [block for block, _ in made]
 
 
-def _waited(ray: Any, made: Sequence[tuple[Any, Any]]) -> None:
+def _wait_for_blocks(ray: Any, made: Sequence[tuple[Any, Any]]) -> None:
     """Wait for all blocks; what went wrong with one is raised, and the others are called off."""
     for number, (_, answer) in enumerate(made):
         failed = _answer(ray, answer, ray.exceptions.RayError)
@@ -98,27 +98,31 @@ def _waited(ray: Any, made: Sequence[tuple[Any, Any]]) -> None:
             for _, other in made[number + 1 :]:
                 ray.cancel(other)
             error = unpack_error(failed)
-            raise reworded(error, f"block {number} of the data set: {error}")
+            raise reword_error(error, f"block {number} of the data set: {error}")
 
 
-def _granted(ray: Any, blocks: Sequence[Any], request: Request, task: Task, names: Sequence[str]) -> Spending:
+def _grant_blocks(
+    ray: Any, blocks: Sequence[Any], request: TableRequest, task: TableTask, names: Sequence[str]
+) -> Spending:
     """Count the rows of everybody block by block, and see that the books hold them all, before anything is drawn."""
     persons, charging = request.persons, request.charging
     assert persons is not None
     assert charging is not None
     counter = PeopleCounter(persons.column, names)
-    work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_people)
-    made = [work.remote(block, persons.column, inherited()) for block in blocks]
-    _waited(ray, made)
+    work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_count_people)
+    made = [work.remote(block, persons.column, inherited_plugins()) for block in blocks]
+    _wait_for_blocks(ray, made)
     for counts, _ in made:
         found = ray.get(counts)
         counter.add_counts(found.column(persons.column), found.column("count_all"))
     spending = spending_by(counter, persons, task)
-    kept_elsewhere(charging, spending, "a data set of Ray", there=False)  # its blocks are gone with who drew them
+    is_released_elsewhere(
+        charging, spending, "a data set of Ray", there=False
+    )  # its blocks are gone with who drew them
     return grant(charging, spending)
 
 
-def _people(table: Any, column: str, names: Sequence[str]) -> tuple[Any, PackedError | None]:
+def _count_people(table: Any, column: str, names: Sequence[str]) -> tuple[Any, PackedError | None]:
     """Count whose the rows of one block are, in a worker."""
     try:
         load_inherited(names)
@@ -129,7 +133,7 @@ def _people(table: Any, column: str, names: Sequence[str]) -> tuple[Any, PackedE
         return None, pack_error(error)
 
 
-def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple[Any, PackedError | None]:
+def _protect_block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple[Any, PackedError | None]:
     """Protect one block in a worker; an error comes back as plain values, so that none is logged with its data."""
     spec, applied, names = rest
     try:
@@ -138,7 +142,7 @@ def _block(table: Any, number: int, file: bytes, rest: Any, key: bytes) -> tuple
             return table, None
         # A block may have other types than the first.
         task = replace(spec, file=file).task(table.schema.names, lambda: table.schema)
-        return protected_table(table, task, Draws(key, f"block {number}", 0, applied)), None
+        return protect_table(table, task, Draws(key, f"block {number}", 0, applied)), None
     except Exception as error:
         return None, pack_error(error)
 
@@ -151,12 +155,12 @@ def _answer(ray: Any, ticket: Any, lost: type[Exception]) -> Any:
         return pack_error(error)
 
 
-def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
+def run(job: JobPlan, pending: Sequence[int], on_rows: RowProgress, /, *, workers: int | None = None) -> None:
     """Protect the pending partitions of a job over files as Ray tasks; the job's folder must be seen by all workers."""
-    ray = started()
-    work = ray.remote(max_retries=RETRIES, retry_exceptions=False)(_partition)
+    ray = start_ray()
+    work = ray.remote(max_retries=RETRIES, retry_exceptions=False)(_protect_partition)
     tries = dict.fromkeys(pending, 1)
-    names = inherited()
+    names = inherited_plugins()
     left = {work.remote(job.folder, number, names): number for number in pending}
     while left:
         ready, _ = ray.wait(list(left), timeout=1.0)
@@ -164,7 +168,7 @@ def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None 
             number = left.pop(ticket)
             answer = _answer(ray, ticket, ray.exceptions.RayError)
             if isinstance(answer, int):
-                tell(answer)
+                on_rows(answer)
             elif not is_ours(answer) and tries[number] < RETRIES:
                 tries[number] += 1
                 left[work.remote(job.folder, number, names)] = number
@@ -174,7 +178,7 @@ def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None 
                 raise unpack_error(answer)
 
 
-def _partition(folder: str, number: int, names: Sequence[str]) -> int | PackedError:
+def _protect_partition(folder: str, number: int, names: Sequence[str]) -> int | PackedError:
     try:
         load_inherited(names)
         return run_partition(folder, number).rows

@@ -19,36 +19,44 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
-from metricdp.plugins import inherited, load_inherited
+from metricdp.plugins import inherited_plugins, load_inherited
 from metricdp.randomness import Randomness
 from metricdp.tables.batch import report_fields
-from metricdp.tables.charging import charge_ready, grant, kept_elsewhere
-from metricdp.tables.disclosure.checks import look_at_names
-from metricdp.tables.draws import KEY_BYTES, Keyed
+from metricdp.tables.charging import charge_ready, grant, is_released_elsewhere
+from metricdp.tables.disclosure.checks import inspect_names
+from metricdp.tables.draws import KEY_BYTES, KeyedDraws
 from metricdp.tables.engines.base import Engine, refuse_for_workers
-from metricdp.tables.jobs.errors import PackedError, bare_error, error_in, is_ours, pack_error, reworded, unpack_error
+from metricdp.tables.jobs.errors import (
+    PackedError,
+    bare_error,
+    error_in,
+    is_ours,
+    pack_error,
+    reword_error,
+    unpack_error,
+)
 from metricdp.tables.jobs.folder import records_of, run_partition
-from metricdp.tables.jobs.plan import Job, spec_of
+from metricdp.tables.jobs.plan import JobPlan, spec_of
 from metricdp.tables.options import Target
 from metricdp.tables.people import CHANGED, PeopleCounter, spending_by
-from metricdp.tables.pipeline import Tell, protected
-from metricdp.tables.plan import Request, Task
+from metricdp.tables.pipeline import RowProgress, protected
+from metricdp.tables.plan import TableRequest, TableTask
 
 POLL_SECONDS = 1.0
 
 
-def perturb_frame(frame: Any, request: Request, /, *, target: Target, rng: Randomness) -> Any:
+def perturb_frame(frame: Any, request: TableRequest, /, *, target: Target, rng: Randomness) -> Any:
     """Write the protected frame to a folder of Parquet files and return the frame that reads it."""
     types = import_extra("pyspark.sql.pandas.types", "spark")
     refuse_for_workers("pyspark", request, rng)
     task = request.task(frame.columns, lambda: _arrow_schema(frame, types))
-    look_at_names(frame.columns, task, "Spark")
-    place = _place(frame, target)
-    bill = None if request.charging is None else _Bill(frame.sparkSession, request, task, frame)
-    return _made(frame, task, types, place, bill)
+    inspect_names(frame.columns, task, "Spark")
+    place = _target_path(frame, target)
+    frame_charge = None if request.charging is None else _FrameCharge(frame.sparkSession, request, task, frame)
+    return _protect_frame(frame, task, types, place, frame_charge)
 
 
-def _place(frame: Any, target: Target) -> str:
+def _target_path(frame: Any, target: Target) -> str:
     """Return where the reports are written, once; refuse a frame that cannot be."""
     if target is None:
         raise InvalidInput(
@@ -63,31 +71,33 @@ def _place(frame: Any, target: Target) -> str:
     return str(target)
 
 
-def _made(frame: Any, task: Task, types: Any, target: str, bill: _Bill | None = None) -> Any:
+def _protect_frame(
+    frame: Any, task: TableTask, types: Any, target: str, frame_charge: _FrameCharge | None = None
+) -> Any:
     """Write the protected frame, unless it is there and was paid for, and return the frame that reads it."""
     spec = spec_of(task)
     session = frame.sparkSession
     # The mechanism is public and may be large: it is broadcast. The key is small and goes with the task alone.
     file = session.sparkContext.broadcast(spec.file)
-    rest = (replace(spec, file=b""), spec.applied, inherited())
+    rest = (replace(spec, file=b""), spec.applied, inherited_plugins())
     mapper = _Mapper(file, rest, secrets.token_bytes(KEY_BYTES), tuple(frame.columns))
-    if bill is None or not bill.is_paid(session.sparkContext, target):
+    if frame_charge is None or not frame_charge.is_charged(session.sparkContext, target):
         noisy = frame.mapInArrow(mapper, _schema(frame, task, types))
-        problem = _written(noisy, session.sparkContext, target, bill)
+        problem = _write_frame(noisy, session.sparkContext, target, frame_charge)
         file.destroy()
         if problem is not None:
             raise problem
     return session.read.parquet(target)
 
 
-class _Bill:
+class _FrameCharge:
     """What everybody is charged for a frame, by how many rows of theirs it has.
 
     Rows are counted before anything is drawn, from the column of persons alone. A frame is a recipe, and may give other
     rows the second time: so those that were written are counted too, and nobody may have more of them.
     """
 
-    def __init__(self, session: Any, request: Request, task: Task, frame: Any) -> None:
+    def __init__(self, session: Any, request: TableRequest, task: TableTask, frame: Any) -> None:
         persons, charging = request.persons, request.charging
         assert persons is not None
         assert charging is not None
@@ -98,10 +108,10 @@ class _Bill:
                 "drop or coarsen it afterwards."
             )
         PeopleCounter(persons.column, frame.columns)  # refuses a column that is not there
-        counter = self._counted(frame)
+        counter = self._count_people(frame)
         self._spending = spending_by(counter, persons, task)
 
-    def _counted(self, frame: Any) -> PeopleCounter:
+    def _count_people(self, frame: Any) -> PeopleCounter:
         counter = PeopleCounter(self._column, [self._column])
         try:
             counted = frame.groupBy(frame[f"`{self._column}`"]).count().toArrow()
@@ -110,25 +120,25 @@ class _Bill:
         counter.add_counts(counted.column(0), counted.column(1))
         return counter
 
-    def is_paid(self, context: Any, target: str) -> bool:
+    def is_charged(self, context: Any, target: str) -> bool:
         """Tell whether the same job was charged before and lies in its place; otherwise see that all rows fit."""
         hadoop = context._jvm.org.apache.hadoop.fs
         place = hadoop.Path(target)
         there = place.getFileSystem(context._jsc.hadoopConfiguration()).exists(place)
-        if kept_elsewhere(self._charging, self._spending, target, there=there):
+        if is_released_elsewhere(self._charging, self._spending, target, there=there):
             return True
         grant(self._charging, self._spending)
         return False
 
     def charge(self, written: str) -> None:
         """Charge everybody for what was written, out of preview."""
-        found = self._counted(self._session.read.parquet(written)).rows
+        found = self._count_people(self._session.read.parquet(written)).rows
         if any(count > self._spending.counts.get(person, 0) for person, count in found.items()):
             raise InvalidInput(CHANGED)
         charge_ready(self._charging, self._spending)
 
 
-def _written(noisy: Any, context: Any, target: str, bill: _Bill | None = None) -> Exception | None:
+def _write_frame(noisy: Any, context: Any, target: str, frame_charge: _FrameCharge | None = None) -> Exception | None:
     """Write a frame out of preview and put it in its place, or return what went wrong.
 
     Spark writes where it is told before it knows whether all goes well, so it is told a hidden folder beside the target
@@ -147,8 +157,8 @@ def _written(noisy: Any, context: Any, target: str, bill: _Bill | None = None) -
             system.setPermission(home, hadoop.permission.FsPermission("700"))
             ready = hadoop.Path(home, "ready")
             noisy.write.mode("errorifexists").parquet(ready.toString())
-            if bill is not None:
-                bill.charge(ready.toString())
+            if frame_charge is not None:
+                frame_charge.charge(ready.toString())
             if system.exists(place) or not system.rename(ready, place):
                 return OutputProblem(f"cannot write {target!r}: something is there by now. Choose another folder.")
         finally:
@@ -158,7 +168,7 @@ def _written(noisy: Any, context: Any, target: str, bill: _Bill | None = None) -
     except Exception as error:  # Spark wraps what a worker raised in an error of its own
         found = error_in(str(error))
         if found is not None:
-            return reworded(found, f"in one of the partitions, {found}")
+            return reword_error(found, f"in one of the partitions, {found}")
         return OutputProblem(f"cannot write {target!r}: Spark stopped with {_why(error)}; its log says where.")
     return None
 
@@ -168,7 +178,7 @@ def _why(error: Exception) -> str:
     return str(getattr(error, "getCondition", lambda: None)() or type(error).__name__)
 
 
-def _schema(frame: Any, task: Task, types: Any) -> Any:
+def _schema(frame: Any, task: TableTask, types: Any) -> Any:
     """Return the Spark schema of the protected frame: kept columns as they are, reports as `protect` gives them."""
     arrow = _arrow_schema(frame, types)
     kept = [field for field in frame.schema if field.name not in (*task.columns, *task.care.trim.drop)]
@@ -181,7 +191,7 @@ def _schema(frame: Any, task: Task, types: Any) -> Any:
             kind = field.dataType if same else types.from_arrow_type(report.type)
             fields.append(type(field)(field.name, kind, report.nullable))
         elif field in kept:
-            fields.append(_without_notes(field))
+            fields.append(_drop_metadata(field))
     fields += [_field(frame, name, types.from_arrow_type(report.type)) for name, report in made.items()]
     return type(frame.schema)(fields)
 
@@ -193,7 +203,7 @@ def _arrow_schema(frame: Any, types: Any) -> pa.Schema:
     return types.to_arrow_schema(frame.schema, timezone=frame.sparkSession.conf.get("spark.sql.session.timeZone"))
 
 
-def _without_notes(field: Any) -> Any:
+def _drop_metadata(field: Any) -> Any:
     """Return a field of a Spark schema without metadata, which may hold values."""
 
     def plain(entry: Any) -> Any:
@@ -222,7 +232,7 @@ class _Mapper:
 
         spec, applied, plugins = self.rest
         context: Any = TaskContext.get()
-        draws = Keyed(self.key, f"partition {context.partitionId()}", applied)
+        draws = KeyedDraws(self.key, f"partition {context.partitionId()}", applied)
         try:
             load_inherited(plugins)
             task = replace(spec, file=self.file.value).task(self.names)
@@ -231,7 +241,7 @@ class _Mapper:
             raise bare_error(error) from None
 
 
-def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None = None) -> None:
+def run(job: JobPlan, pending: Sequence[int], on_rows: RowProgress, /, *, workers: int | None = None) -> None:
     """Protect the pending partitions of a job over files as Spark tasks; all workers must see the job's folder."""
     context = _session().sparkContext
     before = set(records_of(job))
@@ -243,12 +253,14 @@ def run(job: Job, pending: Sequence[int], tell: Tell, /, *, workers: int | None 
             for number, record in records_of(job).items():
                 if number not in seen:
                     seen.add(number)
-                    tell(record.rows)
+                    on_rows(record.rows)
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        answers = context.parallelize(list(pending), len(pending)).map(_Partition(job.folder, inherited())).collect()
+        answers = (
+            context.parallelize(list(pending), len(pending)).map(_Partition(job.folder, inherited_plugins())).collect()
+        )
     except Exception as error:  # py4j's errors share no base with ours
         raise error_in(str(error)) or OutputProblem(f"Spark gave up: {type(error).__name__}.") from None
     finally:

@@ -18,12 +18,12 @@ from typing import Any, Literal, Protocol, TypeVar
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.registry import Catalogue, loaded
+from metricdp.registry import NameRegistry, load_function
 from metricdp.tables.options import Reading
 
 Packing = Literal["", "gzip", "zstd"]
 PACKINGS: dict[str, Packing] = {".gz": "gzip", ".zst": "zstd"}
-MARK = b"\xef\xbb\xbf"  # a byte order mark
+BOM = b"\xef\xbb\xbf"  # a byte order mark
 BATCH_ROWS = 1 << 17
 BATCH_BYTES = 16 << 20  # wide rows come in smaller batches: several of them are in memory at once, and as doubles
 MEASURED_ROWS = 64  # at the beginning of a table whose rows nobody knows the size of
@@ -42,7 +42,7 @@ class Storage:
     packing: Packing = ""
     delimiter: str = ","  # CSV, like the next two
     line_end: str = "\n"
-    marked: bool = False  # by a byte order mark
+    has_bom: bool = False  # by a byte order mark
     codec: str = "snappy"  # Parquet: the compression
     dictionaries: tuple[str, ...] = ()  # Parquet: the columns stored with one
     point: tuple[str, str] | None = None  # the columns of latitude and longitude that become one geometry
@@ -127,35 +127,35 @@ class Format:
     begins: tuple[bytes, ...] = ()
     skips: int = 0
     loose: bool = False
-    looks: Callable[[bytes], bool] | None = None
+    head_test: Callable[[bytes], bool] | None = None
     packed: bool = False
     nested: bool = True
     typed: bool = True
     noted: bool = False
     repeats: bool = False
     binary: bool = False
-    earthly: bool = False
+    on_earth: bool = False
     tables: bool = False
     listing: str = ""
     behind: str = ""
     insert: str = ""
     extra: str = ""
 
-    def is_told_by(self, head: bytes) -> bool:
+    def matches_head(self, head: bytes) -> bool:
         """Tell whether a file whose first bytes are these is one."""
-        start = head.removeprefix(MARK).lstrip() if self.loose else head[self.skips :]
-        begun = start.startswith(self.begins) if self.begins else self.looks is not None
-        return begun and (self.looks is None or self.looks(head))
+        start = head.removeprefix(BOM).lstrip() if self.loose else head[self.skips :]
+        begun = start.startswith(self.begins) if self.begins else self.head_test is not None
+        return begun and (self.head_test is None or self.head_test(head))
 
     def read(self, location: Location, reading: Reading, groups: Sequence[int] = ()) -> FileReader:
         """Open a table; of a Parquet file only some row groups, where they are named."""
         more: dict[str, Any] = {"groups": groups} if groups else {}
-        reader: FileReader = loaded(self.reader)(location, reading, **more)
+        reader: FileReader = load_function(self.reader)(location, reading, **more)
         return reader
 
     def write(self, path: Path, schema: pa.Schema, storage: Storage) -> Writer:
         """Begin a new file."""
-        writer: Writer = loaded(self.writer)(path, schema, storage)
+        writer: Writer = load_function(self.writer)(path, schema, storage)
         return writer
 
 
@@ -171,7 +171,7 @@ class Location:
     keys: tuple[tuple[str, str | None], ...] = ()  # columns that stand in the names of its folders, with their values
 
 
-FORMATS: Catalogue[Format] = Catalogue("format")
+FORMATS: NameRegistry[Format] = NameRegistry("format")
 
 
 HARMLESS = (
@@ -224,7 +224,7 @@ MAGIC: dict[Packing, bytes] = {"gzip": b"\x1f\x8b", "zstd": b"\x28\xb5\x2f\xfd"}
 
 
 @contextmanager
-def opened_bytes(location: Location) -> Iterator[Any]:
+def open_bytes(location: Location) -> Iterator[Any]:
     """Open what is in a file, for reading from its beginning."""
     with pa.OSFile(str(location.path)) as file:
         if not location.packing:
@@ -236,7 +236,7 @@ def opened_bytes(location: Location) -> Iterator[Any]:
 
 def blocks(location: Location, size: int) -> Iterator[bytes]:
     """Yield what is in a file in pieces of whole lines, each of about so many bytes."""
-    with opened_bytes(location) as stream:
+    with open_bytes(location) as stream:
         left = b""
         while piece := stream.read(size):
             whole, line_end, rest = (left + piece).rpartition(b"\n")
@@ -249,7 +249,7 @@ def blocks(location: Location, size: int) -> Iterator[bytes]:
             yield left
 
 
-def packed_output(path: Path, packing: Packing) -> Any:
+def open_output(path: Path, packing: Packing) -> Any:
     """Open a new file for writing what is packed into it."""
     return pa.CompressedOutputStream(str(path), packing) if packing else path.open("wb")
 
@@ -269,31 +269,31 @@ def unpacked_head(path: Path, packing: Packing, size: int) -> bytes:
         return b""
 
 
-def as_text(column: pa.Array) -> pa.Array:
+def text_column(column: pa.Array) -> pa.Array:
     """Return a column as text; structs and lists as JSON, bytes in hexadecimal digits."""
     kind = column.type
     if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
-        return pa.array([None if value is None else dumped(value) for value in column.to_pylist()], pa.string())
+        return pa.array([None if value is None else dump_json(value) for value in column.to_pylist()], pa.string())
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return pa.array([None if value is None else value.hex() for value in column.to_pylist()], pa.string())
     if pa.types.is_dictionary(kind):
-        return as_text(column.dictionary_decode())
+        return text_column(column.dictionary_decode())
     return column.cast(pa.string())
 
 
-def dumped(value: Any) -> str:
+def dump_json(value: Any) -> str:
     """Return a value as JSON."""
-    return json.dumps(jsonable(value), ensure_ascii=False, allow_nan=False)
+    return json.dumps(json_value(value), ensure_ascii=False, allow_nan=False)
 
 
-def jsonable(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return a value as JSON can hold it: no NaN, dates as text, bytes in hexadecimal digits."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {str(name): jsonable(item) for name, item in value.items()}
+        return {str(name): json_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [jsonable(item) for item in value]
+        return [json_value(item) for item in value]
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, datetime.date | datetime.time | datetime.datetime):
@@ -303,7 +303,7 @@ def jsonable(value: Any) -> Any:
     return value
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a name as SQL writes it, whatever is in it."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -316,7 +316,7 @@ def same_table(one: str, other: str) -> bool:
     return one.translate(FOLDED) == other.translate(FOLDED)
 
 
-def chosen_table(names: Sequence[str], location: Location) -> str:
+def choose_table(names: Sequence[str], location: Location) -> str:
     """Return the table that was named, as the database spells it, or the only one; else say which there are."""
     for name in names:
         if location.table and same_table(name, location.table):

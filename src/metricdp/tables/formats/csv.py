@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats.base import MARK, Format, Location, Storage, as_text, opened_bytes, packed_output, reading
+from metricdp.tables.formats.base import BOM, Format, Location, Storage, open_bytes, open_output, reading, text_column
 from metricdp.tables.options import Reading
 from metricdp.tables.plan import reads_as_number
 
@@ -36,7 +36,7 @@ class Dialect:
 
     delimiter: str
     line_end: str = "\n"
-    marked: bool = False
+    has_bom: bool = False
     blank_lines: int = 0  # above the header
     commas: tuple[int, ...] = ()
     unclear: tuple[int, ...] = ()  # columns whose commas may be decimal or stand between thousands
@@ -47,8 +47,8 @@ def dialect_of(head: bytes, name: str, reading: Reading) -> Dialect:
     """Return how a file is written that begins so; `reading` says what a caller knows better."""
     if head[:2] in WIDE_MARKS:
         raise InvalidInput(f"{name!r} is {WIDE_MARKS[head[:2]]} text, as spreadsheets save it: save it as UTF-8.")
-    marked = head.startswith(MARK)
-    text = head.removeprefix(MARK).decode("utf-8", errors="replace")
+    has_bom = head.startswith(BOM)
+    text = head.removeprefix(BOM).decode("utf-8", errors="replace")
     body = text.lstrip("\r\n")
     blank = text[: len(text) - len(body)].replace("\r\n", "\n").replace("\r", "\n").count("\n")
     lines = _records(body)
@@ -58,8 +58,8 @@ def dialect_of(head: bytes, name: str, reading: Reading) -> Dialect:
     rows = list(csv.reader(io.StringIO("\n".join(short)), delimiter=delimiter)) if len(delimiter) == 1 else []
     if reading.decimal is not None:
         width = max((len(row) for row in rows), default=0)
-        return Dialect(delimiter, end, marked, blank, tuple(range(width)) if DECIMALS[reading.decimal] else ())
-    return Dialect(delimiter, end, marked, blank, *_decimals(rows, delimiter))
+        return Dialect(delimiter, end, has_bom, blank, tuple(range(width)) if DECIMALS[reading.decimal] else ())
+    return Dialect(delimiter, end, has_bom, blank, *_decimals(rows, delimiter))
 
 
 def _records(text: str) -> list[str]:
@@ -84,9 +84,9 @@ def _records(text: str) -> list[str]:
 def _separator(lines: Sequence[str]) -> str:
     """Return the mark that cuts most lines into as many cells as the header has."""
     counts = {
-        mark: [_bare(line).count(mark) for line in lines]
+        mark: [_strip_quoted(line).count(mark) for line in lines]
         for mark in (*USUAL, *RARE)
-        if lines and mark in _bare(lines[0])
+        if lines and mark in _strip_quoted(lines[0])
     }
     agree = {mark: sum(count == found[0] for count in found) / len(found) for mark, found in counts.items()}
     usual = [mark for mark in USUAL if mark in counts]
@@ -100,12 +100,12 @@ def _separator(lines: Sequence[str]) -> str:
         for mark in RARE
         if agree.get(mark) == 1.0
         and len(lines) > 1
-        and (mark not in " :" or all(_some_number(line, mark) for line in lines[1:]))
+        and (mark not in " :" or all(_has_number(line, mark) for line in lines[1:]))
     ]
     return max(rare, key=lambda mark: (counts[mark][0], -RARE.index(mark))) if rare else ","
 
 
-def _bare(line: str) -> str:
+def _strip_quoted(line: str) -> str:
     """Return a line without its quoted parts."""
     return "".join(line.split('"')[::2])
 
@@ -129,7 +129,7 @@ def _decimals(
     return tuple(commas), tuple(unclear), tuple(mixed)
 
 
-def _some_number(line: str, mark: str) -> bool:
+def _has_number(line: str, mark: str) -> bool:
     """Tell whether a mark that words have too cuts a line into cells of which one is a number."""
     return any(cell.strip() and _numeric(cell) for cell in line.split(mark))
 
@@ -148,7 +148,7 @@ class CsvReader:
         from pyarrow import csv
 
         self.name = location.text
-        with opened_bytes(location) as stream:
+        with open_bytes(location) as stream:
             head = stream.read(HEAD_BYTES)
         if not head.strip() and location.packing and location.path.stat().st_size:
             raise InvalidInput(f"{self.name!r} cannot be read: it is cut off, or not compressed as its name says.")
@@ -158,7 +158,7 @@ class CsvReader:
         read = csv.ReadOptions(block_size=how.block_bytes, skip_rows=found.blank_lines)
         parse = csv.ParseOptions(delimiter=found.delimiter, newlines_in_values=True)
         self._location, self._read, self._parse = location, read, parse
-        names = reading(self.name, lambda: _names(location, read, parse), self._where)
+        names = reading(self.name, lambda: _names(location, read, parse), self._row_problem)
         parse.ignore_empty_lines = len(names) > 1  # in a single column a blank line is a row without a value
         if all(reads_as_number(name) for name in names) and not all(name.strip().isdigit() for name in names):
             raise InvalidInput(
@@ -173,7 +173,7 @@ class CsvReader:
             packing=location.packing,
             delimiter=found.delimiter,
             line_end=found.line_end,
-            marked=found.marked,
+            has_bom=found.has_bom,
         )
         self._file = pa.OSFile(str(location.path))
         self._size = max(1, self._file.size())
@@ -181,7 +181,7 @@ class CsvReader:
         self._stream = reading(
             self.name,
             lambda: csv.open_csv(unpacked, read_options=read, parse_options=parse, convert_options=convert),
-            self._where,
+            self._row_problem,
         )
         self.schema: pa.Schema = self._stream.schema
 
@@ -189,7 +189,7 @@ class CsvReader:
         last = b""
         while True:
             try:
-                batch = reading(self.name, self._stream.read_next_batch, self._where)
+                batch = reading(self.name, self._stream.read_next_batch, self._row_problem)
             except StopIteration:
                 break
             if batch.num_rows:
@@ -204,7 +204,7 @@ class CsvReader:
     def _quotes(self) -> int:
         """Count the quotation marks of the file."""
         count = 0
-        with opened_bytes(self._location) as stream:
+        with open_bytes(self._location) as stream:
             while piece := stream.read(CSV_BLOCK_BYTES):
                 count += bytes(piece).count(b'"')
         return count
@@ -217,7 +217,7 @@ class CsvReader:
         if not self._file.closed:
             self._file.close()
 
-    def _where(self, reason: str) -> str:
+    def _row_problem(self, reason: str) -> str:
         """Return which row has too many or too few cells, and whether it looks as if it had another separator."""
         from pyarrow import csv
 
@@ -233,7 +233,7 @@ class CsvReader:
             return "error"
 
         self._read.use_threads, self._parse.invalid_row_handler = False, note
-        with suppress(pa.ArrowException), opened_bytes(self._location) as stream:
+        with suppress(pa.ArrowException), open_bytes(self._location) as stream:
             for _ in csv.open_csv(stream, read_options=self._read, parse_options=self._parse):
                 pass
         if not seen:
@@ -248,9 +248,9 @@ class CsvWriter:
 
     def __init__(self, path: Path, schema: pa.Schema, storage: Storage) -> None:
         self._delimiter, self._line_end = storage.delimiter, storage.line_end
-        self._file = packed_output(path, storage.packing)
-        names = self._quoted(pa.array(schema.names, pa.string()))
-        mark = MARK if storage.marked else b""
+        self._file = open_output(path, storage.packing)
+        names = self._quote_column(pa.array(schema.names, pa.string()))
+        mark = BOM if storage.has_bom else b""
         self._file.write(mark + (self._delimiter.join(names.to_pylist()) + self._line_end).encode())
 
     def write(self, batch: pa.RecordBatch, /) -> None:
@@ -270,10 +270,10 @@ class CsvWriter:
 
     def _text(self, column: pa.Array) -> pa.Array:
         plain = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)  # needs no quotes
-        text = column.cast(pa.string()) if plain else self._quoted(as_text(column))
+        text = column.cast(pa.string()) if plain else self._quote_column(text_column(column))
         return text.fill_null("") if text.null_count else text
 
-    def _quoted(self, column: pa.Array) -> pa.Array:
+    def _quote_column(self, column: pa.Array) -> pa.Array:
         special = pc.match_substring(column, '"')
         for mark in (self._delimiter, "\n", "\r"):
             special = pc.or_(special, pc.match_substring(column, mark))
@@ -287,7 +287,7 @@ def _names(location: Location, read: Any, parse: Any) -> list[str]:
     """Return the header; Arrow opens a file once for it, since the types of the columns are given by name."""
     from pyarrow import csv
 
-    with opened_bytes(location) as stream, csv.open_csv(stream, read_options=read, parse_options=parse) as first:
+    with open_bytes(location) as stream, csv.open_csv(stream, read_options=read, parse_options=parse) as first:
         return list(first.schema.names)
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput, OutputProblem, import_extra
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows, chosen_table, quoted
+from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows, choose_table, quote_name
 from metricdp.tables.options import Reading
 
 CLOSED = {
@@ -33,7 +33,7 @@ CLOSED = {
 
 # Functions that tell settings, such as paths of this machine, and those that run a text as a query or take a text for
 # the name of a table.
-TELLING = re.compile(
+REVEALING = re.compile(
     r"\b(current_setting|json_execute_serialized_sql)\b|\b(query|query_table|histogram|histogram_values)\"?\s*\(",
     re.IGNORECASE,
 )
@@ -50,15 +50,15 @@ class DuckdbReader:
 
     def __init__(self, location: Location, reading: Reading) -> None:
         self.name = location.text
-        table = chosen_table(tables_of(location.path), location)
+        table = choose_table(tables_of(location.path), location)
         self.storage = Storage("duckdb", table=table)
-        self._base = _opened(location.path)
-        self._table = quoted(table)
+        self._base = _open_database(location.path)
+        self._table = quote_name(table)
         try:
             _refuse_machine(self._base, table)
             self._rows = self._number(f"SELECT count(*) FROM {self._table}")
-            whole = _quietly(self._base.sql, f"FROM {self._table}")
-            self._stream = _quietly(whole.to_arrow_reader, batch_rows(self._row_bytes(whole), BATCH_ROWS))
+            whole = _call_quietly(self._base.sql, f"FROM {self._table}")
+            self._stream = _call_quietly(whole.to_arrow_reader, batch_rows(self._row_bytes(whole), BATCH_ROWS))
         except BaseException:
             self._base.close()
             raise
@@ -66,12 +66,14 @@ class DuckdbReader:
 
     def _number(self, query: str) -> Any:
         """Return the only value of a query."""
-        ((found,),) = _quietly(lambda: self._base.execute(query).fetchall())
+        ((found,),) = _call_quietly(lambda: self._base.execute(query).fetchall())
         return found
 
     def _row_bytes(self, whole: Any) -> float:
         """Return how many bytes the texts of a row take on average."""
-        texts = [quoted(name) for name, kind in zip(whole.columns, whole.types, strict=True) if str(kind) == "VARCHAR"]
+        texts = [
+            quote_name(name) for name, kind in zip(whole.columns, whole.types, strict=True) if str(kind) == "VARCHAR"
+        ]
         if not texts:
             return 0.0
         lengths = " + ".join(f"coalesce(strlen({name}), 0)" for name in texts)
@@ -80,7 +82,7 @@ class DuckdbReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         while True:
             try:
-                batch = _quietly(self._stream.read_next_batch)
+                batch = _call_quietly(self._stream.read_next_batch)
             except StopIteration:
                 return
             if batch.num_rows:
@@ -98,8 +100,8 @@ class DuckdbWriter:
 
     def __init__(self, path: Path, schema: pa.Schema, storage: Storage) -> None:
         self._path, self._new = path, path.with_name(f"{path.name}.new")  # it takes no empty file for a database
-        self._table = quoted(storage.table or "protected")
-        self._base = _connected(self._new)
+        self._table = quote_name(storage.table or "protected")
+        self._base = _connect(self._new)
         self._new.chmod(0o600)
         self._base.register("batch", schema.empty_table())
         self._base.execute(f"CREATE TABLE {self._table} AS FROM batch")
@@ -118,39 +120,39 @@ class DuckdbWriter:
 
 def tables_of(path: Path) -> list[str]:
     """Return the tables and views of a database."""
-    with closing(_opened(path)) as base:
+    with closing(_open_database(path)) as base:
         query = "SELECT table_name FROM information_schema.tables ORDER BY 1"
-        return [row[0] for row in _quietly(lambda: base.execute(query).fetchall())]
+        return [row[0] for row in _call_quietly(lambda: base.execute(query).fetchall())]
 
 
 def tables_behind(path: Path, table: str) -> list[str]:
     """Return the tables that a table or view is read from."""
-    with closing(_opened(path)) as base:
-        return sorted(_quietly(base.get_table_names, f"FROM {quoted(table)}"))
+    with closing(_open_database(path)) as base:
+        return sorted(_call_quietly(base.get_table_names, f"FROM {quote_name(table)}"))
 
 
 def _refuse_machine(base: Any, table: str) -> None:
     """Refuse a view that reads what DuckDB knows of this machine, such as its settings, which hold paths."""
 
     def rows(query: str) -> list[Any]:
-        return list(_quietly(lambda: base.execute(query).fetchall()))
+        return list(_call_quietly(lambda: base.execute(query).fetchall()))
 
     def operators(node: dict[str, Any]) -> Iterator[str]:
         yield node["name"]
         for child in node.get("children", ()):
             yield from operators(child)
 
-    plans = [json.loads(plan) for _, plan in rows(f"EXPLAIN (FORMAT JSON) FROM {quoted(table)}")]
+    plans = [json.loads(plan) for _, plan in rows(f"EXPLAIN (FORMAT JSON) FROM {quote_name(table)}")]
     reads = [name.strip() for plan in plans for node in plan for name in operators(node)]
     texts = rows(TEXTS)
-    found, waiting, hidden = [], [quoted(table)], False
+    found, waiting, hidden = [], [quote_name(table)], False
     while waiting:
         found.append(waiting.pop())
         named = [one for one in texts if _is_named(one[0], found[-1])]
         texts = [one for one in texts if one not in named]
         waiting += [text for _, text, _ in named]
         hidden |= any(has_parameters for *_, has_parameters in named)  # defaults are expressions nobody can look at
-    if hidden or any(name.startswith(("DUCKDB_", "PRAGMA_")) for name in reads) or any(map(TELLING.search, found)):
+    if hidden or any(name.startswith(("DUCKDB_", "PRAGMA_")) for name in reads) or any(map(REVEALING.search, found)):
         raise InvalidInput(
             "a view of this DuckDB file reads settings or the catalogue, which tell about this machine, runs texts as "
             "queries, or calls a macro with parameters, whose defaults nobody can look at. Make a table of what "
@@ -169,25 +171,25 @@ def insert(new: Path, path: Path, table: str) -> None:
     duckdb = import_extra("duckdb", "duckdb")
     made, reason = f"made_{secrets.token_hex(8)}", ""  # no table of the file has that name
     try:
-        with closing(_connected(new, read_only=True)) as source, closing(_connected(path)) as base:
-            base.register(made, source.sql(f"FROM {quoted(table)}").to_arrow_reader(BATCH_ROWS))
-            base.execute(f"CREATE OR REPLACE TABLE {quoted(table)} AS FROM {made}")
+        with closing(_connect(new, read_only=True)) as source, closing(_connect(path)) as base:
+            base.register(made, source.sql(f"FROM {quote_name(table)}").to_arrow_reader(BATCH_ROWS))
+            base.execute(f"CREATE OR REPLACE TABLE {quote_name(table)} AS FROM {made}")
     except duckdb.Error as error:
         reason = type(error).__name__
     if reason:
         raise OutputProblem(f"cannot write the table {table!r} into {str(path)!r} ({reason}): it is as it was.")
 
 
-def _opened(path: Path) -> Any:
-    return _quietly(lambda: _connected(path, read_only=True))
+def _open_database(path: Path) -> Any:
+    return _call_quietly(lambda: _connect(path, read_only=True))
 
 
-def _connected(path: Path, *, read_only: bool = False) -> Any:
+def _connect(path: Path, *, read_only: bool = False) -> Any:
     """Return a connection that reads and writes this file and nothing else."""
     return import_extra("duckdb", "duckdb").connect(str(path), read_only=read_only, config=CLOSED)
 
 
-def _quietly(call: Any, *arguments: Any) -> Any:
+def _call_quietly(call: Any, *arguments: Any) -> Any:
     """Call DuckDB; its own words may show values."""
     duckdb = import_extra("duckdb", "duckdb")
     try:

@@ -20,13 +20,13 @@ from metricdp.tables.formats.base import (
     Storage,
     blocks,
     harmless_reason,
-    jsonable,
-    opened_bytes,
-    packed_output,
+    json_value,
+    open_bytes,
+    open_output,
 )
-from metricdp.tables.formats.parquet import in_degrees
+from metricdp.tables.formats.parquet import is_in_degrees
 from metricdp.tables.options import Reading
-from metricdp.tables.values import rebuilt
+from metricdp.tables.values import rebuild_type
 
 BLOCK_BYTES = 8 << 20
 MOST_NESTED = 64  # levels; Arrow reads every level inside the one before, and thousands end the process
@@ -41,7 +41,7 @@ class LinesReader:
         self.name = location.text
         self.storage = Storage("jsonl", packing=location.packing)
         self._location = location
-        self._rows, self.schema = typed(self._blocks(), self.name)
+        self._rows, self.schema = infer_schema(self._blocks(), self.name)
 
     def _blocks(self) -> Iterator[bytes]:
         return blocks(self._location, BLOCK_BYTES)
@@ -57,7 +57,7 @@ class LinesReader:
         """Nothing is open between batches."""
 
 
-def typed(pieces: Iterable[bytes], name: str) -> tuple[int, pa.Schema]:
+def infer_schema(pieces: Iterable[bytes], name: str) -> tuple[int, pa.Schema]:
     """Return how many objects there are, and the names and types that hold all of them; dates stay text."""
     rows = 0
     schemas: list[pa.Schema] = []
@@ -65,7 +65,7 @@ def typed(pieces: Iterable[bytes], name: str) -> tuple[int, pa.Schema]:
         if not block.strip():
             continue
         table = _read(block, name, rows)
-        found = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
+        found = pa.schema([field.with_type(_plain_type(field.type)) for field in table.schema])
         schemas = [pa.unify_schemas([*schemas, found], promote_options="permissive")]
         rows += table.num_rows
     if not schemas:
@@ -122,21 +122,21 @@ def _options(block: bytes) -> Any:
     return arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _plain_type(kind: pa.DataType) -> pa.DataType:
     """Return a type with text in the place of dates, which would come back written in another way."""
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind):
         return pa.string()
-    return rebuilt(kind, lambda field: field.with_type(_plain(field.type)))
+    return rebuild_type(kind, lambda field: field.with_type(_plain_type(field.type)))
 
 
 class LinesWriter:
     """Writes one object a line; what is null stays null."""
 
     def __init__(self, path: Path, schema: pa.Schema, storage: Storage) -> None:
-        self._file = packed_output(path, storage.packing)
+        self._file = open_output(path, storage.packing)
 
     def write(self, batch: pa.RecordBatch, /) -> None:
-        lines = [json.dumps(jsonable(row), ensure_ascii=False, allow_nan=False) for row in batch.to_pylist()]
+        lines = [json.dumps(json_value(row), ensure_ascii=False, allow_nan=False) for row in batch.to_pylist()]
         if lines:
             self._file.write(("\n".join(lines) + "\n").encode())
 
@@ -153,7 +153,7 @@ JSONL = Format(
     keeps="names, nesting, dates as text; a name that a line lacks comes back as null",
     begins=(b"{",),
     loose=True,
-    looks=lambda head: COLLECTION not in head,
+    head_test=lambda head: COLLECTION not in head,
     packed=True,
 )
 
@@ -175,7 +175,7 @@ class GeojsonReader(LinesReader):
     def __init__(self, location: Location, reading: Reading) -> None:
         self.name = location.text
         self._location = location
-        with opened_bytes(location) as stream:
+        with open_bytes(location) as stream:
             system = _system(bytes(stream.read(HEAD_BYTES)), self.name, reading)
         self.storage = Storage("geojson", packing=location.packing, crs=system)
         names: set[str] = set()
@@ -185,9 +185,9 @@ class GeojsonReader(LinesReader):
             self._rows += 1
         if not self._rows:
             raise InvalidInput(f"{self.name!r} has no features: there is nothing to read.")
-        point = POINT if reading.crs is None or in_degrees(reading.crs) else PROJECTED
+        point = POINT if reading.crs is None or is_in_degrees(reading.crs) else PROJECTED
         self.point = (f"geometry.{point[0]}", f"geometry.{point[1]}") if names & set(point) else point
-        _, schema = typed(self._blocks(), self.name)
+        _, schema = infer_schema(self._blocks(), self.name)
         kept = [field for field in schema if field.name not in self.point]
         self.schema: pa.Schema = pa.schema([*(pa.field(name, pa.float64()) for name in self.point), *kept])
 
@@ -207,7 +207,7 @@ class GeojsonReader(LinesReader):
         return {self.point[0]: latitude, self.point[1]: longitude, **identity, **_properties(feature)}
 
     def _features(self) -> Iterator[dict[str, Any]]:
-        with opened_bytes(self._location) as stream:
+        with open_bytes(self._location) as stream:
             for number, feature in enumerate(items_of(stream, "features", self.name)):
                 if not isinstance(feature, dict):
                     raise InvalidInput(f"{self.name!r}: feature {number} (the first is 0) is no object.")
@@ -224,7 +224,7 @@ class GeojsonWriter:
         if point is None or not set(point) <= set(schema.names):
             raise InvalidInput("GeoJSON holds points with a latitude and a longitude, and these reports have none.")
         self._point = point
-        self._file = packed_output(path, storage.packing)
+        self._file = open_output(path, storage.packing)
         system = {"crs": {"type": "name", "properties": {"name": storage.crs}}} if storage.crs else {}
         head = json.dumps({"type": "FeatureCollection", **system, "features": []})
         self._file.write(head.removesuffix("]}").encode() + b"\n")
@@ -240,7 +240,7 @@ class GeojsonWriter:
         latitude, longitude = (row.pop(name) for name in self._point)
         there = latitude is not None and longitude is not None
         geometry = {"type": "Point", "coordinates": [longitude, latitude]} if there else None
-        return {"type": "Feature", "geometry": geometry, "properties": jsonable(row)}
+        return {"type": "Feature", "geometry": geometry, "properties": json_value(row)}
 
     def close(self) -> None:
         self._file.write(b"\n]}\n")
@@ -328,7 +328,7 @@ GEOJSON = Format(
     keeps="properties, identifiers among them; altitudes, bounding boxes and other members are left out",
     begins=(b"{",),
     loose=True,
-    looks=lambda head: COLLECTION in head,
+    head_test=lambda head: COLLECTION in head,
     packed=True,
-    earthly=True,
+    on_earth=True,
 )

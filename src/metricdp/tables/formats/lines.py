@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats.base import MARK, Format, Location, Storage, as_text, blocks, packed_output
+from metricdp.tables.formats.base import BOM, Format, Location, Storage, blocks, open_output, text_column
 from metricdp.tables.options import Reading
 
 BLOCK_BYTES = 4 << 20
@@ -23,7 +23,7 @@ class TextReader:
         self._location = location
         head = next(self._blocks(), b"")
         line_end = "\r\n" if head.partition(b"\n")[0].endswith(b"\r") and b"\n" in head else "\n"
-        self.storage = Storage("lines", location.packing, line_end=line_end, marked=head.startswith(MARK))
+        self.storage = Storage("lines", location.packing, line_end=line_end, has_bom=head.startswith(BOM))
         self.schema = pa.schema([pa.field(COLUMN, pa.string())])
         self._size, self._done = max(1, location.path.stat().st_size), 0
 
@@ -31,7 +31,7 @@ class TextReader:
         return blocks(self._location, BLOCK_BYTES)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        mark = MARK
+        mark = BOM
         for block in self._blocks():
             lines = block.removeprefix(mark).removesuffix(b"\n").split(b"\n")
             mark = b""
@@ -56,12 +56,12 @@ class TextWriter:
                 "file, or leave the others out with --drop."
             )
         self._line_end = storage.line_end.encode()
-        self._file = packed_output(path, storage.packing)
-        self._file.write(MARK if storage.marked else b"")
+        self._file = open_output(path, storage.packing)
+        self._file.write(BOM if storage.has_bom else b"")
         self._rows = 0
 
     def write(self, batch: pa.RecordBatch, /) -> None:
-        lines = as_text(batch.column(0)).view(pa.binary()).to_pylist()
+        lines = text_column(batch.column(0)).view(pa.binary()).to_pylist()
         for row, line in enumerate(lines):
             if line is not None and b"\n" in line:
                 raise InvalidInput(

@@ -25,7 +25,7 @@ from metricdp.tables.formats.base import (
     reading,
     unpacked_head,
 )
-from metricdp.tables.options import AS_IT_IS, Reading
+from metricdp.tables.options import DEFAULT_READING, Reading
 
 STANDARD = "-"  # standard input or output
 OPEN_FILES = "/proc/self/fd/"  # where Linux lists open files, also those without a name
@@ -33,7 +33,7 @@ INPUT_FILE = "metricdp-standard-input-"  # how a file is called that standard in
 HEAD_BYTES = 4096
 
 
-def located(text: str | os.PathLike[str], format_name: str | None = None) -> Location:
+def locate_table(text: str | os.PathLike[str], format_name: str | None = None) -> Location:
     """Return where a table that is there lies; its format is told by its name, else by how it begins.
 
     What came on standard input has no name: it is text unless it begins otherwise.
@@ -41,29 +41,31 @@ def located(text: str | os.PathLike[str], format_name: str | None = None) -> Loc
     given = os.fspath(text)
     nameless = given.startswith(OPEN_FILES) or Path(given).name.startswith(INPUT_FILE)
     name = "standard input" if nameless else given
-    file, table = _parted(given)
+    file, table = _split_name(given)
     path = existing_file(file)
     with path.open("rb") as opened:
         packing = packing_of(opened.read(4))
     head = unpacked_head(path, packing, HEAD_BYTES)
     if format_name is not None:
-        return _fitting(Location(name, path, FORMATS.named(format_name), packing, table))
-    named, _ = _by_name(path)
-    alike = [one for one in FORMATS if one.is_told_by(head)]
-    if named is not None and alike and named not in alike and not _shared(path):
+        return _check_fit(Location(name, path, FORMATS.named(format_name), packing, table))
+    named, _ = _format_by_name(path)
+    alike = [one for one in FORMATS if one.matches_head(head)]
+    if named is not None and alike and named not in alike and not _is_shared_suffix(path):
         raise InvalidInput(
             f"{name!r} is named as a {named.name} file and begins as a {alike[0].name} file does: rename it, or say "
             f"which it is with --from {alike[0].name}."
         )
     # What a file holds says more than its name where several formats share a name, or where the name is none of ours.
     found = (
-        named if named is not None and (named in alike or not (alike and _shared(path))) else next(iter(alike), None)
+        named
+        if named is not None and (named in alike or not (alike and _is_shared_suffix(path)))
+        else next(iter(alike), None)
     )
     if found is None and nameless:
         found = FORMATS.named("csv")
     if found is None:
-        raise InvalidInput(f"{name!r} must be a table: {formats_named()}. Name it so, or say which it is with --from.")
-    return _fitting(Location(name, path, found, packing, table))
+        raise InvalidInput(f"{name!r} must be a table: {format_names()}. Name it so, or say which it is with --from.")
+    return _check_fit(Location(name, path, found, packing, table))
 
 
 def target_location(
@@ -71,9 +73,9 @@ def target_location(
 ) -> Location:
     """Return where a new table is to lie; on standard output it is like the source unless a format is named."""
     name = os.fspath(text)
-    file, table = (name, "") if name == STANDARD else _parted(name)
+    file, table = (name, "") if name == STANDARD else _split_name(name)
     path = Path(file)
-    named, packing = _by_name(path)
+    named, packing = _format_by_name(path)
     if format_name is not None:
         named = FORMATS.named(format_name)
     elif name == STANDARD and like is not None:
@@ -81,34 +83,34 @@ def target_location(
     elif named is not None and named.tables and path.is_file():  # an .db file may be of either kind
         with path.open("rb") as opened:
             head = opened.read(HEAD_BYTES)
-        named = next((one for one in FORMATS if one.tables and one.is_told_by(head)), named)
+        named = next((one for one in FORMATS if one.tables and one.matches_head(head)), named)
     if named is None:
-        raise InvalidInput(f"{name!r} must be a table: {formats_named()}. Name it so, or say which it is with --to.")
-    return _fitting(Location(name, path, named, packing, table))
+        raise InvalidInput(f"{name!r} must be a table: {format_names()}. Name it so, or say which it is with --to.")
+    return _check_fit(Location(name, path, named, packing, table))
 
 
-def formats_named() -> str:
+def format_names() -> str:
     """Return how files of tables are named."""
     return ", ".join(dict.fromkeys(one.suffixes[0] for one in FORMATS))
 
 
 def is_table(text: str | os.PathLike[str]) -> bool:
     """Tell from its name whether a file holds a table."""
-    return os.fspath(text) == STANDARD or _by_name(Path(_parted(os.fspath(text))[0]))[0] is not None
+    return os.fspath(text) == STANDARD or _format_by_name(Path(_split_name(os.fspath(text))[0]))[0] is not None
 
 
 def file_of(text: str | os.PathLike[str]) -> str:
     """Return the file of a table: what stands before `::`."""
-    return _parted(os.fspath(text))[0]
+    return _split_name(os.fspath(text))[0]
 
 
-def _parted(name: str) -> tuple[str, str]:
+def _split_name(name: str) -> tuple[str, str]:
     """Return the file and the table of a name such as trips.db::fixes."""
     file, colons, table = name.rpartition("::")
     return (file, table) if colons and not Path(name).exists() else (name, "")
 
 
-def _by_name(path: Path) -> tuple[Format | None, Packing]:
+def _format_by_name(path: Path) -> tuple[Format | None, Packing]:
     """Return the format and the packing that the end of a name stands for."""
     ends = [end.lower() for end in path.suffixes]
     packing: Packing = PACKINGS.get(ends[-1], "") if ends else ""
@@ -116,13 +118,13 @@ def _by_name(path: Path) -> tuple[Format | None, Packing]:
     return next((one for one in FORMATS if end in one.suffixes), None), packing
 
 
-def _shared(path: Path) -> bool:
+def _is_shared_suffix(path: Path) -> bool:
     """Tell whether a name ends as files of several formats do."""
     ends = [end.lower() for end in path.suffixes if end.lower() not in PACKINGS]
     return sum(ends[-1:] != [] and ends[-1] in one.suffixes for one in FORMATS) > 1
 
 
-def _fitting(location: Location) -> Location:
+def _check_fit(location: Location) -> Location:
     """Refuse what a format cannot be: compressed as a whole, or one of several tables."""
     name, made = location.text, location.format
     if location.packing and not made.packed:
@@ -133,7 +135,7 @@ def _fitting(location: Location) -> Location:
 
 
 @contextmanager
-def open_reader(location: Location, how: Reading = AS_IT_IS, groups: Sequence[int] = ()) -> Iterator[FileReader]:
+def open_reader(location: Location, how: Reading = DEFAULT_READING, groups: Sequence[int] = ()) -> Iterator[FileReader]:
     """Open a table for reading in batches; of a Parquet file only some row groups, where they are named."""
     reader = reading(location.text, lambda: location.format.read(location, how, groups))
     try:
@@ -150,7 +152,7 @@ def open_writer(path: Path, schema: pa.Schema, storage: Storage) -> Iterator[Wri
     if marks:
         schema = schema.append(pa.field(SIMULATED_COLUMN, pa.bool_()))
     inner = made.write(path, schema, storage)
-    writer: Writer = _Marking(inner) if marks else inner
+    writer: Writer = _MarkingWriter(inner) if marks else inner
     try:
         yield writer
     except BaseException:
@@ -159,7 +161,7 @@ def open_writer(path: Path, schema: pa.Schema, storage: Storage) -> Iterator[Wri
     writer.close()
 
 
-class _Marking:
+class _MarkingWriter:
     """Adds the column that marks a simulation."""
 
     def __init__(self, inner: Writer) -> None:

@@ -29,7 +29,7 @@ TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "<i1",
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredMatrix:
     """How a matrix lies in a stream: the type of its numbers, and how many rows and columns there are."""
 
     kind: Any
@@ -66,7 +66,7 @@ class MatrixReader:
         self.name = location.text
         self._closing = ExitStack()
         try:
-            self._stream, column, self._stored = self._opened(location.path)
+            self._stream, column, self._stored = self._open_stream(location.path)
         except InvalidInput:
             self._closing.close()
             raise
@@ -89,13 +89,13 @@ class MatrixReader:
         self.storage = Storage(location.format.name, table=column)
         self.schema = pa.schema([pa.field(column, pa.list_(self._stored.item, self._stored.width))])
 
-    def _opened(self, path: Path) -> tuple[IO[bytes], str, Stored]:
+    def _open_stream(self, path: Path) -> tuple[IO[bytes], str, StoredMatrix]:
         raise InvalidInput("this is no format of matrices.")
 
     def _refuse(self, what: str) -> NoReturn:
         raise InvalidInput(f"{self.name!r} {what}.")
 
-    def _numpy(self, stream: Any) -> Stored:
+    def _numpy(self, stream: Any) -> StoredMatrix:
         """Read the header of an .npy stream."""
         version = np.lib.format.read_magic(stream)
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -106,7 +106,7 @@ class MatrixReader:
             self._refuse("must hold floats or whole numbers; objects would need pickle, which runs what it reads")
         if len(shape) != 2 or columns_first or not shape[1]:
             self._refuse("must hold a matrix, one row a vector, stored row by row (np.ascontiguousarray)")
-        return Stored(kind, int(shape[0]), int(shape[1]))
+        return StoredMatrix(kind, int(shape[0]), int(shape[1]))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         left, most = self._stored.rows, batch_rows(self._stored.row_bytes, BATCH_ROWS)
@@ -131,7 +131,7 @@ class MatrixReader:
 class NumpyReader(MatrixReader):
     """A matrix in an .npy file."""
 
-    def _opened(self, path: Path) -> tuple[IO[bytes], str, Stored]:
+    def _open_stream(self, path: Path) -> tuple[IO[bytes], str, StoredMatrix]:
         stream = self._closing.enter_context(path.open("rb"))
         return stream, COLUMN, self._numpy(stream)
 
@@ -139,9 +139,9 @@ class NumpyReader(MatrixReader):
 class ArchiveReader(MatrixReader):
     """The one matrix of an .npz file, compressed or not."""
 
-    def _opened(self, path: Path) -> tuple[IO[bytes], str, Stored]:
+    def _open_stream(self, path: Path) -> tuple[IO[bytes], str, StoredMatrix]:
         archive = self._closing.enter_context(zipfile.ZipFile(path))
-        found: list[tuple[str, Stored]] = []
+        found: list[tuple[str, StoredMatrix]] = []
         for name in archive.namelist():
             with archive.open(name) as member:
                 shape = self._shape(member)
@@ -169,7 +169,7 @@ class ArchiveReader(MatrixReader):
 class TensorsReader(MatrixReader):
     """The one matrix of a safetensors file."""
 
-    def _opened(self, path: Path) -> tuple[IO[bytes], str, Stored]:
+    def _open_stream(self, path: Path) -> tuple[IO[bytes], str, StoredMatrix]:
         stream = self._closing.enter_context(path.open("rb"))
         (length,) = struct.unpack("<Q", stream.read(8))
         if not 2 <= length <= min(LONGEST_HEADER, path.stat().st_size - 8):
@@ -183,7 +183,7 @@ class TensorsReader(MatrixReader):
         if entry["dtype"] not in TENSORS:
             self._refuse(f"must hold floats or whole numbers of at most 32 bits, got {str(entry['dtype'])[:10]}")
         (rows, width), (start, stop) = (tuple(map(int, entry[key])) for key in ("shape", "data_offsets"))
-        stored = Stored(np.dtype(TENSORS[entry["dtype"]]), rows, width, entry["dtype"] == "BF16")
+        stored = StoredMatrix(np.dtype(TENSORS[entry["dtype"]]), rows, width, entry["dtype"] == "BF16")
         if not (start >= 0 and rows >= 0 < width and stop - start == rows * stored.row_bytes):
             self._refuse("has a header that makes no sense: it is damaged")
         stream.seek(8 + length + start)
@@ -286,11 +286,11 @@ NPY = Format(
 NPZ = Format(
     name="npz", about="an archive of NumPy with one matrix", suffixes=(".npz",), reader=f"{_HERE}:ArchiveReader",
     writer=f"{_HERE}:ArchiveWriter", keeps="the type of floats and the name of the matrix",
-    begins=(ZIP,), looks=is_archive,
+    begins=(ZIP,), head_test=is_archive,
 )  # fmt: skip
 SAFETENSORS = Format(
     name="safetensors", about="tensors with one matrix", suffixes=(".safetensors",), reader=f"{_HERE}:TensorsReader",
     writer=f"{_HERE}:TensorsWriter", keeps="the type of floats and the name of the matrix", begins=(b"{",), skips=8,
-    looks=is_safetensors,
+    head_test=is_safetensors,
     noted=True,
 )  # fmt: skip

@@ -27,7 +27,7 @@ def wkb_points(east: Floats, north: Floats) -> pa.Array:
     return pa.array(np.asarray(made, dtype=object), pa.binary(), mask=missing)
 
 
-def in_degrees(crs: str) -> bool:
+def is_in_degrees(crs: str) -> bool:
     """Tell whether a system is one of latitude and longitude; a name that nobody knows is none."""
     pyproj = import_extra("pyproj", "geo")
     try:
@@ -36,7 +36,7 @@ def in_degrees(crs: str) -> bool:
         return False
 
 
-def notes_on(column: str, crs: str | None, *, undefined: bool = False) -> bytes:
+def geo_metadata(column: str, crs: str | None, *, undefined: bool = False) -> bytes:
     """Return the metadata of a GeoParquet file with one column of points, without the bounds of any data.
 
     Without a system they mean longitude and latitude; `undefined` says instead that nobody knows it.
@@ -154,7 +154,7 @@ class GeoparquetWriter:
         if GEOMETRY in [field.name for field in kept]:
             raise InvalidInput(f"the reports need the column {GEOMETRY!r}, and there is another: rename it.")
         self._point, self._kept = point, [field.name for field in kept]
-        notes = {**(schema.metadata or {}), KEY: notes_on(GEOMETRY, None)}
+        notes = {**(schema.metadata or {}), KEY: geo_metadata(GEOMETRY, None)}
         self._schema = pa.schema([*kept, pa.field(GEOMETRY, pa.binary())], metadata=notes)
         self._inner = ParquetWriter(path, self._schema, storage)
 
@@ -176,6 +176,6 @@ GEOPARQUET = Format(
     keeps="types; bounding boxes and other notes on the geometry are left out",
     begins=(b"PAR1",),
     noted=True,
-    earthly=True,
+    on_earth=True,
     extra="geo",
 )

@@ -19,11 +19,11 @@ from metricdp.tables.formats.base import (
     Format,
     Location,
     Storage,
-    as_text,
     batch_rows,
-    chosen_table,
-    quoted,
+    choose_table,
+    quote_name,
     same_table,
+    text_column,
 )
 from metricdp.tables.options import Reading
 
@@ -36,12 +36,12 @@ class SqliteReader:
 
     def __init__(self, location: Location, reading: Reading) -> None:
         self.name = location.text
-        self._base = _opened(location.path)
+        self._base = _open_database(location.path)
         try:
-            table = chosen_table(tables_of(location.path), location)
+            table = choose_table(tables_of(location.path), location)
             _refuse_virtual(self._run, table)
             self.storage = Storage("sqlite", table=table)
-            self._query = f"SELECT * FROM {quoted(table)}"
+            self._query = f"SELECT * FROM {quote_name(table)}"
             names = [entry[0] for entry in self._run(f"{self._query} LIMIT 0").description]
             self._rows, kinds = self._kinds(table, names)
         except BaseException:
@@ -60,10 +60,12 @@ class SqliteReader:
     def _kinds(self, table: str, names: list[str]) -> tuple[int, list[pa.DataType]]:
         """Return the number of rows and a type for every column: SQLite lets every cell have its own."""
         found = ", ".join(
-            f"max(typeof({quoted(name)}) = '{kind}')" for name in names for kind in ("text", "blob", "real", "integer")
+            f"max(typeof({quote_name(name)}) = '{kind}')"
+            for name in names
+            for kind in ("text", "blob", "real", "integer")
         )
-        sizes = " + ".join(f"coalesce(length(cast({quoted(name)} AS blob)), 0)" for name in names)
-        *counts, size = self._run(f"SELECT count(*), {found}, avg({sizes}) FROM {quoted(table)}").fetchone()
+        sizes = " + ".join(f"coalesce(length(cast({quote_name(name)} AS blob)), 0)" for name in names)
+        *counts, size = self._run(f"SELECT count(*), {found}, avg({sizes}) FROM {quote_name(table)}").fetchone()
         self._fetched = batch_rows(size or 0.0, FETCHED)
         kinds = []
         for number in range(len(names)):
@@ -86,7 +88,7 @@ class SqliteReader:
             if not rows:
                 return
             columns = [
-                pa.array([_as(cell, field.type) for cell in cells], field.type)
+                pa.array([_convert_cell(cell, field.type) for cell in cells], field.type)
                 for cells, field in zip(zip(*rows, strict=True), self.schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
@@ -105,17 +107,18 @@ class SqliteWriter:
         self._table = storage.table or "protected"
         if self._table.lower().startswith("sqlite_"):
             raise OutputProblem(f"cannot make the table {self._table!r}: SQLite keeps names that begin with sqlite_.")
-        self._base = _connected(path)
-        columns = ", ".join(f"{quoted(field.name)} {_declared(field.type)}" for field in schema)
+        self._base = _connect(path)
+        columns = ", ".join(f"{quote_name(field.name)} {_declared_type(field.type)}" for field in schema)
         self._base.execute("PRAGMA journal_mode = MEMORY")
         self._base.execute("BEGIN")
-        self._base.execute(f"CREATE TABLE {quoted(self._table)} ({columns})")
+        self._base.execute(f"CREATE TABLE {quote_name(self._table)} ({columns})")
         marks = ", ".join("?" * len(schema))
-        self._insert = f"INSERT INTO {quoted(self._table)} VALUES ({marks})"
+        self._insert = f"INSERT INTO {quote_name(self._table)} VALUES ({marks})"
 
     def write(self, batch: pa.RecordBatch, /) -> None:
         columns = [
-            (column if _declared(column.type) != "TEXT" else as_text(column)).to_pylist() for column in batch.columns
+            (column if _declared_type(column.type) != "TEXT" else text_column(column)).to_pylist()
+            for column in batch.columns
         ]
         self._base.executemany(self._insert, zip(*columns, strict=True))
 
@@ -126,7 +129,7 @@ class SqliteWriter:
 
 def tables_of(path: Path) -> list[str]:
     """Return the tables and views of a database."""
-    with closing(_opened(path)) as base:
+    with closing(_open_database(path)) as base:
         query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY 1"
         try:
             return [row[0] for row in base.execute(query)]
@@ -144,10 +147,10 @@ def tables_behind(path: Path, table: str) -> list[str]:
             found.add(name)
         return sqlite3.SQLITE_OK
 
-    with closing(_opened(path)) as base:
+    with closing(_open_database(path)) as base:
         base.set_authorizer(note)
         try:
-            base.execute(f"EXPLAIN SELECT * FROM {quoted(table)}")
+            base.execute(f"EXPLAIN SELECT * FROM {quote_name(table)}")
             return sorted(found)
         except sqlite3.Error:
             pass
@@ -156,16 +159,16 @@ def tables_behind(path: Path, table: str) -> list[str]:
 
 def insert(new: Path, path: Path, table: str) -> None:
     """Put the table of a new database into another one, in a single transaction; one of that name is replaced."""
-    with closing(_connected(path)) as base:
+    with closing(_connect(path)) as base:
         try:
             _refuse_virtual(base.execute, table)
             base.execute("PRAGMA secure_delete = ON")  # what is replaced must not stay in free pages
             base.execute("ATTACH ? AS made", [str(new)])
             base.execute("BEGIN IMMEDIATE")
             (created,) = base.execute("SELECT sql FROM made.sqlite_master WHERE name = ?", [table]).fetchone()
-            base.execute(f"DROP TABLE IF EXISTS main.{quoted(table)}")
+            base.execute(f"DROP TABLE IF EXISTS main.{quote_name(table)}")
             base.execute(created)  # unqualified, a new table belongs to the main database
-            base.execute(f"INSERT INTO main.{quoted(table)} SELECT * FROM made.{quoted(table)}")
+            base.execute(f"INSERT INTO main.{quote_name(table)} SELECT * FROM made.{quote_name(table)}")
             base.execute("COMMIT")
             return
         except sqlite3.Error as error:
@@ -178,18 +181,20 @@ def _refuse_virtual(ask: Callable[[str], Any], table: str) -> None:
     tables = [name for (name,) in ask("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]
     for name in tables:
         # the program that would read it tells; a schema can be written by hand, and then tells anything
-        if same_table(name, table) and "VOpen" in {step[1] for step in ask(f"EXPLAIN SELECT * FROM {quoted(name)}")}:
+        if same_table(name, table) and "VOpen" in {
+            step[1] for step in ask(f"EXPLAIN SELECT * FROM {quote_name(name)}")
+        }:
             raise InvalidInput(
                 f"{table!r} is a virtual table of SQLite, which is neither read nor replaced here. Make a plain table "
                 "of what it holds (CREATE TABLE ... AS SELECT ...) and name that one."
             )
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    return _connected(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+def _open_database(path: Path) -> sqlite3.Connection:
+    return _connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 
-def _connected(path: str | Path, *, uri: bool = False) -> sqlite3.Connection:
+def _connect(path: str | Path, *, uri: bool = False) -> sqlite3.Connection:
     """Return a connection that trusts nothing in the schema of a file; Python's loads no extensions unless told to."""
     base = sqlite3.connect(path, uri=uri, isolation_level=None)
     base.execute("PRAGMA trusted_schema = OFF")
@@ -197,14 +202,14 @@ def _connected(path: str | Path, *, uri: bool = False) -> sqlite3.Connection:
     return base
 
 
-def _as(cell: Any, kind: pa.DataType) -> Any:
+def _convert_cell(cell: Any, kind: pa.DataType) -> Any:
     """Return a cell of a column whose cells are of several kinds, as the kind that holds them all."""
     if cell is None or kind != pa.string() or isinstance(cell, str):
         return cell
     return cell.hex() if isinstance(cell, bytes) else str(cell)
 
 
-def _declared(kind: pa.DataType) -> str:
+def _declared_type(kind: pa.DataType) -> str:
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return "INTEGER"
     if pa.types.is_floating(kind):

@@ -1,7 +1,7 @@
 """Jobs over many files: the plan, the working folder, one partition at work, and how workers get what they need."""
 
 from metricdp.tables.jobs.folder import Record, run_partition
-from metricdp.tables.jobs.plan import Job, sources_of
-from metricdp.tables.pipeline import Tell
+from metricdp.tables.jobs.plan import JobPlan, sources_of
+from metricdp.tables.pipeline import RowProgress
 
-__all__ = ["Job", "Record", "Tell", "run_partition", "sources_of"]
+__all__ = ["JobPlan", "Record", "RowProgress", "run_partition", "sources_of"]

@@ -52,7 +52,7 @@ def bare_error(error: Exception) -> MetricdpError:
     return unpack_error(pack_error(error))
 
 
-def reworded(error: MetricdpError, message: str) -> MetricdpError:
+def reword_error(error: MetricdpError, message: str) -> MetricdpError:
     """Return the same error with another message."""
     other = copy.copy(error)
     other.args = (message,)

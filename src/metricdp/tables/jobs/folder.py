@@ -29,28 +29,28 @@ from pathlib import Path
 from typing import Any
 
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
-from metricdp.files import flush, holding, in_its_folder, private_folder, refuse_link, replacing
-from metricdp.tables.disclosure.findings import Finding
-from metricdp.tables.draws import KEY_BYTES, Keyed
-from metricdp.tables.jobs.errors import reworded
-from metricdp.tables.jobs.plan import Job, home_of, job_from
-from metricdp.tables.pipeline import Tell, run_pipeline
-from metricdp.tables.results import Tally
-from metricdp.tables.sources import like_source
+from metricdp.files import flush, lock_target, private_folder, refuse_link, replace_file, resolve_target
+from metricdp.tables.disclosure.findings import ColumnFinding
+from metricdp.tables.draws import KEY_BYTES, KeyedDraws
+from metricdp.tables.jobs.errors import reword_error
+from metricdp.tables.jobs.plan import JobPlan, home_of, job_from
+from metricdp.tables.pipeline import RowProgress, run_pipeline
+from metricdp.tables.results import RowTally
+from metricdp.tables.sources import source_outlet
 
 COSTS = "protecting the same rows again and releasing both costs their epsilon twice"
 
 
 @dataclass(frozen=True)
-class Record(Tally):
+class Record(RowTally):
     """What became of a partition that is ready; `size` is that of its file."""
 
     size: int = 0
 
 
-def checked_target(target: str | os.PathLike[str]) -> Path:
+def resolve_folder(target: str | os.PathLike[str]) -> Path:
     """Return the real place of the output folder, or say why it cannot be made there."""
-    place = in_its_folder(target)
+    place = resolve_target(target)
     refuse_link(target)
     if os.path.ismount(place):
         raise OutputProblem(
@@ -61,31 +61,33 @@ def checked_target(target: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def begun(job: Job, *, resume: bool = False, discard: bool = False, key: bytes | None = None) -> Iterator[Job]:
+def begin_job(
+    job: JobPlan, *, resume: bool = False, discard: bool = False, key: bytes | None = None
+) -> Iterator[JobPlan]:
     """Make the job's folder, or take up the job that is there; nobody else is at work on the output meanwhile."""
     if resume and discard:
         raise InvalidInput("`resume` continues a job and `discard` gives it up: choose one of them.")
-    with holding(job.target):
-        there = _found(job, discard=discard)
+    with lock_target(job.target):
+        there = _find_job(job, discard=discard)
         if there is not None and resume:
-            yield _continued(there, job)
+            yield _continue_job(there, job)
         else:
             if there is not None and not discard:
                 _refuse_second(there, job)
             _refuse_full(job)
-            yield _made(job, secrets.token_bytes(KEY_BYTES) if key is None else key)
+            yield _make_job(job, secrets.token_bytes(KEY_BYTES) if key is None else key)
 
 
-def _found(job: Job, *, discard: bool) -> Job | None:
+def _find_job(job: JobPlan, *, discard: bool) -> JobPlan | None:
     try:
-        return current(Path(job.target))
+        return current_job(Path(job.target))
     except InvalidInput:  # damaged, or of another version: that is no reason to keep what is given up
         if not discard:
             raise
         return None
 
 
-def current(target: Path) -> Job | None:
+def current_job(target: Path) -> JobPlan | None:
     """Return the job that lives beside an output, None where there is none."""
     home = home_of(target)
     try:
@@ -105,13 +107,13 @@ def order_key_of(target: Path, key: bytes | None = None) -> str:
     if key is not None:
         return hashlib.sha256(b"order of files" + key).hexdigest()
     try:
-        there = current(target)
+        there = current_job(target)
     except InvalidInput:
         there = None
     return secrets.token_hex(16) if there is None else there.order_key
 
 
-def read_job(folder: Path) -> Job:
+def read_job(folder: Path) -> JobPlan:
     """Read a job from its folder."""
     try:
         return job_from(json.loads((folder / "job.json").read_text(encoding="utf-8")), folder)
@@ -127,12 +129,12 @@ def _is_free(target: Path) -> bool:
     return not target.exists() or (target.is_dir() and not any(target.iterdir()))
 
 
-def _refuse_full(job: Job) -> None:
+def _refuse_full(job: JobPlan) -> None:
     if not _is_free(Path(job.target)):
         raise OutputProblem(f"cannot write {job.target!r}: it is not an empty folder. Choose a new one for the output.")
 
 
-def _refuse_second(there: Job, job: Job) -> None:
+def _refuse_second(there: JobPlan, job: JobPlan) -> None:
     """Refuse to begin a job where one is already, unless it is over, its output gone, and it was on other files."""
     if not there.finished:
         raise OutputProblem(
@@ -149,7 +151,7 @@ def _refuse_second(there: Job, job: Job) -> None:
         )
 
 
-def _continued(there: Job, job: Job) -> Job:
+def _continue_job(there: JobPlan, job: JobPlan) -> JobPlan:
     """Take up a job: partitions that are ready stay where neither their source nor what is applied has changed."""
     state = "a finished job" if there.finished else "a job that was not finished"
     if replace(job.spec, on_error=there.spec.on_error, rules=there.spec.rules).applied != there.applied:
@@ -177,10 +179,10 @@ def _continued(there: Job, job: Job) -> Job:
     if same:
         return there
     # The key stays, and with it the reports of every batch that did not change: no secret is drawn for twice.
-    return _made(replace(job, simulated=there.simulated), key, before=there)
+    return _make_job(replace(job, simulated=there.simulated), key, before=there)
 
 
-def _made(job: Job, key: bytes, before: Job | None = None) -> Job:
+def _make_job(job: JobPlan, key: bytes, before: JobPlan | None = None) -> JobPlan:
     """Make the folder of a job, with what an earlier plan of it has ready."""
     home, folder = home_of(Path(job.target)), Path(job.folder)
     try:
@@ -200,7 +202,7 @@ def _made(job: Job, key: bytes, before: Job | None = None) -> Job:
         write_json(folder / "job.json", job.entry())
         if before is not None:
             _carry_over(before, job)
-        with replacing(home / "current") as partial:
+        with replace_file(home / "current") as partial:
             partial.write_text(folder.name, encoding="utf-8")
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
@@ -220,7 +222,7 @@ def _clear(home: Path, but: Path) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _carry_over(before: Job, job: Job) -> None:
+def _carry_over(before: JobPlan, job: JobPlan) -> None:
     """Take along what is ready of partitions that are the same; where links cannot be made they are done again."""
     if before.applied != job.applied:
         return
@@ -234,14 +236,14 @@ def _carry_over(before: Job, job: Job) -> None:
                 write_json(Path(job.folder) / "done" / f"{number}.json", asdict(records[old]))
 
 
-def records_of(job: Job) -> dict[int, Record]:
+def records_of(job: JobPlan) -> dict[int, Record]:
     """Return the records of the partitions that are ready: recorded, and still there as they were."""
     found = {}
     for path in sorted((Path(job.folder) / "done").glob("*.json")):
         entry = json.loads(path.read_text(encoding="utf-8"))
-        seen = tuple(Finding(**finding) for finding in entry.pop("findings", ()))
+        findings_read = tuple(ColumnFinding(**finding) for finding in entry.pop("findings", ()))
         bad_rows, dropped = tuple(entry.pop("bad_rows")), tuple(entry.pop("dropped"))
-        record = Record(**entry, bad_rows=bad_rows, dropped=dropped, findings=seen)
+        record = Record(**entry, bad_rows=bad_rows, dropped=dropped, findings=findings_read)
         made = Path(job.folder) / "ready" / job.partitions[int(path.stem)].target
         if job.finished or is_published(job) or (made.is_file() and made.stat().st_size == record.size):
             found[int(path.stem)] = record
@@ -250,16 +252,16 @@ def records_of(job: Job) -> dict[int, Record]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a small file whole or not at all."""
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(json.dumps(value, indent=1), encoding="utf-8")
 
 
-def is_published(job: Job) -> bool:
+def is_published(job: JobPlan) -> bool:
     """Tell whether the output was put in its place: what was ready is no longer here."""
     return not (Path(job.folder) / "ready").exists()
 
 
-def publish(job: Job) -> Job:
+def publish(job: JobPlan) -> JobPlan:
     """Put the whole output in its place at once, destroy the key and say that the job is over."""
     target, ready = Path(job.target), Path(job.folder) / "ready"
     try:
@@ -278,7 +280,7 @@ def publish(job: Job) -> Job:
     return finished(job)
 
 
-def finished(job: Job) -> Job:
+def finished(job: JobPlan) -> JobPlan:
     """Destroy the key of a job whose output is in its place, and keep a note of what was done."""
     folder, done = Path(job.folder), replace(job, finished=True)
     (folder / "key").unlink(missing_ok=True)
@@ -299,7 +301,7 @@ def forget(home: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)  # what a worker that is still alive writes meanwhile goes the next time
 
 
-def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
+def run_partition(folder: str, number: int, on_rows: RowProgress | None = None) -> Record:
     """Protect one partition of the job in a folder.
 
     The key is read from the folder, so it travels nowhere. Run again (a lost worker, speculation, `resume`) it gives
@@ -312,26 +314,26 @@ def run_partition(folder: str, number: int, tell: Tell | None = None) -> Record:
     ready = place / "ready" / partition.target
     key = (place / "key").read_bytes()
     partial = place / "partial" / f"{number}.{secrets.token_hex(6)}"
-    draws = Keyed(key, partition.target, job.applied, job.simulated)
+    draws = KeyedDraws(key, partition.target, job.applied, job.simulated)
     try:
-        with job.spec.opened(path, partition.groups) as table:
+        with job.spec.open_source(path, partition.groups) as table:
             task = job.spec.task_of(table)
             tally = run_pipeline(
-                table, like_source(table, partial), task, draws, first_row=partition.first_row, tell=tell
+                table, source_outlet(table, partial), task, draws, first_row=partition.first_row, on_rows=on_rows
             )
         flush(partial)
         job.sources[partition.source].refuse_changes()
         record = Record(**vars(tally), size=partial.stat().st_size)
         os.replace(partial, ready)  # the folder is there as long as the job is
     except OutOfDomain as error:  # of many files, the one to mend
-        raise reworded(error, f"in {path.name!r}, {error}") from None
+        raise reword_error(error, f"in {path.name!r}, {error}") from None
     finally:
         partial.unlink(missing_ok=True)
     write_json(place / "done" / f"{number}.json", asdict(record))
     return record
 
 
-def _job_in(folder: Path) -> Job:
+def _job_in(folder: Path) -> JobPlan:
     """Read the job and its mechanism afresh: a worker outlives jobs."""
     job = read_job(folder)
     spec = replace(job.spec, file=(folder / "mechanism.mdp").read_bytes())

@@ -29,15 +29,15 @@ import pyarrow as pa
 
 from metricdp.artifacts import dumps, loads
 from metricdp.errors import InvalidInput
-from metricdp.files import beside, existing_file
+from metricdp.files import existing_file, hidden_path
 from metricdp.mechanisms import Mechanism
 from metricdp.mechanisms.kinds.product import parts_of
-from metricdp.tables.disclosure.trim import trimmed
-from metricdp.tables.formats import FORMATS, PACKINGS, ParquetReader, located
-from metricdp.tables.options import AS_IT_IS, OnError, Reading, Trim, disclosure_from, names_of, reading_from
-from metricdp.tables.plan import Kinds, Request, Task, is_geographic
+from metricdp.tables.disclosure.trim import trim_table
+from metricdp.tables.formats import FORMATS, PACKINGS, ParquetReader, locate_table
+from metricdp.tables.options import DEFAULT_READING, OnError, Reading, Trim, disclosure_from, names_of, reading_from
+from metricdp.tables.plan import Kinds, TableRequest, TableTask, is_geographic
 from metricdp.tables.sources import OpenTable, open_table
-from metricdp.text.mechanism import restored
+from metricdp.text.mechanism import mechanism_from_parts
 
 FOLDER = re.compile(r"([^=]+)=(.*)", re.DOTALL)
 EMPTY = "__HIVE_DEFAULT_PARTITION__"  # how a folder is named whose rows have no value
@@ -74,7 +74,7 @@ def key_values(path: Path, keys: Sequence[str]) -> tuple[tuple[str, str | None],
     return tuple((key, found.get(key)) for key in keys)
 
 
-def released_places(paths: Sequence[Path], keys: Sequence[str], trim: Trim, order_key: str) -> list[Path]:
+def output_paths(paths: Sequence[Path], keys: Sequence[str], trim: Trim, order_key: str) -> list[Path]:
     """Return where the output of every file lies: in folders that show what is left of the keys.
 
     Files that meet in one folder under one name are numbered in an order that a random key decides: from an order that
@@ -84,9 +84,9 @@ def released_places(paths: Sequence[Path], keys: Sequence[str], trim: Trim, orde
     places = []
     for path in paths:
         place = Path(os.path.abspath(path)).relative_to(root)
-        left = _left(dict(key_values(path, keys)), trim)
+        left = _values_left(dict(key_values(path, keys)), trim)
         folders = [
-            _renamed(folder, left) for folder in place.parent.parts if _name_of(folder) not in set(keys) - set(left)
+            _output_name(folder, left) for folder in place.parent.parts if _name_of(folder) not in set(keys) - set(left)
         ]
         places.append(Path(*folders, place.name))
     meeting = Counter(places)
@@ -126,7 +126,7 @@ def _name_of(folder: str) -> str | None:
     return None if key is None else unquote(key[1])
 
 
-def _left(values: Mapping[str, str | None], trim: Trim) -> dict[str, tuple[str | None, bool]]:
+def _values_left(values: Mapping[str, str | None], trim: Trim) -> dict[str, tuple[str | None, bool]]:
     """Return what is left of the values of keys, and whether it changed."""
     left: dict[str, tuple[str | None, bool]] = {}
     steps = dict(trim.coarsen)
@@ -135,12 +135,12 @@ def _left(values: Mapping[str, str | None], trim: Trim) -> dict[str, tuple[str |
             continue
         if key in steps:
             own = Trim(coarsen=((key, steps[key]),))
-            value = trimmed(pa.table({key: pa.array([value], pa.string())}), own).column(key)[0].as_py()
+            value = trim_table(pa.table({key: pa.array([value], pa.string())}), own).column(key)[0].as_py()
         left[key] = value, key in steps
     return left
 
 
-def _renamed(folder: str, left: Mapping[str, tuple[str | None, bool]]) -> str:
+def _output_name(folder: str, left: Mapping[str, tuple[str | None, bool]]) -> str:
     """Return the name of a folder of the output; what was not changed is written as it was."""
     name = _name_of(folder)
     if name is None or not left[name][1]:
@@ -165,7 +165,7 @@ class TaskSpec:
     care: str = ""
     accuracy: tuple[str, ...] = ()
     asked: tuple[str, ...] | None = None
-    reading: Reading = AS_IT_IS
+    reading: Reading = DEFAULT_READING
     rules: str = ""
     keys: tuple[str, ...] = ()
 
@@ -191,23 +191,23 @@ class TaskSpec:
         self,
         names: Sequence[str],
         kinds: Kinds | None = None,
-        stored: Sequence[str] | None = None,
+        to_parts: Sequence[str] | None = None,
         reads: str = "number",
-    ) -> Task:
-        """Return the task for a table with these columns, as `Request.task` does."""
+    ) -> TableTask:
+        """Return the task for a table with these columns, as `TableRequest.task` does."""
         care = replace(disclosure_from(self.care), accuracy_column=self.accuracy)
-        mechanism = _opened(self.file, self.rules)
-        request = Request(mechanism, self.columns, self.snap, self.on_error, care=care, reads=reads)
-        return request.task(names, kinds, stored)
+        mechanism = _load_mechanism(self.file, self.rules)
+        request = TableRequest(mechanism, self.columns, self.snap, self.on_error, care=care, reads=reads)
+        return request.task(names, kinds, to_parts)
 
-    def task_of(self, table: OpenTable) -> Task:
+    def task_of(self, table: OpenTable) -> TableTask:
         """Return the task for an open file of the job."""
         return self.task(table.schema.names, lambda: table.schema, table.reader.schema.names, table.layout.reads)
 
-    def opened(self, path: Path, groups: Sequence[int] = ()) -> AbstractContextManager[OpenTable]:
+    def open_source(self, path: Path, groups: Sequence[int] = ()) -> AbstractContextManager[OpenTable]:
         """Open a file of the job."""
-        location = replace(located(path, self.reading.format), keys=key_values(path, self.keys))
-        geographic = is_geographic(_opened(self.file, self.rules).inputs)
+        location = replace(locate_table(path, self.reading.format), keys=key_values(path, self.keys))
+        geographic = is_geographic(_load_mechanism(self.file, self.rules).inputs)
         return open_table(
             location, self.asked, self.reading, geographic=geographic, vectors=not self.rules, groups=groups,
             usual=lambda _: self.columns,
@@ -215,9 +215,9 @@ class TaskSpec:
 
 
 def spec_of(
-    task: Task,
+    task: TableTask,
     asked: Sequence[str] | str | None = None,
-    reading: Reading = AS_IT_IS,
+    reading: Reading = DEFAULT_READING,
     keys: tuple[str, ...] = (),
 ) -> TaskSpec:
     """Pack a task; a kind of mechanism that has no file is refused, and so are secrets that stand in folder names."""
@@ -229,23 +229,23 @@ def spec_of(
             )
     wanted = None if asked is None else names_of(asked)
     added = tuple(one.column for one in task.accuracy)
-    held, rules = (task.mechanism, "") if task.texts is None else task.texts.stored()
-    file = dumps(_timeless(held), licence="")  # the same bytes in every version: a job goes on by them
+    held, rules = (task.mechanism, "") if task.texts is None else task.texts.to_parts()
+    file = dumps(_drop_design_time(held), licence="")  # the same bytes in every version: a job goes on by them
     return TaskSpec(file, task.columns, task.snap, task.on_error, task.care.text(), added, wanted, reading, rules, keys)
 
 
-def _timeless(mechanism: Any) -> Any:
+def _drop_design_time(mechanism: Any) -> Any:
     """Return the mechanism without how long its design took, which does not belong to what is applied."""
     parts = parts_of(mechanism)
     if parts != (mechanism,):
-        mechanism = replace(mechanism, parts=tuple(_timeless(part) for part in parts))
+        mechanism = replace(mechanism, parts=tuple(_drop_design_time(part) for part in parts))
     return replace(mechanism, certificate=replace(mechanism.certificate, seconds=0.0))
 
 
 @lru_cache(maxsize=2)
-def _opened(file: bytes, rules: str) -> Mechanism:
-    held = loads(file, judged=False)
-    return restored(held, rules) if rules else held
+def _load_mechanism(file: bytes, rules: str) -> Mechanism:
+    held = loads(file, verify=False)
+    return mechanism_from_parts(held, rules) if rules else held
 
 
 VERSION = 3
@@ -253,7 +253,7 @@ PARTITION_ROWS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """An input file as it was when the job began."""
 
     path: str
@@ -281,12 +281,12 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Job:
+class JobPlan:
     """A planned job: everything a worker needs but the key and the mechanism, which lie in its folder."""
 
     target: str
     folder: str
-    sources: tuple[Source, ...]
+    sources: tuple[SourceFile, ...]
     partitions: tuple[Partition, ...]
     spec: TaskSpec
     applied: str
@@ -306,19 +306,19 @@ class Job:
         return {"version": VERSION, **plain, **self.spec.entry()}
 
 
-def job_from(entry: dict[str, Any], folder: Path) -> Job:
+def job_from(entry: dict[str, Any], folder: Path) -> JobPlan:
     """Return the job whose file lies in a folder."""
     if entry.pop("version", None) != VERSION:
         raise InvalidInput(
             f"the job in {str(folder)!r} was begun by another version of metricdp: continue it with that one, or give "
             "it up with discard=True (--discard)."
         )
-    sources = tuple(Source(**source) for source in entry.pop("sources"))
+    sources = tuple(SourceFile(**source) for source in entry.pop("sources"))
     parts = tuple(Partition(**{**part, "groups": tuple(part["groups"])}) for part in entry.pop("partitions"))
-    said = {one.name: entry.pop(one.name) for one in fields(TaskSpec) if one.name in entry}
-    listed = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
-    spec = TaskSpec(b"", **{**said, **listed, "reading": reading_from(said["reading"])})
-    return Job(folder=str(folder), sources=sources, partitions=parts, spec=spec, **entry)
+    fields_given = {one.name: entry.pop(one.name) for one in fields(TaskSpec) if one.name in entry}
+    listed = {name: tuple(value) for name, value in fields_given.items() if isinstance(value, list)}
+    spec = TaskSpec(b"", **{**fields_given, **listed, "reading": reading_from(fields_given["reading"])})
+    return JobPlan(folder=str(folder), sources=sources, partitions=parts, spec=spec, **entry)
 
 
 def sources_of(pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
@@ -336,7 +336,7 @@ def sources_of(pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
             found.update(Path(path) for path in glob(str(item), recursive=True) if Path(path).is_file())
     if not found:
         raise InvalidInput(f"no file matches {', '.join(str(item) for item in patterns)}. Check spelling and folder.")
-    return _once(sorted(found))
+    return _unique_paths(sorted(found))
 
 
 def _is_part(path: Path) -> bool:
@@ -345,7 +345,7 @@ def _is_part(path: Path) -> bool:
     return bool(ends) and any(ends[-1] in one.suffixes for one in FORMATS if not one.tables) and path.is_file()
 
 
-def _once(paths: list[Path]) -> list[Path]:
+def _unique_paths(paths: list[Path]) -> list[Path]:
     """Return every file once; one file under two names would be released twice, with two noises."""
     kept: dict[tuple[int, int], Path] = {}
     for path in paths:
@@ -358,14 +358,14 @@ def _once(paths: list[Path]) -> list[Path]:
     return list(kept.values())
 
 
-def plan(paths: Sequence[Path], target: Path, spec: TaskSpec, *, simulated: bool, order_key: str) -> Job:
+def plan(paths: Sequence[Path], target: Path, spec: TaskSpec, *, simulated: bool, order_key: str) -> JobPlan:
     """Cut the files into partitions and check every file's columns; `target` is the real place of the output."""
     sources, partitions = [], []
-    places = released_places(paths, spec.keys, disclosure_from(spec.care).trim, order_key)
+    places = output_paths(paths, spec.keys, disclosure_from(spec.care).trim, order_key)
     for number, (path, place) in enumerate(zip(paths, places, strict=True)):
         found, name = path.stat(), os.path.abspath(path)
-        sources.append(Source(name, found.st_size, found.st_mtime_ns))
-        with spec.opened(path) as table:
+        sources.append(SourceFile(name, found.st_size, found.st_mtime_ns))
+        with spec.open_source(path) as table:
             spec.task_of(table)  # refuses columns that do not fit
             reader = table.reader
             groups = _groups(reader) if isinstance(reader, ParquetReader) else [((), 0, _lines(path))]
@@ -377,12 +377,12 @@ def plan(paths: Sequence[Path], target: Path, spec: TaskSpec, *, simulated: bool
     # Every job has a folder of its own in the home: a worker that outlives its job can write into no other.
     folder = str(home_of(target) / secrets.token_hex(8))
     parts = tuple(sources), tuple(partitions)
-    return Job(str(target), folder, *parts, spec, spec.applied, simulated, order_key=order_key)
+    return JobPlan(str(target), folder, *parts, spec, spec.applied, simulated, order_key=order_key)
 
 
 def home_of(target: Path) -> Path:
     """Return the hidden folder beside the output where its job lives."""
-    return beside(target, "metricdp-job")
+    return hidden_path(target, "metricdp-job")
 
 
 def _lines(path: Path) -> int:

@@ -1,6 +1,6 @@
 """From tables as they are stored to flat columns of numbers, and back."""
 
-from metricdp.tables.layouts.builder import Table, layout_for
-from metricdp.tables.layouts.stages import PLAIN, Layout
+from metricdp.tables.layouts.builder import TableInfo, layout_for
+from metricdp.tables.layouts.stages import PLAIN, ColumnLayout
 
-__all__ = ["PLAIN", "Layout", "Table", "layout_for"]
+__all__ = ["PLAIN", "ColumnLayout", "TableInfo", "layout_for"]

@@ -11,11 +11,20 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats.parquet import KEY, in_degrees
-from metricdp.tables.layouts.places import Geometry, Points, geometry_in, projection
-from metricdp.tables.layouts.stages import Fields, Items, Layout, Numbers, Stage, empty, is_whole, numbered
+from metricdp.tables.formats.parquet import KEY, is_in_degrees
+from metricdp.tables.layouts.places import Geometry, WkbPoints, geometry_in, projection
+from metricdp.tables.layouts.stages import (
+    ColumnLayout,
+    ListItems,
+    NumberColumns,
+    Stage,
+    StructFields,
+    empty_batch,
+    is_whole,
+    unique_names,
+)
 from metricdp.tables.options import Reading
-from metricdp.tables.plan import LATITUDES, LONGITUDES, expanded, there_are
+from metricdp.tables.plan import LATITUDES, LONGITUDES, available_columns, expand_names
 from metricdp.tables.values import WIDEST_PLACE, holds_vectors, is_list, is_text, lengths_of, numbers_of
 
 SPOT = 0.01  # degrees
@@ -26,7 +35,7 @@ Path = tuple[str, list[str | int]]  # a column and the steps into it
 
 
 @dataclass(frozen=True)
-class Table:
+class TableInfo:
     """What is known of a table before its rows are read: names and types, its first rows, how numbers are written."""
 
     schema: pa.Schema
@@ -38,36 +47,36 @@ class Table:
     usual: Callable[[Sequence[str]], Sequence[str]] | None = None  # the columns of the secret, where none are named
 
     @property
-    def odd(self) -> bool:
+    def has_odd_numbers(self) -> bool:
         """Whether some numbers are not written as numbers are."""
         return bool(self.commas or self.unclear or self.mixed)
 
 
 def layout_for(
-    table: Table, columns: Sequence[str] | str | None, reading: Reading, *, geographic: bool, vectors: bool = False
-) -> Layout:
+    table: TableInfo, columns: Sequence[str] | str | None, reading: Reading, *, geographic: bool, vectors: bool = False
+) -> ColumnLayout:
     """Return how the secrets of a table become flat columns, and reports go back.
 
     `geographic` says whether a secret is a latitude and a longitude. With `vectors` a list that is longer than a place
     stays a column of lists: taking it apart would take time and memory.
     """
     stages: list[Stage] = []
-    if (apart := numbered(table.schema.names)) is not None:
+    if (apart := unique_names(table.schema.names)) is not None:
         stages.append(apart)
     names = list(apart.names if apart is not None else table.schema.names)
     wanted = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
-    building = _Building(table, stages, geographic=geographic, reading=reading, vectors=vectors and not geographic)
+    building = _LayoutBuilder(table, stages, geographic=geographic, reading=reading, vectors=vectors and not geographic)
     geometry = geometry_in(table.schema) if KEY in (table.schema.metadata or {}) else None
     if wanted is None:
-        wanted = _usual(names, geometry, table, reading)
+        wanted = _usual_columns(names, geometry, table, reading)
     if wanted is None and vectors and not geographic and len(names) == 1 and holds_vectors(table.schema.field(0).type):
         wanted = names
     if wanted is None:
         return replace(building.layout(None), point=table.point)
-    paths = [_path(name, names) for name in expanded(wanted, names)]
+    paths = [_path(name, names) for name in expand_names(wanted, names)]
     if any(head not in names for head, _ in paths):
         return building.layout(wanted)  # whoever checks the columns says which is not there
-    flat = building.flattened(paths, geometry)
+    flat = building.flatten_paths(paths, geometry)
     _refuse_unclear(flat, names, table)
     commas = frozenset(names[number] for number in table.commas if number < len(names) and names[number] in flat)
     building.numbers(flat, commas)
@@ -75,12 +84,14 @@ def layout_for(
     return building.layout(flat)
 
 
-def _usual(names: Sequence[str], geometry: Geometry | None, table: Table, reading: Reading) -> list[str] | None:
+def _usual_columns(
+    names: Sequence[str], geometry: Geometry | None, table: TableInfo, reading: Reading
+) -> list[str] | None:
     """Return the columns of the secret where none were named; None leaves the choice to the usual names."""
     if geometry is not None:
         return [geometry.column]
     if table.point is not None:
-        projected = reading.crs is not None and not in_degrees(reading.crs)
+        projected = reading.crs is not None and not is_in_degrees(reading.crs)
         return list(table.point[::-1] if projected else table.point)  # east comes first in a projection
     if reading.crs is not None:
         lower = [name.strip().lower() for name in names]
@@ -88,15 +99,15 @@ def _usual(names: Sequence[str], geometry: Geometry | None, table: Table, readin
         if [len(found) for found in pair] != [1, 1]:
             raise InvalidInput(
                 f"say which columns hold the coordinates of {reading.crs}, east first: --columns x,y. "
-                f"{there_are(names)}"
+                f"{available_columns(names)}"
             )
         return [names[found[0]] for found in pair]
-    if table.usual is not None and (reading.scale != 1.0 or table.odd):
+    if table.usual is not None and (reading.scale != 1.0 or table.has_odd_numbers):
         return list(table.usual(names))
     return None
 
 
-def _refuse_unclear(flat: Sequence[str], names: Sequence[str], table: Table) -> None:
+def _refuse_unclear(flat: Sequence[str], names: Sequence[str], table: TableInfo) -> None:
     for number in table.unclear:
         if number < len(names) and names[number] in flat:
             raise InvalidInput(
@@ -111,10 +122,12 @@ def _refuse_unclear(flat: Sequence[str], names: Sequence[str], table: Table) -> 
             )
 
 
-class _Building:
+class _LayoutBuilder:
     """The stages so far."""
 
-    def __init__(self, table: Table, stages: list[Stage], *, geographic: bool, reading: Reading, vectors: bool) -> None:
+    def __init__(
+        self, table: TableInfo, stages: list[Stage], *, geographic: bool, reading: Reading, vectors: bool
+    ) -> None:
         self._table, self._stages = table, stages
         self._geographic, self._reading, self._vectors = geographic, reading, vectors
         self._packed = 0  # the length of the lists that stay whole
@@ -122,18 +135,18 @@ class _Building:
         self._reads = "number"
         self._point: tuple[str, str] | None = None
 
-    def layout(self, columns: Sequence[str] | None) -> Layout:
+    def layout(self, columns: Sequence[str] | None) -> ColumnLayout:
         chosen = None if columns is None else tuple(columns)
         width = None if chosen is None else self._packed or len(chosen)
-        return Layout(tuple(self._stages), chosen, self._point, self._reads, tuple(self._notes), width)
+        return ColumnLayout(tuple(self._stages), chosen, self._point, self._reads, tuple(self._notes), width)
 
     def _schema(self) -> pa.Schema:
-        return Layout(tuple(self._stages)).flat(empty(self._table.schema)).schema
+        return ColumnLayout(tuple(self._stages)).flat(empty_batch(self._table.schema)).schema
 
     def _first(self) -> pa.RecordBatch:
-        return Layout(tuple(self._stages)).flat(self._table.first())
+        return ColumnLayout(tuple(self._stages)).flat(self._table.first())
 
-    def flattened(self, paths: list[Path], geometry: Geometry | None) -> list[str]:
+    def flatten_paths(self, paths: list[Path], geometry: Geometry | None) -> list[str]:
         """Take every wanted column out of structs, lists and geometries; return the names they have then."""
         while any(steps for _, steps in paths):
             paths = self._one_step(paths)
@@ -150,7 +163,7 @@ class _Building:
         if all(isinstance(step, str) for step in first):
             keys = tuple(dict.fromkeys(str(step) for step in first))
             order = self._fields(head, kind, keys)
-            self._stages.append(Fields(head, keys, order))
+            self._stages.append(StructFields(head, keys, order))
         else:
             if not is_list(kind) or not all(isinstance(step, int) for step in first):
                 raise InvalidInput(f"the column {head!r} holds {kind}, which has no numbered items.")
@@ -175,7 +188,7 @@ class _Building:
     def _items(self, head: str, kind: pa.DataType, places: tuple[int, ...], *, longer: bool) -> None:
         if longer:
             self._notes.append(f"Of the lists in {head!r}, items that are not protected were left out.")
-        self._stages.append(Items(head, places, kind, longer))
+        self._stages.append(ListItems(head, places, kind, longer))
 
     def _whole(self, name: str, geometry: Geometry | None, *, alone: bool) -> list[str]:
         """Return the flat columns of one that was named as a whole."""
@@ -189,7 +202,7 @@ class _Building:
             return [f"{name}[{place}]" for place in range(width)]
         if pa.types.is_struct(kind):
             keys = self._coordinates(name, kind)
-            self._stages.append(Fields(name, keys, self._fields(name, kind, keys)))
+            self._stages.append(StructFields(name, keys, self._fields(name, kind, keys)))
             return [f"{name}.{key}" for key in keys]
         if _is_binary(kind) and alone:
             return self._points(name, geometry)
@@ -226,13 +239,13 @@ class _Building:
         degrees = self._geographic and crs is None
         columns = (f"{name}.lat", f"{name}.lon") if degrees else (f"{name}.x", f"{name}.y")
         if ours is not None and ours.covering:
-            self._stages.append(Without(ours.covering))
+            self._stages.append(DropColumns(ours.covering))
             self._notes.append(
                 f"Left out: {', '.join(ours.covering)}, the bounding box of every row, which is the true place itself."
             )
         stated = crs or (None if ours is None else ours.stated)  # the output says what the table said
         undefined = ours is not None and ours.undefined and stated is None
-        self._stages.append(Points(name, columns, degrees, stated, file=ours is not None, undefined=undefined))
+        self._stages.append(WkbPoints(name, columns, degrees, stated, file=ours is not None, undefined=undefined))
         self._reads = "point"
         self._point = columns if degrees else None
         return list(columns)
@@ -254,7 +267,7 @@ class _Building:
         if scale != 1.0 and texts:
             first = self._first()
             whole |= {name for name in texts if is_whole(first.column(name))}
-        self._stages.append(Numbers(kinds, commas, scale, frozenset(whole) if scale != 1.0 else frozenset()))
+        self._stages.append(NumberColumns(kinds, commas, scale, frozenset(whole) if scale != 1.0 else frozenset()))
         if scale != 1.0 and self._geographic and self._reading.crs is None:
             self._check_scale(flat)
 
@@ -291,7 +304,7 @@ class _Building:
 
 
 @dataclass(frozen=True)
-class Without:
+class DropColumns:
     """Some columns are left out."""
 
     columns: tuple[str, ...]

@@ -13,8 +13,8 @@ import pyarrow as pa
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.tables.formats import Format
-from metricdp.tables.formats.parquet import KEY, notes_on, wkb_points
-from metricdp.tables.layouts.stages import exchanged
+from metricdp.tables.formats.parquet import KEY, geo_metadata, wkb_points
+from metricdp.tables.layouts.stages import replace_columns
 from metricdp.tables.values import numbers_of
 
 DEGREES = ("OGC:CRS84", "EPSG:4326", "OGC:CRS83", "EPSG:4979")  # longitude and latitude, as they are
@@ -33,7 +33,7 @@ class Geometry:
 
 
 @dataclass(frozen=True)
-class Points:
+class WkbPoints:
     """A column of points in WKB becomes two columns of numbers; reports become points again."""
 
     column: str
@@ -56,7 +56,7 @@ class Points:
             (pa.field(name, pa.float64()), pa.array(value, pa.float64(), mask=np.isnan(value)))
             for name, value in zip(self.columns, values, strict=True)
         ]
-        batch = exchanged(batch, [at], at, new)
+        batch = replace_columns(batch, [at], at, new)
         notes = {key: value for key, value in (batch.schema.metadata or {}).items() if key != KEY}
         return batch.replace_schema_metadata(notes or None)
 
@@ -66,14 +66,14 @@ class Points:
             return batch
         if not made.binary:
             short = [name.removeprefix(f"{self.column}.") if name in self.columns else name for name in names]
-            return batch.rename_columns(short) if len(set(short)) == len(short) and not made.earthly else batch
+            return batch.rename_columns(short) if len(set(short)) == len(short) and not made.on_earth else batch
         values: list[Floats] = [numbers_of(batch.column(name), name) for name in self.columns]
         north, east = values if self.north_first else values[::-1]
         gone = [names.index(name) for name in self.columns]
-        batch = exchanged(batch, gone, min(gone), [(pa.field(self.column, pa.binary()), wkb_points(east, north))])
+        batch = replace_columns(batch, gone, min(gone), [(pa.field(self.column, pa.binary()), wkb_points(east, north))])
         if self.file and made.noted:
             batch = batch.replace_schema_metadata(
-                {**(batch.schema.metadata or {}), KEY: notes_on(self.column, self.crs, undefined=self.undefined)}
+                {**(batch.schema.metadata or {}), KEY: geo_metadata(self.column, self.crs, undefined=self.undefined)}
             )
         return batch
 
@@ -124,7 +124,7 @@ SAME_PLACE = 1e-3  # metres, or about: there and back has to end where it began
 
 
 @dataclass(frozen=True)
-class Projected:
+class Projection:
     """Two columns, east and north, hold latitude and longitude on the way there, and east and north again back.
 
     A place that the projection does not give back within a millimetre holds no secret: it lies outside of what the
@@ -177,13 +177,13 @@ class Projected:
         return self._put(batch, np.where(fits, latitude, np.nan), np.where(fits, longitude, np.nan))
 
     def backward(self, batch: pa.RecordBatch, made: Format, /) -> pa.RecordBatch:
-        if made.earthly or not set(self.columns) <= set(batch.schema.names):
+        if made.on_earth or not set(self.columns) <= set(batch.schema.names):
             return batch
         latitude, longitude = (numbers_of(batch.column(name), name) for name in self.columns)
-        east, north = self._projected(latitude, longitude)
+        east, north = self._project(latitude, longitude)
         return self._put(batch, *((north, east) if self.geographic else (east, north)))
 
-    def _projected(self, latitude: Floats, longitude: Floats) -> tuple[Floats, Floats]:
+    def _project(self, latitude: Floats, longitude: Floats) -> tuple[Floats, Floats]:
         _, back = self._transformers
         east, north = (np.array(part, dtype=np.float64) for part in back.transform(longitude, latitude))
         beyond = (~np.isfinite(east) | ~np.isfinite(north)) & np.isfinite(latitude)
@@ -204,11 +204,11 @@ class Projected:
         for name, column in zip(self.columns, values, strict=True):
             at = batch.schema.get_field_index(name)
             made = pa.array(column, mask=np.isnan(column))
-            batch = exchanged(batch, [at], at, [(pa.field(name, pa.float64()), made)])
+            batch = replace_columns(batch, [at], at, [(pa.field(name, pa.float64()), made)])
         return batch
 
 
-def projection(crs: str, columns: tuple[str, str]) -> Projected:
+def projection(crs: str, columns: tuple[str, str]) -> Projection:
     """Return the stage for coordinates of a system, or say what is wrong with its name."""
     pyproj = import_extra("pyproj", "geo")
     try:
@@ -224,4 +224,4 @@ def projection(crs: str, columns: tuple[str, str]) -> Projected:
             f"{crs!r} does not say which area it is for, so nobody knows where its reports may lie: name it by its "
             "code, such as EPSG:25832."
         )
-    return Projected(crs, columns, geographic=bool(system.is_geographic))
+    return Projection(crs, columns, geographic=bool(system.is_geographic))

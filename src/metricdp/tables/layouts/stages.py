@@ -31,7 +31,7 @@ class Stage(Protocol):
 
 
 @dataclass(frozen=True)
-class Layout:
+class ColumnLayout:
     """The whole way: its stages, the flat columns of the secret (None for the usual ones), what to say of it.
 
     `point` are the flat columns of latitude and longitude, where the table has a geometry. `reads` says what a cell of
@@ -60,22 +60,22 @@ class Layout:
 
     def flat_schema(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema of the rows after `flat`."""
-        return self.flat(empty(schema)).schema
+        return self.flat(empty_batch(schema)).schema
 
     def back_schema(self, schema: pa.Schema, made: Format) -> pa.Schema:
         """Return the schema of reports after `back`."""
-        return self.back(empty(schema), made).schema
+        return self.back(empty_batch(schema), made).schema
 
 
-PLAIN = Layout()
+PLAIN = ColumnLayout()
 
 
-def empty(schema: pa.Schema) -> pa.RecordBatch:
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch without rows."""
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-def exchanged(
+def replace_columns(
     batch: pa.RecordBatch, gone: Sequence[int], at: int, new: Sequence[tuple[pa.Field, Any]]
 ) -> pa.RecordBatch:
     """Return a batch with some columns taken out and others put in, where the first of them was."""
@@ -87,7 +87,7 @@ def exchanged(
 
 
 @dataclass(frozen=True)
-class Numbered:
+class UniqueNames:
     """Repeated names become lat#1, lat#2, ..., counted from the left."""
 
     names: tuple[str, ...]  # all of the table, each once
@@ -104,7 +104,7 @@ class Numbered:
         return batch.rename_columns(old)
 
 
-def numbered(names: Sequence[str]) -> Numbered | None:
+def unique_names(names: Sequence[str]) -> UniqueNames | None:
     """Return the stage that tells columns of one name apart; None where all names differ."""
     repeated = {name for name, count in Counter(names).items() if count > 1}
     if not repeated:
@@ -120,11 +120,11 @@ def numbered(names: Sequence[str]) -> Numbered | None:
         if made != name:
             before[made] = name
         new.append(made)
-    return Numbered(tuple(new), before)
+    return UniqueNames(tuple(new), before)
 
 
 @dataclass(frozen=True)
-class Fields:
+class StructFields:
     """Some fields of a struct become columns `struct.field`; what else is in it stays a struct."""
 
     column: str
@@ -145,7 +145,7 @@ class Fields:
                 mask=whole.is_null(),
             )
             new.append((pa.field(self.column, made.type), made))
-        return exchanged(batch, [at], at, new)
+        return replace_columns(batch, [at], at, new)
 
     def backward(self, batch: pa.RecordBatch, made: Format, /) -> pa.RecordBatch:
         names = batch.schema.names
@@ -164,11 +164,11 @@ class Fields:
             parts |= dict(zip(inner, left.flatten(), strict=True))
         order = [key for key in self.order if key in parts]
         whole = pa.StructArray.from_arrays([parts[key] for key in order], names=order)
-        return exchanged(batch, gone, min(gone), [(pa.field(self.column, whole.type), whole)])
+        return replace_columns(batch, gone, min(gone), [(pa.field(self.column, whole.type), whole)])
 
 
 @dataclass(frozen=True)
-class Items:
+class ListItems:
     """Items of a list become columns `list[0]`, `list[1]`, ...
 
     A row whose list has another length holds no secret. With `longer` more items are allowed; they belong to the true
@@ -193,7 +193,7 @@ class Items:
         for place in self.places:
             taken = values.take(pa.array(np.where(enough, starts + place, 0), pa.int64(), mask=~enough))
             new.append((pa.field(f"{self.column}[{place}]", values.type), taken))
-        return exchanged(batch, [at], at, new)
+        return replace_columns(batch, [at], at, new)
 
     def backward(self, batch: pa.RecordBatch, made: Format, /) -> pa.RecordBatch:
         names = batch.schema.names
@@ -207,7 +207,7 @@ class Items:
         null = np.logical_or.reduce([column.is_null().to_numpy(zero_copy_only=False) for column in columns])
         whole = self._list(values, null, width)
         gone = [names.index(name) for name in parts]
-        return exchanged(batch, gone, min(gone), [(pa.field(self.column, whole.type), whole)])
+        return replace_columns(batch, gone, min(gone), [(pa.field(self.column, whole.type), whole)])
 
     def _list(self, values: pa.Array, null: Any, width: int) -> pa.Array:
         mask = pa.array(null) if null.any() else None
@@ -223,7 +223,7 @@ COMMA_NUMBER = r"^\s*[+-]?([0-9]+,?[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
 @dataclass(frozen=True)
-class Numbers:
+class NumberColumns:
     """Some columns become doubles, multiplied with `scale`; reports go back divided, and whole where they were whole.
 
     Rounding a report to the unit of the table is post-processing.
@@ -239,10 +239,10 @@ class Numbers:
             at = batch.schema.get_field_index(name)
             column = batch.column(at)
             if name in self.commas and is_text(column.type):
-                column = _with_points(column)
+                column = _decimal_points(column)
             values = numbers_of(column, name) * self.scale
             field = pa.field(name, pa.float64())
-            batch = exchanged(batch, [at], at, [(field, pa.array(values, mask=np.isnan(values)))])
+            batch = replace_columns(batch, [at], at, [(field, pa.array(values, mask=np.isnan(values)))])
         return batch
 
     def backward(self, batch: pa.RecordBatch, made: Format, /) -> pa.RecordBatch:
@@ -250,17 +250,17 @@ class Numbers:
             at = batch.schema.get_field_index(name)
             if at < 0 or batch.schema.field(at).type != pa.float64():
                 continue
-            column = self._restored(batch.column(at), name, kind, made)
-            batch = exchanged(batch, [at], at, [(pa.field(name, column.type), column)])
+            column = self._restore_column(batch.column(at), name, kind, made)
+            batch = replace_columns(batch, [at], at, [(pa.field(name, column.type), column)])
         return batch
 
-    def _restored(self, column: pa.Array, name: str, kind: pa.DataType, made: Format) -> pa.Array:
-        if made.earthly:  # it holds degrees
+    def _restore_column(self, column: pa.Array, name: str, kind: pa.DataType, made: Format) -> pa.Array:
+        if made.on_earth:  # it holds degrees
             return column
         if self.scale != 1.0:
             column = pc.divide(column, self.scale)
         if name in self.whole:
-            column = _rounded(column, kind if pa.types.is_integer(kind) else pa.int64())
+            column = _round_column(column, kind if pa.types.is_integer(kind) else pa.int64())
         elif pa.types.is_float32(kind):
             column = column.cast(kind)
         if name in self.commas and not made.typed:
@@ -268,7 +268,7 @@ class Numbers:
         return column
 
 
-def _rounded(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def _round_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return reports as whole numbers of a type; what is beyond it is put on its border."""
     limits: Any = np.iinfo(kind.to_pandas_dtype())
     # The largest double that is not above the limit of 64 bits lies 1024 below it.
@@ -277,7 +277,7 @@ def _rounded(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return pc.round(kept).cast(kind)
 
 
-def _with_points(column: pa.Array) -> pa.Array:
+def _decimal_points(column: pa.Array) -> pa.Array:
     """Return text with decimal points, null where it is no number with a decimal comma."""
     proper = pc.match_substring_regex(column, COMMA_NUMBER)
     return pc.replace_substring(pc.if_else(proper, column, pa.scalar(None, column.type)), ",", ".")

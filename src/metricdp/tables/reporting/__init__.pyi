@@ -2,7 +2,7 @@
 
 from .pages import PAGE as PAGE
 from .pages import citation as citation
-from .pages import law_told as law_told
+from .pages import distribution_record as distribution_record
 from .pages import record_of as record_of
 from .pages import release_of as release_of
 from .pages import write_record as write_record

@@ -17,23 +17,31 @@ import numpy as np
 from metricdp import messages
 from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import Radius, radii_of
-from metricdp.auditing.distributions import distribution_of, law_of
+from metricdp.auditing.distributions import describe_distribution, distribution_of
 from metricdp.auditing.leakage import has_rows
 from metricdp.auditing.loss import counts_distance
-from metricdp.files import replacing
+from metricdp.files import replace_file
 from metricdp.mechanisms import (
     ConcentratedGuarantee,
     Mechanism,
-    pure,
+    require_pure,
 )
 from metricdp.metrics import points_are, said_of
-from metricdp.plots.release import Example, Kind, NoiseLaw, Release, Scene, ShareOfBudget, WordExample
+from metricdp.plots.release import (
+    Example,
+    NoiseDistribution,
+    ReleaseScene,
+    SceneKind,
+    ShareOfBudget,
+    TableRelease,
+    WordExample,
+)
 from metricdp.plots.release_page import OWN_LEVEL
 from metricdp.rendering import file_name, json_text
-from metricdp.spaces import FiniteSpace, Space, given
-from metricdp.tables.people import Level, Spending
+from metricdp.spaces import FiniteSpace, Space, require_space
+from metricdp.tables.people import BudgetLevel, Spending
 from metricdp.tables.plan import ColumnGroup, is_geographic
-from metricdp.tables.reporting.preview import MOST_SECRETS, Preview, Seen
+from metricdp.tables.reporting.preview import MOST_SECRETS, GroupPreview, Preview
 from metricdp.tables.results import Summary
 
 PAGE = ("the page of a protected table", "Leave the page out: what is printed says what such a promise keeps")
@@ -52,27 +60,30 @@ def release_of(
     *,
     repeat: Sequence[str] = (),
     files: Sequence[tuple[str, str]] = (),
-) -> Release:
+) -> TableRelease:
     """Return what the page of a protected table tells."""
-    promise, people = pure(summary.guarantee, *PAGE), summary.people
+    promise, people = require_pure(summary.guarantee, *PAGE), summary.people
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
-    lines = [messages.row_promise(promise) if spread is None else messages.spread_promise(promise)]
-    groups = _noisiest(preview, spread)
+    lines = [messages.row_guarantee(promise) if spread is None else messages.allocation_guarantee(promise)]
+    groups = _noisiest_groups(preview, spread)
     if summary.snapping is not None:
-        lines.append(messages.snapped(summary.snapping, promise))
-    return Release(
+        lines.append(messages.snapping_cost(summary.snapping, promise))
+    return TableRelease(
         title=f"{file_name(summary.source)}, protected",
         guarantee=promise,
         mechanism=mechanism.certificate.method,
         rows=summary.written,
         columns=summary.columns,
-        scenes=tuple(_scene(replace(seen, group=group)) for seen, group in zip(preview.groups, groups, strict=True)),
-        laws=tuple(_law(group, spread) for group in groups),
+        scenes=tuple(
+            _scene(replace(group_preview, group=group))
+            for group_preview, group in zip(preview.groups, groups, strict=True)
+        ),
+        distributions=tuple(_noise_curve(group, spread) for group in groups),
         person=""
         if people is None and spread is None
         else messages.epsilon(summary.composed_epsilon or 0.0, promise.unit),
         together=summary.reach_together(),
-        whole_history=messages.uncounted() if people is None else " ".join(summary.whole_history()),
+        whole_history=messages.uncounted_rows() if people is None else " ".join(summary.whole_history()),
         people=(*summary.composition(), summary.again()),
         kept=summary.kept_columns,
         remarks=tuple(_remarks(summary)),
@@ -81,14 +92,14 @@ def release_of(
         repeat=tuple(repeat),
         citation=citation(),
         simulated=messages.simulated() if summary.simulated else "",
-        shares=() if spread is None else tuple(_share_told(level, promise.unit) for level in spread.released),
+        shares=() if spread is None else tuple(_budget_share(level, promise.unit) for level in spread.released),
     )
 
 
-def _noisiest(preview: Preview, spread: Spending | None) -> list[ColumnGroup]:
+def _noisiest_groups(preview: Preview, spread: Spending | None) -> list[ColumnGroup]:
     """Return the groups whose law the page tells: where rows have different ones, that whose reports lie farthest."""
     if spread is None:
-        return [seen.group for seen in preview.groups]
+        return [group_preview.group for group_preview in preview.groups]
     levels = spread.released or spread.levels
     return [
         max((level.task.groups[number] for level in levels), key=lambda group: _own_radius(group).value)
@@ -100,27 +111,27 @@ def _own_radius(group: ColumnGroup) -> Radius:
     return radii_of(group.mechanism, [OWN_LEVEL])[0]
 
 
-def _share_told(level: Level, unit: str) -> ShareOfBudget:
+def _budget_share(level: BudgetLevel, unit: str) -> ShareOfBudget:
     found = [(_own_radius(group), group.snap) for group in level.task.groups]
     radii = tuple(messages.length(radius.value + snap, radius.unit) for radius, snap in found)
     return ShareOfBudget(level.rows, level.persons, messages.epsilon(level.amount, unit), radii)
 
 
-def law_told(summary: Summary, mechanism: Mechanism) -> dict[str, Any]:
+def distribution_record(summary: Summary, mechanism: Mechanism) -> dict[str, Any]:
     """Return the law of the noise as plain values; where a budget was spread, with the law of every share."""
-    law = law_of(mechanism, snap=summary.snap)
+    distribution = describe_distribution(mechanism, snap=summary.snap)
     if summary.spending is not None and summary.spending.is_spread:
-        law["shares"] = [
-            {"rows": one.rows, "law": law_of(one.task.mechanism, snap=summary.snap)}
+        distribution["shares"] = [
+            {"rows": one.rows, "law": describe_distribution(one.task.mechanism, snap=summary.snap)}
             for one in summary.spending.released
         ]
-    return law
+    return distribution
 
 
-def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
+def record_of(summary: Summary, distribution: dict[str, Any]) -> dict[str, Any]:
     """Return what was done to a table as plain values that JSON holds; `perturb.schema.json` says what each is.
 
-    `law` is what `law_told` returns.
+    `law` is what `distribution_record` returns.
     """
     summary = replace(summary, source=file_name(summary.source), target=file_name(summary.target))  # it may travel
     promise, people, snapping = summary.guarantee, summary.people, summary.snapping
@@ -150,7 +161,7 @@ def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
             "metric": type(promise.metric).__name__,
             "basis": promise.basis,
             "radius": promise.radius,
-            "words": messages.short(promise),
+            "words": messages.short_sentence(promise),
             "parts": [
                 {"epsilon": part.epsilon, "unit": part.unit, "metric": type(part.metric).__name__}
                 for part in getattr(promise, "parts", ())
@@ -164,11 +175,11 @@ def record_of(summary: Summary, law: dict[str, Any]) -> dict[str, Any]:
             "count": people.count,
             "most_rows": people.most_rows,
             "without": people.without,
-            **_together(summary, people.most_rows),
+            **_total_cost(summary, people.most_rows),
             "shares": _shares(summary),
         },
-        "released_twice": _together(summary, 2, again=True),
-        "law": law,
+        "released_twice": _total_cost(summary, 2, again=True),
+        "law": distribution,
         "left_behind": list(summary.dropped),
         "notes": list(summary.notes),
         "simulated": summary.simulated,
@@ -209,7 +220,7 @@ def _rate(summary: Summary, amount: float | None = None, slack: float = 0.0) -> 
     return {"epsilon": amount, "slack": slack}
 
 
-def _together(summary: Summary, times: int, *, again: bool = False) -> dict[str, Any]:
+def _total_cost(summary: Summary, times: int, *, again: bool = False) -> dict[str, Any]:
     """Return what all rows of the person with the most cost together, or every row if it is released a second time."""
     promise = summary.guarantee
     if isinstance(promise, ConcentratedGuarantee):
@@ -228,12 +239,12 @@ def _remarks(summary: Summary) -> list[str]:
     """
     lines = summary.trimmed()
     lines += messages.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
-    return [*lines, *([messages.not_carried_over(summary.dropped)] if summary.dropped else []), *summary.notes]
+    return [*lines, *([messages.dropped_metadata(summary.dropped)] if summary.dropped else []), *summary.notes]
 
 
 def write_record(record: dict[str, Any], path: str | Path) -> Path:
     """Write plain values as JSON; a failed write leaves no half file."""
-    with replacing(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(json_text(record, ascii_only=False) + "\n", encoding="utf-8")
     return Path(path)
 
@@ -248,13 +259,13 @@ def citation() -> tuple[str, str]:
     return text, entry
 
 
-def _law(group: ColumnGroup, spread: Spending | None) -> NoiseLaw:
+def _noise_curve(group: ColumnGroup, spread: Spending | None) -> NoiseDistribution:
     mechanism, levels = group.mechanism, sorted(CURVE)
     radii = radii_of(mechanism, levels)
     certificate, promise = mechanism.certificate, mechanism.guarantee
     is_distance = counts_distance(mechanism)
     if spread is not None and is_distance:
-        sentence = messages.spread_loss(spread, promise.unit)
+        sentence = messages.allocation_loss(spread, promise.unit)
     else:
         sentence = messages.loss(
             certificate.loss, promise.unit, certificate.objective, is_distance=is_distance, at_most=certificate.at_most
@@ -264,7 +275,7 @@ def _law(group: ColumnGroup, spread: Spending | None) -> NoiseLaw:
     if group.snap and mechanism.inputs.same_ground:  # elsewhere the two distances do not add
         sentence += " " + messages.snapped_loss(group.snap, mechanism.inputs.ground.unit)
     formula = distribution_of(mechanism).density["formula"]
-    return NoiseLaw(
+    return NoiseDistribution(
         curve=tuple((one.level, one.value + group.snap) for one in radii),
         unit=radii[0].unit,
         measured=said_of(radii[0].metric),
@@ -274,28 +285,28 @@ def _law(group: ColumnGroup, spread: Spending | None) -> NoiseLaw:
     )
 
 
-def _scene(seen: Seen) -> Scene:
-    group = seen.group
+def _scene(group_preview: GroupPreview) -> ReleaseScene:
+    group = group_preview.group
     outputs = group.mechanism.outputs
     if outputs.is_text:
-        return Scene(
+        return ReleaseScene(
             "words",
             group.reports,
-            seen.total,
-            words=tuple(seen.words.most_common(MOST_WORDS)),
+            group_preview.total,
+            words=tuple(group_preview.words.most_common(MOST_WORDS)),
             word_examples=tuple(_word_examples(group.mechanism)),
         )
-    rows, true = seen.rows(), seen.secrets()
+    rows, true = group_preview.rows(), group_preview.secrets()
     if true is not None:
         some = np.unique(np.linspace(0, len(rows) - 1, min(MOST_SECRETS, len(rows))).astype(int))
         rows, true = rows[some], true[some]
-    kind: Kind = "map" if is_geographic(outputs) else ("none", "line", "plane")[min(2, outputs.width)]
+    kind: SceneKind = "map" if is_geographic(outputs) else ("none", "line", "plane")[min(2, outputs.width)]
     if outputs.width > 2 or not len(rows):
         kind = "none"
-    return Scene(
+    return ReleaseScene(
         kind,
         group.reports,
-        seen.total,
+        group_preview.total,
         reports=rows,
         streets=_streets(outputs),
         example=_example(group, rows) if kind in ("map", "plane") else None,
@@ -324,26 +335,28 @@ def _example(group: ColumnGroup, reports: Floats) -> Example | None:
         streets: Any = inputs
         place = _places(outputs)
         node = _middle(place)
-        crossings = given(outputs.finite, FiniteSpace, "outputs").points
+        crossings = require_space(outputs.finite, FiniteSpace, "outputs").points
         secret = streets.at_crossings(crossings[node : node + 1, 0])
         words = "A crossing of the network, which is public, has the same noise as everybody's position."
-        return _drawn(mechanism, secret, place[node : node + 1], words)
+        return _draw_example(mechanism, secret, place[node : node + 1], words)
     if inputs.size is not None:
         if inputs.width != outputs.width:
             return None
         places = _places(inputs)
         code = _middle(places)
         words = "A place of the design, which is public, is treated like everybody's."
-        return _drawn(mechanism, np.array([code]), places[code : code + 1], words)
+        return _draw_example(mechanism, np.array([code]), places[code : code + 1], words)
     if inputs.limits is not None:
         place = (0.5 * (inputs.limits[0] + inputs.limits[1]))[None]
-        return _drawn(mechanism, place, place, "The middle of the box, which is public, is treated like any place.")
+        return _draw_example(
+            mechanism, place, place, "The middle of the box, which is public, is treated like any place."
+        )
     place = _round_place(reports)
     words = "A round place amid the reports, nobody's position, is treated like everybody's."
-    return _drawn(mechanism, place, place, words)
+    return _draw_example(mechanism, place, place, words)
 
 
-def _drawn(mechanism: Mechanism, secret: Any, place: Floats, words: str) -> Example:
+def _draw_example(mechanism: Mechanism, secret: Any, place: Floats, words: str) -> Example:
     drawn = mechanism.sample(np.repeat(secret, EXAMPLE_DRAWS, axis=0))
     return Example(place, np.asarray(mechanism.outputs.decode(drawn), dtype=np.float64), words)
 
@@ -377,11 +390,11 @@ def _word_examples(mechanism: Mechanism) -> list[WordExample]:
     found = []
     for code in codes:
         if has_rows(mechanism):
-            chances = np.exp(mechanism.log_density(np.full(len(reports), code), np.arange(len(reports))))
+            probabilities = np.exp(mechanism.log_density(np.full(len(reports), code), np.arange(len(reports))))
         else:
             drawn = mechanism.sample(np.full(2_000, code))
-            chances = np.bincount(drawn, minlength=len(reports)) / 2_000
-        best = np.argsort(-chances, kind="stable")[:5]
-        likely = tuple((reports[k], float(chances[k])) for k in best if chances[k] > 0)
+            probabilities = np.bincount(drawn, minlength=len(reports)) / 2_000
+        best = np.argsort(-probabilities, kind="stable")[:5]
+        likely = tuple((reports[k], float(probabilities[k])) for k in best if probabilities[k] > 0)
         found.append(WordExample(words[code], likely))
     return found

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from metricdp.arrays import Floats, Points
 from metricdp.tables.batch import secrets_of
-from metricdp.tables.pipeline import Step
-from metricdp.tables.plan import ColumnGroup, Task
+from metricdp.tables.pipeline import ProtectedBatch
+from metricdp.tables.plan import ColumnGroup, TableTask
 from metricdp.tables.values import rows_of, whole
 
 MOST_ROWS = 20_000  # reports that are kept for a picture
@@ -20,7 +20,7 @@ MOST_SECRETS = 260  # true positions that are drawn where they were asked for
 
 
 @dataclass
-class Seen:
+class GroupPreview:
     """Some reports of one group, evenly picked from all, and words with their numbers; `true` row by row with them."""
 
     group: ColumnGroup
@@ -32,11 +32,11 @@ class Seen:
 
     def rows(self) -> Floats:
         """Return the reports as rows of numbers."""
-        return _joined(self.reports, self.group.mechanism.outputs.width)
+        return _join(self.reports, self.group.mechanism.outputs.width)
 
     def secrets(self) -> Floats | None:
         """Return the true values of those rows, where they were kept."""
-        return _joined(self.true, self.group.mechanism.outputs.width) if self.true else None
+        return _join(self.true, self.group.mechanism.outputs.width) if self.true else None
 
 
 class Preview:
@@ -47,48 +47,51 @@ class Preview:
 
     def __init__(self, *, secrets: bool = False) -> None:
         self._secrets = secrets
-        self.groups: list[Seen] = []
+        self.groups: list[GroupPreview] = []
 
-    def __call__(self, task: Task, step: Step) -> None:
+    def __call__(self, task: TableTask, step: ProtectedBatch) -> None:
         self.begin(task)
-        for seen in self.groups:
-            self.look(seen, step.result, step.kept if self._secrets else None)
+        for group_preview in self.groups:
+            self.add_batch(group_preview, step.result, step.kept if self._secrets else None)
 
-    def released(self, task: Task, batch: Any) -> None:
+    def released(self, task: TableTask, batch: Any) -> None:
         """Take in reports that lie in a file already (`watch` of a `Job`)."""
         self.begin(task)
-        for seen in self.groups:
-            self.look(seen, batch, None)
+        for group_preview in self.groups:
+            self.add_batch(group_preview, batch, None)
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: TableTask) -> None:
         """Make room for what every group of a task reports."""
         if not self.groups:
-            self.groups = [Seen(group) for group in task.groups]
+            self.groups = [GroupPreview(group) for group in task.groups]
 
-    def look(self, seen: Seen, released: Any, kept: Any | None) -> None:
+    def add_batch(self, group_preview: GroupPreview, released: Any, kept: Any | None) -> None:
         """Take in the reports of one batch, and what is behind them where it is passed in."""
-        group, count = seen.group, released.num_rows
+        group, count = group_preview.group, released.num_rows
         columns = [whole(released.column(name)) for name in group.reports]
         if group.mechanism.outputs.is_text:
-            seen.total += count - columns[0].null_count
+            group_preview.total += count - columns[0].null_count
             texts = columns[0].cast(pa.string()).drop_null()
             for entry in texts.value_counts().to_pylist():
-                seen.words[entry["values"]] += entry["counts"]
+                group_preview.words[entry["values"]] += entry["counts"]
             return
         width = group.mechanism.outputs.width
         rows = rows_of(columns[0], width, group.reports[0]) if group.packed else _numbers(columns)
-        picked = np.arange(count)[(np.arange(count) + seen.total) % seen.stride == 0]
+        picked = np.arange(count)[(np.arange(count) + group_preview.total) % group_preview.stride == 0]
         picked = picked[np.isfinite(rows[picked]).all(axis=1)]
-        seen.total += count
-        seen.reports.append(rows[picked])
+        group_preview.total += count
+        group_preview.reports.append(rows[picked])
         if kept is not None and group.columns == group.reports and group.mechanism.inputs.width == width:
-            seen.true.append(_true(group, kept)[picked])
-        while sum(len(part) for part in seen.reports) > MOST_ROWS:
-            seen.reports, seen.true = [seen.rows()[::2]], [true[::2]] if (true := seen.secrets()) is not None else []
-            seen.stride *= 2
+            group_preview.true.append(_true_places(group, kept)[picked])
+        while sum(len(part) for part in group_preview.reports) > MOST_ROWS:
+            group_preview.reports, group_preview.true = (
+                [group_preview.rows()[::2]],
+                [true[::2]] if (true := group_preview.secrets()) is not None else [],
+            )
+            group_preview.stride *= 2
 
 
-def _true(group: ColumnGroup, kept: Any) -> Floats:
+def _true_places(group: ColumnGroup, kept: Any) -> Floats:
     """Return the secrets of rows as tables hold them; where values were snapped, where they were put."""
     secrets = secrets_of([whole(kept.column(name)) for name in group.columns], group)
     places: Points = np.full((kept.num_rows, group.mechanism.inputs.width), np.nan)
@@ -102,5 +105,5 @@ def _numbers(columns: list[Any]) -> Floats:
     )
 
 
-def _joined(parts: list[Floats], width: int) -> Floats:
+def _join(parts: list[Floats], width: int) -> Floats:
     return np.concatenate(parts) if parts else np.empty((0, width))

@@ -15,7 +15,7 @@ import numpy as np
 
 from metricdp import messages
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.mechanisms import Mechanism, pure
+from metricdp.mechanisms import Mechanism, require_pure
 from metricdp.plots.release import WordExample
 from metricdp.plots.text_page import TextPage
 from metricdp.rendering import file_name
@@ -23,7 +23,7 @@ from metricdp.tables.reporting.pages import citation, columns_of
 from metricdp.tables.results import Summary, TextCounts
 from metricdp.text import TextMechanism
 from metricdp.text.bundled import sample_sentences
-from metricdp.text.word_evaluation import Worth, law_rows, unchanged, words_of, worth
+from metricdp.text.word_evaluation import WordEvaluation, distribution_rows, evaluate_words, unchanged, words_of
 
 FORMAT, VERSION = "metricdp.text", 1
 PAIRS = (
@@ -58,7 +58,7 @@ def staying_words(mechanism: Mechanism) -> list[str]:
     return [messages.unchanged(found) + " That follows from the law; no table was looked at." + much]
 
 
-def law_lines(found: Worth, unit: str) -> list[str]:
+def distribution_lines(found: WordEvaluation, unit: str) -> list[str]:
     """Return what a mechanism does to public words, one sentence a line."""
     lines = [
         messages.unchanged(found.unchanged),
@@ -74,14 +74,14 @@ def law_lines(found: Worth, unit: str) -> list[str]:
             f"A classifier tells praise from complaint in {found.accuracy:.2f} of held-out bundled reviews when all "
             f"are protected, and in {found.clean:.2f} when none are."
         )
-    return [*lines, messages.by_the_law(found.known)]
+    return [*lines, messages.figure_sources(found.known)]
 
 
 def record_of_texts(summary: Summary) -> dict[str, Any]:
     """Return what was done to a table of texts as plain values; `text.schema.json` says what each is."""
     summary = replace(summary, source=file_name(summary.source), target=file_name(summary.target))  # it may travel
     texts = counts_of(summary)
-    mechanism, promise = texts.mechanism, pure(texts.mechanism.words.guarantee, "a text")
+    mechanism, promise = texts.mechanism, require_pure(texts.mechanism.words.guarantee, "a text")
     rules, found = mechanism.rules, _worth(mechanism.words)
     return {
         "format": FORMAT,
@@ -138,27 +138,31 @@ def page_of_texts(
     """Return what the page of a table of protected texts tells."""
     mechanism = counts_of(summary).mechanism
     words = mechanism.words
-    found, promise = _worth(words), pure(words.guarantee, "a text")
+    found, promise = _worth(words), require_pure(words.guarantee, "a text")
     facts = [(messages.epsilon(promise.epsilon, promise.unit), "is epsilon, per distance between words")]
     if found is not None:
         facts.append((messages.share(found.unchanged), "of the words of a public sample stay as they are"))
     if found is not None and found.recovered is not None:
         facts.append((messages.share(found.recovered), "of them an attacker guesses right"))
     facts.append((f"{summary.written:,}", "rows released"))
-    stayed = [messages.kept(summary.kept_columns)] if summary.kept_columns else ["Nothing but the protected texts."]
-    stayed += messages.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
+    unprotected = (
+        [messages.unprotected_columns(summary.kept_columns)]
+        if summary.kept_columns
+        else ["Nothing but the protected texts."]
+    )
+    unprotected += messages.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
     return TextPage(
         title=f"{file_name(summary.source)}, protected",
         lead="Every word was drawn anew at random, the likelier the closer its meaning; often it is the word itself. "
         "What that promises is below; what it does not hide comes first.",
         facts=tuple(facts),
-        limits=(messages.open_in_texts(), messages.texts_of_one_person(), messages.texts_again()),
+        limits=(messages.visible_in_texts(), messages.texts_of_one_person(), messages.second_text_release()),
         promise=(*mechanism.promise(), *mechanism.rules.sentences()),
         pairs=tuple(word_pairs(words)),
         before_after=tuple(before_after(mechanism)),
         likely=tuple(_likely(words)),
-        law=() if found is None else tuple(law_lines(found, promise.unit)),
-        stayed=(*stayed, *summary.notes),
+        distribution=() if found is None else tuple(distribution_lines(found, promise.unit)),
+        unprotected=(*unprotected, *summary.notes),
         files=tuple(files),
         repeat=tuple(repeat),
         citation=citation(),
@@ -166,24 +170,24 @@ def page_of_texts(
     )
 
 
-def page_of_choices(found: Sequence[Worth], words: int, *, repeat: Sequence[str] = ()) -> TextPage:
+def page_of_choices(found: Sequence[WordEvaluation], words: int, *, repeat: Sequence[str] = ()) -> TextPage:
     """Return what the page of several epsilons tells."""
     return TextPage(
         title="Choosing epsilon for texts",
         lead=f"What a mechanism on {words:,} words does to public sentences at {len(found)} epsilons. Where nearly all "
         "words stay, hardly anything is hidden.",
         facts=(),
-        limits=(messages.open_in_texts(), messages.by_the_law(found[0].known)),
-        worths=tuple(found),
+        limits=(messages.visible_in_texts(), messages.figure_sources(found[0].known)),
+        evaluations=tuple(found),
         repeat=tuple(repeat),
         citation=citation(),
     )
 
 
-def _worth(mechanism: Mechanism) -> Worth | None:
+def _worth(mechanism: Mechanism) -> WordEvaluation | None:
     """Return what a mechanism does to the bundled sentences; None for words of another language."""
     try:
-        return worth(mechanism)
+        return evaluate_words(mechanism)
     except InvalidInput:
         return None
 
@@ -208,7 +212,9 @@ def _likely(mechanism: Mechanism) -> list[WordExample]:
     if not codes:
         codes = np.unique(np.linspace(0, len(space) - 1, SHOWN).astype(int)).tolist()
     examples = []
-    for code, row in zip(codes, law_rows(mechanism, np.array(codes), np.random.default_rng(2026)), strict=True):
+    for code, row in zip(
+        codes, distribution_rows(mechanism, np.array(codes), np.random.default_rng(2026)), strict=True
+    ):
         best = np.argsort(-row, kind="stable")[:MOST_LIKELY]
         examples.append(
             WordExample(str(words[code]), tuple((str(words[k]), float(row[k])) for k in best if row[k] > 0))

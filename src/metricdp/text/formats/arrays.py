@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from metricdp.text.formats.base import Read, Source, decoded, opened
+from metricdp.text.formats.base import VectorRows, VectorSource, decode_words, open_source
 
 WORDS = ("words", "word", "vocab", "vocabulary", "tokens", "token", "term", "labels", "label", "index", "keys", "itos")
 VECTORS = ("vectors", "vector", "embeddings", "embedding", "emb", "weights", "weight", "matrix", "W", "arr_0")
@@ -23,7 +23,7 @@ PICKLE = (
 )
 
 
-class Shape(NamedTuple):
+class ArrayHeader(NamedTuple):
     """What the head of an array says about it."""
 
     shape: tuple[int, ...]
@@ -31,7 +31,7 @@ class Shape(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def shape_of(stream: IO[bytes], source: Source) -> Shape:
+def read_array_header(stream: IO[bytes], source: VectorSource) -> ArrayHeader:
     """Return what an array is, from its head, before any of it is read."""
     try:
         version = npy.read_magic(stream)
@@ -41,12 +41,12 @@ def shape_of(stream: IO[bytes], source: Source) -> Shape:
         source.refuse("is no NumPy array that can be read.")
     if dtype.hasobject:
         source.refuse(PICKLE)
-    return Shape(shape, fortran, dtype)
+    return ArrayHeader(shape, fortran, dtype)
 
 
-def array_in(stream: IO[bytes], source: Source) -> NDArray[Any]:
+def read_array(stream: IO[bytes], source: VectorSource) -> NDArray[Any]:
     """Return an array, as many of its rows as are wanted."""
-    shape, fortran, dtype = shape_of(stream, source)
+    shape, fortran, dtype = read_array_header(stream, source)
     rows = shape[0] if shape else 0
     row_values = int(np.prod(shape[1:], dtype=np.int64))
     source.refuse_size(rows, max(row_values * dtype.itemsize // 4, 1) if dtype.kind in "USV" else row_values)
@@ -61,54 +61,54 @@ def array_in(stream: IO[bytes], source: Source) -> NDArray[Any]:
     return flat.reshape(wanted, *shape[1:])
 
 
-def read_npz(source: Source) -> Read:
+def read_npz(source: VectorSource) -> VectorRows:
     """Read words and vectors from an archive of arrays, whatever their names; or one array a word."""
-    with opened(source) as file, zipfile.ZipFile(_seekable(file)) as packed:
+    with open_source(source) as file, zipfile.ZipFile(_seekable(file)) as packed:
         names = {name.removesuffix(".npy"): name for name in packed.namelist() if name.endswith(".npy")}
         shapes = {}
         for key, name in names.items():
             with packed.open(name) as stream:
-                shapes[key] = shape_of(stream, source)
+                shapes[key] = read_array_header(stream, source)
         words, vectors = _words_key(shapes, source), _vectors_key(shapes)
         if words is None or vectors is None:
-            return _one_array_a_word(packed, names, shapes, source)
+            return _read_word_arrays(packed, names, shapes, source)
         with packed.open(names[words]) as stream:
-            spelled = decoded(array_in(stream, source).tolist(), source, "row")
+            spelled = decode_words(read_array(stream, source).tolist(), source, "row")
         with packed.open(names[vectors]) as stream:
-            array = array_in(stream, source)
+            array = read_array(stream, source)
     if shapes[words].shape[0] != shapes[vectors].shape[0]:
         counts = [shapes[key].shape[0] for key in (words, vectors)]
         source.refuse(f"has {counts[0]:,} words in {words!r} and {counts[1]:,} vectors in {vectors!r}.")
-    return Read(spelled, as_singles(array))
+    return VectorRows(spelled, to_float32(array))
 
 
 def _seekable(file: IO[bytes]) -> IO[bytes]:
     return file if file.seekable() else io.BytesIO(file.read())
 
 
-def _words_key(shapes: Mapping[str, Shape], source: Source) -> str | None:
+def _words_key(shapes: Mapping[str, ArrayHeader], source: VectorSource) -> str | None:
     """Return the array of words: the list of texts, by a usual name where there are several."""
     texts = [key for key, head in shapes.items() if head.dtype.kind in "US" and len(head.shape) == 1]
-    return _chosen(texts, WORDS, source, "lists of words")
+    return _choose_key(texts, WORDS, source, "lists of words")
 
 
-def _vectors_key(shapes: Mapping[str, Shape]) -> str | None:
+def _vectors_key(shapes: Mapping[str, ArrayHeader]) -> str | None:
     """Return the array of vectors: the matrix of numbers with a usual name, else the largest."""
     tables = [key for key, head in shapes.items() if head.dtype.kind in "fiu" and len(head.shape) == 2]
     usual = [name for name in VECTORS if name in tables]
     return usual[0] if usual else max(tables, key=lambda key: np.prod(shapes[key].shape), default=None)
 
 
-def _chosen(keys: list[str], usual: tuple[str, ...], source: Source, what: str) -> str | None:
+def _choose_key(keys: list[str], usual: tuple[str, ...], source: VectorSource, what: str) -> str | None:
     known = [name for name in usual if name in keys]
     if not known and len(keys) > 1:
         source.refuse(f"has several {what} ({', '.join(sorted(keys)[:6])}): name the right one {usual[0]!r}.")
     return next(iter(known or keys), None)
 
 
-def _one_array_a_word(
-    packed: zipfile.ZipFile, names: Mapping[str, str], shapes: Mapping[str, Shape], source: Source
-) -> Read:
+def _read_word_arrays(
+    packed: zipfile.ZipFile, names: Mapping[str, str], shapes: Mapping[str, ArrayHeader], source: VectorSource
+) -> VectorRows:
     """Return the archive that has one array for each word, named by it."""
     sizes = {head.shape for head in shapes.values()}
     single = len(sizes) == 1 and all(head.dtype.kind in "fiu" and len(head.shape) == 1 for head in shapes.values())
@@ -123,30 +123,30 @@ def _one_array_a_word(
     rows = []
     for word in words:
         with packed.open(names[word]) as stream:
-            rows.append(array_in(stream, Source(source.path)))
-    return Read(words, as_singles(np.array(rows)))
+            rows.append(read_array(stream, VectorSource(source.path)))
+    return VectorRows(words, to_float32(np.array(rows)))
 
 
-def read_npy(source: Source, words: list[str] | None) -> Read:
+def read_npy(source: VectorSource, words: list[str] | None) -> VectorRows:
     """Read vectors from one array; the words stand in a list of their own."""
     if words is None:
         source.refuse("has vectors and no words: give the list of words, one a line, as `words`.")
-    with opened(source) as stream:
-        array = array_in(stream, source)
+    with open_source(source) as stream:
+        array = read_array(stream, source)
         rows = array.shape[0]
     if array.ndim != 2 or array.dtype.kind not in "fiu":
         source.refuse(f"must be a matrix of numbers, got {array.dtype} of shape {array.shape}.")
-    return Read(matched(words, rows, source), as_singles(array))
+    return VectorRows(match_words(words, rows, source), to_float32(array))
 
 
-def matched(words: list[str], rows: int, source: Source) -> list[str]:
+def match_words(words: list[str], rows: int, source: VectorSource) -> list[str]:
     """Return as many words as there are vectors; without a limit both must be as many."""
     if len(words) < rows or (source.limit is None and len(words) != rows):
         source.refuse(f"has {rows:,} vectors, and the list of words has {len(words):,}.")
     return words[:rows]
 
 
-def as_singles(array: NDArray[Any]) -> NDArray[np.float32]:
+def to_float32(array: NDArray[Any]) -> NDArray[np.float32]:
     """Return numbers as floats of 32 bits, in this machine's order of bytes; what does not fit becomes infinite."""
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(array, dtype=np.float32)

@@ -24,11 +24,11 @@ LARGEST_DIMENSION = 2**16
 LONGEST_WORD = 2**12  # bytes
 BLOCK = 2**22  # bytes read at a time
 GZIP = b"\x1f\x8b"
-TROUBLE = (EOFError, OSError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error, MemoryError)
+READ_ERRORS = (EOFError, OSError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error, MemoryError)
 
 
 @dataclass(frozen=True)
-class Source:
+class VectorSource:
     """A file of vectors, or one that is packed in it; `limit` is how many words are wanted, None for all."""
 
     path: Path
@@ -38,7 +38,7 @@ class Source:
     def __str__(self) -> str:
         return repr(f"{self.path.name}::{self.member}" if self.member else self.path.name)
 
-    def enough(self, count: int) -> bool:
+    def is_enough(self, count: int) -> bool:
         """Tell whether so many words are all that is wanted."""
         return self.limit is not None and count >= self.limit
 
@@ -59,7 +59,7 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Read:
+class VectorRows:
     """What a file holds: words, one row of numbers each, and where word i stands ("line 7", "row 6")."""
 
     words: Sequence[str]
@@ -75,7 +75,7 @@ class Read:
 
 
 @contextmanager
-def opened(source: Source) -> Iterator[IO[bytes]]:
+def open_source(source: VectorSource) -> Iterator[IO[bytes]]:
     """Open a file, or what is packed in it, for reading from its beginning; damage is said in a sentence."""
     try:
         with source.path.open("rb") as file:
@@ -92,18 +92,18 @@ def opened(source: Source) -> Iterator[IO[bytes]]:
                 yield io.BufferedReader(unpacked, BLOCK)
     except InvalidInput:
         raise
-    except TROUBLE as error:
+    except READ_ERRORS as error:
         reason = str(error).strip().rstrip(".") or type(error).__name__
         source.refuse(f"cannot be read: {reason}. It is damaged or was not copied whole.")
 
 
-def head_of(source: Source, size: int) -> bytes:
+def head_of(source: VectorSource, size: int) -> bytes:
     """Return the first bytes of what is in a file."""
-    with opened(source) as stream:
+    with open_source(source) as stream:
         return stream.read(size)
 
 
-def decoded(words: Sequence[Any], source: Source, place: str) -> list[str]:
+def decode_words(words: Sequence[Any], source: VectorSource, place: str) -> list[str]:
     """Return words that a format holds as text or as bytes in UTF-8."""
     found = []
     for row, word in enumerate(words):

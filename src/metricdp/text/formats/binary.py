@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from metricdp import progress
-from metricdp.text.formats.base import BLOCK, LONGEST_WORD, Read, Source, opened
+from metricdp.text.formats.base import BLOCK, LONGEST_WORD, VectorRows, VectorSource, open_source
 from metricdp.text.formats.lines import has_numbers
 
 ROUND = 50_000  # words between two signs of life
 
 
-def read_binary(source: Source, header: tuple[int, int]) -> Read:
+def read_binary(source: VectorSource, header: tuple[int, int]) -> VectorRows:
     """Read words and vectors in binary; words that are not UTF-8 are left out with a note."""
     count, dimension = header
     source.refuse_size(count, dimension)
@@ -19,7 +19,7 @@ def read_binary(source: Source, header: tuple[int, int]) -> Read:
     words: list[str] = []
     numbers: list[int] = []
     values, width, damaged = bytearray(), 4 * dimension, 0
-    with opened(source) as stream, progress.doing("reading vectors"):
+    with open_source(source) as stream, progress.report_task("reading vectors"):
         stream.readline()
         held, at = stream.read(BLOCK), 0
         for number in range(count):
@@ -41,11 +41,11 @@ def read_binary(source: Source, header: tuple[int, int]) -> Read:
                 damaged += 1
             at = space + 1 + width
             if number % ROUND == 0:
-                progress.now(f"reading vectors, {number:,} of {count:,} words")
+                progress.report_step(f"reading vectors, {number:,} of {count:,} words")
     if not words:
         source.refuse("holds no words: it is empty.")
     notes = (f"{source}: {damaged:,} words left out, not UTF-8.",) if damaged else ()
-    return Read(words, np.frombuffer(values, dtype="<f4").reshape(len(words), dimension), "word", numbers, notes)
+    return VectorRows(words, np.frombuffer(values, dtype="<f4").reshape(len(words), dimension), "word", numbers, notes)
 
 
 def is_binary(head: bytes, dimension: int) -> bool:

@@ -17,17 +17,17 @@ import pyarrow as pa
 from pyarrow import csv
 
 from metricdp import progress
-from metricdp.text.formats.base import BLOCK, LARGEST_DIMENSION, Read, Singles, Source, opened
+from metricdp.text.formats.base import BLOCK, LARGEST_DIMENSION, Singles, VectorRows, VectorSource, open_source
 
 HEADER = re.compile(rb"\s*(\d{1,12})[ \t]+(\d{1,9})\s*")
 LONGEST_LINE = 2**22  # bytes
 MOST_DAMAGED = 0.01  # of the lines, before a file is taken for something else than UTF-8
 
 
-class _Lines:
+class _LineReader:
     """What has been read so far: words, numbers, line numbers, and lines that are not UTF-8."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: VectorSource) -> None:
         self.source = source
         self.dimension = 0
         self.words: list[str] = []
@@ -47,10 +47,10 @@ class _Lines:
             lines = lines[: self.source.limit - len(self.words)]
         if not lines or not self.dimension:
             return
-        found = self._plain(lines)
+        found = self._parse_plain(lines)
         if found is None:
             for number, line in enumerate(lines, start=first):
-                self._one(line, number)
+                self._parse_line(line, number)
         else:
             self.words += found[0]
             self.values += found[1].tobytes()
@@ -62,7 +62,7 @@ class _Lines:
         counts = Counter(len(line.split()) - 1 for line in lines if line.strip())
         return counts.most_common(1)[0][0] if counts else 0
 
-    def _plain(self, lines: list[bytes]) -> tuple[list[str], Singles] | None:
+    def _parse_plain(self, lines: list[bytes]) -> tuple[list[str], Singles] | None:
         """Return words and numbers of lines that have one word and single spaces or tabs each, else None."""
         mark = b"\t" if b"\t" in lines[0] else b" "
         rows = [line.rstrip().partition(mark) for line in lines]
@@ -81,7 +81,7 @@ class _Lines:
             return None
         return words, np.column_stack([column.to_numpy() for column in table.columns])
 
-    def _one(self, line: bytes, number: int) -> None:
+    def _parse_line(self, line: bytes, number: int) -> None:
         """Take one line with care."""
         fields = line.split()
         if not fields:
@@ -106,7 +106,7 @@ class _Lines:
         self.values += values.tobytes()
         self.numbers.append(number)
 
-    def read(self) -> Read:
+    def read(self) -> VectorRows:
         """Return what was read, with what was left out."""
         source, notes = self.source, []
         if len(self.damaged) > MOST_DAMAGED * (len(self.damaged) + len(self.words)):
@@ -120,7 +120,7 @@ class _Lines:
         if self.spaced:
             notes.append(f"{source}: {self.spaced:,} words hold spaces; texts find them as multiword units.")
         values = np.frombuffer(self.values, dtype=np.float32).reshape(len(self.words), -1)
-        return Read(self.words, values, "line", self.numbers, tuple(notes))
+        return VectorRows(self.words, values, "line", self.numbers, tuple(notes))
 
 
 def header_of(head: bytes) -> tuple[int, int] | None:
@@ -145,10 +145,10 @@ def has_numbers(text: bytes, dimension: int) -> bool:
         return False
 
 
-def read_lines(source: Source, header: tuple[int, int] | None) -> Read:
+def read_lines(source: VectorSource, header: tuple[int, int] | None) -> VectorRows:
     """Read vectors as text."""
-    lines = _Lines(source)
-    with opened(source) as stream, progress.doing("reading vectors"):
+    lines = _LineReader(source)
+    with open_source(source) as stream, progress.report_task("reading vectors"):
         number = 1
         if header is not None:
             stream.readline()
@@ -158,8 +158,8 @@ def read_lines(source: Source, header: tuple[int, int] | None) -> Read:
         for block in _blocks(stream, source):
             lines.take(block, number)
             number += block.count(b"\n")
-            progress.now(f"reading vectors, {len(lines.words):,} words")
-            if source.enough(len(lines.words)):
+            progress.report_step(f"reading vectors, {len(lines.words):,} words")
+            if source.is_enough(len(lines.words)):
                 break
     if header is not None:
         _check_header(source, header, lines)
@@ -168,20 +168,20 @@ def read_lines(source: Source, header: tuple[int, int] | None) -> Read:
     return lines.read()
 
 
-def _check_header(source: Source, header: tuple[int, int], lines: _Lines) -> None:
+def _check_header(source: VectorSource, header: tuple[int, int], lines: _LineReader) -> None:
     """Refuse a file that holds something else than its first line says."""
     words, dimension = header
     found = len(lines.words) + len(lines.damaged)
     if lines.dimension not in (0, dimension):
         source.refuse(f"says {dimension:,} numbers a word in line 1, and line 2 has {lines.dimension:,}.")
-    if found > words or (found < words and not source.enough(len(lines.words))):
+    if found > words or (found < words and not source.is_enough(len(lines.words))):
         source.refuse(
             f"says {words:,} words in line 1 and holds {found:,}{' or more' if found > words else ''}. It was not "
             "copied whole, or the line is wrong."
         )
 
 
-def _blocks(stream: IO[bytes], source: Source) -> Iterator[bytes]:
+def _blocks(stream: IO[bytes], source: VectorSource) -> Iterator[bytes]:
     """Yield whole lines, a few megabytes at a time."""
     left = b""
     while piece := stream.read(BLOCK):

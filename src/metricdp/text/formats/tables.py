@@ -10,18 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp import progress
-from metricdp.text.formats.arrays import VECTORS, WORDS, as_singles
-from metricdp.text.formats.base import Read, Singles, Source
+from metricdp.text.formats.arrays import VECTORS, WORDS, to_float32
+from metricdp.text.formats.base import Singles, VectorRows, VectorSource
 
 ROWS = 16_384  # read at a time
 ARROW, FEATHER, PARQUET = b"ARROW1", b"FEA1", b"PAR1"
 
 
-def read_table(source: Source, head: bytes) -> Read:
+def read_table(source: VectorSource, head: bytes) -> VectorRows:
     """Read words and vectors from a table, as many of its rows as are wanted."""
     words: list[str] = []
     parts: list[Singles] = []
-    with _batches(source, head) as (schema, batches), progress.doing("reading vectors"):
+    with _batches(source, head) as (schema, batches), progress.report_task("reading vectors"):
         word, numbers = _columns(schema, source)
         for batch in batches:
             if source.limit is not None:
@@ -35,16 +35,16 @@ def read_table(source: Source, head: bytes) -> Read:
             source.refuse_size(len(words), array.shape[1])
             if array.shape[1] != parts[0].shape[1]:
                 source.refuse(f"has vectors of {parts[0].shape[1]:,} and of {array.shape[1]:,} numbers.")
-            progress.now(f"reading vectors, {len(words):,} words")
-            if source.enough(len(words)):
+            progress.report_step(f"reading vectors, {len(words):,} words")
+            if source.is_enough(len(words)):
                 break
     if not words:
         source.refuse("holds no words: it is empty.")
-    return Read(words, np.concatenate(parts))
+    return VectorRows(words, np.concatenate(parts))
 
 
 @contextmanager
-def _batches(source: Source, head: bytes) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+def _batches(source: VectorSource, head: bytes) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """Open a table: what its columns are, and its rows a few thousand at a time."""
     import pyarrow.parquet as pq
     from pyarrow import feather
@@ -63,13 +63,13 @@ def _batches(source: Source, head: bytes) -> Iterator[tuple[pa.Schema, Iterator[
         source.refuse(f"cannot be read: {str(error).splitlines()[0][:200]}. It is damaged or was not copied whole.")
 
 
-def _columns(schema: pa.Schema, source: Source) -> tuple[int, list[int]]:
+def _columns(schema: pa.Schema, source: VectorSource) -> tuple[int, list[int]]:
     """Return the column of words, and the column of lists or those of single numbers."""
     texts = [place for place, field in enumerate(schema) if _is_text(field.type)]
     lists = [place for place, field in enumerate(schema) if _is_list(field.type)]
     numbers = [place for place, field in enumerate(schema) if pa.types.is_floating(field.type)]
-    word = _named(schema, texts, WORDS)
-    vector = [place] if (place := _named(schema, lists, VECTORS)) is not None else numbers if not lists else []
+    word = _usual_column(schema, texts, WORDS)
+    vector = [place] if (place := _usual_column(schema, lists, VECTORS)) is not None else numbers if not lists else []
     if word is None or not vector:
         source.refuse(
             "must have a column of words and one of vectors (lists of numbers, or one column a number), got "
@@ -78,7 +78,7 @@ def _columns(schema: pa.Schema, source: Source) -> tuple[int, list[int]]:
     return word, vector
 
 
-def _named(schema: pa.Schema, places: Sequence[int], usual: tuple[str, ...]) -> int | None:
+def _usual_column(schema: pa.Schema, places: Sequence[int], usual: tuple[str, ...]) -> int | None:
     """Return the one column of a kind, or the one of several that has a usual name."""
     known = [place for place in places if schema[place].name.lower() in usual]
     found = known[:1] if len(places) > 1 else list(places)
@@ -97,11 +97,11 @@ def _is_list(kind: pa.DataType) -> bool:
     )
 
 
-def _array(batch: pa.RecordBatch, columns: list[int], before: int, source: Source) -> Singles:
+def _array(batch: pa.RecordBatch, columns: list[int], before: int, source: VectorSource) -> Singles:
     """Return the vectors of some rows."""
     if len(columns) > 1 or not _is_list(batch.schema[columns[0]].type):
         values = [batch.column(place).to_numpy(zero_copy_only=False) for place in columns]
-        return as_singles(np.column_stack(values))
+        return to_float32(np.column_stack(values))
     lists: Any = batch.column(columns[0])
     if lists.null_count:
         source.refuse(f"has no vector in row {before + lists.is_null().to_pylist().index(True):,}.")
@@ -115,4 +115,4 @@ def _array(batch: pa.RecordBatch, columns: list[int], before: int, source: Sourc
         source.refuse(
             f"has {lengths[row]:,} numbers in row {before + row:,}, where the rows before have {lengths[0]:,}."
         )
-    return as_singles(flat.to_numpy(zero_copy_only=False)).reshape(len(lists), -1)
+    return to_float32(flat.to_numpy(zero_copy_only=False)).reshape(len(lists), -1)

@@ -50,7 +50,7 @@ def test_a_folder_that_others_can_write_to_is_not_run_from(tmp_path: Path) -> No
 
 
 def test_without_any_folder_it_compiles_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "kept_in", lambda: None)
+    monkeypatch.setattr(compiling, "compiled_cache", lambda: None)
     heard: list[str] = []
     with compiling.stages.listening(heard.append):
         assert compiling.njit()(lambda x: 2 * x)(21) == 42
@@ -58,7 +58,7 @@ def test_without_any_folder_it_compiles_all_the_same(monkeypatch: pytest.MonkeyP
 
 
 def test_compiling_is_said_once_and_the_stage_around_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling, "kept_in", lambda: tmp_path)
+    monkeypatch.setattr(compiling, "compiled_cache", lambda: tmp_path)
     heard: list[str] = []
     triple = compiling.njit()(lambda x: 3 * x + 0.5)
     with compiling.stages.listening(heard.append), compiling.stages.doing("solving"):

@@ -155,7 +155,9 @@ def test_a_kernel_takes_half_of_epsilon_where_there_is_no_time_for_another_round
     from metricdp.design.kernels import _Search
 
     rounds = []
-    monkeypatch.setattr(_Search, "_keeps", lambda self, distribution, worst: rounds.append(distribution.inner))  # never
+    monkeypatch.setattr(
+        _Search, "_is_private", lambda self, distribution, worst: rounds.append(distribution.inner)
+    )  # never
     monkeypatch.setattr(deadlines, "clock", Clock(1.0))
     space = mdp.FiniteSpace(np.random.default_rng(1).random((30, 2)), mdp.Lp(2))
     with deadlines.time_limit(5.0):
@@ -246,7 +248,7 @@ def test_a_first_answer_that_nothing_improves_has_a_bound(objective, monkeypatch
     monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 0.0)
     monkeypatch.setattr("metricdp.deadlines.LARGE", 0)
     monkeypatch.setattr("metricdp.design.time_limits.SHORT", 2.0)
-    monkeypatch.setattr("metricdp.design.optimal._dense", late)
+    monkeypatch.setattr("metricdp.design.optimal._solve_dense", late)
     made = mdp.optimal(town(40), seconds=100.0, objective=objective)
     assert 0.3 < made.certificate.lower_bound / made.certificate.loss < 1.0
 

@@ -26,7 +26,7 @@ def audits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
         return honest(mechanism, **options)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(audit_cache, "WORTH_REMEMBERING", 0.0)
+    monkeypatch.setattr(audit_cache, "LEAST_SECONDS", 0.0)
     monkeypatch.setattr(audit_cache, "audit", counted)
     return verify
 
@@ -123,12 +123,12 @@ def test_an_entry_that_others_can_write_or_a_link_is_not_believed(audits: list[A
 def test_quick_audits_and_foreign_metrics_leave_nothing_behind(
     audits: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_cache, "WORTH_REMEMBERING", 60.0)
+    monkeypatch.setattr(audit_cache, "LEAST_SECONDS", 60.0)
     path = tmp_path / "city.mdp"
     save(some_local(), path)
     load(path)
     assert not (tmp_path / "cache").exists()
-    monkeypatch.setattr(audit_cache, "WORTH_REMEMBERING", 0.0)
+    monkeypatch.setattr(audit_cache, "LEAST_SECONDS", 0.0)
     monkeypatch.setattr(audit_cache, "METRICS", ())
     load(path)
     assert not (tmp_path / "cache").exists()

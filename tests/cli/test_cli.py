@@ -232,7 +232,7 @@ def test_a_long_audit_is_remembered_until_it_is_asked_for_again(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(here / "cache"))
-    monkeypatch.setattr("metricdp.artifacts.audit_cache.WORTH_REMEMBERING", 0.0)
+    monkeypatch.setattr("metricdp.artifacts.audit_cache.LEAST_SECONDS", 0.0)
     save(mdp.exponential(mdp.FiniteSpace(GRID, mdp.Lp(2)), 1.0), "cells.mdp")
     assert run("audit cells.mdp --again") == 0
     assert "remembered" not in capsys.readouterr().out

@@ -18,8 +18,8 @@ from metricdp import plugins
 from metricdp.artifacts import dumps, loads
 from metricdp.auditing.accuracy import radii_of
 from metricdp.auditing.claim import Claim
-from metricdp.auditing.concentrated import ConcentratedReport
 from metricdp.auditing.distributions import distribution_of
+from metricdp.auditing.gaussian_audit import ConcentratedReport
 from metricdp.auditing.loss import figures_of
 from metricdp.auditing.report import AuditReport
 from metricdp.design.rescaling import rescaler
@@ -138,7 +138,8 @@ ASKED = sorted({one.name for one in fields(Kind)} - {one.name for one in fields(
 
 
 NOT_ITS = (  # what its theorem says, and facets of mechanisms with finitely many secrets or reports of their own
-    "audit", "audit_concentrated", "distances", "laws", "operator", "pairs", "reports", "rows", "stored", "worst",
+    "audit", "audit_concentrated", "distances", "report_probabilities", "operator", "pairs", "reports", "rows",
+    "stored", "worst",
 )  # fmt: skip
 REFUSING = {("accuracy", ProductMechanism), ("distribution", ProductMechanism)}  # by part: the facet itself says so
 
@@ -160,7 +161,7 @@ ANSWER: dict[str, Any] = {  # how the package asks, where it is not by the mecha
     "rescale": rescaler,
     "loss": lambda one: MECHANISMS.facet("loss", one) and figures_of(one, lambda effort, what: None),
     "rows": lambda one: of_facet("rows", one, np.arange(2)),
-    "laws": lambda one: of_facet("laws", one, np.zeros((2, one.inputs.dimension))),
+    "report_probabilities": lambda one: of_facet("report_probabilities", one, np.zeros((2, one.inputs.dimension))),
     "pairs": lambda one: of_facet("pairs", one, np.full((5, 1), 0.1), np.random.default_rng(0)),
     "stored": lambda one: MECHANISMS.facet("stored", one),
 }
@@ -195,7 +196,7 @@ RIGHT: dict[str, Any] = {  # whether an answer is of its kind and makes sense
     "loss": lambda one, found: found is None or (isinstance(found, LossFigures) and found.lower_bound <= found.loss),
     "bins": are_heights,
     "rows": are_laws,
-    "laws": are_laws,
+    "report_probabilities": are_laws,
     "distances": lambda one, found: found.shape == (len(one.inputs),) and np.all(found > 0),
     "worst": lambda one, found: 0 < found <= one.guarantee.epsilon * (1 + 1e-9),
     "operator": is_operator,

@@ -123,7 +123,7 @@ def test_products_are_those_of_the_kernel_in_pieces_and_anew(monkeypatch: pytest
     vector = np.random.default_rng(0).normal(size=40)
     for metric, kept in ((mdp.Lp(2), 1 << 20), (mdp.Lp(2), 0), (mdp.Lp(2.0000001), 1 << 20)):
         monkeypatch.setattr("metricdp.design.balanced.products.TILE", 150)
-        monkeypatch.setattr("metricdp.design.balanced.products.MOST_KEPT", kept)
+        monkeypatch.setattr("metricdp.design.balanced.products.MAX_CACHED_BYTES", kept)
         products = Products(mdp.FiniteSpace(space.points, metric), 1.2)
         np.testing.assert_allclose(products.multiply(vector), kernel @ vector, atol=2e-5)
         np.testing.assert_allclose(kernel @ products.solve(vector), vector, atol=1e-4)

@@ -301,7 +301,9 @@ class Pages:
 
 @pytest.mark.parametrize("start", ["kernels", "engine"])
 def test_a_run_ends_the_same_from_every_page_of_its_checkpoint(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metricdp.solvers.benders.run.KEPT_APART", 0.0)  # a page a round, however busy the machine is
+    monkeypatch.setattr(
+        "metricdp.solvers.benders.run.STORE_INTERVAL_FACTOR", 0.0
+    )  # a page a round, however busy the machine is
     problem, _ = instance(1)
     whole = Pages()
     certificate = decomposed(problem, gap=1e-6, start=start, checkpoint=whole).certificate

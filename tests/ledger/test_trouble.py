@@ -77,7 +77,7 @@ def test_books_whose_beginning_was_cut_off_begin_again(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(opening, "_checked", cut)
+        patched.setattr(opening, "_check_version", cut)
         with pytest.raises(KeyboardInterrupt):
             Ledger.open(tmp_path / "budget.db", policy=POLICY)
     assert (tmp_path / "budget.db").exists()

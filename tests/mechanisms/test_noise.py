@@ -254,7 +254,7 @@ def test_compiled_loops_have_the_bits_of_the_arrays(monkeypatch):
     words[:50] >>= np.uint64(55)
     for name in ("earth", "far", "wide", "plane"):
         distribution, rows = LAWS[name].distribution, secrets_for(LAWS[name], 3000)
-        draw = distribution._plane if name == "plane" else distribution._proposed
+        draw = distribution._plane if name == "plane" else distribution._propose
         cells, became = draw(rows, words)
         with monkeypatch.context() as patch, np.errstate(all="ignore"):
             patch.setattr(distributions, "compiled", lambda: None)
@@ -268,7 +268,7 @@ def test_few_draws_are_left_to_arbitrary_precision():
     distribution = LAWS["earth"].distribution
     words = RNG.integers(0, 2**64, (200_000, 4), dtype=np.uint64)
     with np.errstate(all="ignore"):
-        _, kept = distribution._proposed(np.tile([[60.17, 24.94]], (200_000, 1)), words)
+        _, kept = distribution._propose(np.tile([[60.17, 24.94]], (200_000, 1)), words)
     assert np.sum(kept == kernels.UNDECIDED) <= 1
 
 

@@ -54,7 +54,7 @@ def test_on_the_earth(epsilon, monkeypatch):
     rows[60:120, 0] = np.concatenate([90 - 10.0 ** RNG.uniform(-10, 0.5, 50), [90.0] * 5, [-90.0] * 5])
     words = random_words(4)
     with np.errstate(all="ignore"):
-        cells, kept = distribution._proposed(rows, words)
+        cells, kept = distribution._propose(rows, words)
     assert np.sum(kept == kernels.DECIDED) > ROWS / 5
     scale, turn = 2 * distribution.quarter / flint.arb.pi(), 4 * distribution.quarter
     for at in np.flatnonzero(kept == kernels.DECIDED):

@@ -238,7 +238,7 @@ def test_persons_of_a_dictionary_are_named_once_in_the_order_of_their_rows():
 
 
 def test_large_bodies_are_parsed_by_another_process(running, monkeypatch):
-    monkeypatch.setattr(workers, "validated", lambda *unused: pytest.fail("parsed where releases are answered"))
+    monkeypatch.setattr(workers, "validate", lambda *unused: pytest.fail("parsed where releases are answered"))
     rows = [{"person": f"{'p' * 90}{number}", "secret": {"lat": 41.0, "lon": 12.0}} for number in range(2500)]
     body = {"request": uuid.uuid4().hex, "mechanism": "earth", "rows": rows}
     assert len(json.dumps(body)) > workers.SMALL

@@ -36,7 +36,7 @@ def test_a_matrix_is_judged_exactly(running):
 
 
 def test_audits_are_parsed_and_judged_by_another_process(running, monkeypatch):
-    monkeypatch.setattr(workers, "validated", lambda *unused: pytest.fail("parsed where releases are answered"))
+    monkeypatch.setattr(workers, "validate", lambda *unused: pytest.fail("parsed where releases are answered"))
     matrix, worst = geometric(1.0)
     body = {"kind": "matrix", "matrix": matrix, "points": POINTS, "metric": "l1", "epsilon": worst * 1.001}
     assert running.post("/v1/audit", body, "read").json()["verdict"] == "holds"

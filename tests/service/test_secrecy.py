@@ -167,7 +167,7 @@ def test_an_error_of_the_service_itself_says_nothing_either(running, lines, monk
     def broken(*arguments):
         raise RuntimeError(f"{WORD} {NUMBER} {PERSON}")
 
-    monkeypatch.setattr("metricdp.service.served_mechanisms.Served.row", broken)
+    monkeypatch.setattr("metricdp.service.served_mechanisms.ServedMechanism.row", broken)
     answer = running.post("/v1/release", release())
     assert answer.status_code == 500
     assert answer.json()["error"] == "internal"
@@ -183,7 +183,7 @@ def test_errors_while_drawing_or_charging_say_nothing_either(running, lines, mon
     def broken(*arguments):
         raise RuntimeError(f"{WORD} {NUMBER} {PERSON}")
 
-    monkeypatch.setattr("metricdp.service.served_mechanisms.Served.drawn", broken)
+    monkeypatch.setattr("metricdp.service.served_mechanisms.ServedMechanism.drawn", broken)
     person = uuid.uuid4().hex
     answer = running.post("/v1/release", release(person=person))
     assert answer.status_code in (500, 503)

@@ -95,7 +95,7 @@ def test_roads_are_searched_up_to_the_radius(one_way, compiling, seed, monkeypat
     rng = np.random.default_rng(seed)
     edges, lengths = streets(rng)
     if not compiling:
-        monkeypatch.setattr(limited_paths, "_compiled", limited_paths._search_clusters)
+        monkeypatch.setattr(limited_paths, "_search_compiled", limited_paths._search_clusters)
         monkeypatch.setattr(limited_paths, "CLUSTER", 7)
     monkeypatch.setattr(module, "WORTH_COMPILING", 0 if compiling else math.inf)
     both = np.concatenate([edges, edges[:, ::-1]]), np.concatenate([lengths, lengths])

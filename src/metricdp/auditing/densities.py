@@ -47,7 +47,7 @@ def continuous_violations(
     mechanism's cells or of its half cells, and points along a border. Only refutes; `proof()` proves.
     """
     box = mechanism.inputs
-    if box.limits is None or not MECHANISMS.has("laws", mechanism):
+    if box.limits is None or not MECHANISMS.has("report_probabilities", mechanism):
         raise InvalidInput("this needs a mechanism on a box with finitely many reports, such as mdp.interpolated.")
     limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
     return distribution_violations(

@@ -15,8 +15,7 @@ from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.problems import Problem
 from metricdp.solvers import Edges, Progress, RatioSolution, Status, solve_parts
-from metricdp.solvers.edges import measured_stretch
-from metricdp.solvers.edges import spanner as greedy_spanner
+from metricdp.solvers.edges import greedy_spanner, measured_stretch
 
 FOR_THE_MATRIX = 0.7  # of the time that is left; the rest is for the bound
 BOUND_GAP = 1e-2  # how well the bound is solved for

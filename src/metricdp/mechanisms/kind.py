@@ -43,8 +43,8 @@ REFUSALS = {
     "first (mdp.madlib, mdp.exponential).",
     "rows": "the probabilities of the reports of a {kind} are not listed: its secrets lie anywhere, or its law has no "
     "closed form.",
-    "laws": "the probabilities of the reports of a {kind} at a point are not listed: it is no mechanism on a box with "
-    "finitely many reports, such as mdp.interpolated.",
+    "report_probabilities": "the probabilities of the reports of a {kind} at a point are not listed: it is no "
+    "mechanism on a box with finitely many reports, such as mdp.interpolated.",
     "distances": "the mean distances of the reports of a {kind} are those of its rows.",
     "worst": "the worst pair of a {kind} is found among all its probabilities.",
     "operator": "a {kind} is decoded from its table of probabilities.",
@@ -171,7 +171,7 @@ class Kind(Schema):
     loss: Facet | None = None
     bins: Facet | None = None
     rows: Facet | None = None
-    distributions: Facet | None = None
+    report_probabilities: Facet | None = None
     distances: Facet | None = None
     worst: Facet | None = None
     operator: Facet | None = None

@@ -29,7 +29,7 @@ from metricdp.rendering import number
 
 def row_guarantee(guarantee: GuaranteeLike) -> str:
     """Return the promise for one row of a table."""
-    return _row_values("promise", guarantee=guarantee_text_in_parts(guarantee))
+    return _row_values("promise", promise=guarantee_text_in_parts(guarantee))
 
 
 def uncounted_rows() -> str:

@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Integers, as_floats, as_matrix, as_positive
-from metricdp.auditing.composition import trajectory_epsilon
+from metricdp.auditing.composition import TraceAccount as TraceAccount
+from metricdp.auditing.composition import account as account
+from metricdp.auditing.composition import allocate as allocate
+from metricdp.auditing.composition import trajectory_epsilon as trajectory_epsilon
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Guarantee, Mechanism
 from metricdp.mobility.models import Mobility, histories_of, reachable_steps

@@ -123,7 +123,7 @@ def graph_of(lengths: Floats) -> sparse.csr_matrix:
     return sparse.csr_matrix(np.maximum(lengths, np.finfo(float).tiny))
 
 
-def spanner(distances: Floats, stretch: float) -> Integers:
+def greedy_spanner(distances: Floats, stretch: float) -> Integers:
     """Return the greedy spanner: pairs by length, kept when the path so far is longer than stretch * d."""
     if stretch < 1.0:
         raise InvalidInput(f"`stretch` must be at least 1, got {stretch:g}.")

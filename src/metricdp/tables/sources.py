@@ -161,10 +161,10 @@ def whole_table(
     reading: Reading = DEFAULT_READING,
     *,
     geographic: bool = True,
-) -> pa.TableInfo:
+) -> pa.Table:
     """Return a whole table, its secrets in flat columns."""
     with open_table(location, columns, reading, geographic=geographic) as table:
-        return pa.TableInfo.from_batches(list(read_batches(table)), schema=table.schema)
+        return pa.Table.from_batches(list(read_batches(table)), schema=table.schema)
 
 
 @dataclass(frozen=True)

@@ -312,6 +312,6 @@ MECHANISMS.declare(
         },
         effort=_audit_effort,
         distribution=lambda one: stored(LINEAR if one.rule in ROUNDING_RULES else GEOMETRIC),
-        distributions=lambda one, points: one.probabilities(points),
+        report_probabilities=lambda one, points: one.probabilities(points),
     )
 )

@@ -216,6 +216,6 @@ MECHANISMS.declare(
         since=2,
         effort=_audit_effort,
         distribution=lambda one: stored(FORMULA),
-        distributions=lambda one, points: one.probabilities(points),
+        report_probabilities=lambda one, points: one.probabilities(points),
     )
 )

@@ -18,7 +18,7 @@ import socket
 import sqlite3
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -289,11 +289,13 @@ def _permissions(partial: Path, place: Path, mode: int) -> int:
 
 
 @contextmanager
-def lock_target(target: str | os.PathLike[str]) -> Iterator[None]:
-    """Be the only one at work on a target while the block runs, or say who is.
+def lock_target(target: str | os.PathLike[str]) -> Iterator[Callable[[], bool]]:
+    """Be the only one at work on a target while the block runs, or say who is; yield what tells whether this lasts.
 
     The system takes the lock back from a process that ends, so none is ever left over. Where the file system knows no
-    locks a file that exists is the lock; one that is left over has to be removed by hand.
+    locks a file that exists is the lock; one that is left over has to be removed by hand. A forked process has no share
+    in the lock and gives nothing back. Where somebody removed the file, the lock does not last: the next one who asks
+    gets it.
     """
     place = resolve_target(target)
     try:
@@ -302,11 +304,13 @@ def lock_target(target: str | os.PathLike[str]) -> Iterator[None]:
         if isinstance(error, OutputProblem):
             raise
         raise OutputProblem(f"cannot write {str(target)!r}: {error.strerror}. Choose another folder.") from error
+    process = os.getpid()
     try:
-        yield
+        yield lambda: os.getpid() == process and _is_at(handle, path)
     finally:
         with suppress(OSError):
-            path.unlink()  # while it is held: whoever opened it before finds that it is gone
+            if os.getpid() == process and _is_at(handle, path):  # not that of somebody who came after
+                path.unlink()  # while it is held: whoever opened it before finds that it is gone
         os.close(handle)
 
 

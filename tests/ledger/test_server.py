@@ -317,6 +317,21 @@ def test_processes_that_step_one_stream_take_turns(running, tmp_path):
         assert max(sum(rows[start : start + 4]) for start in range(27)) <= 8_000_000 + 8
 
 
+def test_a_forked_process_that_closes_its_ledger_takes_no_lock_away(running, tmp_path):
+    place, key = running.fresh("forked"), tmp_path / "books.key"
+    with Ledger.open(place, policy="100000/km ever", key_file=key) as ledger:
+        stream = Stream(Charging(ledger), Absorption(4, 8.0))
+        stream.step("anna", 0.0, (41.0, -8.0))
+        child = fork()
+        if child == 0:
+            ledger.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        with Ledger.open(place, key_file=key) as second, pytest.raises(InvalidInput, match="another process steps"):
+            Stream(Charging(second), Absorption(4, 8.0)).step("anna", 1.0, (42.0, -8.0))
+        assert stream.step("anna", 1.0, (42.0, -8.0)) is not None
+
+
 def test_a_stream_whose_lock_was_lost_reads_the_books_again(running, tmp_path):
     import psycopg
 

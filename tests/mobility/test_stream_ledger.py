@@ -190,6 +190,37 @@ def test_threads_that_step_one_stream_have_one_window(place, shared):
         assert max(sum(costs[start : start + WINDOW]) for start in range(len(costs))) <= TOTAL * 1e6 + 2 * WINDOW
 
 
+def test_a_forked_process_that_closes_its_ledger_takes_no_lock_away(place):
+    with Ledger.open(place) as ledger:
+        stream = Stream(Charging(ledger), Distribution(WINDOW, TOTAL))
+        stream.step("anna", 0.0, (41.0, -8.0))
+        child = fork()
+        if child == 0:
+            ledger.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        with Ledger.open(place) as second, pytest.raises(InvalidInput, match="is at work on it"):
+            Stream(Charging(second), Distribution(WINDOW, TOTAL)).step("anna", 1.0, (42.0, -8.0))
+        assert stream.step("anna", 1.0, (42.0, -8.0)) is not None
+
+
+def test_a_stream_whose_lock_file_was_removed_reads_the_books_again(place):
+    with Ledger.open(place) as ledger, Ledger.open(place) as second:
+        streams = [Stream(Charging(one), Distribution(WINDOW, TOTAL)) for one in (ledger, second)]
+        streams[0].step("anna", 0.0, (41.0, -8.0))
+        (lock,) = place.parent.glob("*.stream.metricdp-lock")
+        lock.unlink()
+        streams[1].step("anna", 1.0, (42.0, -8.0))
+        for time in range(2, 12):
+            with pytest.raises(InvalidInput, match="is at work on it"):
+                streams[0].step("anna", float(time), (41.0 + time, -8.0))
+            streams[1].step("anna", float(time), (41.0 + time, -8.0))
+        assert list(place.parent.glob("*.stream.metricdp-lock")) == [lock]
+        costs = row_costs(ledger, "anna")
+        assert len(costs) == 12
+        assert max(sum(costs[start : start + WINDOW]) for start in range(12)) <= TOTAL * 1e6 + 2 * WINDOW
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_windows_of_two_spellings_in_an_old_memory_are_joined_and_give_nothing_back(place, kind, monkeypatch):
     people, dearest = ("anna", "ben", "cleo"), 0

@@ -384,7 +384,7 @@ class Ledger:
 
     def close(self) -> None:
         """Let the books go."""
-        while self._holds:
+        while self._holds and not self._store.is_forked:
             self._holds.popitem()[1][1].close()
         self._store.close()
 

@@ -109,9 +109,14 @@ class Store:
         if self.head is not None:
             self.head.reach(ends)
 
+    @property
+    def is_forked(self) -> bool:
+        """Tell whether this process is a copy of the one that opened the books."""
+        return os.getpid() != self._process
+
     def _refuse_forks(self) -> None:
         """Two processes on one connection would mix up their transactions."""
-        if os.getpid() != self._process:
+        if self.is_forked:
             raise InvalidInput("these books were opened before this process was forked: open them again in it.")
 
     def forget_log(self) -> None:
@@ -135,7 +140,7 @@ class Store:
         )
 
     def close(self) -> None:
-        """Let all connections go."""
-        self.engine.dispose()
+        """Let all connections go; those of the process that a forked one came from stay open."""
+        self.engine.dispose(close=not self.is_forked)
         if self.head is not None:
             self.head.close()

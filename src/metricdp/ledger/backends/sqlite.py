@@ -10,8 +10,9 @@ import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -118,10 +119,11 @@ class Sqlite(Backend):
         """Lock a file beside the ledger."""
         stack = ExitStack()
         try:
-            stack.enter_context(lock_target(f"{self.path}.{hashlib.sha256(name.encode()).hexdigest()[:12]}.stream"))
+            file = f"{self.path}.{hashlib.sha256(name.encode()).hexdigest()[:12]}.stream"
+            lasts = stack.enter_context(lock_target(file))
         except OutputProblem as error:
             raise InvalidInput(f"the stream {name!r} of the books {self.place!r} cannot go on here: {error}") from None
-        return Hold(stack)
+        return _File(stack, lasts)
 
     def insert(self, table: sa.Table) -> Any:
         """Return an insertion."""
@@ -187,6 +189,19 @@ class Sqlite(Backend):
 
     def _beside(self, what: str) -> Path:
         return self.path.with_name(f"{self.path.name}.{what}")
+
+
+@dataclass(frozen=True)
+class _File(Hold):
+    """A lock that lasts as long as its file."""
+
+    _lasts: Callable[[], bool]
+
+    def lasts(self) -> bool:
+        if not self._lasts():
+            self.close()
+            return False
+        return True
 
 
 @compiles(WholeNumber, "sqlite")

@@ -102,6 +102,26 @@ def scaled(factor: float):
     return steps
 
 
+class Renamed(Scaled):
+    """An object that says the name of a function."""
+
+    __name__ = "steps"
+
+
+def by_default(factor):
+    def steps(a, b, factor=factor):
+        return factor * abs(a[0] - b[0])
+
+    return steps
+
+
+def by_keyword(factor):
+    def steps(a, b, *, factor=factor):
+        return factor * abs(a[0] - b[0])
+
+    return steps
+
+
 def test_a_plain_function_needs_a_name_and_a_unit() -> None:
     def steps(a, b):
         return abs(a[0] - b[0])
@@ -111,6 +131,8 @@ def test_a_plain_function_needs_a_name_and_a_unit() -> None:
         mdp.metric(lambda a, b: abs(a[0] - b[0]), unit="steps"),
         mdp.metric(steps),
         *(mdp.metric(one, unit="steps") for one in (scaled(1e-6), Scaled(1e-6), Scaled(1e-6).steps)),
+        *(mdp.metric(one, unit="steps") for one in (Renamed(1e-6), by_default(1e-6), by_keyword(1e-6))),
+        *(mdp.metric(wrap(steps), unit="steps") for wrap in (np.vectorize, lambda one: np.frompyfunc(one, 2, 1))),
     ):
         with pytest.raises(InvalidInput, match=r"mdp\.metric\(its_name, unit='steps'\)"):
             accounts_for(bad)

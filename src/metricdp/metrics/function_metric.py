@@ -59,8 +59,8 @@ class FunctionMetric:
         if lacks:
             raise InvalidInput(
                 "a ledger charges a metric of your own by its name and its unit, which say what a distance of 1 is, "
-                f"and this one has {lacks}: write a function with `def`, outside of any other, and "
-                "mdp.metric(its_name, unit='steps')."
+                f"and this one has {lacks}: write a function with `def`, outside of any other and without default "
+                "values, and mdp.metric(its_name, unit='steps')."
             )
         return f"{OWN}.{fingerprint(OWN, self.name, unit)}"
 
@@ -112,9 +112,15 @@ class FunctionMetric:
 
 
 def _holds_values(function: Any) -> bool:
-    """Tell whether something that is called may be another function under the same name, by values that it holds."""
-    bound = not hasattr(function, "__name__") or inspect.ismethod(function)
-    return bound or bool(getattr(function, "__closure__", None))
+    """Tell whether something that is called may be another function under the same name, by values that it holds.
+
+    Objects hold attributes, wrappers such as `numpy.vectorize` another function, functions closures and defaults.
+    """
+    if inspect.isbuiltin(function):
+        return not inspect.ismodule(function.__self__)
+    if not inspect.isfunction(function):
+        return True
+    return bool(function.__closure__ or function.__defaults__ or function.__kwdefaults__)
 
 
 def _allows(rule: Callable[[Any], Any], point: Points) -> bool:

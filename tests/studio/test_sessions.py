@@ -94,7 +94,7 @@ def contents(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGIO, signal.SIGRTMAX])
 def test_a_signal_leaves_nothing_of_a_session(tmp_path: Path, number: int) -> None:
     with session(tmp_path) as studio:
         job = json.loads(studio.ask("/studio/files?name=raw.csv", SECRET + SECRET[8:] * 200_000))["id"]

@@ -38,7 +38,10 @@ from metricdp.units import epsilon_for
 POLICY = "40/km per day, 200/km ever"
 NOISE = epsilon_for(2.0, 0.2)  # per km: what a release in the room Budget promises where no mechanism is named
 # signals that end a process unless it listens: Ctrl-\ in a terminal, limits of time, timers, other programs
-ENDING = ("SIGQUIT", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGPWR")
+ENDING = (
+    "SIGQUIT", "SIGTRAP", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGPWR",
+    "SIGIO", "SIGSTKFLT", "SIGSYS",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -188,8 +191,9 @@ def _run_undisturbed(work: Callable[[], None]) -> None:
 
 
 def _signals(*names: str) -> list[int]:
-    """Return the signals of these names that this system has."""
-    return [int(getattr(signal, name)) for name in names if hasattr(signal, name)]
+    """Return the signals of these names that this system has, and its real-time ones, which end a process too."""
+    first, last = getattr(signal, "SIGRTMIN", 1), getattr(signal, "SIGRTMAX", 0)
+    return [*(int(getattr(signal, name)) for name in names if hasattr(signal, name)), *range(first, last + 1)]
 
 
 @contextmanager

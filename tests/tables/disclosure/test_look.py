@@ -126,6 +126,12 @@ PLANTED: dict[str, tuple[Plant, set[str]]] = {
     "a point as bytes": (each(lambda a, b: struct.pack("<BIdd", 1, 1, b, a)), {"geometry"}),
     "bytes as digits": (each(lambda a, b: struct.pack("<BIdd", 1, 1, b, a).hex()), {"geometry"}),
     "two numbers in a text": (each(lambda a, b: f"{a:.5f}, {b:.5f}"), {"coordinates"}),
+    "hemispheres as letters": (each(lambda a, b: f"N{a:.3f}W{-b:.3f}"), {"coordinates"}),
+    "letters behind": (each(lambda a, b: f"{a:.3f} N, {-b:.3f} W"), {"coordinates"}),
+    "minutes": (
+        each(lambda a, b: f"N{int(a)}d{a % 1 * 60:.2f}mW{int(-b)}d{-b % 1 * 60:.2f}m"),
+        {"coordinates"},
+    ),
     "a map's address": (each(lambda a, b: f"https://maps.example/@{a:.5f},{b:.5f},15z"), {"coordinates"}),
     "GeoJSON": (each(lambda a, b: f'{{"type": "Point", "coordinates": [{b}, {a}]}}'), {"geometry"}),
     "a line": (each(lambda a, b: polyline([(a, b), (a + 0.003, b - 0.002), (a + 0.004, b)])), {"geometry"}),
@@ -211,6 +217,7 @@ HARMLESS: dict[str, Plant] = {
     "prices in a text": lambda lat, lon: pa.array(
         np.random.default_rng(2).choice(["9.50 of 12.00", "3.25 of 4.75"], len(lat))
     ),
+    "names of parts": lambda lat, lon: pa.array([f"s12e{i % 9}" for i in range(len(lat))]),
     "remarks": lambda lat, lon: pa.array(np.random.default_rng(4).choice(["late", "fine", "no cash", "dog"], len(lat))),
 }
 

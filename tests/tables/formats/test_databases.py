@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -148,6 +150,12 @@ def test_a_view_does_not_read_variables_of_this_program(tmp_path: Path) -> None:
     assert batch
     with pytest.raises(mdp.MetricdpError, match="DuckDB stopped with CatalogException"):
         perturb(f"{path}::peeks", NOISE, to=tmp_path / "out.csv")
+
+
+def test_a_pipe_that_is_no_database_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"lat,lon\n41.1,-8.6\n")))
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        perturb("-", NOISE, to=tmp_path / "out.csv", format="sqlite")
 
 
 def test_a_virtual_table_of_sqlite_is_refused_also_under_a_view(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def folders(place: Path, pattern: str = "day={day}/zone={zone}", suffix: str = "
     rng = np.random.default_rng(1)
     for day in DAYS:
         for north, east in ZONES:
-            where = place / pattern.format(day=day, zone=f"{north}_{east}", who=f"{north}")
+            where = place / pattern.format(day=day, zone=f"{north}_{east}", who=f"{north}", letters=f"N{north}W{-east}")
             where.mkdir(parents=True, exist_ok=True)
             table = pa.table({
                 "lat": north + rng.random(30) / 1000, "lon": east + rng.random(30) / 1000, "n": rng.integers(0, 3, 30)
@@ -203,6 +203,7 @@ def test_a_job_that_goes_on_numbers_files_as_it_began(tmp_path: Path) -> None:
         ("day={day}/{zone}", "coordinates"),
         ("p{who}@example.org", "persons"),
         ("a/b/0041_{zone}_x", "coordinates"),
+        ("{letters}", "coordinates"),
     ],
 )
 def test_names_that_are_no_keys_are_told_and_with_strict_looked_at(tmp_path: Path, pattern: str, kind: str) -> None:

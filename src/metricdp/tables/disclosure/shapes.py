@@ -128,6 +128,7 @@ def _doubles(array: Any) -> Floats:
 ROWS_INSPECTED = 400  # texts of a column, spread over the sample
 MOST = 0.8  # the share of them that must be of one kind
 NUMBER = r"[+-]?\d{1,3}[.,]\d{2,}"
+HALF = r"\d{1,3}(\.\d+|[d°_ -]\d{1,2}(\.\d+)?['m′]?)(['m′_ -]?\d{1,2}(\.\d+)?[\"s″]?)?"  # degrees, minutes, seconds
 SHAPES: tuple[tuple[str, str], ...] = (
     ("geometry", r"(?i)(srid=\d+;)?\s*(multi)?(point|linestring|polygon)\s*z?m?\s*\(.*"),
     ("geometry", r"(?i)(srid=\d+;)?\s*geometrycollection\s*\(.*"),
@@ -137,6 +138,7 @@ SHAPES: tuple[tuple[str, str], ...] = (
     ("coordinates", rf"(?i)(geo:|point\s*)?[\(\[]?\s*{NUMBER}\s*[,; ]\s*{NUMBER}\s*([,;]\s*[\d.]+\s*)?[\)\]]?"),
     ("coordinates", r"(?i).*[@=/]-?\d{1,3}\.\d{3,},-?\d{1,3}\.\d{3,}.*"),  # an address of a map on the web
     ("coordinates", r"(?i)\s*\d{1,3}\s*°.*[nsew]\b.*"),
+    ("coordinates", rf"(?i)[ns]\s?{HALF}[\s,;_-]*[ew]\s?{HALF}|{HALF}\s?[ns][\s,;_-]*{HALF}\s?[ew]"),
     ("cell", r"(?i)[23456789cfghjmpqrvwx]{2,8}0*\+[23456789cfghjmpqrvwx]{0,7}.*"),  # plus codes
     ("cell", r"(?i)8[0-9a-f]{1}[0-9a-f]{4,12}f{0,14}(?<=f)"),  # H3, below its finest level
     ("cell", r"(?i)8f[0-9a-f]{13}"),

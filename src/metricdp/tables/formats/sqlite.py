@@ -191,7 +191,11 @@ def _refuse_virtual(ask: Callable[[str], Any], table: str) -> None:
 
 
 def _open_database(path: Path) -> sqlite3.Connection:
-    return _connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        return _connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    except sqlite3.Error:
+        pass
+    raise OSError(0, "it cannot be opened as a SQLite database")
 
 
 def _connect(path: str | Path, *, uri: bool = False) -> sqlite3.Connection:

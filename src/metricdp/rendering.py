@@ -34,9 +34,11 @@ _HOST = re.compile(r"(?P<host>[A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::\d*)?(?P<da
 _SCHEME = re.compile(r".*?(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30})://(?P<rest>.*)\Z", re.DOTALL)
 _LIKE_ADDRESS = re.compile(r"\s*(?:postgres\w*|psycopg\w*)[+\w]*:|(?![A-Za-z]:[\\/]).*:.*@|.*passw(?:or)?d\s*=", re.I)
 _SERVER = re.compile(r"(?:postgres|psycopg)[\w+]{0,20}://", re.I)
+# an address whose password holds a space or a quote, which end a word
+_TORN = re.compile(r"((?:postgres|psycopg)[\w+]{0,20}://)[^\s'\"@/:]*:[^\s'\"@/]*[\s'\"\\][^@]*@", re.I)
 _WORD = re.compile(r"[^\s'\"]+")
 _NAMED_SECRET = re.compile(
-    r"((?:passw(?:or)?d|passfile|sslkey|token)\s*=\s*)(?:\\?'[^']*'|\\?\"[^\"]*\"|[^\s&'\"]+)", re.I
+    r"((?:passw(?:or)?d|pwd|passfile|sslkey|token|api[_-]?key)\s*=\s*)(?:\\?'[^']*'|\\?\"[^\"]*\"|[^\s&'\"]+)", re.I
 )
 _AMOUNT = re.compile(r"(?:[a-z]+ )?\d[\d.]*(?:e[+-]?\d+)?(?:/[A-Za-z]+2?)?(?: [a-z]+)*")  # 40/km per day, 3/km2
 _NOT_PATHS = ("--columns", "--column", "--id", "--drop", "--coarsen", "--keep", "--accuracy-column", "--separator")
@@ -65,7 +67,8 @@ def printable(text: str) -> str:
     The password of an address is left out wherever the address was given, be it as the name of a table or of a column.
     """
     if "@" in text or "=" in text or "://" in text:
-        text = _WORD.sub(_hide_password, _NAMED_SECRET.sub(rf"\g<1>{HIDDEN}", text))
+        text = _TORN.sub(rf"\g<1>{HIDDEN}@", _NAMED_SECRET.sub(rf"\g<1>{HIDDEN}", text))
+        text = _WORD.sub(_hide_password, text)
     return UNSAFE.sub(_escape, text)
 
 

@@ -215,6 +215,8 @@ def test_a_page_for_standard_input_names_no_folder(tmp_path, monkeypatch, capsys
         "PGPASSWORD={}", "postgresql:u:{}@h/app", "u:{}@h/app", "//u:{}@h/app", "postgresql%3A//u:{}@h/app",
         "postgres//u:{}@h/app", "postgresql://u:{}", "postgresql://h:5432:{}/app", "postgresql://{}@h/app",
         "postgres://u:{}@/app?host=/run/{}", "postgresql://h/app?passfile=/home/{}/p", "https://h/a?token={}",
+        "postgresql://u:two {}@h/app", "postgresql://u:it's{}@h/app", 'postgresql://u:a"{}@h/app',
+        "postgresql://u:a\t{}@h/app", "user=u pwd={}", "https://h/a?api_key={}&x=1",
     ],
 )  # fmt: skip
 def test_no_sentence_shows_the_password_of_an_address_however_it_is_typed(given):

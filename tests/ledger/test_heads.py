@@ -91,6 +91,29 @@ def test_an_emptied_ledger_of_an_older_version_is_refused_too(tmp_path):
         Ledger.open(place, policy=POLICY)
 
 
+@pytest.mark.parametrize("statement", ["DELETE FROM accounts", "DELETE FROM accounts WHERE id = 0"])
+def test_a_ledger_whose_accounts_are_gone_is_refused_until_the_loss_is_accepted(place, statement):
+    with Ledger.open(place) as ledger:
+        ask(ledger, "ben", "1")
+    altered(place, statement)
+    with pytest.raises(InvalidInput, match="of 2 accounts are missing, with what was spent in them"):
+        Ledger.open(place)
+    with Ledger.open(place, read_only=True) as ledger:
+        assert not ledger.verify().holds
+    assert "accounts are missing" in Ledger.recover(place)
+    with Ledger.open(place) as ledger:
+        assert ask(ledger, "cleo", "1").charged
+
+
+def test_accounts_of_erased_persons_are_not_missing(place):
+    with Ledger.open(place) as ledger:
+        ask(ledger, "ben", "1")
+        ledger.erase("ben")
+        ledger.erase("anna")
+    with Ledger.open(place) as ledger:
+        assert ask(ledger, "cleo", "1").charged
+
+
 def test_a_copy_without_its_log_is_refused_and_the_right_one_is_not(tmp_path):
     place, taken = tmp_path / "budget.db", tmp_path / "copy"
     taken.mkdir()

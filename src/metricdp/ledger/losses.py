@@ -7,10 +7,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from metricdp.ledger.backends import backend_of
 from metricdp.ledger.chain import START, link
 from metricdp.ledger.head import End, Head
 from metricdp.ledger.keys import LedgerKey
-from metricdp.ledger.schema import BLOCKS, BOOKS, ENTRIES, LANES
+from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, ENTRIES, LANES, TOMBSTONES
 
 
 def ends_of(connection: sa.Connection) -> dict[int, End]:
@@ -35,7 +36,29 @@ def find_loss(connection: sa.Connection, key: LedgerKey, head: Head) -> str | No
         noted = head.lanes.get(lane, End(0, 0, START))
         if not _follows(connection, key, lane, noted, end):
             return f"lane {lane} does not go on from where its head file says it was"
-    return None
+    return _find_lost_accounts(connection)
+
+
+def _find_lost_accounts(connection: sa.Connection) -> str | None:
+    """Return what accounts a ledger lacks, None where it lacks none that can be told without its entries.
+
+    Lanes count the accounts that they opened. Rows go where a person is erased, which leaves a tombstone, and where a
+    loss was accepted. On a server two processes may count one account twice, so only an empty table is noticed there.
+    """
+    opened = connection.execute(sa.select(sa.func.coalesce(sa.func.sum(LANES.c.accounts), 0))).scalar_one()
+    if not opened or connection.execute(sa.select(TOMBSTONES.c.person).limit(1)).first() is not None:
+        return None
+    counted = sa.select(ACCOUNTS.c.id).limit(None if backend_of(connection).needs_head else 1).subquery()
+    there = connection.execute(sa.select(sa.func.count()).select_from(counted)).scalar_one()
+    if there and (not backend_of(connection).needs_head or there >= opened):
+        return None
+    accepted, charged = (
+        connection.execute(sa.select(sa.func.max(ENTRIES.c.time)).where(ENTRIES.c.kind.in_(kinds))).scalar() or 0
+        for kinds in (("recover",), ("release", "batch"))
+    )
+    if accepted and (there or accepted >= charged):
+        return None
+    return f"{opened - there:,} of {opened:,} accounts are missing, with what was spent in them"
 
 
 def is_behind(connection: sa.Connection, noted: Mapping[int, End]) -> bool:

@@ -189,6 +189,23 @@ def test_the_leak_that_would_have_been_found_is_found(draws):
         assert verdicts.count("violated") >= 6  # 95 % each: fewer have a probability of 0.6 %
 
 
+def test_the_leak_is_found_at_whichever_pair_it_is():
+    """Rounds go to pairs that have won: an audit of several pairs says nothing about the one that luck favoured."""
+    ways = {"secrets": [*range(7)], "pairs": [(k, k + 1) for k in range(6)], "draws": 20_000, "independent": True}
+    power = judged(laplace(1.0), **ways).power
+    (rounds,) = re.findall(r"asked least, in ([\d,]+) rounds", power)
+    assert int(rounds.replace(",", "")) <= 20_000 / 6
+    percent, epsilon = re.findall(r"makes up (\d+)% of the reports and leaks epsilon ([\d.]+)", power)[0]
+    likely, mass, rng = 1.0 / (1.0 + math.exp(-float(epsilon))), 0.01 * float(percent), np.random.default_rng(8)
+
+    def draw(x, count):
+        share = 2.0 * mass * (likely if x == 0.0 else 1.0 - likely)
+        return np.where(rng.random(count) < share, 9.5, on_lattice(x + rng.laplace(size=count)))
+
+    verdicts = [judged(draw, seed, **ways).verdict for seed in range(12)]
+    assert verdicts.count("violated") >= 9  # 95 % each: fewer have a probability of 0.02 %
+
+
 def test_true_values_among_recorded_rows_would_have_been_found():
     rng = np.random.default_rng(6)
     secrets = rng.uniform(0, 8, 5000)

@@ -34,7 +34,7 @@ def power(game: Game, confidence: float) -> str:
 
 
 def _values(game: Game, belief: Belief, confidence: float) -> str:
-    level = int(np.argmax(game.played))
+    level = int(np.argmin(game.played))  # nobody knows which pair leaks: the one asked most may be one that does not
     steps = game.wealth.candidates[game.wealth.claim + 1 :]
     parts = []
     for mass in RARE:
@@ -50,7 +50,7 @@ def _values(game: Game, belief: Belief, confidence: float) -> str:
     if not parts:
         return NOTHING
     return (
-        f"At the pair that was asked most, in {game.played[level]:,.0f} rounds, at least {FOUND:.0%} of such audits "
+        f"At the pair that was asked least, in {game.played[level]:,.0f} rounds, at least {FOUND:.0%} of such audits "
         f"find a value that comes back bit for bit and {', or '.join(parts)} (simulated). A leak that is spread over "
         "many values, or rarer, may need more draws."
     )

@@ -117,6 +117,11 @@ def test_all_that_fit_are_compared_by_several_losses_and_the_others_are_named(he
     }
     for name in ("product", "from_matrix", "contextual", "quantised", "weighted_exponential"):
         assert f"Left out: {name}: " in err
+    assert record["lower_bound_says"] == (
+        "no mechanism with this promise that reports these places can go below lower_bound"
+        if record["unit"]
+        else "no mechanism with this promise that gives these reports can go below lower_bound"
+    )
     for row in record["rows"]:
         assert row["low"] <= row["loss"] <= row["high"]
         assert (row["draws"] > 0) == (row["builder"] == "laplace")

@@ -85,6 +85,9 @@ def test_finer_reports_are_offered_and_lose_less_under_the_same_promise(
     assert run(f"{line} -o same.mdp") == 0
     said = capsys.readouterr().out
     assert "no mechanism with this promise that gives these reports can go below" in said
+    assert run("inspect same.mdp --json") == 0
+    stated = json.loads(capsys.readouterr().out)["certificate"]["lower_bound_says"]
+    assert stated == "no mechanism with this promise that gives these reports can go below lower_bound"
     assert run(f"{line} --reports finer -o finer.mdp") == 0
     same, finer = load("same.mdp"), load("finer.mdp")
     assert len(finer.outputs) == 121

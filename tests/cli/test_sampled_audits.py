@@ -274,6 +274,18 @@ def test_matrices_come_in_many_forms(here: Path, capsys: pytest.CaptureFixture[s
             assert run(f"audit {name}{form} --points points.csv {CLAIM}") == code, form
 
 
+def test_an_excess_that_is_rounding_stands_in_the_record_too(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("tight.npy", np.array([[np.e, 1.0], [1.0, np.e]]) / (1.0 + np.e))
+    write("two.csv", ["x"], [[0.0], [1.0]])
+    line = "audit tight.npy --points two.csv --metric l1 --json --epsilon"
+    assert run(f"{line} 2.0") == 0
+    found = json.loads(capsys.readouterr().out)["epsilon"]
+    assert run(f"{line} {found * (1.0 - 2e-16)!r}") == 1
+    assert "what rounding of the probabilities does" in json.loads(capsys.readouterr().out)["rounding"]
+    assert run(f"{line} 0.9") == 1
+    assert json.loads(capsys.readouterr().out)["rounding"] == ""
+
+
 def test_distances_stand_in_for_points(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     apart = np.linalg.norm(np.array(POINTS)[:, None] - np.array(POINTS)[None], axis=2)
     np.save("matrix.npy", mdp.exponential(mdp.FiniteSpace(np.array(POINTS), mdp.Lp(2)), 1.0).matrix)

@@ -182,6 +182,7 @@ def test_a_notebook_shows_it_as_a_table_without_anything_unescaped() -> None:
     assert "<i>own" not in html
     assert "&lt;b&gt;" in html
     assert html.count("<tr>") == 4
+    assert "above the bound for these reports" in html
 
 
 def test_every_noise_is_compared_as_itself_and_none_as_another() -> None:

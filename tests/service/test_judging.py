@@ -23,6 +23,16 @@ def geometric(epsilon):
     return rows.tolist(), worst
 
 
+def test_an_excess_that_is_rounding_has_that_as_its_reason(running):
+    odds = [[math.e, 1.0], [1.0, math.e]]
+    body = {"kind": "matrix", "matrix": [[p / (1.0 + math.e) for p in row] for row in odds], "points": [[0.0], [1.0]]}
+    found = running.post("/v1/audit", body | {"metric": "l1", "epsilon": 2.0}, "read").json()["epsilon"]
+    answer = running.post("/v1/audit", body | {"metric": "l1", "epsilon": found * (1.0 - 2e-16)}, "read").json()
+    assert answer["verdict"] == "violated"
+    assert "what rounding of the probabilities does" in answer["reason"]
+    assert running.post("/v1/audit", body | {"metric": "l1", "epsilon": 0.9}, "read").json()["reason"] == ""
+
+
 def test_a_matrix_is_judged_exactly(running):
     matrix, worst = geometric(1.0)
     body = {"kind": "matrix", "matrix": matrix, "points": POINTS, "metric": "l1", "epsilon": worst * 1.001}

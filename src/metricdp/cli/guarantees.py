@@ -174,6 +174,7 @@ def mechanism_values(mechanism: Mechanism, *, snap: float | None = None) -> dict
         "certificate": {
             **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
             "at_most": certificate.at_most,
+            "lower_bound_says": messages.bound_in_fields(guarantee.unit),
             "objective": certificate.objective,
             "method": certificate.method,
             "note": certificate.note,
@@ -203,7 +204,11 @@ def report_values(report: AuditReport | ConcentratedReport, unit: str) -> dict[s
     """Return an audit report as plain values; numbers that are not finite become text."""
     values = dataclasses.asdict(report) | {"verdict": report.verdict, "reason": report.reason, "unit": unit}
     if isinstance(report, AuditReport):
-        values |= {"margin": report.margin, "epsilon_is": "lower bound" if report.is_lower_bound else "upper bound"}
+        values |= {
+            "rounding": report.rounding,
+            "margin": report.margin,
+            "epsilon_is": "lower bound" if report.is_lower_bound else "upper bound",
+        }
     else:
         values["promise"] = "concentrated, not pure"
     found: dict[str, Any] = _finite(values)

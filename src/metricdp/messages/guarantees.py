@@ -402,6 +402,11 @@ def bound(value: float, unit: str) -> str:
     return say("bound", "sentence", rivals=rivals(unit), bound=distance(value, unit, "down"))
 
 
+def bound_in_fields(unit: str) -> str:
+    """Return what the field `lower_bound` of a record says, and about which mechanisms."""
+    return say("bound", "sentence", rivals=rivals(unit), bound="lower_bound")
+
+
 def rivals(unit: str) -> str:
     """Return which mechanisms a lower bound speaks about: others may report other places, and lose less."""
     return say("bound", "rivals", _sort(unit))

@@ -105,7 +105,8 @@ def _measure_section(compared: ComparisonResult, measure: Measure) -> str:
     )
     table = (
         '<div class="card scroll"><table><thead><tr><th>Mechanism</th><th class="number">Epsilon</th>'
-        '<th class="number">Loss</th><th class="number">Above the bound</th><th class="number">Time</th></tr></thead>'
+        '<th class="number">Loss</th><th class="number">Above the bound for these reports</th>'
+        '<th class="number">Time</th></tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
     words = measure.words[0].upper() + measure.words[1:]
@@ -149,6 +150,7 @@ def _record(compared: ComparisonResult) -> dict[str, Any]:
         "version": VERSION,
         "places": compared.size,
         "unit": compared.unit,
+        "lower_bound_says": messages.bound_in_fields(compared.unit),
         "measures": [
             {"name": one.name, "objective": one.objective, "unit": one.unit, "about": one.about}
             for one in compared.measures

@@ -82,6 +82,7 @@ def report_values(report: AuditReport) -> dict[str, Any]:
     names = ("verdict", "claimed", "slack", "basis", "method", "confidence", "pairs", "draws", "reason", "power")
     witness = report.witness
     return _values(report, "epsilon", *names) | {
+        "reason": report.reason or report.rounding,
         "findings": [str(finding) for finding in report.findings],
         "witness": None if witness is None else _values(witness, "secret", "other", "report", "ratio"),
     }

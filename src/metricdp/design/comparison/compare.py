@@ -86,7 +86,7 @@ class ComparisonResult:
                 f"<td>{escape(loss_text(one, measure))}</td><td>{escape(excess_text(self.excess_share(one)))}</td></tr>"
                 for one in self.of(measure)
             )
-            head = "<tr><th>builder</th><th>epsilon</th><th>loss</th><th>above the bound</th></tr>"
+            head = "<tr><th>builder</th><th>epsilon</th><th>loss</th><th>above the bound for these reports</th></tr>"
             parts.append(
                 f'<table><caption style="text-align:left"><b>{escape(measure.words)}</b></caption>'
                 f"<thead>{head}</thead><tbody>{body}</tbody></table>"

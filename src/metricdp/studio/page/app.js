@@ -1,6 +1,7 @@
 /** Studio: five rooms, one at a time, in the reader's language and light. */
 
-import { html, nothing, render } from "./vendor/lit.js";
+import { html, printable } from "./markup.js";
+import { nothing, render } from "./vendor/lit.js";
 import { enter as admitted, stay } from "./api.js";
 import { problem } from "./parts.js";
 import { languages, learn, say, speak, spoken } from "./words.js";
@@ -49,7 +50,7 @@ function frame() {
 
 /** Say something to those who hear the page instead of seeing it. */
 export function announce(sentence) {
-  document.getElementById("said").textContent = sentence;
+  document.getElementById("said").textContent = printable(sentence);
 }
 
 async function begin() {

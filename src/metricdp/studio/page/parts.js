@@ -1,6 +1,7 @@
 /** Pieces that several rooms show. */
 
-import { html, nothing } from "./vendor/lit.js";
+import { html } from "./markup.js";
+import { nothing } from "./vendor/lit.js";
 import { atLeast, atMost, number, say } from "./words.js";
 
 /** A place to drop files on, or to choose them; `take` hears of every file. */

@@ -1,11 +1,12 @@
 /** Audit: a matrix, recorded samples or a mechanism file; the verdict, and the worst pair on the map. */
 
-import { html, nothing, render } from "../vendor/lit.js";
+import { html } from "../markup.js";
+import { nothing, render } from "../vendor/lit.js";
 import { post, send } from "../api.js";
 import { table } from "../csv.js";
 import { colour, makeMap, point, points } from "../map.js";
 import { dropping, facts, problem } from "../parts.js";
-import { number, say } from "../words.js";
+import { atLeast, atMost, number, say } from "../words.js";
 
 const METRICS = ["l2", "l1", "linf", "haversine"];
 
@@ -110,6 +111,9 @@ export async function enter(main, { announce }) {
     return numbered ? say("audit.witness", witness) : null;
   }
 
+  /** What samples show is a lower bound: asking stops as soon as the promise is refuted, and more may leak. */
+  const leaked = ({ epsilon, confidence }) => [say("audit.leaks", { confidence: number(100 * confidence, 6) }), atLeast(epsilon, 6)];
+
   function verdict() {
     const found = state.found;
     if (!found) return nothing;
@@ -122,7 +126,7 @@ export async function enter(main, { announce }) {
         ${facts([
           ...(approximate
             ? [[say("audit.rho.claimed"), number(found.claimed_rho, 6)], [say("audit.rho.measured"), number(found.rho, 6)]]
-            : [[say("audit.claimed"), found.claimed === null ? null : number(found.claimed, 6)], [say("audit.measured"), found.epsilon === null ? say("audit.infinite") : number(found.epsilon, 6)]]),
+            : [[say("audit.claimed"), found.claimed === null ? null : number(found.claimed, 6)], found.basis === "samples" ? leaked(found) : [say("audit.measured"), found.epsilon === null ? say("audit.infinite") : atMost(found.epsilon, 6)]]),
           [say("audit.basis"), say(`audit.basis.${found.basis}`)],
           [say("audit.pairs"), found.pairs ? number(found.pairs, 12) : null],
           [say("audit.draws"), found.draws ? number(found.draws, 12) : null],

@@ -1,6 +1,7 @@
 /** Budget: who spent what, what a day would cost, and a release that is charged, or refused. */
 
-import { html, nothing, render } from "../vendor/lit.js";
+import { html } from "../markup.js";
+import { nothing, render } from "../vendor/lit.js";
 import { get, post } from "../api.js";
 import { problem } from "../parts.js";
 import { number, say } from "../words.js";

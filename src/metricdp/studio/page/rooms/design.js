@@ -1,6 +1,7 @@
 /** Design: places, a promise and a loss; bounds that close on each other; a file for tables and phones. */
 
-import { html, nothing, render } from "../vendor/lit.js";
+import { html } from "../markup.js";
+import { nothing, render } from "../vendor/lit.js";
 import { blob, bytes, exchange, follow, get, post, remove } from "../api.js";
 import { table } from "../csv.js";
 import { circle, colour, makeMap, point, points } from "../map.js";

@@ -1,6 +1,7 @@
 /** Feel: what a promise means at one place, as a cloud of reports. */
 
-import { html, nothing, render } from "../vendor/lit.js";
+import { html } from "../markup.js";
+import { nothing, render } from "../vendor/lit.js";
 import { post } from "../api.js";
 import { circle, colour, makeMap, point, points } from "../map.js";
 import { factor, metres, notBelow, number, say, within } from "../words.js";

@@ -1,6 +1,7 @@
 /** Protect: a file in, columns guessed and shown, warnings, a preview, then the file, its report and its certificate. */
 
-import { html, nothing, render } from "../vendor/lit.js";
+import { html } from "../markup.js";
+import { nothing, render } from "../vendor/lit.js";
 import { PAGE, blob, follow, post, remove, send } from "../api.js";
 import { dropping, facts, problem, save } from "../parts.js";
 import { metres, number, percent, say } from "../words.js";

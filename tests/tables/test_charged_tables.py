@@ -198,6 +198,12 @@ def test_whole_numbers_with_decimal_places_are_no_names(ledger, kind):
     assert spent(ledger, 7) == [20]
 
 
+def test_the_place_of_a_ledger_is_not_taken_for_an_open_one(tmp_path):
+    for place in (tmp_path / "budget.db", str(tmp_path / "budget.db")):
+        with pytest.raises(InvalidInput, match="must be an open ledger"):
+            Charging(place, job="monday")
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_spellings_of_one_name_are_one_person_with_one_budget(ledger, kind):
     both = ["é", "e\u0301", "é"]

@@ -51,6 +51,10 @@ class Charging:
     job: str | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.ledger, str | os.PathLike):
+            raise InvalidInput(
+                "`ledger` of a Charging must be an open ledger: Charging(Ledger.open('budget.db'), ...)."
+            )
         if self.refused not in ("fail", "report"):
             raise InvalidInput(f"`refused` must be 'fail' or 'report', got {self.refused!r}.")
 

@@ -144,6 +144,12 @@ PLANTED: dict[str, tuple[Plant, set[str]]] = {
     ),
     "digits of doubles": (each(lambda a, b: struct.pack("<dd", a, b).hex()), {"coordinates"}),
     "digits of a text": (each(lambda a, b: f"0x{f'{a:.5f} {b:.5f}'.encode().hex()}"), {"coordinates"}),
+    "a geohash after a word": (each(lambda a, b: f"gh:{geohash(a, b, 7)}"), {"cell"}),
+    "whole numbers of 1e-7 degrees in a text": (each(lambda a, b: f"{a * 1e7:.0f};{b * 1e7:.0f}"), {"coordinates"}),
+    "base 64 of whole numbers": (
+        base64_of(lambda a, b: struct.pack("<ii", int(a * 1e7), int(b * 1e7))),
+        {"coordinates"},
+    ),
     "base 64 of WKB": (base64_of(lambda a, b: struct.pack("<BIdd", 1, 1, b, a)), {"geometry"}),
     "base 64 of doubles": (base64_of(lambda a, b: struct.pack(">dd", b, a)), {"coordinates"}),
     "base 64 of floats": (base64_of(lambda a, b: struct.pack("<ff", a, b)), {"coordinates"}),

@@ -33,7 +33,14 @@ def folders(place: Path, pattern: str = "day={day}/zone={zone}", suffix: str = "
     rng = np.random.default_rng(1)
     for day in DAYS:
         for north, east in ZONES:
-            where = place / pattern.format(day=day, zone=f"{north}_{east}", who=f"{north}", letters=f"N{north}W{-east}")
+            where = place / pattern.format(
+                day=day,
+                zone=f"{north}_{east}",
+                who=f"{north}",
+                letters=f"N{north}W{-east}",
+                small=f"{north * 1e5:.0f}",
+                cut=f"{north}_{east}"[1:],
+            )
             where.mkdir(parents=True, exist_ok=True)
             table = pa.table({
                 "lat": north + rng.random(30) / 1000, "lon": east + rng.random(30) / 1000, "n": rng.integers(0, 3, 30)
@@ -200,6 +207,9 @@ def test_a_job_that_goes_on_numbers_files_as_it_began(tmp_path: Path) -> None:
     ("pattern", "kind"),
     [
         ("{zone}", "coordinates"),
+        ("{who}/day={day}", "coordinates"),
+        ("%34{cut}", "coordinates"),
+        ("x{small}_{day}", "coordinates"),
         ("day={day}/{zone}", "coordinates"),
         ("p{who}@example.org", "persons"),
         ("a/b/0041_{zone}_x", "coordinates"),

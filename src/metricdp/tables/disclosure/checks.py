@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +33,7 @@ from metricdp.tables.disclosure.findings import (
     sample_of,
     words_of,
 )
-from metricdp.tables.disclosure.shapes import text_kind
+from metricdp.tables.disclosure.shapes import names_place, text_kind
 from metricdp.tables.disclosure.trim import trim_table
 from metricdp.tables.plan import ColumnGroup, TableTask, available_columns, is_geographic
 from metricdp.tables.values import drop_views
@@ -474,8 +475,12 @@ def refuse_names_of_files(names: Sequence[Sequence[str]], rows: pa.Table, task: 
     """
     secret = _secret(drop_views(rows), task)
     who = None if person is None or person not in rows.schema.names else _one_array(rows.column(person)).to_pylist()
-    for level in zip(*names, strict=True):
-        kind = text_kind(pa.array(level, pa.string()), secret.places if secret.geographic else None)
+    near = secret.places if secret.geographic else None
+    whole = ["/".join(unquote(name) for name in own) for own in names]  # a place may be cut into folders
+    for level in (whole, *zip(*([unquote(name) for name in own] for own in names), strict=True)):
+        kind = text_kind(pa.array(level, pa.string()), near)
+        if kind is None and near is not None and names_place(level, near):
+            kind = "coordinates"
         if who is not None and sum(str(one) == name for one, name in zip(who, level, strict=True)) >= 0.8 * len(who):
             kind = "person"
         if kind is not None:

@@ -309,10 +309,12 @@ def _name_kind(leaf: Leaf) -> str | None:
 def _value_kind(leaf: Leaf, secret: SecretSample, people: Integers | None) -> str | None:
     """Return what the values of a column show, the worst first; None where they show nothing."""
     array = leaf.array
-    if pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type):
-        return bytes_kind(array, secret.places if secret.geographic else None)
     if pa.types.is_nested(array.type) or len(array) == array.null_count:
         return None
+    if _is_bytes(array.type):
+        shape = bytes_kind(array, secret.places if secret.geographic else None)
+        if shape is not None:
+            return shape
     numbers = leaf.numbers()
     if numbers is not None and secret.places is not None and SecretPlaces(secret.places).is_copy(numbers):
         return "copy"
@@ -332,6 +334,10 @@ def _value_kind(leaf: Leaf, secret: SecretSample, people: Integers | None) -> st
     if fine in ("seconds", "minutes"):
         return fine
     return None if fine == "coarse" else _identifier_kind(codes, numbers, array, people)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return any((pa.types.is_binary(kind), pa.types.is_large_binary(kind), pa.types.is_fixed_size_binary(kind)))
 
 
 def _relation(codes: Integers, numbers: Floats | None, secret: SecretSample) -> str | None:

@@ -152,8 +152,15 @@ DATED = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?.*
 HEX = re.compile(r"(?:\\x|0x)?((?:[0-9A-Fa-f]{2}){8,})")
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]{11,}={0,2}")
 DECIMAL = re.compile(r"[+-]?\d{1,3}\.\d+")  # a number that was 8.60 is often written as 8.6
+WHOLE = re.compile(r"(?<!\d)[+-]?\d{6,10}(?!\d)")  # degrees are often kept as whole numbers of their parts
+PARTS = (1e5, 1e6, 1e7)  # of a degree
+CODE = re.compile(r"[0-9A-Za-z]{5,}")  # a cell with a word before it, as in gh:dr5regw
 POLYLINE = re.compile(r"[?-~]{4,}")  # the letters that Google's encoding of lines uses: no digits among them
 COMPRESSED_HEADS = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda")
+FORMS = (
+    *((order + form, 1.0) for order in "<>" for form in ("2d", "2f")),
+    *((order + form, part) for order in "<>" for form in ("2i", "2q") for part in PARTS),
+)
 UNPACKED_BYTES = 4096  # of a packed value are looked at
 FARTHEST = 0.02  # degrees between a row's place and one that its text holds: two kilometres
 BASE32 = "0123456789bcdefghjkmnpqrstuvwxyz"
@@ -173,7 +180,7 @@ def text_kind(array: pa.Array, places: Floats | None) -> str | None:
         return "address"
     if near is not None:
         for decoded in (_geohash, _quadkey):
-            if _near([decoded(text) for text in texts], near):
+            if _near([[decoded(text), *map(decoded, CODE.findall(text[:2000]))] for text in texts], near):
                 return "cell"
     for shape, unpacked in ((HEX, _unpack_hex), (BASE64, _unpack_base64)):
         if _most(texts, shape.fullmatch):
@@ -212,8 +219,8 @@ def _kind_of_bytes(values: Sequence[bytes], places: Floats | None) -> str | None
     if _most(values, _is_wkb):
         return "geometry"
     if places is not None:
-        for form in ("<2d", ">2d", "<2f", ">2f"):
-            if _hold([_two_numbers(value, form) for value in values], places):
+        for form, parts in FORMS:
+            if _hold([_two_numbers(value, form, parts) for value in values], places):
                 return "coordinates"
     texts = [_read(value) for value in values]
     return _kind_of([text for text in texts if text is not None], places) if None not in texts else None
@@ -229,11 +236,11 @@ def _inflate(value: bytes) -> bytes:
         return value
 
 
-def _two_numbers(value: bytes, form: str) -> list[tuple[float, float]]:
-    """Return the numbers that bytes begin with, as latitude and longitude in either order."""
+def _two_numbers(value: bytes, form: str, parts: float) -> list[tuple[float, float]]:
+    """Return the numbers that bytes begin with, in parts of a degree, as latitude and longitude in either order."""
     if len(value) < struct.calcsize(form):
         return []
-    one, other = struct.unpack_from(form, value)
+    one, other = (number / parts for number in struct.unpack_from(form, value))
     return [(one, other), (other, one)] if abs(one) <= 360 and abs(other) <= 360 else []
 
 
@@ -262,9 +269,14 @@ def _unpack_base64(text: str) -> bytes:
 
 
 def _pairs(text: str) -> list[tuple[float, float]]:
-    """Return numbers with decimals that follow each other in a text, as latitude and longitude in either order."""
-    numbers = [float(number) for number in DECIMAL.findall(text[:2000])]
-    return [pair for one, other in itertools.pairwise(numbers) for pair in ((one, other), (other, one))]
+    """Return numbers that follow each other in a text, as latitude and longitude in either order.
+
+    They are decimals, or whole numbers of a part of a degree.
+    """
+    whole = [float(number) for number in WHOLE.findall(text[:2000])]
+    rows = [[float(number) for number in DECIMAL.findall(text[:2000])]]
+    rows += [[number / part for number in whole] for part in PARTS]
+    return [pair for row in rows for one, other in itertools.pairwise(row) for pair in ((one, other), (other, one))]
 
 
 def _hold(found: Sequence[Sequence[tuple[float, ...]]], places: Floats) -> bool:
@@ -302,6 +314,24 @@ def _is_line(points: Sequence[tuple[float, float]]) -> bool:
     return on_earth and all(abs(a[0] - b[0]) <= 1.0 and abs(a[1] - b[1]) <= 1.0 for a, b in itertools.pairwise(points))
 
 
+def names_place(names: Sequence[str], places: Floats) -> bool:
+    """Tell whether a number in names of files is a coordinate of the rows' places, in degrees or parts of a degree."""
+    rows = np.unique(np.linspace(0, len(names) - 1, ROWS_INSPECTED).astype(int))
+    called, near = [names[int(row)] for row in rows], places[rows]
+    if len(set(called)) < 3:
+        return False
+    for side in near.T:
+        hits = 0
+        for name, place in zip(called, side, strict=True):
+            numbers = [float(number) for number in DECIMAL.findall(name)]
+            for digits in re.findall(r"\d{4,10}", name):
+                numbers += [sign * float(digits) / 10.0**part for part in range(2, 8) for sign in (1, -1)]
+            hits += any(abs(number - place) <= FARTHEST for number in numbers)
+        if hits >= MOST * len(called):
+            return True
+    return False
+
+
 def is_dated(array: pa.Array) -> bool:
     """Tell whether a column of text holds dates or times."""
     texts = [text.strip() for text in array.take(pa.array(_some_rows(array))).to_pylist()]
@@ -336,12 +366,11 @@ def _is_wkb(value: bytes) -> bool:
     return bool((kind & 0x0FFFFFFF) % 1000 in range(1, 8))
 
 
-def _near(found: Sequence[tuple[float, float, float] | None], places: Floats) -> bool:
-    """Tell whether most texts decode to a cell (latitude, longitude, size in degrees) that the row's place lies in."""
+def _near(found: Sequence[Sequence[tuple[float, float, float] | None]], places: Floats) -> bool:
+    """Tell whether most texts hold a cell (latitude, longitude, size in degrees) that the row's place lies in."""
     hits = 0
-    for cell, place in zip(found, places, strict=True):
-        if cell is not None:
-            hits += bool(np.all(np.abs(place - np.array(cell[:2])) <= 1.01 * cell[2]))
+    for cells, place in zip(found, places, strict=True):
+        hits += any(cell is not None and np.all(np.abs(place - np.array(cell[:2])) <= 1.01 * cell[2]) for cell in cells)
     return len(found) >= 3 and hits >= MOST * len(found)
 
 

@@ -229,6 +229,26 @@ def test_a_long_name_in_a_dictionary_is_refused_before_it_is_written_out(running
     assert pool.max_memory() < 20_000_000  # 400 MB where every row has a copy of the name
 
 
+def test_dictionaries_of_batches_that_fit_into_no_common_one_are_read(running):
+    batches = [
+        pa.record_batch({"person": pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([f"p{i % 150}"])),
+                         "lat": pa.array([41.0]), "lon": pa.array([12.0])})
+        for i in range(200)
+    ]  # fmt: skip
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    answer = send(running, None, body=sink.getvalue().to_pybytes())
+    assert answer.status_code == 200, answer.text
+    names, codes = encode_persons(pa.chunked_array([batch["person"] for batch in batches]))
+    assert names == [f"p{i}" for i in range(150)]
+    assert codes.tolist() == [i % 150 for i in range(200)]
+    long = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array(["x" * 1_000_000]))
+    with pytest.raises(Refused):
+        encode_persons(pa.chunked_array([long] * 1000))
+
+
 def test_persons_of_a_dictionary_are_named_once_in_the_order_of_their_rows():
     dictionary = pa.array(["never", "b", "a", "b"])
     column = pa.chunked_array([pa.DictionaryArray.from_arrays(pa.array([2, 3, 1, 2, 3]), dictionary)])

@@ -182,25 +182,39 @@ def encode_persons(column: pa.ChunkedArray) -> tuple[list[str], Integers]:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
         raise Refused(422, "invalid", "the column of persons must hold text or whole numbers.")
-    whole = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    if whole.null_count or (pa.types.is_dictionary(whole.type) and whole.dictionary.null_count):
-        raise Refused(422, "invalid", "every row needs a person: some have none.")
-    if pa.types.is_dictionary(whole.type):  # never written out: one long name may stand for every row
-        indices = whole.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        used, codes = np.unique(indices, return_inverse=True)
-        names = whole.dictionary.take(pa.array(used))
-    else:
-        names, codes = whole, np.arange(len(whole))
-    named = names.cast(pa.string()).dictionary_encode()  # a dictionary may hold a name twice
-    lengths = pc.min_max(pc.utf8_length(named.dictionary)).as_py()
-    if lengths["min"] == 0 or (lengths["max"] or 0) > LONGEST_NAME:
-        raise Refused(422, "invalid", f"a person must be a name of 1 to {LONGEST_NAME} letters.")
+    parts, places, before = [], [], 0
+    for chunk in column.chunks:  # each by itself: dictionaries may not fit into one together
+        names, codes = _names_of(chunk)
+        parts.append(names)
+        places.append(codes + before)
+        before += len(names)
+    codes = np.concatenate(places)
+    named = pa.concat_arrays(parts).dictionary_encode()  # a dictionary may hold a name twice
     numbers = named.indices.to_numpy(zero_copy_only=False).astype(np.int64)[codes]
     found, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
     order = np.argsort(first)  # by first occurrence
     ranks = np.empty_like(order)
     ranks[order] = np.arange(len(order))
     return named.dictionary.take(pa.array(found[order])).to_pylist(), ranks[inverse]
+
+
+def _names_of(chunk: pa.Array) -> tuple[pa.Array, Integers]:
+    """Return names of persons and which of them every row has; a dictionary is never written out.
+
+    One long name may stand for every row of every batch: its length is looked at before it is kept.
+    """
+    if chunk.null_count or (pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count):
+        raise Refused(422, "invalid", "every row needs a person: some have none.")
+    names, codes = chunk, np.arange(len(chunk))
+    if pa.types.is_dictionary(chunk.type):
+        indices = chunk.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        used, codes = np.unique(indices, return_inverse=True)
+        names = chunk.dictionary.take(pa.array(used))
+    names = names.cast(pa.large_string())
+    lengths = pc.min_max(pc.utf8_length(names)).as_py()
+    if lengths["min"] == 0 or (lengths["max"] or 0) > LONGEST_NAME:
+        raise Refused(422, "invalid", f"a person must be a name of 1 to {LONGEST_NAME} letters.")
+    return names, codes
 
 
 def settle(batch: ServiceBatch, charge_batch: ChargeBatch, registry: MechanismRegistry) -> BatchReports:

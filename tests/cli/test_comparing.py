@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -186,3 +188,21 @@ def test_a_page_named_like_the_points_does_not_replace_them(here: Path, capsys: 
     assert Path("cells.csv").read_text() == before
     assert cli.main([*words, "--overwrite", "-o", "cells.csv"]) == 2  # asked for by name: the source is never replaced
     assert Path("cells.csv").read_text() == before
+
+
+def test_cells_of_a_map_are_not_compared_as_if_positions_needed_no_snapping(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = "compare --grid 41.0,-8.8,41.1,-8.7 --cell {} --epsilon 2/km --builders exponential,laplace -o {}"
+    assert cli.main(line.format("4km", "wide.html").split()) == 0
+    printed = capsys.readouterr().out
+    page = Path("wide.html").read_text(encoding="utf-8")
+    slack = 2.0 * 2.0 * math.hypot(2.0, 2.0)  # epsilon times twice half a diagonal
+    said = float(re.search(r"adds a slack of ([0-9.]+) at epsilon 2", printed)[1])
+    assert slack <= said <= 1.01 * slack
+    for shown in (printed, page):
+        assert "Noise on coordinates needs no snapping" in shown
+        assert "Warning: putting positions on places alone allows a factor of" in shown
+    own = "compare --points cells.csv --metric l2 --epsilon 1 --builders exponential -o own.html"
+    assert cli.main(own.split()) == 0
+    assert "snapping" not in capsys.readouterr().out

@@ -98,11 +98,11 @@ def compare(
             else "interrupted: nothing was done yet"
         ) from None
     title = f"Mechanisms on {where.describe(space)}"
+    notes = _position_notes(places, max(levels))
     for target in targets:
-        write_comparison(found, target, title=title)
-    terminal.say(
-        *(_lines(found, where.describe(space), apart=protected_distance(space.metric, space.points) is not None))
-    )
+        write_comparison(found, target, title=title, notes=notes)
+    apart = protected_distance(space.metric, space.points) is not None
+    terminal.say(*_lines(found, where.describe(space), apart=apart, notes=notes))
     for name, why in found.missing.items():
         terminal.say(f"Left out: {name}: {_shorten(why)}", stream=sys.stderr)
     terminal.say(f"Written: {', '.join(targets)}.")
@@ -155,13 +155,27 @@ def _measures(losses: str, objectives: str, places: PlaceSet, speed: float | Non
     return found
 
 
-def _lines(found: ComparisonResult, words: str, *, apart: bool) -> list[str]:
+def _position_notes(places: PlaceSet, epsilon: float) -> list[str]:
+    """Return what the cells of a map add to the promise of positions, at the largest epsilon."""
+    from metricdp import messages
+    from metricdp.metrics import exponent_of
+
+    if not places.cell:
+        return []
+    space = places.space
+    slack = epsilon * space.charge(places.cell)
+    exponent = exponent_of(space.metric) or 2.0
+    return messages.compared_positions(epsilon, space.unit, places.cell, slack, exponent=exponent)
+
+
+def _lines(found: ComparisonResult, words: str, *, apart: bool, notes: Sequence[str] = ()) -> list[str]:
     from metricdp import messages
     from metricdp.design.comparison.compare import excess_text, loss_text
 
     lines = [f"{words}; every mechanism keeps epsilon times the distance, with no slack."]
     if apart:
         lines.append("That is between places of one part of the policy: reports may reveal the part.")
+    lines += notes
     if found.continued:
         lines.append(f"Continued: {found.continued} figures were there from an earlier run.")
     for measure in found.measures:

@@ -15,6 +15,7 @@ from metricdp.messages.guarantees import bar_caption as bar_caption
 from metricdp.messages.guarantees import bound as bound
 from metricdp.messages.guarantees import bound_in_fields as bound_in_fields
 from metricdp.messages.guarantees import certificate_sentence as certificate_sentence
+from metricdp.messages.guarantees import compared_positions as compared_positions
 from metricdp.messages.guarantees import concentrated_meanings as concentrated_meanings
 from metricdp.messages.guarantees import concentrated_whole_history as concentrated_whole_history
 from metricdp.messages.guarantees import cost as cost

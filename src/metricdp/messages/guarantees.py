@@ -508,12 +508,24 @@ def position_lines(guarantee: PureGuaranteeLike, snap: float, slack: float, *, e
     """
     said = number(slack, digits_of("slack"), "up")
     lines = [_position_values("head", snap=distance(snap, guarantee.unit, "up"), slack=said), *meaning_rows(guarantee)]
-    if slack > math.log(2.0):
-        most = math.log(2.0) / (2.0 * guarantee.epsilon)
-        cell = distance(most * 2.0 ** (1.0 - 1.0 / exponent), guarantee.unit, "down")
-        alone = factor(math.exp(slack) if slack < 700 else math.inf)
-        lines.append(_position_values("alone", factor=alone, most=distance(most, guarantee.unit, "down"), cell=cell))
-    return lines
+    return [*lines, *_slack_alone(guarantee.epsilon, guarantee.unit, slack, exponent)]
+
+
+def compared_positions(epsilon: float, unit: str, snap: float, slack: float, *, exponent: float) -> list[str]:
+    """Return what a comparison between places at one epsilon leaves out: the slack of putting positions on them."""
+    said = number(slack, digits_of("slack"), "up")
+    line = _position_values("compared", snap=distance(snap, unit, "up"), slack=said, epsilon=f"{epsilon:g}")
+    return [line, *_slack_alone(epsilon, unit, slack, exponent)]
+
+
+def _slack_alone(epsilon: float, unit: str, slack: float, exponent: float) -> list[str]:
+    """Return a warning where the slack of snapping alone allows more than a factor of two."""
+    if slack <= math.log(2.0):
+        return []
+    most = math.log(2.0) / (2.0 * epsilon)
+    cell = distance(most * 2.0 ** (1.0 - 1.0 / exponent), unit, "down")
+    alone = factor(math.exp(slack) if slack < 700 else math.inf)
+    return [_position_values("alone", factor=alone, most=distance(most, unit, "down"), cell=cell)]
 
 
 def listed_lines(guarantee: PureGuaranteeLike, nearest: float) -> list[str]:

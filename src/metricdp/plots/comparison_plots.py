@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,11 @@ def comparison_plot(compared: ComparisonResult, axes: Any = None) -> Any:
     return axes
 
 
-def comparison_html(compared: ComparisonResult, title: str) -> str:
-    """Return a page that stands alone: bars and numbers of every loss and epsilon, and what is missing and why."""
+def comparison_html(compared: ComparisonResult, title: str, notes: Sequence[str] = ()) -> str:
+    """Return a page that stands alone: bars and numbers of every loss and epsilon, and what is missing and why.
+
+    `notes` are what a reader must know before the numbers.
+    """
     best = [min(compared.of(measure), key=lambda one: (one.epsilon, one.loss)) for measure in compared.measures]
     facts = [
         (f"{compared.size:,}", "places, the same for all"),
@@ -76,6 +80,8 @@ def comparison_html(compared: ComparisonResult, title: str) -> str:
         "no slack; what differs is how far reports lie from the truth. Shorter is better."
     )
     parts = [page.header("metricdp compare", title, lead, facts)]
+    if notes:
+        parts.append(page.section("For positions", page.bullets(list(notes))))
     parts += [_measure_section(compared, measure) for measure in compared.measures]
     missing = [f"{name}: {why.rstrip('.')}." for name, why in compared.missing.items()]
     parts += [page.section("Not compared, and why", page.bullets(missing)), page.footer()]
@@ -123,9 +129,16 @@ def _measure_section(compared: ComparisonResult, measure: Measure) -> str:
 
 
 def write_comparison(
-    compared: ComparisonResult, path: str | os.PathLike[str], *, title: str = "Mechanisms compared"
+    compared: ComparisonResult,
+    path: str | os.PathLike[str],
+    *,
+    title: str = "Mechanisms compared",
+    notes: Sequence[str] = (),
 ) -> Path:
-    """Write a comparison by the ending of the name: a page (.html), a picture (.png, .svg, .pdf) or numbers."""
+    """Write a comparison by the ending of the name: a page (.html), a picture (.png, .svg, .pdf) or numbers.
+
+    `notes` stand on the page before the numbers.
+    """
     place, kind = Path(path), Path(path).suffix.lower()
     if kind in (".png", ".svg", ".pdf"):
         drawn = comparison_plot(compared)
@@ -140,7 +153,7 @@ def write_comparison(
         elif kind == ".json":
             partial.write_text(json.dumps(_record(compared), indent=2, allow_nan=False) + "\n", encoding="utf-8")
         else:
-            partial.write_text(comparison_html(compared, title), encoding="utf-8")
+            partial.write_text(comparison_html(compared, title, notes), encoding="utf-8")
     return place
 
 

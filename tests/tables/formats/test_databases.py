@@ -342,3 +342,11 @@ def test_a_ledger_that_was_emptied_beside_its_key_is_still_one(tmp_path: Path) -
     with pytest.raises(OutputProblem, match="is a ledger"):
         perturb(tmp_path / "points.csv", NOISE, to=f"{books}::new", overwrite=True)
     assert books.read_bytes() == b""
+
+
+@pytest.mark.parametrize("target", ["out.db::protected\0x", "out.duckdb::protected\0x", "out\0.csv"])
+def test_names_with_a_zero_character_are_refused_in_a_sentence(tmp_path: Path, target: str) -> None:
+    (tmp_path / "in.csv").write_text("lat,lon\n41.1,-8.6\n41.2,-8.7\n")
+    with pytest.raises(InvalidInput, match="zero character"):
+        perturb(tmp_path / "in.csv", mdp.laplace(mdp.Haversine(), 10.0), to=str(tmp_path / target))
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]

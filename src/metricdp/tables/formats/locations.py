@@ -106,6 +106,8 @@ def file_of(text: str | os.PathLike[str]) -> str:
 
 def _split_name(name: str) -> tuple[str, str]:
     """Return the file and the table of a name such as trips.db::fixes."""
+    if "\0" in name:
+        raise InvalidInput(f"{name!r} holds a zero character, which names of files and tables cannot have.")
     file, colons, table = name.rpartition("::")
     return (file, table) if colons and not Path(name).exists() else (name, "")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.mechanisms import SphericalLaplace
-from metricdp.randomness import Source, open_uniform, source_of
+from metricdp.randomness import RandomSource, open_uniform, source_of
 
 BATCH = 1 << 15
 
@@ -34,7 +34,7 @@ class DoubleLaplace(SphericalLaplace):
             return np.concatenate(list(pool.map(draw, blocks)))
 
 
-def _angle(rate: float, count: int, source: Source) -> Floats:
+def _angle(rate: float, count: int, source: RandomSource) -> Floats:
     result, left = np.empty(count), np.arange(count)
     while left.size:
         uniforms = open_uniform(2 * left.size, source).reshape(2, -1)

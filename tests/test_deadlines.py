@@ -87,7 +87,7 @@ def test_a_certified_answer_comes_back_when_time_is_up_before_the_search_begins(
 ) -> None:
     monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 0.0)
     ended = Clock(0.0)
-    first = mdp.design.timely._first_answer
+    first = mdp.design.time_limits._first_answer
 
     def late(*arguments):
         found = first(*arguments)
@@ -152,11 +152,11 @@ def test_a_first_law_on_windows_is_certified_before_the_search_and_stays_when_ti
 def test_a_kernel_takes_half_of_epsilon_where_there_is_no_time_for_another_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from metricdp.design.kernels import _Search
+    from metricdp.design.kernels import _BudgetSearch
 
     rounds = []
     monkeypatch.setattr(
-        _Search, "_is_private", lambda self, distribution, worst: rounds.append(distribution.inner)
+        _BudgetSearch, "_is_private", lambda self, distribution, worst: rounds.append(distribution.inner)
     )  # never
     monkeypatch.setattr(deadlines, "clock", Clock(1.0))
     space = mdp.FiniteSpace(np.random.default_rng(1).random((30, 2)), mdp.Lp(2))
@@ -312,7 +312,7 @@ def test_a_part_that_is_late_is_no_failure_though_time_is_kept_back_for_the_audi
     monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 0.0)
     monkeypatch.setattr("metricdp.deadlines.LARGE", 0)
     ended = Clock(0.0)
-    first = mdp.design.timely._first_answer
+    first = mdp.design.time_limits._first_answer
     monkeypatch.setattr(deadlines, "clock", ended)
 
     def slow(*arguments):  # 1 s for the matrix and 4 s for its audit: 6 of the 10 are kept back

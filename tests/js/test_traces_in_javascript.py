@@ -109,8 +109,8 @@ def test_coins_are_exact_where_doubles_cannot_decide() -> None:
         test = float(RNG.uniform(0.2, 3.0) / max(away, 1e-3))
         threshold = float(away * RNG.uniform(0.0, 2.0))
         with flint.ctx.workprec(600):
-            excess = closeness.true_distance(place, prediction, metric) - closeness.exact(threshold)
-            chance = closeness.exact_tail(closeness.exact(test) * excess)
+            excess = closeness.true_distance(place, prediction, metric) - closeness.exact_ball(threshold)
+            chance = closeness.exact_tail(closeness.exact_ball(test) * excess)
             border = int((chance * flint.arb(2) ** 192).floor().unique_fmpz())
         whole = border + int(RNG.integers(-1, 2))
         words = [(whole >> shift) & (2**64 - 1) for shift in (128, 64, 0)] + [int(RNG.integers(0, 2**63))] * 4

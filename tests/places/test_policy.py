@@ -262,12 +262,12 @@ def test_a_part_alone_is_a_connected_graph_with_the_same_distances() -> None:
     edges = [[0, 1], [1, 2], [2, 5], [9, 10], [10, 14]]
     space = mdp.policy(CELLS, edges, lengths="distance", isolated="disclose", parts="disclose")
     for codes in mdp.policies.parts(space):
-        part = mdp.policies.alone(space, codes)
+        part = mdp.policies.component_space(space, codes)
         assert mdp.Problem(part, 1.0).radius is None
         assert np.allclose(part.distances, space.distances[np.ix_(codes, codes)], rtol=1e-14)
         assert np.array_equal(part.coordinates, CELLS.points[codes])
     joined = mdp.policy(CELLS, mdp.policies.grid_neighbours((4, 4)))
-    assert len(mdp.policies.alone(joined, np.array([0, 1]))) == 2
+    assert len(mdp.policies.component_space(joined, np.array([0, 1]))) == 2
     assert len(mdp.policies.parts(joined)) == 1
 
 

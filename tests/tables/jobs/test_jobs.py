@@ -191,7 +191,7 @@ def test_a_worker_that_outlives_a_job_takes_the_next_mechanism(tmp_path: Path) -
         task = task_for(rows.column_names, mechanism)
         spec = spec_of(task)
         planned = jobs.plan([tmp_path / "in/day0.parquet"], tmp_path / "out", spec, simulated=False, order_key="")
-        with folders.begun(planned, discard=True) as job:
+        with folders.begin_job(planned, discard=True) as job:
             key = (Path(job.folder) / "key").read_bytes()
             run_partition(job.folder, 0)
             alone = protect_table(rows, task, Draws(key, "day0.parquet", 0, spec.applied))
@@ -202,7 +202,7 @@ def test_a_worker_that_outlives_its_job_writes_into_no_other(tmp_path: Path) -> 
     files(tmp_path / "in", rows=500, count=1)
     spec = spec_of(task_for(["x", "y"], MATRIX))
     paths = [tmp_path / "in/day0.parquet"]
-    with folders.begun(jobs.plan(paths, tmp_path / "out", spec, simulated=False, order_key="")) as first:
+    with folders.begin_job(jobs.plan(paths, tmp_path / "out", spec, simulated=False, order_key="")) as first:
         pass
     rows: list[int] = []
 

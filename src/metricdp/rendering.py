@@ -16,7 +16,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Any, Literal
 
@@ -90,6 +90,34 @@ def json_text(value: Any, *, indent: int | None = 2, sort_keys: bool = False, as
     """Return plain values as JSON without a raw control character; numbers that JSON does not know are refused."""
     text = json.dumps(value, indent=indent, sort_keys=sort_keys, ensure_ascii=ascii_only, allow_nan=False)
     return UNSAFE.sub(_escape_json, text)
+
+
+INFINITY = "infinity"  # how every record, answer and schema writes it: JSON has no such number
+
+
+def plain_values(value: Any) -> Any:
+    """Return a value as JSON holds it: infinity as the text "infinity", and null for what is no number."""
+    if isinstance(value, Mapping):
+        return plain_record(value)
+    if isinstance(value, list | tuple):
+        return [plain_values(item) for item in value]
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return float(value) if math.isfinite(value) else INFINITY if value > 0 else f"-{INFINITY}"
+    if hasattr(value, "tolist"):  # numbers and arrays of numpy
+        return plain_values(value.tolist())
+    return value
+
+
+def plain_record(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of plain values, as `plain_values` writes them."""
+    return {str(name): plain_values(item) for name, item in values.items()}
+
+
+def add_old_fields(values: dict[str, Any], **fields: str) -> dict[str, Any]:
+    """Return plain values with fields under the names they had before as well: `promise="guarantee"`."""
+    return values | {old: values[new] for old, new in fields.items()}
 
 
 def is_address(place: str) -> bool:

@@ -5,15 +5,15 @@ Everything here is public: it follows from the mechanism, never from a table.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, Mechanism
+from metricdp.mechanisms import APPROXIMATE, MECHANISMS, ConcentratedGuarantee, Mechanism
 from metricdp.mechanisms.kind import Distribution
 from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.metrics import Metric, exponent_of
+from metricdp.rendering import plain_values
 from metricdp.units import METRES
 
 FORMAT, VERSION = "metricdp.law", 1
@@ -38,12 +38,13 @@ def describe_distribution(mechanism: Mechanism, *, snap: float = 0.0) -> dict[st
         "version": VERSION,
         "kind": kind.name.replace("-", "_"),  # as files of version 1 spell it
         **(
-            {"rho": guarantee.rho, "promise": "concentrated, not pure"}
+            {"rho": guarantee.rho, "promise": APPROXIMATE}  # `promise`: the old field
             if isinstance(guarantee, ConcentratedGuarantee)
             else {"epsilon": guarantee.epsilon, "slack": guarantee.slack}
         ),
         "metric": metric_words(guarantee.metric),
         "basis": guarantee.basis,
+        "guarantee": guarantee.to_dict(),
     }
     parts = parts_of(mechanism)
     if parts != (mechanism,):
@@ -74,7 +75,7 @@ def metric_words(metric: Metric) -> dict[str, Any]:
     words: dict[str, Any] = {"name": type(metric).__name__, "unit": metric.unit}
     exponent = exponent_of(metric)
     if exponent is not None:
-        words["p"] = exponent if math.isfinite(exponent) else "infinity"
+        words["p"] = plain_values(exponent)
     return words
 
 

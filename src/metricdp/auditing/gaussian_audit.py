@@ -6,7 +6,7 @@ What is judged here is approximate and never called pure; `audit` judges pure pr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from metricdp.auditing.leakage import has_rows, normalised_rows, refuse_large
 from metricdp.auditing.report import Verdict
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import (
+    APPROXIMATE,
     MECHANISMS,
     ConcentratedGuarantee,
     FiniteMechanism,
@@ -31,7 +32,7 @@ from metricdp.mechanisms import (
     SphericalGaussian,
 )
 from metricdp.metrics import Metric, earth_of, norm_of
-from metricdp.rendering import card, printable
+from metricdp.rendering import card, plain_record, printable
 from metricdp.units import round_down
 
 SAMPLERS = (
@@ -89,6 +90,14 @@ class ConcentratedReport:
     def kept(self) -> bool:
         """Whether the promise is kept for certain."""
         return self.verdict == "holds"
+
+    def to_dict(self, unit: str | None = None) -> dict[str, Any]:
+        """Return the report as plain values for JSON; `metricdp.schema.json` describes every field.
+
+        `unit` is the unit of distances, per whose square rho is.
+        """
+        found = {"kind": APPROXIMATE, "verdict": self.verdict, "refuted": self.refuted, "reason": self.reason}
+        return plain_record(asdict(self) | found | {"unit": unit})
 
     def __str__(self) -> str:
         claim = "" if self.claimed is None else f" (claimed {self.claimed:.12g})"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from metricdp.mechanisms import Witness
 from metricdp.metrics import Metric, precision_note
-from metricdp.rendering import card, printable
+from metricdp.rendering import card, plain_record, printable
 
 Basis = Literal["proof", "theorem", "samples"]
 ROUNDING = 1.0 + 1e-12  # an excess below this comes from rounding, not from a mistake in the mechanism
@@ -110,6 +110,25 @@ class AuditReport:
     def margin(self) -> float:
         """claimed - epsilon: how much of the promise is unused (negative when it is broken)."""
         return float("nan") if self.claimed is None else self.claimed - self.epsilon
+
+    def to_dict(self, unit: str | None = None) -> dict[str, Any]:
+        """Return the report as plain values for JSON; `metricdp.schema.json` describes every field.
+
+        `unit` is the unit of distances, per which epsilon is.
+        """
+        values = asdict(self) | {"witness": None if self.witness is None else self.witness.to_dict()}
+        return plain_record(
+            {
+                "kind": "pure",
+                "verdict": self.verdict,
+                **values,
+                "unit": unit,
+                "reason": self.reason,
+                "rounding": self.rounding,
+                "margin": self.margin,
+                "epsilon_is": "lower bound" if self.is_lower_bound else "upper bound",
+            }
+        )
 
     def __str__(self) -> str:
         claim = "" if self.claimed is None else f" (claimed {self.claimed:.12g})"

@@ -8,6 +8,7 @@ from metricdp.mechanisms.base import LossBasis as LossBasis
 from metricdp.mechanisms.base import Mechanism as Mechanism
 from metricdp.mechanisms.base import Witness as Witness
 from metricdp.mechanisms.base import require_pure as require_pure
+from metricdp.mechanisms.concentrated import APPROXIMATE as APPROXIMATE
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee as ConcentratedGuarantee
 from metricdp.mechanisms.kind import MECHANISMS as MECHANISMS
 from metricdp.mechanisms.kinds.bags import BagLaplace as BagLaplace

@@ -13,10 +13,10 @@ import numpy as np
 from metricdp import messages
 from metricdp.arrays import Booleans, Floats, Integers, set_fields
 from metricdp.errors import InvalidInput, NotPure, OutOfDomain
-from metricdp.mechanisms.concentrated import ConcentratedGuarantee
+from metricdp.mechanisms.concentrated import ConcentratedGuarantee, metric_values, shared_values
 from metricdp.metrics import Metric, along_of, policy_of, sum_of, terms_of
 from metricdp.randomness import Randomness
-from metricdp.rendering import card, printable
+from metricdp.rendering import card, plain_record, printable
 from metricdp.spaces import FiniteSpace, Space
 
 Basis = Literal["theorem", "certificate", "none"]
@@ -86,6 +86,12 @@ class Guarantee:
         """Return the same promise with more slack, as snapping adds it."""
         return replace(self, slack=self.slack + extra)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the guarantee as plain values for JSON; `metricdp.schema.json` describes every field."""
+        parts = [part.to_dict() for part in self.parts]
+        values = {"kind": "pure", "epsilon": self.epsilon, "slack": self.slack, "parts": parts}
+        return plain_record(values | metric_values(self.metric) | shared_values(self))
+
     def __str__(self) -> str:
         return printable(messages.guarantee_text(self))  # the unit may come from a stranger's file
 
@@ -125,6 +131,10 @@ class Witness:
     secret_at: Place | None = field(default=None, repr=False)
     other_at: Place | None = field(default=None, repr=False)
     report_at: Place | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the witness as plain values for JSON."""
+        return plain_record(vars(self))
 
     def __iter__(self) -> Iterator[int]:
         return iter((self.secret, self.other, self.report))
@@ -196,6 +206,23 @@ class Certificate:
     def interrupted(self) -> bool:
         """Whether somebody ended the search before it was done; `note` says so, in files too."""
         return messages.INTERRUPTED in self.note
+
+    def to_dict(self, unit: str | None = None) -> dict[str, Any]:
+        """Return the certificate as plain values for JSON; `metricdp.schema.json` describes every field.
+
+        `unit` is the unit of distances, per which epsilon is: the guarantee of the mechanism knows it.
+        """
+        values = {name: value for name, value in vars(self).items() if name not in ("witness", "stated")}
+        return plain_record(
+            {
+                **values,
+                "gap": self.gap,
+                "unit": unit,
+                "interrupted": self.interrupted,
+                "witness": None if self.witness is None else self.witness.to_dict(),
+                "not_verified": self.stated,
+            }
+        )
 
     def _loss_words(self) -> str:
         return f"{'at most ' if self.at_most else ''}{self.loss:.6g}{messages.unverified_note(self, 'loss')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -13,10 +13,11 @@ from metricdp import messages
 from metricdp.arrays import as_positive, set_fields
 from metricdp.errors import InvalidInput, NotPure
 from metricdp.mechanisms.conversions import FORMS, Form, delta_of, epsilon_of, mu_of
-from metricdp.metrics import EUCLID, Metric, along_of, norm_of
-from metricdp.rendering import card, printable
+from metricdp.metrics import EUCLID, Metric, along_of, exponent_of, norm_of
+from metricdp.rendering import card, plain_record, printable
 from metricdp.units import round_down
 
+APPROXIMATE = "concentrated, not pure"  # what records call this kind of guarantee
 PURE_ONLY = ("epsilon", "slack", "bound", "with_slack")
 
 
@@ -111,6 +112,12 @@ class ConcentratedGuarantee:
             radius=min(radii, default=None),
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the guarantee as plain values for JSON; `metricdp.schema.json` describes every field."""
+        example = {"factor": 2.0, "distance": messages.factor_two_distance(self), "delta": messages.usual_delta()}
+        values = {"kind": APPROXIMATE, "rho": self.rho, "form": self.form, "example": example}
+        return plain_record(values | metric_values(self.metric) | shared_values(self))
+
     def __str__(self) -> str:
         return printable(messages.guarantee_text(self))
 
@@ -129,6 +136,17 @@ class ConcentratedGuarantee:
                 f"{apart:g}."
             )
         return apart * math.sqrt(2.0 * self.rho) * (1.0 + 2.0**-50)
+
+
+def metric_values(metric: Metric) -> dict[str, Any]:
+    """Return the name of a metric, its exponent (None where it has none), and the unit of its distances."""
+    return {"metric": type(metric).__name__, "p": exponent_of(metric), "unit": metric.unit}
+
+
+def shared_values(guarantee: Any) -> dict[str, Any]:
+    """Return what a guarantee of either kind says beside its numbers."""
+    sentence = messages.short_sentence(guarantee)
+    return {"radius": guarantee.radius, "basis": guarantee.basis, "sentence": sentence}
 
 
 def rho_for(level: float, distance: float, delta: float) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,6 @@ from metricdp.auditing.loss import counts_distance
 from metricdp.auditing.positions import mean_in_cell
 from metricdp.mechanisms import (
     AnyGuarantee,
-    ConcentratedGuarantee,
     Guarantee,
     MatrixMechanism,
     Mechanism,
@@ -24,6 +21,7 @@ from metricdp.mechanisms import (
 from metricdp.mechanisms.kinds.matrix import as_table
 from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.metrics import exponent_of, policy_of, tree_of
+from metricdp.rendering import add_old_fields
 from metricdp.spaces import FiniteSpace, require_space
 
 
@@ -165,61 +163,20 @@ def guarantee_sentence(mechanism: Mechanism, *, snap: float | None = None) -> st
 
 def mechanism_values(mechanism: Mechanism, *, snap: float | None = None) -> dict[str, Any]:
     """Return what a mechanism is, promises and proves as plain values."""
-    guarantee, certificate = mechanism.guarantee, mechanism.certificate
-    numbers = {name: getattr(certificate, name) for name in ("loss", "lower_bound", "gap", "epsilon", "pairs")}
-    return {
+    guarantee = mechanism.guarantee
+    certificate = mechanism.certificate.to_dict(guarantee.unit)
+    values = {
         "inputs": str(mechanism.inputs),
         "outputs": str(mechanism.outputs),
-        "promise": guarantee_values(guarantee),
-        "certificate": {
-            **{name: value if math.isfinite(value) else str(value) for name, value in numbers.items()},
-            "at_most": certificate.at_most,
-            "lower_bound_says": messages.bound_in_fields(guarantee.unit),
-            "objective": certificate.objective,
-            "method": certificate.method,
-            "note": certificate.note,
-            "interrupted": certificate.interrupted,
-            "stated_not_verified": list(certificate.stated),
-        },
+        "guarantee": guarantee.to_dict(),
+        "certificate": add_old_fields(certificate, stated_not_verified="not_verified")
+        | {"lower_bound_says": messages.bound_in_fields(guarantee.unit)},
         "in_short": guarantee_sentence(mechanism, snap=snap),
     }
-
-
-def guarantee_values(guarantee: AnyGuarantee) -> dict[str, Any]:
-    """Return a promise as plain values: an epsilon and its slack, or the rho of one that is only approximate."""
-    shared = {
-        "unit": guarantee.unit,
-        "radius": guarantee.radius,
-        "basis": guarantee.basis,
-        "metric": type(guarantee.metric).__name__,
-    }
-    if not isinstance(guarantee, ConcentratedGuarantee):
-        return {"epsilon": guarantee.epsilon, "slack": guarantee.slack} | shared
-    near, delta = messages.factor_two_distance(guarantee), messages.usual_delta()
-    kept = {"factor": 2.0, "distance": near, "delta": delta}
-    return {"kind": "concentrated, not pure", "rho": guarantee.rho, "form": guarantee.form, "example": kept} | shared
+    return add_old_fields(values, promise="guarantee")
 
 
 def report_values(report: AuditReport | ConcentratedReport, unit: str) -> dict[str, Any]:
-    """Return an audit report as plain values; numbers that are not finite become text."""
-    values = dataclasses.asdict(report) | {"verdict": report.verdict, "reason": report.reason, "unit": unit}
-    if isinstance(report, AuditReport):
-        values |= {
-            "rounding": report.rounding,
-            "margin": report.margin,
-            "epsilon_is": "lower bound" if report.is_lower_bound else "upper bound",
-        }
-    else:
-        values["promise"] = "concentrated, not pure"
-    found: dict[str, Any] = _finite(values)
-    return found
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
+    """Return an audit report as plain values, with the field that told a concentrated one before."""
+    values = report.to_dict(unit)
+    return values if isinstance(report, AuditReport) else add_old_fields(values, promise="kind")

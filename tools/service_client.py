@@ -46,8 +46,14 @@ def typed(schema: dict[str, Any]) -> str:
         inner = typed(schema["items"])
         return f"({inner})[]" if " " in inner else f"{inner}[]"
     if kind == "object":
-        return f"Record<string, {typed(schema.get('additionalProperties') or {})}>"
+        return f"Record<string, {typed(inner_of(schema))}>"
     return TYPES.get(str(kind), "unknown")
+
+
+def inner_of(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of the values of an object; an empty one where any value is allowed."""
+    inner = schema.get("additionalProperties")
+    return inner if isinstance(inner, dict) else {}
 
 
 def interface(name: str, schema: dict[str, Any]) -> str:
@@ -74,7 +80,7 @@ def hinted(schema: dict[str, Any]) -> str:
     if kind == "array":
         return f"tuple[{hinted(schema['items'])}, ...]"
     if kind == "object":
-        return f"dict[str, {hinted(schema.get('additionalProperties') or {})}]"
+        return f"dict[str, {hinted(inner_of(schema))}]"
     return PYTHON.get(str(kind), "Any")
 
 

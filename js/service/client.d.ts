@@ -27,18 +27,27 @@ export interface Amount {
 
 /** What an audit found. */
 export interface AuditAnswer {
+  kind: "pure";
   verdict: "holds" | "violated" | "not refuted" | "cannot judge";
-  epsilon: number | null;
+  refuted: boolean;
+  vacuous: boolean;
+  /** Per unit of the metric; null where it is no number. */
+  epsilon: number | "infinity" | null;
+  epsilon_is: "lower bound" | "upper bound";
   claimed: number | null;
+  margin: number | "infinity" | null;
   slack: number;
+  unit: string | null;
   basis: "proof" | "theorem" | "samples";
   method: string;
   confidence: number;
   pairs: number;
   draws: number;
   reason: string;
+  rounding: string;
+  obstacle: string;
   power: string;
-  findings: string[];
+  findings: FindingAnswer[];
   witness: WitnessAnswer | null;
 }
 
@@ -47,6 +56,8 @@ export interface BatchAnswer {
   reports: (Record<string, number | string> | null)[];
   mechanism: string;
   repeated: boolean;
+  guarantee: Guarantee;
+  /** The name of `guarantee` before. */
   promise: Guarantee;
   accuracy: Accuracy[];
   persons: BatchPerson[];
@@ -106,16 +117,27 @@ export interface BudgetRequest {
   purpose?: string | null;
 }
 
-/** What was verified; null where a number is not finite. No mechanism with this promise that gives the same reports has a loss below `lower_bound`. */
+/** What was verified. No mechanism with this guarantee that gives the same reports has a loss below `lower_bound`. */
 export interface CertificateAnswer {
-  loss: number | null;
-  lower_bound: number | null;
-  gap: number | null;
+  loss: number;
+  lower_bound: number;
+  /** How far the loss may lie above the lower bound, as a share of the loss. */
+  gap: number | "infinity";
   objective: "expected" | "worst";
-  epsilon: number | null;
+  /** True: the loss is an upper bound. */
+  at_most: boolean;
+  /** What the audit found, per unit. */
+  epsilon: number | "infinity";
+  unit: string | null;
   pairs: number;
   method: string;
   note: string;
+  seconds: number;
+  interrupted: boolean;
+  witness: WitnessAnswer | null;
+  /** The figures that the file states and nobody verified again. */
+  not_verified: string[];
+  /** The name of `not_verified` before. */
   unverified: string[];
 }
 
@@ -138,15 +160,30 @@ export interface DesignRequest {
   seconds?: number | null;
 }
 
-/** What one report promises: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack. */
+/** Something that an audit saw beside the numbers. */
+export interface FindingAnswer {
+  kind: string;
+  sentence: string;
+  /** Whether the verdict rests on it. */
+  convicts: boolean;
+}
+
+/** What one report guarantees: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack. */
 export interface Guarantee {
+  kind: "pure";
+  /** Per unit of the distance. */
   epsilon: number;
+  /** The unit of distances; empty where they have none. */
   unit: string;
   slack: number;
   radius: number | null;
   metric: string;
+  /** The exponent of the metric; null where it has none. */
+  p: number | "infinity" | null;
   basis: "theorem" | "certificate" | "none";
   sentence: string;
+  /** Of a sum of metrics: the guarantee of each, in its own unit. */
+  parts: (Record<string, unknown>)[];
 }
 
 /** Whether the service is there. */
@@ -165,6 +202,8 @@ export interface JobAnswer {
   gap: number | null;
   seconds: number;
   certificate: CertificateAnswer | null;
+  guarantee: Guarantee | null;
+  /** The name of `guarantee` before. */
   promise: Guarantee | null;
 }
 
@@ -201,6 +240,8 @@ export interface MechanismAnswer {
   secret: Part[];
   report: Part[];
   snap: number;
+  guarantee: Guarantee;
+  /** The name of `guarantee` before. */
   promise: Guarantee;
   accuracy: Accuracy[];
   certificate: CertificateAnswer;
@@ -231,6 +272,8 @@ export interface ReleaseAnswer {
   report: Record<string, number | string>;
   mechanism: string;
   repeated: boolean;
+  guarantee: Guarantee;
+  /** The name of `guarantee` before. */
   promise: Guarantee;
   accuracy: Accuracy[];
   cost: Amount;
@@ -264,12 +307,15 @@ export interface SamplesAudit {
   confidence?: number;
 }
 
-/** The two secrets and the report at which most leaks, as numbers of rows and columns. */
+/** The two secrets and the report at which most leaks: codes (-1 where there are none), and where they are. */
 export interface WitnessAnswer {
   secret: number;
   other: number;
   report: number;
-  ratio: number | null;
+  ratio: number | "infinity" | null;
+  secret_at: (number | string)[] | null;
+  other_at: (number | string)[] | null;
+  report_at: (number | string)[] | null;
 }
 
 /** Something that happened to a design. */

@@ -128,7 +128,7 @@ def test_the_service_offers_what_is_pure_and_refuses_the_rest_before_anybody_ask
         with pytest.raises(NotPure, match="the service"):
             ServedMechanism("noise", mechanism)
         return
-    promise = ServedMechanism("noise", mechanism).promise
+    promise = ServedMechanism("noise", mechanism).guarantee_record["guarantee"]
     assert promise["sentence"]
     assert promise["epsilon"] == mechanism.guarantee.epsilon
 

@@ -28,15 +28,18 @@ class Amount:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What one report promises: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack."""
+    """What one report guarantees: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack."""
 
+    kind: Literal["pure"]
     epsilon: float
     unit: str
     slack: float
     radius: float | None
     metric: str
+    p: float | Literal["infinity"] | None
     basis: Literal["theorem", "certificate", "none"]
     sentence: str
+    parts: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class ReleasedBatch:
     reports: tuple[dict[str, float | str] | None, ...]
     mechanism: str
     repeated: bool
+    guarantee: Guarantee
     promise: Guarantee
     accuracy: tuple[Accuracy, ...]
     persons: tuple[BatchPerson, ...]
@@ -96,6 +100,7 @@ class Job:
     gap: float | None
     seconds: float
     certificate: dict[str, Any] | None
+    guarantee: dict[str, Any] | None
     promise: dict[str, Any] | None
 
 
@@ -106,6 +111,7 @@ class Released:
     report: dict[str, float | str]
     mechanism: str
     repeated: bool
+    guarantee: Guarantee
     promise: Guarantee
     accuracy: tuple[Accuracy, ...]
     cost: Amount

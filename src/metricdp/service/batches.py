@@ -286,7 +286,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
         "model": BatchAnswer,
         "description": "One report for every row, in the order of the rows. As Arrow: the columns of the report and "
-        "`left`, what is left to the row's person in millionths; promise, accuracy and the cost of a row are JSON in "
+        "`left`, what is left to the row's person in millionths; guarantee, accuracy and the cost of a row are JSON in "
         "the schema's metadata under `metricdp`.",
         "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
     },
@@ -401,7 +401,7 @@ def _as_arrow(batch: ServiceBatch, done: BatchReports) -> Response:
     columns["left"] = pa.array(left[batch.codes])
     told = {
         "mechanism": served.name,
-        "promise": served.promise,
+        **served.guarantee_record,
         "accuracy": served.accuracy,
         "cost": amount(done.receipt.charged, done.receipt.slack, done.receipt.unit),
         "accounts": [

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from metricdp import messages
-from metricdp.auditing import AuditReport
 from metricdp.design import builder_named
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import Certificate, Guarantee, Mechanism
+from metricdp.mechanisms import Mechanism
 from metricdp.metrics import ShortestPath, parse_metric, points_are
 from metricdp.problems import LossSpec
 from metricdp.spaces import FiniteSpace
@@ -62,55 +59,24 @@ def audit_data(request: dict[str, Any]) -> dict[str, Any]:
 
     if request["kind"] == "matrix":
         space = space_of(request["points"], request["metric"])
+        metric = space.metric
         if len({len(row) for row in request["matrix"]}) != 1 or len(request["matrix"]) != len(space):
             raise InvalidInput("`matrix` must have one row for every point, all of the same length.")
         matrix = np.array(request["matrix"], dtype=np.float64)
-        report = audit(matrix, metric=space.metric, points=space.points, epsilon=request["epsilon"])
+        report = audit(matrix, metric=metric, points=space.points, epsilon=request["epsilon"])
     else:
         secrets, reports = (_rows(request[name], name) for name in ("secrets", "reports"))
         if len(secrets) != len(reports):
             raise InvalidInput("`secrets` and `reports` must have as many rows.")
+        metric = parse_metric(request["metric"])
         report = audit_samples(
-            secrets, reports, metric=parse_metric(request["metric"]), epsilon=request["epsilon"],
+            secrets, reports, metric=metric, epsilon=request["epsilon"],
             slack=request["slack"], confidence=request["confidence"],
         )  # fmt: skip
-    return report_values(report)
-
-
-def report_values(report: AuditReport) -> dict[str, Any]:
-    """Return what an audit found as plain values."""
-    names = ("verdict", "claimed", "slack", "basis", "method", "confidence", "pairs", "draws", "reason", "power")
-    witness = report.witness
-    return _values(report, "epsilon", *names) | {
-        "reason": report.reason or report.rounding,
-        "findings": [str(finding) for finding in report.findings],
-        "witness": None if witness is None else _values(witness, "secret", "other", "report", "ratio"),
-    }
+    return report.to_dict(metric.unit)
 
 
 def _rows(values: list[list[float]], name: str) -> Any:
     if len({len(row) for row in values}) != 1 or not values[0]:
         raise InvalidInput(f"`{name}` must have the same number of coordinates in every row, at least one.")
     return np.array(values, dtype=np.float64)
-
-
-def _values(thing: object, *names: str) -> dict[str, Any]:
-    """Return what a thing has under some names; numbers that JSON does not have become None."""
-    return {name: finite(getattr(thing, name)) for name in names}
-
-
-def finite(value: Any) -> Any:
-    """Return a value that JSON has: None for a number that is not finite."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def guarantee_values(guarantee: Guarantee) -> dict[str, Any]:
-    """Return a promise in numbers and in words."""
-    found = {"metric": type(guarantee.metric).__name__, "sentence": messages.short_sentence(guarantee)}
-    return _values(guarantee, "epsilon", "unit", "slack", "radius", "basis") | found
-
-
-def certificate_values(certificate: Certificate) -> dict[str, Any]:
-    """Return what was verified."""
-    names = ("loss", "lower_bound", "gap", "objective", "epsilon", "pairs", "method", "note")
-    return _values(certificate, *names) | {"unverified": list(certificate.stated)}

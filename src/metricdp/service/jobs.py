@@ -32,7 +32,8 @@ from typing import Any, Literal
 from metricdp.errors import MetricdpError
 from metricdp.files import private_folder, replace_file
 from metricdp.mechanisms import require_pure
-from metricdp.service.building import SERVICE, build_design, certificate_values, guarantee_values
+from metricdp.rendering import add_old_fields
+from metricdp.service.building import SERVICE, build_design
 from metricdp.service.limits import ServiceLimits, give_way
 from metricdp.service.refusals import Refused, busy_refusal, scrub
 
@@ -55,7 +56,8 @@ class JobStatus:
     gap: float | None = None
     seconds: float = 0.0
     certificate: dict[str, Any] | None = None
-    promise: dict[str, Any] | None = None
+    guarantee: dict[str, Any] | None = None
+    promise: dict[str, Any] | None = None  # the name of `guarantee` before
 
 
 class DesignJob:
@@ -231,13 +233,16 @@ def _run_design(job: DesignJob, current_status: JobStatus, request: dict[str, An
 
     made = build_design(request, progress)
     save(made, job.folder / "result.mdp")
+    guarantee = require_pure(made.guarantee, *SERVICE).to_dict()
+    certificate = made.certificate.to_dict(made.guarantee.unit)
     return replace(
         best[0],
         state="done",
         message="the mechanism can be fetched.",
         seconds=round(time.monotonic() - started, 2),
-        certificate=certificate_values(made.certificate),
-        promise=guarantee_values(require_pure(made.guarantee, *SERVICE)),
+        certificate=add_old_fields(certificate, unverified="not_verified"),
+        guarantee=guarantee,
+        promise=guarantee,
     )
 
 

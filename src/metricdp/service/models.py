@@ -130,16 +130,25 @@ class Refusal(BaseModel):
     refreshes: str | None = Field(None, description="When that budget refreshes, in UTC, where it does.")
 
 
-class Guarantee(BaseModel):
-    """What one report promises: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack."""
+Number = float | Literal["infinity"]
 
-    epsilon: float
-    unit: str
+
+class Guarantee(BaseModel):
+    """What one report guarantees: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack."""
+
+    kind: Literal["pure"]
+    epsilon: float = Field(description="Per unit of the distance.")
+    unit: str = Field(description="The unit of distances; empty where they have none.")
     slack: float
     radius: float | None
     metric: str
+    p: Number | None = Field(description="The exponent of the metric; null where it has none.")
     basis: Literal["theorem", "certificate", "none"]
     sentence: str
+    parts: list[dict[str, Any]] = Field(description="Of a sum of metrics: the guarantee of each, in its own unit.")
+
+
+OLD_GUARANTEE = Field(description="The name of `guarantee` before.", deprecated=True)
 
 
 class Accuracy(BaseModel):
@@ -191,7 +200,8 @@ class ReleaseAnswer(BaseModel):
     report: dict[str, float | str]
     mechanism: str
     repeated: bool
-    promise: Guarantee
+    guarantee: Guarantee
+    promise: Guarantee = OLD_GUARANTEE
     accuracy: list[Accuracy]
     cost: Amount
     left: Amount
@@ -214,7 +224,8 @@ class BatchAnswer(BaseModel):
     reports: list[dict[str, float | str] | None]
     mechanism: str
     repeated: bool
-    promise: Guarantee
+    guarantee: Guarantee
+    promise: Guarantee = OLD_GUARANTEE
     accuracy: list[Accuracy]
     persons: list[BatchPerson]
 
@@ -246,21 +257,39 @@ class Part(BaseModel):
     kind: Literal["number", "text"]
 
 
-class CertificateAnswer(BaseModel):
-    """What was verified; null where a number is not finite.
+class WitnessAnswer(BaseModel):
+    """The two secrets and the report at which most leaks: codes (-1 where there are none), and where they are."""
 
-    No mechanism with this promise that gives the same reports has a loss below `lower_bound`.
+    secret: int
+    other: int
+    report: int
+    ratio: Number | None
+    secret_at: list[float | str] | None
+    other_at: list[float | str] | None
+    report_at: list[float | str] | None
+
+
+class CertificateAnswer(BaseModel):
+    """What was verified.
+
+    No mechanism with this guarantee that gives the same reports has a loss below `lower_bound`.
     """
 
-    loss: float | None
-    lower_bound: float | None
-    gap: float | None
+    loss: float
+    lower_bound: float
+    gap: Number = Field(description="How far the loss may lie above the lower bound, as a share of the loss.")
     objective: Literal["expected", "worst"]
-    epsilon: float | None
+    at_most: bool = Field(description="True: the loss is an upper bound.")
+    epsilon: Number = Field(description="What the audit found, per unit.")
+    unit: str | None
     pairs: int
     method: str
     note: str
-    unverified: list[str]
+    seconds: float
+    interrupted: bool
+    witness: WitnessAnswer | None
+    not_verified: list[str] = Field(description="The figures that the file states and nobody verified again.")
+    unverified: list[str] = Field(description="The name of `not_verified` before.", deprecated=True)
 
 
 class MechanismAnswer(BaseModel):
@@ -274,35 +303,43 @@ class MechanismAnswer(BaseModel):
     secret: list[Part]
     report: list[Part]
     snap: float
-    promise: Guarantee
+    guarantee: Guarantee
+    promise: Guarantee = OLD_GUARANTEE
     accuracy: list[Accuracy]
     certificate: CertificateAnswer
 
 
-class WitnessAnswer(BaseModel):
-    """The two secrets and the report at which most leaks, as numbers of rows and columns."""
+class FindingAnswer(BaseModel):
+    """Something that an audit saw beside the numbers."""
 
-    secret: int
-    other: int
-    report: int
-    ratio: float | None
+    kind: str
+    sentence: str
+    convicts: bool = Field(description="Whether the verdict rests on it.")
 
 
 class AuditAnswer(BaseModel):
     """What an audit found."""
 
+    kind: Literal["pure"]
     verdict: Literal["holds", "violated", "not refuted", "cannot judge"]
-    epsilon: float | None
+    refuted: bool
+    vacuous: bool
+    epsilon: Number | None = Field(description="Per unit of the metric; null where it is no number.")
+    epsilon_is: Literal["lower bound", "upper bound"]
     claimed: float | None
+    margin: Number | None
     slack: float
+    unit: str | None
     basis: Literal["proof", "theorem", "samples"]
     method: str
     confidence: float
     pairs: int
     draws: int
     reason: str
+    rounding: str
+    obstacle: str
     power: str
-    findings: list[str]
+    findings: list[FindingAnswer]
     witness: WitnessAnswer | None
 
 
@@ -317,7 +354,8 @@ class JobAnswer(BaseModel):
     gap: float | None
     seconds: float
     certificate: CertificateAnswer | None
-    promise: Guarantee | None
+    guarantee: Guarantee | None
+    promise: Guarantee | None = OLD_GUARANTEE
 
 
 class Health(BaseModel):

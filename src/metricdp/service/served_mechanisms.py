@@ -28,7 +28,8 @@ from metricdp.mechanisms import (
     require_pure,
 )
 from metricdp.mechanisms.kinds.product import parts_of
-from metricdp.service.building import SERVICE, certificate_values, guarantee_values
+from metricdp.rendering import add_old_fields
+from metricdp.service.building import SERVICE
 from metricdp.service.refusals import Refused
 from metricdp.tables import TableTask, protect, rules_of, secrets_of, task_for, usual_names
 
@@ -103,9 +104,10 @@ class ServedMechanism:
         return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=TAG_BYTES).digest()
 
     @cached_property
-    def promise(self) -> dict[str, Any]:
-        """The promise in numbers and in words."""
-        return {**guarantee_values(self.guarantee), "sentence": self._in_short(self.guarantee)}
+    def guarantee_record(self) -> dict[str, Any]:
+        """The guarantee in numbers and in words, under its name and the one it had before."""
+        values = self.guarantee.to_dict() | {"sentence": self._in_short(self.guarantee)}
+        return {"guarantee": values, "promise": values}
 
     def _in_short(self, promise: Guarantee) -> str:
         parts = parts_of(self.mechanism)
@@ -132,7 +134,7 @@ class ServedMechanism:
     @cached_property
     def common(self) -> bytes:
         """The end of every answer: what is the same for all reports of this mechanism, as JSON."""
-        values = {"mechanism": self.name, "promise": self.promise, "accuracy": self.accuracy}
+        values = {"mechanism": self.name, **self.guarantee_record, "accuracy": self.accuracy}
         return b"," + json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()[1:]
 
     @cached_property
@@ -149,9 +151,11 @@ class ServedMechanism:
             ],
             "report": [{"name": name, "kind": _kind(text)} for name, text in zip(self.reports, self.told, strict=True)],
             "snap": self.snap,
-            "promise": self.promise,
+            **self.guarantee_record,
             "accuracy": self.accuracy,
-            "certificate": certificate_values(self.mechanism.certificate),
+            "certificate": add_old_fields(
+                self.mechanism.certificate.to_dict(self.guarantee.unit), unverified="not_verified"
+            ),
         }
 
     def row(self, secret: Secret) -> tuple[Any, ...]:

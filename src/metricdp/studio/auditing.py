@@ -17,7 +17,6 @@ from metricdp.artifacts import inspect
 from metricdp.auditing import audit, audit_concentrated
 from metricdp.mechanisms import ConcentratedGuarantee
 from metricdp.metrics import points_are
-from metricdp.service.building import finite, report_values
 from metricdp.studio.json_requests import answer, answer_errors, body_of
 
 MOST_FILE = 256 << 20
@@ -45,23 +44,10 @@ def _audit_file(data: bytes, parent: Path) -> dict[str, Any]:
         path.write_bytes(data)
         found: Any = inspect(path, verify=False).mechanism
     if isinstance(found.guarantee, ConcentratedGuarantee):
-        return _concentrated(found)
-    values = report_values(audit(found))
-    return {**values, "places": _places(found.inputs), "report_places": _places(found.outputs)}
-
-
-def _concentrated(mechanism: Any) -> dict[str, Any]:
-    """Return what was found of a concentrated promise, in rho: it has no epsilon, and none is said."""
-    report, guarantee = audit_concentrated(mechanism), mechanism.guarantee
-    return {
-        "verdict": report.verdict,
-        "rho": finite(report.rho),
-        "claimed_rho": finite(report.claimed),
-        "promise": [messages.guarantee_text(guarantee), messages.short_sentence(guarantee)],
-        "basis": report.basis,
-        "pairs": report.pairs,
-        "reason": report.reason,
-    }
+        sentences = [messages.guarantee_text(found.guarantee), messages.short_sentence(found.guarantee)]
+        return audit_concentrated(found).to_dict(found.guarantee.unit) | {"sentences": sentences}
+    report = audit(found).to_dict(found.guarantee.unit)
+    return report | {"places": _places(found.inputs), "report_places": _places(found.outputs)}
 
 
 def _places(space: Any) -> list[list[float]] | None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any
 
-import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
 from metricdp.errors import InvalidInput, MetricdpError
+from metricdp.rendering import plain_values
 from metricdp.service.refusals import Refused
 
 MOST_QUESTION = 32 << 20  # bytes of a question that is no file
@@ -20,21 +19,8 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def answer(content: Any, status: int = 200) -> Response:
-    """Return plain values as JSON; what is not finite is null."""
+    """Return plain values as JSON; `metricdp.rendering.plain_values` says how infinity is written."""
     return Response(json.dumps(plain_values(content), allow_nan=False), status, media_type="application/json")
-
-
-def plain_values(value: Any) -> Any:
-    """Return values that JSON has."""
-    if isinstance(value, dict):
-        return {str(name): plain_values(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_values(one) for one in value]
-    if isinstance(value, np.generic):
-        return plain_values(value.item())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
 
 
 def answer_errors(endpoint: Endpoint) -> Endpoint:

@@ -31,8 +31,8 @@ export function certificate(found, unit = "") {
   return facts([
     [say("certificate.loss"), length(found.loss)],
     [say("certificate.bound"), found.lower_bound === null ? null : `${atLeast(found.lower_bound, 4)} ${unit}`.trim()],
-    [say("certificate.gap"), found.gap === null ? null : `${atMost(100 * found.gap)} %`],
-    [say("certificate.epsilon"), found.epsilon === null ? null : atMost(found.epsilon, 6)],
+    [say("certificate.gap"), Number.isFinite(found.gap) ? `${atMost(100 * found.gap)} %` : null],
+    [say("certificate.epsilon"), Number.isFinite(found.epsilon) ? atMost(found.epsilon, 6) : null],
     [say("certificate.pairs"), found.pairs ? number(found.pairs, 12) : null],
     [say("certificate.method"), found.method],
     [say("certificate.note"), found.note],

@@ -118,23 +118,24 @@ export async function enter(main, { announce }) {
     const found = state.found;
     if (!found) return nothing;
     const good = found.verdict === "holds";
-    const approximate = found.promise !== undefined; // concentrated: it has a rho and no epsilon
+    const approximate = found.kind !== "pure"; // concentrated: it has a rho and no epsilon
+    const measured = (value) => (Number.isFinite(value) ? atMost(value, 6) : say("audit.infinite")); // null or "infinity"
     return html`<section class="card" aria-labelledby="verdict">
         <h2 id="verdict" style="margin-top:0">${say(`audit.verdict.${found.verdict}`)}</h2>
         <p class="notice ${good ? "good" : found.verdict === "violated" ? "bad" : ""}">${say(`audit.${approximate ? "approximate" : "meaning"}.${found.verdict}`)}</p>
-        ${approximate ? found.promise.map((sentence) => html`<p>${sentence}</p>`) : nothing}
+        ${approximate ? found.sentences.map((sentence) => html`<p>${sentence}</p>`) : nothing}
         ${facts([
           ...(approximate
-            ? [[say("audit.rho.claimed"), number(found.claimed_rho, 6)], [say("audit.rho.measured"), number(found.rho, 6)]]
-            : [[say("audit.claimed"), found.claimed === null ? null : number(found.claimed, 6)], found.basis === "samples" ? leaked(found) : [say("audit.measured"), found.epsilon === null ? say("audit.infinite") : atMost(found.epsilon, 6)]]),
+            ? [[say("audit.rho.claimed"), number(found.claimed, 6)], [say("audit.rho.measured"), measured(found.rho)]]
+            : [[say("audit.claimed"), found.claimed === null ? null : number(found.claimed, 6)], found.basis === "samples" ? leaked(found) : [say("audit.measured"), measured(found.epsilon)]]),
           [say("audit.basis"), say(`audit.basis.${found.basis}`)],
           [say("audit.pairs"), found.pairs ? number(found.pairs, 12) : null],
           [say("audit.draws"), found.draws ? number(found.draws, 12) : null],
-          [say("audit.reason"), found.reason],
+          [say("audit.reason"), found.reason || found.rounding],
           [say("audit.power"), found.power],
           [say("audit.worst"), worst(found)],
         ])}
-        ${found.findings?.length ? html`<ul>${found.findings.map((finding) => html`<li>${finding}</li>`)}</ul>` : nothing}
+        ${found.findings?.length ? html`<ul>${found.findings.map((finding) => html`<li>${finding.sentence}</li>`)}</ul>` : nothing}
         ${found.places ? html`<div class="map" id="map"></div>
           <ul class="key"><li><i style="background:var(--bad)"></i>${say("audit.key.secret")}</li><li><i style="background:var(--noise)"></i>${say("audit.key.other")}</li>
             <li><i style="background:var(--accent)"></i>${say("audit.key.report")}</li></ul>` : nothing}

@@ -13,7 +13,7 @@ export async function enter(main, { announce }) {
     try {
       state.books = await get("/studio/budget");
       state.mechanism ||= state.books.mechanisms[0]?.name ?? "";
-      state.epsilon = state.books.mechanisms[0]?.promise.epsilon ?? state.epsilon;
+      state.epsilon = state.books.mechanisms[0]?.guarantee.epsilon ?? state.epsilon;
     } catch (error) {
       state.problem = error.message;
     }

@@ -225,7 +225,7 @@ export async function enter(main, { announce }) {
       ${busy ? html`<progress aria-label=${say("design.state.running")}></progress><p><button class="plain" id="cancel" @click=${cancel}>${say("design.cancel")}</button></p>` : nothing}
       ${stand.message && stand.state === "failed" ? problem(stand.message) : nothing}
       ${state.trace.length ? html`<figure id="bounds"></figure>` : nothing}
-      ${stand.certificate ? html`<p class="notice good" id="promise">${stand.promise.sentence}</p>${certificate(stand.certificate, state.loss === "squared" ? `${places.unit}²` : places.unit)}
+      ${stand.certificate ? html`<p class="notice good" id="promise">${stand.guarantee.sentence}</p>${certificate(stand.certificate, state.loss === "squared" ? `${places.unit}²` : places.unit)}
         <div class="row">
           <button id="save" @click=${() => keep("auto", false)}>${say("design.save")}</button>
           <button class="plain" id="sign" @click=${() => keep("auto", true)}>${say("design.sign")}</button>

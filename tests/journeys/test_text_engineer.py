@@ -19,7 +19,7 @@ import pytest
 from metricdp.cli import main
 from metricdp.cli.words import WordOptions
 
-SCHEMA = Path(__file__).parents[2] / "src" / "metricdp" / "tables" / "text.schema.json"
+SCHEMA = Path(__file__).parents[2] / "src" / "metricdp" / "metricdp.schema.json"
 LONG = "the room was clean and the food was good. " * 24_000  # a megabyte
 REVIEWS = [
     "The room was CLEAN, and the staff were friendly!",
@@ -161,7 +161,8 @@ def test_numbers_and_budgets_and_pages(desk: Desk) -> None:
     assert page.index("What this does not hide") < page.index("What is promised") < page.index("Before and after")
     assert "The train was late, the office was closed and my phone was dead." in page
     record = json.loads(Path("record.json").read_text())
-    jsonschema.validate(record, json.loads(SCHEMA.read_text()))
+    jsonschema.validate(record, {"$ref": "#/$defs/summary", "$defs": json.loads(SCHEMA.read_text())["$defs"]})
+    assert (record["texts"]["lower"], record["counts"]["written"], record["guarantee"]["epsilon"]) == ([1.0], 2, 14.0)
     assert (record["promise"]["lower"], record["rules"]["budget"]) == ([1.0], 14.0)
     assert (record["format"], record["version"], record["rows"]) == ("metricdp.text", 1, 2)
     assert record["promise"]["epsilon"] == 2.0

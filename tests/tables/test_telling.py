@@ -24,8 +24,9 @@ from metricdp.tables.plan import TableRequest
 from metricdp.tables.reporting.pages import citation
 
 PROJECT = Path(__file__).parents[2]
-SCHEMA = json.loads((PROJECT / "src/metricdp/tables/perturb.schema.json").read_text())
-LAW = {"$ref": "#/$defs/law", "$defs": SCHEMA["$defs"]}
+PARTS = json.loads((PROJECT / "src/metricdp/metricdp.schema.json").read_text())["$defs"]
+SCHEMA = {"$ref": "#/$defs/summary", "$defs": PARTS}
+LAW = {"$ref": "#/$defs/distribution", "$defs": PARTS}
 WORDS = ["alpha", "beta", "<b>gamma</b>", "delta", "epsilon", "zeta", "eta"]
 
 

@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, TypeAlias, cast
 
 from metricdp.errors import InvalidInput
@@ -29,6 +30,7 @@ from metricdp.mobility.release_methods import (
 )
 from metricdp.mobility.runs import TraceRun
 from metricdp.mobility.streams import release_stream
+from metricdp.rendering import file_name
 from metricdp.tables import Disclosure, Job, People, Reading
 from metricdp.tables.charging import open_charging
 from metricdp.tables.formats import locate_table, target_location
@@ -72,6 +74,21 @@ class TripSummary:
     runs: tuple[TraceRun, ...]
     mechanism: MatrixMechanism | None
     sentences: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as plain values for JSON; `metricdp.schema.json` describes every field."""
+        return {
+            "format": "metricdp.trips",
+            "version": 1,
+            "metricdp": version("metricdp"),
+            "source": file_name(self.source),
+            "target": file_name(self.target),
+            "method": type(self.how).__name__,
+            "reports": self.reports,
+            "lost": self.lost,
+            "guarantee": None if self.mechanism is None else self.mechanism.guarantee.to_dict(),
+            "sentences": self.lines(),
+        }
 
     def lines(self) -> list[str]:
         """Return what was done, what is promised, what it costs and what stays unprotected, one sentence a line."""

@@ -10,15 +10,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from metricdp import messages
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, is_ledger, lock_target, refuse_ledger, replace_file, resolve_target
-from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, require_pure
+from metricdp.mechanisms import APPROXIMATE, AnyGuarantee, ConcentratedGuarantee, require_pure
 from metricdp.registry import load_function
-from metricdp.rendering import card, printable
+from metricdp.rendering import card, file_name, plain_record, printable
 from metricdp.tables.disclosure.findings import SAMPLED, SAMPLED_FROM, ColumnFinding, rows_sampled
 from metricdp.tables.formats import INPUT_FILE, OPEN_FILES, STANDARD, Location
 from metricdp.tables.formats.base import choose_table, same_table
@@ -150,6 +151,28 @@ class TextCounts:
     empty: int  # cells without a text
     masked: int  # masks that stand in the output
     looked: int  # rows at the beginning that other columns were looked at in
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts, the rules and the guarantee of whole texts as plain values for JSON."""
+        mechanism, rules = self.mechanism, self.mechanism.rules
+        return {
+            "cells_without_text": self.empty,
+            "masks": self.masked,
+            "guarantee": mechanism.words.guarantee.to_dict(),
+            "per": "distance of words, added up over a text",
+            "lower": [level.guarantee.epsilon for level in mechanism.lower],
+            "sentences": mechanism.promise(),
+            "rules": {
+                "unknown": rules.unknown,
+                "kept_words": len(rules.keep),
+                "case": rules.case,
+                "units": rules.units,
+                "budget": rules.budget,
+                "beyond": rules.beyond,
+                "sentences": rules.sentences(),
+            },
+            "vocabulary": mechanism.words.inputs.size,
+        }
 
 
 @dataclass(frozen=True)
@@ -367,6 +390,87 @@ class Summary:
             return [messages.uncounted_rows()] if self.texts is None else []
         texts = None if self.texts is None else self.texts.mechanism
         return composed(self.guarantee, self.people, self.spending, texts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as plain values for JSON; `metricdp.schema.json` describes every field.
+
+        Source and target are file names without their folders: a record may be shown to others.
+        """
+        named = replace(self, source=file_name(self.source), target=file_name(self.target))
+        people, trim = self.people, self.care.trim
+        return plain_record(
+            {
+                "format": "metricdp.perturb" if self.texts is None else "metricdp.text",
+                "version": 1,
+                "metricdp": version("metricdp"),
+                "source": named.source,
+                "target": named.target,
+                "counts": {
+                    "read": self.rows,
+                    "written": self.written,
+                    "bad": self.bad,
+                    "on_error": self.on_error,
+                    "bad_rows": self.bad_rows,
+                },
+                "columns": {
+                    "protected": self.columns,
+                    "kept": self.kept_columns,
+                    "dropped": trim.drop,
+                    "coarsened": {name: step.written for name, step in trim.coarsen},
+                    "revealing": [
+                        {"column": one.column, "kind": one.kind, "evidence": one.evidence} for one in self.findings
+                    ],
+                    "accuracy": [
+                        {"column": one.column, "radius": one.radius, "unit": one.unit, "level": one.level}
+                        for one in self.accuracy
+                    ],
+                },
+                "guarantee": self.guarantee.to_dict(),
+                "snapping": None
+                if self.snapping is None
+                else {"snap": self.snapping.snap, "unit": self.snapping.unit, "slack": self.snapping.slack},
+                "people": None
+                if people is None
+                else vars(people) | self._rate(*self._person_cost(people.most_rows)) | {"shares": self._shares()},
+                "released_twice": self._rate(*self._second_cost()),
+                "texts": None if self.texts is None else self.texts.to_dict(),
+                "left_behind": self.dropped,
+                "notes": self.notes,
+                "simulated": self.simulated,
+                "seconds": self.seconds,
+                "sentences": named.lines(),
+            }
+        )
+
+    def _rate(self, amount: float | None, slack: float | None = 0.0) -> dict[str, Any]:
+        """Return a cost as plain values: epsilon and slack, or the rho of a guarantee that is approximate."""
+        unit = self.guarantee.unit
+        if isinstance(self.guarantee, ConcentratedGuarantee):
+            return {"rho": amount, "kind": APPROXIMATE, "unit": unit}
+        return {"epsilon": amount, "slack": slack, "unit": unit}
+
+    def _person_cost(self, most_rows: int) -> tuple[float | None, float | None]:
+        """Return what all rows of the person with the most rows cost together, and their slack."""
+        if not isinstance(self.guarantee, ConcentratedGuarantee):
+            return self.composed_epsilon, self.composed_slack
+        if self.spending is not None:
+            return self.spending.amount, 0.0
+        return self.guarantee.composed(times=max(1, most_rows)).rho, 0.0
+
+    def _second_cost(self) -> tuple[float, float]:
+        """Return what every row costs if the table is protected and released a second time, and its slack."""
+        if isinstance(self.guarantee, ConcentratedGuarantee):
+            return self.guarantee.composed(times=2).rho, 0.0
+        return self.twice, 2.0 * self.guarantee.slack
+
+    def _shares(self) -> list[dict[str, Any]] | None:
+        """Return how many persons have how many rows at which cost each, where they share a budget."""
+        if self.spending is None:
+            return None
+        return [
+            {"rows": one.rows, "persons": one.persons} | self._rate(one.amount, one.slack) | {"loss": one.loss}
+            for one in self.spending.released
+        ]
 
     def _repr_html_(self) -> str:
         return card("Protected", [("", line) for line in self.lines()])

@@ -21,11 +21,7 @@ from metricdp.auditing.distributions import describe_distribution, distribution_
 from metricdp.auditing.leakage import has_rows
 from metricdp.auditing.loss import counts_distance
 from metricdp.files import replace_file
-from metricdp.mechanisms import (
-    ConcentratedGuarantee,
-    Mechanism,
-    require_pure,
-)
+from metricdp.mechanisms import Mechanism, require_pure
 from metricdp.metrics import points_are, said_of
 from metricdp.plots.release import (
     Example,
@@ -37,7 +33,7 @@ from metricdp.plots.release import (
     WordExample,
 )
 from metricdp.plots.release_page import OWN_LEVEL
-from metricdp.rendering import file_name, json_text
+from metricdp.rendering import add_old_fields, file_name, json_text
 from metricdp.spaces import FiniteSpace, Space, require_space
 from metricdp.tables.people import BudgetLevel, Spending
 from metricdp.tables.plan import ColumnGroup, is_geographic
@@ -46,7 +42,6 @@ from metricdp.tables.results import Summary
 
 PAGE = ("the page of a protected table", "Leave the page out: what is printed says what such a promise keeps")
 
-FORMAT, VERSION = "metricdp.perturb", 1
 TITLE = "metricdp: metric differential privacy, designed, proven and applied"
 AUTHORS = "The metricdp maintainers"
 CURVE: tuple[float, ...] = tuple(np.round([*np.arange(0.02, 0.97, 0.03), 0.95, 0.97, 0.98, 0.99, 0.995], 3).tolist())
@@ -122,113 +117,21 @@ def distribution_record(summary: Summary, mechanism: Mechanism) -> dict[str, Any
     distribution = describe_distribution(mechanism, snap=summary.snap)
     if summary.spending is not None and summary.spending.is_spread:
         distribution["shares"] = [
-            {"rows": one.rows, "law": describe_distribution(one.task.mechanism, snap=summary.snap)}
+            add_old_fields({"rows": one.rows, "distribution": made}, law="distribution")
             for one in summary.spending.released
+            for made in [describe_distribution(one.task.mechanism, snap=summary.snap)]
         ]
     return distribution
 
 
 def record_of(summary: Summary, distribution: dict[str, Any]) -> dict[str, Any]:
-    """Return what was done to a table as plain values that JSON holds; `perturb.schema.json` says what each is.
+    """Return what was done to a table as plain values that JSON holds; `metricdp.schema.json` says what each is.
 
-    `law` is what `distribution_record` returns.
+    `distribution` is what `distribution_record` returns.
     """
-    summary = replace(summary, source=file_name(summary.source), target=file_name(summary.target))  # it may travel
-    promise, people, snapping = summary.guarantee, summary.people, summary.snapping
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "metricdp": version("metricdp"),
-        "source": summary.source,
-        "target": summary.target,
-        "rows": {
-            "read": summary.rows,
-            "written": summary.written,
-            "bad": summary.bad,
-            "on_error": summary.on_error,
-            "bad_rows": list(summary.bad_rows),
-        },
-        "columns": columns_of(summary)
-        | {
-            "accuracy": [
-                {"column": one.column, "radius": one.radius, "unit": one.unit, "level": one.level}
-                for one in summary.accuracy
-            ]
-        },
-        "promise": _rate(summary)
-        | {
-            "unit": promise.unit,
-            "metric": type(promise.metric).__name__,
-            "basis": promise.basis,
-            "radius": promise.radius,
-            "words": messages.short_sentence(promise),
-            "parts": [
-                {"epsilon": part.epsilon, "unit": part.unit, "metric": type(part.metric).__name__}
-                for part in getattr(promise, "parts", ())
-            ],
-        },
-        "snapping": None if snapping is None else {"snap": snapping.snap, "slack": snapping.slack},
-        "people": None
-        if people is None
-        else {
-            "column": people.column,
-            "count": people.count,
-            "most_rows": people.most_rows,
-            "without": people.without,
-            **_total_cost(summary, people.most_rows),
-            "shares": _shares(summary),
-        },
-        "released_twice": _total_cost(summary, 2, again=True),
-        "law": distribution,
-        "left_behind": list(summary.dropped),
-        "notes": list(summary.notes),
-        "simulated": summary.simulated,
-        "seconds": summary.seconds,
-        "sentences": summary.lines(),
-    }
-
-
-def columns_of(summary: Summary) -> dict[str, Any]:
-    """Return which columns were protected, and what became of the others, as plain values."""
-    trim = summary.care.trim
-    return {
-        "protected": list(summary.columns),
-        "kept": list(summary.kept_columns),
-        "dropped": list(trim.drop),
-        "coarsened": {name: step.written for name, step in trim.coarsen},
-        "revealing": [{"column": one.column, "kind": one.kind, "evidence": one.evidence} for one in summary.findings],
-    }
-
-
-def _shares(summary: Summary) -> list[dict[str, Any]] | None:
-    """Return how many persons have how many rows at which epsilon each, where they share a budget."""
-    if summary.spending is None:
-        return None
-    return [
-        {"rows": one.rows, "persons": one.persons} | _rate(summary, one.amount, one.slack) | {"loss": one.loss}
-        for one in summary.spending.released
-    ]
-
-
-def _rate(summary: Summary, amount: float | None = None, slack: float = 0.0) -> dict[str, Any]:
-    """Return what a row promises: epsilon and slack, or the rho of a promise that is approximate."""
-    promise = summary.guarantee
-    if isinstance(promise, ConcentratedGuarantee):
-        return {"rho": promise.rho if amount is None else amount, "kind": "concentrated, not pure"}
-    if amount is None:
-        return {"epsilon": promise.epsilon, "slack": promise.slack}
-    return {"epsilon": amount, "slack": slack}
-
-
-def _total_cost(summary: Summary, times: int, *, again: bool = False) -> dict[str, Any]:
-    """Return what all rows of the person with the most cost together, or every row if it is released a second time."""
-    promise = summary.guarantee
-    if isinstance(promise, ConcentratedGuarantee):
-        spent = None if again or summary.spending is None else summary.spending.amount
-        return _rate(summary, promise.composed(times=max(1, times)).rho if spent is None else spent)
-    if again:
-        return {"epsilon": summary.twice, "slack": 2.0 * promise.slack}
-    return {"epsilon": summary.composed_epsilon, "slack": summary.composed_slack}
+    record = summary.to_dict() | {"distribution": distribution}
+    old = record["guarantee"] | {"words": record["guarantee"]["sentence"]}
+    return add_old_fields(record, rows="counts", law="distribution") | {"promise": old}
 
 
 def _remarks(summary: Summary) -> list[str]:

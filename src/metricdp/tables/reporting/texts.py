@@ -7,8 +7,7 @@ table, whose words would show in it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from importlib.metadata import version
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,12 @@ from metricdp.mechanisms import Mechanism, require_pure
 from metricdp.plots.release import WordExample
 from metricdp.plots.text_page import TextPage
 from metricdp.rendering import file_name
-from metricdp.tables.reporting.pages import citation, columns_of
+from metricdp.tables.reporting.pages import citation
 from metricdp.tables.results import Summary, TextCounts
 from metricdp.text import TextMechanism
 from metricdp.text.bundled import sample_sentences
 from metricdp.text.word_evaluation import WordEvaluation, distribution_rows, evaluate_words, unchanged, words_of
 
-FORMAT, VERSION = "metricdp.text", 1
 PAIRS = (
     ("good", "great"), ("doctor", "nurse"), ("monday", "friday"), ("london", "paris"), ("beer", "wine"),
     ("brother", "sister"), ("car", "train"), ("he", "she"),
@@ -78,48 +76,13 @@ def distribution_lines(found: WordEvaluation, unit: str) -> list[str]:
 
 
 def record_of_texts(summary: Summary) -> dict[str, Any]:
-    """Return what was done to a table of texts as plain values; `text.schema.json` says what each is."""
-    summary = replace(summary, source=file_name(summary.source), target=file_name(summary.target))  # it may travel
-    texts = counts_of(summary)
-    mechanism, promise = texts.mechanism, require_pure(texts.mechanism.words.guarantee, "a text")
-    rules, found = mechanism.rules, _worth(mechanism.words)
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "metricdp": version("metricdp"),
-        "source": summary.source,
-        "target": summary.target,
-        "rows": summary.written,
-        "cells_without_text": texts.empty,
-        "masks": texts.masked,
-        "columns": columns_of(summary),
-        "promise": {
-            "epsilon": promise.epsilon,
-            "unit": promise.unit,
-            "per": "distance of words, added up over a text",
-            "lower": [level.guarantee.epsilon for level in mechanism.lower],
-            "slack": promise.slack,
-            "metric": type(promise.metric).__name__,
-            "basis": promise.basis,
-            "words": list(mechanism.promise()),
-        },
-        "rules": {
-            "unknown": rules.unknown,
-            "kept_words": len(rules.keep),
-            "case": rules.case,
-            "units": rules.units,
-            "budget": rules.budget,
-            "beyond": rules.beyond,
-            "sentences": rules.sentences(),
-        },
-        "vocabulary": len(words_of(mechanism.words)),
-        "on_public_sentences": None if found is None else asdict(found),
-        "left_behind": list(summary.dropped),
-        "notes": list(summary.notes),
-        "simulated": summary.simulated,
-        "seconds": summary.seconds,
-        "sentences": summary.lines(),
-    }
+    """Return what was done to a table of texts as plain values; `metricdp.schema.json` says what each is."""
+    found = _worth(counts_of(summary).mechanism.words)
+    record = summary.to_dict() | {"on_public_sentences": None if found is None else asdict(found)}
+    texts = record["texts"]
+    old = {name: texts[name] for name in ("cells_without_text", "masks", "rules", "vocabulary")}
+    promise = texts["guarantee"] | {"per": texts["per"], "lower": texts["lower"], "words": texts["sentences"]}
+    return record | old | {"rows": summary.written, "promise": promise}
 
 
 def counts_of(summary: Summary) -> TextCounts:

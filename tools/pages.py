@@ -65,6 +65,40 @@ def formats_table() -> str:
     return "\n" + "\n".join(rows) + "\n\n"
 
 
+def schema_tables() -> str:
+    """The parts of the schema of all JSON: a table of the fields of each."""
+    parts = json.loads((PROJECT / "src" / "metricdp" / "metricdp.schema.json").read_text(encoding="utf-8"))["$defs"]
+    lines = []
+    for name, part in parts.items():
+        lines += ["", f"## {name.replace('_', ' ').capitalize()}", "", part.get("description", "")]
+        if "properties" in part:
+            lines += ["", "| field | type | what it is |", "| --- | --- | --- |"]
+            lines += [
+                f"| `{field}` | {_type_of(one)} | {'Old. ' if one.get('deprecated') else ''}{_about(one)} |"
+                for field, one in part["properties"].items()
+            ]
+    return "\n".join(lines) + "\n\n"
+
+
+def _about(schema: dict[str, Any]) -> str:
+    return schema.get("description", "").replace("|", "\\|")
+
+
+def _type_of(schema: dict[str, Any]) -> str:
+    """Return the type of a field of the schema in words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return "number" if name == "number" else f"[{name.replace('_', ' ')}](#{name.replace('_', '-')})"
+    if "anyOf" in schema and "type" not in schema:
+        return " or ".join(dict.fromkeys(_type_of(one) for one in schema["anyOf"]))
+    if "const" in schema or "enum" in schema:
+        return ", ".join(f"`{json.dumps(value)}`" for value in schema.get("enum", [schema.get("const")]))
+    kinds = schema.get("type", "object")
+    if kinds == "array":
+        return f"list of {_type_of(schema['items'])}"
+    return " or ".join([kinds] if isinstance(kinds, str) else kinds)
+
+
 def studies_table() -> str:
     """The studies that run by name."""
     rows = ["| study | what it shows |", "| --- | --- |"]
@@ -426,6 +460,7 @@ PARTS = {
     "builders_api": builders_api,
     "builders_table": builders_table,
     "formats_table": formats_table,
+    "schema_tables": schema_tables,
     "studies_table": studies_table,
     "studies_state": studies_state,
 }

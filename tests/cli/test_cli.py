@@ -202,7 +202,7 @@ def test_audit_judges_anyones_matrix(here: Path, capsys: pytest.CaptureFixture[s
     assert run(f"audit planted.csv {asked} --json") == 1
     report = json.loads(capsys.readouterr().out)
     assert report["verdict"] == "violated"
-    assert report["epsilon"] == "inf"
+    assert report["epsilon"] == "infinity"
     assert report["witness"]["report"] == 5
     assert 3 in (report["witness"]["secret"], report["witness"]["other"])
     assert run("audit matrix.csv --points cells.csv --metric l2") == 2  # no promise to judge

@@ -123,7 +123,7 @@ class AuditReport:
                 "verdict": self.verdict,
                 **values,
                 "unit": unit,
-                "reason": self.reason,
+                "reason": self.reason or self.rounding,
                 "rounding": self.rounding,
                 "margin": self.margin,
                 "epsilon_is": "lower bound" if self.is_lower_bound else "upper bound",

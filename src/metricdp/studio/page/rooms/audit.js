@@ -131,7 +131,7 @@ export async function enter(main, { announce }) {
           [say("audit.basis"), say(`audit.basis.${found.basis}`)],
           [say("audit.pairs"), found.pairs ? number(found.pairs, 12) : null],
           [say("audit.draws"), found.draws ? number(found.draws, 12) : null],
-          [say("audit.reason"), found.reason || found.rounding],
+          [say("audit.reason"), found.reason],
           [say("audit.power"), found.power],
           [say("audit.worst"), worst(found)],
         ])}

@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from metricdp.arrays import Floats, Integers, Points
 from metricdp.errors import InvalidInput, MetricdpError
-from metricdp.metrics import Lp, Metric, exponent_of, parse_metric, points_are
+from metricdp.metrics import Lp, Metric, exponent_of, points_are
 from metricdp.spaces import FiniteSpace, Unbounded
 from metricdp.tables.disclosure.checks import refuse_odd_points
 from metricdp.tables.formats import STANDARD, locate_table, read_batches
 from metricdp.tables.jobs.plan import sources_of
-from metricdp.tables.matrices import all_numbers, is_number, read_matrix
+from metricdp.tables.matrices import all_numbers, is_number, metric_named
 from metricdp.tables.options import DEFAULT_READING, Reading
 from metricdp.tables.plan import LATITUDES, LONGITUDES, available_columns, default_columns
 from metricdp.tables.results import open_input
@@ -59,7 +59,7 @@ class PointFile:
         """Return the metric of a name, or the usual one: on the Earth, of words, or l2."""
         if name is None:
             name = "haversine" if self.geographic else "levenshtein" if self.points.dtype.kind == "U" else "l2"
-        chosen = parse_metric(name, read=read_matrix)
+        chosen = metric_named(name)
         if self.geographic and exponent_of(chosen) is not None:
             names = ", ".join(self.columns)
             holds = f"{self.path!r} holds degrees ({names})" if self.path else f"the columns {names} hold degrees"

@@ -73,10 +73,7 @@ def schema_tables() -> str:
         lines += ["", f"## {name.replace('_', ' ').capitalize()}", "", part.get("description", "")]
         if "properties" in part:
             lines += ["", "| field | type | what it is |", "| --- | --- | --- |"]
-            lines += [
-                f"| `{field}` | {_type_of(one)} | {'Old. ' if one.get('deprecated') else ''}{_about(one)} |"
-                for field, one in part["properties"].items()
-            ]
+            lines += [f"| `{field}` | {_type_of(one)} | {_about(one)} |" for field, one in part["properties"].items()]
     return "\n".join(lines) + "\n\n"
 
 

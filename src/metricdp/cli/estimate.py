@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from metricdp.cli.options import (
 )
 from metricdp.cli.places import cells
 from metricdp.errors import InvalidInput, check_extra
+from metricdp.rendering import plain_values
 
 if TYPE_CHECKING:
     from metricdp.estimation import DensityEstimate, Mass
@@ -268,7 +268,7 @@ def _values(found: FileEstimates, region: tuple[int, Mass] | None) -> dict[str, 
         "target": made.target,
         "confidence": made.confidence,
         "simultaneous": made.simultaneous,
-        "condition": condition if condition is not None and math.isfinite(condition) else None,
+        "condition": plain_values(condition),
         "effective": made.effective,
         "notes": list(made.notes),
         "elsewhere": None if made.elsewhere is None else asdict(made.elsewhere),

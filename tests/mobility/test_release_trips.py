@@ -1,5 +1,9 @@
 """One function for trips: files and data frames, the options that it has, and those that it has not."""
 
+import json
+from importlib import resources
+
+import jsonschema
 import numpy as np
 import pandas
 import polars
@@ -55,6 +59,17 @@ def test_a_data_frame_comes_back_as_one_of_its_type(fixes, places, kind, number,
         lat, lon = (np.asarray(reports[name]).tolist() for name in ("lat", "lon"))
         assert set(zip(lat, lon, strict=True)) <= legal
     assert any("Not protected" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_summary_of_trips_keeps_to_the_schema(fixes, places, number, tmp_path):
+    schema = json.loads(resources.files("metricdp").joinpath("metricdp.schema.json").read_text())
+    parquet.write_table(fixes, tmp_path / "trips.parquet")
+    summary = release_trips(tmp_path / "trips.parquet", ways(places)[number], to=tmp_path / "out.csv")
+    values = summary.to_dict()
+    assert json.loads(json.dumps(values, allow_nan=False)) == values
+    jsonschema.validate(values, {"$ref": "#/$defs/trips", "$defs": schema["$defs"]})
+    assert (values["target"], values["guarantee"] is None) == ("out.csv", summary.mechanism is None)
 
 
 def test_names_and_dates_of_a_frame_come_back_as_they_were():

@@ -203,7 +203,7 @@ def main(folder: str, place: str, key_file: str) -> None:
     served = [ServedMechanism("earth", mdp.laplace(mdp.Haversine(), 10.0))]
     for _ in sys.stdin:
         door = running.ListenOptions(port=0)
-        bound = door.bound()
+        bound = door.bound_socket()
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)

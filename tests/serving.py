@@ -73,7 +73,7 @@ def service(
     settings = Settings(books, str(path), limits=limits or ServiceLimits(rate=0), jobs=str(folder / "jobs"))
     app = application(settings, served or mechanisms())
     door = ListenOptions(port=0)
-    bound = door.bound()
+    bound = door.bound_socket()
     config = configuration(app, door, settings.limits)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([bound],), daemon=True)

@@ -149,11 +149,11 @@ def test_there_is_always_a_place_for_one_more_key():
         for key in "abc":
             count = 0
             while places.is_free(key):
-                stack.enter_context(places.taken(key, "busy"))
+                stack.enter_context(places.take_slot(key, "busy"))
                 count += 1
             counts.append(count)
         assert counts == [6, 4, 2]  # a half, a third, and what is left
-        with pytest.raises(Refused), places.taken("a", "busy"):
+        with pytest.raises(Refused), places.take_slot("a", "busy"):
             pass
     assert places.is_free("a")
     assert not places._taken

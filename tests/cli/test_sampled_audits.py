@@ -222,7 +222,7 @@ def test_an_address_is_asked_after_the_number_of_calls_was_said(
     asked = f"audit --secrets points.csv --synthetic --rate 500 --url {address} {CLAIM}"
     assert run(f"{asked} --found result.at.0 --draws 300 --body", '{"at": ["{x}", "{y}"]}') == 1
     output = capsys.readouterr()
-    assert "at most 556 times, at most 500 times a second (1 s). It is told 3 secrets" in output.err
+    assert "at most 556 times, at most 500 times a second (1 s). It gets 3 secrets" in output.err
     assert "violated" in output.out
     assert run(f"{asked} --independent --found result.at --body", '{"at": "{secret}", "n": "{count}"}') == 1
     assert "at most 111 times" in capsys.readouterr().err

@@ -94,7 +94,7 @@ def test_several_reports_come_in_one_call_where_the_address_is_told_how_many(ser
     server.respond = lambda handler, asked: (200, {"lats": [1.0] * asked["n"], "lons": [2.0] * asked["n"]})
     with sampler(server, '{"n": "{count}", "x": "{secret}"}', found="lats,lons") as draw:
         said = draw.announcement(2500, 2, independent=True, probes=(8, 32))
-        assert "at most 13 times, at most 1000 times a second (0 s). It is told 2 secrets" in said
+        assert "at most 13 times, at most 1000 times a second (0 s). It gets 2 secrets" in said
         assert "at most 2,508 times" in draw.announcement(2500, 2, probes=(8, 32))
         assert draw((0.0, 0.0), 1500).tolist() == [[1.0, 2.0]] * 2000  # what is paid for is used
         assert draw((0.0, 0.0), 1).tolist() == [[1.0, 2.0]]
@@ -105,7 +105,7 @@ def test_the_number_of_calls_is_said_before_any(server: Server) -> None:
     draw = sampler(server, rate=5.0)
     said = draw.announcement(2000, 7, probes=(8, 32))
     assert "at most 2,256 times, at most 5 times a second (7 min 31 s)" in said
-    assert "told 7 secrets, which you said are made up" in said
+    assert "gets 7 secrets, which you said are made up" in said
     assert server.asked == []
 
 

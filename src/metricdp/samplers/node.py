@@ -27,7 +27,7 @@ class NodeSampler(RestartingSampler):
 
     With `mechanism`, a file that `metricdp design` wrote, the module is metricdp for JavaScript: it opens the file and
     draws from it. Otherwise the module exports `function` (or a default function): it takes a secret, a number, a list
-    of numbers or a word, and returns a report or the promise of one: a number, a list, a word, or an object such as
+    of numbers or a word, and returns a report or a Promise of one: a number, a list, a word, or an object such as
     {point}, {lat, lon} or {latitude, longitude}. What the module logs does not disturb.
     """
 

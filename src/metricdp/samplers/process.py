@@ -1,4 +1,4 @@
-"""A program of somebody else kept running: lines in, lines out, with limits, and gone for good at the end.
+"""A program of somebody else that keeps running: lines in, lines out, with limits, and ended for certain.
 
 No shell is involved. Three threads carry the lines, so that neither side waits for a full pipe: one writes, one reads
 the answers, one keeps the end of what is said on the error stream.
@@ -23,7 +23,7 @@ from metricdp.samplers.lines import printable
 
 LONGEST_LINE = 1 << 24  # bytes
 STRAY = 1000  # lines nobody asked for, after which nothing more is read
-LAST_WORDS = 8192  # bytes of the error stream that are kept
+LAST_WORDS = 8192  # bytes of the error stream that are stored
 CHUNK = 1 << 16  # bytes read at a time
 ENDED = "ended its output"
 GRACE = 1.0  # seconds to end by itself, and once more after being asked to
@@ -239,7 +239,7 @@ class RestartingSampler:
     close = restart
 
     def fresh(self) -> Self:
-        """Return the sampler as a new start of it is; whoever audits looks whether two starts draw the same."""
+        """Return the sampler after a new start; an audit compares two starts with each other."""
         self.restart()
         return self
 

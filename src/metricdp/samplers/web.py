@@ -1,7 +1,7 @@
 """An address on the web as a sampler: one call, one report, or several where the address can.
 
-Whatever is asked leaves this machine, so secrets must be made up, and whoever asks has to say that they are. Calls are
-few and slow by default, nothing is asked twice for a redirect, and an answer has a size and a time that it may take.
+Every secret leaves this machine, so secrets must be made up, and the caller has to say that they are. Calls are few and
+slow by default, redirects are not followed, and the size and the time of an answer are limited.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from metricdp.samplers.answers import reports_from
 from metricdp.samplers.lines import line_of, plain, printable
 
 LARGEST = 16 << 20  # bytes of one answer
-SEVERAL = 1000  # reports asked for in one call, where the address is told how many
+SEVERAL = 1000  # reports asked for in one call, where the request has a place for their number
 _HOLE = re.compile(r"\{([A-Za-z_0-9]+)\}")
 
 
@@ -84,7 +84,7 @@ class WebSampler:
         calls += probes[0] if self.several > 1 else probes[0] * probes[1]
         return (
             f"{self.where.netloc} will be called at most {calls:,} times, at most {self.rate:g} times a second "
-            f"({_duration(calls / self.rate)}). It is told {secrets} secrets, which you said are made up."
+            f"({_duration(calls / self.rate)}). It gets {secrets} secrets, which you said are made up."
         )
 
     def __call__(self, secret: Any, count: int) -> Points:
@@ -180,7 +180,7 @@ class WebSampler:
         if not many:
             return parts if len(parts) == 1 else [parts]
         if not all(isinstance(part, list) for part in parts):
-            raise SamplerFailure(f"{self._who} was told how many reports are wanted and must answer with a list.")
+            raise SamplerFailure(f"{self._who} was asked for several reports and must answer with a list.")
         return list(parts[0]) if len(parts) == 1 else [list(row) for row in zip(*parts, strict=False)]
 
 

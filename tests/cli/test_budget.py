@@ -77,17 +77,17 @@ def test_books_are_checked_exported_rotated_copied_and_a_person_erased(books, ca
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["show", "missing.db"], "there are no books at 'missing.db'"),
+        (["show", "missing.db"], "there is no ledger at 'missing.db'"),
         (["begin", "new.db", "--policy", "lots"], "a policy is written such as"),
         (["begin", "new.db", "--policy", "10/km ever for ads"], "has no total above it: purposes share ONE total"),
         (["begin", "new.db", "--policy", "10/km per fortnight"], "unknown period 'fortnight'"),
         (["begin", "new.db", "--policy", "10/km ever, 20/km ever"], "two limits for the same thing"),
         (["begin", "new.db", "--policy", "slack 1 ever"], "needs a limit of epsilon"),
-        (["begin", "postgresql://a@127.0.0.1:1/b", "--policy", POLICY], "need their key named"),
-        (["begin", "mysql://a:geheim@host/b", "--policy", POLICY], "books lie in a file or on PostgreSQL"),
+        (["begin", "postgresql://a@127.0.0.1:1/b", "--policy", POLICY], "needs its key named"),
+        (["begin", "mysql://a:geheim@host/b", "--policy", POLICY], "a ledger lies in a file or on PostgreSQL"),
         (["plan", POLICY, "--epsilon", "2/km", "--every", "often"], "a time is written such as 30s"),
         (["plan", POLICY, "--epsilon", "2"], "has no unit"),
-        (["begin", "budget.db", "--policy", "1/km ever"], "have the policy '40/km per day, 200/km ever'"),
+        (["begin", "budget.db", "--policy", "1/km ever"], "has the policy '40/km per day, 200/km ever'"),
     ],
 )
 def test_mistakes_are_answered_with_a_sentence(books, capsys, words, sentence):

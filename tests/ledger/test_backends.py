@@ -50,7 +50,7 @@ def place(request, tmp_path):
 
 def test_what_is_promised_holds_on_every_backend(place, tmp_path):
     clock, options = Clock(), {"key_file": tmp_path / "ledger.key"}
-    with pytest.raises(InvalidInput, match="there are no books"):
+    with pytest.raises(InvalidInput, match="there is no ledger"):
         Ledger.open(place, **options)
     with Ledger.open(place, policy=POLICY, clock=clock, **options) as ledger:
         first = ask(ledger, "anna", "1", draw=lambda: b"one", purpose="ads")
@@ -149,7 +149,7 @@ def test_a_ledger_on_a_backend_from_outside_is_kept_by_the_command(memory, tmp_p
 
 
 def test_a_place_that_no_backend_knows_is_refused(memory, tmp_path):
-    with pytest.raises(InvalidInput, match="need their key named"):
+    with pytest.raises(InvalidInput, match="needs its key named"):
         Ledger.open(memory, policy="40/km ever")
     with pytest.raises(InvalidInput, match="one word"):
         Ledger.open("memory://", policy="40/km ever", key_file=tmp_path / "ledger.key")

@@ -80,8 +80,10 @@ def test_books_verify_and_totals_are_those_of_the_entries(ledger, clock):
         ("DELETE FROM entries WHERE number = 4", "entry 4 of lane 0 is missing"),
         ("UPDATE blocks SET time = time + 1 WHERE number = 3", "chain is broken at block 3"),
         ("DELETE FROM blocks WHERE number = 3", "a block is missing"),
-        ("UPDATE lanes SET blocks = blocks + 1", "does not end where the books say"),
+        ("UPDATE lanes SET blocks = blocks + 1", "does not end where the ledger says"),
         ("UPDATE books SET policy = '4000/km ever'", "not the one that the chain recorded"),
+        ("UPDATE books SET created = created + 1", "does not say when it began"),
+        ("UPDATE books SET id = 2", "does not say when it began"),
         ("DELETE FROM accounts WHERE id = 128", "charges an account that does not exist|accounts are gone"),
         ("UPDATE accounts SET person = x'00' WHERE id = 0", "given to somebody else"),
         ("UPDATE entries SET kind = 'erased' WHERE number = 1", "more or fewer entries were emptied"),
@@ -176,7 +178,7 @@ def test_an_erased_person_leaves_a_tombstone_and_nothing_else(ledger, clock, tmp
             purpose="ads",
             draw=lambda granted: b"",
         )
-    with pytest.raises(MetricdpError, match="no longer kept"):
+    with pytest.raises(MetricdpError, match="no longer stored"):
         ledger.release_batch(
             {"ben": 1}, "b0", key="app", metric="haversine/km", epsilon=1.0, purpose="maps", draw=lambda granted: b""
         )
@@ -208,7 +210,7 @@ def test_rotating_closes_periods_and_drops_old_reports_for_good(ledger, clock):
     fill(ledger, clock)
     assert ledger.rotate(reports_before=clock.now - 1.5 * DAY) == (3, 6)
     assert ledger.verify().holds
-    with pytest.raises(MetricdpError, match="no longer kept"):
+    with pytest.raises(MetricdpError, match="no longer stored"):
         ask(ledger, "anna", "a0", 1.0, purpose="ads", draw=lambda: pytest.fail("a second draw"))
     assert ask(ledger, "anna", "a2", 1.0, purpose="ads").repeated
 
@@ -245,7 +247,7 @@ def test_a_backup_is_whole_private_and_never_written_over(ledger, clock, tmp_pat
     with Ledger.open(tmp_path / "copy.db", clock=clock) as copy:
         assert copy.verify().holds
         assert copy.budget("anna").accounts[0].spent == ledger.budget("anna").accounts[0].spent
-        with pytest.raises(InvalidInput, match="these books are a backup made at 2026-11-19 12:00 UTC"):
+        with pytest.raises(InvalidInput, match="this ledger is a backup made at 2026-11-19 12:00 UTC"):
             ask(copy, "anna", "new", 1.0, purpose="ads")
         assert copy.restore() == clock.now
         assert copy.restore() is None

@@ -137,7 +137,7 @@ def test_an_older_database_is_refused_until_the_loss_is_accepted(place, capsys, 
         Ledger.open(place)
     before = place.with_name("budget.db.head").read_bytes()
     assert main(["budget", "verify", str(place)]) == 1  # opened for reading only
-    assert "behind their head file" in capsys.readouterr().out
+    assert "behind its head file" in capsys.readouterr().out
     assert place.with_name("budget.db.head").read_bytes() == before
     assert main(["budget", "recover", str(place)]) == 2
     assert "--accept-loss" in capsys.readouterr().err
@@ -280,7 +280,7 @@ def test_a_database_set_back_under_an_open_ledger_releases_nothing(place):
             books.execute("DELETE FROM blocks WHERE number = 3")
             books.execute("DELETE FROM entries WHERE number = 3")
             books.commit()
-        with pytest.raises(LedgerUnavailable, match="lost entries while they were open"):
+        with pytest.raises(LedgerUnavailable, match="lost entries while it was open"):
             ask(ledger, "anna", "1")
 
 
@@ -296,14 +296,14 @@ def test_a_database_set_back_under_two_open_ledgers_releases_nothing_from_either
         with closing(sqlite3.connect(tmp_path / "old.db")) as copy, closing(sqlite3.connect(place)) as books:
             copy.backup(books)
         for ledger in (first, second):
-            with pytest.raises(LedgerUnavailable, match="lost entries while they were open"):
+            with pytest.raises(LedgerUnavailable, match="lost entries while it was open"):
                 ask(ledger, "bob", "again", draw=lambda: pytest.fail("drawn"))
-        with pytest.raises(LedgerUnavailable, match="lost entries while they were open"):
+        with pytest.raises(LedgerUnavailable, match="lost entries while it was open"):
             first.release_batch(
                 {"bob": 4}, "table", key="k", metric=Haversine(), epsilon=10.0, draw=lambda rows: pytest.fail("drawn")
             )
         assert head_of(place) == head
-    with pytest.raises(InvalidInput, match="behind their head file"):
+    with pytest.raises(InvalidInput, match="behind its head file"):
         Ledger.open(place)
 
 
@@ -320,7 +320,7 @@ def test_a_database_that_another_one_went_past_under_an_open_ledger_is_not_taken
             closing(sqlite3.connect(place)) as books,
         ):
             other.backup(books)
-        with pytest.raises(LedgerUnavailable, match="lost entries while they were open"):
+        with pytest.raises(LedgerUnavailable, match="lost entries while it was open"):
             ask(first, "bob", "again")
 
 

@@ -1,4 +1,4 @@
-"""Releases are charged exactly once, within every limit, and repeated requests are answered from the books."""
+"""Releases are charged exactly once, within every limit, and repeated requests are answered from the ledger."""
 
 import os
 import threading
@@ -200,20 +200,20 @@ def test_the_key_and_the_books_are_for_their_owner_alone(tmp_path):
         Ledger.open(tmp_path / "budget.db")
     key.chmod(0o600)
     key.write_text("0" * 64)
-    with pytest.raises(InvalidInput, match="does not belong to the books"):
+    with pytest.raises(InvalidInput, match="does not belong to the ledger"):
         Ledger.open(tmp_path / "budget.db")
     os.remove(tmp_path / "budget.db")
-    with pytest.raises(InvalidInput, match="key of books that are gone"):
+    with pytest.raises(InvalidInput, match="key of a ledger that is gone"):
         Ledger.open(tmp_path / "budget.db", policy=POLICY)
 
 
 def test_books_begin_with_a_policy_and_keep_it(tmp_path):
-    with pytest.raises(InvalidInput, match="no books"):
+    with pytest.raises(InvalidInput, match="no ledger"):
         Ledger.open(tmp_path / "budget.db")
     assert not list(tmp_path.iterdir())
     Ledger.open(tmp_path / "budget.db", policy=POLICY).close()
     Ledger.open(tmp_path / "budget.db", policy="40/km a day and 200/km ever").close()
-    with pytest.raises(InvalidInput, match="have the policy"):
+    with pytest.raises(InvalidInput, match="has the policy"):
         Ledger.open(tmp_path / "budget.db", policy="400/km ever")
 
 
@@ -289,7 +289,7 @@ def test_a_forked_process_opens_the_books_for_itself(ledger):
             os._exit(0)
     os.close(there)
     with os.fdopen(here) as told:
-        assert "open them again" in told.read()
+        assert "open it again" in told.read()
     os.waitpid(child, 0)
 
 

@@ -35,7 +35,7 @@ def running():
 def test_a_server_wants_the_key_it_began_with_and_has_a_program_for_backups(running, tmp_path):
     place, key = running.fresh("keys"), tmp_path / "books.key"
     Ledger.open(place, policy=POLICY, key_file=key).close()
-    with pytest.raises(InvalidInput, match="does not belong to the books"):
+    with pytest.raises(InvalidInput, match="does not belong to the ledger"):
         Ledger.open(place, key_file=other_key(tmp_path))
     with pytest.raises(InvalidInput, match="pg_dump"), Ledger.open(place, key_file=key) as ledger:
         ledger.backup(tmp_path / "copy.db")
@@ -233,7 +233,7 @@ def test_an_older_dump_is_refused_by_the_head_file_that_is_named(running, tmp_pa
     with Ledger.open(place, key_file=key, head_file=head) as ledger:
         ask(ledger, "anna", "2")
     old = place.replace("/now", "/old")
-    with pytest.raises(InvalidInput, match="behind their head file"):
+    with pytest.raises(InvalidInput, match="behind its head file"):
         Ledger.open(old, key_file=key, head_file=head)
     Ledger.recover(old, key_file=key, head_file=head)
     with Ledger.open(old, key_file=key, head_file=head) as ledger:
@@ -278,7 +278,7 @@ def test_what_another_process_charged_is_missed_when_an_older_dump_comes_back_un
                 "UPDATE lanes SET blocks = 0, entries = 0, head = %s WHERE lane = %s", (bytes(32), second._lane)
             )
             books.execute(f"UPDATE accounts SET {', '.join(f'{period} = 10000000' for period in PERIODS)}")
-        with pytest.raises(LedgerUnavailable, match="lost entries while they were open"):
+        with pytest.raises(LedgerUnavailable, match="lost entries while it was open"):
             ask(first, "anna", "3", 30.0)
 
 

@@ -422,7 +422,7 @@ def test_a_stream_whose_last_window_the_books_dropped_does_not_begin_to_spend_an
         with pytest.raises(InvalidInput, match="dropped reports of the stream"):
             Stream(Charging(ledger), kind(WINDOW, TOTAL)).step("anna", *later)
         ledger.rotate(reports_before=now[0] + 1.0)  # all of them
-        with pytest.raises(MetricdpError, match="no longer kept"):
+        with pytest.raises(MetricdpError, match="no longer stored"):
             Stream(Charging(ledger), kind(WINDOW, TOTAL)).step("anna", *later)
         assert ledger.budget("anna").accounts[0].spent == spent
         assert Stream(Charging(ledger), kind(WINDOW, TOTAL), name="new").step("anna", *later).fresh

@@ -146,7 +146,7 @@ def test_a_place_is_enough_and_a_budget_begins_the_books(tmp_path):
     mdp.perturb(table(), EARTH, id="person", budget="30/km", ledger=place)
     with pytest.raises(BudgetExceeded, match="30/km ever is spent"):
         mdp.perturb(table(["anna"]), EARTH, id="person", ledger=str(place))
-    with pytest.raises(InvalidInput, match="there are no books"):
+    with pytest.raises(InvalidInput, match="there is no ledger"):
         mdp.perturb(table(), EARTH, id="person", ledger=tmp_path / "none.db")
 
 

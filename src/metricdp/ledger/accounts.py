@@ -1,8 +1,8 @@
 """Accounts: what a person spent in every period, and whether a charge still fits.
 
 One row per person and metric holds what was spent in the current hour, day, week, month and year and ever, one more
-row the same for every purpose. All periods are kept whatever the policy says, so that a policy can change at any time
-and finds everything counted. A period is refreshed by the account's own clock: the time of its last charge, which never
+row the same for every purpose. All periods are counted, whatever the policy says, so that a policy can change at any
+time. A period is refreshed by the account's own clock: the time of its last charge, which never
 goes back. A clock that is set back finds accounts ahead of it and refreshes nothing.
 """
 

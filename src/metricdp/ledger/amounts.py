@@ -1,11 +1,11 @@
-"""Amounts in the books: whole numbers of micro-epsilon per unit, charges rounded up and limits rounded down.
+"""Amounts in the ledger: whole numbers of micro-epsilon per unit, charges rounded up and limits rounded down.
 
-A concentrated promise has an account of its own, `rho-l2/km2`, in millionths of rho per squared unit: rho adds up, and
-is never added to an epsilon.
+A concentrated guarantee has an account of its own, `rho-l2/km2`, in millionths of rho per squared unit. Rho adds up,
+and is never added to an epsilon.
 
-A charge is never below what was promised: epsilon is taken as the exact number a double stands for, brought to the
-unit of the account and rounded up to the next millionth. Lengths are kept per kilometre, so that one metric has one
-account, whichever unit a mechanism was written in. Slack is counted in millionths of a nat.
+A charge is never below the guarantee: epsilon is the exact number that a double stands for, in the unit of the account,
+rounded up to the next millionth. Lengths are counted per kilometre, so that one metric has one account, whichever unit
+a mechanism uses. Slack is counted in millionths of a nat.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True)
 class Account:
-    """What an account of a person is kept in: the name of a metric and the unit of its distances.
+    """What an account counts: the name of a metric and the unit of its distances.
 
     `weight` is what one unit of epsilon costs here: how many units of the account's metric the distances of the metric
     that was named are at most. `in_sum` says that it is charged for a part of a sum of metrics.
@@ -68,9 +68,7 @@ class Account:
         """Return what a guarantee of so much (per unit of the metric that was named) costs here, rounded up."""
         amount = charge_of(rate, self.rate, self.weight)
         if amount == 0:
-            raise InvalidInput(
-                f"`{self.rate}` must be above 0: a release without a promise is not charged, it is refused."
-            )
+            raise InvalidInput(f"`{self.rate}` must be above 0: a release without a guarantee is refused, not charged.")
         return amount
 
     def counted(self, replaced: str) -> int | None:
@@ -114,7 +112,7 @@ def accounts_for(
 def accounts_of(metric: Metric | str, epsilon: object, rho: object, dimension: int | None) -> tuple[Account, ...]:
     """Return the accounts of a guarantee: those of an epsilon, or that of the rho of a concentrated one."""
     if (epsilon is None) == (rho is None):
-        raise InvalidInput("give `epsilon`, or `rho` for a concentrated promise: one of the two is charged.")
+        raise InvalidInput("give `epsilon`, or `rho` for a concentrated guarantee: one of the two is charged.")
     accounts = accounts_for(metric, dimension=dimension, concentrated=rho is not None)
     if rho is None and accounts[0].rate == "rho":
         raise InvalidInput(f"the account {accounts[0].name!r} is in rho, and no epsilon is added to it: give `rho`.")

@@ -35,7 +35,7 @@ PLENTY = 1 << 62  # what is left where nothing limits
 
 @dataclass(frozen=True)
 class LedgerBatch:
-    """A batch as the books see it: people, how many rows each has, and what one row of each costs.
+    """A batch as the ledger sees it: people, how many rows each has, and what one row of each costs.
 
     `people` are their keyed hashes in ascending order, one after the other; all columns go by them. `draw` gets how
     many rows were granted to each. `others` are more accounts that every row is charged in, with what it costs there;
@@ -200,8 +200,8 @@ def _read_accounts(
         ACCOUNTS.c.purpose == purpose,
     )
     kinds = ("epsilon", "slack") if any(limit.kind == "slack" for limit in limits) else ("epsilon",)
-    rooms = (_remaining(limits, kind, now).label(kind) for kind in kinds)
-    rows = sa.select(ACCOUNTS.c.time, table.c.i, ACCOUNTS.c.id, *rooms).select_from(table.join(ACCOUNTS, mine))
+    left = (_remaining(limits, kind, now).label(kind) for kind in kinds)
+    rows = sa.select(ACCOUNTS.c.time, table.c.i, ACCOUNTS.c.id, *left).select_from(table.join(ACCOUNTS, mine))
     if locking:
         rows = backend_of(connection).lock_rows(rows, ACCOUNTS, table.c.i)
     return question_columns(connection, rows)
@@ -209,12 +209,12 @@ def _read_accounts(
 
 def _remaining(limits: list[Limit], kind: str, now: int) -> Any:
     """Return the least that limits of a kind leave of an account, as an expression."""
-    rooms = []
+    left = []
     for limit in (one for one in limits if one.kind == kind):
         column = ACCOUNTS.c[f"slack_{limit.period}" if kind == "slack" else limit.period]
         spent = sa.case((ACCOUNTS.c.time >= begin(limit.period, now), column), else_=0)
-        rooms.append(sa.case((spent >= limit.amount, 0), else_=limit.amount - spent))
-    return reduce(lambda a, b: sa.case((a < b, a), else_=b), rooms) if rooms else sa.literal(PLENTY, sa.BigInteger)
+        left.append(sa.case((spent >= limit.amount, 0), else_=limit.amount - spent))
+    return reduce(lambda a, b: sa.case((a < b, a), else_=b), left) if left else sa.literal(PLENTY, sa.BigInteger)
 
 
 def _is_erased(connection: sa.Connection, batch: LedgerBatch) -> Booleans:
@@ -304,7 +304,7 @@ def charge(connection: sa.Connection, batch: LedgerBatch, found: BatchAccounts, 
             update = ACCOUNTS.update().where(ACCOUNTS.c.id == each.c.id)
             charged += connection.execute(update.values(_charged_values(each.c.amount, each.c.slack, now))).rowcount
     if charged != len(places):  # nothing leaves without its charge
-        raise MetricdpError(f"{len(places):,} accounts were to be charged and {charged:,} were: check the books.")
+        raise MetricdpError(f"{len(places):,} accounts were to be charged and {charged:,} were: check the ledger.")
 
 
 def _account_conditions(connection: sa.Connection, places: Integers) -> Iterator[Any]:

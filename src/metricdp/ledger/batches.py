@@ -24,12 +24,11 @@ from metricdp.ledger.batch_accounts import (
     numbers_under,
     open_missing_accounts,
 )
-from metricdp.ledger.chain import LedgerEntry, append, lock_lane
+from metricdp.ledger.chain import LedgerEntry, append, lock_lane, share_bytes, shares_of
 from metricdp.ledger.keys import LedgerKey
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.schema import ENTRIES
 from metricdp.ledger.settling import LedgerState, part_tag, state_of
-from metricdp.ledger.shares import share_bytes, shares_of
 from metricdp.ledger.store import DrawFailed
 
 LARGEST_REPORT = 1 << 26  # bytes
@@ -81,8 +80,10 @@ def settle_batch(
     for column, its in zip(batch.columns, found, strict=True):
         shares = share_bytes(its.numbers[""][some], granted[some], column.amounts[some], column.slacks[some])
         tag = batch.request if not entries else part_tag(key, batch.request, column.account)
-        kept = report if not entries else None  # it lies in the first entry alone
-        entries.append(LedgerEntry("batch", None, now, *column.dearest, batch.purpose, tag, report=kept, shares=shares))
+        stored = report if not entries else None  # only the first entry holds it
+        entries.append(
+            LedgerEntry("batch", None, now, *column.dearest, batch.purpose, tag, report=stored, shares=shares)
+        )
     append(connection, key, entries, end, (now, opened.accounts))
     left = [its.left - granted * column.amounts for column, its in zip(batch.columns, found, strict=True)]
     dearest = [column.dearest[0] for column in batch.columns]
@@ -104,7 +105,7 @@ def find_batch_answer(
 
 
 def check_batch(connection: sa.Connection, batch: LedgerBatch, clock: int) -> LedgerState:
-    """Return the books as they are now, once they can take the batch."""
+    """Return the state of the ledger, or refuse a batch that it cannot take."""
     state = state_of(connection, clock)
     state.refuse_copies()
     state.policy.check_purpose(batch.purpose)
@@ -163,7 +164,7 @@ def _repeat_answer(
     if done is None:
         return None
     if done.report is None:
-        raise MetricdpError("this request was answered and its report is no longer kept: ask with a new request id.")
+        raise MetricdpError("this request was answered and its report is no longer stored: ask with a new request id.")
     found = [find_accounts(connection, column, state) for column in batch.columns]
     rows = _rows_of(found[0].numbers[""], done)
     for name in state.replaced if not rows.any() else ():  # an earlier version may have charged it there

@@ -1,9 +1,9 @@
-"""The chain over the books: what was written cannot be changed, taken out or put in between without being seen.
+"""The chain over the ledger: nobody can change, remove or insert an entry without being noticed.
 
 Every entry has a seal: a keyed hash over all it says, with sixteen random bytes that go when a person is erased, so
-that nothing can be told from the seal that is left. Every commit is a block: a keyed hash over the link of the block
-before it in its lane and the seals of its entries, in order. Whoever has the books but not the key cannot make a link;
-whoever has both can, so a head that was written down elsewhere (`verify` prints it) is what pins the past.
+that the seal that stays says nothing. Every commit is a block: a keyed hash over the link of the block
+before it in its lane and the seals of its entries, in order. Nobody can make a link without the key.
+Somebody with the ledger and the key can, so a head that is noted elsewhere (`verify` prints it) pins the past.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import sqlalchemy as sa
 
+from metricdp.arrays import Integers
 from metricdp.ledger.head import ENDS, End
 from metricdp.ledger.keys import LedgerKey
 from metricdp.ledger.schema import BLOCKS, ENTRIES, LANES
@@ -22,16 +24,17 @@ from metricdp.ledger.schema import BLOCKS, ENTRIES, LANES
 SALT_BYTES = 16
 START = bytes(32)  # the link before the first block
 HEAD = "head"  # the purpose of a policy entry: see `head`
+SHARE = np.dtype([("account", ">i8"), ("rows", ">i8"), ("amount", ">i8"), ("slack", ">i8")])  # of one row
 _NUMBERS = struct.Struct(">iqqqqq")
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """What one line of the books says.
+    """What one line of the ledger says.
 
     Kinds: `release` charges one account; `batch` charges all accounts of `shares`, `amount` and `slack` for every row;
-    `close` erases a person (see `erasing`); `policy` sets what people may spend (`note`), and says with the purpose
-    `HEAD` that a head file is kept from now on; `recover` accepts a loss (`note`).
+    `close` erases a person (`erase_person`); `policy` sets what people may spend (`note`), and says with the purpose
+    `HEAD` that the ledger has a head file from now on; `recover` accepts a loss (`note`).
     """
 
     kind: str
@@ -109,3 +112,34 @@ def append(
     after = {"blocks": lane.blocks + 1, "entries": lane.entries + len(rows), "accounts": accounts, "time": time}
     connection.execute(LANES.update().where(LANES.c.lane == lane.lane).values(after | {"head": made}))
     connection.info.setdefault(ENDS, {})[lane.lane] = End(lane.blocks + 1, lane.entries + len(rows), made)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The shares of a batch: accounts in order, the rows of each, and the epsilon and slack that they cost together."""
+
+    accounts: Integers
+    rows: Integers
+    amounts: Integers
+    slacks: Integers
+
+    def of(self, accounts: Integers) -> Shares:
+        """Return the shares of some accounts only."""
+        mine = np.isin(self.accounts, accounts)
+        return Shares(self.accounts[mine], self.rows[mine], self.amounts[mine], self.slacks[mine])
+
+
+def share_bytes(accounts: Integers, rows: Integers, amounts: Integers, slacks: Integers) -> bytes:
+    """Return shares as an entry keeps them; `amounts` and `slacks` are those of one row."""
+    shares = np.empty(len(accounts), dtype=SHARE)
+    order = np.argsort(accounts)
+    for name, values in (("account", accounts), ("rows", rows), ("amount", amounts), ("slack", slacks)):
+        shares[name] = values[order]
+    return shares.tobytes()
+
+
+def shares_of(data: bytes) -> Shares:
+    """Read the shares of an entry."""
+    found = np.frombuffer(data, dtype=SHARE)
+    accounts, rows, amounts, slacks = (found[name].astype(np.int64) for name in SHARE.names or ())
+    return Shares(accounts, rows, rows * amounts, rows * slacks)

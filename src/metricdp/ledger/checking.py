@@ -1,6 +1,6 @@
-"""Checking the books: every total equals its entries, every seal and link holds, nothing is missing or put in.
+"""Checking the ledger: every total equals its entries, every seal and link holds, nothing is missing or put in.
 
-Everything is recomputed from the entries alone and compared with what the books say, in one reading of one moment.
+Everything is recomputed from the entries alone and compared with what the ledger says, in one reading of one moment.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ import sqlalchemy as sa
 from metricdp.errors import InvalidInput
 from metricdp.ledger.accounts import COUNTS, LANES_MOST, account_seal
 from metricdp.ledger.amounts import is_replaced_name
-from metricdp.ledger.chain import START, LedgerEntry, link, mark_of, record
+from metricdp.ledger.chain import START, LedgerEntry, link, mark_of, record, shares_of
 from metricdp.ledger.keys import LedgerKey
-from metricdp.ledger.periods import PERIODS, SECOND, Period, begin
+from metricdp.ledger.periods import PERIODS, SECOND, Period, begin, time_text
 from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, EMPTY, ENTRIES, LANES, TOMBSTONES
-from metricdp.ledger.shares import shares_of
 
 MOST_FAULTS = 20
 HOUR = 3600 * SECOND
@@ -31,10 +30,10 @@ Totals = dict[tuple[int, str], list[int]]  # of an account and a purpose: what w
 
 @dataclass(frozen=True)
 class Verdict:
-    """What checking the books found.
+    """What checking the ledger found.
 
     `heads` are the ends of the chain, `lane:block:link` each. Written down elsewhere they pin the past: handed to a
-    later check they show whether the books still hold what they held then. `notes` say what nobody can check.
+    later check they show whether the ledger still holds what it held then. `notes` say what nobody can check.
     """
 
     entries: int
@@ -59,11 +58,10 @@ def limit_verdict(found: Verdict, loss: str, head_file: Path | None) -> Verdict:
             "No head file is named (--head-file), so nobody notices where an older dump was restored. Compare with a "
             "head that was noted elsewhere (--head)."
         )
-        return replace(found, notes=(note,))
+        return replace(found, notes=(*found.notes, note))
     if not head_file.exists():
-        return replace(
-            found, notes=("There is no head file yet: it is written when these books are next opened to be changed.",)
-        )
+        note = "There is no head file yet: it is written when this ledger is next opened to be changed."
+        return replace(found, notes=(*found.notes, note))
     return found
 
 
@@ -96,7 +94,7 @@ class _Check:
 
 
 def check_ledger(connection: sa.Connection, key: LedgerKey, pins: Sequence[str] = ()) -> Verdict:
-    """Check everything there is in the books, and that ends of the chain that were noted earlier are part of it."""
+    """Check the whole ledger, and that ends of the chain that were noted earlier are part of it."""
     check = _Check(connection, key)
     owners: dict[tuple[bytes, str], int] = {}
     order = sa.select(ACCOUNTS.c.id, ACCOUNTS.c.person, ACCOUNTS.c.metric, ACCOUNTS.c.purpose, ACCOUNTS.c.time)
@@ -119,13 +117,17 @@ def check_ledger(connection: sa.Connection, key: LedgerKey, pins: Sequence[str] 
         if said < check.opened[number]:
             check.fault(f"lane {number} opened more accounts than it says: a new one would get the number of another.")
     _check_closings(check, tombstones)
-    books = connection.execute(sa.select(BOOKS)).one()
-    noted = set((books.replaced or "").splitlines())
+    row = connection.execute(sa.select(BOOKS)).one()
+    noted = set((row.replaced or "").splitlines())
     if any(is_replaced_name(name) and name not in noted for name in check.names):
         check.fault("accounts of an earlier version are not noted: what was spent in them would not be counted.")
-    if books.policy != check.policy[1]:
-        check.fault("the policy of the books is not the one that the chain recorded last.")
-    return Verdict(check.entries, counted, len(tombstones), tuple(heads), tuple(check.faults))
+    if row.policy != check.policy[1]:
+        check.fault("the policy of the ledger is not the one that the chain recorded last.")
+    if (row.id, row.created) != (1, begun):
+        check.fault("the ledger does not say when it began: its first row was changed.")
+    # no seal covers the mark of a backup: without a head that was noted elsewhere nobody can check it
+    notes = () if row.copied is None else (f"This is a backup, made at {time_text(row.copied)}.",)
+    return Verdict(check.entries, counted, len(tombstones), tuple(heads), tuple(check.faults), notes)
 
 
 def _check_pin(check: _Check, pin: str) -> None:
@@ -137,9 +139,7 @@ def _check_pin(check: _Check, pin: str) -> None:
     place = (BLOCKS.c.lane == int(lane)) & (BLOCKS.c.number == int(number))
     found = check.connection.execute(sa.select(BLOCKS.c.link).where(place)).scalar_one_or_none()
     if found is None or bytes(found).hex() != noted:
-        check.fault(
-            f"the books do not hold what they held when {pin[:24]}... was noted: they were set back or replaced."
-        )
+        check.fault(f"the ledger does not hold what it held when {pin[:24]}... was noted: it was set back or replaced.")
 
 
 def _check_lane(check: _Check, lane: Any, tombstones: dict[tuple[int, int], bytes]) -> None:
@@ -156,14 +156,14 @@ def _check_lane(check: _Check, lane: Any, tombstones: dict[tuple[int, int], byte
         head = link(check.key, head, (lane.lane, block.number, block.first, block.time), seals)
         if head != bytes(block.link):
             check.fault(f"the chain is broken at {where}: what it seals was changed.")
-            head = bytes(block.link)  # what follows is judged on its own
+            head = bytes(block.link)  # the next blocks are checked on their own
         number, first, time = block.number + 1, block.first + block.count, block.time
     if next(entries, None) is not None:
         check.fault(f"lane {lane.lane} has entries that no block seals.")
     if (lane.blocks, lane.entries, lane.time, bytes(lane.head)) != (number, first, max(time, lane.time), head) or (
         number and lane.time != time
     ):
-        check.fault(f"lane {lane.lane} does not end where the books say: blocks are missing at its end.")
+        check.fault(f"lane {lane.lane} does not end where the ledger says: blocks are missing at its end.")
 
 
 def _seals(
@@ -183,8 +183,8 @@ def _seals(
         else:
             entry = _entry(row, tombstones)
             salt, mark = bytes(row.salt), None if row.mark is None else bytes(row.mark)
-            kept = row.report is None or mark_of(check.key, bytes(row.report), salt) == mark
-            if not kept or check.key.seal(record(entry, row.lane, row.number, mark, salt)) != bytes(row.seal):
+            same = row.report is None or mark_of(check.key, bytes(row.report), salt) == mark
+            if not same or check.key.seal(record(entry, row.lane, row.number, mark, salt)) != bytes(row.seal):
                 check.fault(f"entry {number} of lane {block.lane} was changed.")
             _count(check, row, entry)
         yield bytes(row.seal)

@@ -43,13 +43,13 @@ def whole(connection: sa.Connection, column: Integers, i: Any) -> Any:
 def question_columns(connection: sa.Connection, rows: Any) -> tuple[Integers, int]:
     """Return the columns of a question about whole numbers but for the first, and the largest number in the first.
 
-    In which order the rows come nobody knows: a column has to say it.
+    The order of the rows is unknown: a column has to say it.
     """
     table = rows.subquery("asked")
     first, *others = table.c
     line = backend_of(connection).join_words(others)
-    told = sa.select(sa.func.aggregate_strings(line, " "), sa.func.max(first)).select_from(table)
-    text, largest = connection.execute(told).one()
+    packed = sa.select(sa.func.aggregate_strings(line, " "), sa.func.max(first)).select_from(table)
+    text, largest = connection.execute(packed).one()
     return np.fromstring(text or "", dtype=np.int64, sep=" ").reshape(-1, len(others)).T, largest or 0
 
 

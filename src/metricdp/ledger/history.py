@@ -1,4 +1,4 @@
-"""What was charged to a person, line by line, and what it adds up to by other rules than the books'."""
+"""What was charged to a person, line by line, and what it adds up to by other rules than the ledger's."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from metricdp.auditing.composition import TraceAccount, account
 from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import MICRO
+from metricdp.ledger.chain import shares_of
 from metricdp.ledger.schema import ACCOUNTS, BLOCKS, BOOKS, ENTRIES, TOMBSTONES
-from metricdp.ledger.shares import shares_of
 from metricdp.mechanisms import ConcentratedGuarantee
 from metricdp.metrics import Lp
 
@@ -52,7 +52,7 @@ def charges_of(connection: sa.Connection, person: bytes) -> list[ChargeRecord]:
 def compose_charges(charges: Sequence[ChargeRecord], metric: str, *, radius: float, delta: float) -> TraceAccount:
     """Return what all releases of a metric add up to for places up to `radius` apart each, rule beside rule.
 
-    The books charge by the basic rule, which holds for every pair of traces with certainty and needs no radius. The
+    The ledger charges by the basic rule, which holds for every pair of traces with certainty and needs no radius. The
     concentrated rule holds for releases that are chosen one after the other as well (rho adds up under adaptive
     composition), but only with probability 1 - delta and at a radius; so it is stated here and not charged. Slack is
     part of what a release may leak at the radius.
@@ -77,7 +77,7 @@ def epsilon_of_rho(spent: int, unit: str, *, radius: float, delta: float) -> flo
 
 
 def export_rows(connection: sa.Connection) -> Iterator[dict[str, Any]]:
-    """Yield the books as plain values, a table after the other, without reports; bytes as hexadecimal digits."""
+    """Yield the ledger as plain values, table by table, without reports; bytes as hexadecimal digits."""
     for table in (BOOKS, ACCOUNTS, TOMBSTONES, BLOCKS, ENTRIES):
         columns = [column for column in table.c if column.name not in ("report", "key_check")]
         for row in connection.execution_options(yield_per=1000).execute(sa.select(*columns)):

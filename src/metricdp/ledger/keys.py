@@ -1,8 +1,8 @@
-"""The key of the books: persons and requests are stored as keyed hashes, entries are sealed with the same key.
+"""The key of a ledger: persons and requests are stored as keyed hashes, entries are sealed with the same key.
 
-Without the key nobody can tell from the books who is in them, not by trying all names either, nor change an entry so
-that the chain still holds. The key is a file of 64 hexadecimal digits that only its owner can read; for books in a file
-it lies beside them (`budget.db.key`), for a server it is named. All hashes are keyed BLAKE2b (RFC 7693), one personal
+Without the key nobody can tell who is in the ledger, not even by trying all names, nor change an entry so that the
+chain still holds. The key is a file of 64 hexadecimal digits that only its owner can read. For a ledger in a file it
+lies beside it (`budget.db.key`), for a server it is named. All hashes are keyed BLAKE2b (RFC 7693), one personal
 tag for each use.
 """
 
@@ -34,7 +34,7 @@ class LedgerKey:
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) != 32:
-            raise InvalidInput("the key of the books must be 32 bytes.")
+            raise InvalidInput("the key of a ledger must be 32 bytes.")
         self._persons = hashlib.blake2b(key=secret, digest_size=TAG_BYTES, person=b"mdp person")
         self._requests = hashlib.blake2b(key=secret, digest_size=TAG_BYTES, person=b"mdp request")
         self._seals = hashlib.blake2b(key=secret, digest_size=DIGEST_BYTES, person=b"mdp seal")
@@ -146,7 +146,7 @@ def write_key(path: Path, data: bytes) -> None:
 
 def read_key(path: Path) -> LedgerKey:
     """Read a key file that only its owner can read."""
-    place = existing_file(path, "key file of the books")
+    place = existing_file(path, "key file of the ledger")
     try:
         with place.open("rb") as file:
             mode, data = os.fstat(file.fileno()).st_mode, file.read(200)
@@ -154,9 +154,9 @@ def read_key(path: Path) -> LedgerKey:
         raise InvalidInput(f"there is no permission to read the key file {str(path)!r}: it is its owner's.") from None
     if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise InvalidInput(
-            f"the key file {str(path)!r} can be read by others, who could then look up anybody in the books: "
+            f"the key file {str(path)!r} can be read by others, who could then look up anybody in the ledger: "
             "chmod 600 it."
         )
     if not re.fullmatch(rb"[0-9a-f]{64}\s*", data):
-        raise InvalidInput(f"{str(path)!r} is no key of books: it must hold 64 hexadecimal digits.")
+        raise InvalidInput(f"{str(path)!r} is no key of a ledger: it must hold 64 hexadecimal digits.")
     return LedgerKey(bytes.fromhex(data.decode().strip()))

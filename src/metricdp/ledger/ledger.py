@@ -9,39 +9,39 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from metricdp.ledger.amounts import Account, account_named, accounts_for, accounts_of, charge_of, is_replaced_name
 from metricdp.ledger.backends import Hold
-from metricdp.ledger.batch_accounts import batch_of
-from metricdp.ledger.batches import count_granted, find_batch_answer, settle_batch
+from metricdp.ledger.batch_accounts import LedgerBatch, batch_of
+from metricdp.ledger.batches import BatchOutcome, count_granted, find_batch_answer, settle_batch
 from metricdp.ledger.budgets import Budget, budget_of
 from metricdp.ledger.checking import Verdict, check_ledger, limit_verdict
-from metricdp.ledger.erasing import erase_person
 from metricdp.ledger.history import ChargeRecord, charges_of, export_rows
 from metricdp.ledger.keys import LedgerKey, name_bytes
 from metricdp.ledger.losses import ends_of
-from metricdp.ledger.maintenance import backup, change_policy, restore, rotate
+from metricdp.ledger.maintenance import backup, change_policy, erase_person, restore, rotate
 from metricdp.ledger.opening import open_key, recover
 from metricdp.ledger.people import BatchPeople, Cost, Person
+from metricdp.ledger.periods import begin
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.queue import GroupCommit
-from metricdp.ledger.records import BatchReceipt, Release, Steady
-from metricdp.ledger.requests import answer_of, receipt_of, request_of
+from metricdp.ledger.records import BatchPart, BatchReceipt, Release, Steady
 from metricdp.ledger.schema import BOOKS
 from metricdp.ledger.settling import Charge, Outcome, Receipt, settle, state_of
 from metricdp.ledger.store import Store
 from metricdp.metrics import Metric
 
 Clock = Callable[[], float]  # seconds since 1970
+T = TypeVar("T")
 
 
 class Ledger:
-    """The books of what people spent, in a file or on a PostgreSQL server.
+    """The ledger of what people spent, in a file or on a PostgreSQL server.
 
-    Safe to use from many threads, processes and, on a server, machines at once; a process that was forked opens them
+    Safe to use from many threads, processes and, on a server, machines at once; a process that was forked opens it
     for itself. An example:
 
         with Ledger.open("budget.db", policy="40/km per day, 200/km ever") as ledger:
@@ -69,19 +69,19 @@ class Ledger:
         read_only: bool = False,
         clock: Clock = time.time,
     ) -> Ledger:
-        """Open books, or begin them where there are none and a policy is given.
+        """Open a ledger, or begin one where there is none and a policy is given.
 
         Args:
             place: A file such as "budget.db", or an address such as "postgresql://user@host/database".
-            policy: What a person may spend, such as "40/km per day, 200/km ever". Books that are there keep theirs: a
+            policy: What a person may spend, such as "40/km per day, 200/km ever". A ledger that exists keeps its own: a
                 different one is refused.
-            key_file: The key of the books. Beside a file it is `budget.db.key`, made with the books; for a server it
+            key_file: The key of the ledger. Beside a file it is `budget.db.key`, made with the ledger; for a server it
                 has to be named, and all who use the server need the same one.
-            head_file: A small file that says how far the books had come, written before every answer. Books that are
-                behind it are refused (`Ledger.recover`). Beside a file it is `budget.db.head`, made with the books or
-                at the first opening. For a server it is kept where it is named, on this machine; without one nobody
+            head_file: A small file that says how far the ledger had come, written before every answer. A ledger
+                behind it is refused (`Ledger.recover`). Beside a file it is `budget.db.head`, made with the ledger or
+                at the first opening. For a server it is the named file, on this machine; without one nobody
                 notices that an old dump was restored.
-            read_only: Change nothing but the version of earlier books; one behind its head file gives a warning.
+            read_only: Change nothing but the version of an earlier ledger; one behind its head file gives a warning.
             clock: Seconds since 1970, for tests.
         """
         store = Store(place)
@@ -103,9 +103,9 @@ class Ledger:
         head_file: str | os.PathLike[str] | None = None,
         clock: Clock = time.time,
     ) -> str:
-        """Accept that books lost entries, and return what was lost; the chain records it.
+        """Accept that a ledger lost entries, and return what was lost; the chain records it.
 
-        People may spend again what the lost entries charged. Books that are empty or gone begin anew, with a policy.
+        People may spend again what the lost entries charged. A ledger that is empty or gone begins anew, with a policy.
         """
         store = Store(place)
         chosen = Policy.parse(policy) if isinstance(policy, str) else policy
@@ -135,37 +135,37 @@ class Ledger:
         `draw` holds this time: nothing is drawn and nothing charged. Otherwise the charge must fit all limits, or
         `BudgetExceeded` is raised before anything is drawn; then `draw` is called, and its report is committed together
         with the charge before this returns. Where `draw` raises, nothing was charged and its error comes through.
-        `LedgerUnavailable` says that the books could not be written: ask again with the same request id.
+        `LedgerUnavailable` says that the ledger could not be written: ask again with the same request id.
 
         Args:
             person: Whose secret it is: a name or number, stored as a keyed hash only.
             request: An id that the caller chooses and repeats where it got no answer, or `Steady(period)`.
             key: Who asks, such as the name of an API key: request ids of different keys are different.
-            metric: The metric of the promise, or the name of its account such as "haversine/km". A sum of metrics
+            metric: The metric of the guarantee, or the name of its account such as "haversine/km". A sum of metrics
                 (`Weighted`, the metric of a product) is charged part by part, each in its own account. A metric with
                 parameters has an account that the policy has to name. Roads in units of length share one account.
-            epsilon: The promise per unit of that metric, rounded up to the next millionth (per kilometre for lengths).
-            rho: Instead of an epsilon, that of a concentrated promise (Gaussian noise), per squared unit. It is charged
-                to an account of its own, `rho-haversine/km2`, in which rho adds up; limits are `rho 0.5/km2 per day`.
-                Neither account knows of the other: what a person gave away is what both say together.
-            slack: The slack of the promise, in nats.
+            epsilon: The epsilon per unit of that metric, rounded up to the next millionth (per kilometre for lengths).
+            rho: Instead of epsilon: the rho of a concentrated guarantee (Gaussian noise), per squared unit. It has
+                an account of its own, `rho-haversine/km2`, in which rho adds up; limits are `rho 0.5/km2 per day`.
+                The two accounts are separate: what a person gave away is what both say together.
+            slack: The slack of the guarantee, in nats.
             dimension: The number of coordinates of a secret. l1 and all l_p below 2 need it: they are charged in the
                 account of l2, where l1 costs sqrt(dimension) times epsilon.
             purpose: One of the purposes of the policy, where it names any.
             draw: Gives the report, at most a mebibyte. It is called once at most, inside the transaction: fresh noise,
                 no other work, and no call of this ledger.
         """
-        return answer_of(
-            self._pile.do(
-                self._charge(Release(person, request, draw, key, metric, epsilon, slack, purpose, rho, dimension))
-            )
-        )
+        asked = Release(person, request, draw, key, metric, epsilon, slack, purpose, rho, dimension)
+        outcome = self._pile.do(self._charge(asked))
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     def release_many(self, releases: Sequence[Release]) -> list[Receipt | Exception]:
         """Settle many releases in one transaction, in their order, each on its own.
 
-        What went wrong with one is returned in its place: `BudgetExceeded`, `InvalidInput`, or whatever its `draw`
-        raised. That the books cannot be written is raised for all of them: then none was charged.
+        What went wrong with one is returned in its place: `BudgetExceeded`, `InvalidInput`, or what its `draw`
+        raised. A ledger that cannot be written raises an error for all of them: then none was charged.
         """
         charges: list[Charge | Exception] = []
         for one in releases:
@@ -196,31 +196,27 @@ class Ledger:
         A person is charged `rows[person]` times epsilon and slack. All or nothing: where one of them has not enough
         left, `BudgetExceeded` is raised and nobody is charged. With `partial` everybody gets as many rows as the budget
         allows, and the receipt says how many. A request id that was answered before, for the same key, gets the stored
-        report and grants, whoever is asked for this time.
+        report and grants, even if it names other people this time.
 
         Args:
             rows: How many rows there are of every person.
             request: An id that the caller chooses and repeats where it got no answer.
             key: Who asks, as in `release`.
             metric: As in `release`.
-            epsilon: The promise of one row, the same for all or by person.
-            rho: Instead of it, that of concentrated promises, as in `release`.
+            epsilon: The epsilon of one row, the same for all or by person.
+            rho: Instead of epsilon, the rho of a concentrated guarantee, as in `release`.
             slack: The slack of one row, the same for all or by person.
             dimension: As in `release`.
             purpose: As in `release`.
             partial: Grant what fits instead of all or nothing.
             draw: Gets the rows that were granted to every person and gives the report of them all, at most 64
-                mebibytes; empty where reports are kept elsewhere, as the file of a job is.
+                mebibytes; empty where reports are stored elsewhere, as the file of a job is.
         """
         people = BatchPeople.of(self._key, rows)
         batch = batch_of(people, metric, (epsilon, rho, slack), (purpose, dimension), partial=partial)
         tag = self._batch_request(key, request)
         batch = replace(batch, request=tag, draw=lambda granted: draw(people.granted(granted)))
-        clock = _milliseconds(self._clock)
-        done = self._store.run(
-            lambda connection: settle_batch(connection, self._key, batch, clock=clock, lane=self._lane)
-        )
-        return receipt_of(people, done, batch)
+        return _batch_receipt(people, self._run(settle_batch, batch, lane=self._lane), batch)
 
     def answered(
         self,
@@ -242,7 +238,7 @@ class Ledger:
             done = find_batch_answer(connection, self._key, batch, clock=_milliseconds(self._clock))
             ends = ends_of(connection)
         self._store.note(ends)
-        return None if done is None else receipt_of(people, done, batch)
+        return None if done is None else _batch_receipt(people, done, batch)
 
     def granted(
         self,
@@ -281,7 +277,7 @@ class Ledger:
             return charges_of(connection, self._key.person(person))
 
     def export(self) -> Iterator[dict[str, Any]]:
-        """Yield the whole books as plain values, row by row, without reports; people stay keyed hashes."""
+        """Yield the whole ledger as plain values, row by row, without reports; people stay keyed hashes."""
         with self._store.reading() as connection:
             yield from export_rows(connection)
 
@@ -293,8 +289,7 @@ class Ledger:
     def change_policy(self, policy: Policy | str) -> None:
         """Set what people may spend from now on; the chain records it. What was spent stays counted."""
         chosen = Policy.parse(policy) if isinstance(policy, str) else policy
-        clock = _milliseconds(self._clock)
-        self._store.run(lambda connection: change_policy(connection, self._key, chosen, clock=clock))
+        self._run(change_policy, chosen)
 
     def erase(self, person: Person) -> bool:
         """Erase a person and close their accounts for ever; return False where that was done before.
@@ -302,8 +297,7 @@ class Ledger:
         Reports, amounts, times and request ids go. A tombstone stays, covered by the chain, that refuses every further
         release: erasing must not give a budget back.
         """
-        clock, tag, lane = _milliseconds(self._clock), self._key.person(person), self._lane
-        done = self._store.run(lambda connection: erase_person(connection, self._key, tag, clock=clock, lane=lane))
+        done: bool = self._run(erase_person, self._key.person(person), lane=self._lane)
         self._store.forget_log()
         return done
 
@@ -314,53 +308,63 @@ class Ledger:
         dropped report is refused from then on.
         """
         before = None if reports_before is None else int(reports_before * 1000)
-        clock, lane = _milliseconds(self._clock), self._lane
-        done = self._store.run(lambda connection: rotate(connection, self._key, clock=clock, lane=lane, before=before))
+        done: tuple[int, int] = self._run(rotate, lane=self._lane, before=before)
         self._store.forget_log()
         return done
 
     def verify(self, *, pins: Sequence[str] = ()) -> Verdict:
-        """Check the books: every total equals its entries, and the chain over them is unbroken.
+        """Check the ledger: every total equals its entries, and the chain over them is unbroken.
 
-        `pins` are heads of an earlier verdict that were kept elsewhere: the books must still hold what they held then.
+        `pins` are heads of an earlier verdict that were noted elsewhere: the ledger must still hold what it held then.
         """
         with self._store.reading() as connection:
             found = check_ledger(connection, self._key, pins)
         return limit_verdict(found, self._store.loss, self._head_file)
 
     def backup(self, target: str | os.PathLike[str]) -> Path:
-        """Copy books in a file, their key and head, while they are in use; nothing is released from it (`restore`)."""
+        """Copy a ledger in a file, with key and head, while it is in use; a copy releases nothing before `restore`."""
         return backup(self._store, (self._key, self._key_file), target, clock=_milliseconds(self._clock))
 
     def restore(self) -> float | None:
-        """Make a backup the books in use; return when it was made, in seconds since 1970, None where it is no backup.
+        """Make a backup the ledger in use; return when it was made, in seconds since 1970, None where it is no backup.
 
         What people spent between the backup and now is not in it: they may spend it again. The chain records it.
         """
-        clock = _milliseconds(self._clock)
-        made = self._store.run(lambda connection: restore(connection, self._key, clock=clock, lane=self._lane))
+        made = self._run(restore, lane=self._lane)
         return None if made is None else made / 1000
 
     def _charge(self, one: Release) -> Charge:
         accounts = accounts_of(one.metric, one.epsilon, one.rho, one.dimension)
-        person = name_bytes(one.person, "person")
         return Charge(
-            person=self._key.person(person),
-            request=request_of(self._key, one, accounts, person),
+            person=self._key.person(one.person),
+            request=self._request(one, accounts),
             purpose=one.purpose or "",
             dues=tuple((account, account.charge(one.rho or one.epsilon or 0.0)) for account in accounts),
             slack=charge_of(one.slack, "slack"),
             draw=one.draw,
         )
 
+    def _request(self, one: Release, accounts: tuple[Account, ...]) -> Callable[[int], bytes]:
+        """Return the tag of a request at a time: that of a steady report holds for a period."""
+        request, scope, person = one.request, name_bytes(one.key, "key"), name_bytes(one.person, "person")
+        if isinstance(request, Steady):
+            names = " ".join(account.name for account in accounts).encode()
+            parts = (b"steady", scope, person, names, (one.purpose or "").encode(), request.name.encode())
+            period = request.period
+            return lambda now: self._key.request(*parts, period.encode(), str(begin(period, now)).encode())
+        tag = self._key.request(b"request", scope, person, name_bytes(request, "request"))
+        return lambda now: tag
+
     def _batch_request(self, key: str, request: str) -> bytes:
         return self._key.request(b"batch", name_bytes(key, "key"), name_bytes(request, "request"))
 
     def _settle(self, charges: Sequence[Charge]) -> list[Outcome]:
-        if not charges:
-            return []
+        return self._run(settle, charges, lane=self._lane) if charges else []
+
+    def _run(self, work: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        """Run work in one transaction, with the key and the time of its beginning."""
         clock = _milliseconds(self._clock)
-        return self._store.run(lambda connection: settle(connection, self._key, charges, clock=clock, lane=self._lane))
+        return self._store.run(lambda connection: work(connection, self._key, *arguments, clock=clock, **options))
 
     def hold(self, name: str, owner: object) -> None:
         """Be the only one who steps a stream, or say that another process is; in one program the last one is."""
@@ -383,7 +387,7 @@ class Ledger:
         return self._turns.setdefault(name, threading.Lock())
 
     def close(self) -> None:
-        """Let the books go."""
+        """Close the ledger."""
         while self._holds and not self._store.is_forked:
             self._holds.popitem()[1][1].close()
         self._store.close()
@@ -393,6 +397,15 @@ class Ledger:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _batch_receipt(people: BatchPeople, done: BatchOutcome, batch: LedgerBatch) -> BatchReceipt:
+    parts = tuple(
+        BatchPart(one.account.name, one.account.unit, amount, people.values_by_person(left))
+        for one, amount, left in zip(batch.columns, done.amounts, done.left, strict=True)
+    )
+    first, granted = parts[0], people.granted(done.granted)
+    return BatchReceipt(done.report, granted, first.charged, done.slack, done.repeated, first.unit, first.left, parts)
 
 
 def _milliseconds(clock: Clock) -> int:

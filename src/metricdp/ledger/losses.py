@@ -40,7 +40,7 @@ def find_loss(connection: sa.Connection, key: LedgerKey, head: Head) -> str | No
 
 
 def _find_lost_accounts(connection: sa.Connection) -> str | None:
-    """Return what accounts a ledger lacks, None where it lacks none that can be told without its entries.
+    """Return what accounts a ledger lacks, None where it lacks none that shows without its entries.
 
     Lanes count the accounts that they opened. Rows go where a person is erased, which leaves a tombstone, and where a
     loss was accepted. On a server two processes may count one account twice, so only an empty table is noticed there.

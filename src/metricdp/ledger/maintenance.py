@@ -1,4 +1,4 @@
-"""Keeping books: another policy, periods that are over, reports that are old, and copies."""
+"""Upkeep of a ledger: another policy, erased persons, ended periods, old reports, and copies."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 
+from metricdp.arrays import Integers
 from metricdp.errors import OutputProblem
 from metricdp.files import check_target, replace_file
 from metricdp.ledger.backends import backend_of
-from metricdp.ledger.chain import LedgerEntry, append, lock_lane
+from metricdp.ledger.chain import LedgerEntry, append, lock_lane, shares_of
 from metricdp.ledger.head import HeadFile
 from metricdp.ledger.keys import LedgerKey, write_key
 from metricdp.ledger.periods import PERIODS, begin, time_text
 from metricdp.ledger.policy import Policy
-from metricdp.ledger.schema import ACCOUNTS, BOOKS, ENTRIES
+from metricdp.ledger.schema import ACCOUNTS, BOOKS, EMPTY, ENTRIES, TOMBSTONES
 from metricdp.ledger.settling import state_of
 from metricdp.ledger.store import Store
 
@@ -58,8 +60,50 @@ def rotate(connection: sa.Connection, key: LedgerKey, *, clock: int, lane: int, 
     return accounts, reports
 
 
+def erase_person(connection: sa.Connection, key: LedgerKey, person: bytes, *, clock: int, lane: int) -> bool:
+    """Erase a person; return False where they were erased before.
+
+    Entries of the person are emptied: amounts, times, purposes, request ids and reports go. The seal stays; since its
+    salt is gone it says nothing. Shares in batches name an account number that now belongs to nobody; the report of
+    such a batch, which holds others too, is dropped. The tombstone has the keyed hash of the person: without it erasing
+    would give the budget back. An entry of the chain records that it was set.
+    """
+    end = lock_lane(connection, lane)
+    backend = backend_of(connection)
+    backend.lock_accounts(connection)  # nobody may be charged between what is read and what is emptied
+    backend.overwrite_deleted(connection)
+    if connection.execute(sa.select(TOMBSTONES.c.person).where(TOMBSTONES.c.person == person)).one_or_none():
+        return False
+    state = state_of(connection, clock)
+    numbers = list(connection.execute(sa.select(ACCOUNTS.c.id).where(ACCOUNTS.c.person == person)).scalars())
+    own = ENTRIES.c.account.in_(numbers)
+    amount, slack = _drop_shared_reports(connection, np.array(numbers, dtype=np.int64))
+    emptied = connection.execute(ENTRIES.update().where(own).values(dict.fromkeys(EMPTY) | {"kind": "erased"}))
+    connection.execute(ACCOUNTS.delete().where(ACCOUNTS.c.person == person))
+    connection.execute(TOMBSTONES.insert(), {"person": person, "lane": lane, "number": end.entries})
+    close = LedgerEntry("close", None, state.now, amount, slack, note=str(emptied.rowcount), person=person)
+    append(connection, key, [close], end, (state.now, end.accounts))
+    return True
+
+
+def _drop_shared_reports(connection: sa.Connection, numbers: Integers) -> tuple[int, int]:
+    """Drop the reports of batches that these accounts have a share in; return what they were charged there."""
+    columns = (ENTRIES.c.lane, ENTRIES.c.number, ENTRIES.c.shares)
+    spent = charged = 0
+    mine = []
+    for lane, number, shares in connection.execute(sa.select(*columns).where(ENTRIES.c.kind == "batch")):
+        own = shares_of(shares).of(numbers)
+        if len(own.accounts):
+            spent, charged = spent + int(own.amounts.sum()), charged + int(own.slacks.sum())
+            mine.append((lane, number))
+    for lane, number in mine:
+        place = (ENTRIES.c.lane == lane) & (ENTRIES.c.number == number)
+        connection.execute(ENTRIES.update().where(place).values(report=None))
+    return spent, charged
+
+
 def restore(connection: sa.Connection, key: LedgerKey, *, clock: int, lane: int) -> int | None:
-    """Make a backup the books in use and return when it was made; None where they are no backup."""
+    """Make a backup the ledger in use and return when it was made; None where it is no backup."""
     end = lock_lane(connection, lane)
     state = state_of(connection, clock)
     if state.copied is not None:
@@ -70,7 +114,7 @@ def restore(connection: sa.Connection, key: LedgerKey, *, clock: int, lane: int)
 
 
 def backup(store: Store, key: tuple[LedgerKey, Path], target: str | os.PathLike[str], *, clock: int) -> Path:
-    """Copy books in a file, with key and head, while others write to them; the copy is of one moment, whole, marked."""
+    """Copy a ledger in a file, with key and head, while others write to it; the copy is of one moment and marked."""
     its_key, key_file = key
     store.backend.check_copying(key_file)
     place = check_target(target)

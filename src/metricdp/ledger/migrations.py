@@ -1,12 +1,12 @@
-"""From every earlier version of the books to this one, a step at a time, inside one transaction.
+"""Every earlier version of a ledger is brought to this one, step by step, inside one transaction.
 
     1   the first
-    2   books know that they are a copy: nothing is released from a backup until somebody has accepted what it lacks
+    2   a ledger knows that it is a copy: a backup releases nothing until somebody has accepted what it lacks
     3   accounts name metrics with their parameters, all l_p are one account, and sums are charged part by part. What
         was spent under earlier names stays in its rows and counts against the accounts that follow them; this step
         notes which such names there are. Earlier versions would charge them again: they refuse this one.
 
-A step adds; it changes no entry, so that the chain goes on. `tests/data/ledger-v1.db` and so on are books of each
+A step adds; it changes no entry, so that the chain goes on. `tests/data/ledger-v1.db` and so on are ledgers of each
 version, which every later one has to open.
 """
 
@@ -21,7 +21,7 @@ from metricdp.ledger.schema import ACCOUNTS, BOOKS, VERSION
 
 
 def migrate(connection: sa.Connection, version: int) -> None:
-    """Bring books of an earlier version up to this one."""
+    """Bring a ledger of an earlier version up to this one."""
     for number in range(version, VERSION):
         STEPS[number](connection)
     if version < VERSION:

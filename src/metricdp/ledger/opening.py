@@ -1,4 +1,4 @@
-"""Opening books: made where there are none, checked where there are, brought up to this version."""
+"""Opening a ledger: it is made where there is none, else checked and brought up to this version."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def open_key(
         key = read_key(key_file)
     elif policy is None or read_only:
         raise InvalidInput(
-            f"there are no books at {store.place!r}: to begin them, say what a person may spend, such as "
+            f"there is no ledger at {store.place!r}: to begin one, say what a person may spend, such as "
             f"policy={EXAMPLE!r} (metricdp budget begin {store.place} --policy {EXAMPLE!r})."
         )
     else:
@@ -117,18 +117,18 @@ def _begin(store: Store, key_file: Path, head_file: Path | None, policy: Policy,
 
 def _missing_error(place: Path, what: str) -> InvalidInput:
     return InvalidInput(
-        f"{str(place)!r} is the {what} of books that are gone or empty: beginning anew would give everybody their "
-        "budget back. Restore the books from a backup. If they are lost, or were never in use, `metricdp budget "
+        f"{str(place)!r} is the {what} of a ledger that is gone or empty: beginning anew would give everybody their "
+        "budget back. Restore the ledger from a backup. If it is lost, or was never in use, `metricdp budget "
         f"recover --accept-loss --policy {EXAMPLE!r}` begins anew, and the chain records it."
     )
 
 
 def _meet_head(store: Store, file: HeadFile, key: LedgerKey, clock: int) -> None:
-    """Compare a ledger with its head file and move that forward; make one where none was ever kept."""
+    """Compare a ledger with its head file and move the file forward; make one where there never was one."""
     loss = _loss(store, file, key)
     if loss is not None:
         sentence = (
-            f"the books {store.place!r} are behind their head file {str(file.path)!r}: {loss}. Charges are missing, "
+            f"the ledger {store.place!r} is behind its head file {str(file.path)!r}: {loss}. Charges are missing, "
             "and going on would give budgets back. Put the right database back, with its `-wal` file. If it is lost, "
             f"{RECOVER}."
         )
@@ -144,9 +144,9 @@ def _meet_head(store: Store, file: HeadFile, key: LedgerKey, clock: int) -> None
         if file.read() is None:
             with suppress(OutputProblem):  # somebody else makes it
                 file.create(Head(name, ends), new=True)
-            without = "They are refused without it." if needed else "It is looked at where it is named."
+            without = "The ledger is refused without it." if needed else "It is compared where it is named."
             logger.warning(
-                "The books %r had no head file: %r is kept from now on. %s", store.place, str(file.path), without
+                "The ledger %r had no head file: %r is kept from now on. %s", store.place, str(file.path), without
             )
         store.head = file
         file.reach(ends)
@@ -169,7 +169,7 @@ def _loss(store: Store, file: HeadFile, key: LedgerKey) -> str | None:
 
 
 def _has_head(connection: sa.Connection) -> bool:
-    """Tell whether the chain says that a head file is kept."""
+    """Tell whether the chain says that there is a head file."""
     asked = sa.select(ENTRIES.c.number).where(
         ENTRIES.c.lane == 0, ENTRIES.c.kind == "policy", ENTRIES.c.purpose == HEAD
     )
@@ -177,7 +177,7 @@ def _has_head(connection: sa.Connection) -> bool:
 
 
 def _note_head(connection: sa.Connection, key: LedgerKey, clock: int) -> None:
-    """Let the chain say that a head file is kept from now on."""
+    """Record in the chain that there is a head file from now on."""
     end, state = lock_lane(connection, 0), state_of(connection, clock)
     note = LedgerEntry("policy", time=state.now, purpose=HEAD, note=str(state.policy))
     append(connection, key, [note], end, (state.now, end.accounts))
@@ -215,14 +215,14 @@ def _version(connection: sa.Connection, store: Store, key: LedgerKey, policy: Po
     found = connection.execute(sa.select(*columns)).one()
     if found.version > VERSION:
         raise InvalidInput(
-            f"the books {store.place!r} are of version {found.version} and this metricdp knows versions up to "
+            f"the ledger {store.place!r} is of version {found.version} and this metricdp knows versions up to "
             f"{VERSION}: use a newer one."
         )
     if bytes(found.key_check) != key.seal(b"check", found.name.encode()):
-        raise InvalidInput(f"the key file does not belong to the books {store.place!r}: name the one they began with.")
+        raise InvalidInput(f"the key file does not belong to the ledger {store.place!r}: name the one it began with.")
     if policy is not None and Policy.parse(found.policy) != policy:
         raise InvalidInput(
-            f"the books {store.place!r} have the policy {found.policy!r}: leave the policy away, or change it with "
+            f"the ledger {store.place!r} has the policy {found.policy!r}: give no policy, or change it with "
             "`metricdp budget policy`, which the chain records."
         )
     version: int = found.version
@@ -233,7 +233,7 @@ def _create(
     connection: sa.Connection, store: Store, key: LedgerKey, policy: Policy | None, clock: int, name: str
 ) -> None:
     if policy is None:
-        raise InvalidInput(f"there are no books at {store.place!r}: say what a person may spend, such as {EXAMPLE!r}.")
+        raise InvalidInput(f"there is no ledger at {store.place!r}: say what a person may spend, such as {EXAMPLE!r}.")
     METADATA.create_all(connection)
     text = str(policy)
     connection.execute(

@@ -1,4 +1,4 @@
-"""The people of a batch: named by whoever asks, and in the books keyed hashes in their order."""
+"""The people of a batch: the caller names them, the ledger orders them by their keyed hashes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Cost = float | Mapping[Person, float]  # of one row: the same for all or by pers
 
 @dataclass(frozen=True, eq=False)
 class BatchPeople:
-    """People with their rows; columns of the books go by their keyed hashes, ascending.
+    """People with their rows; columns of the ledger go by their keyed hashes, ascending.
 
     Attributes:
         asked: How many rows there are of everybody, as it was asked.
@@ -34,7 +34,7 @@ class BatchPeople:
 
     @classmethod
     def of(cls, key: LedgerKey, asked: Mapping[Person, int]) -> BatchPeople:
-        """Put people into the order of the books."""
+        """Put people into the order of the ledger."""
         found = np.frombuffer(b"".join(key.persons(asked)), dtype=f"V{TAG_BYTES}")
         halves = found.view(">u8").astype(np.uint64).reshape(-1, 2)
         order = np.argsort(halves[:, 0])
@@ -62,7 +62,7 @@ class BatchPeople:
         return costs[self.order]
 
     def values_by_person(self, column: Integers) -> dict[Person, int]:
-        """Return a column of the books by name."""
+        """Return a column of the ledger by name."""
         back = np.empty_like(column)
         back[self.order] = column
         return dict(zip(self.asked, back.tolist(), strict=True))

@@ -1,8 +1,8 @@
 """Periods after which a limit refreshes: they begin at public moments of the calendar, in UTC.
 
-A day begins at midnight, a week on Monday, whoever asks and whenever they last did. So when a budget refreshes says
-nothing about anybody, and one number per period is all that has to be kept. The price: a span of 24 hours across
-midnight touches two days and may hold two days' worth. Where that matters, give the longer period a limit as well.
+A day begins at midnight and a week on Monday, for everybody. So the moment when a budget refreshes says nothing about
+anybody, and one number per period is enough. The price: a span of 24 hours across midnight
+ touches two days and may hold two days' worth. Where that matters, give the longer period a limit as well.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def end(period: Period, now: int) -> int | None:
 
 
 def moment(now: int) -> datetime:
-    """Return a time of the books as a date in UTC."""
+    """Return a time of the ledger as a date in UTC."""
     if not 0 <= now < LATEST:
         raise InvalidInput(f"the clock must be between 1970 and 9998, got {now} ms since 1970.")
     return EPOCH + timedelta(milliseconds=now)
 
 
 def milliseconds(at: datetime) -> int:
-    """Return a date as a time of the books."""
+    """Return a date as a time of the ledger."""
     return (at - EPOCH) // timedelta(milliseconds=1)
 
 

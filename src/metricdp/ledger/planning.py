@@ -62,7 +62,7 @@ class ReleasePlan:
 
 
 def plan_releases(policy: Policy, unit: str, amount: int, *, every: float, purpose: str | None = None) -> ReleasePlan:
-    """Return what becomes of one release every so many seconds, from the first midnight of a year on."""
+    """Return what becomes of one release every `every` seconds, from the first midnight of a year on."""
     step = int(every * SECOND)
     if step <= 0 or every > 366 * 86400:
         raise InvalidInput(f"a pace must be more than a millisecond and at most a year, got {every:g} s.")

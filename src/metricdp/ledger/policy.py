@@ -2,8 +2,8 @@
 
 A policy is a list of limits, each an amount per unit and a period. Every limit holds for every person on their own, and
 a release has to fit them all. A limit `for` a purpose lies UNDER the total: what is spent for a purpose counts there
-and in the total. Budgets of purposes beside each other are not offered. Two apps that each keep their own budget are
-two releases about one person: asked one after the other, each seeing what the other was told, they add up.
+and in the total. Budgets of purposes beside each other are not offered. Two apps with a budget each are two
+releases about one person: they may see each other's reports, so their costs add up.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Policy:
             ):
                 raise InvalidInput(
                     f"the limit {str(limit)!r} has no total above it: purposes share ONE total per person, since what "
-                    f"is asked for one adds to what was told for another. Add a limit without `for`, such as "
+                    f"is released for one adds to what was released for another. Add a limit without `for`, such as "
                     f"{str(Limit(limit.amount, limit.unit, 'ever', kind=limit.kind, account=limit.account))!r}."
                 )
 
@@ -105,8 +105,8 @@ class Policy:
         """Read a policy: limits with commas between, such as `40/km per day, 200/km ever, 10/km per day for ads`.
 
         Periods are hour, day, week, month, year and ever. Units are units of length, or none. `slack 1 ever` allows
-        promises with slack, as snapping adds it, up to that many nats. `rho 0.5/km2 per day` is for concentrated
-        promises (Gaussian noise), whose accounts are their own: rho per squared unit, or `rho 0.5 ever` without one.
+        guarantees with slack, as snapping adds it, up to that many nats. `rho 0.5/km2 per day` is for concentrated
+        guarantees (Gaussian noise), which have their own accounts: rho per squared unit, or `rho 0.5 ever` without one.
         `5 ever in mahalanobis.37a54433c2c87d30` opens the account of a metric with parameters.
         """
         if len(text) > LONGEST:
@@ -123,10 +123,10 @@ class Policy:
         return tuple(dict.fromkeys(limit.purpose for limit in self.limits if limit.purpose))
 
     def check_purpose(self, purpose: str | None) -> str:
-        """Return the purpose of a release as the books name it, or say which there are."""
+        """Return the purpose of a release as the ledger names it, or say which there are."""
         known = self.purposes
         if (purpose or "") not in known and (known or purpose):
-            there = f"use one of {', '.join(known)}" if known else "leave it away"
+            there = f"use one of {', '.join(known)}" if known else "give none"
             raise InvalidInput(f"the policy names no purpose {purpose!r}: {there}.")
         return purpose or ""
 
@@ -140,11 +140,11 @@ class Policy:
         if is_opened_by_name(account):
             own = Limit(10 * MICRO, unit, "ever", account=account)
             raise InvalidInput(
-                f"the account {account} is not open: the scale of its metric is free, so whoever keeps the ledger says "
-                f"what may be spent of it. For example: metricdp budget policy LEDGER '{self}, {own}'."
+                f"the account {account} is not open: the scale of its metric is free, so the policy has to name it "
+                f"with a limit. For example: metricdp budget policy LEDGER '{self}, {own}'."
             )
         shown = f"per {unit}" if unit else "without a unit"
-        shown += ", which is for concentrated promises" if unit.endswith(SQUARED) else ""
+        shown += ", which is for concentrated guarantees" if unit.endswith(SQUARED) else ""
         raise InvalidInput(
             f"the policy {str(self)!r} allows nothing {shown}: add a limit such as "
             f"{str(Limit(10 * MICRO, unit, 'ever'))!r}."
@@ -155,7 +155,7 @@ def _limit(part: str) -> Limit:
     found = _LIMIT.fullmatch(part)
     if found is None:
         raise InvalidInput(
-            f"a policy is written such as {EXAMPLE!r}, or {EXAMPLE_RHO!r} for concentrated promises, with limits for "
+            f"a policy is written such as {EXAMPLE!r}, or {EXAMPLE_RHO!r} for concentrated guarantees, with limits for "
             f"purposes as in '10/km per day for ads' and of slack as in 'slack 1 ever'; cannot read {part!r}."
         )
     kind: Kind = "slack" if found["slack"] else "epsilon"

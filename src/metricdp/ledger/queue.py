@@ -1,8 +1,8 @@
-"""Group commit: who waits is served together.
+"""Group commit: callers that wait share one transaction.
 
-A commit waits for the disk for milliseconds. Whoever comes meanwhile puts their work on the pile; the first to get the
-turn afterwards takes the whole pile into one transaction, and the others find theirs done. There is no thread of our
-own and no time to wait: one caller alone is served at once.
+A commit waits for the disk for milliseconds. Callers that come meanwhile put their work on the pile. The first of them
+to get the turn runs the whole pile in one transaction; the others find their work done. There is no extra thread and no
+waiting time: a single caller is served at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST = 256  # in one transaction
 
 
 class _Waiting(Generic[T, R]):
-    """Work that waits: `turn` opens when it was done, or when its owner shall do the pile."""
+    """Work that waits: `turn` opens when it is done, or when its owner has to run the pile."""
 
     __slots__ = ("error", "result", "served", "turn", "work")
 
@@ -33,7 +33,7 @@ class _Waiting(Generic[T, R]):
 
 
 class GroupCommit(Generic[T, R]):
-    """Work of many threads, done in piles by whichever of them has the turn."""
+    """Work of many threads, run in piles by the thread that has the turn."""
 
     def __init__(self, work: Callable[[Sequence[T]], Sequence[R]]) -> None:
         self._work = work

@@ -1,4 +1,4 @@
-"""The tables of the books.
+"""The tables of the ledger; their names are data and stay.
 
     books       one row: the version, the name, the policy, and a check of the key
     lanes       chains of blocks that grow side by side: one in a file, several on a server, so that nobody queues
@@ -31,7 +31,7 @@ BOOKS = sa.Table(
     sa.Column("policy", sa.Text, nullable=False),
     sa.Column("created", WHOLE, nullable=False),
     sa.Column("key_check", sa.LargeBinary, nullable=False),
-    sa.Column("copied", WHOLE),  # when a backup was made of them; empty in books that are in use
+    sa.Column("copied", WHOLE),  # when this backup was made; empty in a ledger that is in use
     sa.Column("replaced", sa.Text),  # names of accounts that nothing is charged to any more, one a line
 )
 
@@ -42,7 +42,7 @@ LANES = sa.Table(
     sa.Column("blocks", WHOLE, nullable=False),
     sa.Column("entries", WHOLE, nullable=False),
     sa.Column("accounts", WHOLE, nullable=False),  # opened by this lane: their numbers follow from it
-    sa.Column("time", WHOLE, nullable=False),  # of the last block: the clock of the books never runs back
+    sa.Column("time", WHOLE, nullable=False),  # of the last block: the clock of the ledger never runs back
     sa.Column("head", sa.LargeBinary, nullable=False),
 )
 

@@ -104,7 +104,7 @@ Outcome = Receipt | Exception
 
 @dataclass(frozen=True, slots=True)
 class LedgerState:
-    """The books at one moment: what people may spend, and the time, which is never before one the books have seen."""
+    """The ledger at one moment: what people may spend, and the time, which never runs back."""
 
     policy: Policy
     now: int
@@ -115,13 +115,13 @@ class LedgerState:
         """Refuse to release from a backup before somebody has accepted what it lacks."""
         if self.copied is not None:
             raise InvalidInput(
-                f"these books are a backup made at {time_text(self.copied)}: what was spent since is not in them, and "
-                "nothing is released from them. If the others are lost, `metricdp budget restore` accepts that."
+                f"this ledger is a backup made at {time_text(self.copied)}: what was spent since is not in it, and "
+                "nothing is released from it. If the original is lost, `metricdp budget restore` accepts that."
             )
 
 
 def state_of(connection: sa.Connection, clock: int) -> LedgerState:
-    """Return the policy and the time of the books."""
+    """Return the policy and the time of the ledger."""
     latest = sa.select(sa.func.max(LANES.c.time)).scalar_subquery()
     columns = (BOOKS.c.policy, BOOKS.c.copied, BOOKS.c.replaced, latest)
     text, copied, replaced, seen = connection.execute(sa.select(*columns)).one()
@@ -200,7 +200,7 @@ def _settle_one(
     if said.account not in _accounts_of(account_set, one):
         raise InvalidInput("this request id was used for a release in another metric: ask with a new one.")
     if said.report is None:
-        raise MetricdpError("this request was answered and its report is no longer kept: ask with a new request id.")
+        raise MetricdpError("this request was answered and its report is no longer stored: ask with a new request id.")
     parts, slack_left = [], []
     for (account, _), tag in zip(one.dues, tags, strict=True):
         left, slack = account_set.remaining(one.person, account, one.purpose)

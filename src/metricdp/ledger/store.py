@@ -63,8 +63,8 @@ class Store:
                 with self.engine.connect() as connection, connection.begin():
                     if noted and is_behind(connection, noted):
                         raise LedgerUnavailable(
-                            f"the books {self.place!r} lost entries while they were open: an older database was put "
-                            "in their place. Nothing was released. Put the right one back and open it again."
+                            f"the ledger {self.place!r} lost entries while it was open: an older database was put "
+                            "in its place. Nothing was released. Put the right one back and open it again."
                         )
                     connection.info.pop(ENDS, None)
                     result = work(connection)
@@ -84,7 +84,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """Look at the books as they are at one moment."""
+        """Read the ledger as it is at one moment."""
         self._refuse_forks()
         try:
             with self.engine.connect().execution_options(reading=True) as connection, connection.begin():
@@ -111,13 +111,13 @@ class Store:
 
     @property
     def is_forked(self) -> bool:
-        """Tell whether this process is a copy of the one that opened the books."""
+        """Tell whether this process is a copy of the one that opened the ledger."""
         return os.getpid() != self._process
 
     def _refuse_forks(self) -> None:
         """Two processes on one connection would mix up their transactions."""
         if self.is_forked:
-            raise InvalidInput("these books were opened before this process was forked: open them again in it.")
+            raise InvalidInput("this ledger was opened before this process was forked: open it again in it.")
 
     def forget_log(self) -> None:
         """Remove what was overwritten from logs of the database too."""
@@ -125,8 +125,8 @@ class Store:
 
     def _damaged(self) -> LedgerUnavailable:
         return LedgerUnavailable(
-            f"the books {self.place!r} are damaged: they hold values that nobody wrote there. Nothing was released or "
-            "changed. Look at them with `metricdp budget verify`, and restore a backup."
+            f"the ledger {self.place!r} is damaged: it holds values that nobody wrote there. Nothing was released or "
+            "changed. Check it with `metricdp budget verify`, and restore a backup."
         )
 
     def _trouble(self, error: exc.SQLAlchemyError) -> LedgerUnavailable:
@@ -135,8 +135,8 @@ class Store:
             reason = f"the database refused with {type(error).__name__}"
         reason = reason or "the database does not answer"
         return LedgerUnavailable(
-            f"the books {self.place!r} cannot be used now: {reason}. Nothing leaves without its charge; when the books "
-            "are back, ask again with the same request id: what was committed is answered, at no cost."
+            f"the ledger {self.place!r} cannot be used now: {reason}. Nothing leaves without its charge; when the "
+            "ledger is back, ask again with the same request id: what was committed is answered, at no cost."
         )
 
     def close(self) -> None:

@@ -91,16 +91,16 @@ class Backend(Protocol):
 
     def reason(self, error: exc.SQLAlchemyError) -> str:
         """Return what an error says in words of our own, empty where nobody knows: its text may quote rows."""
-        told = str(getattr(error, "orig", "") or "").lower()
-        return next((reason for words, reason in self.reasons if all(word in told for word in words)), "")
+        text = str(getattr(error, "orig", "") or "").lower()
+        return next((reason for words, reason in self.reasons if all(word in text for word in words)), "")
 
     # opening
 
     def key_file(self) -> Path:
         """Return where the key lies unless the caller names it; here it must be named."""
         raise InvalidInput(
-            "books on a server need their key named: key_file='books.key' (--key-file on the command line). It is "
-            "made with the books; everybody who uses them needs the same file."
+            "a ledger on a server needs its key named: key_file='ledger.key' (--key-file on the command line). It is "
+            "made with the ledger; everybody who uses it needs the same file."
         )
 
     def head_file(self) -> Path | None:
@@ -178,7 +178,7 @@ class Backend(Protocol):
     def check_copying(self, key_file: Path) -> None:
         """Refuse to copy a ledger that `copy` cannot copy."""
         raise InvalidInput(
-            f"the books {self.place!r} cannot be copied: back them up as their database says, and keep the key file "
+            f"the ledger {self.place!r} cannot be copied: back it up as its database says, and keep the key file "
             f"{str(key_file)!r} with it."
         )
 
@@ -217,5 +217,5 @@ def backend_of(connection: sa.Connection) -> Backend:
 
 def is_full(error: BaseException | None) -> bool:
     """Tell whether a database says that the disk is full."""
-    told = str(getattr(error, "orig", None) or error or "").lower()
-    return "full" in told or "no space" in told
+    text = str(getattr(error, "orig", None) or error or "").lower()
+    return "full" in text or "no space" in text

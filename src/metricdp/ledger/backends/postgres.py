@@ -3,10 +3,10 @@
 The rows of the accounts that are charged are locked; commits wait for the disk (`synchronous_commit=on`, whatever the
 server's default).
 
-A network that falls silent holds nobody up for long, on either side. The ledger is written by one thread that others
-wait for. Packets that are not acknowledged, or keepalives that are not answered, end a connection within `SILENCE`
-seconds; a transaction that was not committed by then is rolled back, and the server, which is told the same, lets go of
-its locks. Whether a commit got through shows when the request is repeated.
+One thread writes the ledger and others wait for it, so a silent network must not hold it up. Packets without
+acknowledgement, or keepalives without an answer, end a connection within `SILENCE` seconds. An open transaction is then
+rolled back, and the server, which has the same limits, releases its locks. A repeated request shows whether a commit
+got through.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ logger = logging.getLogger("metricdp.ledger")
 
 
 class Postgres(Backend):
-    """A server that many machines use; its key is named by everybody, its head file by whoever keeps one."""
+    """A server that many machines use; every user names its key, and its head file if there is one."""
 
     name = "postgres"
     about = "a PostgreSQL server, for many processes and machines"
@@ -62,7 +62,7 @@ class Postgres(Backend):
         _quieten()
 
     def prepare(self, connection: Any) -> None:
-        """Tell the server how a connection is kept, and that commits wait for the disk whatever its default is."""
+        """Set timeouts and keepalives of a connection, and let commits wait for the disk, whatever the default is."""
         settings = {
             "synchronous_commit": "on",
             "lock_timeout": f"{PATIENCE}s",
@@ -79,7 +79,7 @@ class Postgres(Backend):
         connection.commit()
 
     def begin(self, connection: sa.Connection, *, reading: bool) -> None:
-        """Read what is there at one moment; whoever writes waits at the rows they lock."""
+        """Read what is there at one moment; writers wait at the rows they lock."""
         if reading:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
@@ -115,7 +115,7 @@ class Postgres(Backend):
             return _Session(stack, session)
         session.close()
         raise InvalidInput(
-            f"another process steps the stream {name!r} of the books {self.place!r}: two would not know each other's "
+            f"another process steps the stream {name!r} of the ledger {self.place!r}: two would not know each other's "
             "windows. Wait until it has ended, or give this one another name."
         )
 
@@ -138,7 +138,7 @@ class Postgres(Backend):
     def check_copying(self, key_file: Path) -> None:
         """Refuse: the server has a program for it."""
         raise InvalidInput(
-            f"the books {self.place!r} lie on a server: back them up with `pg_dump`, and keep the key file "
+            f"the ledger {self.place!r} lies on a server: back it up with `pg_dump`, and keep the key file "
             f"{str(key_file)!r} with it."
         )
 
@@ -168,10 +168,10 @@ def _url(place: str) -> sa.URL:
         (url.host or "").encode("idna")  # a UnicodeError where no network has such a host
     except (exc.ArgumentError, ValueError):  # what they quote may be a part of the password
         raise InvalidInput(
-            "the address of the books must be a file, or a server such as postgresql://user@host/database."
+            "the address of the ledger must be a file, or a server such as postgresql://user@host/database."
         ) from None
     if url.get_backend_name() not in Postgres.schemes:
-        raise InvalidInput(f"books lie in a file or on PostgreSQL, got an address of {url.drivername!r}.")
+        raise InvalidInput(f"a ledger lies in a file or on PostgreSQL, got an address of {url.drivername!r}.")
     import_extra("psycopg", "postgres")
     return url
 

@@ -1,7 +1,7 @@
 """A ledger in a file of SQLite.
 
 It keeps a write-ahead log and every commit waits for the disk (`synchronous=FULL`); writers take their turn
-(`BEGIN IMMEDIATE`), so that whoever writes is alone.
+(`BEGIN IMMEDIATE`), so that one process writes at a time.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Sqlite(Backend):
         refuse_link(place)
         self.path = resolve_target(place)
         if not place or self.path.is_dir():
-            raise InvalidInput(f"the books must be a file such as 'budget.db', or a server, got {place!r}.")
+            raise InvalidInput(f"the ledger must be a file such as 'budget.db', or a server, got {place!r}.")
         self.place = place
         self.url = sa.URL.create("sqlite+pysqlite", database=str(self.path))
         self.options = {"connect_args": {"timeout": PATIENCE, "check_same_thread": False}}
@@ -87,11 +87,11 @@ class Sqlite(Backend):
     def check_tables(self, names: Sequence[str]) -> None:
         """Refuse a file of another program."""
         if names:
-            raise InvalidInput(f"{self.place!r} is another database, not books: choose a new name for them.")
+            raise InvalidInput(f"{self.place!r} is another database, not a ledger: choose a new name for the ledger.")
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Be the only one who begins a ledger in this file; who comes second waits."""
+        """Be the only process that begins a ledger in this file; a second one waits."""
         until = time.monotonic() + PATIENCE
         with ExitStack() as held:
             while True:
@@ -122,7 +122,7 @@ class Sqlite(Backend):
             file = f"{self.path}.{hashlib.sha256(name.encode()).hexdigest()[:12]}.stream"
             lasts = stack.enter_context(lock_target(file))
         except OutputProblem as error:
-            raise InvalidInput(f"the stream {name!r} of the books {self.place!r} cannot go on here: {error}") from None
+            raise InvalidInput(f"the stream {name!r} of the ledger {self.place!r} cannot go on here: {error}") from None
         return _File(stack, lasts)
 
     def insert(self, table: sa.Table) -> Any:
@@ -182,9 +182,9 @@ class Sqlite(Backend):
         except (sqlite3.Error, *DAMAGE) as error:
             for what in ("journal", "wal", "shm"):
                 target.with_name(f"{target.name}-{what}").unlink(missing_ok=True)
-            full = " The disk is full." if is_full(error) else " Look at them with `metricdp budget verify`."
+            full = " The disk is full." if is_full(error) else " Check it with `metricdp budget verify`."
             raise OutputProblem(
-                f"cannot write {shown!r}: the books could not be copied.{full} Nothing was written."
+                f"cannot write {shown!r}: the ledger could not be copied.{full} Nothing was written."
             ) from None
 
     def _beside(self, what: str) -> Path:

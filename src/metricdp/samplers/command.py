@@ -13,8 +13,8 @@ import numpy as np
 
 from metricdp.arrays import Points, as_positive
 from metricdp.errors import InvalidInput, SamplerFailure
-from metricdp.samplers.lines import line_of, printable, reports_of
 from metricdp.samplers.process import Process, RestartingSampler
+from metricdp.samplers.reports import line_of, line_reports, printable
 
 AT_ONCE = 20_000  # secrets written before answers are waited for
 LISTEN = 0.05  # seconds after the first answer of a start in which a second one would be one too many
@@ -55,7 +55,7 @@ class CommandSampler(RestartingSampler):
             some = lines[len(answers) : len(answers) + AT_ONCE]
             answers += self._process.ask("\n".join(some) + "\n", len(some), hide=hide)
         self._check_no_output_left(hide)
-        return reports_of(answers, "the command", hide=hide)
+        return line_reports(answers, "the command", hide=hide)
 
     def _start(self) -> Process:
         environment = {"PYTHONUNBUFFERED": "1", **os.environ}

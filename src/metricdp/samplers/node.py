@@ -14,9 +14,8 @@ import numpy as np
 from metricdp.arrays import Points, as_positive
 from metricdp.errors import SamplerFailure
 from metricdp.files import existing_file
-from metricdp.samplers.answers import reports_from
-from metricdp.samplers.lines import line_of, plain, printable
 from metricdp.samplers.process import Process, RestartingSampler
+from metricdp.samplers.reports import json_reports, line_of, plain, printable
 
 AT_ONCE = 1000  # reports in one answer, which is one line
 DRIVER = Path(__file__).with_name("driver.mjs")
@@ -63,7 +62,7 @@ class NodeSampler(RestartingSampler):
         while len(items) < len(sent):
             some = sent[len(items) : len(items) + AT_ONCE]
             items += self._ask(json.dumps({"secrets": some}) + "\n", hide)["reports"]
-        return reports_from(items, "the module") if items else np.empty((0, 1))
+        return json_reports(items, "the module") if items else np.empty((0, 1))
 
     def _ask(self, text: str, hide: str) -> dict[str, Any]:
         assert self._process is not None

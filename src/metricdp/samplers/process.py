@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import IO, Self
 
 from metricdp.errors import SamplerFailure
-from metricdp.samplers.lines import printable
+from metricdp.samplers.reports import printable
 
 LONGEST_LINE = 1 << 24  # bytes
 STRAY = 1000  # lines nobody asked for, after which nothing more is read

@@ -20,8 +20,7 @@ import numpy as np
 from metricdp.arrays import Points, as_positive
 from metricdp.errors import InvalidInput, SamplerFailure
 from metricdp.rendering import address, is_address, place
-from metricdp.samplers.answers import reports_from
-from metricdp.samplers.lines import line_of, plain, printable
+from metricdp.samplers.reports import json_reports, line_of, plain, printable
 
 LARGEST = 16 << 20  # bytes of one answer
 SEVERAL = 1000  # reports asked for in one call, where the request has a place for their number
@@ -96,7 +95,7 @@ class WebSampler:
             if not came:
                 raise SamplerFailure(f"{self._who} was asked for {wanted} reports and gave none.")
             items += came
-        return reports_from(items, self._who, columns=self.columns) if items else np.empty((0, 1))
+        return json_reports(items, self._who, columns=self.columns) if items else np.empty((0, 1))
 
     def close(self) -> None:
         """Close the connection."""

@@ -1,7 +1,7 @@
 /**
  * Build dist/ from src/: one file to copy, without dependencies.
  *
- *     node build.js            write src/shared.js, src/declared.js, src/readers.js, dist/metricdp.js and dist/geolocation.js
+ *     node build.js            write src/constants.js, src/declared.js, src/readers.js, dist/metricdp.js and dist/geolocation.js
  *     node build.js --check    write nothing, fail where something would change
  *     node build.js --types    also write dist/*.d.ts from the JSDoc (needs `npm install`, for TypeScript)
  *
@@ -29,13 +29,13 @@ const KINDS = Object.keys(JSON.parse(FIELDS).mechanism);
 const source = (name) => readFileSync(join(HERE, "src", `${name}.js`), "utf8");
 
 /** What both languages share, as a module: all constants, and of the sentences those that are said here. */
-function sharedModule() {
+function constantsModule() {
   const read = (name) => JSON.parse(readFileSync(join(PYTHON, name), "utf8"));
   const spelled = (value) => JSON.stringify(value, null, 2);
   const said = Object.fromEntries(Object.entries(read("messages.json")).filter(([name]) => SAID.includes(name)));
   return (
     "/** What both languages share: written by build.js from src/metricdp/constants.json and messages.json; change those. */\n\n" +
-    `export const SHARED = ${spelled(read("constants.json"))};\n\nexport const WORDING = ${spelled(said)};\n`
+    `export const CONSTANTS = ${spelled(read("constants.json"))};\n\nexport const MESSAGES = ${spelled(said)};\n`
   );
 }
 
@@ -49,7 +49,7 @@ function declaredModule() {
 }
 
 /**
- * The readers of the kinds: `readVectorLaplace(body, file, promise)` reads a "vector-laplace", in whichever module it stands. A product
+ * The readers of the kinds: `readVectorLaplace(body, file, guarantee)` reads a "vector-laplace", in whichever module it stands. A product
  * is made of other kinds, see kinds.js; a kind without a reader is not drawn from here.
  */
 function readersModule() {
@@ -68,8 +68,8 @@ function readersModule() {
     "/** The readers of the kinds of mechanism: written by build.js, which finds them by their names. */\n\n" +
     `${imports.join("")}
 /**
- * A reader takes a body, the file and the promise, and gives \`inputs\`, \`outputs\`, \`draw(value, source)\`, where value is what
- * \`inputs.encode\` gives, and where there is one the \`table\`, the \`law(value)\`, and for the accuracy in a plane either the \`rate\` of Laplace
+ * A reader takes a body, the file and the guarantee, and gives \`inputs\`, \`outputs\`, \`draw(value, source)\`, where value is what
+ * \`inputs.encode\` gives, and where there is one the \`table\`, the \`distribution(value)\`, and for the accuracy in a plane either the \`rate\` of Laplace
  * noise and the \`reach\` of a cell or \`within(level)\`.
  */
 export const READERS = {\n${found.map(([kind, name]) => `  "${kind}": ${name},\n`).join("")}};\n`
@@ -129,7 +129,7 @@ function fingerprint(text) {
   return createHash("sha256").update(documented).digest("hex");
 }
 
-put("src/shared.js", sharedModule());
+put("src/constants.js", constantsModule());
 put("src/declared.js", declaredModule());
 put("src/readers.js", readersModule());
 const module = bundle();

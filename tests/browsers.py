@@ -52,7 +52,7 @@ def in_node(script: str, **given: Any) -> Any:
     if program is None:
         pytest.skip("Node 20 or newer is not installed (Debian: apt install nodejs)")
     code = f"""
-      import * as words from "{(PROJECT / "js" / "src" / "words.js").as_uri()}";
+      import * as words from "{(PROJECT / "js" / "src" / "messages.js").as_uri()}";
       import {{ open, openTree, planDay, protectGeolocation }} from
         "{(PROJECT / "js" / "dist" / "metricdp.js").as_uri()}";
       import {{ readFileSync }} from "node:fs";

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 438dc6a5e25504f82f918cfd9e82d282f132d7c4484b1c3881bfad581d32bf61.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 40414381262adb858a16ea931c197aa82e17c34057bef06e8aa905be76b736db.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */
@@ -33,9 +33,9 @@ export type PositionSource = {
     }) => void, failure: (error: PositionFailure) => void, options?: PositionOptions) => void;
 };
 /**
- * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
- * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
- * exp(epsilon d + slack) at most. A concentrated promise is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
+ * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the guarantee for all
+ * reports of the day together: somebody who sees them all tells two positions at distance d apart by a factor of
+ * exp(epsilon d + slack) at most. A concentrated guarantee is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
  * `accuracy` is the radius (metres) that holds 95 % of reports.
  */
 export type Spent = {
@@ -104,7 +104,7 @@ export type Guarantee = Readonly<{
 }>;
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound for all mechanisms with this promise and these reports, the audited epsilon (where the promise has one) and the pair
+ * secret), a bound for all mechanisms with this guarantee and these reports, the audited epsilon (where the guarantee has one) and the pair
  * that it comes from. The loss is null after pruning.
  */
 export type Certificate = Readonly<{
@@ -120,7 +120,7 @@ export type Certificate = Readonly<{
 }>;
 /**
  * `snap` puts coordinates on the nearest secret up to this distance, at a slack (see `slack`). `clamp` puts all of them there,
- * or on the edge of a box, however far they are: then the promise is that of the place they were put on.
+ * or on the edge of a box, however far they are: then the guarantee is that of the place they were put on.
  */
 export type Placing = {
     snap?: number;
@@ -173,7 +173,7 @@ export class ConcentratedGuarantee {
      */
     distanceAt(epsilon: number, delta: number): number;
     /**
-     * Return the promise of so many reports of one person together: rho adds up.
+     * Return the guarantee of so many reports of one person together: rho adds up.
      * @param {number} times
      * @returns {ConcentratedGuarantee}
      */
@@ -197,7 +197,7 @@ export class MetricdpError extends Error {
     /** @param {string} message */
     constructor(message: string);
 }
-/** Something pure was asked of a promise that is only approximate. */
+/** Something pure was asked of a guarantee that is only approximate. */
 export class NotPure extends InvalidInput {
 }
 /** A value is not one of the secrets; it is never passed through. */
@@ -224,9 +224,9 @@ export class Unsupported extends MetricdpError {
  *   failure: (error: PositionFailure) => void, options?: PositionOptions) => void} getCurrentPosition
  */
 /**
- * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
- * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
- * exp(epsilon d + slack) at most. A concentrated promise is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
+ * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the guarantee for all
+ * reports of the day together: somebody who sees them all tells two positions at distance d apart by a factor of
+ * exp(epsilon d + slack) at most. A concentrated guarantee is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
  * `accuracy` is the radius (metres) that holds 95 % of reports.
  * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon?: number, slack?: number, rho?: number,
  *   accuracy: number }} Spent
@@ -247,11 +247,11 @@ export class Unsupported extends MetricdpError {
  *   sentence: string }} DayPlan
  */
 /**
- * Return how to spread a day's `budget` (an epsilon in the mechanism's unit, or a rho in its square where the promise is
+ * Return how to spread a day's `budget` (an epsilon in the mechanism's unit, or a rho in its square where the guarantee is
  * concentrated) over the `hours` in which reports are asked for.
  *
  * As many reports as the budget pays for, in windows of whole minutes that begin at public times and are as short as the number
- * of reports allows; reports of a day add up, so its promise is `perDay` times that of one report. Give the answer to
+ * of reports allows; reports of a day add up, so its guarantee is `perDay` times that of one report. Give the answer to
  * protectGeolocation: `protectGeolocation(mechanism, planDay(mechanism, { budget: 40 }))`.
  * @param {Mechanism} mechanism
  * @param {{ budget: number, hours?: number, snap?: number }} options
@@ -267,7 +267,7 @@ export function planDay(mechanism: Mechanism, { budget, hours, snap }: {
  *
  * A mechanism on finitely many places refuses a position that is none of them (nor within `snap` kilometres, or whatever its
  * unit is). With `clamp` it is put on the nearest place instead, however far that is, a public rule that is the same for
- * everybody; no answer tells inside from outside then. The promise is that of the places: two positions are as hard to tell
+ * everybody; no answer tells inside from outside then. The guarantee is that of the places: two positions are as hard to tell
  * apart as the places they are put on, and `accuracy` is about that place too.
  *
  * Snapping costs slack, which no distance makes smaller. Where it costs more than ln 2 (on roads a few metres are enough) it is
@@ -292,7 +292,7 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
     confirmSlack?: boolean;
     now?: () => number;
 }): ProtectedGeolocation;
-/** A mechanism as its file holds it: what it promises, and reports drawn from it. */
+/** A mechanism as its file holds it: what it guarantees, and reports drawn from it. */
 /**
  * A code, coordinates (such as [latitude, longitude]) or a word; for a product a list with one of them per part.
  * @typedef {number | ArrayLike<number> | ArrayLike<string> | string | Secret[]} Secret
@@ -309,14 +309,14 @@ export function protectGeolocation(mechanism: Mechanism, { geolocation, storage,
  */
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound for all mechanisms with this promise and these reports, the audited epsilon (where the promise has one) and the pair
+ * secret), a bound for all mechanisms with this guarantee and these reports, the audited epsilon (where the guarantee has one) and the pair
  * that it comes from. The loss is null after pruning.
  * @typedef {Readonly<{ loss: number | null, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
  */
 /**
  * `snap` puts coordinates on the nearest secret up to this distance, at a slack (see `slack`). `clamp` puts all of them there,
- * or on the edge of a box, however far they are: then the promise is that of the place they were put on.
+ * or on the edge of a box, however far they are: then the guarantee is that of the place they were put on.
  * @typedef {{ snap?: number, clamp?: boolean }} Placing
  */
 export class Mechanism {
@@ -334,10 +334,10 @@ export class Mechanism {
     storage: "dense" | "sparse" | "quantised";
     /** @type {number | null} */
     bits: number | null;
-    /** Whether the promise is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
+    /** Whether the guarantee is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
     isPure: boolean;
     /**
-     * What is promised: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
+     * What is guaranteed: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
      * @type {Guarantee | ConcentratedGuarantee}
      */
     guarantee: Guarantee | ConcentratedGuarantee;
@@ -357,7 +357,7 @@ export class Mechanism {
     /** The unit in which coordinates are measured where they are (latitude, longitude) in degrees. @type {string | null} */
     earthUnit: string | null;
     /**
-     * Return a mechanism that never gives some reports, with the same promise, exactly: a pruned report becomes one that is kept, always
+     * Return a mechanism that never gives some reports, with the same guarantee, exactly: a pruned report becomes one that is kept, always
      * the same. By the rule "cheapest" (the usual one, of a matrix) that is the one with the least expected distance from the secret, all
      * secrets being equally likely; by "nearest" (the usual one elsewhere) the nearest. Nothing of it leaves the device: the map is made
      * here, of public numbers; errors name no code, and `accuracy` stays that of the mechanism before it.
@@ -388,7 +388,7 @@ export class Mechanism {
     /**
      * Release a trace step by step by the predictive mechanism: `trace.next(place)` repeats or guesses a report as long as a private test
      * says that it is still good, and draws fresh noise where not. Fresh reports are those of this mechanism; a test costs less, and
-     * whoever does not move spends little more than one report. It is for Laplace noise for points anywhere, on the Earth or under l_p.
+     * somebody who does not move spends little more than one report. It is for Laplace noise for points anywhere, on the Earth or under l_p.
      *
      * `total` is what the whole trace may cost (an epsilon per unit), `rest` how many steps after a fresh report repeat the prediction for
      * nothing, `prediction` how the next place is guessed from the reports alone. `confidence`, `caution` and `slope` are those of Python's
@@ -415,7 +415,15 @@ export class Mechanism {
      * @param {Placing} [options]
      * @returns {Float64Array}
      */
-    law(secret: Secret, { snap, clamp }?: Placing): Float64Array;
+    distribution(secret: Secret, { snap, clamp }?: Placing): Float64Array;
+    /**
+     * The old name of `distribution`.
+     * @deprecated
+     * @param {Secret} secret
+     * @param {Placing} [options]
+     * @returns {Float64Array}
+     */
+    law(secret: Secret, options?: Placing): Float64Array;
     /**
      * Return the coordinates of a secret by its code.
      * @param {number} code
@@ -423,17 +431,17 @@ export class Mechanism {
      */
     secretAt(code: number): (number | string)[];
     /**
-     * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
+     * Return the slack of the guarantee when values are snapped: with the distances of the guarantee themselves 2 * epsilon * snap
      * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the
      * largest distance between two secrets that can be reached from one place, d being the distance from the secret that
-     * one value is put on to any secret that the other can reach. Concentrated promises have none (`NotPure`).
+     * one value is put on to any secret that the other can reach. Concentrated guarantees have none (`NotPure`).
      * @param {number} [snap]
      * @returns {number}
      */
     slack(snap?: number): number;
     /**
      * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
-     * beyond the radius of the promise, where there is one. A concentrated promise has one with a `delta` only: no set of reports is more
+     * beyond the radius of the guarantee, where there is one. A concentrated guarantee has one with a `delta` only: no set of reports is more
      * than so many times likelier from one of the two, plus delta.
      * @param {number} distance
      * @param {{ snap?: number, delta?: number }} [options]
@@ -444,7 +452,7 @@ export class Mechanism {
         delta?: number;
     }): number;
     /**
-     * Return the distance up to which one report shifts the odds between two secrets by at most `factor`; for a concentrated promise
+     * Return the distance up to which one report shifts the odds between two secrets by at most `factor`; for a concentrated guarantee
      * with a `delta`, up to which no set of reports is more than that factor likelier, plus delta.
      * @param {number} [factor]
      * @param {{ snap?: number, delta?: number }} [options]
@@ -462,7 +470,7 @@ export class Mechanism {
      */
     accuracy(level?: number): number;
     /**
-     * Judge every pair of secrets again in doubles: the smallest epsilon of a matrix, good to `tolerance` (relative). It holds
+     * Audit every pair of secrets again in doubles: the smallest epsilon of a matrix, good to `tolerance` (relative). It holds
      * only where a finite epsilon over at least one pair is at most the claim. The proof itself is Python's (`mdp.load`,
      * `metricdp audit`); this finds a forged table without it.
      * @returns {{ epsilon: number, claimed: number, tolerance: number, pairs: number, holds: boolean,
@@ -477,7 +485,7 @@ export class Mechanism {
         verdict: "holds" | "violated" | "cannot judge";
     };
     /**
-     * Explain the promise to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
+     * Explain the guarantee to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
      * @param {{ snap?: number }} [options]
      * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
      */

@@ -23,14 +23,14 @@ class CorruptFile extends MetricdpError {}
 class InvalidInput extends MetricdpError {}
 /** A value is not one of the secrets; it is never passed through. */
 class OutOfDomain extends InvalidInput {}
-/** Something pure was asked of a promise that is only approximate. */
+/** Something pure was asked of a guarantee that is only approximate. */
 class NotPure extends InvalidInput {}
 /** This module, or this browser, cannot do it; Python can. */
 class Unsupported extends MetricdpError {}
 
 /** Refuse a file: the reason names parts of the file, never long pieces of its contents. */
 function refuse(condition, reason) {
-  if (condition) throw new CorruptFile(`the file was refused: ${reason}. Take a fresh copy from whoever made it.`);
+  if (condition) throw new CorruptFile(`the file was refused: ${reason}. Take a fresh copy from its maker.`);
 }
 
 /**
@@ -47,7 +47,7 @@ const STRANGER = {
   far: [
     OutOfDomain,
     "this is not a secret of the mechanism: `snap` puts values on the nearest one up to a distance (its slack is added to " +
-      "the promise), `clamp` puts all of them there.",
+      "the guarantee), `clamp` puts all of them there.",
   ],
   box: [OutOfDomain, "this lies outside the box of the mechanism: `clamp` puts such values on its edge."],
   unit: [OutOfDomain, "a secret must be a unit vector: divide it by its length first."],
@@ -82,7 +82,7 @@ function optionNumber(value, name, least = 0) {
 /** Randomness, from crypto.getRandomValues only. */
 
 
-const TRIES = 10_000; // the chance that an honest source needs more is below 2^-1000
+const TRIES = 10_000; // the probability that an honest source needs more is below 2^-1000
 
 /**
  * Uniform 64-bit words: `next` puts one into `high` and `low`, 32 bits each.
@@ -471,7 +471,7 @@ function settled(attempt, extra) {
 // ---------------------------------------------------------------------------------------------------- conversions.js
 
 /**
- * From a concentrated promise to (epsilon, delta) at a distance, and back: upper bounds that are proven, computed in balls. Two secrets
+ * From a concentrated guarantee to (epsilon, delta) at a distance, and back: upper bounds that are proven, computed in balls. Two secrets
  * are `mu` apart in units of the noise, mu = d sqrt(2 rho); what is known of a mechanism there is its form (docs/families/concentrated.md):
  *
  *     gaussian   delta(epsilon) = Phi(-a) - e^epsilon Phi(-b),  a = epsilon / mu - mu / 2,  b = epsilon / mu + mu / 2
@@ -572,7 +572,7 @@ function renyiDelta(mu, epsilon) {
 }
 
 function checkAsked(mu, epsilon) {
-  refuseOption(!(mu >= 0 && mu <= FARTHEST_MU), "this distance is more than a million times the standard deviation of the noise: no promise means anything there.");
+  refuseOption(!(mu >= 0 && mu <= FARTHEST_MU), "this distance is more than a million times the standard deviation of the noise: no guarantee means anything there.");
   refuseOption(!(epsilon >= 0 && epsilon < Infinity), "`epsilon` must be a finite number of at least 0.");
 }
 
@@ -585,7 +585,7 @@ function deltaOf(mu, epsilon, form) {
 
 function checkDelta(delta) {
   const good = typeof delta === "number" && delta >= SMALLEST_DELTA && delta < 1;
-  refuseOption(!good, "`delta` must lie between 1e-300 and 1, such as 1e-6: with none at all this promise says nothing.");
+  refuseOption(!good, "`delta` must lie between 1e-300 and 1, such as 1e-6: with none at all this guarantee says nothing.");
 }
 
 /** Return an epsilon at which this delta is proven: the least, up to the last digits. */
@@ -624,14 +624,14 @@ function muOf(epsilon, delta, form) {
 
 // ---------------------------------------------------------------------------------------------------- concentrated.js
 
-/** The concentrated promise: Renyi divergences that grow with the square of the distance. It is never a pure one. */
+/** The concentrated guarantee: Renyi divergences that grow with the square of the distance. It is never a pure one. */
 
 
 const NOT_PURE = "it is approximate, and no factor holds for every report. Ask for `rho`, or for `epsilonAt(distance, delta)`.";
 
-/** Refuse to say something pure about a concentrated promise. */
+/** Refuse to say something pure about a concentrated guarantee. */
 function notPure(name) {
-  throw new NotPure(`a concentrated promise has no \`${name}\`: ${NOT_PURE}`);
+  throw new NotPure(`a concentrated guarantee has no \`${name}\`: ${NOT_PURE}`);
 }
 
 /**
@@ -670,7 +670,7 @@ class ConcentratedGuarantee {
   /** Return mu, rounded up: the distance in standard deviations of the noise. */
   #apart(distance) {
     optionNumber(distance, "distance");
-    refuseOption(this.radius !== null && distance > this.radius, "this distance is beyond the radius of the promise: nothing is promised there.");
+    refuseOption(this.radius !== null && distance > this.radius, "this distance is beyond the radius of the guarantee: nothing is guaranteed there.");
     return distance * Math.sqrt(2 * this.rho) * (1 + 2 ** -50);
   }
 
@@ -707,7 +707,7 @@ class ConcentratedGuarantee {
   }
 
   /**
-   * Return the promise of so many reports of one person together: rho adds up.
+   * Return the guarantee of so many reports of one person together: rho adds up.
    * @param {number} times
    * @returns {ConcentratedGuarantee}
    */
@@ -717,11 +717,11 @@ class ConcentratedGuarantee {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------- shared.js
+// ---------------------------------------------------------------------------------------------------- constants.js
 
 /** What both languages share: written by build.js from src/metricdp/constants.json and messages.json; change those. */
 
-const SHARED = {
+const CONSTANTS = {
   "format": "metricdp-mechanism",
   "version": 2,
   "signature_purpose": "metricdp-mechanism-signature-1",
@@ -764,7 +764,7 @@ const SHARED = {
   ]
 };
 
-const WORDING = {
+const MESSAGES = {
   "digits": {
     "metres": 3,
     "distance": 4,
@@ -953,9 +953,9 @@ const DECLARED = {
   }
 };
 
-// ---------------------------------------------------------------------------------------------------- words.js
+// ---------------------------------------------------------------------------------------------------- messages.js
 
-/** Every sentence about a promise, from the same templates as Python's, rounded so that each stays true. */
+/** Every sentence about a guarantee, from the same templates as Python's, rounded so that each stays true. */
 
 
 const NOISE = 10n ** 12n; // doubles carry an error of their own: 2.0000000000000004 is shown as 2, not as 2.01
@@ -1013,9 +1013,9 @@ function placed(digits, power) {
 
 /** Return a distance as people say it: 0.2 km is 200 m. */
 function distanceWords(value, unit, rounding = "nearest") {
-  const { digits } = WORDING;
+  const { digits } = MESSAGES;
   if (unit === "km" && value > 0 && value < 1) return `${numberWords(1000 * value, digits.metres, rounding)} m`;
-  const many = value !== 1 && Object.hasOwn(WORDING.plural, unit) ? WORDING.plural[unit] : unit;
+  const many = value !== 1 && Object.hasOwn(MESSAGES.plural, unit) ? MESSAGES.plural[unit] : unit;
   return `${numberWords(value, digits.distance, rounding)} ${many}`.trimEnd();
 }
 
@@ -1031,15 +1031,15 @@ function showDistance(distance, unit) {
 
 /** Return a factor that something is at most. */
 function factorWords(value) {
-  return value > WORDING.largest_factor ? WORDING.beyond_largest : numberWords(value, WORDING.digits.factor, "up");
+  return value > MESSAGES.largest_factor ? MESSAGES.beyond_largest : numberWords(value, MESSAGES.digits.factor, "up");
 }
 
 const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
-const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
+const things = (unit) => MESSAGES.things[MESSAGES.lengths.includes(unit) ? "length" : "other"];
 const declaredMetric = (name) => (Object.hasOwn(DECLARED.metric, name) ? DECLARED.metric[name] : {});
 const along = ({ metric, unit }) => {
   const [lengths, others] = declaredMetric(metric).along ?? ["", ""];
-  return WORDING.lengths.includes(unit) ? lengths : others;
+  return MESSAGES.lengths.includes(unit) ? lengths : others;
 };
 
 /** Return the distance up to which reports differ by at most a factor: (ln(ratio) - slack) / epsilon, within the radius. */
@@ -1048,7 +1048,7 @@ function reachOf({ epsilon, slack, radius }, ratio = 2) {
   return radius === null ? near : Math.min(near, radius);
 }
 
-/** Return exp(epsilon * d + slack), infinite beyond the radius of a promise. */
+/** Return exp(epsilon * d + slack), infinite beyond the radius of a guarantee. */
 function largestFactor({ epsilon, slack, radius }, apart) {
   if (radius !== null && apart > radius) return Infinity;
   const exponent = epsilon * apart + slack;
@@ -1058,16 +1058,16 @@ function largestFactor({ epsilon, slack, radius }, apart) {
 // across the parts of a policy graph nothing is hidden: the name of the words that say so
 const inPart = (metric, words) => (declaredMetric(metric).policy ? `${words}_part` : words);
 
-/** Return what is not protected because of the radius of a promise. */
+/** Return what is not protected because of the radius of a guarantee. */
 function outside({ radius, unit, metric }) {
   if (radius === null) return "";
-  return fill(WORDING.short[inPart(metric, "outside")], { things: things(unit), radius: distanceWords(radius, unit, "down") });
+  return fill(MESSAGES.short[inPart(metric, "outside")], { things: things(unit), radius: distanceWords(radius, unit, "down") });
 }
 
-/** Return the promise in numbers: epsilon 10 per km (Haversine), by theorem. */
-function promised(promise) {
-  const { digits, promise: words, per } = WORDING;
-  const { epsilon, slack, unit, radius, metric, basis } = promise;
+/** Return the guarantee in numbers: epsilon 10 per km (Haversine), by theorem. */
+function guaranteeNumbers(guarantee) {
+  const { digits, promise: words, per } = MESSAGES;
+  const { epsilon, slack, unit, radius, metric, basis } = guarantee;
   return fill(words.whole, {
     epsilon: numberWords(epsilon, digits.epsilon, "up"),
     per: fill(per[unit ? "unit" : "none"], { unit }),
@@ -1078,48 +1078,48 @@ function promised(promise) {
   });
 }
 
-/** Return the promise as one sentence without Greek. */
-function shortWords(promise) {
-  const { short: words } = WORDING;
-  if (promise.basis === "none") return words.nothing;
-  const near = reachOf(promise);
-  return fill(words[near <= 0 ? "slack" : isCounted(promise.unit) ? "counted" : "reach"], {
-    things: things(promise.unit),
-    reach: distanceWords(near, promise.unit, "down"),
-    factor: factorWords(largestFactor(promise, 1)),
-    along: along(promise),
-    outside: outside(promise),
+/** Return the guarantee as one sentence without Greek. */
+function shortWords(guarantee) {
+  const { short: words } = MESSAGES;
+  if (guarantee.basis === "none") return words.nothing;
+  const near = reachOf(guarantee);
+  return fill(words[near <= 0 ? "slack" : isCounted(guarantee.unit) ? "counted" : "reach"], {
+    things: things(guarantee.unit),
+    reach: distanceWords(near, guarantee.unit, "down"),
+    factor: factorWords(largestFactor(guarantee, 1)),
+    along: along(guarantee),
+    outside: outside(guarantee),
   });
 }
 
-/** Return the promise of a product: a sentence for every part. */
-function shortOfParts(promises) {
-  return promises.map((part, k) => fill(WORDING.short.part, { number: k, sentence: shortWords(part) })).join(" ");
+/** Return the guarantee of a product: a sentence for every part. */
+function shortOfParts(guarantees) {
+  return guarantees.map((part, k) => fill(MESSAGES.short.part, { number: k, sentence: shortWords(part) })).join(" ");
 }
 
-/** Return what a factor means for whoever has to guess between two secrets at even odds: f / (1 + f). */
+/** Return what a factor means for somebody who has to guess between two secrets at even odds: f / (1 + f). */
 function meaning(ratio) {
-  const step = WORDING.scale.find(({ below }) => below === null || ratio < below);
+  const step = MESSAGES.scale.find(({ below }) => below === null || ratio < below);
   return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
 }
 
-const isCounted = (unit) => Object.hasOwn(WORDING.counted, unit);
+const isCounted = (unit) => Object.hasOwn(MESSAGES.counted, unit);
 
 /** Return {distance, factor, words} at round distances around the one where reports may differ by a factor of two. */
-function meanings(promise) {
-  return distancesOf(promise).map((apart) => {
-    const ratio = largestFactor(promise, apart);
-    const beyond = promise.radius !== null && apart > promise.radius;
+function meanings(guarantee) {
+  return distancesOf(guarantee).map((apart) => {
+    const ratio = largestFactor(guarantee, apart);
+    const beyond = guarantee.radius !== null && apart > guarantee.radius;
     return {
-      distance: distanceWords(apart, promise.unit),
+      distance: distanceWords(apart, guarantee.unit),
       factor: beyond ? "any" : factorWords(ratio),
-      words: beyond ? WORDING.outside : meaning(ratio),
+      words: beyond ? MESSAGES.outside : meaning(ratio),
     };
   });
 }
 
 function distancesOf({ epsilon, unit, radius }) {
-  if (isCounted(unit)) return WORDING.counted[unit].filter((steps) => radius === null || steps <= radius);
+  if (isCounted(unit)) return MESSAGES.counted[unit].filter((steps) => radius === null || steps <= radius);
   return stepsAround(Math.LN2 / epsilon);
 }
 
@@ -1127,32 +1127,32 @@ function distancesOf({ epsilon, unit, radius }) {
 function stepsAround(distance) {
   const power = 10 ** Math.floor(Math.log10(distance));
   const scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= distance * (1 + 1e-12)));
-  return WORDING.shares.map((part) => Number((part * scale).toPrecision(12)));
+  return MESSAGES.shares.map((part) => Number((part * scale).toPrecision(12)));
 }
 
-/** Return the line above the table that explains a promise. */
-const meaningHead = (promise) => fill(WORDING.meaning.head, { things: things(promise.unit) });
+/** Return the line above the table that explains a guarantee. */
+const meaningHead = (guarantee) => fill(MESSAGES.meaning.head, { things: things(guarantee.unit) });
 
-/** Return the table that explains a promise, one line a distance. */
-const meaningLines = (promise) => tableLines(meaningHead(promise), meanings(promise));
+/** Return the table that explains a guarantee, one line a distance. */
+const meaningLines = (guarantee) => tableLines(meaningHead(guarantee), meanings(guarantee));
 
 /** Return a table of meanings as lines, below its head. */
 function tableLines(head, rows) {
   const line = ({ distance, factor, words }) =>
-    fill(WORDING.meaning.row, { distance: distance.padStart(10), factor: factor.padStart(8), words });
+    fill(MESSAGES.meaning.row, { distance: distance.padStart(10), factor: factor.padStart(8), words });
   return [head, ...rows.map(line)];
 }
 
 // ---------------------------------------------------------------------------------------------------- approximate.js
 
-/** Sentences about concentrated promises, which are approximate: each says so, at what distance, and with what delta. */
+/** Sentences about concentrated guarantees, which are approximate: each says so, at what distance, and with what delta. */
 
 
 /** The delta that sentences are said with where nobody named another. */
-const USUAL_DELTA = WORDING.concentrated.delta;
+const USUAL_DELTA = MESSAGES.concentrated.delta;
 
-const DIGITS = WORDING.concentrated.digits + 2;
-const perSquare = (unit) => fill(WORDING.concentrated.per[unit ? "unit" : "none"], { unit });
+const DIGITS = MESSAGES.concentrated.digits + 2;
+const perSquare = (unit) => fill(MESSAGES.concentrated.per[unit ? "unit" : "none"], { unit });
 
 /** Return a delta, rounded up: 1e-6 below a thousandth. */
 function deltaWords(value) {
@@ -1166,53 +1166,53 @@ function deltaWords(value) {
 const rhoWords = (rho, unit) => numberWords(rho, DIGITS, "up") + perSquare(unit);
 
 /** Return the distance up to which a factor of two holds, but for the usual delta. */
-const twiceAsLikely = (promise) => promise.distanceAt(Math.LN2, USUAL_DELTA);
+const twiceAsLikely = (guarantee) => guarantee.distanceAt(Math.LN2, USUAL_DELTA);
 
-/** Return the promise in numbers: rho 0.35 per km^2 (Haversine), concentrated: approximate and not pure. */
-function concentratedPromised(promise) {
-  const { rho, unit, radius, metric, basis } = promise;
-  const within = radius === null ? "" : fill(WORDING.promise.within, { radius: distanceWords(radius, unit, "down") });
-  return fill(WORDING.concentrated.whole, { rho: numberWords(rho, DIGITS, "up"), per: perSquare(unit), metric, within, basis });
+/** Return the guarantee in numbers: rho 0.35 per km^2 (Haversine), concentrated: approximate and not pure. */
+function concentratedNumbers(guarantee) {
+  const { rho, unit, radius, metric, basis } = guarantee;
+  const within = radius === null ? "" : fill(MESSAGES.promise.within, { radius: distanceWords(radius, unit, "down") });
+  return fill(MESSAGES.concentrated.whole, { rho: numberWords(rho, DIGITS, "up"), per: perSquare(unit), metric, within, basis });
 }
 
-/** Return the promise as one sentence without Greek, but for delta. */
-function concentratedShort(promise) {
-  return fill(WORDING.concentrated.short, {
-    things: things(promise.unit),
-    reach: distanceWords(twiceAsLikely(promise), promise.unit, "down"),
-    along: along(promise),
+/** Return the guarantee as one sentence without Greek, but for delta. */
+function concentratedShort(guarantee) {
+  return fill(MESSAGES.concentrated.short, {
+    things: things(guarantee.unit),
+    reach: distanceWords(twiceAsLikely(guarantee), guarantee.unit, "down"),
+    along: along(guarantee),
     delta: deltaWords(USUAL_DELTA),
-    outside: outside(promise),
+    outside: outside(guarantee),
   });
 }
 
 /** Return {distance, factor, words} at round distances around that of a factor of two, with the usual delta. */
-function concentratedMeanings(promise) {
-  return stepsAround(twiceAsLikely(promise)).map((apart) => {
-    const distance = distanceWords(apart, promise.unit);
-    if (promise.radius !== null && apart > promise.radius) return { distance, factor: "any", words: WORDING.outside };
-    const sure = shareWords(0.5 + 0.5 * promise.deltaAt(apart, 0)); // the advantage of the best test is delta at 0
-    const factor = factorWords(Math.exp(promise.epsilonAt(apart, USUAL_DELTA)));
+function concentratedMeanings(guarantee) {
+  return stepsAround(twiceAsLikely(guarantee)).map((apart) => {
+    const distance = distanceWords(apart, guarantee.unit);
+    if (guarantee.radius !== null && apart > guarantee.radius) return { distance, factor: "any", words: MESSAGES.outside };
+    const sure = shareWords(0.5 + 0.5 * guarantee.deltaAt(apart, 0)); // the advantage of the best test is delta at 0
+    const factor = factorWords(Math.exp(guarantee.epsilonAt(apart, USUAL_DELTA)));
     return { distance, factor, words: `a guess is right at most ${sure} of the time` };
   });
 }
 
-/** Return the line above the table that explains a concentrated promise. */
-function concentratedHead(promise) {
-  return fill(WORDING.concentrated.head, { delta: deltaWords(USUAL_DELTA), things: things(promise.unit) });
+/** Return the line above the table that explains a concentrated guarantee. */
+function concentratedHead(guarantee) {
+  return fill(MESSAGES.concentrated.head, { delta: deltaWords(USUAL_DELTA), things: things(guarantee.unit) });
 }
 
 /** Return what so many reports of one person keep together. */
-function concentratedTogether(promise, times) {
-  const all = promise.composed(times);
-  return fill(WORDING.concentrated.together, {
+function concentratedTogether(guarantee, times) {
+  const all = guarantee.composed(times);
+  return fill(MESSAGES.concentrated.together, {
     rows: times.toLocaleString("en-US"),
-    rho: numberWords(promise.rho, DIGITS, "up"),
+    rho: numberWords(guarantee.rho, DIGITS, "up"),
     total: numberWords(all.rho, DIGITS, "up"),
-    per: perSquare(promise.unit),
-    things: things(promise.unit),
-    reach: distanceWords(twiceAsLikely(all), promise.unit, "down"),
-    along: along(promise),
+    per: perSquare(guarantee.unit),
+    things: things(guarantee.unit),
+    reach: distanceWords(twiceAsLikely(all), guarantee.unit, "down"),
+    along: along(guarantee),
     delta: deltaWords(USUAL_DELTA),
   });
 }
@@ -1239,12 +1239,12 @@ function concentratedTogether(promise, times) {
 
 /** What the app is told where there is no report, by the codes of navigator.geolocation: constant, whatever happened. */
 const UNAVAILABLE = 2;
-const MESSAGES = {
+const POSITION_ERRORS = {
   1: "the position was not allowed",
   [UNAVAILABLE]: "no protected position is available",
   3: "the device took too long to find the position",
 };
-const failed = (code) => ({ code: code in MESSAGES ? code : UNAVAILABLE, message: MESSAGES[code] ?? MESSAGES[UNAVAILABLE] });
+const failed = (code) => ({ code: code in POSITION_ERRORS ? code : UNAVAILABLE, message: POSITION_ERRORS[code] ?? POSITION_ERRORS[UNAVAILABLE] });
 const NO_DEVICE =
   "there is no navigator.geolocation here (Node, a worker, or a page that is not served over https): pass `geolocation`, an object with getCurrentPosition.";
 
@@ -1272,9 +1272,9 @@ const HARMLESS_SLACK = Math.LN2;
  */
 
 /**
- * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
- * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
- * exp(epsilon d + slack) at most. A concentrated promise is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
+ * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the guarantee for all
+ * reports of the day together: somebody who sees them all tells two positions at distance d apart by a factor of
+ * exp(epsilon d + slack) at most. A concentrated guarantee is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
  * `accuracy` is the radius (metres) that holds 95 % of reports.
  * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon?: number, slack?: number, rho?: number,
  *   accuracy: number }} Spent
@@ -1298,11 +1298,11 @@ const HARMLESS_SLACK = Math.LN2;
  */
 
 /**
- * Return how to spread a day's `budget` (an epsilon in the mechanism's unit, or a rho in its square where the promise is
+ * Return how to spread a day's `budget` (an epsilon in the mechanism's unit, or a rho in its square where the guarantee is
  * concentrated) over the `hours` in which reports are asked for.
  *
  * As many reports as the budget pays for, in windows of whole minutes that begin at public times and are as short as the number
- * of reports allows; reports of a day add up, so its promise is `perDay` times that of one report. Give the answer to
+ * of reports allows; reports of a day add up, so its guarantee is `perDay` times that of one report. Give the answer to
  * protectGeolocation: `protectGeolocation(mechanism, planDay(mechanism, { budget: 40 }))`.
  * @param {Mechanism} mechanism
  * @param {{ budget: number, hours?: number, snap?: number }} options
@@ -1321,7 +1321,7 @@ function planDay(mechanism, { budget, hours = 16, snap = 0 }) {
   const accuracy = radius(mechanism, snap);
   const sentence =
     `One report in every ${minutes === 1 ? "minute" : `${minutes} minutes`}, at most ${perDay} a day; 95 % of them lie within ${Math.ceil(accuracy)} m. ` +
-    `All of a day together promise `;
+    `All reports of a day together guarantee `;
   const whole = { everySeconds: 60 * minutes, perDay, accuracy };
   if (!isPure) {
     const { rho } = guarantee.composed(perDay);
@@ -1337,7 +1337,7 @@ function planDay(mechanism, { budget, hours = 16, snap = 0 }) {
  *
  * A mechanism on finitely many places refuses a position that is none of them (nor within `snap` kilometres, or whatever its
  * unit is). With `clamp` it is put on the nearest place instead, however far that is, a public rule that is the same for
- * everybody; no answer tells inside from outside then. The promise is that of the places: two positions are as hard to tell
+ * everybody; no answer tells inside from outside then. The guarantee is that of the places: two positions are as hard to tell
  * apart as the places they are put on, and `accuracy` is about that place too.
  *
  * Snapping costs slack, which no distance makes smaller. Where it costs more than ln 2 (on roads a few metres are enough) it is
@@ -1481,7 +1481,7 @@ function unitOf(mechanism) {
 
 /** Return the radius in metres that holds 95 % of reports, the same wherever the person is. */
 function radius(mechanism, snap) {
-  return Number(SHARED.metres[mechanism.earthUnit]) * (mechanism.accuracy(0.95) + snap);
+  return Number(CONSTANTS.metres[mechanism.earthUnit]) * (mechanism.accuracy(0.95) + snap);
 }
 
 /** Do the work while no other page with the same storage does work of this name, where the browser can tell. */
@@ -1528,9 +1528,9 @@ function remembered(text) {
 
 const TOLERANCE = 1e-9;
 
-/** Return the smallest epsilon of a matrix over all pairs of secrets, and whether the promise holds by it. */
-function judged({ inputs, table }, { epsilon: claimed, slack, radius }) {
-  const logs = Array.from({ length: table.rows }, (_, row) => table.law(row).map(Math.log));
+/** Return the smallest epsilon of a matrix over all pairs of secrets, and whether the guarantee holds by it. */
+function auditMatrix({ inputs, table }, { epsilon: claimed, slack, radius }) {
+  const logs = Array.from({ length: table.rows }, (_, row) => table.distribution(row).map(Math.log));
   const points = Array.from({ length: table.rows }, (_, row) => inputs.points.row(row));
   let worst = 0;
   let pairs = 0;
@@ -1547,9 +1547,9 @@ function judged({ inputs, table }, { epsilon: claimed, slack, radius }) {
       if (spread > slack) worst = Math.max(worst, apart < Infinity ? (spread - slack) / apart : NaN);
     }
   }
-  const judgeable = pairs > 0 && Number.isFinite(claimed);
-  const holds = judgeable && worst <= claimed * (1 + TOLERANCE); // not so where `worst` is no number
-  const verdict = holds ? "holds" : judgeable && worst > claimed ? "violated" : "cannot judge";
+  const decidable = pairs > 0 && Number.isFinite(claimed);
+  const holds = decidable && worst <= claimed * (1 + TOLERANCE); // not so where `worst` is no number
+  const verdict = holds ? "holds" : decidable && worst > claimed ? "violated" : "cannot judge";
   return { epsilon: worst, claimed, tolerance: TOLERANCE, pairs, holds, verdict };
 }
 
@@ -1576,21 +1576,21 @@ class ProductSpace {
   }
 }
 
-/** Read a product with `readPart(kind, body, promise)`; its promise must be the sum of those of its parts. */
-function readProduct(body, file, promise, readPart) {
+/** Read a product with `readPart(kind, body, guarantee)`; its guarantee must be the sum of those of its parts. */
+function readProduct(body, file, guarantee, readPart) {
   const parts = body.parts.map((entry) => {
-    refuse(entry.guarantee.basis === "none", "a part of it promises nothing");
+    refuse(entry.guarantee.basis === "none", "a part of it guarantees nothing");
     return { ...readPart(entry.kind, entry.body, entry.guarantee), guarantee: entry.guarantee };
   });
-  checkSum(body.parts, parts, file, promise);
+  checkSum(body.parts, parts, file, guarantee);
   const draw = (values, source) => parts.map((part, k) => reportOf(part, part.draw(values[k], source)));
   return { inputs: new ProductSpace(parts), outputs: {}, draw, parts };
 }
 
 /** The metric of a product is the sum of those of its parts, each times its epsilon: the joint epsilon is 1 in it. */
-function checkSum(entries, parts, file, promise) {
-  const { name, parameters } = file.metric(promise.metric);
-  refuse(name !== "Weighted" || parameters.parts.length !== parts.length || promise.radius !== null, "its promise is not that of its parts");
+function checkSum(entries, parts, file, guarantee) {
+  const { name, parameters } = file.metric(guarantee.metric);
+  refuse(name !== "Weighted" || parameters.parts.length !== parts.length || guarantee.radius !== null, "its guarantee is not that of its parts");
   let column = 0;
   let slack = 0;
   parts.forEach((part, k) => {
@@ -1598,11 +1598,11 @@ function checkSum(entries, parts, file, promise) {
     const { epsilon, slack: own, radius } = entries[k].guarantee;
     const width = part.inputs.points?.width ?? part.inputs.dimension ?? 2;
     const fits = file.same(metric, entries[k].guarantee.metric) && weight === epsilon && columns.length === width;
-    refuse(!fits || radius !== null || columns.some((found, at) => found !== column + at), "its promise is not that of its parts");
+    refuse(!fits || radius !== null || columns.some((found, at) => found !== column + at), "its guarantee is not that of its parts");
     column += width;
     slack += own;
   });
-  refuse(!(promise.epsilon >= 1 && promise.slack >= slack * (1 - 1e-12)), "its promise is not that of its parts");
+  refuse(!(guarantee.epsilon >= 1 && guarantee.slack >= slack * (1 - 1e-12)), "its guarantee is not that of its parts");
 }
 
 // ---------------------------------------------------------------------------------------------------- doubles.js
@@ -1627,7 +1627,7 @@ const ARCS = [
   0.7188299996216245, 0.7853981633974483,
 ];
 
-/** Return a square root within 2 UNIT of itself: the language promises nothing, so it is checked. */
+/** Return a square root within 2 UNIT of itself: the language guarantees nothing, so it is checked. */
 function root(value) {
   const found = Math.sqrt(value);
   if (!(Math.abs(found * found - value) <= 4 * UNIT * value)) throw new Error("this engine computes no square roots");
@@ -1857,7 +1857,7 @@ function popLeast(heap) {
 /** Metrics: how far two secrets are apart. Those not measured here can be stored, and their secrets drawn by code. */
 
 
-const EARTH_RADIUS_KM = SHARED.earth_radius_km;
+const EARTH_RADIUS_KM = CONSTANTS.earth_radius_km;
 
 const radians = (degrees) => degrees * (Math.PI / 180);
 const degrees = (angle) => angle * (180 / Math.PI);
@@ -1865,8 +1865,8 @@ const mod = (value, period) => value - Math.floor(value / period) * period;
 
 /** Return how many of a unit of length make a kilometre. */
 function perKilometre(unit) {
-  if (!Object.hasOwn(SHARED.metres, unit)) throw new Unsupported("distances on the Earth in this unit are not known here.");
-  return Number(SHARED.metres.km) / Number(SHARED.metres[unit]);
+  if (!Object.hasOwn(CONSTANTS.metres, unit)) throw new Unsupported("distances on the Earth in this unit are not known here.");
+  return Number(CONSTANTS.metres.km) / Number(CONSTANTS.metres[unit]);
 }
 
 /** Return a decimal number as a fraction of whole numbers. */
@@ -1878,7 +1878,7 @@ function fractionOf(decimal) {
 /** Return the radius of the Earth in a unit of length as a fraction: it is a decimal number. */
 function radiusOf(unit) {
   const [radius, parts] = fractionOf(String(EARTH_RADIUS_KM));
-  const [metres, pieces] = fractionOf(SHARED.metres[unit]);
+  const [metres, pieces] = fractionOf(CONSTANTS.metres[unit]);
   return [radius * 1000n * pieces, parts * metres];
 }
 
@@ -2134,7 +2134,7 @@ function rowsOfVectors(name, { ground: number, dimension, unit }, file) {
 
 const histogram = (size) => (row) => {
   const total = row.reduce((sum, value) => sum + value, 0);
-  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
+  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= CONSTANTS.rounding ? null : "far";
 };
 
 /** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
@@ -2145,14 +2145,14 @@ function checkDistances(data, size) {
     for (let j = 0; j < size; j++) {
       const [there, back] = [data[i * size + j], data[j * size + i]];
       refuse(there < 0 || (i === j && there !== 0), "its distances are negative or do not begin at 0");
-      refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
+      refuse(Math.abs(there - back) > CONSTANTS.rounding * largest, "its distances are not symmetric");
     }
   }
 }
 
 /** Refuse a row of a file that its metric cannot measure. */
 function checkRow(row, metric) {
-  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= SHARED.largest_coordinate);
+  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= CONSTANTS.largest_coordinate);
   refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
 }
 
@@ -2191,24 +2191,24 @@ class Lattice {
 
   /** Refuse coordinates whose cells doubles do not hold. */
   refuseFar(point) {
-    refuseSecret(point.some((x) => !(Math.abs(this.cell(x)) <= SHARED.largest_cell)), "lattice");
+    refuseSecret(point.some((x) => !(Math.abs(this.cell(x)) <= CONSTANTS.largest_cell)), "lattice");
   }
 }
 
-/** Refuse a promise that the noise does not keep: a smaller epsilon than its rate. */
-function checkPromise(promise, rate) {
-  const kept = promise.basis === "none" || rate <= promise.epsilon;
-  refuse(!kept, "its noise does not keep its promise");
+/** Refuse a guarantee that the noise does not keep: a smaller epsilon than its rate. */
+function checkGuarantee(guarantee, rate) {
+  const kept = guarantee.basis === "none" || rate <= guarantee.epsilon;
+  refuse(!kept, "its noise does not satisfy its guarantee");
 }
 
 /** Refuse a lattice on which doubles would leave too many draws undecided. */
 function checkPitch(undecided) {
-  refuse(!(undecided <= SHARED.largest_drawing_error), "its lattice is finer than noise in doubles");
+  refuse(!(undecided <= CONSTANTS.largest_drawing_error), "its lattice is finer than noise in doubles");
 }
 
 /** Refuse a lattice of degrees that misses the poles. */
 function checkPoles(pitch) {
-  refuse(!(pitch <= 90 && Math.abs(rint(90 / pitch) * pitch - 90) <= SHARED.rounding), "its lattice misses the poles");
+  refuse(!(pitch <= 90 && Math.abs(rint(90 / pitch) * pitch - 90) <= CONSTANTS.rounding), "its lattice misses the poles");
 }
 
 /** Refuse vectors that a metric of vectors cannot measure. */
@@ -2300,7 +2300,7 @@ function normalSize(share) {
 
 /**
  * Laplace and normal noise for vectors in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where those leave more than
- * one cell. The laws, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
+ * one cell. The distributions, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
  */
 
 
@@ -2322,7 +2322,7 @@ function gammaOf(count, uniforms) {
 }
 
 /** Propose a number with density exp(-|x|^p): [x, error], undefined where it is not kept, an infinite error where unsure. */
-function powerProposal(p, [sign, share], chance) {
+function powerProposal(p, [sign, share], probability) {
   const body = share < (p - 1) / p;
   let doubtful = Math.abs(p * share - (p - 1)) < 8 * UNIT * p;
   const rest = body ? 1 : p * (1 - share);
@@ -2334,7 +2334,7 @@ function powerProposal(p, [sign, share], chance) {
   const power = expOf(exponent);
   const relative = (ofX < (0.001 * x) / p ? (p * ofX) / x : Infinity) + 10 * UNIT * Math.abs(exponent);
   const ofPower = 1.1 * power * (relative + 5 * UNIT) + 1e-300;
-  const [limit, ofLimit] = exponentialOf(chance);
+  const [limit, ofLimit] = exponentialOf(probability);
   const gap = limit + beyond - power;
   const wrong = 1.01 * (ofLimit + ofBeyond + ofPower) + 4 * UNIT * (limit + Math.abs(beyond));
   doubtful ||= !(Math.abs(gap) > wrong);
@@ -2527,11 +2527,11 @@ function stretched(factor, noise) {
 }
 
 /**
- * The law of noise for vectors: a coordinate x lies at x * top / bottom cells. `covariance` is that of a Mahalanobis metric, whose noise
+ * The distribution of noise for vectors: a coordinate x lies at x * top / bottom cells. `covariance` is that of a Mahalanobis metric, whose noise
  * is that of l_2 times the Cholesky factor; points are multiplied with `matrix` first, one row for every coordinate of a report. With
  * `sigma` in the place of `epsilon` the noise is normal, with that standard deviation.
  */
-class VectorLaw {
+class VectorDistribution {
   constructor({ p = 2, dimension, ratio: [top, bottom], epsilon = null, sigma = null, covariance = null, matrix = null }) {
     Object.assign(this, { p, dimension, top, bottom, covariance, matrix });
     this.normal = sigma !== null;
@@ -2619,8 +2619,8 @@ const BORDER = 1 - 2 ** -50; // the longest report
 
 const totalOf = (values) => values.reduce((sum, x) => sum + x, 0);
 
-/** The law of hyperbolic noise; a coordinate v of the hyperboloid lies at v * top / bottom cells. */
-class HyperbolicLaw {
+/** The distribution of hyperbolic noise; a coordinate v of the hyperboloid lies at v * top / bottom cells. */
+class HyperbolicDistribution {
   constructor(dimension, epsilon, [top, bottom]) {
     Object.assign(this, { dimension, epsilon, top, bottom });
     this.scale = top / bottom;
@@ -2737,20 +2737,20 @@ function hyperbolicNoise({ metric, dimension: n }, epsilon, pitch) {
   refuse(metric.name !== "Hyperbolic", "its noise does not belong to its metric");
   refuse(!(epsilon >= n - 1 + LEAST_MARGIN), "there is no such noise at its epsilon");
   const lattice = new Lattice(pitch);
-  const law = new HyperbolicLaw(n, epsilon, lattice.ratio);
-  const mean = totalOf(law.rates.map((rate) => 1 / rate));
+  const distribution = new HyperbolicDistribution(n, epsilon, lattice.ratio);
+  const mean = totalOf(distribution.rates.map((rate) => 1 / rate));
   checkPitch((2 * (6 * n + 80) * Math.sqrt(n) * Math.exp(Math.min(mean, 20)) * UNIT) / pitch);
   return (point, source) => {
     refuseSecret(!isInside(point), "border");
-    return inTheBall(law.cells(Array.from(point), source).map((cell) => lattice.value(cell)));
+    return inTheBall(distribution.cells(Array.from(point), source).map((cell) => lattice.value(cell)));
   };
 }
 
 /** Read Laplace noise in the Poincare ball: density proportional to exp(-epsilon d(x, y)) with respect to its volume. */
-function readHyperbolicLaplace(body, file, promise) {
+function readHyperbolicLaplace(body, file, guarantee) {
   const inputs = file.space(body.inputs);
   const draw = hyperbolicNoise(inputs, body.epsilon, body.pitch);
-  checkPromise(promise, body.epsilon);
+  checkGuarantee(guarantee, body.epsilon);
   return { inputs, outputs: inputs, draw };
 }
 
@@ -2769,8 +2769,8 @@ const MOST_AWAY = 3.2;
 
 const lengthIn = (balls, row) => balls.root(row.reduce((sum, x) => balls.add(sum, balls.multiply(x, x)), balls.fraction(0n, 1n)));
 
-/** The law of noise on the sphere; a coordinate y lies at y * top / bottom cells. */
-class DirectionLaw {
+/** The distribution of noise on the sphere; a coordinate y lies at y * top / bottom cells. */
+class DirectionDistribution {
   constructor(profile, [top, bottom]) {
     Object.assign(this, { profile, top, bottom });
     this.scale = top / bottom;
@@ -2797,7 +2797,7 @@ class DirectionLaw {
   }
 
   /** Propose how far to go: [value, error], undefined where it is not kept, null where doubles do not know. */
-  #proposal(share, chance) {
+  #proposal(share, probability) {
     const { start, stop, rise, fall, top, area } = this.profile.hat;
     const { rate, power, end } = this.profile;
     const [place, rest] = [area * share, area * (1 - share)]; // from either end; 1 - share is exact
@@ -2819,7 +2819,7 @@ class DirectionLaw {
       logarithm = logOf(Math.max(inner, 1e-300));
       ofLogarithm = (inner > 1000 * ofInner ? (1.1 * ofInner) / inner : Infinity) + 8 * UNIT * Math.abs(logarithm);
     }
-    const [limit, ofLimit] = exponentialOf(chance);
+    const [limit, ofLimit] = exponentialOf(probability);
     const gap = limit - (top - fallen + rate * value - power * logarithm);
     const sizes = Math.abs(top) + fallen + rate * Math.abs(value) + power * Math.abs(logarithm) + limit;
     const wrong = 1.01 * (ofLimit + ofFallen + rate * ofValue + power * ofLogarithm + 16 * UNIT * sizes);
@@ -3027,8 +3027,8 @@ class Profile {
 /** Laplace and normal noise on the Earth in whole numbers of cells, as in `vectors.js`: doubles with proven bounds, then balls. */
 
 
-/** The law of noise on the Earth: [top, bottom] is the rate per radian as a fraction, `quarter` the number of cells in 90 degrees. */
-class SphereLaw {
+/** The distribution of noise on the Earth: [top, bottom] is the rate per radian as a fraction, `quarter` the number of cells in 90 degrees. */
+class SphereDistribution {
   constructor([top, bottom], quarter) {
     Object.assign(this, { top, bottom, quarter });
     this.rate = quotientOf(top, bottom);
@@ -3099,8 +3099,8 @@ class SphereLaw {
   }
 }
 
-/** The law of normal noise in space around a place on the Earth, seen from its centre; top / bottom is sigma in radii of the Earth. */
-class SphereGaussianLaw {
+/** The distribution of normal noise in space around a place on the Earth, seen from its centre; top / bottom is sigma in radii of the Earth. */
+class SphereGaussianDistribution {
   constructor([top, bottom], quarter) {
     Object.assign(this, { top, bottom, quarter });
     this.reach = quotientOf(top, bottom);
@@ -3219,15 +3219,15 @@ function sphericalNoise({ metric, dimension }, epsilon, pitch) {
   const perKm = epsilon * perKilometre(metric.unit);
   checkPitch((8.8 * ((6 + 68 * 21) / (perKm * radians(EARTH_RADIUS_KM)) + 8 * 180) * 2 ** -52) / pitch);
   const [radius, parts] = radiusOf(metric.unit);
-  const law = new SphereLaw([toWhole(epsilon) * radius, parts << 1074n], rint(90 / pitch));
-  return (point, source) => law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  const distribution = new SphereDistribution([toWhole(epsilon) * radius, parts << 1074n], rint(90 / pitch));
+  return (point, source) => distribution.cells(Array.from(point), source).map((cell) => lattice.value(cell));
 }
 
 /** Read Laplace noise on the Earth. */
-function readSphericalLaplace(body, file, promise) {
+function readSphericalLaplace(body, file, guarantee) {
   const inputs = file.space(body.inputs);
   const draw = sphericalNoise(inputs, body.epsilon, body.pitch);
-  checkPromise(promise, body.epsilon);
+  checkGuarantee(guarantee, body.epsilon);
   return { inputs, outputs: inputs, draw, rate: body.epsilon, reach: earthReach(inputs.metric.unit, body.pitch) };
 }
 
@@ -3238,10 +3238,10 @@ function undecidedShare({ metric, dimension: n }, epsilon, pitch) {
   return (4.4 * n ** (1 - 1 / p) * displaced) / pitch;
 }
 
-/** Return the law of the noise of a space on a lattice of so many cells in a unit. */
-function lawOf({ metric, dimension }, ratio, epsilon) {
+/** Return the distribution of the noise of a space on a lattice of so many cells in a unit. */
+function distributionOf({ metric, dimension }, ratio, epsilon) {
   const mahalanobis = metric.name === "Mahalanobis";
-  return new VectorLaw({
+  return new VectorDistribution({
     p: mahalanobis ? 2 : metric.parameters.p, dimension, ratio, epsilon, covariance: mahalanobis ? metric.covariance : null,
   });
 }
@@ -3251,38 +3251,38 @@ function vectorNoise(space, epsilon, pitch) {
   checkVectors(space);
   const lattice = new Lattice(pitch);
   checkPitch(undecidedShare(space, epsilon, pitch));
-  const law = lawOf(space, lattice.ratio, epsilon);
+  const distribution = distributionOf(space, lattice.ratio, epsilon);
   return (point, source) => {
     lattice.refuseFar(point);
-    return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+    return distribution.cells(Array.from(point), source).map((cell) => lattice.value(cell));
   };
 }
 
 /** Read Laplace noise for vectors. */
-function readVectorLaplace(body, file, promise) {
+function readVectorLaplace(body, file, guarantee) {
   const inputs = file.space(body.inputs);
   const draw = vectorNoise(inputs, body.epsilon, body.pitch);
-  checkPromise(promise, body.epsilon);
+  checkGuarantee(guarantee, body.epsilon);
   return { inputs, outputs: inputs, draw, rate: body.epsilon, reach: cellReach(inputs, body.pitch) };
 }
 
 /** Read noise for unit vectors: density proportional to exp(-epsilon * angle), or to exp(epsilon <x, y>) under l_2. */
-function readDirectionNoise(body, file, promise) {
+function readDirectionNoise(body, file, guarantee) {
   const inputs = file.space(body.inputs);
   const { metric, dimension: n } = inputs;
   const isAngle = metric.name === "Angular";
   refuse(!isAngle && !(metric.name === "Lp" && metric.parameters.p === 2 && n >= 3), "its noise does not belong to its metric");
   refuse(body.pitch * Math.sqrt(n) > 1, "its lattice is too coarse for unit vectors");
   checkPitch(((2 * (4 * n + 80) * Math.sqrt(n)) / body.pitch + 2e4 * n) * UNIT);
-  checkPromise(promise, body.epsilon);
+  checkGuarantee(guarantee, body.epsilon);
   const lattice = new Lattice(body.pitch);
-  const law = new DirectionLaw(new Profile(isAngle ? "angle" : "height", n, body.epsilon, metric.unit === "deg"), lattice.ratio);
-  const draw = (point, source) => law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  const distribution = new DirectionDistribution(new Profile(isAngle ? "angle" : "height", n, body.epsilon, metric.unit === "deg"), lattice.ratio);
+  const draw = (point, source) => distribution.cells(Array.from(point), source).map((cell) => lattice.value(cell));
   return { inputs, outputs: { metric, dimension: n }, draw };
 }
 
 /** Read l_2 noise around A x, which keeps its rate times the norm of A: so (epsilon / rate)^2 - A A^T has no negative direction. */
-function readProjectedLaplace(body, file, promise) {
+function readProjectedLaplace(body, file, guarantee) {
   const inputs = file.space(body.inputs);
   const { metric, dimension: n } = inputs;
   const [k] = file.shape(body.matrix);
@@ -3290,22 +3290,22 @@ function readProjectedLaplace(body, file, promise) {
   refuse(metric.name !== "Lp" || metric.parameters.p !== 2 || k > n, "its noise does not belong to its metric");
   if (k * k * n > LARGEST_PRODUCT) throw new Unsupported("a projection of this size is not drawn from here.");
   const matrix = Array.from({ length: k }, (_, i) => Array.from(data.subarray(i * n, (i + 1) * n)));
-  const allowed = promise.epsilon / body.epsilon;
+  const allowed = guarantee.epsilon / body.epsilon;
   const room = new Float64Array(k * k);
   for (let i = 0; i < k; i++) {
     for (let j = 0; j <= i; j++) {
       let sum = 0;
       for (let c = 0; c < n; c++) sum += (matrix[i][c] / allowed) * (matrix[j][c] / allowed);
-      room[i * k + j] = (i === j ? 1 + SHARED.rounding : 0) - sum;
+      room[i * k + j] = (i === j ? 1 + CONSTANTS.rounding : 0) - sum;
     }
   }
-  refuse(promise.basis !== "none" && !isPositiveDefinite(room, k), "its noise does not keep its promise");
+  refuse(guarantee.basis !== "none" && !isPositiveDefinite(room, k), "its noise does not satisfy its guarantee");
   const lattice = new Lattice(body.pitch);
   checkPitch(undecidedShare({ metric, dimension: k }, body.epsilon, body.pitch));
-  const law = new VectorLaw({ p: 2, dimension: k, ratio: lattice.ratio, epsilon: body.epsilon, matrix });
+  const distribution = new VectorDistribution({ p: 2, dimension: k, ratio: lattice.ratio, epsilon: body.epsilon, matrix });
   const draw = (point, source) => {
-    lattice.refuseFar(law.places(point).map(([x]) => x));
-    return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+    lattice.refuseFar(distribution.places(point).map(([x]) => x));
+    return distribution.cells(Array.from(point), source).map((cell) => lattice.value(cell));
   };
   return { inputs, outputs: { metric, dimension: k }, draw };
 }
@@ -3327,13 +3327,13 @@ function byCoordinates(one, other) {
 const vectorsOf = (row, size) => Array.from({ length: row.length / size }, (_, k) => Array.from(row.slice(k * size, (k + 1) * size)));
 
 /** Read noise for bags of vectors: every vector gets noise of its own, and the reports come in lexicographic order. */
-function readBagLaplace(body, file, promise) {
+function readBagLaplace(body, file, guarantee) {
   const inputs = file.space(body.inputs);
   const { name, ground, dimension: size } = inputs.metric;
   const belongs = name === "Bags" && Object.hasOwn(NOISE_OF, ground.name) && inputs.dimension % size === 0;
   refuse(!belongs, "its noise does not belong to its metric");
   const one = NOISE_OF[ground.name]({ metric: ground, dimension: size }, body.epsilon, body.pitch);
-  checkPromise(promise, body.epsilon);
+  checkGuarantee(guarantee, body.epsilon);
   const draw = (row, source) =>
     vectorsOf(row, size)
       .map((vector, k) => one(vector, source.row?.(k) ?? source)) // a test chooses the words of every vector
@@ -3344,16 +3344,16 @@ function readBagLaplace(body, file, promise) {
 
 /**
  * Read noise for curves under the discrete Frechet distance: on the start, the end, the least and the largest number of every
- * coordinate, none of which moves by more than that distance; so noise under the largest gap of them keeps the promise.
+ * coordinate, none of which moves by more than that distance; so noise under the largest gap of them keeps the guarantee.
  */
-function readOutlineLaplace(body, file, promise) {
+function readOutlineLaplace(body, file, guarantee) {
   const inputs = file.space(body.inputs);
   const { name, ground, dimension: size } = inputs.metric;
   refuse(name !== "Frechet" || ground.name !== "Lp" || inputs.dimension % size !== 0, "its noise does not belong to its metric");
   const gap = { name: "Lp", unit: inputs.metric.unit, parameters: { p: Infinity }, legal: () => null };
   const outputs = { metric: gap, dimension: 4 * size };
   const noise = vectorNoise(outputs, body.epsilon, body.pitch);
-  checkPromise(promise, body.epsilon);
+  checkGuarantee(guarantee, body.epsilon);
   const draw = (row, source) => {
     const vertices = vectorsOf(row, size);
     const along = (pick) => vertices[0].map((_, k) => vertices.reduce((found, vertex) => pick(found, vertex[k]), vertices[0][k]));
@@ -3364,23 +3364,23 @@ function readOutlineLaplace(body, file, promise) {
 
 // ---------------------------------------------------------------------------------------------------- gaussian.js
 
-/** Normal noise, released on a public lattice: a concentrated promise, never a pure one. */
+/** Normal noise, released on a public lattice: a concentrated guarantee, never a pure one. */
 
 
 const DISPLACED = 40; // times 2^-52 of sigma: the mean error of a normal number in doubles, with room
-const UP = 6; // standard deviations that noise upward goes down with a chance below ONE_IN
+const UP = 6; // standard deviations that noise upward goes down with a probability below ONE_IN
 const ONE_IN = 1e-9;
 
-/** Refuse a promise that the noise does not keep: 2 rho sigma^2 must be at least one, exactly. */
+/** Refuse a guarantee that the noise does not keep: 2 rho sigma^2 must be at least one, exactly. */
 function checkRho({ rho }, sigma) {
-  refuse(2n * toWhole(rho) * toWhole(sigma) ** 2n < 1n << 3222n, "its noise does not keep its promise");
+  refuse(2n * toWhole(rho) * toWhole(sigma) ** 2n < 1n << 3222n, "its noise does not satisfy its guarantee");
 }
 
-/** Return how far a pair of normal numbers goes with a chance of `level`, in standard deviations. */
+/** Return how far a pair of normal numbers goes with a probability of `level`, in standard deviations. */
 const pairWithin = (level) => Math.sqrt(-2 * Math.log1p(-level)) * (1 + 2 ** -48);
 
 /** Read normal noise for vectors: y = x + sigma L z, L L^T the covariance of the metric, or 1. */
-function readGaussianNoise(body, file, promise) {
+function readGaussianNoise(body, file, guarantee) {
   const inputs = file.space(body.inputs);
   const { metric, dimension: n } = inputs;
   checkVectors(inputs);
@@ -3389,18 +3389,18 @@ function readGaussianNoise(body, file, promise) {
   const { sigma, pitch } = body;
   const lattice = new Lattice(pitch);
   checkPitch((4.4 * n * (DISPLACED + n) * 2 ** -52 * sigma * widestOf(metric)) / pitch);
-  checkRho(promise, sigma);
-  const law = new VectorLaw({ dimension: n, ratio: lattice.ratio, sigma, covariance: mahalanobis ? metric.covariance : null });
+  checkRho(guarantee, sigma);
+  const distribution = new VectorDistribution({ dimension: n, ratio: lattice.ratio, sigma, covariance: mahalanobis ? metric.covariance : null });
   const draw = (point, source) => {
     lattice.refuseFar(point);
-    return law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+    return distribution.cells(Array.from(point), source).map((cell) => lattice.value(cell));
   };
   const within = n === 2 ? (level) => sigma * pairWithin(level) + cellReach(inputs, pitch) : null;
   return { inputs, outputs: inputs, draw, within };
 }
 
 /** Read normal noise for places on the Earth: added in space, then seen from the centre of the Earth. */
-function readSphericalGaussian(body, file, promise) {
+function readSphericalGaussian(body, file, guarantee) {
   const inputs = file.space(body.inputs);
   const { metric, dimension } = inputs;
   const { sigma, pitch } = body;
@@ -3408,17 +3408,17 @@ function readSphericalGaussian(body, file, promise) {
   checkPoles(pitch);
   const degree = radians(EARTH_RADIUS_KM) * perKilometre(metric.unit);
   checkPitch((4.4 * 2 * ((4 * DISPLACED * sigma) / degree + 8 * 180) * 2 ** -52) / pitch);
-  checkRho(promise, sigma);
+  checkRho(guarantee, sigma);
   const lattice = new Lattice(pitch);
   const [radius, parts] = radiusOf(metric.unit);
-  const law = new SphereGaussianLaw([toWhole(sigma) * parts, radius << 1074n], rint(90 / pitch));
-  const draw = (point, source) => law.cells(Array.from(point), source).map((cell) => lattice.value(cell));
+  const distribution = new SphereGaussianDistribution([toWhole(sigma) * parts, radius << 1074n], rint(90 / pitch));
+  const draw = (point, source) => distribution.cells(Array.from(point), source).map((cell) => lattice.value(cell));
   /**
-   * Noise along the ground is seen farther the deeper the other part goes: not below 1 - 6 reach but for a chance of 1e-9. The angle is
+   * Noise along the ground is seen farther the deeper the other part goes: not below 1 - 6 reach but for a probability of 1e-9. The angle is
    * at most its tangent.
    */
   const within = (level) => {
-    const up = 1 - UP * law.reach;
+    const up = 1 - UP * distribution.reach;
     if (!(up > 0.5) || !(level < 1 - ONE_IN)) return 180 * degree; // anywhere on the Earth
     return (sigma * pairWithin(level / (1 - ONE_IN))) / up + earthReach(metric.unit, pitch);
   };
@@ -3427,13 +3427,13 @@ function readSphericalGaussian(body, file, promise) {
 
 // ---------------------------------------------------------------------------------------------------- curves.js
 
-/** The curve along which a law moves between two anchors, and exact coin flips on it. */
+/** The curve along which a distribution moves between two anchors, and exact coin flips on it. */
 
 
 /** Read the log-ratios that shape the curves; half of a smaller one is no ordinary double, and the curve would jump. */
 function readRatios(file, name, count) {
   const ratios = file.floats(name, [count], "its ratios");
-  for (const ratio of ratios) refuse(!(ratio === 0 || ratio >= SHARED.smallest_ratio), "a ratio is none that two laws can have");
+  for (const ratio of ratios) refuse(!(ratio === 0 || ratio >= CONSTANTS.smallest_ratio), "a ratio is none that two distributions can have");
   return ratios;
 }
 
@@ -3468,10 +3468,10 @@ function steepest(ratio, length) {
   return ratio > 0 ? length * (Math.exp(-ratio) / -Math.expm1(-ratio) + 0.5) * (1 + 64 * ULP) : 1;
 }
 
-/** Return the mixture of the laws of rows with these weights. */
+/** Return the mixture of the distributions of rows with these weights. */
 function mixed(table, corners) {
   const result = new Float64Array(table.reports);
-  for (const [row, weight] of corners) table.law(row).forEach((value, k) => (result[k] += weight * value));
+  for (const [row, weight] of corners) table.distribution(row).forEach((value, k) => (result[k] += weight * value));
   return result;
 }
 
@@ -3513,8 +3513,8 @@ class Rows {
     return result;
   }
 
-  /** Return the law of a row over all reports. */
-  law(row) {
+  /** Return the distribution of a row over all reports. */
+  distribution(row) {
     const weights = this.weights(row);
     const total = this.bits === null ? sumOf(weights) : 2 ** this.bits;
     const result = new Float64Array(this.reports);
@@ -3524,7 +3524,7 @@ class Rows {
 
   /** Return [report, probability] of reports that hold at least `level` together: all of them. */
   likely(row) {
-    return Array.from(this.law(row), (chance, k) => [k, chance]);
+    return Array.from(this.distribution(row), (probability, k) => [k, probability]);
   }
 
   report(k) {
@@ -3612,7 +3612,7 @@ function drawShares(sums, wholes, source) {
 
 /** Read the probabilities of a body: so many rows and reports, or the file is refused before anything is built. */
 function readRows(entry, file, rows, reports) {
-  refuse(rows * reports > SHARED.largest_matrix, "its matrix is too large");
+  refuse(rows * reports > CONSTANTS.largest_matrix, "its matrix is too large");
   if (typeof entry === "string") {
     const values = file.floats(entry, [rows, reports], "its matrix");
     return checkedRows(new Rows({ rows, reports, columns: null, values, storage: "dense" }));
@@ -3671,12 +3671,12 @@ function checkedRows(table) {
 function readMatrix(body, file) {
   const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const table = readRows(body.matrix, file, inputs.size, outputs.size);
-  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), distribution: (code) => table.distribution(code) };
 }
 
 // ---------------------------------------------------------------------------------------------------- interpolated.js
 
-/** Mechanisms on a box: laws at a grid of anchors and a rule for the points between them. */
+/** Mechanisms on a box: distributions at a grid of anchors and a rule for the points between them. */
 
 
 const UNSURE = 2 ** -30; // far above the rounding of a geometric mean in doubles
@@ -3729,12 +3729,12 @@ function cornerWeights(axes, ratios, point) {
   return corners;
 }
 
-/** Return the normalised geometric mean of the corners' laws. */
+/** Return the normalised geometric mean of the corners' distributions. */
 function geometric(table, corners) {
   const exponents = new Float64Array(table.reports);
   const possible = new Uint8Array(table.reports);
   for (const [row, weight] of corners) {
-    table.law(row).forEach((value, k) => {
+    table.distribution(row).forEach((value, k) => {
       if (value > 0) possible[k] = 1;
       exponents[k] += weight * Math.max(Math.log(value), ABSENT);
     });
@@ -3803,7 +3803,7 @@ function drawMeanExactly({ axes, table, point }, bits) {
 
 /** Tell whether any anchor reports something. */
 function isUsed(table, report) {
-  for (let row = 0; row < table.rows; row++) if (table.law(row)[report] > 0) return true;
+  for (let row = 0; row < table.rows; row++) if (table.distribution(row)[report] > 0) return true;
   return false;
 }
 
@@ -3828,7 +3828,7 @@ function readInterpolated(body, file) {
   const anchors = axes.reduce((product, axis) => product * axis.length, 1);
   const table = readRows(body.matrix, file, anchors, outputs.size);
   const rounding = body.rule === "exact" || body.rule === "direction";
-  const lawAt = (point) => {
+  const distributionAt = (point) => {
     const corners = cornerWeights(axes, rounding ? ratios : null, point);
     return rounding ? mixed(table, corners) : geometric(table, corners);
   };
@@ -3838,9 +3838,9 @@ function readInterpolated(body, file) {
       axes.forEach((axis, l) => (row = row * axis.length + rounded(axis, ratios[l], point[l], source)));
       return table.draw(row, source);
     }
-    return drawGeometric({ axes, table, point, masses: lawAt(point) }, source);
+    return drawGeometric({ axes, table, point, masses: distributionAt(point) }, source);
   };
-  return { inputs, outputs, table, draw, law: lawAt };
+  return { inputs, outputs, table, draw, distribution: distributionAt };
 }
 
 // ---------------------------------------------------------------------------------------------------- distances.js
@@ -4155,7 +4155,7 @@ class Places {
   }
 
   ball(balls, i, j) {
-    const [metres, pieces] = fractionOf(SHARED.metres[this.unit]);
+    const [metres, pieces] = fractionOf(CONSTANTS.metres[this.unit]);
     const radius = balls.fraction(toWhole(EARTH_RADIUS_KM) * 1000n * pieces, metres << 1074n);
     return balls.multiply(this.angle(balls, i, j), radius);
   }
@@ -4318,8 +4318,8 @@ class KernelRows {
     }, EXTRA);
   }
 
-  /** Return the law of a row over all reports. */
-  law(row) {
+  /** Return the distribution of a row over all reports. */
+  distribution(row) {
     const terms = this.terms(row).map((term, k) => (Number.isNaN(term) ? this.#near(row, k) : term));
     let total = 0;
     for (const term of terms) total += term;
@@ -4328,19 +4328,19 @@ class KernelRows {
 
   /** Return [report, probability] of reports that hold at least `level` together: all of them. */
   likely(row) {
-    return Array.from(this.law(row), (chance, k) => [k, chance]);
+    return Array.from(this.distribution(row), (probability, k) => [k, probability]);
   }
 }
 
 /** Read a kernel on the secrets of a space, which are its reports. */
-function readKernel(body, file, promise) {
+function readKernel(body, file, guarantee) {
   const space = file.space(body.space);
   const measure = trueDistances(space);
   const logs = body.log_weights === null ? null : file.floats(body.log_weights, [space.size], "its weights");
   file.floats(body.log_normalisers, [space.size], "its normalisers");
-  refuse(promise.basis !== "none" && !(body.inner <= promise.epsilon), "its kernel does not keep its promise");
+  refuse(guarantee.basis !== "none" && !(body.inner <= guarantee.epsilon), "its kernel does not satisfy its guarantee");
   const table = new KernelRows(measure, space.size, { inner: body.inner, cap: body.cap, logs });
-  return { inputs: space, outputs: space, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+  return { inputs: space, outputs: space, table, draw: (code, source) => table.draw(code, source), distribution: (code) => table.distribution(code) };
 }
 
 // ---------------------------------------------------------------------------------------------------- local.js
@@ -4422,8 +4422,8 @@ class LocalRows {
     return drawShares(sums, () => wholesOf(weights), source);
   }
 
-  /** Return the law of a row over all reports. */
-  law(row) {
+  /** Return the distribution of a row over all reports. */
+  distribution(row) {
     const { columns, weights, rest } = this.row(row);
     const total = sumOf(weights) + rest;
     const result = Float64Array.from(this.background, (weight) => weight / total);
@@ -4437,7 +4437,7 @@ class LocalRows {
     const near = sumOf(weights);
     const total = near + rest;
     if (near >= level * total) return weights.map((weight, k) => [columns[k], weight / total]);
-    return Array.from(this.law(row), (chance, k) => [k, chance]);
+    return Array.from(this.distribution(row), (probability, k) => [k, probability]);
   }
 }
 
@@ -4476,7 +4476,7 @@ function readLocal(body, file) {
   refuse(at !== numbers.length, "its rows hold fewer reports than are stored");
   const table = new LocalRows({ starts, columns, values, background });
   for (let row = 0; row < table.rows; row++) refuse(!hasWeight(table, row), "a secret has no report with a weight above 0");
-  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), distribution: (code) => table.distribution(code) };
 }
 
 /** Tell whether any report of a row has a weight above 0. */
@@ -4597,7 +4597,7 @@ class Finite {
       let largest = 0;
       for (const value of this.coordinates.data) largest = Math.max(largest, Math.abs(Number(value)));
       const scale = this.ground.name === "Haversine" ? this.ground.measure([0, 0], [0, 180]) / Math.PI : 1 + largest;
-      this.rounding = SHARED.rounding * scale;
+      this.rounding = CONSTANTS.rounding * scale;
     }
     return this.rounding;
   }
@@ -4615,7 +4615,7 @@ class Finite {
   }
 
   /**
-   * Return the distance that snapping up to `snap` may add between two secrets, in the metric of the promise: twice the
+   * Return the distance that snapping up to `snap` may add between two secrets, in the metric of the guarantee: twice the
    * snap where coordinates are measured as secrets are; elsewhere (roads under coordinates) the largest distance between two
    * secrets that can be reached from one place, that is, whose coordinates are at most twice the snap apart.
    */
@@ -4632,7 +4632,7 @@ class Finite {
     const rows = Array.from({ length: this.size }, (_, code) => this.coordinates.row(code));
     for (let a = 0; a < this.size; a++) {
       for (let b = 0; b < this.size; b++) {
-        if (a === b || !(this.ground.measure(rows[a], rows[b]) <= near * (1 + SHARED.rounding))) continue;
+        if (a === b || !(this.ground.measure(rows[a], rows[b]) <= near * (1 + CONSTANTS.rounding))) continue;
         const away = this.metric.measure(this.points.row(a), this.points.row(b));
         if (away !== this.metric.apart) largest = Math.max(largest, away); // parts of a policy may be told apart
       }
@@ -4739,7 +4739,7 @@ function readSpace(entry, file) {
 
 // ---------------------------------------------------------------------------------------------------- nearest.js
 
-/** Noise on the vector of a secret, after which the nearest vector is reported: words with a bit of chance. */
+/** Noise on the vector of a secret, after which the nearest vector is reported: words with some noise. */
 
 
 /** Return the largest of 1, 2 or 5 times a power of ten that is not above `limit`. */
@@ -4758,20 +4758,20 @@ function tidyPitch(limit) {
 function noiseBeforeNearest(plane, epsilon) {
   if (plane.metric.name === "Hyperbolic") return hyperbolicNoise(plane, epsilon, tidyPitch(0.01 / epsilon));
   checkVectors(plane);
-  const law = lawOf(plane, [1, 1], epsilon);
+  const distribution = distributionOf(plane, [1, 1], epsilon);
   return (row, source) => {
-    const noise = stretched(law.factor, unitNoise(law.p, plane.dimension, new Uniforms(source)));
+    const noise = stretched(distribution.factor, unitNoise(distribution.p, plane.dimension, new Uniforms(source)));
     return row.map((x, k) => x + noise[k][0] / epsilon);
   };
 }
 
 /** Read noise on the vector of a secret, after which the nearest vector is reported. */
-function readNearest(body, file, promise) {
+function readNearest(body, file, guarantee) {
   const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const plane = { metric: inputs.metric, dimension: inputs.points.width };
   const noisy = noiseBeforeNearest(plane, body.epsilon);
   refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");
-  checkPromise(promise, body.epsilon);
+  checkGuarantee(guarantee, body.epsilon);
   const hyperbolic = plane.metric.name === "Hyperbolic";
   for (let code = 0; hyperbolic && code < inputs.size; code++) refuse(!isInside(inputs.points.row(code)), "a secret of it lies at the border of the ball");
   const rows = Array.from({ length: outputs.size }, (_, code) => outputs.points.row(code));
@@ -4785,7 +4785,7 @@ function readNearest(body, file, promise) {
 
 // ---------------------------------------------------------------------------------------------------- streets.js
 
-/** Laws at crossings and cuts of streets, interpolated to every place along them. */
+/** Distributions at crossings and cuts of streets, interpolated to every place along them. */
 
 
 const ROUNDINGS = 4 * 2 ** -53; // of a quotient, a product and a difference, for every piece
@@ -4841,12 +4841,12 @@ function readStreets(body, file) {
     const blur = ROUNDINGS * counts[place[0]];
     return table.draw(flip(position, ratios[place[0]], exactly, source, blur) ? far : near, source);
   };
-  const law = (place) => {
+  const distribution = (place) => {
     const [near, far, position] = located(place);
     const share = nearShare(position, ratios[place[0]])[0];
     return mixed(table, [[near, 1 - share], [far, share]]);
   };
-  return { inputs, outputs, table, draw, law };
+  return { inputs, outputs, table, draw, distribution };
 }
 
 // ---------------------------------------------------------------------------------------------------- readers.js
@@ -4855,8 +4855,8 @@ function readStreets(body, file) {
 
 
 /**
- * A reader takes a body, the file and the promise, and gives `inputs`, `outputs`, `draw(value, source)`, where value is what
- * `inputs.encode` gives, and where there is one the `table`, the `law(value)`, and for the accuracy in a plane either the `rate` of Laplace
+ * A reader takes a body, the file and the guarantee, and gives `inputs`, `outputs`, `draw(value, source)`, where value is what
+ * `inputs.encode` gives, and where there is one the `table`, the `distribution(value)`, and for the accuracy in a plane either the `rate` of Laplace
  * noise and the `reach` of a cell or `within(level)`.
  */
 const READERS = {
@@ -4882,17 +4882,17 @@ const READERS = {
 /** Reading the mechanism of a file: a reader each for the kinds that it can hold. */
 
 
-function readPart(kind, body, file, promise) {
+function readPart(kind, body, file, guarantee) {
   if (!Object.hasOwn(READERS, kind)) throw new Unsupported("a mechanism of this kind is not drawn from here.");
-  const made = READERS[kind](body, file, promise);
+  const made = READERS[kind](body, file, guarantee);
   const metric = file.manifest.metrics.findIndex((_, k) => file.metric(k) === made.inputs.metric);
-  refuse(!file.same(metric, promise.metric), "the promise is in another metric than the secrets");
-  checkUnit(promise, file);
+  refuse(!file.same(metric, guarantee.metric), "the guarantee is in another metric than the secrets");
+  checkUnit(guarantee, file);
   return made;
 }
 
-function checkUnit(promise, file) {
-  refuse(promise.unit !== file.metric(promise.metric).unit, "its units are not those of its distances");
+function checkUnit(guarantee, file) {
+  refuse(guarantee.unit !== file.metric(guarantee.metric).unit, "its units are not those of its distances");
 }
 
 /** Rebuild the mechanism of a file. */
@@ -4903,7 +4903,7 @@ function readMechanism(file) {
   refuse(units !== guarantee.unit, "its units are not those of its distances");
   const made =
     kind === "product"
-      ? readProduct(body, file, guarantee, (name, own, promise) => readPart(name, own, file, promise))
+      ? readProduct(body, file, guarantee, (name, own, stated) => readPart(name, own, file, stated))
       : readPart(kind, body, file, guarantee);
   file.refuseLeftovers();
   return made;
@@ -5006,10 +5006,10 @@ const NAMED = "this file names its vectors instead of holding them: write it aga
 
 const anything = (value) => value;
 const tensor = text();
-const side = whole(1, SHARED.largest_matrix);
+const side = whole(1, CONSTANTS.largest_matrix);
 const STORAGES = {
   sparse: { shape: tuple(side, side), columns: tensor, values: tensor, present: orNull(tensor) },
-  quantised: { shape: tuple(side, side), columns: tensor, counts: tensor, bits: whole(SHARED.fewest_bits, SHARED.most_bits) },
+  quantised: { shape: tuple(side, side), columns: tensor, counts: tensor, bits: whole(CONSTANTS.fewest_bits, CONSTANTS.most_bits) },
 };
 
 const table = (version) =>
@@ -5045,8 +5045,8 @@ const coded = (kind, { file }) =>
 
 const checkOf = (kind, reading) => CHECKS[kind.type](kind, reading);
 
-/** Return which promise mechanisms of a kind keep: a pure one has an epsilon, a concentrated one a rho and no epsilon. */
-const promiseOf = (kind) => DECLARED.mechanism[kind].promise ?? "pure";
+/** Return which guarantee mechanisms of a kind keep: a pure one has an epsilon, a concentrated one a rho and no epsilon. */
+const guaranteeKind = (kind) => DECLARED.mechanism[kind].promise ?? "pure";
 
 /** A manifest while it is checked, in the order in which it is built: nothing refers to what comes later. */
 class Reading {
@@ -5096,7 +5096,7 @@ class Reading {
   /** Return the checks of what describes a mechanism. */
   mechanism(kind, where) {
     const body = this.record(this.fields("mechanism", kind, where));
-    return { kind: text(), guarantee: this.record(DECLARED[promiseOf(kind)]), certificate: this.record(DECLARED.certificate), body };
+    return { kind: text(), guarantee: this.record(DECLARED[guaranteeKind(kind)]), certificate: this.record(DECLARED.certificate), body };
   }
 
   part({ of, named = [] }, value, where) {
@@ -5112,7 +5112,7 @@ class Reading {
   nest(value, where) {
     const [depth, terms] = this.sizes[value];
     this.open = [Math.max(this.open[0], depth + 1), this.open[1] + terms];
-    const deep = this.open[0] > SHARED.deepest_metric || this.open[1] > SHARED.largest_metric_terms;
+    const deep = this.open[0] > CONSTANTS.deepest_metric || this.open[1] > CONSTANTS.largest_metric_terms;
     refuse(deep, `${where} is nested too deep`);
   }
 
@@ -5120,7 +5120,7 @@ class Reading {
     refuse(this.inside, "a part of it is made of parts");
     this.inside = true;
     const checked = stated(record(this.mechanism(value?.kind, where))(value, where), where);
-    refuse(promiseOf(checked.kind) !== "pure", "a part of it keeps a promise of another kind");
+    refuse(guaranteeKind(checked.kind) !== "pure", "a part of it has a guarantee of another kind");
     this.inside = false;
     return checked;
   }
@@ -5129,10 +5129,10 @@ class Reading {
 /** Refuse a certificate whose values do not go together; nothing that is drawn depends on it. */
 function stated(mechanism, where) {
   const { guarantee, certificate } = mechanism;
-  const pure = promiseOf(mechanism.kind) === "pure";
-  refuse(!pure && certificate.epsilon !== Infinity, `${where} states an epsilon, and its promise has none`);
+  const pure = guaranteeKind(mechanism.kind) === "pure";
+  refuse(!pure && certificate.epsilon !== Infinity, `${where} states an epsilon, and its guarantee has none`);
   const bound = guarantee.basis !== "none" && certificate.lower_bound > certificate.loss;
-  refuse(bound, `${where} states a bound above its loss`); // where nothing is promised, bounds of private mechanisms do not bind
+  refuse(bound, `${where} states a bound above its loss`); // where nothing is guaranteeNumbers, bounds of private mechanisms do not bind
   refuse(![0, 3].includes(certificate.worst_pair.length), `${where} names no pair and report`);
   const worst = /^(constopt|optimal \(worst)/.test(certificate.method); // how the first files say it
   certificate.objective ??= worst ? "worst" : "expected";
@@ -5141,12 +5141,12 @@ function stated(mechanism, where) {
 
 /** Refuse what is no manifest of a version that is read here; checksum and signature are verified next. */
 function checkVersion(given) {
-  refuse(given.format !== SHARED.format, "it is a safetensors file, but not one of metricdp");
+  refuse(given.format !== CONSTANTS.format, "it is a safetensors file, but not one of metricdp");
   const { version } = given;
   refuse(!Number.isSafeInteger(version) || version < 1, "its version is none");
-  if (version > SHARED.version) {
+  if (version > CONSTANTS.version) {
     throw new CorruptFile(
-      `the file was refused: it has format version ${version}, this module reads up to ${SHARED.version}. Update metricdp.`,
+      `the file was refused: it has format version ${version}, this module reads up to ${CONSTANTS.version}. Update metricdp.`,
     );
   }
   const wanted = [...FIELDS_OF[version]].sort().join();
@@ -5159,12 +5159,12 @@ function checkedManifest(file) {
   const given = file.manifest;
   const reading = new Reading(file, given.version);
   const checks = {
-    format: text(), version: whole(), sha256: text(), units: text(SHARED.licence_limit),
-    metrics: list((value, where) => reading.metric(value, where), 1, SHARED.largest_count),
-    spaces: list((value, where) => reading.space(value, where), 1, SHARED.largest_count),
+    format: text(), version: whole(), sha256: text(), units: text(CONSTANTS.licence_limit),
+    metrics: list((value, where) => reading.metric(value, where), 1, CONSTANTS.largest_count),
+    spaces: list((value, where) => reading.space(value, where), 1, CONSTANTS.largest_count),
     ...reading.mechanism(given.kind, "it"),
   };
-  if (given.version > 1) Object.assign(checks, { licence: text(SHARED.licence_limit), signature: anything });
+  if (given.version > 1) Object.assign(checks, { licence: text(CONSTANTS.licence_limit), signature: anything });
   return stated(record(checks)(given, "its manifest"), "its certificate");
 }
 
@@ -5213,10 +5213,10 @@ function isNear(metric, place, prediction, { test, threshold }, source) {
   };
   const apart = trueDistances({ metric, points: { data: Float64Array.of(...place, ...prediction), width: place.length, size: 2 } });
   const away = apart.measure(0, 1);
-  const chance = tailOf(Math.min(Math.max(test * (away - threshold), -STEEPEST), STEEPEST));
+  const probability = tailOf(Math.min(Math.max(test * (away - threshold), -STEEPEST), STEEPEST));
   const level = Number(word(0)) * 2 ** -64;
   const margin = 1e-12 * (1 + test * (away + Math.abs(threshold))) + test * (apart.relative * away + apart.absolute);
-  if (Math.abs(level - chance) > margin) return level < chance; // not so where `away` is no number
+  if (Math.abs(level - probability) > margin) return level < probability; // not so where `away` is no number
   const extra = BigInt(Math.ceil(Math.log2(2 + test) + Math.log2(2 + Math.abs(threshold)))) + 64n;
   return settled((balls, count) => {
     let digits = 0n;
@@ -5302,7 +5302,7 @@ class Trace {
       throw new Unsupported("a trace is predicted with Laplace noise for points anywhere, on the Earth or under l_p: open such a file.");
     }
     if (mechanism.guarantee.basis === "none" || mechanism.guarantee.slack > 0) {
-      throw new InvalidInput("a trace needs noise that keeps a promise without slack.");
+      throw new InvalidInput("a trace needs noise with a guarantee without slack.");
     }
     refuseOption(typeof prediction !== "string" || !Object.hasOwn(PREDICTIONS, prediction), "`prediction` must be \"parrot\" or \"linear\".");
     refuseOption(!Number.isSafeInteger(rest) || rest < 0, "`rest` must be a whole number of at least 0.");
@@ -5389,14 +5389,14 @@ class Trace {
 
 /**
  * Reports that somebody does not want to give, left out on the device: a pruned report becomes one that is kept, always the same, found
- * by public numbers alone. That is post-processing of the draw, so the promise stays as it is, exactly, whatever is pruned.
+ * by public numbers alone. That is post-processing of the draw, so the guarantee stays as it is, exactly, whatever is pruned.
  */
 
 
 const ALIKE =
   "reports are pruned for all secrets alike, as one list of codes: a set that depends on the secret would give it away, since reports show which ones never come.";
 const NOT_HERE =
-  "dividing a law by what is left of it is no post-processing, and whether its promise holds then is proven in Python only: take the rule \"cheapest\" or \"nearest\".";
+  "dividing a distribution by what is left of it is no post-processing, and whether its guarantee holds then is proven in Python only: take the rule \"cheapest\" or \"nearest\".";
 
 /** Return which reports are pruned: one list for all secrets, of codes that are there. The sentences name none of them. */
 function goneOf(codes, size, before) {
@@ -5430,18 +5430,18 @@ function measured(metric, one, other) {
 /** Return the kept report that costs least in the place of a pruned one: argmin over t of sum_x z_xk d(x, t), all secrets alike. */
 function byCost({ inputs, outputs, table }, left, kept) {
   const rows = inputs.size;
-  const chances = left.map(() => new Float64Array(rows));
+  const probabilities = left.map(() => new Float64Array(rows));
   for (let x = 0; x < rows; x++) {
-    const law = table.law(x);
-    left.forEach((code, at) => (chances[at][x] = law[code]));
+    const distribution = table.distribution(x);
+    left.forEach((code, at) => (probabilities[at][x] = distribution[code]));
   }
   const [least, best] = [new Float64Array(left.length).fill(Infinity), new Array(left.length).fill(kept[0])];
   for (const code of kept) {
     const goal = outputs.points.row(code);
     const away = Float64Array.from({ length: rows }, (_, x) => measured(inputs.metric, goal, inputs.points.row(x)));
-    chances.forEach((chance, at) => {
+    probabilities.forEach((probability, at) => {
       let cost = 0;
-      for (let x = 0; x < rows; x++) cost += chance[x] * away[x];
+      for (let x = 0; x < rows; x++) cost += probability[x] * away[x];
       if (cost < least[at]) [least[at], best[at]] = [cost, code];
     });
   }
@@ -5474,35 +5474,35 @@ class PrunedRows {
     this.bits = table.bits;
   }
 
-  law(row) {
-    return moved(this.table.law(row), this.map);
+  distribution(row) {
+    return moved(this.table.distribution(row), this.map);
   }
 }
 
-/** Return a law after the map: what is pruned has probability 0. */
-function moved(law, map) {
-  const result = new Float64Array(law.length);
-  law.forEach((chance, code) => (result[map[code]] += chance));
+/** Return a distribution after the map: what is pruned has probability 0. */
+function moved(distribution, map) {
+  const result = new Float64Array(distribution.length);
+  distribution.forEach((probability, code) => (result[map[code]] += probability));
   return result;
 }
 
 /** Return the parts of a mechanism that never gives some reports; `whole` keeps the table before it, for what is said to apps. */
 function prunedParts(parts, kind, codes, rule) {
   const { map, gone } = mapped(parts, kind, codes, rule);
-  const { draw, law, table, whole = table } = parts;
+  const { draw, distribution, table, whole = table } = parts;
   return {
     ...parts,
     gone,
     whole,
     draw: (value, source) => map[draw(value, source)],
-    ...(law ? { law: (value) => moved(law(value), map) } : {}),
+    ...(distribution ? { distribution: (value) => moved(distribution(value), map) } : {}),
     ...(table ? { table: new PrunedRows(table, map) } : {}),
   };
 }
 
 // ---------------------------------------------------------------------------------------------------- mechanism.js
 
-/** A mechanism as its file holds it: what it promises, and reports drawn from it. */
+/** A mechanism as its file holds it: what it guarantees, and reports drawn from it. */
 
 
 /**
@@ -5521,14 +5521,14 @@ function prunedParts(parts, kind, codes, rule) {
  */
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound for all mechanisms with this promise and these reports, the audited epsilon (where the promise has one) and the pair
+ * secret), a bound for all mechanisms with this guarantee and these reports, the audited epsilon (where the guarantee has one) and the pair
  * that it comes from. The loss is null after pruning.
  * @typedef {Readonly<{ loss: number | null, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
  */
 /**
  * `snap` puts coordinates on the nearest secret up to this distance, at a slack (see `slack`). `clamp` puts all of them there,
- * or on the edge of a box, however far they are: then the promise is that of the place they were put on.
+ * or on the edge of a box, however far they are: then the guarantee is that of the place they were put on.
  * @typedef {{ snap?: number, clamp?: boolean }} Placing
  */
 
@@ -5554,10 +5554,10 @@ class Mechanism {
     this.storage = this.#parts.table?.storage ?? "dense";
     /** @type {number | null} */
     this.bits = this.#parts.table?.bits ?? null;
-    /** Whether the promise is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
-    this.isPure = promiseOf(kind) === "pure";
+    /** Whether the guarantee is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
+    this.isPure = guaranteeKind(kind) === "pure";
     /**
-     * What is promised: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
+     * What is guaranteed: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
      * @type {Guarantee | ConcentratedGuarantee}
      */
     this.guarantee = guarantee;
@@ -5581,7 +5581,7 @@ class Mechanism {
   }
 
   /**
-   * Return a mechanism that never gives some reports, with the same promise, exactly: a pruned report becomes one that is kept, always
+   * Return a mechanism that never gives some reports, with the same guarantee, exactly: a pruned report becomes one that is kept, always
    * the same. By the rule "cheapest" (the usual one, of a matrix) that is the one with the least expected distance from the secret, all
    * secrets being equally likely; by "nearest" (the usual one elsewhere) the nearest. Nothing of it leaves the device: the map is made
    * here, of public numbers; errors name no code, and `accuracy` stays that of the mechanism before it.
@@ -5621,7 +5621,7 @@ class Mechanism {
    */
   sample(secret, { snap = 0, clamp = false, words = system } = {}) {
     if (this.guarantee.basis === "none") {
-      throw new InvalidInput("this mechanism promises nothing; it was made for comparisons. Do not release its reports.");
+      throw new InvalidInput("this mechanism guarantees nothing; it was made for comparisons. Do not release its reports.");
     }
     const drawn = this.#parts.draw(this.#encoded(secret, { snap, clamp }), words);
     const report = this.#parts.parts
@@ -5648,7 +5648,7 @@ class Mechanism {
   /**
    * Release a trace step by step by the predictive mechanism: `trace.next(place)` repeats or guesses a report as long as a private test
    * says that it is still good, and draws fresh noise where not. Fresh reports are those of this mechanism; a test costs less, and
-   * whoever does not move spends little more than one report. It is for Laplace noise for points anywhere, on the Earth or under l_p.
+   * somebody who does not move spends little more than one report. It is for Laplace noise for points anywhere, on the Earth or under l_p.
    *
    * `total` is what the whole trace may cost (an epsilon per unit), `rest` how many steps after a fresh report repeat the prediction for
    * nothing, `prediction` how the next place is guessed from the reports alone. `confidence`, `caution` and `slope` are those of Python's
@@ -5668,9 +5668,20 @@ class Mechanism {
    * @param {Placing} [options]
    * @returns {Float64Array}
    */
-  law(secret, { snap = 0, clamp = false } = {}) {
-    if (!this.#parts.law) throw new Unsupported(`a ${this.kind} mechanism has no table of probabilities.`);
-    return this.#parts.law(this.#encoded(secret, { snap, clamp }));
+  distribution(secret, { snap = 0, clamp = false } = {}) {
+    if (!this.#parts.distribution) throw new Unsupported(`a ${this.kind} mechanism has no table of probabilities.`);
+    return this.#parts.distribution(this.#encoded(secret, { snap, clamp }));
+  }
+
+  /**
+   * The old name of `distribution`.
+   * @deprecated
+   * @param {Secret} secret
+   * @param {Placing} [options]
+   * @returns {Float64Array}
+   */
+  law(secret, options) {
+    return this.distribution(secret, options);
   }
 
   /**
@@ -5686,10 +5697,10 @@ class Mechanism {
   }
 
   /**
-   * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
+   * Return the slack of the guarantee when values are snapped: with the distances of the guarantee themselves 2 * epsilon * snap
    * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the
    * largest distance between two secrets that can be reached from one place, d being the distance from the secret that
-   * one value is put on to any secret that the other can reach. Concentrated promises have none (`NotPure`).
+   * one value is put on to any secret that the other can reach. Concentrated guarantees have none (`NotPure`).
    * @param {number} [snap]
    * @returns {number}
    */
@@ -5702,13 +5713,13 @@ class Mechanism {
     return slack + part.guarantee.epsilon * part.inputs.charge(snap);
   }
 
-  #promise(snap) {
+  #guaranteeAt(snap) {
     return { ...this.guarantee, slack: this.slack(snap) };
   }
 
   /**
    * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
-   * beyond the radius of the promise, where there is one. A concentrated promise has one with a `delta` only: no set of reports is more
+   * beyond the radius of the guarantee, where there is one. A concentrated guarantee has one with a `delta` only: no set of reports is more
    * than so many times likelier from one of the two, plus delta.
    * @param {number} distance
    * @param {{ snap?: number, delta?: number }} [options]
@@ -5716,14 +5727,14 @@ class Mechanism {
    */
   factor(distance, { snap = 0, delta = 0 } = {}) {
     optionNumber(distance, "distance");
-    if (this.isPure) return largestFactor(this.#promise(snap), distance);
+    if (this.isPure) return largestFactor(this.#guaranteeAt(snap), distance);
     this.#checkPlacing({ snap, clamp: false });
     if (delta === 0) notPure("factor");
     return this.guarantee.radius !== null && distance > this.guarantee.radius ? Infinity : Math.exp(this.guarantee.epsilonAt(distance, delta));
   }
 
   /**
-   * Return the distance up to which one report shifts the odds between two secrets by at most `factor`; for a concentrated promise
+   * Return the distance up to which one report shifts the odds between two secrets by at most `factor`; for a concentrated guarantee
    * with a `delta`, up to which no set of reports is more than that factor likelier, plus delta.
    * @param {number} [factor]
    * @param {{ snap?: number, delta?: number }} [options]
@@ -5731,7 +5742,7 @@ class Mechanism {
    */
   reach(factor = 2, { snap = 0, delta = 0 } = {}) {
     optionNumber(factor, "factor", 1);
-    if (this.isPure) return reachOf(this.#promise(snap), factor);
+    if (this.isPure) return reachOf(this.#guaranteeAt(snap), factor);
     this.#checkPlacing({ snap, clamp: false });
     if (delta === 0) notPure("reach");
     return this.guarantee.distanceAt(Math.log(factor) * (1 - 2 ** -50), delta);
@@ -5753,19 +5764,19 @@ class Mechanism {
   }
 
   /**
-   * Judge every pair of secrets again in doubles: the smallest epsilon of a matrix, good to `tolerance` (relative). It holds
+   * Audit every pair of secrets again in doubles: the smallest epsilon of a matrix, good to `tolerance` (relative). It holds
    * only where a finite epsilon over at least one pair is at most the claim. The proof itself is Python's (`mdp.load`,
    * `metricdp audit`); this finds a forged table without it.
    * @returns {{ epsilon: number, claimed: number, tolerance: number, pairs: number, holds: boolean,
    *   verdict: "holds" | "violated" | "cannot judge" }}
    */
   audit() {
-    if (this.kind !== "matrix") throw new Unsupported("only matrices are judged here; use `metricdp audit`.");
-    return judged(this.#parts, this.guarantee);
+    if (this.kind !== "matrix") throw new Unsupported("only matrices are audited here; use `metricdp audit`.");
+    return auditMatrix(this.#parts, this.guarantee);
   }
 
   /**
-   * Explain the promise to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
+   * Explain the guarantee to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
    * @param {{ snap?: number }} [options]
    * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
    */
@@ -5785,22 +5796,22 @@ class Mechanism {
   }
 
   #pureWords(snap) {
-    const promise = this.#promise(snap);
+    const all = this.#guaranteeAt(snap);
     const { parts } = this.#parts;
     const named = ({ guarantee, inputs }) => {
       const slack = guarantee.slack + (inputs.size === undefined ? 0 : guarantee.epsilon * inputs.charge(snap));
       return { ...guarantee, slack, metric: inputs.metric.name };
     };
-    const short = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
-    const scaled = promise.basis !== "none" && !parts; // a product has a scale for every part
-    return { short, head: meaningHead(promise), rows: scaled ? meanings(promise) : [], whole: promised(promise) };
+    const short = parts && all.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(all);
+    const scaled = all.basis !== "none" && !parts; // a product has a scale for every part
+    return { short, head: meaningHead(all), rows: scaled ? meanings(all) : [], whole: guaranteeNumbers(all) };
   }
 
   #concentratedWords(snap) {
     this.#checkPlacing({ snap, clamp: false });
     const { guarantee } = this;
     const [head, rows] = [concentratedHead(guarantee), concentratedMeanings(guarantee)];
-    return { short: concentratedShort(guarantee), head, rows, whole: concentratedPromised(guarantee) };
+    return { short: concentratedShort(guarantee), head, rows, whole: concentratedNumbers(guarantee) };
   }
 }
 
@@ -5808,12 +5819,12 @@ class Mechanism {
 function mechanismOf(file, { signedBy, verified, trusted, bytes }) {
   const parts = readMechanism(file);
   const { kind, version, sha256, licence = "", ...manifest } = file.manifest;
-  const promise = { ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name };
+  const guarantee = { ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name };
   const { epsilon, ...stated } = manifest.certificate;
-  const isPure = promiseOf(kind) === "pure";
+  const isPure = guaranteeKind(kind) === "pure";
   return new Mechanism(parts, {
     kind, version, sha256, bytes, licence, signedBy,
-    guarantee: isPure ? Object.freeze(promise) : new ConcentratedGuarantee(promise),
+    guarantee: isPure ? Object.freeze(guarantee) : new ConcentratedGuarantee(guarantee),
     certificate: Object.freeze(isPure ? { ...stated, epsilon } : stated),
     signature: signedBy === null ? "none" : !verified ? "unchecked" : trusted ? "trusted" : "good",
   }); // prettier-ignore
@@ -5829,12 +5840,12 @@ function farthest({ ground, coordinates }, outputs, table, level) {
   let largest = 0;
   for (let row = 0; row < table.rows; row++) {
     const here = coordinates.row(row);
-    const away = table.likely(row, level).map(([k, chance]) => [ground.measure(here, outputs.coordinates.row(k)), chance]);
-    const inside = away.reduce((sum, [far, chance]) => (far <= largest ? sum + chance : sum), 0);
+    const away = table.likely(row, level).map(([k, probability]) => [ground.measure(here, outputs.coordinates.row(k)), probability]);
+    const inside = away.reduce((sum, [far, probability]) => (far <= largest ? sum + probability : sum), 0);
     if (inside >= level) continue;
     away.sort((a, b) => a[0] - b[0]);
     let mass = 0;
-    const reached = away.find(([, chance]) => (mass += chance) >= level - 1e-12) ?? away[away.length - 1];
+    const reached = away.find(([, probability]) => (mass += probability) >= level - 1e-12) ?? away[away.length - 1];
     largest = Math.max(largest, reached[0]);
   }
   return largest;
@@ -5894,7 +5905,7 @@ class MechanismFile {
   constructor(buffer) {
     refuse(buffer.byteLength < 8, "it is not a mechanism file");
     const size = new DataView(buffer).getBigUint64(0, true);
-    refuse(size < 2n || size > BigInt(SHARED.header_limit), "it is not a mechanism file, or its first bytes are damaged");
+    refuse(size < 2n || size > BigInt(CONSTANTS.header_limit), "it is not a mechanism file, or its first bytes are damaged");
     this.start = 8 + Number(size);
     refuse(this.start > buffer.byteLength, "it is cut off");
     this.bytes = new Uint8Array(buffer);
@@ -6097,7 +6108,7 @@ function isWeak(digits) {
   const last = parseInt(digits.slice(62), 16) & 0x7f;
   const unsigned = digits.slice(0, 62) + last.toString(16).padStart(2, "0");
   const beyond = last === 0x7f && /^f{60}$/.test(digits.slice(2, 62)) && parseInt(digits.slice(0, 2), 16) >= 0xed;
-  return beyond || SHARED.weak_keys.includes(unsigned);
+  return beyond || CONSTANTS.weak_keys.includes(unsigned);
 }
 
 /** Return where these ASCII digits stand in the header; they must occur once. */
@@ -6133,7 +6144,7 @@ async function verified(file) {
   refuse(isWeak(key), "its public key fits every signature");
   const at = find(file, value);
   blank.fill(ZERO, at, at + 128);
-  const purpose = new TextEncoder().encode(`${SHARED.signature_purpose}\0`);
+  const purpose = new TextEncoder().encode(`${CONSTANTS.signature_purpose}\0`);
   const message = new Uint8Array([...purpose, ...new Uint8Array(await subtle.digest("SHA-256", blank))]);
   let imported;
   try {

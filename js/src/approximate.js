@@ -1,13 +1,13 @@
-/** Sentences about concentrated promises, which are approximate: each says so, at what distance, and with what delta. */
+/** Sentences about concentrated guarantees, which are approximate: each says so, at what distance, and with what delta. */
 
-import { WORDING } from "./shared.js";
-import { along, distanceWords, factorWords, fill, numberWords, outside, shareWords, stepsAround, things } from "./words.js";
+import { MESSAGES } from "./constants.js";
+import { along, distanceWords, factorWords, fill, numberWords, outside, shareWords, stepsAround, things } from "./messages.js";
 
 /** The delta that sentences are said with where nobody named another. */
-export const USUAL_DELTA = WORDING.concentrated.delta;
+export const USUAL_DELTA = MESSAGES.concentrated.delta;
 
-const DIGITS = WORDING.concentrated.digits + 2;
-const perSquare = (unit) => fill(WORDING.concentrated.per[unit ? "unit" : "none"], { unit });
+const DIGITS = MESSAGES.concentrated.digits + 2;
+const perSquare = (unit) => fill(MESSAGES.concentrated.per[unit ? "unit" : "none"], { unit });
 
 /** Return a delta, rounded up: 1e-6 below a thousandth. */
 function deltaWords(value) {
@@ -21,53 +21,53 @@ function deltaWords(value) {
 export const rhoWords = (rho, unit) => numberWords(rho, DIGITS, "up") + perSquare(unit);
 
 /** Return the distance up to which a factor of two holds, but for the usual delta. */
-const twiceAsLikely = (promise) => promise.distanceAt(Math.LN2, USUAL_DELTA);
+const twiceAsLikely = (guarantee) => guarantee.distanceAt(Math.LN2, USUAL_DELTA);
 
-/** Return the promise in numbers: rho 0.35 per km^2 (Haversine), concentrated: approximate and not pure. */
-export function concentratedPromised(promise) {
-  const { rho, unit, radius, metric, basis } = promise;
-  const within = radius === null ? "" : fill(WORDING.promise.within, { radius: distanceWords(radius, unit, "down") });
-  return fill(WORDING.concentrated.whole, { rho: numberWords(rho, DIGITS, "up"), per: perSquare(unit), metric, within, basis });
+/** Return the guarantee in numbers: rho 0.35 per km^2 (Haversine), concentrated: approximate and not pure. */
+export function concentratedNumbers(guarantee) {
+  const { rho, unit, radius, metric, basis } = guarantee;
+  const within = radius === null ? "" : fill(MESSAGES.promise.within, { radius: distanceWords(radius, unit, "down") });
+  return fill(MESSAGES.concentrated.whole, { rho: numberWords(rho, DIGITS, "up"), per: perSquare(unit), metric, within, basis });
 }
 
-/** Return the promise as one sentence without Greek, but for delta. */
-export function concentratedShort(promise) {
-  return fill(WORDING.concentrated.short, {
-    things: things(promise.unit),
-    reach: distanceWords(twiceAsLikely(promise), promise.unit, "down"),
-    along: along(promise),
+/** Return the guarantee as one sentence without Greek, but for delta. */
+export function concentratedShort(guarantee) {
+  return fill(MESSAGES.concentrated.short, {
+    things: things(guarantee.unit),
+    reach: distanceWords(twiceAsLikely(guarantee), guarantee.unit, "down"),
+    along: along(guarantee),
     delta: deltaWords(USUAL_DELTA),
-    outside: outside(promise),
+    outside: outside(guarantee),
   });
 }
 
 /** Return {distance, factor, words} at round distances around that of a factor of two, with the usual delta. */
-export function concentratedMeanings(promise) {
-  return stepsAround(twiceAsLikely(promise)).map((apart) => {
-    const distance = distanceWords(apart, promise.unit);
-    if (promise.radius !== null && apart > promise.radius) return { distance, factor: "any", words: WORDING.outside };
-    const sure = shareWords(0.5 + 0.5 * promise.deltaAt(apart, 0)); // the advantage of the best test is delta at 0
-    const factor = factorWords(Math.exp(promise.epsilonAt(apart, USUAL_DELTA)));
+export function concentratedMeanings(guarantee) {
+  return stepsAround(twiceAsLikely(guarantee)).map((apart) => {
+    const distance = distanceWords(apart, guarantee.unit);
+    if (guarantee.radius !== null && apart > guarantee.radius) return { distance, factor: "any", words: MESSAGES.outside };
+    const sure = shareWords(0.5 + 0.5 * guarantee.deltaAt(apart, 0)); // the advantage of the best test is delta at 0
+    const factor = factorWords(Math.exp(guarantee.epsilonAt(apart, USUAL_DELTA)));
     return { distance, factor, words: `a guess is right at most ${sure} of the time` };
   });
 }
 
-/** Return the line above the table that explains a concentrated promise. */
-export function concentratedHead(promise) {
-  return fill(WORDING.concentrated.head, { delta: deltaWords(USUAL_DELTA), things: things(promise.unit) });
+/** Return the line above the table that explains a concentrated guarantee. */
+export function concentratedHead(guarantee) {
+  return fill(MESSAGES.concentrated.head, { delta: deltaWords(USUAL_DELTA), things: things(guarantee.unit) });
 }
 
 /** Return what so many reports of one person keep together. */
-export function concentratedTogether(promise, times) {
-  const all = promise.composed(times);
-  return fill(WORDING.concentrated.together, {
+export function concentratedTogether(guarantee, times) {
+  const all = guarantee.composed(times);
+  return fill(MESSAGES.concentrated.together, {
     rows: times.toLocaleString("en-US"),
-    rho: numberWords(promise.rho, DIGITS, "up"),
+    rho: numberWords(guarantee.rho, DIGITS, "up"),
     total: numberWords(all.rho, DIGITS, "up"),
-    per: perSquare(promise.unit),
-    things: things(promise.unit),
-    reach: distanceWords(twiceAsLikely(all), promise.unit, "down"),
-    along: along(promise),
+    per: perSquare(guarantee.unit),
+    things: things(guarantee.unit),
+    reach: distanceWords(twiceAsLikely(all), guarantee.unit, "down"),
+    along: along(guarantee),
     delta: deltaWords(USUAL_DELTA),
   });
 }

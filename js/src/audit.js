@@ -2,9 +2,9 @@
 
 const TOLERANCE = 1e-9;
 
-/** Return the smallest epsilon of a matrix over all pairs of secrets, and whether the promise holds by it. */
-export function judged({ inputs, table }, { epsilon: claimed, slack, radius }) {
-  const logs = Array.from({ length: table.rows }, (_, row) => table.law(row).map(Math.log));
+/** Return the smallest epsilon of a matrix over all pairs of secrets, and whether the guarantee holds by it. */
+export function auditMatrix({ inputs, table }, { epsilon: claimed, slack, radius }) {
+  const logs = Array.from({ length: table.rows }, (_, row) => table.distribution(row).map(Math.log));
   const points = Array.from({ length: table.rows }, (_, row) => inputs.points.row(row));
   let worst = 0;
   let pairs = 0;
@@ -21,8 +21,8 @@ export function judged({ inputs, table }, { epsilon: claimed, slack, radius }) {
       if (spread > slack) worst = Math.max(worst, apart < Infinity ? (spread - slack) / apart : NaN);
     }
   }
-  const judgeable = pairs > 0 && Number.isFinite(claimed);
-  const holds = judgeable && worst <= claimed * (1 + TOLERANCE); // not so where `worst` is no number
-  const verdict = holds ? "holds" : judgeable && worst > claimed ? "violated" : "cannot judge";
+  const decidable = pairs > 0 && Number.isFinite(claimed);
+  const holds = decidable && worst <= claimed * (1 + TOLERANCE); // not so where `worst` is no number
+  const verdict = holds ? "holds" : decidable && worst > claimed ? "violated" : "cannot judge";
   return { epsilon: worst, claimed, tolerance: TOLERANCE, pairs, holds, verdict };
 }

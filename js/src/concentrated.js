@@ -1,4 +1,4 @@
-/** The concentrated promise: Renyi divergences that grow with the square of the distance. It is never a pure one. */
+/** The concentrated guarantee: Renyi divergences that grow with the square of the distance. It is never a pure one. */
 
 import { deltaOf, epsilonOf, muOf } from "./conversions.js";
 import { NotPure, optionNumber, refuseOption } from "./errors.js";
@@ -6,9 +6,9 @@ import { doubleAbove, toWhole } from "./whole.js";
 
 const NOT_PURE = "it is approximate, and no factor holds for every report. Ask for `rho`, or for `epsilonAt(distance, delta)`.";
 
-/** Refuse to say something pure about a concentrated promise. */
+/** Refuse to say something pure about a concentrated guarantee. */
 export function notPure(name) {
-  throw new NotPure(`a concentrated promise has no \`${name}\`: ${NOT_PURE}`);
+  throw new NotPure(`a concentrated guarantee has no \`${name}\`: ${NOT_PURE}`);
 }
 
 /**
@@ -47,7 +47,7 @@ export class ConcentratedGuarantee {
   /** Return mu, rounded up: the distance in standard deviations of the noise. */
   #apart(distance) {
     optionNumber(distance, "distance");
-    refuseOption(this.radius !== null && distance > this.radius, "this distance is beyond the radius of the promise: nothing is promised there.");
+    refuseOption(this.radius !== null && distance > this.radius, "this distance is beyond the radius of the guarantee: nothing is guaranteed there.");
     return distance * Math.sqrt(2 * this.rho) * (1 + 2 ** -50);
   }
 
@@ -84,7 +84,7 @@ export class ConcentratedGuarantee {
   }
 
   /**
-   * Return the promise of so many reports of one person together: rho adds up.
+   * Return the guarantee of so many reports of one person together: rho adds up.
    * @param {number} times
    * @returns {ConcentratedGuarantee}
    */

@@ -1,13 +1,13 @@
-/** The curve along which a law moves between two anchors, and exact coin flips on it. */
+/** The curve along which a distribution moves between two anchors, and exact coin flips on it. */
 
 import { refuse } from "./errors.js";
-import { SHARED } from "./shared.js";
+import { CONSTANTS } from "./constants.js";
 import { ULP, exactFlip } from "./whole.js";
 
 /** Read the log-ratios that shape the curves; half of a smaller one is no ordinary double, and the curve would jump. */
 export function readRatios(file, name, count) {
   const ratios = file.floats(name, [count], "its ratios");
-  for (const ratio of ratios) refuse(!(ratio === 0 || ratio >= SHARED.smallest_ratio), "a ratio is none that two laws can have");
+  for (const ratio of ratios) refuse(!(ratio === 0 || ratio >= CONSTANTS.smallest_ratio), "a ratio is none that two distributions can have");
   return ratios;
 }
 
@@ -42,9 +42,9 @@ function steepest(ratio, length) {
   return ratio > 0 ? length * (Math.exp(-ratio) / -Math.expm1(-ratio) + 0.5) * (1 + 64 * ULP) : 1;
 }
 
-/** Return the mixture of the laws of rows with these weights. */
+/** Return the mixture of the distributions of rows with these weights. */
 export function mixed(table, corners) {
   const result = new Float64Array(table.reports);
-  for (const [row, weight] of corners) table.law(row).forEach((value, k) => (result[k] += weight * value));
+  for (const [row, weight] of corners) table.distribution(row).forEach((value, k) => (result[k] += weight * value));
   return result;
 }

@@ -17,8 +17,8 @@ const MOST_AWAY = 3.2;
 
 const lengthIn = (balls, row) => balls.root(row.reduce((sum, x) => balls.add(sum, balls.multiply(x, x)), balls.fraction(0n, 1n)));
 
-/** The law of noise on the sphere; a coordinate y lies at y * top / bottom cells. */
-export class DirectionLaw {
+/** The distribution of noise on the sphere; a coordinate y lies at y * top / bottom cells. */
+export class DirectionDistribution {
   constructor(profile, [top, bottom]) {
     Object.assign(this, { profile, top, bottom });
     this.scale = top / bottom;
@@ -45,7 +45,7 @@ export class DirectionLaw {
   }
 
   /** Propose how far to go: [value, error], undefined where it is not kept, null where doubles do not know. */
-  #proposal(share, chance) {
+  #proposal(share, probability) {
     const { start, stop, rise, fall, top, area } = this.profile.hat;
     const { rate, power, end } = this.profile;
     const [place, rest] = [area * share, area * (1 - share)]; // from either end; 1 - share is exact
@@ -67,7 +67,7 @@ export class DirectionLaw {
       logarithm = logOf(Math.max(inner, 1e-300));
       ofLogarithm = (inner > 1000 * ofInner ? (1.1 * ofInner) / inner : Infinity) + 8 * UNIT * Math.abs(logarithm);
     }
-    const [limit, ofLimit] = exponentialOf(chance);
+    const [limit, ofLimit] = exponentialOf(probability);
     const gap = limit - (top - fallen + rate * value - power * logarithm);
     const sizes = Math.abs(top) + fallen + rate * Math.abs(value) + power * Math.abs(logarithm) + limit;
     const wrong = 1.01 * (ofLimit + ofFallen + rate * ofValue + power * ofLogarithm + 16 * UNIT * sizes);

@@ -7,7 +7,7 @@ import { UNDECIDED, nearest, settled } from "./balls.js";
 import { UNIT, arctangent, circle, expOf, logOf, ofLatitude, root } from "./doubles.js";
 import { Unsupported, refuse } from "./errors.js";
 import { EARTH_RADIUS_KM, edits, fractionOf, mod, perKilometre } from "./metrics.js";
-import { SHARED } from "./shared.js";
+import { CONSTANTS } from "./constants.js";
 import { exactFactor } from "./vectors.js";
 import { toWhole } from "./whole.js";
 
@@ -315,7 +315,7 @@ class Places {
   }
 
   ball(balls, i, j) {
-    const [metres, pieces] = fractionOf(SHARED.metres[this.unit]);
+    const [metres, pieces] = fractionOf(CONSTANTS.metres[this.unit]);
     const radius = balls.fraction(toWhole(EARTH_RADIUS_KM) * 1000n * pieces, metres << 1074n);
     return balls.multiply(this.angle(balls, i, j), radius);
   }

@@ -19,7 +19,7 @@ const ARCS = [
   0.7188299996216245, 0.7853981633974483,
 ];
 
-/** Return a square root within 2 UNIT of itself: the language promises nothing, so it is checked. */
+/** Return a square root within 2 UNIT of itself: the language guarantees nothing, so it is checked. */
 export function root(value) {
   const found = Math.sqrt(value);
   if (!(Math.abs(found * found - value) <= 4 * UNIT * value)) throw new Error("this engine computes no square roots");

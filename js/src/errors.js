@@ -12,14 +12,14 @@ export class CorruptFile extends MetricdpError {}
 export class InvalidInput extends MetricdpError {}
 /** A value is not one of the secrets; it is never passed through. */
 export class OutOfDomain extends InvalidInput {}
-/** Something pure was asked of a promise that is only approximate. */
+/** Something pure was asked of a guarantee that is only approximate. */
 export class NotPure extends InvalidInput {}
 /** This module, or this browser, cannot do it; Python can. */
 export class Unsupported extends MetricdpError {}
 
 /** Refuse a file: the reason names parts of the file, never long pieces of its contents. */
 export function refuse(condition, reason) {
-  if (condition) throw new CorruptFile(`the file was refused: ${reason}. Take a fresh copy from whoever made it.`);
+  if (condition) throw new CorruptFile(`the file was refused: ${reason}. Take a fresh copy from its maker.`);
 }
 
 /**
@@ -36,7 +36,7 @@ const STRANGER = {
   far: [
     OutOfDomain,
     "this is not a secret of the mechanism: `snap` puts values on the nearest one up to a distance (its slack is added to " +
-      "the promise), `clamp` puts all of them there.",
+      "the guarantee), `clamp` puts all of them there.",
   ],
   box: [OutOfDomain, "this lies outside the box of the mechanism: `clamp` puts such values on its edge."],
   unit: [OutOfDomain, "a secret must be a unit vector: divide it by its length first."],

@@ -4,7 +4,7 @@ import { CorruptFile, refuse } from "./errors.js";
 import { checkVersion, checkedManifest } from "./manifest.js";
 import { readMetric } from "./metrics.js";
 import { list, oneOf, record, tuple, whole } from "./schema.js";
-import { SHARED } from "./shared.js";
+import { CONSTANTS } from "./constants.js";
 import { Points, readSpace } from "./spaces.js";
 
 const TYPES = {
@@ -45,7 +45,7 @@ export class MechanismFile {
   constructor(buffer) {
     refuse(buffer.byteLength < 8, "it is not a mechanism file");
     const size = new DataView(buffer).getBigUint64(0, true);
-    refuse(size < 2n || size > BigInt(SHARED.header_limit), "it is not a mechanism file, or its first bytes are damaged");
+    refuse(size < 2n || size > BigInt(CONSTANTS.header_limit), "it is not a mechanism file, or its first bytes are damaged");
     this.start = 8 + Number(size);
     refuse(this.start > buffer.byteLength, "it is cut off");
     this.bytes = new Uint8Array(buffer);

@@ -17,16 +17,16 @@
 
 import { rhoWords } from "./approximate.js";
 import { InvalidInput, optionNumber, refuseOption } from "./errors.js";
-import { SHARED } from "./shared.js";
+import { CONSTANTS } from "./constants.js";
 
 /** What the app is told where there is no report, by the codes of navigator.geolocation: constant, whatever happened. */
 const UNAVAILABLE = 2;
-const MESSAGES = {
+const POSITION_ERRORS = {
   1: "the position was not allowed",
   [UNAVAILABLE]: "no protected position is available",
   3: "the device took too long to find the position",
 };
-const failed = (code) => ({ code: code in MESSAGES ? code : UNAVAILABLE, message: MESSAGES[code] ?? MESSAGES[UNAVAILABLE] });
+const failed = (code) => ({ code: code in POSITION_ERRORS ? code : UNAVAILABLE, message: POSITION_ERRORS[code] ?? POSITION_ERRORS[UNAVAILABLE] });
 const NO_DEVICE =
   "there is no navigator.geolocation here (Node, a worker, or a page that is not served over https): pass `geolocation`, an object with getCurrentPosition.";
 
@@ -54,9 +54,9 @@ const HARMLESS_SLACK = Math.LN2;
  */
 
 /**
- * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the promise for all
- * reports of the day together: whoever sees them all tells two positions at distance d apart by a factor of
- * exp(epsilon d + slack) at most. A concentrated promise is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
+ * What was handed out today: reports, refusals (each tells "outside" once), how many of both a day has, and the guarantee for all
+ * reports of the day together: somebody who sees them all tells two positions at distance d apart by a factor of
+ * exp(epsilon d + slack) at most. A concentrated guarantee is spent in `rho`, which adds up as well, and has neither epsilon nor slack.
  * `accuracy` is the radius (metres) that holds 95 % of reports.
  * @typedef {{ reports: number, refused: number, perDay: number, left: number, epsilon?: number, slack?: number, rho?: number,
  *   accuracy: number }} Spent
@@ -80,11 +80,11 @@ const HARMLESS_SLACK = Math.LN2;
  */
 
 /**
- * Return how to spread a day's `budget` (an epsilon in the mechanism's unit, or a rho in its square where the promise is
+ * Return how to spread a day's `budget` (an epsilon in the mechanism's unit, or a rho in its square where the guarantee is
  * concentrated) over the `hours` in which reports are asked for.
  *
  * As many reports as the budget pays for, in windows of whole minutes that begin at public times and are as short as the number
- * of reports allows; reports of a day add up, so its promise is `perDay` times that of one report. Give the answer to
+ * of reports allows; reports of a day add up, so its guarantee is `perDay` times that of one report. Give the answer to
  * protectGeolocation: `protectGeolocation(mechanism, planDay(mechanism, { budget: 40 }))`.
  * @param {import("./mechanism.js").Mechanism} mechanism
  * @param {{ budget: number, hours?: number, snap?: number }} options
@@ -103,7 +103,7 @@ export function planDay(mechanism, { budget, hours = 16, snap = 0 }) {
   const accuracy = radius(mechanism, snap);
   const sentence =
     `One report in every ${minutes === 1 ? "minute" : `${minutes} minutes`}, at most ${perDay} a day; 95 % of them lie within ${Math.ceil(accuracy)} m. ` +
-    `All of a day together promise `;
+    `All reports of a day together guarantee `;
   const whole = { everySeconds: 60 * minutes, perDay, accuracy };
   if (!isPure) {
     const { rho } = guarantee.composed(perDay);
@@ -119,7 +119,7 @@ export function planDay(mechanism, { budget, hours = 16, snap = 0 }) {
  *
  * A mechanism on finitely many places refuses a position that is none of them (nor within `snap` kilometres, or whatever its
  * unit is). With `clamp` it is put on the nearest place instead, however far that is, a public rule that is the same for
- * everybody; no answer tells inside from outside then. The promise is that of the places: two positions are as hard to tell
+ * everybody; no answer tells inside from outside then. The guarantee is that of the places: two positions are as hard to tell
  * apart as the places they are put on, and `accuracy` is about that place too.
  *
  * Snapping costs slack, which no distance makes smaller. Where it costs more than ln 2 (on roads a few metres are enough) it is
@@ -263,7 +263,7 @@ function unitOf(mechanism) {
 
 /** Return the radius in metres that holds 95 % of reports, the same wherever the person is. */
 function radius(mechanism, snap) {
-  return Number(SHARED.metres[mechanism.earthUnit]) * (mechanism.accuracy(0.95) + snap);
+  return Number(CONSTANTS.metres[mechanism.earthUnit]) * (mechanism.accuracy(0.95) + snap);
 }
 
 /** Do the work while no other page with the same storage does work of this name, where the browser can tell. */

@@ -8,7 +8,7 @@
 import { UNDECIDED, settled } from "./balls.js";
 import { UNIT, expOf, roomOf, root } from "./doubles.js";
 import { refuse, refuseSecret } from "./errors.js";
-import { Lattice, checkPitch, checkPromise } from "./lattice.js";
+import { Lattice, checkPitch, checkGuarantee } from "./lattice.js";
 import { Uniforms, exponentialOf, sureCell } from "./noise.js";
 import { exactNormals, normalsOf } from "./vectors.js";
 import { toWhole } from "./whole.js";
@@ -20,8 +20,8 @@ const BORDER = 1 - 2 ** -50; // the longest report
 
 const totalOf = (values) => values.reduce((sum, x) => sum + x, 0);
 
-/** The law of hyperbolic noise; a coordinate v of the hyperboloid lies at v * top / bottom cells. */
-export class HyperbolicLaw {
+/** The distribution of hyperbolic noise; a coordinate v of the hyperboloid lies at v * top / bottom cells. */
+export class HyperbolicDistribution {
   constructor(dimension, epsilon, [top, bottom]) {
     Object.assign(this, { dimension, epsilon, top, bottom });
     this.scale = top / bottom;
@@ -138,19 +138,19 @@ export function hyperbolicNoise({ metric, dimension: n }, epsilon, pitch) {
   refuse(metric.name !== "Hyperbolic", "its noise does not belong to its metric");
   refuse(!(epsilon >= n - 1 + LEAST_MARGIN), "there is no such noise at its epsilon");
   const lattice = new Lattice(pitch);
-  const law = new HyperbolicLaw(n, epsilon, lattice.ratio);
-  const mean = totalOf(law.rates.map((rate) => 1 / rate));
+  const distribution = new HyperbolicDistribution(n, epsilon, lattice.ratio);
+  const mean = totalOf(distribution.rates.map((rate) => 1 / rate));
   checkPitch((2 * (6 * n + 80) * Math.sqrt(n) * Math.exp(Math.min(mean, 20)) * UNIT) / pitch);
   return (point, source) => {
     refuseSecret(!isInside(point), "border");
-    return inTheBall(law.cells(Array.from(point), source).map((cell) => lattice.value(cell)));
+    return inTheBall(distribution.cells(Array.from(point), source).map((cell) => lattice.value(cell)));
   };
 }
 
 /** Read Laplace noise in the Poincare ball: density proportional to exp(-epsilon d(x, y)) with respect to its volume. */
-export function readHyperbolicLaplace(body, file, promise) {
+export function readHyperbolicLaplace(body, file, guarantee) {
   const inputs = file.space(body.inputs);
   const draw = hyperbolicNoise(inputs, body.epsilon, body.pitch);
-  checkPromise(promise, body.epsilon);
+  checkGuarantee(guarantee, body.epsilon);
   return { inputs, outputs: inputs, draw };
 }

@@ -13,4 +13,4 @@ export { haversine } from "./metrics.js";
 export { open } from "./open.js";
 export { Trace } from "./predictive.js";
 export { LocationTree, openTree } from "./tree.js";
-export { showDistance } from "./words.js";
+export { showDistance } from "./messages.js";

@@ -1,4 +1,4 @@
-/** Mechanisms on a box: laws at a grid of anchors and a rule for the points between them. */
+/** Mechanisms on a box: distributions at a grid of anchors and a rule for the points between them. */
 
 import { settled } from "./balls.js";
 import { flip, mixed, nearShare, readRatios } from "./curves.js";
@@ -56,12 +56,12 @@ function cornerWeights(axes, ratios, point) {
   return corners;
 }
 
-/** Return the normalised geometric mean of the corners' laws. */
+/** Return the normalised geometric mean of the corners' distributions. */
 function geometric(table, corners) {
   const exponents = new Float64Array(table.reports);
   const possible = new Uint8Array(table.reports);
   for (const [row, weight] of corners) {
-    table.law(row).forEach((value, k) => {
+    table.distribution(row).forEach((value, k) => {
       if (value > 0) possible[k] = 1;
       exponents[k] += weight * Math.max(Math.log(value), ABSENT);
     });
@@ -130,7 +130,7 @@ function drawMeanExactly({ axes, table, point }, bits) {
 
 /** Tell whether any anchor reports something. */
 function isUsed(table, report) {
-  for (let row = 0; row < table.rows; row++) if (table.law(row)[report] > 0) return true;
+  for (let row = 0; row < table.rows; row++) if (table.distribution(row)[report] > 0) return true;
   return false;
 }
 
@@ -155,7 +155,7 @@ export function readInterpolated(body, file) {
   const anchors = axes.reduce((product, axis) => product * axis.length, 1);
   const table = readRows(body.matrix, file, anchors, outputs.size);
   const rounding = body.rule === "exact" || body.rule === "direction";
-  const lawAt = (point) => {
+  const distributionAt = (point) => {
     const corners = cornerWeights(axes, rounding ? ratios : null, point);
     return rounding ? mixed(table, corners) : geometric(table, corners);
   };
@@ -165,7 +165,7 @@ export function readInterpolated(body, file) {
       axes.forEach((axis, l) => (row = row * axis.length + rounded(axis, ratios[l], point[l], source)));
       return table.draw(row, source);
     }
-    return drawGeometric({ axes, table, point, masses: lawAt(point) }, source);
+    return drawGeometric({ axes, table, point, masses: distributionAt(point) }, source);
   };
-  return { inputs, outputs, table, draw, law: lawAt };
+  return { inputs, outputs, table, draw, distribution: distributionAt };
 }

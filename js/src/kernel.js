@@ -125,8 +125,8 @@ class KernelRows {
     }, EXTRA);
   }
 
-  /** Return the law of a row over all reports. */
-  law(row) {
+  /** Return the distribution of a row over all reports. */
+  distribution(row) {
     const terms = this.terms(row).map((term, k) => (Number.isNaN(term) ? this.#near(row, k) : term));
     let total = 0;
     for (const term of terms) total += term;
@@ -135,17 +135,17 @@ class KernelRows {
 
   /** Return [report, probability] of reports that hold at least `level` together: all of them. */
   likely(row) {
-    return Array.from(this.law(row), (chance, k) => [k, chance]);
+    return Array.from(this.distribution(row), (probability, k) => [k, probability]);
   }
 }
 
 /** Read a kernel on the secrets of a space, which are its reports. */
-export function readKernel(body, file, promise) {
+export function readKernel(body, file, guarantee) {
   const space = file.space(body.space);
   const measure = trueDistances(space);
   const logs = body.log_weights === null ? null : file.floats(body.log_weights, [space.size], "its weights");
   file.floats(body.log_normalisers, [space.size], "its normalisers");
-  refuse(promise.basis !== "none" && !(body.inner <= promise.epsilon), "its kernel does not keep its promise");
+  refuse(guarantee.basis !== "none" && !(body.inner <= guarantee.epsilon), "its kernel does not satisfy its guarantee");
   const table = new KernelRows(measure, space.size, { inner: body.inner, cap: body.cap, logs });
-  return { inputs: space, outputs: space, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+  return { inputs: space, outputs: space, table, draw: (code, source) => table.draw(code, source), distribution: (code) => table.distribution(code) };
 }

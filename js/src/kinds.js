@@ -4,17 +4,17 @@ import { Unsupported, refuse } from "./errors.js";
 import { readProduct } from "./product.js";
 import { READERS } from "./readers.js";
 
-function readPart(kind, body, file, promise) {
+function readPart(kind, body, file, guarantee) {
   if (!Object.hasOwn(READERS, kind)) throw new Unsupported("a mechanism of this kind is not drawn from here.");
-  const made = READERS[kind](body, file, promise);
+  const made = READERS[kind](body, file, guarantee);
   const metric = file.manifest.metrics.findIndex((_, k) => file.metric(k) === made.inputs.metric);
-  refuse(!file.same(metric, promise.metric), "the promise is in another metric than the secrets");
-  checkUnit(promise, file);
+  refuse(!file.same(metric, guarantee.metric), "the guarantee is in another metric than the secrets");
+  checkUnit(guarantee, file);
   return made;
 }
 
-function checkUnit(promise, file) {
-  refuse(promise.unit !== file.metric(promise.metric).unit, "its units are not those of its distances");
+function checkUnit(guarantee, file) {
+  refuse(guarantee.unit !== file.metric(guarantee.metric).unit, "its units are not those of its distances");
 }
 
 /** Rebuild the mechanism of a file. */
@@ -25,7 +25,7 @@ export function readMechanism(file) {
   refuse(units !== guarantee.unit, "its units are not those of its distances");
   const made =
     kind === "product"
-      ? readProduct(body, file, guarantee, (name, own, promise) => readPart(name, own, file, promise))
+      ? readProduct(body, file, guarantee, (name, own, stated) => readPart(name, own, file, stated))
       : readPart(kind, body, file, guarantee);
   file.refuseLeftovers();
   return made;

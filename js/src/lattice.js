@@ -2,7 +2,7 @@
 
 import { refuse, refuseSecret } from "./errors.js";
 import { norm } from "./metrics.js";
-import { SHARED } from "./shared.js";
+import { CONSTANTS } from "./constants.js";
 import { rint } from "./whole.js";
 
 /** The multiples of a pitch, in every coordinate. */
@@ -28,24 +28,24 @@ export class Lattice {
 
   /** Refuse coordinates whose cells doubles do not hold. */
   refuseFar(point) {
-    refuseSecret(point.some((x) => !(Math.abs(this.cell(x)) <= SHARED.largest_cell)), "lattice");
+    refuseSecret(point.some((x) => !(Math.abs(this.cell(x)) <= CONSTANTS.largest_cell)), "lattice");
   }
 }
 
-/** Refuse a promise that the noise does not keep: a smaller epsilon than its rate. */
-export function checkPromise(promise, rate) {
-  const kept = promise.basis === "none" || rate <= promise.epsilon;
-  refuse(!kept, "its noise does not keep its promise");
+/** Refuse a guarantee that the noise does not keep: a smaller epsilon than its rate. */
+export function checkGuarantee(guarantee, rate) {
+  const kept = guarantee.basis === "none" || rate <= guarantee.epsilon;
+  refuse(!kept, "its noise does not satisfy its guarantee");
 }
 
 /** Refuse a lattice on which doubles would leave too many draws undecided. */
 export function checkPitch(undecided) {
-  refuse(!(undecided <= SHARED.largest_drawing_error), "its lattice is finer than noise in doubles");
+  refuse(!(undecided <= CONSTANTS.largest_drawing_error), "its lattice is finer than noise in doubles");
 }
 
 /** Refuse a lattice of degrees that misses the poles. */
 export function checkPoles(pitch) {
-  refuse(!(pitch <= 90 && Math.abs(rint(90 / pitch) * pitch - 90) <= SHARED.rounding), "its lattice misses the poles");
+  refuse(!(pitch <= 90 && Math.abs(rint(90 / pitch) * pitch - 90) <= CONSTANTS.rounding), "its lattice misses the poles");
 }
 
 /** Refuse vectors that a metric of vectors cannot measure. */

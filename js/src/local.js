@@ -78,8 +78,8 @@ class LocalRows {
     return drawShares(sums, () => wholesOf(weights), source);
   }
 
-  /** Return the law of a row over all reports. */
-  law(row) {
+  /** Return the distribution of a row over all reports. */
+  distribution(row) {
     const { columns, weights, rest } = this.row(row);
     const total = sumOf(weights) + rest;
     const result = Float64Array.from(this.background, (weight) => weight / total);
@@ -93,7 +93,7 @@ class LocalRows {
     const near = sumOf(weights);
     const total = near + rest;
     if (near >= level * total) return weights.map((weight, k) => [columns[k], weight / total]);
-    return Array.from(this.law(row), (chance, k) => [k, chance]);
+    return Array.from(this.distribution(row), (probability, k) => [k, probability]);
   }
 }
 
@@ -132,7 +132,7 @@ export function readLocal(body, file) {
   refuse(at !== numbers.length, "its rows hold fewer reports than are stored");
   const table = new LocalRows({ starts, columns, values, background });
   for (let row = 0; row < table.rows; row++) refuse(!hasWeight(table, row), "a secret has no report with a weight above 0");
-  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), distribution: (code) => table.distribution(code) };
 }
 
 /** Tell whether any report of a row has a weight above 0. */

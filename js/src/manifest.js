@@ -6,7 +6,7 @@
 import { DECLARED } from "./declared.js";
 import { CorruptFile, Unsupported, refuse } from "./errors.js";
 import { choose, list, number, oneOf, orNull, record, text, tuple, whole } from "./schema.js";
-import { SHARED } from "./shared.js";
+import { CONSTANTS } from "./constants.js";
 
 const FIELDS = ["body", "certificate", "format", "guarantee", "kind", "metrics", "sha256", "spaces", "units", "version"];
 const FIELDS_OF = { 1: FIELDS, 2: [...FIELDS, "licence", "signature"] };
@@ -15,10 +15,10 @@ const NAMED = "this file names its vectors instead of holding them: write it aga
 
 const anything = (value) => value;
 const tensor = text();
-const side = whole(1, SHARED.largest_matrix);
+const side = whole(1, CONSTANTS.largest_matrix);
 const STORAGES = {
   sparse: { shape: tuple(side, side), columns: tensor, values: tensor, present: orNull(tensor) },
-  quantised: { shape: tuple(side, side), columns: tensor, counts: tensor, bits: whole(SHARED.fewest_bits, SHARED.most_bits) },
+  quantised: { shape: tuple(side, side), columns: tensor, counts: tensor, bits: whole(CONSTANTS.fewest_bits, CONSTANTS.most_bits) },
 };
 
 const table = (version) =>
@@ -54,8 +54,8 @@ const coded = (kind, { file }) =>
 
 const checkOf = (kind, reading) => CHECKS[kind.type](kind, reading);
 
-/** Return which promise mechanisms of a kind keep: a pure one has an epsilon, a concentrated one a rho and no epsilon. */
-export const promiseOf = (kind) => DECLARED.mechanism[kind].promise ?? "pure";
+/** Return which guarantee mechanisms of a kind keep: a pure one has an epsilon, a concentrated one a rho and no epsilon. */
+export const guaranteeKind = (kind) => DECLARED.mechanism[kind].promise ?? "pure";
 
 /** A manifest while it is checked, in the order in which it is built: nothing refers to what comes later. */
 class Reading {
@@ -105,7 +105,7 @@ class Reading {
   /** Return the checks of what describes a mechanism. */
   mechanism(kind, where) {
     const body = this.record(this.fields("mechanism", kind, where));
-    return { kind: text(), guarantee: this.record(DECLARED[promiseOf(kind)]), certificate: this.record(DECLARED.certificate), body };
+    return { kind: text(), guarantee: this.record(DECLARED[guaranteeKind(kind)]), certificate: this.record(DECLARED.certificate), body };
   }
 
   part({ of, named = [] }, value, where) {
@@ -121,7 +121,7 @@ class Reading {
   nest(value, where) {
     const [depth, terms] = this.sizes[value];
     this.open = [Math.max(this.open[0], depth + 1), this.open[1] + terms];
-    const deep = this.open[0] > SHARED.deepest_metric || this.open[1] > SHARED.largest_metric_terms;
+    const deep = this.open[0] > CONSTANTS.deepest_metric || this.open[1] > CONSTANTS.largest_metric_terms;
     refuse(deep, `${where} is nested too deep`);
   }
 
@@ -129,7 +129,7 @@ class Reading {
     refuse(this.inside, "a part of it is made of parts");
     this.inside = true;
     const checked = stated(record(this.mechanism(value?.kind, where))(value, where), where);
-    refuse(promiseOf(checked.kind) !== "pure", "a part of it keeps a promise of another kind");
+    refuse(guaranteeKind(checked.kind) !== "pure", "a part of it has a guarantee of another kind");
     this.inside = false;
     return checked;
   }
@@ -138,10 +138,10 @@ class Reading {
 /** Refuse a certificate whose values do not go together; nothing that is drawn depends on it. */
 function stated(mechanism, where) {
   const { guarantee, certificate } = mechanism;
-  const pure = promiseOf(mechanism.kind) === "pure";
-  refuse(!pure && certificate.epsilon !== Infinity, `${where} states an epsilon, and its promise has none`);
+  const pure = guaranteeKind(mechanism.kind) === "pure";
+  refuse(!pure && certificate.epsilon !== Infinity, `${where} states an epsilon, and its guarantee has none`);
   const bound = guarantee.basis !== "none" && certificate.lower_bound > certificate.loss;
-  refuse(bound, `${where} states a bound above its loss`); // where nothing is promised, bounds of private mechanisms do not bind
+  refuse(bound, `${where} states a bound above its loss`); // where nothing is guaranteeNumbers, bounds of private mechanisms do not bind
   refuse(![0, 3].includes(certificate.worst_pair.length), `${where} names no pair and report`);
   const worst = /^(constopt|optimal \(worst)/.test(certificate.method); // how the first files say it
   certificate.objective ??= worst ? "worst" : "expected";
@@ -150,12 +150,12 @@ function stated(mechanism, where) {
 
 /** Refuse what is no manifest of a version that is read here; checksum and signature are verified next. */
 export function checkVersion(given) {
-  refuse(given.format !== SHARED.format, "it is a safetensors file, but not one of metricdp");
+  refuse(given.format !== CONSTANTS.format, "it is a safetensors file, but not one of metricdp");
   const { version } = given;
   refuse(!Number.isSafeInteger(version) || version < 1, "its version is none");
-  if (version > SHARED.version) {
+  if (version > CONSTANTS.version) {
     throw new CorruptFile(
-      `the file was refused: it has format version ${version}, this module reads up to ${SHARED.version}. Update metricdp.`,
+      `the file was refused: it has format version ${version}, this module reads up to ${CONSTANTS.version}. Update metricdp.`,
     );
   }
   const wanted = [...FIELDS_OF[version]].sort().join();
@@ -168,11 +168,11 @@ export function checkedManifest(file) {
   const given = file.manifest;
   const reading = new Reading(file, given.version);
   const checks = {
-    format: text(), version: whole(), sha256: text(), units: text(SHARED.licence_limit),
-    metrics: list((value, where) => reading.metric(value, where), 1, SHARED.largest_count),
-    spaces: list((value, where) => reading.space(value, where), 1, SHARED.largest_count),
+    format: text(), version: whole(), sha256: text(), units: text(CONSTANTS.licence_limit),
+    metrics: list((value, where) => reading.metric(value, where), 1, CONSTANTS.largest_count),
+    spaces: list((value, where) => reading.space(value, where), 1, CONSTANTS.largest_count),
     ...reading.mechanism(given.kind, "it"),
   };
-  if (given.version > 1) Object.assign(checks, { licence: text(SHARED.licence_limit), signature: anything });
+  if (given.version > 1) Object.assign(checks, { licence: text(CONSTANTS.licence_limit), signature: anything });
   return stated(record(checks)(given, "its manifest"), "its certificate");
 }

@@ -1,16 +1,16 @@
-/** A mechanism as its file holds it: what it promises, and reports drawn from it. */
+/** A mechanism as its file holds it: what it guarantees, and reports drawn from it. */
 
-import { concentratedHead, concentratedMeanings, concentratedPromised, concentratedShort } from "./approximate.js";
-import { judged } from "./audit.js";
+import { concentratedHead, concentratedMeanings, concentratedNumbers, concentratedShort } from "./approximate.js";
+import { auditMatrix } from "./audit.js";
 import { ConcentratedGuarantee, notPure } from "./concentrated.js";
 import { InvalidInput, MetricdpError, Unsupported, optionNumber, refuseOption } from "./errors.js";
 import { readMechanism } from "./kinds.js";
-import { promiseOf } from "./manifest.js";
+import { guaranteeKind } from "./manifest.js";
 import { Trace } from "./predictive.js";
 import { reportOf } from "./product.js";
 import { prunedParts } from "./prune.js";
 import { system } from "./randomness.js";
-import { largestFactor, meaningHead, meanings, promised, reachOf, shortOfParts, shortWords, tableLines } from "./words.js";
+import { largestFactor, meaningHead, meanings, guaranteeNumbers, reachOf, shortOfParts, shortWords, tableLines } from "./messages.js";
 
 /**
  * A code, coordinates (such as [latitude, longitude]) or a word; for a product a list with one of them per part.
@@ -28,14 +28,14 @@ import { largestFactor, meaningHead, meanings, promised, reachOf, shortOfParts, 
  */
 /**
  * What was certified, as the file states it: the loss (the expected one, or with the objective "worst" that of the unluckiest
- * secret), a bound for all mechanisms with this promise and these reports, the audited epsilon (where the promise has one) and the pair
+ * secret), a bound for all mechanisms with this guarantee and these reports, the audited epsilon (where the guarantee has one) and the pair
  * that it comes from. The loss is null after pruning.
  * @typedef {Readonly<{ loss: number | null, lower_bound: number, epsilon?: number, method: string, note?: string, seconds: number,
  *   verified_pairs: number, worst_pair: readonly number[], objective?: "expected" | "worst" }>} Certificate
  */
 /**
  * `snap` puts coordinates on the nearest secret up to this distance, at a slack (see `slack`). `clamp` puts all of them there,
- * or on the edge of a box, however far they are: then the promise is that of the place they were put on.
+ * or on the edge of a box, however far they are: then the guarantee is that of the place they were put on.
  * @typedef {{ snap?: number, clamp?: boolean }} Placing
  */
 
@@ -61,10 +61,10 @@ export class Mechanism {
     this.storage = this.#parts.table?.storage ?? "dense";
     /** @type {number | null} */
     this.bits = this.#parts.table?.bits ?? null;
-    /** Whether the promise is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
-    this.isPure = promiseOf(kind) === "pure";
+    /** Whether the guarantee is pure: epsilon times the distance for every report. Else it is concentrated. @type {boolean} */
+    this.isPure = guaranteeKind(kind) === "pure";
     /**
-     * What is promised: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
+     * What is guaranteed: with an epsilon where `isPure`, else with a rho, and then reading its `epsilon` is an error.
      * @type {Guarantee | ConcentratedGuarantee}
      */
     this.guarantee = guarantee;
@@ -88,7 +88,7 @@ export class Mechanism {
   }
 
   /**
-   * Return a mechanism that never gives some reports, with the same promise, exactly: a pruned report becomes one that is kept, always
+   * Return a mechanism that never gives some reports, with the same guarantee, exactly: a pruned report becomes one that is kept, always
    * the same. By the rule "cheapest" (the usual one, of a matrix) that is the one with the least expected distance from the secret, all
    * secrets being equally likely; by "nearest" (the usual one elsewhere) the nearest. Nothing of it leaves the device: the map is made
    * here, of public numbers; errors name no code, and `accuracy` stays that of the mechanism before it.
@@ -128,7 +128,7 @@ export class Mechanism {
    */
   sample(secret, { snap = 0, clamp = false, words = system } = {}) {
     if (this.guarantee.basis === "none") {
-      throw new InvalidInput("this mechanism promises nothing; it was made for comparisons. Do not release its reports.");
+      throw new InvalidInput("this mechanism guarantees nothing; it was made for comparisons. Do not release its reports.");
     }
     const drawn = this.#parts.draw(this.#encoded(secret, { snap, clamp }), words);
     const report = this.#parts.parts
@@ -155,7 +155,7 @@ export class Mechanism {
   /**
    * Release a trace step by step by the predictive mechanism: `trace.next(place)` repeats or guesses a report as long as a private test
    * says that it is still good, and draws fresh noise where not. Fresh reports are those of this mechanism; a test costs less, and
-   * whoever does not move spends little more than one report. It is for Laplace noise for points anywhere, on the Earth or under l_p.
+   * somebody who does not move spends little more than one report. It is for Laplace noise for points anywhere, on the Earth or under l_p.
    *
    * `total` is what the whole trace may cost (an epsilon per unit), `rest` how many steps after a fresh report repeat the prediction for
    * nothing, `prediction` how the next place is guessed from the reports alone. `confidence`, `caution` and `slope` are those of Python's
@@ -175,9 +175,20 @@ export class Mechanism {
    * @param {Placing} [options]
    * @returns {Float64Array}
    */
-  law(secret, { snap = 0, clamp = false } = {}) {
-    if (!this.#parts.law) throw new Unsupported(`a ${this.kind} mechanism has no table of probabilities.`);
-    return this.#parts.law(this.#encoded(secret, { snap, clamp }));
+  distribution(secret, { snap = 0, clamp = false } = {}) {
+    if (!this.#parts.distribution) throw new Unsupported(`a ${this.kind} mechanism has no table of probabilities.`);
+    return this.#parts.distribution(this.#encoded(secret, { snap, clamp }));
+  }
+
+  /**
+   * The old name of `distribution`.
+   * @deprecated
+   * @param {Secret} secret
+   * @param {Placing} [options]
+   * @returns {Float64Array}
+   */
+  law(secret, options) {
+    return this.distribution(secret, options);
   }
 
   /**
@@ -193,10 +204,10 @@ export class Mechanism {
   }
 
   /**
-   * Return the slack of the promise when values are snapped: with the distances of the promise themselves 2 * epsilon * snap
+   * Return the slack of the guarantee when values are snapped: with the distances of the guarantee themselves 2 * epsilon * snap
    * more, d being the distance between the values; where coordinates are measured otherwise (roads) epsilon times the
    * largest distance between two secrets that can be reached from one place, d being the distance from the secret that
-   * one value is put on to any secret that the other can reach. Concentrated promises have none (`NotPure`).
+   * one value is put on to any secret that the other can reach. Concentrated guarantees have none (`NotPure`).
    * @param {number} [snap]
    * @returns {number}
    */
@@ -209,13 +220,13 @@ export class Mechanism {
     return slack + part.guarantee.epsilon * part.inputs.charge(snap);
   }
 
-  #promise(snap) {
+  #guaranteeAt(snap) {
     return { ...this.guarantee, slack: this.slack(snap) };
   }
 
   /**
    * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
-   * beyond the radius of the promise, where there is one. A concentrated promise has one with a `delta` only: no set of reports is more
+   * beyond the radius of the guarantee, where there is one. A concentrated guarantee has one with a `delta` only: no set of reports is more
    * than so many times likelier from one of the two, plus delta.
    * @param {number} distance
    * @param {{ snap?: number, delta?: number }} [options]
@@ -223,14 +234,14 @@ export class Mechanism {
    */
   factor(distance, { snap = 0, delta = 0 } = {}) {
     optionNumber(distance, "distance");
-    if (this.isPure) return largestFactor(this.#promise(snap), distance);
+    if (this.isPure) return largestFactor(this.#guaranteeAt(snap), distance);
     this.#checkPlacing({ snap, clamp: false });
     if (delta === 0) notPure("factor");
     return this.guarantee.radius !== null && distance > this.guarantee.radius ? Infinity : Math.exp(this.guarantee.epsilonAt(distance, delta));
   }
 
   /**
-   * Return the distance up to which one report shifts the odds between two secrets by at most `factor`; for a concentrated promise
+   * Return the distance up to which one report shifts the odds between two secrets by at most `factor`; for a concentrated guarantee
    * with a `delta`, up to which no set of reports is more than that factor likelier, plus delta.
    * @param {number} [factor]
    * @param {{ snap?: number, delta?: number }} [options]
@@ -238,7 +249,7 @@ export class Mechanism {
    */
   reach(factor = 2, { snap = 0, delta = 0 } = {}) {
     optionNumber(factor, "factor", 1);
-    if (this.isPure) return reachOf(this.#promise(snap), factor);
+    if (this.isPure) return reachOf(this.#guaranteeAt(snap), factor);
     this.#checkPlacing({ snap, clamp: false });
     if (delta === 0) notPure("reach");
     return this.guarantee.distanceAt(Math.log(factor) * (1 - 2 ** -50), delta);
@@ -260,19 +271,19 @@ export class Mechanism {
   }
 
   /**
-   * Judge every pair of secrets again in doubles: the smallest epsilon of a matrix, good to `tolerance` (relative). It holds
+   * Audit every pair of secrets again in doubles: the smallest epsilon of a matrix, good to `tolerance` (relative). It holds
    * only where a finite epsilon over at least one pair is at most the claim. The proof itself is Python's (`mdp.load`,
    * `metricdp audit`); this finds a forged table without it.
    * @returns {{ epsilon: number, claimed: number, tolerance: number, pairs: number, holds: boolean,
    *   verdict: "holds" | "violated" | "cannot judge" }}
    */
   audit() {
-    if (this.kind !== "matrix") throw new Unsupported("only matrices are judged here; use `metricdp audit`.");
-    return judged(this.#parts, this.guarantee);
+    if (this.kind !== "matrix") throw new Unsupported("only matrices are audited here; use `metricdp audit`.");
+    return auditMatrix(this.#parts, this.guarantee);
   }
 
   /**
-   * Explain the promise to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
+   * Explain the guarantee to a person: `short` is one sentence, `lines` more of it, `meanings` the rows of its table.
    * @param {{ snap?: number }} [options]
    * @returns {{ short: string, lines: string[], meanings: { distance: string, factor: string, words: string }[] }}
    */
@@ -292,22 +303,22 @@ export class Mechanism {
   }
 
   #pureWords(snap) {
-    const promise = this.#promise(snap);
+    const all = this.#guaranteeAt(snap);
     const { parts } = this.#parts;
     const named = ({ guarantee, inputs }) => {
       const slack = guarantee.slack + (inputs.size === undefined ? 0 : guarantee.epsilon * inputs.charge(snap));
       return { ...guarantee, slack, metric: inputs.metric.name };
     };
-    const short = parts && promise.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(promise);
-    const scaled = promise.basis !== "none" && !parts; // a product has a scale for every part
-    return { short, head: meaningHead(promise), rows: scaled ? meanings(promise) : [], whole: promised(promise) };
+    const short = parts && all.basis !== "none" ? shortOfParts(parts.map(named)) : shortWords(all);
+    const scaled = all.basis !== "none" && !parts; // a product has a scale for every part
+    return { short, head: meaningHead(all), rows: scaled ? meanings(all) : [], whole: guaranteeNumbers(all) };
   }
 
   #concentratedWords(snap) {
     this.#checkPlacing({ snap, clamp: false });
     const { guarantee } = this;
     const [head, rows] = [concentratedHead(guarantee), concentratedMeanings(guarantee)];
-    return { short: concentratedShort(guarantee), head, rows, whole: concentratedPromised(guarantee) };
+    return { short: concentratedShort(guarantee), head, rows, whole: concentratedNumbers(guarantee) };
   }
 }
 
@@ -315,12 +326,12 @@ export class Mechanism {
 export function mechanismOf(file, { signedBy, verified, trusted, bytes }) {
   const parts = readMechanism(file);
   const { kind, version, sha256, licence = "", ...manifest } = file.manifest;
-  const promise = { ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name };
+  const guarantee = { ...manifest.guarantee, metric: file.metric(manifest.guarantee.metric).name };
   const { epsilon, ...stated } = manifest.certificate;
-  const isPure = promiseOf(kind) === "pure";
+  const isPure = guaranteeKind(kind) === "pure";
   return new Mechanism(parts, {
     kind, version, sha256, bytes, licence, signedBy,
-    guarantee: isPure ? Object.freeze(promise) : new ConcentratedGuarantee(promise),
+    guarantee: isPure ? Object.freeze(guarantee) : new ConcentratedGuarantee(guarantee),
     certificate: Object.freeze(isPure ? { ...stated, epsilon } : stated),
     signature: signedBy === null ? "none" : !verified ? "unchecked" : trusted ? "trusted" : "good",
   }); // prettier-ignore
@@ -336,12 +347,12 @@ function farthest({ ground, coordinates }, outputs, table, level) {
   let largest = 0;
   for (let row = 0; row < table.rows; row++) {
     const here = coordinates.row(row);
-    const away = table.likely(row, level).map(([k, chance]) => [ground.measure(here, outputs.coordinates.row(k)), chance]);
-    const inside = away.reduce((sum, [far, chance]) => (far <= largest ? sum + chance : sum), 0);
+    const away = table.likely(row, level).map(([k, probability]) => [ground.measure(here, outputs.coordinates.row(k)), probability]);
+    const inside = away.reduce((sum, [far, probability]) => (far <= largest ? sum + probability : sum), 0);
     if (inside >= level) continue;
     away.sort((a, b) => a[0] - b[0]);
     let mass = 0;
-    const reached = away.find(([, chance]) => (mass += chance) >= level - 1e-12) ?? away[away.length - 1];
+    const reached = away.find(([, probability]) => (mass += probability) >= level - 1e-12) ?? away[away.length - 1];
     largest = Math.max(largest, reached[0]);
   }
   return largest;

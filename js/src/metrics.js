@@ -3,9 +3,9 @@
 import { roomOf } from "./doubles.js";
 import { Unsupported, refuse } from "./errors.js";
 import { pathMeasure } from "./roads.js";
-import { SHARED } from "./shared.js";
+import { CONSTANTS } from "./constants.js";
 
-export const EARTH_RADIUS_KM = SHARED.earth_radius_km;
+export const EARTH_RADIUS_KM = CONSTANTS.earth_radius_km;
 
 export const radians = (degrees) => degrees * (Math.PI / 180);
 export const degrees = (angle) => angle * (180 / Math.PI);
@@ -13,8 +13,8 @@ export const mod = (value, period) => value - Math.floor(value / period) * perio
 
 /** Return how many of a unit of length make a kilometre. */
 export function perKilometre(unit) {
-  if (!Object.hasOwn(SHARED.metres, unit)) throw new Unsupported("distances on the Earth in this unit are not known here.");
-  return Number(SHARED.metres.km) / Number(SHARED.metres[unit]);
+  if (!Object.hasOwn(CONSTANTS.metres, unit)) throw new Unsupported("distances on the Earth in this unit are not known here.");
+  return Number(CONSTANTS.metres.km) / Number(CONSTANTS.metres[unit]);
 }
 
 /** Return a decimal number as a fraction of whole numbers. */
@@ -26,7 +26,7 @@ export function fractionOf(decimal) {
 /** Return the radius of the Earth in a unit of length as a fraction: it is a decimal number. */
 export function radiusOf(unit) {
   const [radius, parts] = fractionOf(String(EARTH_RADIUS_KM));
-  const [metres, pieces] = fractionOf(SHARED.metres[unit]);
+  const [metres, pieces] = fractionOf(CONSTANTS.metres[unit]);
   return [radius * 1000n * pieces, parts * metres];
 }
 
@@ -282,7 +282,7 @@ function rowsOfVectors(name, { ground: number, dimension, unit }, file) {
 
 const histogram = (size) => (row) => {
   const total = row.reduce((sum, value) => sum + value, 0);
-  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= SHARED.rounding ? null : "far";
+  return row.length === size && row.every((value) => value >= 0) && Math.abs(total - 1) <= CONSTANTS.rounding ? null : "far";
 };
 
 /** Refuse distances that are no metric; that no detour is shorter is left to Python, it takes size^3 steps. */
@@ -293,14 +293,14 @@ function checkDistances(data, size) {
     for (let j = 0; j < size; j++) {
       const [there, back] = [data[i * size + j], data[j * size + i]];
       refuse(there < 0 || (i === j && there !== 0), "its distances are negative or do not begin at 0");
-      refuse(Math.abs(there - back) > SHARED.rounding * largest, "its distances are not symmetric");
+      refuse(Math.abs(there - back) > CONSTANTS.rounding * largest, "its distances are not symmetric");
     }
   }
 }
 
 /** Refuse a row of a file that its metric cannot measure. */
 export function checkRow(row, metric) {
-  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= SHARED.largest_coordinate);
+  const numbers = row.every((value) => typeof value === "string" || Math.abs(value) <= CONSTANTS.largest_coordinate);
   refuse(!numbers || metric.legal(row) !== null, "a point is none that its metric can measure");
 }
 

@@ -1,9 +1,9 @@
-/** Noise on the vector of a secret, after which the nearest vector is reported: words with a bit of chance. */
+/** Noise on the vector of a secret, after which the nearest vector is reported: words with some noise. */
 
 import { refuse } from "./errors.js";
 import { hyperbolicNoise, isInside } from "./hyperbolic.js";
-import { checkPromise, checkVectors } from "./lattice.js";
-import { lawOf } from "./laplace.js";
+import { checkGuarantee, checkVectors } from "./lattice.js";
+import { distributionOf } from "./laplace.js";
 import { Uniforms } from "./noise.js";
 import { argmin } from "./spaces.js";
 import { stretched, unitNoise } from "./vectors.js";
@@ -24,20 +24,20 @@ function tidyPitch(limit) {
 function noiseBeforeNearest(plane, epsilon) {
   if (plane.metric.name === "Hyperbolic") return hyperbolicNoise(plane, epsilon, tidyPitch(0.01 / epsilon));
   checkVectors(plane);
-  const law = lawOf(plane, [1, 1], epsilon);
+  const distribution = distributionOf(plane, [1, 1], epsilon);
   return (row, source) => {
-    const noise = stretched(law.factor, unitNoise(law.p, plane.dimension, new Uniforms(source)));
+    const noise = stretched(distribution.factor, unitNoise(distribution.p, plane.dimension, new Uniforms(source)));
     return row.map((x, k) => x + noise[k][0] / epsilon);
   };
 }
 
 /** Read noise on the vector of a secret, after which the nearest vector is reported. */
-export function readNearest(body, file, promise) {
+export function readNearest(body, file, guarantee) {
   const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const plane = { metric: inputs.metric, dimension: inputs.points.width };
   const noisy = noiseBeforeNearest(plane, body.epsilon);
   refuse(outputs.points.text || outputs.points.width !== plane.dimension, "its reports do not fit its secrets");
-  checkPromise(promise, body.epsilon);
+  checkGuarantee(guarantee, body.epsilon);
   const hyperbolic = plane.metric.name === "Hyperbolic";
   for (let code = 0; hyperbolic && code < inputs.size; code++) refuse(!isInside(inputs.points.row(code)), "a secret of it lies at the border of the ball");
   const rows = Array.from({ length: outputs.size }, (_, code) => outputs.points.row(code));

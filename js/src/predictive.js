@@ -48,10 +48,10 @@ export function isNear(metric, place, prediction, { test, threshold }, source) {
   };
   const apart = trueDistances({ metric, points: { data: Float64Array.of(...place, ...prediction), width: place.length, size: 2 } });
   const away = apart.measure(0, 1);
-  const chance = tailOf(Math.min(Math.max(test * (away - threshold), -STEEPEST), STEEPEST));
+  const probability = tailOf(Math.min(Math.max(test * (away - threshold), -STEEPEST), STEEPEST));
   const level = Number(word(0)) * 2 ** -64;
   const margin = 1e-12 * (1 + test * (away + Math.abs(threshold))) + test * (apart.relative * away + apart.absolute);
-  if (Math.abs(level - chance) > margin) return level < chance; // not so where `away` is no number
+  if (Math.abs(level - probability) > margin) return level < probability; // not so where `away` is no number
   const extra = BigInt(Math.ceil(Math.log2(2 + test) + Math.log2(2 + Math.abs(threshold)))) + 64n;
   return settled((balls, count) => {
     let digits = 0n;
@@ -137,7 +137,7 @@ export class Trace {
       throw new Unsupported("a trace is predicted with Laplace noise for points anywhere, on the Earth or under l_p: open such a file.");
     }
     if (mechanism.guarantee.basis === "none" || mechanism.guarantee.slack > 0) {
-      throw new InvalidInput("a trace needs noise that keeps a promise without slack.");
+      throw new InvalidInput("a trace needs noise with a guarantee without slack.");
     }
     refuseOption(typeof prediction !== "string" || !Object.hasOwn(PREDICTIONS, prediction), "`prediction` must be \"parrot\" or \"linear\".");
     refuseOption(!Number.isSafeInteger(rest) || rest < 0, "`rest` must be a whole number of at least 0.");

@@ -20,21 +20,21 @@ class ProductSpace {
   }
 }
 
-/** Read a product with `readPart(kind, body, promise)`; its promise must be the sum of those of its parts. */
-export function readProduct(body, file, promise, readPart) {
+/** Read a product with `readPart(kind, body, guarantee)`; its guarantee must be the sum of those of its parts. */
+export function readProduct(body, file, guarantee, readPart) {
   const parts = body.parts.map((entry) => {
-    refuse(entry.guarantee.basis === "none", "a part of it promises nothing");
+    refuse(entry.guarantee.basis === "none", "a part of it guarantees nothing");
     return { ...readPart(entry.kind, entry.body, entry.guarantee), guarantee: entry.guarantee };
   });
-  checkSum(body.parts, parts, file, promise);
+  checkSum(body.parts, parts, file, guarantee);
   const draw = (values, source) => parts.map((part, k) => reportOf(part, part.draw(values[k], source)));
   return { inputs: new ProductSpace(parts), outputs: {}, draw, parts };
 }
 
 /** The metric of a product is the sum of those of its parts, each times its epsilon: the joint epsilon is 1 in it. */
-function checkSum(entries, parts, file, promise) {
-  const { name, parameters } = file.metric(promise.metric);
-  refuse(name !== "Weighted" || parameters.parts.length !== parts.length || promise.radius !== null, "its promise is not that of its parts");
+function checkSum(entries, parts, file, guarantee) {
+  const { name, parameters } = file.metric(guarantee.metric);
+  refuse(name !== "Weighted" || parameters.parts.length !== parts.length || guarantee.radius !== null, "its guarantee is not that of its parts");
   let column = 0;
   let slack = 0;
   parts.forEach((part, k) => {
@@ -42,9 +42,9 @@ function checkSum(entries, parts, file, promise) {
     const { epsilon, slack: own, radius } = entries[k].guarantee;
     const width = part.inputs.points?.width ?? part.inputs.dimension ?? 2;
     const fits = file.same(metric, entries[k].guarantee.metric) && weight === epsilon && columns.length === width;
-    refuse(!fits || radius !== null || columns.some((found, at) => found !== column + at), "its promise is not that of its parts");
+    refuse(!fits || radius !== null || columns.some((found, at) => found !== column + at), "its guarantee is not that of its parts");
     column += width;
     slack += own;
   });
-  refuse(!(promise.epsilon >= 1 && promise.slack >= slack * (1 - 1e-12)), "its promise is not that of its parts");
+  refuse(!(guarantee.epsilon >= 1 && guarantee.slack >= slack * (1 - 1e-12)), "its guarantee is not that of its parts");
 }

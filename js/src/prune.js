@@ -1,6 +1,6 @@
 /**
  * Reports that somebody does not want to give, left out on the device: a pruned report becomes one that is kept, always the same, found
- * by public numbers alone. That is post-processing of the draw, so the promise stays as it is, exactly, whatever is pruned.
+ * by public numbers alone. That is post-processing of the draw, so the guarantee stays as it is, exactly, whatever is pruned.
  */
 
 import { Unsupported, refuseOption } from "./errors.js";
@@ -9,7 +9,7 @@ import { argmin } from "./spaces.js";
 const ALIKE =
   "reports are pruned for all secrets alike, as one list of codes: a set that depends on the secret would give it away, since reports show which ones never come.";
 const NOT_HERE =
-  "dividing a law by what is left of it is no post-processing, and whether its promise holds then is proven in Python only: take the rule \"cheapest\" or \"nearest\".";
+  "dividing a distribution by what is left of it is no post-processing, and whether its guarantee holds then is proven in Python only: take the rule \"cheapest\" or \"nearest\".";
 
 /** Return which reports are pruned: one list for all secrets, of codes that are there. The sentences name none of them. */
 function goneOf(codes, size, before) {
@@ -43,18 +43,18 @@ function measured(metric, one, other) {
 /** Return the kept report that costs least in the place of a pruned one: argmin over t of sum_x z_xk d(x, t), all secrets alike. */
 function byCost({ inputs, outputs, table }, left, kept) {
   const rows = inputs.size;
-  const chances = left.map(() => new Float64Array(rows));
+  const probabilities = left.map(() => new Float64Array(rows));
   for (let x = 0; x < rows; x++) {
-    const law = table.law(x);
-    left.forEach((code, at) => (chances[at][x] = law[code]));
+    const distribution = table.distribution(x);
+    left.forEach((code, at) => (probabilities[at][x] = distribution[code]));
   }
   const [least, best] = [new Float64Array(left.length).fill(Infinity), new Array(left.length).fill(kept[0])];
   for (const code of kept) {
     const goal = outputs.points.row(code);
     const away = Float64Array.from({ length: rows }, (_, x) => measured(inputs.metric, goal, inputs.points.row(x)));
-    chances.forEach((chance, at) => {
+    probabilities.forEach((probability, at) => {
       let cost = 0;
-      for (let x = 0; x < rows; x++) cost += chance[x] * away[x];
+      for (let x = 0; x < rows; x++) cost += probability[x] * away[x];
       if (cost < least[at]) [least[at], best[at]] = [cost, code];
     });
   }
@@ -87,28 +87,28 @@ class PrunedRows {
     this.bits = table.bits;
   }
 
-  law(row) {
-    return moved(this.table.law(row), this.map);
+  distribution(row) {
+    return moved(this.table.distribution(row), this.map);
   }
 }
 
-/** Return a law after the map: what is pruned has probability 0. */
-function moved(law, map) {
-  const result = new Float64Array(law.length);
-  law.forEach((chance, code) => (result[map[code]] += chance));
+/** Return a distribution after the map: what is pruned has probability 0. */
+function moved(distribution, map) {
+  const result = new Float64Array(distribution.length);
+  distribution.forEach((probability, code) => (result[map[code]] += probability));
   return result;
 }
 
 /** Return the parts of a mechanism that never gives some reports; `whole` keeps the table before it, for what is said to apps. */
 export function prunedParts(parts, kind, codes, rule) {
   const { map, gone } = mapped(parts, kind, codes, rule);
-  const { draw, law, table, whole = table } = parts;
+  const { draw, distribution, table, whole = table } = parts;
   return {
     ...parts,
     gone,
     whole,
     draw: (value, source) => map[draw(value, source)],
-    ...(law ? { law: (value) => moved(law(value), map) } : {}),
+    ...(distribution ? { distribution: (value) => moved(distribution(value), map) } : {}),
     ...(table ? { table: new PrunedRows(table, map) } : {}),
   };
 }

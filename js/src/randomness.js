@@ -2,7 +2,7 @@
 
 import { MetricdpError } from "./errors.js";
 
-const TRIES = 10_000; // the chance that an honest source needs more is below 2^-1000
+const TRIES = 10_000; // the probability that an honest source needs more is below 2^-1000
 
 /**
  * Uniform 64-bit words: `next` puts one into `high` and `low`, 32 bits each.

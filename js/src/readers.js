@@ -12,8 +12,8 @@ import { readMatrix } from "./rows.js";
 import { readStreets } from "./streets.js";
 
 /**
- * A reader takes a body, the file and the promise, and gives `inputs`, `outputs`, `draw(value, source)`, where value is what
- * `inputs.encode` gives, and where there is one the `table`, the `law(value)`, and for the accuracy in a plane either the `rate` of Laplace
+ * A reader takes a body, the file and the guarantee, and gives `inputs`, `outputs`, `draw(value, source)`, where value is what
+ * `inputs.encode` gives, and where there is one the `table`, the `distribution(value)`, and for the accuracy in a plane either the `rate` of Laplace
  * noise and the `reach` of a cell or `within(level)`.
  */
 export const READERS = {

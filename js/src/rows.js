@@ -1,7 +1,7 @@
 /** Rows of probabilities, and exact draws from them. */
 
 import { refuse } from "./errors.js";
-import { SHARED } from "./shared.js";
+import { CONSTANTS } from "./constants.js";
 import { ULP, exactPlace, wholesOf } from "./whole.js";
 
 const KEPT_ROWS = 4096; // running sums are kept for so many rows
@@ -37,8 +37,8 @@ export class Rows {
     return result;
   }
 
-  /** Return the law of a row over all reports. */
-  law(row) {
+  /** Return the distribution of a row over all reports. */
+  distribution(row) {
     const weights = this.weights(row);
     const total = this.bits === null ? sumOf(weights) : 2 ** this.bits;
     const result = new Float64Array(this.reports);
@@ -48,7 +48,7 @@ export class Rows {
 
   /** Return [report, probability] of reports that hold at least `level` together: all of them. */
   likely(row) {
-    return Array.from(this.law(row), (chance, k) => [k, chance]);
+    return Array.from(this.distribution(row), (probability, k) => [k, probability]);
   }
 
   report(k) {
@@ -136,7 +136,7 @@ export function drawShares(sums, wholes, source) {
 
 /** Read the probabilities of a body: so many rows and reports, or the file is refused before anything is built. */
 export function readRows(entry, file, rows, reports) {
-  refuse(rows * reports > SHARED.largest_matrix, "its matrix is too large");
+  refuse(rows * reports > CONSTANTS.largest_matrix, "its matrix is too large");
   if (typeof entry === "string") {
     const values = file.floats(entry, [rows, reports], "its matrix");
     return checkedRows(new Rows({ rows, reports, columns: null, values, storage: "dense" }));
@@ -195,5 +195,5 @@ function checkedRows(table) {
 export function readMatrix(body, file) {
   const [inputs, outputs] = [file.space(body.inputs), file.space(body.outputs)];
   const table = readRows(body.matrix, file, inputs.size, outputs.size);
-  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), law: (code) => table.law(code) };
+  return { inputs, outputs, table, draw: (code, source) => table.draw(code, source), distribution: (code) => table.distribution(code) };
 }

@@ -2,7 +2,7 @@
 
 import { InvalidInput, Unsupported, refuse } from "./errors.js";
 import { oneOf, record, text } from "./schema.js";
-import { SHARED } from "./shared.js";
+import { CONSTANTS } from "./constants.js";
 
 const ZERO = "0".charCodeAt(0);
 const PREFIX = "302a300506032b6570032100"; // SubjectPublicKeyInfo of Ed25519
@@ -41,7 +41,7 @@ function isWeak(digits) {
   const last = parseInt(digits.slice(62), 16) & 0x7f;
   const unsigned = digits.slice(0, 62) + last.toString(16).padStart(2, "0");
   const beyond = last === 0x7f && /^f{60}$/.test(digits.slice(2, 62)) && parseInt(digits.slice(0, 2), 16) >= 0xed;
-  return beyond || SHARED.weak_keys.includes(unsigned);
+  return beyond || CONSTANTS.weak_keys.includes(unsigned);
 }
 
 /** Return where these ASCII digits stand in the header; they must occur once. */
@@ -77,7 +77,7 @@ export async function verified(file) {
   refuse(isWeak(key), "its public key fits every signature");
   const at = find(file, value);
   blank.fill(ZERO, at, at + 128);
-  const purpose = new TextEncoder().encode(`${SHARED.signature_purpose}\0`);
+  const purpose = new TextEncoder().encode(`${CONSTANTS.signature_purpose}\0`);
   const message = new Uint8Array([...purpose, ...new Uint8Array(await subtle.digest("SHA-256", blank))]);
   let imported;
   try {

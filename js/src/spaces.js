@@ -2,7 +2,7 @@
 
 import { MetricdpError, Unsupported, refuse, refuseSecret } from "./errors.js";
 import { checkRow, radians } from "./metrics.js";
-import { SHARED } from "./shared.js";
+import { CONSTANTS } from "./constants.js";
 
 const KEPT_POINTS = 2 ** 17; // rows are kept for spaces up to this size
 
@@ -106,7 +106,7 @@ class Finite {
       let largest = 0;
       for (const value of this.coordinates.data) largest = Math.max(largest, Math.abs(Number(value)));
       const scale = this.ground.name === "Haversine" ? this.ground.measure([0, 0], [0, 180]) / Math.PI : 1 + largest;
-      this.rounding = SHARED.rounding * scale;
+      this.rounding = CONSTANTS.rounding * scale;
     }
     return this.rounding;
   }
@@ -124,7 +124,7 @@ class Finite {
   }
 
   /**
-   * Return the distance that snapping up to `snap` may add between two secrets, in the metric of the promise: twice the
+   * Return the distance that snapping up to `snap` may add between two secrets, in the metric of the guarantee: twice the
    * snap where coordinates are measured as secrets are; elsewhere (roads under coordinates) the largest distance between two
    * secrets that can be reached from one place, that is, whose coordinates are at most twice the snap apart.
    */
@@ -141,7 +141,7 @@ class Finite {
     const rows = Array.from({ length: this.size }, (_, code) => this.coordinates.row(code));
     for (let a = 0; a < this.size; a++) {
       for (let b = 0; b < this.size; b++) {
-        if (a === b || !(this.ground.measure(rows[a], rows[b]) <= near * (1 + SHARED.rounding))) continue;
+        if (a === b || !(this.ground.measure(rows[a], rows[b]) <= near * (1 + CONSTANTS.rounding))) continue;
         const away = this.metric.measure(this.points.row(a), this.points.row(b));
         if (away !== this.metric.apart) largest = Math.max(largest, away); // parts of a policy may be told apart
       }

@@ -6,8 +6,8 @@ import { Uniforms, exponentialOf, normalSize, sureCell, unlikely } from "./noise
 import { untilDecided } from "./randomness.js";
 import { toWhole } from "./whole.js";
 
-/** The law of noise on the Earth: [top, bottom] is the rate per radian as a fraction, `quarter` the number of cells in 90 degrees. */
-export class SphereLaw {
+/** The distribution of noise on the Earth: [top, bottom] is the rate per radian as a fraction, `quarter` the number of cells in 90 degrees. */
+export class SphereDistribution {
   constructor([top, bottom], quarter) {
     Object.assign(this, { top, bottom, quarter });
     this.rate = quotientOf(top, bottom);
@@ -78,8 +78,8 @@ export class SphereLaw {
   }
 }
 
-/** The law of normal noise in space around a place on the Earth, seen from its centre; top / bottom is sigma in radii of the Earth. */
-export class SphereGaussianLaw {
+/** The distribution of normal noise in space around a place on the Earth, seen from its centre; top / bottom is sigma in radii of the Earth. */
+export class SphereGaussianDistribution {
   constructor([top, bottom], quarter) {
     Object.assign(this, { top, bottom, quarter });
     this.reach = quotientOf(top, bottom);

@@ -1,4 +1,4 @@
-/** Laws at crossings and cuts of streets, interpolated to every place along them. */
+/** Distributions at crossings and cuts of streets, interpolated to every place along them. */
 
 import { flip, mixed, nearShare, readRatios } from "./curves.js";
 import { refuse } from "./errors.js";
@@ -58,10 +58,10 @@ export function readStreets(body, file) {
     const blur = ROUNDINGS * counts[place[0]];
     return table.draw(flip(position, ratios[place[0]], exactly, source, blur) ? far : near, source);
   };
-  const law = (place) => {
+  const distribution = (place) => {
     const [near, far, position] = located(place);
     const share = nearShare(position, ratios[place[0]])[0];
     return mixed(table, [[near, 1 - share], [far, share]]);
   };
-  return { inputs, outputs, table, draw, law };
+  return { inputs, outputs, table, draw, distribution };
 }

@@ -1,6 +1,6 @@
 /**
  * Laplace and normal noise for vectors in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where those leave more than
- * one cell. The laws, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
+ * one cell. The distributions, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
  */
 
 import { UNDECIDED, settled } from "./balls.js";
@@ -27,7 +27,7 @@ export function gammaOf(count, uniforms) {
 }
 
 /** Propose a number with density exp(-|x|^p): [x, error], undefined where it is not kept, an infinite error where unsure. */
-function powerProposal(p, [sign, share], chance) {
+function powerProposal(p, [sign, share], probability) {
   const body = share < (p - 1) / p;
   let doubtful = Math.abs(p * share - (p - 1)) < 8 * UNIT * p;
   const rest = body ? 1 : p * (1 - share);
@@ -39,7 +39,7 @@ function powerProposal(p, [sign, share], chance) {
   const power = expOf(exponent);
   const relative = (ofX < (0.001 * x) / p ? (p * ofX) / x : Infinity) + 10 * UNIT * Math.abs(exponent);
   const ofPower = 1.1 * power * (relative + 5 * UNIT) + 1e-300;
-  const [limit, ofLimit] = exponentialOf(chance);
+  const [limit, ofLimit] = exponentialOf(probability);
   const gap = limit + beyond - power;
   const wrong = 1.01 * (ofLimit + ofBeyond + ofPower) + 4 * UNIT * (limit + Math.abs(beyond));
   doubtful ||= !(Math.abs(gap) > wrong);
@@ -232,11 +232,11 @@ export function stretched(factor, noise) {
 }
 
 /**
- * The law of noise for vectors: a coordinate x lies at x * top / bottom cells. `covariance` is that of a Mahalanobis metric, whose noise
+ * The distribution of noise for vectors: a coordinate x lies at x * top / bottom cells. `covariance` is that of a Mahalanobis metric, whose noise
  * is that of l_2 times the Cholesky factor; points are multiplied with `matrix` first, one row for every coordinate of a report. With
  * `sigma` in the place of `epsilon` the noise is normal, with that standard deviation.
  */
-export class VectorLaw {
+export class VectorDistribution {
   constructor({ p = 2, dimension, ratio: [top, bottom], epsilon = null, sigma = null, covariance = null, matrix = null }) {
     Object.assign(this, { p, dimension, top, bottom, covariance, matrix });
     this.normal = sigma !== null;

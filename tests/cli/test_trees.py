@@ -115,8 +115,8 @@ def test_a_device_opens_the_folder_and_prunes_as_python_does(made: Path) -> None
     script = """const tree = await openTree(given.path);
         const mine = await tree.open("places", { avoid: { district: ["c"] } });
         const coarse = await tree.open("district", { avoid: { city: ["north"] } });
-        answer = [tree.levels.map(({ name, size }) => [name, size]), Array.from(mine.law([0, 0])),
-                  Array.from(coarse.law([0, 0]))];"""
+        answer = [tree.levels.map(({ name, size }) => [name, size]), Array.from(mine.distribution([0, 0])),
+                  Array.from(coarse.distribution([0, 0]))];"""
     levels, distribution, coarse = ask(script, path=str(made / "tree" / "tree.json"))
     assert levels == [["places", 8], ["district", 4], ["city", 2]]
     assert np.allclose(distribution, mdp.load(made / "ours.mdp").matrix[0], rtol=1e-9, atol=1e-15)

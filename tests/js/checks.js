@@ -89,7 +89,7 @@ export const checks = {
 
   async laws({ file, secrets }) {
     const m = await open(file);
-    return secrets.map((secret) => Array.from(m.law(secret)));
+    return secrets.map((secret) => Array.from(m.distribution(secret)));
   },
 
   /** Open a level of a tree and avoid areas of it: what it says, its laws and a count of its reports. */
@@ -97,7 +97,7 @@ export const checks = {
     const m = await (await openTree(file)).open(level, { avoid });
     const counts = new Array(m.reports).fill(0);
     for (let i = 0; i < count; i++) counts[m.sample(secrets[0], { clamp: true }).code] += 1;
-    return { lines: m.explain().lines, laws: secrets.map((secret) => Array.from(m.law(secret, { clamp: true }))), counts };
+    return { lines: m.explain().lines, laws: secrets.map((secret) => Array.from(m.distribution(secret, { clamp: true }))), counts };
   },
 
   /** Draw with given words: one list of words per draw. */

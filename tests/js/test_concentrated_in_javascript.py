@@ -42,7 +42,7 @@ def test_sentences_are_those_of_python() -> None:
         answer = given.cases.map((one) => {{
           const p = new ConcentratedGuarantee(one);
           const lines = words.tableLines(said.concentratedHead(p), said.concentratedMeanings(p));
-          return [said.concentratedShort(p), said.concentratedPromised(p), lines, said.concentratedTogether(p, 1200)];
+          return [said.concentratedShort(p), said.concentratedNumbers(p), lines, said.concentratedTogether(p, 1200)];
         }});"""
     for promise, found in zip(cases, ask(script, cases=given), strict=True):
         expected = [messages.short_sentence(promise), messages.guarantee_text(promise), messages.meaning_lines(promise)]

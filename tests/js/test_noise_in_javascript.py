@@ -28,7 +28,7 @@ def node() -> Iterator[browsers.Engine]:
         yield running
 
 
-@pytest.mark.parametrize("law", NOISE, ids=lambda distribution: distribution["name"])
+@pytest.mark.parametrize("distribution", NOISE, ids=lambda distribution: distribution["name"])
 def test_shared_vectors_give_their_reports(distribution: dict[str, Any], node: browsers.Engine, tmp_path: Path) -> None:
     path = save(noise_of(distribution), tmp_path / "noise.mdp")
     drawn = node.ask("uniforms", file=node.offer(path), draws=distribution["draws"])
@@ -54,7 +54,7 @@ def secrets_of(distribution: dict[str, Any], count: int) -> np.ndarray[Any, Any]
     return (vectors / np.linalg.norm(vectors, axis=2, keepdims=True) * away).reshape(count, -1)
 
 
-@pytest.mark.parametrize("law", NOISE, ids=lambda distribution: distribution["name"])
+@pytest.mark.parametrize("distribution", NOISE, ids=lambda distribution: distribution["name"])
 def test_random_words_give_the_reports_of_python(
     distribution: dict[str, Any], node: browsers.Engine, tmp_path: Path
 ) -> None:

@@ -54,7 +54,7 @@ def test_laws_are_those_that_python_prunes(folder: Path, rule: Any) -> None:
     """Row by row, also where something is pruned in two steps; and the audit finds the promise kept."""
     gone, more = [2, 3, 5, 7, 11, 13], [0, 17]
     script = """const m = await open(given.path);
-        const laws = (one) => Array.from({ length: 24 }, (_, k) => Array.from(one.law(k)));
+        const laws = (one) => Array.from({ length: 24 }, (_, k) => Array.from(one.distribution(k)));
         const mine = m.prune(given.gone, { rule: given.rule });
         const less = mine.prune(given.more, { rule: given.rule });
         answer = [laws(mine), laws(less), mine.audit(), mine.guarantee, mine.reports];"""
@@ -88,7 +88,7 @@ def test_a_draw_is_that_of_the_whole_mechanism_put_on_the_map(folder: Path, kind
         };
         const drawn = (one, words) =>
           Array.from({ length: 3000 }, (_, k) => one.sample(k % one.secrets, { words }).code);
-        answer = [drawn(m, seeded()), drawn(mine, seeded()), mine.law(1)];"""
+        answer = [drawn(m, seeded()), drawn(mine, seeded()), mine.distribution(1)];"""
     gone = [1, 2, 3]
     whole, mine, distribution = ask(script, path=str(path), gone=gone)
     pairs = {(k, t) for k, t in zip(whole, mine, strict=True)}
@@ -101,7 +101,7 @@ def test_a_draw_is_that_of_the_whole_mechanism_put_on_the_map(folder: Path, kind
 
 def test_a_tree_gives_every_level_and_avoids_areas_of_it(folder: Path) -> None:
     script = """const tree = await openTree(given.path);
-        const laws = (one) => Array.from({ length: 24 }, (_, k) => Array.from(one.law(k)));
+        const laws = (one) => Array.from({ length: 24 }, (_, k) => Array.from(one.distribution(k)));
         const exact = await tree.open("places", { avoid: { district: ["Bonfim"], places: [20] } });
         const coarse = await tree.open("district", { avoid: { district: ["Paranhos"] } });
         const file = await tree.open("bank");

@@ -122,11 +122,11 @@ def test_the_package_names_files_that_are_there_and_needs_no_other() -> None:
 
 def test_both_languages_share_one_file_of_constants() -> None:
     found = (FOLDER / "src" / "constants.js").read_text(encoding="utf-8")
-    texts = re.search(r"SHARED = (\{.*?\n\});\n\nexport const WORDING = (\{.*\n\});\n", found, re.DOTALL)
+    texts = re.search(r"CONSTANTS = (\{.*?\n\});\n\nexport const MESSAGES = (\{.*\n\});\n", found, re.DOTALL)
     assert texts is not None
     place = Path(messages.__file__).parents[1]
-    constants, sentences = (json.loads((place / name).read_text()) for name in ("constants.json", "messages.json"))
-    assert json.loads(texts[1]) == constants
+    shared, sentences = (json.loads((place / name).read_text()) for name in ("constants.json", "messages.json"))
+    assert json.loads(texts[1]) == shared
     baked = json.loads(texts[2])
     assert baked == {name: sentences[name] for name in baked}
     assert constants.STORAGES == STORAGES

@@ -204,7 +204,7 @@ def test_a_browser_draws_from_the_pruned_file(best: Any, tmp_path: Path) -> None
     mdp.save(distribution, tmp_path / "mine.mdp")
     script = """const m = await open(given.path);
         const drawn = Array.from({ length: 400 }, () => m.sample([1, 1]).code);
-        answer = [m.audit().verdict, drawn, Array.from(m.law([1, 1]))];"""
+        answer = [m.audit().verdict, drawn, Array.from(m.distribution([1, 1]))];"""
     verdict, drawn, stored = ask(script, path=str(tmp_path / "mine.mdp"))
     assert verdict == "holds"
     assert not {5, 6} & set(drawn)

@@ -60,7 +60,7 @@ def test_sentences_are_those_of_python() -> None:
             ("theorem", "certificate", "none"),
         )
     ]
-    script = """answer = given.cases.map((p) => [words.shortWords(p), words.promised(p), words.meaningLines(p),
+    script = """answer = given.cases.map((p) => [words.shortWords(p), words.guaranteeNumbers(p), words.meaningLines(p),
         words.reachOf(p), words.largestFactor(p, 0.06), words.distanceWords(p.epsilon, p.unit)]);"""
     for case, answer in zip(cases, ask(script, cases=cases), strict=True):
         metric = type(case["metric"], (getattr(mdp.metrics, case["metric"]),), {"unit": case["unit"]})
@@ -101,7 +101,7 @@ def test_clamping_is_the_nearest_place_whoever_asks(cells: str) -> None:
     rng = np.random.default_rng(5)
     places = np.concatenate([rng.uniform([41.14, -8.62], [41.17, -8.59], (40, 2)), rng.uniform(-80, 80, (40, 2))])
     script = """const m = await open(given.path);
-        answer = given.places.map((place) => Array.from(m.law(place, { clamp: true })));"""
+        answer = given.places.map((place) => Array.from(m.distribution(place, { clamp: true })));"""
     laws = np.array(ask(script, path=cells, places=places.tolist()))
     mechanism = mdp.load(cells)
     nearest = [min(range(16), key=lambda k: float(mdp.Haversine()(place, CELLS[k]))) for place in places]
@@ -115,7 +115,7 @@ def test_clamping_into_a_box_moves_no_two_points_apart(tmp_path: Path) -> None:
     pairs = rng.normal(2, 6, (60, 2, 2))
     pairs[:30, 1] = pairs[:30, 0] + rng.normal(0, 0.5, (30, 2))
     script = """const m = await open(given.path);
-        answer = given.pairs.map((pair) => pair.map((place) => Array.from(m.law(place, { clamp: true }))));"""
+        answer = given.pairs.map((pair) => pair.map((place) => Array.from(m.distribution(place, { clamp: true }))));"""
     mechanism = mdp.load(path)
     for (one, two), (x, y) in zip(ask(script, path=str(path), pairs=pairs.tolist()), pairs, strict=True):
         loss = np.max(np.abs(np.log(one) - np.log(two)))

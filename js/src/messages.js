@@ -1,7 +1,7 @@
-/** Every sentence about a promise, from the same templates as Python's, rounded so that each stays true. */
+/** Every sentence about a guarantee, from the same templates as Python's, rounded so that each stays true. */
 
 import { DECLARED } from "./declared.js";
-import { WORDING } from "./shared.js";
+import { MESSAGES } from "./constants.js";
 import { toWhole } from "./whole.js";
 
 const NOISE = 10n ** 12n; // doubles carry an error of their own: 2.0000000000000004 is shown as 2, not as 2.01
@@ -59,9 +59,9 @@ function placed(digits, power) {
 
 /** Return a distance as people say it: 0.2 km is 200 m. */
 export function distanceWords(value, unit, rounding = "nearest") {
-  const { digits } = WORDING;
+  const { digits } = MESSAGES;
   if (unit === "km" && value > 0 && value < 1) return `${numberWords(1000 * value, digits.metres, rounding)} m`;
-  const many = value !== 1 && Object.hasOwn(WORDING.plural, unit) ? WORDING.plural[unit] : unit;
+  const many = value !== 1 && Object.hasOwn(MESSAGES.plural, unit) ? MESSAGES.plural[unit] : unit;
   return `${numberWords(value, digits.distance, rounding)} ${many}`.trimEnd();
 }
 
@@ -77,15 +77,15 @@ export function showDistance(distance, unit) {
 
 /** Return a factor that something is at most. */
 export function factorWords(value) {
-  return value > WORDING.largest_factor ? WORDING.beyond_largest : numberWords(value, WORDING.digits.factor, "up");
+  return value > MESSAGES.largest_factor ? MESSAGES.beyond_largest : numberWords(value, MESSAGES.digits.factor, "up");
 }
 
 export const shareWords = (value) => `${numberWords(100 * value, value < 0.985 ? 2 : 3, "up")} %`;
-export const things = (unit) => WORDING.things[WORDING.lengths.includes(unit) ? "length" : "other"];
+export const things = (unit) => MESSAGES.things[MESSAGES.lengths.includes(unit) ? "length" : "other"];
 const declaredMetric = (name) => (Object.hasOwn(DECLARED.metric, name) ? DECLARED.metric[name] : {});
 export const along = ({ metric, unit }) => {
   const [lengths, others] = declaredMetric(metric).along ?? ["", ""];
-  return WORDING.lengths.includes(unit) ? lengths : others;
+  return MESSAGES.lengths.includes(unit) ? lengths : others;
 };
 
 /** Return the distance up to which reports differ by at most a factor: (ln(ratio) - slack) / epsilon, within the radius. */
@@ -94,7 +94,7 @@ export function reachOf({ epsilon, slack, radius }, ratio = 2) {
   return radius === null ? near : Math.min(near, radius);
 }
 
-/** Return exp(epsilon * d + slack), infinite beyond the radius of a promise. */
+/** Return exp(epsilon * d + slack), infinite beyond the radius of a guarantee. */
 export function largestFactor({ epsilon, slack, radius }, apart) {
   if (radius !== null && apart > radius) return Infinity;
   const exponent = epsilon * apart + slack;
@@ -104,16 +104,16 @@ export function largestFactor({ epsilon, slack, radius }, apart) {
 // across the parts of a policy graph nothing is hidden: the name of the words that say so
 const inPart = (metric, words) => (declaredMetric(metric).policy ? `${words}_part` : words);
 
-/** Return what is not protected because of the radius of a promise. */
+/** Return what is not protected because of the radius of a guarantee. */
 export function outside({ radius, unit, metric }) {
   if (radius === null) return "";
-  return fill(WORDING.short[inPart(metric, "outside")], { things: things(unit), radius: distanceWords(radius, unit, "down") });
+  return fill(MESSAGES.short[inPart(metric, "outside")], { things: things(unit), radius: distanceWords(radius, unit, "down") });
 }
 
-/** Return the promise in numbers: epsilon 10 per km (Haversine), by theorem. */
-export function promised(promise) {
-  const { digits, promise: words, per } = WORDING;
-  const { epsilon, slack, unit, radius, metric, basis } = promise;
+/** Return the guarantee in numbers: epsilon 10 per km (Haversine), by theorem. */
+export function guaranteeNumbers(guarantee) {
+  const { digits, promise: words, per } = MESSAGES;
+  const { epsilon, slack, unit, radius, metric, basis } = guarantee;
   return fill(words.whole, {
     epsilon: numberWords(epsilon, digits.epsilon, "up"),
     per: fill(per[unit ? "unit" : "none"], { unit }),
@@ -124,48 +124,48 @@ export function promised(promise) {
   });
 }
 
-/** Return the promise as one sentence without Greek. */
-export function shortWords(promise) {
-  const { short: words } = WORDING;
-  if (promise.basis === "none") return words.nothing;
-  const near = reachOf(promise);
-  return fill(words[near <= 0 ? "slack" : isCounted(promise.unit) ? "counted" : "reach"], {
-    things: things(promise.unit),
-    reach: distanceWords(near, promise.unit, "down"),
-    factor: factorWords(largestFactor(promise, 1)),
-    along: along(promise),
-    outside: outside(promise),
+/** Return the guarantee as one sentence without Greek. */
+export function shortWords(guarantee) {
+  const { short: words } = MESSAGES;
+  if (guarantee.basis === "none") return words.nothing;
+  const near = reachOf(guarantee);
+  return fill(words[near <= 0 ? "slack" : isCounted(guarantee.unit) ? "counted" : "reach"], {
+    things: things(guarantee.unit),
+    reach: distanceWords(near, guarantee.unit, "down"),
+    factor: factorWords(largestFactor(guarantee, 1)),
+    along: along(guarantee),
+    outside: outside(guarantee),
   });
 }
 
-/** Return the promise of a product: a sentence for every part. */
-export function shortOfParts(promises) {
-  return promises.map((part, k) => fill(WORDING.short.part, { number: k, sentence: shortWords(part) })).join(" ");
+/** Return the guarantee of a product: a sentence for every part. */
+export function shortOfParts(guarantees) {
+  return guarantees.map((part, k) => fill(MESSAGES.short.part, { number: k, sentence: shortWords(part) })).join(" ");
 }
 
-/** Return what a factor means for whoever has to guess between two secrets at even odds: f / (1 + f). */
+/** Return what a factor means for somebody who has to guess between two secrets at even odds: f / (1 + f). */
 export function meaning(ratio) {
-  const step = WORDING.scale.find(({ below }) => below === null || ratio < below);
+  const step = MESSAGES.scale.find(({ below }) => below === null || ratio < below);
   return fill(step.words, { sure: shareWords(ratio / (1 + ratio)) });
 }
 
-const isCounted = (unit) => Object.hasOwn(WORDING.counted, unit);
+const isCounted = (unit) => Object.hasOwn(MESSAGES.counted, unit);
 
 /** Return {distance, factor, words} at round distances around the one where reports may differ by a factor of two. */
-export function meanings(promise) {
-  return distancesOf(promise).map((apart) => {
-    const ratio = largestFactor(promise, apart);
-    const beyond = promise.radius !== null && apart > promise.radius;
+export function meanings(guarantee) {
+  return distancesOf(guarantee).map((apart) => {
+    const ratio = largestFactor(guarantee, apart);
+    const beyond = guarantee.radius !== null && apart > guarantee.radius;
     return {
-      distance: distanceWords(apart, promise.unit),
+      distance: distanceWords(apart, guarantee.unit),
       factor: beyond ? "any" : factorWords(ratio),
-      words: beyond ? WORDING.outside : meaning(ratio),
+      words: beyond ? MESSAGES.outside : meaning(ratio),
     };
   });
 }
 
 function distancesOf({ epsilon, unit, radius }) {
-  if (isCounted(unit)) return WORDING.counted[unit].filter((steps) => radius === null || steps <= radius);
+  if (isCounted(unit)) return MESSAGES.counted[unit].filter((steps) => radius === null || steps <= radius);
   return stepsAround(Math.LN2 / epsilon);
 }
 
@@ -173,18 +173,18 @@ function distancesOf({ epsilon, unit, radius }) {
 export function stepsAround(distance) {
   const power = 10 ** Math.floor(Math.log10(distance));
   const scale = Math.max(...[1, 2, 5].map((step) => step * power).filter((step) => step <= distance * (1 + 1e-12)));
-  return WORDING.shares.map((part) => Number((part * scale).toPrecision(12)));
+  return MESSAGES.shares.map((part) => Number((part * scale).toPrecision(12)));
 }
 
-/** Return the line above the table that explains a promise. */
-export const meaningHead = (promise) => fill(WORDING.meaning.head, { things: things(promise.unit) });
+/** Return the line above the table that explains a guarantee. */
+export const meaningHead = (guarantee) => fill(MESSAGES.meaning.head, { things: things(guarantee.unit) });
 
-/** Return the table that explains a promise, one line a distance. */
-export const meaningLines = (promise) => tableLines(meaningHead(promise), meanings(promise));
+/** Return the table that explains a guarantee, one line a distance. */
+export const meaningLines = (guarantee) => tableLines(meaningHead(guarantee), meanings(guarantee));
 
 /** Return a table of meanings as lines, below its head. */
 export function tableLines(head, rows) {
   const line = ({ distance, factor, words }) =>
-    fill(WORDING.meaning.row, { distance: distance.padStart(10), factor: factor.padStart(8), words });
+    fill(MESSAGES.meaning.row, { distance: distance.padStart(10), factor: factor.padStart(8), words });
   return [head, ...rows.map(line)];
 }

@@ -1,6 +1,6 @@
 /** What both languages share: written by build.js from src/metricdp/constants.json and messages.json; change those. */
 
-export const SHARED = {
+export const CONSTANTS = {
   "format": "metricdp-mechanism",
   "version": 2,
   "signature_purpose": "metricdp-mechanism-signature-1",
@@ -43,7 +43,7 @@ export const SHARED = {
   ]
 };
 
-export const WORDING = {
+export const MESSAGES = {
   "digits": {
     "metres": 3,
     "distance": 4,

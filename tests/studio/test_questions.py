@@ -12,11 +12,11 @@ from urllib.parse import quote
 
 import pytest
 
-from metricdp.studio.app import panel_application
 from metricdp.studio.auditing import AuditPanel
 from metricdp.studio.designing import DesignPanel
 from metricdp.studio.feel import FeelPanel
 from metricdp.studio.protecting import ProtectPanel
+from metricdp.studio.web import panel_application
 
 TABLE = b"lat,lon,t\n41.1,-8.6,2026-01-01T00:00:00\n41.2,-8.7,2026-01-02T00:00:00\n"
 DEEP = b"[" * 100_000
@@ -39,7 +39,8 @@ class Rooms:
             (folder / name).mkdir()
         self.protect = ProtectPanel(folder / "files")
         design = DesignPanel(lambda: pytest.fail("no question reaches the service"), "owner", folder / "keys")
-        self._app = panel_application([FeelPanel(), self.protect, design, AuditPanel(folder / "audits")])
+        panels = (FeelPanel(), self.protect, design, AuditPanel(folder / "audits"))
+        self._app = panel_application([route for panel in panels for route in panel.routes()])
 
     def ask(self, path: str, body: bytes | None = None, query: str = "") -> tuple[int, Any]:
         sent: list[Any] = []

@@ -26,9 +26,9 @@ import pytest
 
 import browsers
 from metricdp.errors import OutputProblem
-from metricdp.studio.app import panel_application
 from metricdp.studio.running import Studio, StudioOptions
 from metricdp.studio.sessions import LOCK, MARK, PREFIX, Pages, SessionFolder, remove_orphans
+from metricdp.studio.web import panel_application
 
 SECRET = b"lat,lon\n41.1234567,-8.7654321\n"
 WAIT = 120.0
@@ -100,7 +100,7 @@ def test_a_signal_leaves_nothing_of_a_session(tmp_path: Path, number: int) -> No
         job = json.loads(studio.ask("/studio/files?name=raw.csv", SECRET + SECRET[8:] * 200_000))["id"]
         assert any(SECRET in content for content in contents(tmp_path))
         assert any(b"PRIVATE KEY" in content for content in contents(tmp_path))
-        asked = {"columns": ["lat", "lon"], "epsilon": 3.5, "yes_really": True}
+        asked = {"columns": ["lat", "lon"], "epsilon": 3.5, "force": True}
         studio.ask(f"/studio/protect/{job}/run", json.dumps(asked).encode())  # it is at work when the signal comes
         studio.end(number)
         assert list(tmp_path.iterdir()) == []
@@ -193,7 +193,7 @@ Say = Callable[[str, Any], Awaitable[int]]
 
 def with_pages(pages: Pages, told: Callable[[Say], Awaitable[None]]) -> None:
     """Let pages say that they are there and that they go, in one loop, as in a server."""
-    app = panel_application([pages])
+    app = panel_application(pages.routes())
 
     async def say(what: str, page: Any) -> int:
         sent: list[Any] = []

@@ -2,7 +2,7 @@
 
     metricdp studio
 
-Five rooms, each a journey of the docs: feel what a promise means, protect a file, design a mechanism, audit one, look
-after budgets. Nothing leaves the machine: the page, its map and its libraries come from here, and `door` lets in only
-the browser that was given the address.
+Five panels, each a journey of the docs: feel what a guarantee means, protect a file, design or audit a mechanism, look
+after budgets. Nothing leaves the machine: the page, its map and its libraries come from here, and `StudioAuth` lets
+in only the browser that was given the address.
 """

@@ -1,4 +1,4 @@
-"""The room Audit: a mechanism file, judged from its numbers. Matrices and samples go to the service as they are."""
+"""The panel Audit: a mechanism file is audited from its numbers. Matrices and samples go to the service."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from metricdp.artifacts import inspect
 from metricdp.auditing import audit, audit_concentrated
 from metricdp.mechanisms import ConcentratedGuarantee
 from metricdp.metrics import points_are
-from metricdp.studio.json_requests import answer, answer_errors, body_of
+from metricdp.studio.web import answer, body_of
 
 MOST_FILE = 256 << 20
 MOST_SHOWN = 5_000  # places on the map
 
 
 class AuditPanel:
-    """Where the room is asked; a file that is judged lies in a folder of the session meanwhile."""
+    """The endpoints of the panel; a file lies in a folder of the session during its audit."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def routes(self) -> list[Route]:
-        """Return what is asked where."""
-        return [Route("/studio/audit", answer_errors(self.audit), methods=["POST"])]
+        """Return the endpoints."""
+        return [Route("/studio/audit", self.audit, methods=["POST"])]
 
     async def audit(self, request: Request) -> Response:
-        """Judge a mechanism file, whatever it says about itself."""
+        """Audit a mechanism file, whatever it says about itself."""
         return answer(await run_in_threadpool(_audit_file, await body_of(request, MOST_FILE), self._folder))
 
 

@@ -1,4 +1,4 @@
-"""The door of Studio: who gets in, and what a browser may do with the page.
+"""Access to Studio: who gets in, and what a browser may do with the page.
 
 The address that `metricdp studio` opens ends in a code, behind a #: browsers send that part to nobody. The page takes
 the code out of its address and exchanges it, once, for a token. The page keeps the token for its tab and sends it in a
@@ -81,18 +81,18 @@ OTHER_PAGE = "Studio takes changes only from its own page."
 
 
 class StudioAuth:
-    """Studio with a door in front of it.
+    """Studio behind its checks of address, token and origin.
 
     Args:
-        page: The files of the page, for everybody who asks under the name of this machine.
-        rooms: What is asked under `/studio/`, with the token only.
-        service: What is asked under `/v1/`, with the token only.
-        key: The key under which the service is asked.
+        page: The files of the page, for every request under the name of this machine.
+        panels: The endpoints under `/studio/`, with the token only.
+        service: The endpoints under `/v1/`, with the token only.
+        key: The key for requests to the service.
         port: The port on this machine.
     """
 
     def __init__(self, *, page: App, panels: App, service: App | None, key: str, port: int) -> None:
-        self._page, self._rooms, self._service, self._key = page, panels, service, key
+        self._page, self._panels, self._service, self._key = page, panels, service, key
         self._names = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
         self._code: str | None = secrets.token_urlsafe(32)
         self._token = secrets.token_urlsafe(32)
@@ -101,7 +101,7 @@ class StudioAuth:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await (self._service or self._rooms)(scope, receive, send)
+            await (self._service or self._panels)(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif scope["type"] == "http":
@@ -129,10 +129,10 @@ class StudioAuth:
             inner["headers"] = [*inner["headers"], (b"authorization", f"Bearer {self._key}".encode())]
             await self._service(inner, receive, send)
         else:
-            await self._rooms(_strip_secrets(scope), receive, _with_headers(send))
+            await self._panels(_strip_secrets(scope), receive, _with_headers(send))
 
     async def _exchange(self, receive: Receive, send: Send) -> None:
-        """Take the code once and give the token for it."""
+        """Exchange the code, once, for the token."""
         given = await _code(receive)
         if self._code is None or not hmac.compare_digest(given, self._code.encode()):
             await refuse(send, 403, USED if self._code is None else STRANGER)
@@ -167,9 +167,9 @@ async def _code(receive: Receive) -> bytes:
 
 
 def _strip_secrets(scope: Scope) -> dict[str, Any]:
-    """Return a request without what let it in: nothing behind the door needs it."""
-    kept = [(name, value) for name, value in scope["headers"] if name not in (b"cookie", b"authorization")]
-    return {**scope, "headers": kept}
+    """Return a request without its cookie and token: nothing behind `StudioAuth` needs them."""
+    headers = [(name, value) for name, value in scope["headers"] if name not in (b"cookie", b"authorization")]
+    return {**scope, "headers": headers}
 
 
 async def refuse(send: Send, status: int, sentence: str) -> None:

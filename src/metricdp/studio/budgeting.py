@@ -1,4 +1,4 @@
-"""The room Budget: who spent what, what is left, what a day would cost. Persons are the hashes of the books."""
+"""The panel Budget: who spent what, what is left, what a day would cost. Persons appear as hashes of the ledger."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from metricdp.ledger.amounts import account_for, in_words
 from metricdp.ledger.periods import time_text
 from metricdp.ledger.planning import plan_releases
 from metricdp.service.state import ServiceState
-from metricdp.studio.json_requests import answer, answer_errors, number, question
+from metricdp.studio.web import answer, number, question
 
 MOST_SHOWN = 500
 SHORT = 12  # digits of a hash that tell persons apart on a page
 
 
 class BudgetPanel:
-    """Where the room is asked; `lasting` says whether the books outlive Studio."""
+    """The endpoints of the panel; `lasting` says whether the ledger outlives Studio."""
 
     def __init__(self, state: Callable[[], ServiceState], *, lasting: bool) -> None:
         self._state, self._lasting = state, lasting
 
     def routes(self) -> list[Route]:
-        """Return what is asked where."""
+        """Return the endpoints."""
         return [
-            Route("/studio/budget", answer_errors(self.show_ledger)),
-            Route("/studio/budget/person", answer_errors(self.person), methods=["POST"]),
-            Route("/studio/budget/plan", answer_errors(self.plan), methods=["POST"]),
+            Route("/studio/budget", self.show_ledger),
+            Route("/studio/budget/person", self.person, methods=["POST"]),
+            Route("/studio/budget/plan", self.plan, methods=["POST"]),
         ]
 
     async def show_ledger(self, request: Request) -> Response:
-        """Show the books: the policy, the accounts, whether all adds up."""
+        """Show the ledger: the policy, the accounts, and whether it verifies."""
         return answer(await run_in_threadpool(self._ledger_values))
 
     async def person(self, request: Request) -> Response:

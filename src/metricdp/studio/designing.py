@@ -1,4 +1,4 @@
-"""The room Design: places, jobs on the service, comparisons, and files to take along."""
+"""The panel Design: places, jobs on the service, comparisons, and files to download."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from metricdp.errors import Infeasible, InvalidInput
 from metricdp.places import bundled_roads
 from metricdp.service.building import OFFERED, space_of
 from metricdp.service.state import ServiceState
-from metricdp.studio.json_requests import answer, answer_errors, body_of, number, question
+from metricdp.studio.web import answer, body_of, number, question
 
 LARGEST = 1e300
 MOST_PLACES, MOST_COMPARED, MOST_FILE = 1_000, 400, 64 << 20
@@ -31,7 +31,7 @@ COMPARED: dict[str, dict[str, Any]] = {  # builders with their options
 
 
 class DesignPanel:
-    """Where the room is asked; `state` gives the service that designs, under the key whose id is `owner`.
+    """The endpoints of the panel; `state` gives the service that designs, under the key whose id is `owner`.
 
     Designs are signed with `key`, or with a key of the session in `folder`.
     """
@@ -41,13 +41,13 @@ class DesignPanel:
         self._key = Path(key) if key is not None else create_keys(folder / "studio")[0]
 
     def routes(self) -> list[Route]:
-        """Return what is asked where."""
+        """Return the endpoints."""
         return [
-            Route("/studio/places", answer_errors(self.places)),
-            Route("/studio/design", answer_errors(self.design), methods=["POST"]),
-            Route("/studio/compare", answer_errors(self.compare), methods=["POST"]),
-            Route("/studio/export", answer_errors(self.export), methods=["POST"]),
-            Route("/studio/key", answer_errors(self.key)),
+            Route("/studio/places", self.places),
+            Route("/studio/design", self.design, methods=["POST"]),
+            Route("/studio/compare", self.compare, methods=["POST"]),
+            Route("/studio/export", self.export, methods=["POST"]),
+            Route("/studio/key", self.key),
         ]
 
     async def places(self, request: Request) -> Response:

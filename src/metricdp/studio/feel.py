@@ -1,4 +1,4 @@
-"""The room Feel: what a promise is like at one place.
+"""The panel Feel: what a guarantee means at one place.
 
 It shows a cloud of reports and the circles that hold them, of noise and of the optimum.
 
@@ -35,7 +35,7 @@ from metricdp.metrics import KM_PER_DEGREE, Haversine
 from metricdp.places import bundled_roads, bundled_streets
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
-from metricdp.studio.json_requests import answer, answer_errors, number, question
+from metricdp.studio.web import answer, number, question
 from metricdp.units import epsilon_for
 
 STEP = 0.01  # km between the points of the grid
@@ -112,22 +112,12 @@ class ReportClouds:
         """The streets as GeoJSON, for the map."""
         lines = [[[round(lon, 6), round(lat, 6)] for lat, lon in street.tolist()] for street in bundled_streets()]
         crossings = [[round(lon, 6), round(lat, 6)] for lat, lon in np.asarray(self.space.coordinates).tolist()]
-        return {
-            "type": "FeatureCollection",
-            "attribution": ATTRIBUTION,
-            "features": [
-                {
-                    "type": "Feature",
-                    "properties": {"kind": "street"},
-                    "geometry": {"type": "MultiLineString", "coordinates": lines},
-                },
-                {
-                    "type": "Feature",
-                    "properties": {"kind": "crossing"},
-                    "geometry": {"type": "MultiPoint", "coordinates": crossings},
-                },
-            ],
-        }
+        shapes = (("street", "MultiLineString", lines), ("crossing", "MultiPoint", crossings))
+        features = [
+            {"type": "Feature", "properties": {"kind": kind}, "geometry": {"type": shape, "coordinates": coordinates}}
+            for kind, shape, coordinates in shapes
+        ]
+        return {"type": "FeatureCollection", "attribution": ATTRIBUTION, "features": features}
 
     def noise(self, place: Floats, factor: float, km: float, count: int) -> dict[str, Any]:
         """Return what Laplace noise reports from a place."""
@@ -217,16 +207,16 @@ MOST_CLOUD = 2_000
 
 
 class FeelPanel:
-    """Where the room is asked."""
+    """The endpoints of the panel."""
 
     def __init__(self) -> None:
         self._feel = ReportClouds()
 
     def routes(self) -> list[Route]:
-        """Return what is asked where."""
+        """Return the endpoints."""
         return [
-            Route("/studio/streets", answer_errors(self.streets)),
-            Route("/studio/feel", answer_errors(self.cloud), methods=["POST"]),
+            Route("/studio/streets", self.streets),
+            Route("/studio/feel", self.cloud, methods=["POST"]),
         ]
 
     async def streets(self, request: Request) -> Response:

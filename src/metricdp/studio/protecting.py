@@ -1,4 +1,4 @@
-"""The room Protect: a file comes in, is looked at, tried on its first rows, protected whole, and taken along."""
+"""The panel Protect: a file is uploaded, inspected, previewed, protected, and downloaded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.metrics import Haversine
 from metricdp.plots.release_page import write_release
-from metricdp.studio.json_requests import answer, answer_errors, number, question
+from metricdp.studio.web import answer, number, question
 from metricdp.tables import (
     DEFAULT_READING,
     LATITUDES,
@@ -95,7 +95,7 @@ class Job:
 
 
 class ProtectPanel:
-    """Where the room is asked. Files lie in a folder that only this user can read, and go when Studio does."""
+    """The endpoints of the panel. Files lie in a folder that only this user can read, and go when Studio ends."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -103,15 +103,15 @@ class ProtectPanel:
         self._removing: list[threading.Thread] = []
 
     def routes(self) -> list[Route]:
-        """Return what is asked where."""
+        """Return the endpoints."""
         return [
-            Route("/studio/files", answer_errors(self.receive), methods=["POST"]),
-            Route("/studio/protect/{id}/preview", answer_errors(self.preview), methods=["POST"]),
-            Route("/studio/protect/{id}/run", answer_errors(self.run), methods=["POST"]),
-            Route("/studio/protect/{id}/page", answer_errors(self.show), methods=["POST"]),
-            Route("/studio/protect/{id}/events", answer_errors(self.events)),
-            Route("/studio/protect/{id}/{what}", answer_errors(self.fetch)),
-            Route("/studio/protect/{id}", answer_errors(self.forget), methods=["DELETE"]),
+            Route("/studio/files", self.receive, methods=["POST"]),
+            Route("/studio/protect/{id}/preview", self.preview, methods=["POST"]),
+            Route("/studio/protect/{id}/run", self.run, methods=["POST"]),
+            Route("/studio/protect/{id}/page", self.show, methods=["POST"]),
+            Route("/studio/protect/{id}/events", self.events),
+            Route("/studio/protect/{id}/{what}", self.fetch),
+            Route("/studio/protect/{id}", self.forget, methods=["DELETE"]),
         ]
 
     async def receive(self, request: Request) -> Response:
@@ -224,7 +224,7 @@ class ProtectionChoice:
     people: People
 
     @property
-    def spread(self) -> bool:
+    def is_allocated(self) -> bool:
         """Whether rows get different shares of a budget."""
         return self.people.allocation is not None
 
@@ -238,12 +238,12 @@ def _read_choice(asked: dict[str, Any]) -> ProtectionChoice:
     drop, coarsen, person = asked.get("drop", []), asked.get("coarsen", {}), asked.get("person")
     if not isinstance(drop, list) or not isinstance(coarsen, dict) or not isinstance(person, (str, type(None))):
         raise InvalidInput("`drop` must be a list of columns, `coarsen` an object and `person` a column.")
-    disclosure = Disclosure([str(one) for one in drop], coarsen, force=asked.get("yes_really") is True)
+    disclosure = Disclosure([str(one) for one in drop], coarsen, force=asked.get("force") is True)
     people = People()
     if person:
         budget = None if asked.get("budget") is None else number(asked, "budget", 1e-6, 1e9)
-        most = None if asked.get("at_most") is None else int(number(asked, "at_most", 1, 1e9))
-        people = People(person, budget, asked.get("spread"), most)
+        most = None if asked.get("max_rows") is None else int(number(asked, "max_rows", 1, 1e9))
+        people = People(person, budget, asked.get("allocation"), most)
     return ProtectionChoice(columns, number(asked, "epsilon", 1e-6, 1e6), disclosure, people)
 
 
@@ -302,12 +302,12 @@ def _preview_rows(job: Job, chosen: ProtectionChoice) -> dict[str, Any]:
     guarantee = _noise(chosen).guarantee
     return {
         "names": names, "before": rows[0], "after": rows[1], "protected": columns,
-        "lines": [messages.row_guarantee(guarantee), *([LESS] if chosen.spread else [])],
+        "lines": [messages.row_guarantee(guarantee), *([LESS] if chosen.is_allocated else [])],
     }  # fmt: skip
 
 
 def _values(column: Any) -> list[Any]:
-    """Return the values of a column; text of a CSV file is bytes, which are kept as they are and may be no UTF-8."""
+    """Return the values of a column; text of a CSV file is bytes, which stay as they are and may not be UTF-8."""
     if is_text(column.type):
         column = column.cast(pa.large_binary())
     values: list[Any] = column.to_pylist()
@@ -344,7 +344,7 @@ def _protect_file(job: Job, chosen: ProtectionChoice) -> None:
             disclosure=chosen.disclosure, job=Work(watch=report_preview, progress=progress, overwrite=True),
         )  # fmt: skip
         write_record(record_of(summary, distribution_record(summary, noise)), str(job.folder / "certificate.json"))
-        if not chosen.spread:  # a page tells one law, and then rows have different ones
+        if not chosen.is_allocated:  # a page shows one distribution, and rows have different ones then
             write_release(release_of(summary, noise, report_preview), str(job.folder / "report.html"))
         job.lines = list(summary.lines())
     except MetricdpError as error:

@@ -1,4 +1,4 @@
-"""Studio, running: the service with its ledger, the rooms, the door, a socket on this machine, and a browser."""
+"""A running Studio: the service with its ledger, the panels, access checks, a socket, and a browser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from metricdp.service.keys import make_key
 from metricdp.service.limits import ServiceLimits
 from metricdp.service.logs import set_up
 from metricdp.service.served_mechanisms import ServedMechanism
-from metricdp.studio.app import Panel, page, panel_application
 from metricdp.studio.auditing import AuditPanel
 from metricdp.studio.auth import StudioAuth
 from metricdp.studio.budgeting import BudgetPanel
@@ -33,10 +32,11 @@ from metricdp.studio.designing import DesignPanel
 from metricdp.studio.feel import FeelPanel
 from metricdp.studio.protecting import ProtectPanel
 from metricdp.studio.sessions import GRACE, Pages, SessionFolder, remove_orphans
+from metricdp.studio.web import page, panel_application
 from metricdp.units import epsilon_for
 
 POLICY = "40/km per day, 200/km ever"
-NOISE = epsilon_for(2.0, 0.2)  # per km: what a release in the room Budget promises where no mechanism is named
+NOISE = epsilon_for(2.0, 0.2)  # per km: of a release in the panel Budget where no mechanism is named
 # signals that end a process unless it listens: Ctrl-\ in a terminal, limits of time, timers, other programs
 ENDING = (
     "SIGQUIT", "SIGTRAP", "SIGABRT", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGPWR",
@@ -50,8 +50,8 @@ class StudioOptions:
 
     Attributes:
         port: The port on this machine; 0 takes a free one.
-        ledger: The books; a temporary one unless given.
-        policy: What a person may spend, where books begin.
+        ledger: The ledger; a temporary one unless given.
+        policy: What a person may spend, for a new ledger.
         key: The private key that signs designs; one of this session unless given.
         mechanisms: Mechanisms that the service offers, by name.
     """
@@ -94,15 +94,15 @@ class Studio:
                 return service.app.state.metricdp
 
             protect = ProtectPanel(session.part("files"))
-            panels: list[Panel] = [
+            panels = (
                 FeelPanel(), protect, DesignPanel(state, token.split("_")[1], session.part("keys"), options.key),
                 AuditPanel(session.part("audits")), BudgetPanel(state, lasting=options.ledger is not None),
                 Pages(protect.forget_page, ended, grace=grace),
-            ]  # fmt: skip
+            )  # fmt: skip
             stack.callback(protect.close)
-            self.door = StudioAuth(
+            self.auth = StudioAuth(
                 page=page(),
-                panels=panel_application(panels),
+                panels=panel_application([route for panel in panels for route in panel.routes()]),
                 service=service,
                 key=token,
                 port=self.socket.getsockname()[1],
@@ -112,10 +112,10 @@ class Studio:
     @property
     def address(self) -> str:
         """What to open, once."""
-        return self.door.address
+        return self.auth.address
 
     def close(self) -> None:
-        """Remove all that was kept for this session."""
+        """Remove all files of this session."""
         self._stack.close()
 
 
@@ -148,7 +148,7 @@ def run(options: StudioOptions, *, browser: bool = True) -> int:
             flush=True,
         )
         config = uvicorn.Config(
-            studio.door, log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
+            studio.auth, log_config=None, access_log=False, server_header=False, lifespan="on", ws="none",
             timeout_graceful_shutdown=3,
         )  # fmt: skip
         server = uvicorn.Server(config)

@@ -1,4 +1,4 @@
-"""A session: the folder with all that Studio keeps on disk, and the pages that are open.
+"""A session: the folder with all files of Studio on disk, and the pages that are open.
 
 The folder is removed when the session ends.
 
@@ -29,7 +29,7 @@ from starlette.routing import Route
 
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import NO_LINKS
-from metricdp.studio.json_requests import answer, answer_errors, question
+from metricdp.studio.web import answer, question
 
 try:
     import fcntl
@@ -140,10 +140,10 @@ class Pages:
         self._going: dict[str, asyncio.TimerHandle] = {}
 
     def routes(self) -> list[Route]:
-        """Return what is asked where."""
+        """Return the endpoints."""
         return [
-            Route("/studio/here", answer_errors(self.note_open), methods=["POST"]),
-            Route("/studio/gone", answer_errors(self.note_closed), methods=["POST"]),
+            Route("/studio/here", self.note_open, methods=["POST"]),
+            Route("/studio/gone", self.note_closed, methods=["POST"]),
         ]
 
     async def note_open(self, request: Request) -> Response:

@@ -7,13 +7,13 @@ import { problem } from "../parts.js";
 import { number, say } from "../words.js";
 
 export async function enter(main, { announce }) {
-  const state = { books: null, name: "anna", person: null, epsilon: 3.5, minutes: 30, plan: null, place: [41.1496, -8.611], mechanism: "", released: null, refused: "", problem: "" };
+  const state = { ledger: null, name: "anna", person: null, epsilon: 3.5, minutes: 30, plan: null, place: [41.1496, -8.611], mechanism: "", released: null, refused: "", problem: "" };
 
   async function load() {
     try {
-      state.books = await get("/studio/budget");
-      state.mechanism ||= state.books.mechanisms[0]?.name ?? "";
-      state.epsilon = state.books.mechanisms[0]?.guarantee.epsilon ?? state.epsilon;
+      state.ledger = await get("/studio/budget");
+      state.mechanism ||= state.ledger.mechanisms[0]?.name ?? "";
+      state.epsilon = state.ledger.mechanisms[0]?.guarantee.epsilon ?? state.epsilon;
     } catch (error) {
       state.problem = error.message;
     }
@@ -61,18 +61,18 @@ export async function enter(main, { announce }) {
 
   function draw() {
     main.className = "single";
-    const { books } = state;
+    const { ledger } = state;
     render(
       html`<section class="card" aria-labelledby="title">
           <h1 id="title">${say("budget.title")}</h1>
           <p class="soft">${say("budget.lead")}</p>
           ${problem(state.problem)}
-          ${books ? html`<p>${say("budget.policy")} <strong id="policy">${books.policy}</strong>. ${books.lasting ? nothing : html`<span class="soft">${say("budget.temporary")}</span>`}</p>
-            <p class="notice ${books.verified ? "good" : "bad"}" id="verified">${books.verified ? say("budget.verified", { entries: number(books.entries, 12) }) : books.faults.join(" ")}</p>` : nothing}
+          ${ledger ? html`<p>${say("budget.policy")} <strong id="policy">${ledger.policy}</strong>. ${ledger.lasting ? nothing : html`<span class="soft">${say("budget.temporary")}</span>`}</p>
+            <p class="notice ${ledger.verified ? "good" : "bad"}" id="verified">${ledger.verified ? say("budget.verified", { entries: number(ledger.entries, 12) }) : ledger.faults.join(" ")}</p>` : nothing}
           <h2>${say("budget.person")}</h2>
           <div class="row"><label>${say("budget.whose")} <input id="person" type="text" maxlength="200" .value=${state.name} @input=${(event) => { state.name = event.target.value; }}></label>
             <button id="look" class="plain" @click=${look}>${say("budget.look")}</button>
-            ${books ? html`<label>${say("budget.mechanism")} <select id="mechanism" @change=${(event) => { state.mechanism = event.target.value; }}>${books.mechanisms.map(({ name }) => html`<option value=${name}>${name}</option>`)}</select></label>` : nothing}
+            ${ledger ? html`<label>${say("budget.mechanism")} <select id="mechanism" @change=${(event) => { state.mechanism = event.target.value; }}>${ledger.mechanisms.map(({ name }) => html`<option value=${name}>${name}</option>`)}</select></label>` : nothing}
             <button id="release" @click=${release}>${say("budget.release")}</button></div>
           <p class="small soft">${say("budget.release.about")}</p>
           ${state.released ? told(state.released) : nothing}
@@ -85,11 +85,11 @@ export async function enter(main, { announce }) {
           ${state.plan ? html`<ul id="planned">${state.plan.map((line) => html`<li>${line}</li>`)}</ul>` : nothing}
         </section>
         <section class="card" aria-labelledby="who"><h2 id="who" style="margin-top:0">${say("budget.who")}</h2>
-          ${books?.accounts.length ? html`<div class="scroll" tabindex="0" role="region" aria-label=${say("budget.who")}><table id="accounts"><thead><tr><th scope="col">${say("budget.hash")}</th><th scope="col">${say("budget.metric")}</th>
+          ${ledger?.accounts.length ? html`<div class="scroll" tabindex="0" role="region" aria-label=${say("budget.who")}><table id="accounts"><thead><tr><th scope="col">${say("budget.hash")}</th><th scope="col">${say("budget.metric")}</th>
               <th scope="col" class="number">${say("budget.today")}</th><th scope="col" class="number">${say("budget.ever")}</th><th scope="col">${say("budget.last")}</th></tr></thead>
-            <tbody>${books.accounts.map((one) => html`<tr><td><code>${one.person}…</code></td><td>${one.metric}</td><td class="number">${one.today}</td><td class="number">${one.spent}</td><td>${one.last}</td></tr>`)}</tbody></table></div>`
+            <tbody>${ledger.accounts.map((one) => html`<tr><td><code>${one.person}…</code></td><td>${one.metric}</td><td class="number">${one.today}</td><td class="number">${one.spent}</td><td>${one.last}</td></tr>`)}</tbody></table></div>`
             : html`<p class="soft">${say("budget.empty")}</p>`}
-          ${books ? html`<p class="small" id="refusals">${say("budget.refusals", { count: number(books.refusals, 12) })}</p>` : nothing}
+          ${ledger ? html`<p class="small" id="refusals">${say("budget.refusals", { count: number(ledger.refusals, 12) })}</p>` : nothing}
           <p class="small soft">${say("budget.hashes")}</p></section>`,
       main,
     );

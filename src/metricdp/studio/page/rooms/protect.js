@@ -10,7 +10,7 @@ const KEPT = "metricdp-studio-file"; // which file this tab has, so that a reloa
 const ACCEPT = ".csv,.tsv,.txt,.gz,.zst,.parquet,.feather,.arrow,.jsonl,.ndjson,.geojson,.json";
 
 export async function enter(main, { announce }) {
-  const fresh = () => ({ file: null, columns: [], factor: 2, distance: 200, person: "", spread: "none", budget: 40, most: 10, drop: new Set(), coarsen: {}, sure: false, preview: null, share: null, done: null, problem: "", busy: "" });
+  const fresh = () => ({ file: null, columns: [], factor: 2, distance: 200, person: "", allocation: "none", budget: 40, most: 10, drop: new Set(), coarsen: {}, sure: false, preview: null, share: null, done: null, problem: "", busy: "" });
   let state = fresh();
   let unfollow = () => {};
 
@@ -49,8 +49,8 @@ export async function enter(main, { announce }) {
 
   const epsilon = () => Math.log(state.factor) / (state.distance / 1000);
   const question = () => ({
-    columns: state.columns, epsilon: epsilon(), drop: [...state.drop], coarsen: state.coarsen, yes_really: state.sure,
-    ...(state.person ? { person: state.person, ...(state.spread === "even" ? { spread: "even", budget: state.budget } : state.spread === "at_most" ? { at_most: state.most, budget: state.budget } : {}) } : {}),
+    columns: state.columns, epsilon: epsilon(), drop: [...state.drop], coarsen: state.coarsen, force: state.sure,
+    ...(state.person ? { person: state.person, ...(state.allocation === "even" ? { allocation: "even", budget: state.budget } : state.allocation === "max_rows" ? { max_rows: state.most, budget: state.budget } : {}) } : {}),
   });
 
   async function look() {
@@ -125,10 +125,10 @@ export async function enter(main, { announce }) {
     return html`<fieldset><legend>${say("protect.people")}</legend>
       <label>${say("protect.person")} <select id="person" @change=${(event) => { state.person = event.target.value; draw(); }}>
         <option value="">${say("protect.nobody")}</option>${state.file.columns.map(({ name }) => html`<option value=${name} ?selected=${name === state.person}>${name}</option>`)}</select></label>
-      ${state.person ? html`<div class="row"><label>${say("protect.spread")} <select id="spread" @change=${(event) => { state.spread = event.target.value; draw(); }}>
-          ${["none", "even", "at_most"].map((name) => html`<option value=${name} ?selected=${name === state.spread}>${say(`protect.spread.${name}`)}</option>`)}</select></label>
-        ${state.spread !== "none" ? html`<label>${say("protect.budget")} <input id="budget" type="number" min="0.01" step="any" .value=${String(state.budget)} style="width:6rem" @change=${(event) => { state.budget = Number(event.target.value); }}> /km</label>` : nothing}
-        ${state.spread === "at_most" ? html`<label>${say("protect.most")} <input id="most" type="number" min="1" .value=${String(state.most)} style="width:5rem" @change=${(event) => { state.most = Number(event.target.value); }}></label>` : nothing}</div>` : nothing}
+      ${state.person ? html`<div class="row"><label>${say("protect.allocation")} <select id="allocation" @change=${(event) => { state.allocation = event.target.value; draw(); }}>
+          ${["none", "even", "max_rows"].map((name) => html`<option value=${name} ?selected=${name === state.allocation}>${say(`protect.allocation.${name}`)}</option>`)}</select></label>
+        ${state.allocation !== "none" ? html`<label>${say("protect.budget")} <input id="budget" type="number" min="0.01" step="any" .value=${String(state.budget)} style="width:6rem" @change=${(event) => { state.budget = Number(event.target.value); }}> /km</label>` : nothing}
+        ${state.allocation === "max_rows" ? html`<label>${say("protect.most")} <input id="most" type="number" min="1" .value=${String(state.most)} style="width:5rem" @change=${(event) => { state.most = Number(event.target.value); }}></label>` : nothing}</div>` : nothing}
     </fieldset>`;
   }
 

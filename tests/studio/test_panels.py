@@ -203,7 +203,7 @@ def test_protect_spreads_a_budget_and_tells_every_law(page: Any, trips: Path, tm
     dropped(page, "#file", trips)
     page.wait_for_selector("#person", timeout=WAIT)
     page.select_option("#person", "person")
-    page.select_option("#spread", "even")
+    page.select_option("#allocation", "even")
     page.click("#look")
     page.wait_for_selector("#after", timeout=WAIT)
     assert "the budget leaves less for each" in text(page, "main")
@@ -420,7 +420,7 @@ def test_audit_of_samples_names_no_report_that_has_no_number(page: Any, tmp_path
 def test_budget_charges_until_it_refuses_and_the_books_add_up(page: Any) -> None:
     enter(page, "budget")
     page.wait_for_selector("#verified", timeout=WAIT)
-    assert "add up" in text(page, "#verified")
+    assert "adds up" in text(page, "#verified")
     page.fill("#person", "somebody")
     for _ in range(11):  # 40 a day at 3.4657 each
         with page.expect_response("**/studio/budget/person"):

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import browsers
-from metricdp.studio.app import PAGE, page, panel_application
 from metricdp.studio.auth import StudioAuth
+from metricdp.studio.web import PAGE, page, panel_application
 
 STRINGS = json.loads((PAGE / "strings.json").read_text(encoding="utf-8"))
 SOURCES = [*PAGE.glob("*.js"), *(PAGE / "rooms").glob("*.js")]

@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LONGEST = 900  # seconds that the tests of one mistake may take
 MARGINS, DRAWS = "tests/mechanisms/test_margins.py", "tests/mechanisms/test_exact_draws.py"
-DIRECTED, BOOKS = "tests/solvers/test_directed_rounding.py", "tests/ledger/test_books.py"
+DIRECTED, BOOKS = "tests/solvers/test_directed_rounding.py", "tests/ledger/test_ledger.py"
 BY_TABLE, PROPOSED = "tests/tables/test_charged_tables.py", "tests/mechanisms/test_kernel_proposals.py"
 NOISE = "tests/mechanisms/test_noise.py"
 RELEASES, OLD_NAMES = "tests/ledger/test_releases.py", "tests/ledger/test_accounts.py"

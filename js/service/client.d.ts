@@ -2,13 +2,13 @@
 
 /** What was charged in one account, and what is left there. */
 export interface AccountPart {
-  /** What releases are charged to, such as haversine/km, or mahalanobis.37a54433c2c87d30 for a metric with parameters. Promises of different accounts are not added up: they stand side by side. */
+  /** What releases are charged to, such as haversine/km, or mahalanobis.37a54433c2c87d30 for a metric with parameters. Guarantees of different accounts are not added up: they stand side by side. */
   account: string;
   cost: Amount;
   left: Amount;
 }
 
-/** A distance from the truth that reports keep with this chance, whatever the secret is. */
+/** A distance that holds the truth with probability `level`, whatever the secret is. */
 export interface Accuracy {
   columns: string[];
   radius: number;
@@ -96,7 +96,7 @@ export interface BatchRow {
 /** What is left to a person on the accounts of a mechanism's metric. */
 export interface BudgetAnswer {
   mechanism: string;
-  /** What releases are charged to, such as haversine/km, or mahalanobis.37a54433c2c87d30 for a metric with parameters. Promises of different accounts are not added up: they stand side by side. */
+  /** What releases are charged to, such as haversine/km, or mahalanobis.37a54433c2c87d30 for a metric with parameters. Guarantees of different accounts are not added up: they stand side by side. */
   account: string;
   left: Amount;
   /** What one release of the mechanism costs. */
@@ -216,7 +216,7 @@ export interface LimitLeft {
   refreshes: string | null;
 }
 
-/** A matrix to be judged: one row per secret, the probability (or weight) of every report. */
+/** A matrix to audit: one row per secret, the probability (or weight) of every report. */
 export interface MatrixAudit {
   kind: "matrix";
   matrix: number[][];
@@ -224,7 +224,7 @@ export interface MatrixAudit {
   points: number[][];
   /** Such as l2, l1, linf, haversine, haversine:mi. */
   metric?: string;
-  /** The promise that is judged, per unit of the metric. */
+  /** The guarantee to audit, per unit of the metric. */
   epsilon: number;
 }
 
@@ -233,7 +233,7 @@ export interface MechanismAnswer {
   name: string;
   about: string;
   sha256: string;
-  /** What releases are charged to, such as haversine/km, or mahalanobis.37a54433c2c87d30 for a metric with parameters. Promises of different accounts are not added up: they stand side by side. */
+  /** What releases are charged to, such as haversine/km, or mahalanobis.37a54433c2c87d30 for a metric with parameters. Guarantees of different accounts are not added up: they stand side by side. */
   account: string;
   /** All accounts that a release is charged in. */
   accounts: string[];
@@ -267,7 +267,7 @@ export interface Refusal {
   refreshes?: string | null;
 }
 
-/** A report, what it promises, what it cost and what is left. */
+/** A report, its guarantee, its cost and what is left. */
 export interface ReleaseAnswer {
   report: Record<string, number | string>;
   mechanism: string;
@@ -290,7 +290,7 @@ export interface ReleaseRequest {
   request: string;
   /** The true value: an object by the names that /v1/mechanisms lists, or a list in their order. It is never stored. */
   secret: Record<string, number | string> | (number | string)[] | number | string;
-  /** Its name; may be left away where only one is served. */
+  /** Its name; optional where only one is served. */
   mechanism?: string | null;
   /** One the policy names, if it does. */
   purpose?: string | null;
@@ -357,7 +357,7 @@ export declare class ServiceClient {
   /** Tell what is left to a person under the policy, and how many releases of a mechanism that is. */
   budget(body: BudgetRequest): Promise<BudgetAnswer>;
 
-  /** List the mechanisms with their promises and certificates. */
+  /** List the mechanisms with their guarantees and certificates. */
   mechanisms(): Promise<MechanismAnswer[]>;
 
   /** Draw one report for every row; all rows of a person are one charge, committed before the answer leaves. */

@@ -44,7 +44,7 @@ export class ServiceClient {
     return this.#json("POST", `/v1/budget`, body);
   }
 
-  /** List the mechanisms with their promises and certificates. */
+  /** List the mechanisms with their guarantees and certificates. */
   mechanisms() {
     return this.#json("GET", `/v1/mechanisms`);
   }

@@ -32,7 +32,7 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
 def test_a_record_of_which_nothing_may_be_kept_says_whose_it_is(logs: io.StringIO, text: str) -> None:
     record = logging.LogRecord("of.others", logging.ERROR, "", 0, text, None, None)
     logging.getLogger().handle(record)
-    assert json.loads(logs.getvalue())["event"] == "a record of of.others, whose text is not kept"
+    assert json.loads(logs.getvalue())["event"] == "a record of of.others, whose text is not logged"
 
 
 def test_the_plain_text_of_others_is_kept_without_what_was_put_into_it(logs: io.StringIO) -> None:

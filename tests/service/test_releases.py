@@ -140,7 +140,7 @@ def test_an_unknown_mechanism_is_named_as_such_and_one_must_be_named_among_many(
 
 def test_a_ledger_that_cannot_be_written_is_said_and_it_recovers_by_itself(running, monkeypatch):
     def full(*arguments):
-        raise LedgerUnavailable("the books cannot be used now: the disk is full.")
+        raise LedgerUnavailable("the ledger cannot be used now: the disk is full.")
 
     first = asked(mechanism="earth")
     with running.client() as client:

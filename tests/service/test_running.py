@@ -36,11 +36,11 @@ def test_a_port_in_use_is_said():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(OutputProblem, match="cannot listen"):
-            ListenOptions(port=taken.getsockname()[1]).bound()
+            ListenOptions(port=taken.getsockname()[1]).bound_socket()
 
 
 def test_what_is_written_is_sent_at_once():
-    with ListenOptions(port=0).bound() as bound:
+    with ListenOptions(port=0).bound_socket() as bound:
         assert bound.proto == socket.IPPROTO_TCP  # asyncio looks at it before it turns waiting off
 
 
@@ -75,7 +75,7 @@ def test_limits_are_shared_by_processes_and_checked():
         (["--mechanism", "nothing.mdp"], "does not exist"),
         (["--epsilon", "10/km", "--mechanism", "laplace=nothing.mdp"], "does not exist"),
         (["--epsilon", "10/km", "--keys", "other.keys"], "no file of API keys"),
-        (["--epsilon", "10/km"], "no books"),
+        (["--epsilon", "10/km"], "no ledger"),
     ],
 )
 def test_what_cannot_be_served_is_said_and_nothing_is_left_behind(tmp_path, monkeypatch, capsys, options, sentence):

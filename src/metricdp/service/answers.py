@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Accuracy:
-    """A distance from the truth that reports keep with this chance, whatever the secret is."""
+    """A distance that holds the truth with probability `level`, whatever the secret is."""
 
     columns: tuple[str, ...]
     radius: float
@@ -106,7 +106,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Released:
-    """A report, what it promises, what it cost and what is left."""
+    """A report, its guarantee, its cost and what is left."""
 
     report: dict[str, float | str]
     mechanism: str

@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 import metricdp
 from metricdp.ledger import Ledger
 from metricdp.service import batches, designing, releasing
-from metricdp.service.auth import VISIT, Auth
+from metricdp.service.auth import EXCHANGE, Auth
 from metricdp.service.commits import CommitQueue
 from metricdp.service.counters import Counters
 from metricdp.service.jobs import DesignJobs
@@ -38,7 +38,7 @@ from metricdp.service.workers import WorkerPool
 
 ABOUT = (
     "Release locations, words and other secrets under metric differential privacy, with a ledger of what every person "
-    "spent. Every answer says what was promised, what it cost, what is left and how far the truth may be."
+    "spent. Every answer states the guarantee, the cost, what is left and how far away the truth may be."
 )
 router = APIRouter()
 PATIENCE = 3.0  # seconds in which a ledger that is well answers
@@ -161,8 +161,8 @@ def described(lifespan: Any = None) -> FastAPI:
 
 async def _handle_refusal(request: Request, error: Exception) -> JSONResponse:
     refusal = cast(Refused, error)
-    if VISIT in request.scope:
-        request.scope[VISIT].error = refusal.kind
+    if EXCHANGE in request.scope:
+        request.scope[EXCHANGE].error = refusal.kind
     return refusal.response()
 
 
@@ -175,9 +175,9 @@ async def _handle_http_error(request: Request, error: Exception) -> JSONResponse
 
 
 async def _handle_error(request: Request, error: Exception) -> JSONResponse:
-    status, visit = cast(HTTPException, error).status_code, request.scope.get(VISIT)
-    if visit is not None and visit.beyond is not None:
-        return await _handle_refusal(request, visit.beyond)
+    status, exchange = cast(HTTPException, error).status_code, request.scope.get(EXCHANGE)
+    if exchange is not None and exchange.beyond is not None:
+        return await _handle_refusal(request, exchange.beyond)
     kind, sentence = WORDS.get(status, ("invalid", "the request cannot be read."))
     return await _handle_refusal(request, Refused(status, kind, sentence))
 

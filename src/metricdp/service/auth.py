@@ -1,8 +1,8 @@
-"""Who may come in, and with how much: everything is denied but what a rule allows.
+"""Keys, scopes and limits of requests: everything is denied that no rule allows.
 
-`Auth` stands around the whole application, so that nothing is routed, read or validated before it has looked at the
-key. It also bounds bytes and time, turns requests away at once when there is enough to do, puts the headers on every
-answer, counts and logs; and it lets no error out but as an answer without values.
+`Auth` wraps the whole application, so that nothing is routed, read or validated before the key is checked. It bounds
+bytes and time, refuses requests at once when the service is busy, adds the security headers, counts and logs. An error
+becomes an answer without values.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ HEADERS = [
 ]
 BUSY = "the service has enough to do, or enough of this key; ask again in a moment. Nothing was charged."
 BUSY_LARGE = "enough large requests are at work, or enough of this key; ask again in a moment. Nothing was charged."
+LATE = "this took longer than it may. Asking again with the same request id is safe: nothing is charged twice."
 MOST_BUCKETS = 10_000
-KEY, VISIT = "metricdp.key", "metricdp.visit"  # what the application finds in the scope of a request
+KEY, EXCHANGE = "metricdp.key", "metricdp.exchange"  # what the application finds in the scope of a request
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What an endpoint takes: a scope (None: nobody is asked for a key), how large a body, whether it may last."""
+    """What an endpoint takes: a scope (None: no key needed), a large body or not, and whether it may last."""
 
     name: str
     scope: str | None
@@ -69,14 +70,14 @@ ELSEWHERE = Rule("elsewhere", "read")
 
 
 def rule_for(path: str) -> Rule:
-    """Return the rule of a path; a path that nothing is at has one too, so that it tells nobody what there is."""
+    """Return the rule of a path; an unknown path has one too, so that the answer does not say which paths exist."""
     if path.startswith("/v1/design/"):
         return EVENTS if path.endswith("/events") else JOB
     return RULES.get(path, ELSEWHERE)
 
 
 class RateLimiter:
-    """How often every key may ask: a bucket of tokens each, filled at a rate."""
+    """A limit of requests per second for every key: a bucket of tokens each, filled at a rate."""
 
     def __init__(self, rate: float) -> None:
         self._rate, self._most = rate, max(1.0, 2.0 * rate)
@@ -95,10 +96,10 @@ class RateLimiter:
 
 
 class RequestSlots:
-    """Places for requests at work, so many in all, and a share of them for every key.
+    """Slots for requests at work, with a share for every key.
 
-    With n keys at work a key has at most 1 / (n + 1) of all places: there is always room for one more key, however many
-    requests of one key come or how slowly their bodies arrive.
+    With n keys at work a key has at most 1 / (n + 1) of all slots. So there is always a slot for one more key, however
+    many requests one key sends and however slowly their bodies arrive.
     """
 
     def __init__(self, most: int) -> None:
@@ -126,7 +127,7 @@ class RequestSlots:
 
 
 class Auth:
-    """The application with all that is checked before it."""
+    """The application behind all checks."""
 
     def __init__(self, app: Any, *, keys: Keyring, limits: ServiceLimits, counters: Counters) -> None:
         self.app, self._keys, self._limits, self._counters = app, keys, limits, counters
@@ -144,50 +145,50 @@ class Auth:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         started, rule = time.perf_counter(), rule_for(scope["path"])
-        visit = _Visit(scope, receive, send, self._body_limit(rule))
+        exchange = _Exchange(scope, receive, send, self._body_limit(rule))
         self._at_work += 1
         self._counters.at_work.set(self._at_work)
         try:
-            await self._admit(visit, rule)
+            await self._admit(exchange, rule)
         except Refused as refusal:
-            await visit.refuse(refusal)
+            await exchange.refuse(refusal)
         except TimeoutError:
-            await visit.refuse(_timeout_refusal())
+            await exchange.refuse(Refused(503, "late", LATE, retry=1.0))
         except asyncio.CancelledError:
-            visit.status = visit.status or 499
+            exchange.status = exchange.status or 499
             raise
         except Exception:
             logger.exception("an error of the service itself")
-            await visit.refuse(error_refusal())
+            await exchange.refuse(error_refusal())
         finally:
             self._at_work -= 1
             self._counters.at_work.set(self._at_work)
-            self._note(visit, rule, time.perf_counter() - started)
+            self._note(exchange, rule, time.perf_counter() - started)
 
-    async def _admit(self, visit: _Visit, rule: Rule) -> None:
-        visit.check_head()
+    async def _admit(self, exchange: _Exchange, rule: Rule) -> None:
+        exchange.check_head()
         if rule.scope is None:
-            visit.check_length()
-            await self._time_answer(visit)
+            exchange.check_length()
+            await self._time_answer(exchange)
             return
-        visit.key = self._authenticate(visit.header(b"authorization"), rule.scope)
-        wait = self._rates.take(visit.key.id, time.monotonic())
+        exchange.key = self._authenticate(exchange.header(b"authorization"), rule.scope)
+        wait = self._rates.take(exchange.key.id, time.monotonic())
         if wait:
             raise busy_refusal("this key asks more often than it may. Nothing was charged.", retry=wait)
-        visit.scope[KEY] = visit.key.identity
-        visit.check_length()
-        with self._places.take_slot(visit.key.id, BUSY):
+        exchange.scope[KEY] = exchange.key.identity
+        exchange.check_length()
+        with self._places.take_slot(exchange.key.id, BUSY):
             if rule.lasting:
-                await self.app(visit.scope, visit.receive, visit.send)
+                await self.app(exchange.scope, exchange.receive, exchange.send)
             elif rule.large:
-                with self._large.take_slot(visit.key.id, BUSY_LARGE):  # few, since each is held in memory whole
-                    await self._time_answer(visit)
+                with self._large.take_slot(exchange.key.id, BUSY_LARGE):  # few, since each is held in memory whole
+                    await self._time_answer(exchange)
             else:
-                await self._time_answer(visit)
+                await self._time_answer(exchange)
 
-    async def _time_answer(self, visit: _Visit) -> None:
+    async def _time_answer(self, exchange: _Exchange) -> None:
         async with asyncio.timeout(self._limits.seconds):
-            await self.app(visit.scope, visit.receive, visit.send)
+            await self.app(exchange.scope, exchange.receive, exchange.send)
 
     def _authenticate(self, header: bytes, needed: str) -> ApiKey:
         """Return the key of a request that may do what it asks for."""
@@ -202,21 +203,18 @@ class Auth:
     def _body_limit(self, rule: Rule) -> int:
         return self._limits.batch_body if rule.large else self._limits.body
 
-    def _note(self, visit: _Visit, rule: Rule, seconds: float) -> None:
-        self._counters.requests.labels(rule.name, str(visit.status)).inc()
+    def _note(self, exchange: _Exchange, rule: Rule, seconds: float) -> None:
+        self._counters.requests.labels(rule.name, str(exchange.status)).inc()
         self._counters.seconds.labels(rule.name).observe(seconds)
-        if visit.error:
-            self._counters.refused.labels(visit.error).inc()
-        if rule.scope is not None or visit.status >= 400:
-            logs.log_request(rule.name, visit.status, seconds, visit.key.id if visit.key else "", visit.error)
+        if exchange.error:
+            self._counters.refused.labels(exchange.error).inc()
+        if rule.scope is not None or exchange.status >= 400:
+            logs.log_request(
+                rule.name, exchange.status, seconds, exchange.key.id if exchange.key else "", exchange.error
+            )
 
 
-def _timeout_refusal() -> Refused:
-    sentence = "this took longer than it may. Asking again with the same request id is safe: nothing is charged twice."
-    return Refused(503, "late", sentence, retry=1.0)
-
-
-class _Visit:
+class _Exchange:
     """One request and its answer on their way through `Auth`."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, largest: int) -> None:
@@ -224,7 +222,7 @@ class _Visit:
         self.key: ApiKey | None = None
         self.beyond: Refused | None = None  # what the application must answer where it hides why a body broke off
         self.status, self.error, self._read = 0, "", 0
-        scope[VISIT] = self  # whoever refuses further inside says the word of it here
+        scope[EXCHANGE] = self  # a refusal further inside notes its word here
 
     def header(self, name: bytes) -> bytes:
         found: bytes = next((value for key, value in self.scope["headers"] if key == name), b"")

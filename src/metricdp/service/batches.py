@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -36,7 +36,6 @@ from metricdp.service.served_mechanisms import (
     ORDERED_WORDS,
     TAG_BYTES,
     WORDS,
-    MechanismRegistry,
     ServedMechanism,
 )
 from metricdp.service.state import ServiceState, key_of, state_of
@@ -49,7 +48,7 @@ PLAIN = "send an Arrow IPC stream without compression, with plain columns."
 
 
 def read_stream(body: bytes, rows: int) -> pa.Table:
-    """Return the table of a stream with at most so many rows."""
+    """Return the table of a stream with at most `rows` rows."""
     try:
         if any(_is_compressed(message) for message in _messages(body)):
             raise Refused(422, "invalid", f"the stream is compressed: {PLAIN}")
@@ -112,14 +111,14 @@ def _offset(data: memoryview, place: int) -> int:
 
 
 def _field(data: memoryview, table: int, number: int) -> int:
-    """Return where a field of a flatbuffer table lies, 0 where it is left away."""
+    """Return where a field of a flatbuffer table lies, 0 where there is none."""
     names = table - struct.unpack_from("<i", data, table)[0]
     size = struct.unpack_from("<H", data, names)[0]
     entry = 4 + 2 * number
     if names < 0 or entry + 2 > size:
         return 0
-    away = struct.unpack_from("<H", data, names + entry)[0]
-    return table + int(away) if away else 0
+    offset = struct.unpack_from("<H", data, names + entry)[0]
+    return table + int(offset) if offset else 0
 
 
 def write_stream(table: pa.Table) -> bytes:
@@ -131,8 +130,6 @@ def write_stream(table: pa.Table) -> bytes:
 
 
 LONGEST_NAME = 200  # letters of a person, as for single releases
-Draw = Callable[[Mapping[Any, int]], bytes]
-ChargeBatch = Callable[["ServiceBatch", Draw], BatchReceipt]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +198,7 @@ def encode_persons(column: pa.ChunkedArray) -> tuple[list[str], Integers]:
 def _names_of(chunk: pa.Array) -> tuple[pa.Array, Integers]:
     """Return names of persons and which of them every row has; a dictionary is never written out.
 
-    One long name may stand for every row of every batch: its length is looked at before it is kept.
+    One long name may stand for every row of every batch: its length is checked before it is copied.
     """
     if chunk.null_count or (pa.types.is_dictionary(chunk.type) and chunk.dictionary.null_count):
         raise Refused(422, "invalid", "every row needs a person: some have none.")
@@ -217,9 +214,9 @@ def _names_of(chunk: pa.Array) -> tuple[pa.Array, Integers]:
     return names, codes
 
 
-def settle(batch: ServiceBatch, charge_batch: ChargeBatch, registry: MechanismRegistry) -> BatchReports:
+def _settle(state: ServiceState, batch: ServiceBatch, key: str) -> BatchReports:
     """Charge every person once, draw the reports that were granted, and put them into the order of the rows."""
-    served = batch.served
+    served, guarantee = batch.served, batch.served.guarantee
     served.check(batch.secrets)
 
     def draw(granted: Mapping[Any, int]) -> bytes:
@@ -227,12 +224,22 @@ def settle(batch: ServiceBatch, charge_batch: ChargeBatch, registry: MechanismRe
         drawn = served.drawn([column.take(chosen) for column in batch.secrets])
         return served.encode_reports(drawn, 0, len(chosen), ordered=True)
 
-    receipt = charge_batch(batch, draw)
+    rows: dict[Any, int] = dict(zip(batch.persons, batch.counts.tolist(), strict=True))
+    receipt = state.commits.run_alone(  # it takes its turn with single releases, so that none of them waits for a lock
+        lambda: state.ledger.release_batch(
+            rows, batch.request, key=key, metric=guarantee.metric, epsilon=guarantee.epsilon, slack=guarantee.slack,
+            dimension=served.dimension, purpose=batch.purpose, partial=batch.partial, draw=draw,
+        )
+    )  # fmt: skip
     granted = _numbers(batch, receipt.granted)
-    if registry.of_report(receipt.report) is not served or np.any(granted > batch.counts):
+    if state.registry.of_report(receipt.report) is not served or np.any(granted > batch.counts):
         raise _mismatch_refusal()
     if receipt.report[TAG_BYTES : TAG_BYTES + 1] not in (ORDERED, ORDERED_WORDS) and not has_one_order(batch.persons):
-        raise _order_refusal()
+        raise Refused(
+            409, "other_request", "this request was answered by version 0.1.0, which stored reports in the order of "
+            "the names as spelled. Names of this batch have another order in another spelling, so nobody can tell "
+            "whose report is whose. Use a new request id. Nothing was charged now.",
+        )  # fmt: skip
     places = np.full(len(batch.codes), -1)
     released = batch.released_rows(granted)
     places[released] = np.arange(len(released))
@@ -254,21 +261,13 @@ def _columns(served: ServedMechanism, report: bytes, rows: int) -> list[pa.Array
         found = served.decode_reports(report)
         if len(found) != rows:
             raise _mismatch_refusal()
-        kinds = [pa.string() if text else pa.float64() for text in served.told]
+        kinds = [pa.string() if text else pa.float64() for text in served.report_kinds]
         parts = zip(*found, strict=True) if found else [()] * len(kinds)
         return [pa.array(part, kind) for part, kind in zip(parts, kinds, strict=True)]
     values = served.numbers(report[TAG_BYTES + 1 :])
     if len(values) != rows:
         raise _mismatch_refusal()
     return [pa.array(np.ascontiguousarray(values[:, column])) for column in range(values.shape[1])]
-
-
-def _order_refusal() -> Refused:
-    return Refused(
-        409, "other_request", "this request was answered by version 0.1.0, which kept reports in the order of names as "
-        "they were spelled, and names of this batch have another order in another spelling: nobody can tell whose "
-        "report is whose. Use a new request id. Nothing was charged now.",
-    )  # fmt: skip
 
 
 def _mismatch_refusal() -> Refused:
@@ -335,7 +334,7 @@ async def release_batch(
 def _settle_in_thread(state: ServiceState, batch: ServiceBatch, key: str) -> BatchReports:
     counted = state.counters.releases
     try:
-        done = settle(batch, lambda batch, draw: _charge_in_turn(state, batch, key, draw), state.registry)
+        done = _settle(state, batch, key)
     except MetricdpError as error:
         counted.labels(batch.served.name, "refused").inc(len(batch.codes))
         raise ledger_error_refusal(error) from None
@@ -343,18 +342,6 @@ def _settle_in_thread(state: ServiceState, batch: ServiceBatch, key: str) -> Bat
     counted.labels(batch.served.name, "repeated" if done.receipt.repeated else "drawn").inc(released)
     counted.labels(batch.served.name, "refused").inc(len(batch.codes) - released)
     return done
-
-
-def _charge_in_turn(state: ServiceState, batch: ServiceBatch, key: str, draw: Draw) -> BatchReceipt:
-    """Charge a batch; it takes its turn with single releases, so that none of them waits for a lock."""
-    promise = batch.served.guarantee
-    rows: dict[Any, int] = dict(zip(batch.persons, batch.counts.tolist(), strict=True))
-    return state.commits.run_alone(
-        lambda: state.ledger.release_batch(
-            rows, batch.request, key=key, metric=promise.metric, epsilon=promise.epsilon, slack=promise.slack,
-            dimension=batch.served.dimension, purpose=batch.purpose, partial=batch.partial, draw=draw,
-        )
-    )  # fmt: skip
 
 
 def _from_json(state: ServiceState, asked: BatchBody) -> ServiceBatch:
@@ -399,7 +386,7 @@ def _as_arrow(batch: ServiceBatch, done: BatchReports) -> Response:
     served, left = batch.served, _left(batch, done)
     columns = dict(zip(served.reports, done.reports, strict=True))
     columns["left"] = pa.array(left[batch.codes])
-    told = {
+    metadata = {
         "mechanism": served.name,
         **served.guarantee_record,
         "accuracy": served.accuracy,
@@ -410,7 +397,7 @@ def _as_arrow(batch: ServiceBatch, done: BatchReports) -> Response:
         ],
         "repeated": done.receipt.repeated,
     }
-    table = pa.table(columns).replace_schema_metadata({"metricdp": json.dumps(told)})
+    table = pa.table(columns).replace_schema_metadata({"metricdp": json.dumps(metadata)})
     return Response(write_stream(table), media_type=MEDIA_TYPE)
 
 

@@ -44,7 +44,7 @@ def build_design(request: dict[str, Any], progress: Callable[[float, float, floa
     for name in ("objective", "gap"):
         if request.get(name) is not None:
             if name not in builder.options:
-                raise InvalidInput(f"`{name}` is no option of {builder.name}: leave it away.")
+                raise InvalidInput(f"`{name}` is no option of {builder.name}: remove it.")
             wanted[name] = request[name]
     most = float(request["design_seconds"])
     if "seconds" in builder.options:
@@ -54,7 +54,7 @@ def build_design(request: dict[str, Any], progress: Callable[[float, float, floa
 
 
 def audit_data(request: dict[str, Any]) -> dict[str, Any]:
-    """Judge a matrix or recorded samples, and return what was found as plain values."""
+    """Audit a matrix or recorded samples, and return the findings as plain values."""
     from metricdp.auditing import audit, audit_samples
 
     if request["kind"] == "matrix":

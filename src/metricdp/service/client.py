@@ -146,7 +146,7 @@ class Client:
         return _make_record(Budget, found)
 
     def mechanisms(self) -> list[dict[str, Any]]:
-        """Return what is served, with promises and certificates."""
+        """Return what is served, with guarantees and certificates."""
         return cast(list[dict[str, Any]], _json(self._send("GET", "/v1/mechanisms"), list))
 
     def audit(self, **request: Any) -> dict[str, Any]:
@@ -287,7 +287,7 @@ def _without_none(**values: str | None) -> dict[str, str]:
 
 
 def _make_record(kind: type[T], values: Any) -> T:
-    """Return a record of an answer; what a newer service adds is left away."""
+    """Return a record of an answer, without fields that a newer service adds."""
     if not isinstance(values, Mapping):
         raise _unreadable(200)
     hints = get_type_hints(kind)

@@ -1,9 +1,9 @@
 """Where releases wait for the ledger: those that wait are committed together, with one wait for the disk.
 
 While one group is being committed in a thread, the next one gathers; so the busier the service is, the larger the
-groups. What waits is bounded: beyond, requests are turned away at once. Noise of a mechanism costs nearly as much for
+groups. What waits is bounded: beyond that, requests are refused at once. Noise of a mechanism costs nearly as much for
 one secret as for a hundred, so a group is drawn for by one call. What is drawn for a release that turns out to be
-refused or repeated is thrown away; nobody has seen it.
+refused or repeated is discarded; nobody has seen it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from metricdp.errors import LedgerUnavailable
-from metricdp.ledger import Receipt, Release
+from metricdp.ledger import Ledger, Receipt, Release
 from metricdp.service import logs
 from metricdp.service.counters import Counters
 from metricdp.service.refusals import Refused, busy_refusal
@@ -41,13 +41,13 @@ class PendingDraw:
         return self._served.encode_reports(reports, self._place, self._place + 1)
 
     def __repr__(self) -> str:
-        return "Drawing()"
+        return "PendingDraw()"
 
     @staticmethod
-    def draw_together(drawings: Iterable[Any]) -> None:
+    def draw_together(draws: Iterable[Any]) -> None:
         """Let those of one mechanism draw at once, when the first of them is asked."""
         pools: dict[int, _DrawPool] = {}
-        for one in drawings:
+        for one in draws:
             if isinstance(one, PendingDraw):
                 pool = pools.setdefault(id(one._served), _DrawPool(one._served, []))
                 one._pool, one._place = pool, len(pool.rows)
@@ -76,17 +76,11 @@ Outcome = Receipt | Exception
 T = TypeVar("T")
 
 
-class ReleaseLedger(Protocol):
-    """What the service needs of a ledger."""
-
-    def release_many(self, releases: Sequence[Release]) -> list[Receipt | Exception]: ...
-
-
 class CommitQueue:
     """One thread that commits what waits."""
 
-    def __init__(self, books: ReleaseLedger, *, waiting: int, counters: Counters) -> None:
-        self._ledger, self._most, self._counters = books, waiting, counters
+    def __init__(self, ledger: Ledger, *, waiting: int, counters: Counters) -> None:
+        self._ledger, self._most, self._counters = ledger, waiting, counters
         self._waiting: deque[tuple[Release, asyncio.Future[Receipt]]] = deque()
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="commits")
@@ -129,7 +123,7 @@ class CommitQueue:
             if group:
                 outcomes = await loop.run_in_executor(self._thread, self.commit, [row for row, _ in group])
                 for (_, future), outcome in zip(group, outcomes, strict=True):
-                    if future.done():  # whoever asked has gone: the receipt is in the books, asking again gives it
+                    if future.done():  # the caller has gone; the receipt is in the ledger, and a repeat returns it
                         continue
                     if isinstance(outcome, Exception):
                         future.set_exception(outcome)
@@ -137,11 +131,11 @@ class CommitQueue:
                         future.set_result(outcome)
 
     def run_alone(self, work: Callable[[], T]) -> T:
-        """Return what work on the books gives when its turn comes, from any thread."""
+        """Run work on the ledger when its turn comes, from any thread, and return its result."""
         return self._thread.submit(work).result()
 
     def commit(self, rows: Sequence[Release]) -> Sequence[Outcome]:
-        """Commit releases in one transaction; where the books are out of reach every one of them is told so."""
+        """Commit releases in one transaction; each one is refused where the ledger cannot be reached."""
         started = time.perf_counter()
         PendingDraw.draw_together(row.draw for row in rows)
         try:

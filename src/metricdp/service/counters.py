@@ -1,6 +1,6 @@
-"""What Prometheus sees: counts and times by endpoint and mechanism. No person, key, secret or report is a label.
+"""Counts and times for Prometheus, by endpoint and mechanism. No person, key, secret or report is a label.
 
-Several processes share a folder of counters (`METRICDP_SERVICE_COUNTERS`), so that whichever is asked answers for all.
+Several processes share a folder of counters (`METRICDP_SERVICE_COUNTERS`), so that each of them answers for all.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class Counters:
         self.waiting = prometheus.Gauge("metricdp_releases_waiting", "Releases waiting for the ledger.", **gauge)
         self.refused = prometheus.Counter(
             "metricdp_requests_refused",
-            "Requests that were turned away, by the word of the refusal.",
+            "Requests that were refused, by the word of the refusal.",
             ["error"],
             **where,
         )
 
     def refusals(self, word: str) -> int:
-        """Return how many requests this process turned away with a word such as budget."""
+        """Return how many requests this process refused with a word such as budget."""
         return int(self._registry.get_sample_value("metricdp_requests_refused_total", {"error": word}) or 0)
 
     def text(self) -> tuple[bytes, str]:

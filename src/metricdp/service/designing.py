@@ -1,6 +1,6 @@
 """`/v1/design`, a mechanism designed as a job with events on the way, an end and a file; and `/v1/audit`.
 
-An audit judges a matrix or recorded samples as data. No command, address or path is taken.
+An audit takes a matrix or recorded samples as data. It takes no command, address or path.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ async def _events(state: ServiceState, job: DesignJob, after: int) -> AsyncItera
     quiet = 0.0
     while not state.stopping.is_set():
         try:
-            current_status = await in_thread(state, job.current_status)
+            status = await in_thread(state, job.current_status)
             fresh = await in_thread(state, partial(job.events, after))
         except (OSError, ValueError):
             return  # it was forgotten
@@ -93,10 +93,8 @@ async def _events(state: ServiceState, job: DesignJob, after: int) -> AsyncItera
             if kind in ENDED:
                 return
         quiet = 0.0 if fresh else quiet + POLL_SECONDS
-        if (
-            current_status.state in ENDED and quiet > 1.0
-        ):  # its process was killed and told nothing, or all was told before
-            yield _event(after + 1, current_status.state, {"message": current_status.message})
+        if status.state in ENDED and quiet > 1.0:  # its process was killed, or all events were sent before
+            yield _event(after + 1, status.state, {"message": status.message})
             return
         if quiet >= KEEPALIVE_SECONDS:
             quiet = 0.0
@@ -138,14 +136,14 @@ async def _find_job(state: ServiceState, request: Request, job: str) -> DesignJo
     return found
 
 
-def _answer(job: DesignJob, status: int = 200) -> Response:
-    current_status = job.current_status()
-    values = {name: getattr(current_status, name) for name in JobAnswer.model_fields if name != "job"}
-    return Response(json.dumps({"job": job.id, **values}), status, media_type="application/json")
+def _answer(job: DesignJob, code: int = 200) -> Response:
+    status = job.current_status()
+    values = {name: getattr(status, name) for name in JobAnswer.model_fields if name != "job"}
+    return Response(json.dumps({"job": job.id, **values}), code, media_type="application/json")
 
 
 @audits.post(
-    "/v1/audit", operation_id="audit", summary="Judge a matrix or samples", tags=["read"],
+    "/v1/audit", operation_id="audit", summary="Audit a matrix or samples", tags=["read"],
     response_model=AuditAnswer, responses=DENIED, openapi_extra=body_of(MatrixAudit, SamplesAudit),
 )  # fmt: skip
 async def audit(request: Request) -> Response:

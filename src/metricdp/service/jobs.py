@@ -1,10 +1,10 @@
 """Designs as jobs: a folder each, worked on by a process of its own, so that a search never delays a release.
 
-    request.json     what was asked; removed when the work ends, since a prior may tell more than any report
+    request.json     the request; removed when the work ends, since a prior may say more than any report
     state.json       how it stands, replaced whole
-    events.jsonl     what was told on the way, one line each
+    events.jsonl     the events on the way, one line each
     result.mdp       the mechanism file
-    lock             held by whoever works on it: a job that says it runs and whose lock is free was killed
+    lock             held by the process that works on it: a running job whose lock is free was killed
     cancel           somebody wants it to end
 
 The process of one design is `python -m metricdp.service.jobs FOLDER`: what it says goes into the folder. Any process of
@@ -76,11 +76,11 @@ class DesignJob:
             return found
         return replace(found, state="failed", message="its process ended before it was done; ask for it again.")
 
-    def write_status(self, current_status: JobStatus) -> None:
+    def write_status(self, status: JobStatus) -> None:
         """Write how it stands, whole or not at all, and tell those who listen."""
         with replace_file(self.folder / "state.json") as partial:
-            partial.write_text(json.dumps(asdict(current_status)))
-        self.add_event(current_status.state, {"message": current_status.message})
+            partial.write_text(json.dumps(asdict(status)))
+        self.add_event(status.state, {"message": status.message})
 
     def add_event(self, event: str, values: dict[str, Any]) -> None:
         """Add an event."""
@@ -192,42 +192,40 @@ def main(folder: str) -> int:
     job = DesignJob(Path(folder))
     handle = job.hold()
     give_way()
-    current_status = job.current_status()
+    status = job.current_status()
     request = json.loads((job.folder / "request.json").read_bytes())
-    watcher = threading.Thread(target=_watch, args=(job, current_status), daemon=True)
+    watcher = threading.Thread(target=_watch, args=(job, status), daemon=True)
     watcher.start()
     try:
         turn = _wait_for_turn(job.folder.parent, int(request.pop("designs")))
-        current_status = replace(current_status, state="running", message="searches.")
-        job.write_status(current_status)
-        current_status = _run_design(job, current_status, request)
+        status = replace(status, state="running", message="searches.")
+        job.write_status(status)
+        status = _run_design(job, status, request)
         os.close(turn)
     except MetricdpError as error:
-        current_status = replace(current_status, state="failed", message=scrub(str(error)))
+        status = replace(status, state="failed", message=scrub(str(error)))
     except MemoryError:
-        current_status = replace(
-            current_status, state="failed", message="it needs more memory than there is; use fewer points."
-        )
+        status = replace(status, state="failed", message="it needs more memory than there is; use fewer points.")
     except Exception as error:
-        current_status = replace(current_status, state="failed", message=f"it stumbled ({type(error).__name__}).")
+        status = replace(status, state="failed", message=f"it stumbled ({type(error).__name__}).")
     (job.folder / "request.json").unlink(missing_ok=True)
-    job.write_status(current_status)
+    job.write_status(status)
     os.close(handle)
     return 0
 
 
-def _run_design(job: DesignJob, current_status: JobStatus, request: dict[str, Any]) -> JobStatus:
+def _run_design(job: DesignJob, status: JobStatus, request: dict[str, Any]) -> JobStatus:
     from metricdp.artifacts import save
 
-    started, told, best = time.monotonic(), [-math.inf], [current_status]
+    started, reported, best = time.monotonic(), [-math.inf], [status]
 
     def progress(lower: float, upper: float, seconds: float, steps: int) -> None:
         now = time.monotonic()
         bounds = [bound if math.isfinite(bound) else None for bound in (lower, upper)]
         gap = (upper - lower) / upper if None not in bounds and upper > 0 else None
-        best[0] = replace(current_status, lower=bounds[0], upper=bounds[1], gap=gap, seconds=round(now - started, 2))
-        if now - told[0] >= PATIENCE:
-            told[0] = now
+        best[0] = replace(status, lower=bounds[0], upper=bounds[1], gap=gap, seconds=round(now - started, 2))
+        if now - reported[0] >= PATIENCE:
+            reported[0] = now
             values = {"lower": bounds[0], "upper": bounds[1], "gap": gap, "seconds": best[0].seconds, "steps": steps}
             job.add_event("progress", values)
 
@@ -247,7 +245,7 @@ def _run_design(job: DesignJob, current_status: JobStatus, request: dict[str, An
 
 
 def _wait_for_turn(folder: Path, designs: int) -> int:
-    """Wait until fewer than so many designs are at work on this machine, and be one of them."""
+    """Wait until fewer than `designs` designs are at work on this machine, and take a turn."""
     while True:
         for number in range(designs):
             handle = os.open(folder / f"turn-{number}", os.O_RDWR | os.O_CREAT, 0o600)
@@ -259,14 +257,14 @@ def _wait_for_turn(folder: Path, designs: int) -> int:
         time.sleep(PATIENCE)
 
 
-def _watch(job: DesignJob, current_status: JobStatus) -> None:
-    """End this process when it is told to, or when the folder or whoever began it is gone."""
+def _watch(job: DesignJob, status: JobStatus) -> None:
+    """End this process when it is cancelled, or when its folder or its parent process is gone."""
     parent = os.getppid()
     while True:
         time.sleep(PATIENCE)
         if (job.folder / "cancel").exists():
             (job.folder / "request.json").unlink(missing_ok=True)
-            job.write_status(replace(current_status, state="cancelled", message="was cancelled."))
+            job.write_status(replace(status, state="cancelled", message="was cancelled."))
             os._exit(0)
         if not job.folder.exists() or os.getppid() != parent:
             os._exit(1)

@@ -35,7 +35,7 @@ logger = logging.getLogger("metricdp.service")
 
 @dataclass(frozen=True)
 class ApiKey:
-    """A key as it is kept: without its token. Times are UTC, as ISO 8601; `expires` and `revoked` may be empty."""
+    """A key in the file, without its token. Times are ISO 8601 in UTC; `expires` and `revoked` may be empty."""
 
     id: str
     name: str

@@ -15,7 +15,7 @@ from types import TracebackType
 
 logger = logging.getLogger("metricdp.service")
 FRAMES = 6
-SENTENCES = "metricdp"  # for whoever protects a table: they name its columns, and belong in no log
+SENTENCES = "metricdp"  # logger of sentences about tables: they name columns, and belong in no log
 _PLACE = re.compile(r"%[-#0 +]*[\d.*]*[a-zA-Z]|%\(\w+\)[a-zA-Z]|\{[^}]*\}")
 
 
@@ -25,7 +25,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         entry = {"time": f"{moment}.{int(record.msecs):03d}Z", "level": record.levelname.lower()}
-        # Records of other packages may quote what was sent in their arguments: only their plain text is kept.
+        # Records of other packages may quote what was sent in their arguments: only their plain text is logged.
         ours = record.name.startswith("metricdp.")
         entry["event"] = record.getMessage() if ours else _plain(record)
         entry.update(getattr(record, "values", {}))
@@ -37,7 +37,7 @@ class JsonFormatter(logging.Formatter):
 def _plain(record: logging.LogRecord) -> str:
     """Return the plain text of a record, or whose record it is where nothing but places for arguments is in it."""
     text = str(record.msg)[:200]
-    return text if re.search(r"\w", _PLACE.sub("", text)) else f"a record of {record.name}, whose text is not kept"
+    return text if re.search(r"\w", _PLACE.sub("", text)) else f"a record of {record.name}, whose text is not logged"
 
 
 def where(kind: type[BaseException], trace: TracebackType | None) -> str:

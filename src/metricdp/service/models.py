@@ -49,7 +49,7 @@ class ReleaseRequest(Sent):
     person: Person
     request: RequestId
     secret: Secret
-    mechanism: Text | None = Field(None, description="Its name; may be left away where only one is served.")
+    mechanism: Text | None = Field(None, description="Its name; optional where only one is served.")
     purpose: Annotated[str, Field(max_length=64)] | None = Field(None, description="One the policy names, if it does.")
 
 
@@ -83,13 +83,13 @@ class BudgetRequest(Sent):
 
 
 class MatrixAudit(Sent):
-    """A matrix to be judged: one row per secret, the probability (or weight) of every report."""
+    """A matrix to audit: one row per secret, the probability (or weight) of every report."""
 
     kind: Literal["matrix"]
     matrix: Annotated[list[list[FiniteFloat]], Field(min_length=1)]
     points: Annotated[list[list[FiniteFloat]], Field(min_length=1, description="The secrets, one a row.")]
     metric: Text = Field("l2", description="Such as l2, l1, linf, haversine, haversine:mi.")
-    epsilon: FiniteFloat = Field(gt=0, description="The promise that is judged, per unit of the metric.")
+    epsilon: FiniteFloat = Field(gt=0, description="The guarantee to audit, per unit of the metric.")
 
 
 class SamplesAudit(Sent):
@@ -152,7 +152,7 @@ OLD_GUARANTEE = Field(description="The name of `guarantee` before.", deprecated=
 
 
 class Accuracy(BaseModel):
-    """A distance from the truth that reports keep with this chance, whatever the secret is."""
+    """A distance that holds the truth with probability `level`, whatever the secret is."""
 
     columns: list[str]
     radius: float
@@ -173,7 +173,7 @@ Account = Annotated[
     str,
     Field(
         description="What releases are charged to, such as haversine/km, or mahalanobis.37a54433c2c87d30 for a metric "
-        "with parameters. Promises of different accounts are not added up: they stand side by side."
+        "with parameters. Guarantees of different accounts are not added up: they stand side by side."
     ),
 ]
 
@@ -195,7 +195,7 @@ Accounts = Annotated[
 
 
 class ReleaseAnswer(BaseModel):
-    """A report, what it promises, what it cost and what is left."""
+    """A report, its guarantee, its cost and what is left."""
 
     report: dict[str, float | str]
     mechanism: str

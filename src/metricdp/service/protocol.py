@@ -1,17 +1,19 @@
-"""HTTP from strangers: whoever does not finish the head of a request in time is hung up on."""
+"""HTTP from strangers: a connection ends if the head of a request does not arrive in time."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 PATIENCE = 10.0  # seconds for a request line and its headers, from the moment of connecting or of their first byte
+UNFINISHED = 3.0  # seconds that a connection stays open after an answer to a request whose body has not arrived
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's protocol with a limit on how long a head may take; bodies are limited by `auth`."""
+    """uvicorn's protocol with a limit on how long a head may take; `auth` limits bodies."""
 
     _head: asyncio.TimerHandle | None = None
 
@@ -33,6 +35,8 @@ class PatientProtocol(H11Protocol):
     def on_response_complete(self) -> None:
         self._forget()
         super().on_response_complete()
+        if self.conn.their_state is h11.SEND_BODY and self.cycle.response_complete:  # refused before its end
+            self._head = self.loop.call_later(UNFINISHED, self._hang_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget()

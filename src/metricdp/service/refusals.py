@@ -1,7 +1,7 @@
-"""What is answered where nothing is given: a status, a word for programs and a sentence for people.
+"""Refusals: a status, a word for programs and a sentence for people.
 
-No sentence holds what was sent: errors end in logs. Sentences of other rooms, which may quote a value, lose quotes and
-long numbers first (`scrubbed`).
+No sentence holds what was sent, since errors end in logs. Sentences of other packages may quote a value: they lose
+quotes and long numbers first (`scrub`).
 """
 
 from __future__ import annotations
@@ -74,18 +74,18 @@ def _rebuild(status: int, kind: str, sentence: str, retry: float | None, details
 
 
 def busy_refusal(sentence: str, *, retry: float = 1.0) -> Refused:
-    """Return the refusal of a service that has enough to do."""
+    """Return the refusal of a service that is busy."""
     return Refused(429, "busy", sentence, retry=retry)
 
 
 def error_refusal() -> Refused:
-    """Return the refusal of a service that stumbled."""
+    """Return the refusal after an error of the service itself."""
     sentence = "the service made a mistake; it is in its log. Asking again with the same request id is safe."
     return Refused(500, "internal", sentence)
 
 
 def data_refusal(error: MetricdpError) -> Refused:
-    """Return the refusal of data that a room of ours cannot take, its sentence without values."""
+    """Return the refusal of data that another package refused, its sentence without values."""
     return Refused(422, "invalid", scrub(str(error)))
 
 

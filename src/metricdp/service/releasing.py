@@ -88,7 +88,7 @@ def answer(served: ServedMechanism, receipt: Receipt) -> bytes:
 
 
 def amount(epsilon: int, slack: int, unit: str) -> dict[str, Any]:
-    """Return an amount of the books, exactly and in words."""
+    """Return an amount of the ledger, exactly and in words."""
     return {"micro_epsilon": epsilon, "micro_slack": slack, "unit": unit, "words": in_words(epsilon, unit)}
 
 
@@ -98,7 +98,7 @@ def account_values(name: str, unit: str, cost: tuple[int, int], left: tuple[int,
 
 
 def moment(milliseconds: int | None) -> str | None:
-    """Return a time of the books as ISO 8601 in UTC."""
+    """Return a time of the ledger as ISO 8601 in UTC."""
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
 
 
@@ -111,7 +111,9 @@ def ledger_error_refusal(error: Exception) -> Exception:
     if isinstance(error, InvalidInput):
         return data_refusal(error)
     if isinstance(error, MetricdpError):
-        return Refused(409, "gone", "this request was answered and its report is no longer kept: use a new request id.")
+        return Refused(
+            409, "gone", "this request was answered and its report is no longer stored: use a new request id."
+        )
     return error
 
 
@@ -128,12 +130,12 @@ async def budget(body: BudgetRequest, request: Request) -> Response:
 
 
 def _left(state: ServiceState, served: ServedMechanism, person: str, purpose: str | None) -> dict[str, Any]:
-    promise = served.guarantee
+    guarantee = served.guarantee
     try:
-        budget = state.ledger.budget(person, metric=promise.metric, dimension=served.dimension)
+        budget = state.ledger.budget(person, metric=guarantee.metric, dimension=served.dimension)
     except MetricdpError as error:
         raise ledger_error_refusal(error) from None
-    due = charge_of(promise.slack, "slack")
+    due = charge_of(guarantee.slack, "slack")
     parts, fits, limits = [], [], []
     for account, standing in zip(served.accounts, budget.accounts, strict=True):
         balances = [one for one in standing.balances if one.limit.purpose in ("", purpose)]
@@ -141,7 +143,7 @@ def _left(state: ServiceState, served: ServedMechanism, person: str, purpose: st
             0 if budget.closed else min((one.left for one in balances if one.limit.kind == kind), default=0)
             for kind in ("epsilon", "slack")
         )
-        cost = account.charge(promise.epsilon)
+        cost = account.charge(guarantee.epsilon)
         fits += [some // each for some, each in ((left, cost), (slack, due)) if each]
         parts.append(account_values(account.name, account.unit, (cost, due), (left, slack)))
         limits += balances
@@ -193,6 +195,6 @@ def body_of(*models: type[BaseModel]) -> dict[str, Any]:
     response_model=list[MechanismAnswer], responses=DENIED,
 )  # fmt: skip
 async def mechanisms(request: Request) -> Response:
-    """List the mechanisms with their promises and certificates."""
+    """List the mechanisms with their guarantees and certificates."""
     found = [served.described for served in state_of(request).registry]
     return Response(json.dumps(found, ensure_ascii=False, separators=(",", ":")), media_type="application/json")

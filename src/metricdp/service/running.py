@@ -7,7 +7,6 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,14 +45,11 @@ class MechanismSpec:
             dimension = None if points_are(self.metric, "degrees") else 2
             return ServedMechanism(self.name, laplace(self.metric, self.epsilon, dimension=dimension))
         from metricdp.artifacts import inspect
+        from metricdp.mechanisms.kinds.product import parts_of
 
         found = inspect(self.path, trusted=self.trusted)
-        finite = any(part.inputs.size is not None and not part.inputs.is_text for part in _parts(found.mechanism))
+        finite = any(part.inputs.size is not None and not part.inputs.is_text for part in parts_of(found.mechanism))
         return ServedMechanism(self.name, found.mechanism, snap=self.snap if finite else 0.0, sha256=found.sha256)
-
-
-def _parts(mechanism: Any) -> Sequence[Any]:
-    return getattr(mechanism, "parts", (mechanism,))
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ class ListenOptions:
     """Where the service is reached, and how.
 
     Attributes:
-        host: The address it is bound to; other machines reach it only if this is told.
+        host: The address it is bound to; other machines reach the service only if this names one of them.
         port: The port; 0 takes a free one.
         certificate: A PEM file with the certificate chain, for TLS.
         private_key: The PEM file of its key.
@@ -143,7 +139,7 @@ class ApplicationFactory:
 
 
 def configuration(app: Any, listen: ListenOptions, limits: ServiceLimits, *, processes: int = 1) -> Any:
-    """Return how uvicorn runs an application, or what makes one: nothing is logged by it, nothing told about it."""
+    """Return how uvicorn runs an application or a factory: it logs nothing and names itself in no answer."""
     uvicorn = import_extra("uvicorn", "service")
     return uvicorn.Config(
         app,

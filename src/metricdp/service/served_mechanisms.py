@@ -1,7 +1,7 @@
 """Mechanisms by name, as the service offers them: what a secret looks like, what is drawn, what is said about it.
 
 A report is stored as bytes that say by themselves what they are: a tag of the mechanism that drew it, then doubles, or
-words as JSON. So a stored report is only ever explained by the promise it was drawn under.
+words as JSON. So a stored report is only explained by the guarantee it was drawn under.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ServedMechanism:
                 f"the name of a mechanism must be one word of letters, digits, - and _, got {self.name!r}: "
                 "write --mechanism name=file.mdp."
             )
-        _ = self.guarantee  # refuses what keeps no pure promise, and snapping that leaves none, before anybody asks
+        _ = self.guarantee  # refuses a mechanism without a pure guarantee, before the first request
 
     @cached_property
     def task(self) -> TableTask:
@@ -74,7 +74,7 @@ class ServedMechanism:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one release, the slack of snapping included."""
+        """The guarantee of one release, the slack of snapping included."""
         return require_pure(self.task.guarantee, *SERVICE)
 
     @property
@@ -93,13 +93,13 @@ class ServedMechanism:
         return tuple(group.mechanism.inputs.is_text for group in self.task.groups for _ in group.columns)
 
     @cached_property
-    def told(self) -> tuple[bool, ...]:
+    def report_kinds(self) -> tuple[bool, ...]:
         """Which parts of a report are words."""
         return tuple(group.mechanism.outputs.is_text for group in self.task.groups for _ in group.reports)
 
     @cached_property
     def tag(self) -> bytes:
-        """What stored reports of this mechanism begin with: a digest of its promise, its columns and its file."""
+        """The first bytes of stored reports of this mechanism: a digest of its guarantee, its columns and its file."""
         parts = (self.name, repr(self.guarantee), *self.columns, "|", *self.reports, self.sha256, repr(self.mechanism))
         return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=TAG_BYTES).digest()
 
@@ -109,11 +109,11 @@ class ServedMechanism:
         values = self.guarantee.to_dict() | {"sentence": self._in_short(self.guarantee)}
         return {"guarantee": values, "promise": values}
 
-    def _in_short(self, promise: Guarantee) -> str:
+    def _in_short(self, guarantee: Guarantee) -> str:
         parts = parts_of(self.mechanism)
         if len(parts) > 1:
             return messages.short_of_parts([require_pure(part.guarantee, "a product") for part in parts])
-        return messages.short_sentence(promise)
+        return messages.short_sentence(guarantee)
 
     @cached_property
     def accuracy(self) -> list[dict[str, Any]]:
@@ -139,7 +139,7 @@ class ServedMechanism:
 
     @cached_property
     def described(self) -> dict[str, Any]:
-        """What `/v1/mechanisms` says: the promise, the certificate, what goes in and what comes out."""
+        """What `/v1/mechanisms` says: the guarantee, the certificate, the secret and the report."""
         return {
             "name": self.name,
             "about": "" if (declared := MECHANISMS.of(self.mechanism)) is None else declared.about,
@@ -149,7 +149,9 @@ class ServedMechanism:
             "secret": [
                 {"name": name, "kind": _kind(text)} for name, text in zip(self.columns, self.kinds, strict=True)
             ],
-            "report": [{"name": name, "kind": _kind(text)} for name, text in zip(self.reports, self.told, strict=True)],
+            "report": [
+                {"name": name, "kind": _kind(text)} for name, text in zip(self.reports, self.report_kinds, strict=True)
+            ],
             "snap": self.snap,
             **self.guarantee_record,
             "accuracy": self.accuracy,
@@ -209,7 +211,7 @@ class ServedMechanism:
 
     def encode_reports(self, reports: Sequence[pa.Array], first: int, last: int, *, ordered: bool = False) -> bytes:
         """Return some rows of reports as bytes for the ledger."""
-        if not any(self.told):
+        if not any(self.report_kinds):
             values = np.stack([np.asarray(part.slice(first, last - first)) for part in reports], axis=1)
             return self.tag + (ORDERED if ordered else NUMBERS) + np.ascontiguousarray(values, dtype="<f8").tobytes()
         rows = list(zip(*(part.slice(first, last - first).to_pylist() for part in reports), strict=True))

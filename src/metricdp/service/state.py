@@ -30,14 +30,11 @@ class ServiceState:
     counters: Counters
     commits: CommitQueue
     jobs: DesignJobs
-    auditing: WorkerPool  # where audits are judged
+    auditing: WorkerPool  # where audits run
     reading: WorkerPool  # where large bodies are parsed
     threads: ThreadPoolExecutor
     batches: int = 0  # at work
-    checked_at: tuple[float, bool] = (
-        -math.inf,
-        False,
-    )  # when the ledger was last asked whether it is there, and its answer
+    checked_at: tuple[float, bool] = (-math.inf, False)  # when the ledger was last checked, and whether it answered
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 
     def ask_ledger(self) -> None:

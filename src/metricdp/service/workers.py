@@ -1,6 +1,6 @@
-"""Work that may take long, in a process of its own that can be ended, so that none delays a release.
+"""Work that may take long, in a process of its own that can be ended, so that it delays no release.
 
-Audits are judged there. Parsing tens of megabytes of JSON holds the interpreter for seconds, and with it every release:
+Audits run there. Parsing tens of megabytes of JSON holds the interpreter for seconds, and with it every release:
 bodies beyond `SMALL` bytes are handed over as they came, and plain values come back.
 """
 
@@ -92,7 +92,7 @@ class BatchBody(NamedTuple):
 
 
 def read_batch(body: bytes, most: int) -> BatchBody:
-    """Return the rows of a batch, at most so many."""
+    """Return the rows of a batch, at most `most`."""
     asked = validate(BATCH, body)
     if len(asked.rows) > most:
         raise Refused(413, "too_large", f"a batch has at most {most:,} rows: send it in parts.")
@@ -101,7 +101,7 @@ def read_batch(body: bytes, most: int) -> BatchBody:
 
 
 def read_design(body: bytes, most: int) -> dict[str, Any]:
-    """Return what a design asks for, on at most so many points."""
+    """Return what a design asks for, on at most `most` points."""
     asked = validate(DESIGN, body)
     if len(asked.points) > most or max(len(point) for point in asked.points) > DIMENSIONS:
         raise Refused(413, "too_large", f"a design takes at most {most:,} points of {DIMENSIONS} coordinates.")
@@ -109,7 +109,7 @@ def read_design(body: bytes, most: int) -> dict[str, Any]:
 
 
 def audit_body(body: bytes, points: int, rows: int) -> dict[str, Any]:
-    """Read an audit, of at most so many secrets of a matrix or rows of samples, and return what it finds."""
+    """Run an audit of at most `points` secrets of a matrix or `rows` rows of samples, and return what it finds."""
     asked = validate(AUDIT, body)
     if isinstance(asked, MatrixAudit):
         sides = max(len(asked.matrix), len(asked.points), max(len(row) for row in asked.matrix))

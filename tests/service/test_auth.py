@@ -228,6 +228,17 @@ def test_who_never_finishes_a_head_is_hung_up_on(running, monkeypatch):
                 pass  # until the other side hangs up
 
 
+def test_a_refused_request_with_an_unfinished_body_does_not_keep_its_connection(running, monkeypatch):
+    monkeypatch.setattr(protocol, "UNFINISHED", 0.2)
+    host, port = running.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as line:
+        line.sendall(b"POST /v1/release HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
+        answer = b""
+        while part := line.recv(65536):  # until the other side hangs up, long before the 15 s of an idle connection
+            answer += part
+    assert b" 401 " in answer.split(b"\r\n")[0]
+
+
 def test_a_body_that_never_ends_is_given_up(tmp_path):
     with serving.service(tmp_path, policy="1000/km ever, 10 ever", limits=ServiceLimits(seconds=0.3)) as running:
         host, port = running.url.removeprefix("http://").split(":")

@@ -1,4 +1,4 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 40414381262adb858a16ea931c197aa82e17c34057bef06e8aa905be76b736db.
+// Written by build.js --types from the comments of metricdp.js, SHA-256 d792970d6fbbca673bb81870fe7ad74f2f873b47356e204bb8086b21533795f2.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */
@@ -173,7 +173,7 @@ export class ConcentratedGuarantee {
      */
     distanceAt(epsilon: number, delta: number): number;
     /**
-     * Return the guarantee of so many reports of one person together: rho adds up.
+     * Return the guarantee of `times` reports of one person together: rho adds up.
      * @param {number} times
      * @returns {ConcentratedGuarantee}
      */
@@ -376,7 +376,7 @@ export class Mechanism {
     /** The number of reports, where they are finitely many. @returns {number | null} */
     get reports(): number | null;
     /**
-     * Draw one report for a secret. A stranger is an error, never passed through; the error says nothing about the value.
+     * Draw one report for a secret. A value that is no secret is an error, never passed through; the error says nothing about the value.
      * `words` replaces the random source, for tests only.
      * @param {Secret} secret
      * @param {Placing & { words?: Words }} [options]
@@ -442,7 +442,7 @@ export class Mechanism {
     /**
      * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
      * beyond the radius of the guarantee, where there is one. A concentrated guarantee has one with a `delta` only: no set of reports is more
-     * than so many times likelier from one of the two, plus delta.
+     * than that factor likelier from one of the two, plus delta.
      * @param {number} distance
      * @param {{ snap?: number, delta?: number }} [options]
      * @returns {number}

@@ -57,7 +57,7 @@ export function concentratedHead(guarantee) {
   return fill(MESSAGES.concentrated.head, { delta: deltaWords(USUAL_DELTA), things: things(guarantee.unit) });
 }
 
-/** Return what so many reports of one person keep together. */
+/** Return the guarantee of `times` reports of one person together, as a sentence. */
 export function concentratedTogether(guarantee, times) {
   const all = guarantee.composed(times);
   return fill(MESSAGES.concentrated.together, {

@@ -13,7 +13,7 @@ function byCoordinates(one, other) {
   return k < 0 ? 0 : one[k] - other[k];
 }
 
-/** Return the vectors of a row, so many coordinates each. */
+/** Return the vectors of a row, `size` coordinates each. */
 const vectorsOf = (row, size) => Array.from({ length: row.length / size }, (_, k) => Array.from(row.slice(k * size, (k + 1) * size)));
 
 /** Read noise for bags of vectors: every vector gets noise of its own, and the reports come in lexicographic order. */

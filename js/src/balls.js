@@ -39,7 +39,7 @@ function inverseSeries(n, places, sign) {
   return sum;
 }
 
-/** Arithmetic of balls with so many binary places. */
+/** Arithmetic of balls with a given number of binary places. */
 export class Balls {
   constructor(places) {
     this.places = places;

@@ -84,7 +84,7 @@ export class ConcentratedGuarantee {
   }
 
   /**
-   * Return the guarantee of so many reports of one person together: rho adds up.
+   * Return the guarantee of `times` reports of one person together: rho adds up.
    * @param {number} times
    * @returns {ConcentratedGuarantee}
    */

@@ -11,7 +11,7 @@ const DISPLACED = 40; // times 2^-52 of sigma: the mean error of a normal number
 const UP = 6; // standard deviations that noise upward goes down with a probability below ONE_IN
 const ONE_IN = 1e-9;
 
-/** Refuse a guarantee that the noise does not keep: 2 rho sigma^2 must be at least one, exactly. */
+/** Refuse a guarantee that the noise does not satisfy: 2 rho sigma^2 must be at least one, exactly. */
 function checkRho({ rho }, sigma) {
   refuse(2n * toWhole(rho) * toWhole(sigma) ** 2n < 1n << 3222n, "its noise does not satisfy its guarantee");
 }

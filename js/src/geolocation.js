@@ -12,7 +12,7 @@
  * A position that the mechanism refuses (a finite one, away from its places) is answered with the same error for the rest of
  * the window: it tells that the person was outside, once in a window, and nothing more.
  *
- * Only the report, its time and the counts are kept (in `storage`); the true position never is, and no error holds it.
+ * Only the report, its time and the counts are stored (in `storage`); the true position never is, and no error holds it.
  */
 
 import { rhoWords } from "./approximate.js";
@@ -171,22 +171,22 @@ export function protectGeolocation(
   };
   const windowOf = (time) => Math.floor(time / (1000 * everySeconds));
 
-  /** Return what is kept where no new report is due, else null. */
+  /** Return what is stored where no new report is due, else null. */
   const standing = () => {
-    const kept = read();
-    const fresh = kept.at !== null && windowOf(kept.at) >= windowOf(now()); // later: the clock was set back
-    return fresh || kept.spent + kept.refused >= perDay ? kept : null;
+    const stored = read();
+    const fresh = stored.at !== null && windowOf(stored.at) >= windowOf(now()); // later: the clock was set back
+    return fresh || stored.spent + stored.refused >= perDay ? stored : null;
   };
-  /** Ask the device and draw; kept before anybody is told. */
+  /** Ask the device and draw; stored before anybody gets it. */
   const draw = (options) =>
     new Promise((resolve, reject) => {
       geolocation.getCurrentPosition(
         ({ coords }) => {
           try {
-            const kept = read();
+            const stored = read();
             const point = reportOf(coords);
             const [reports, refusals] = point === null ? [0, 1] : [1, 0];
-            const next = { day: kept.day, spent: kept.spent + reports, refused: kept.refused + refusals, at: now(), point };
+            const next = { day: stored.day, spent: stored.spent + reports, refused: stored.refused + refusals, at: now(), point };
             storage.setItem(name, JSON.stringify(next));
             resolve(next);
           } catch {
@@ -201,9 +201,9 @@ export function protectGeolocation(
   const current = async (options) => {
     if (absent) throw { code: UNAVAILABLE, message: NO_DEVICE };
     const turn = () => standing() ?? draw(options); // looked at again: another page may have drawn meanwhile
-    const kept = standing() ?? (await (asking ??= takingTurns(name, storage, turn).finally(() => (asking = null))));
-    if (kept.point === null) throw failed(UNAVAILABLE);
-    return kept;
+    const stored = standing() ?? (await (asking ??= takingTurns(name, storage, turn).finally(() => (asking = null))));
+    if (stored.point === null) throw failed(UNAVAILABLE);
+    return stored;
   };
 
   /** A position as apps know it: what is not protected (altitude, speed, heading) is not there. */
@@ -218,16 +218,16 @@ export function protectGeolocation(
   let last = 0;
   return {
     getCurrentPosition(success, failure = silent, options = {}) {
-      current(options).then((kept) => success(position(kept)), failure);
+      current(options).then((stored) => success(position(stored)), failure);
     },
     watchPosition(success, failure = silent, options = {}) {
       const id = (last += 1);
       let told = null;
       const look = () =>
-        current(options).then((kept) => {
-          if (watches.has(id) && kept.at !== told) {
-            told = kept.at;
-            success(position(kept));
+        current(options).then((stored) => {
+          if (watches.has(id) && stored.at !== told) {
+            told = stored.at;
+            success(position(stored));
           }
         }, failure);
       watches.set(id, setInterval(look, Math.min(60, everySeconds) * 1000));
@@ -281,15 +281,15 @@ function sharedStorage() {
   }
 }
 
-/** Where nothing can be kept (some private windows), remember for as long as the page is open. */
+/** Where nothing can be stored (some private windows), remember for as long as the page is open. */
 function localStorageOrMemory() {
   const shared = sharedStorage();
   if (shared) return shared;
-  const kept = new Map();
-  return { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value) };
+  const stored = new Map();
+  return { getItem: (name) => stored.get(name) ?? null, setItem: (name, value) => stored.set(name, value) };
 }
 
-/** Return what was kept, or a fresh start where it is not what this module writes. */
+/** Return what was stored, or a fresh start where it is not what this module writes. */
 function remembered(text) {
   const whole = (value) => Number.isSafeInteger(value) && value >= 0;
   try {
@@ -299,7 +299,7 @@ function remembered(text) {
       return { day, spent, refused, at, point };
     }
   } catch {
-    // nothing was kept, or something else
+    // nothing was stored, or something else
   }
   return { day: "", spent: 0, refused: 0, at: null, point: null };
 }

@@ -40,7 +40,7 @@ function undecidedShare({ metric, dimension: n }, epsilon, pitch) {
   return (4.4 * n ** (1 - 1 / p) * displaced) / pitch;
 }
 
-/** Return the distribution of the noise of a space on a lattice of so many cells in a unit. */
+/** Return the distribution of the noise of a space on a lattice of `ratio` cells in a unit. */
 export function distributionOf({ metric, dimension }, ratio, epsilon) {
   const mahalanobis = metric.name === "Mahalanobis";
   return new VectorDistribution({

@@ -32,10 +32,10 @@ export class Lattice {
   }
 }
 
-/** Refuse a guarantee that the noise does not keep: a smaller epsilon than its rate. */
+/** Refuse a guarantee that the noise does not satisfy: a smaller epsilon than its rate. */
 export function checkGuarantee(guarantee, rate) {
-  const kept = guarantee.basis === "none" || rate <= guarantee.epsilon;
-  refuse(!kept, "its noise does not satisfy its guarantee");
+  const holds = guarantee.basis === "none" || rate <= guarantee.epsilon;
+  refuse(!holds, "its noise does not satisfy its guarantee");
 }
 
 /** Refuse a lattice on which doubles would leave too many draws undecided. */

@@ -5,7 +5,7 @@ import { drawShares, shares, sumOf } from "./rows.js";
 import { wholesOf } from "./whole.js";
 
 const BLOCK = 65536; // reports whose numbers take two bytes
-const PREPARED_ROWS = 1024; // running sums are kept for so many rows
+const PREPARED_ROWS = 1024; // running sums are cached for at most this many rows
 const REPEATS = 8; // draws from the background before what a row leaves of it is drawn by itself
 const SINGLE = 1074n - 149n; // every float of 32 bits is a multiple of 2^-149
 

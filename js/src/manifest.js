@@ -54,7 +54,7 @@ const coded = (kind, { file }) =>
 
 const checkOf = (kind, reading) => CHECKS[kind.type](kind, reading);
 
-/** Return which guarantee mechanisms of a kind keep: a pure one has an epsilon, a concentrated one a rho and no epsilon. */
+/** Return the guarantee of a kind of mechanism: a pure one has an epsilon, a concentrated one a rho and no epsilon. */
 export const guaranteeKind = (kind) => DECLARED.mechanism[kind].promise ?? "pure";
 
 /** A manifest while it is checked, in the order in which it is built: nothing refers to what comes later. */
@@ -141,7 +141,7 @@ function stated(mechanism, where) {
   const pure = guaranteeKind(mechanism.kind) === "pure";
   refuse(!pure && certificate.epsilon !== Infinity, `${where} states an epsilon, and its guarantee has none`);
   const bound = guarantee.basis !== "none" && certificate.lower_bound > certificate.loss;
-  refuse(bound, `${where} states a bound above its loss`); // where nothing is guaranteeNumbers, bounds of private mechanisms do not bind
+  refuse(bound, `${where} states a bound above its loss`); // where nothing is guaranteed, bounds of private mechanisms do not bind
   refuse(![0, 3].includes(certificate.worst_pair.length), `${where} names no pair and report`);
   const worst = /^(constopt|optimal \(worst)/.test(certificate.method); // how the first files say it
   certificate.objective ??= worst ? "worst" : "expected";

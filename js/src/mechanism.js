@@ -120,7 +120,7 @@ export class Mechanism {
   }
 
   /**
-   * Draw one report for a secret. A stranger is an error, never passed through; the error says nothing about the value.
+   * Draw one report for a secret. A value that is no secret is an error, never passed through; the error says nothing about the value.
    * `words` replaces the random source, for tests only.
    * @param {Secret} secret
    * @param {Placing & { words?: import("./randomness.js").Words }} [options]
@@ -227,7 +227,7 @@ export class Mechanism {
   /**
    * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
    * beyond the radius of the guarantee, where there is one. A concentrated guarantee has one with a `delta` only: no set of reports is more
-   * than so many times likelier from one of the two, plus delta.
+   * than that factor likelier from one of the two, plus delta.
    * @param {number} distance
    * @param {{ snap?: number, delta?: number }} [options]
    * @returns {number}

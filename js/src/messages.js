@@ -12,7 +12,7 @@ export function fill(template, values = {}) {
   return template.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
 }
 
-/** Return a number with so many significant digits, without trailing zeros; rounded "nearest", "up" or "down". */
+/** Return a number with `digits` significant digits, without trailing zeros; rounded "nearest", "up" or "down". */
 export function numberWords(value, digits, rounding = "nearest") {
   if (!Number.isFinite(value)) return value > 0 ? "infinitely much" : Number.isNaN(value) ? "not a number" : "minus infinity";
   if (value === 0) return "0";

@@ -30,7 +30,7 @@ export function radiusOf(unit) {
   return [radius * 1000n * pieces, parts * metres];
 }
 
-/** Return half the diagonal of a cell of so many degrees at the equator, where it is longest. */
+/** Return half the diagonal of a cell with a side in degrees, at the equator, where it is longest. */
 export const earthReach = (unit, pitch) => radians(EARTH_RADIUS_KM) * perKilometre(unit) * pitch * Math.SQRT1_2;
 
 function parallel(latitude) {

@@ -46,7 +46,7 @@ export class Uniforms {
 /** Return what an uncertain uniform adds to its logarithm; infinite where that is not small. */
 export const unlikely = (unsure) => (unsure < 0.001 ? 1.1 * unsure : Infinity);
 
-/** Return the cell of a centre moved by so many cells, or undefined where the error leaves more than one. */
+/** Return the cell of a centre moved by a number of cells, or undefined where the error leaves more than one. */
 export function sureCell([whole, rest], moved, error) {
   const total = rest + moved;
   const step = Math.round(total);

@@ -16,7 +16,7 @@ class ProductSpace {
 
   encode(secret, options) {
     refuseSecret(!Array.isArray(secret) || secret.length !== this.parts.length, "parts");
-    return this.parts.map((part, k) => part.inputs.encode(secret[k], options)); // refuse strangers before anything is drawn
+    return this.parts.map((part, k) => part.inputs.encode(secret[k], options)); // refuse wrong values before anything is drawn
   }
 }
 

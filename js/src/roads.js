@@ -1,6 +1,6 @@
 /** Shortest ways along a network of roads, by Dijkstra's algorithm. */
 
-/** Return the length of the shortest way between two nodes; the ways from the last start are kept. */
+/** Return the length of the shortest way between two nodes; the ways from the last start are cached. */
 export function pathMeasure(roads) {
   let [start, ways, there, back] = [-1, null, null, null];
   return (a, b) => {

@@ -4,7 +4,7 @@ import { refuse } from "./errors.js";
 import { CONSTANTS } from "./constants.js";
 import { ULP, exactPlace, wholesOf } from "./whole.js";
 
-const KEPT_ROWS = 4096; // running sums are kept for so many rows
+const CACHED_ROWS = 4096; // running sums are cached for at most this many rows
 const LARGEST_SUM_ERROR = 1e-3;
 
 /**
@@ -23,7 +23,7 @@ export class Rows {
     this.bits = bits;
     this.present = present;
     this.width = columns === null ? reports : columns.length;
-    this.kept = new Map();
+    this.cache = new Map();
     if (present !== null) this.starts = startsOf(present, rows, this.width);
   }
 
@@ -56,11 +56,11 @@ export class Rows {
   }
 
   running(row) {
-    let sums = this.kept.get(row);
+    let sums = this.cache.get(row);
     if (sums === undefined) {
-      if (this.kept.size >= KEPT_ROWS) this.kept.clear();
+      if (this.cache.size >= CACHED_ROWS) this.cache.clear();
       sums = this.bits === null ? shares(this.weights(row)) : counted(this.weights(row));
-      this.kept.set(row, sums);
+      this.cache.set(row, sums);
     }
     return sums;
   }
@@ -134,7 +134,7 @@ export function drawShares(sums, wholes, source) {
   return unsure ? exactPlace(wholes(), high, low, source) : k;
 }
 
-/** Read the probabilities of a body: so many rows and reports, or the file is refused before anything is built. */
+/** Read the probabilities of a body with the given numbers of rows and reports, or the file is refused before anything is built. */
 export function readRows(entry, file, rows, reports) {
   refuse(rows * reports > CONSTANTS.largest_matrix, "its matrix is too large");
   if (typeof entry === "string") {

@@ -42,7 +42,7 @@ export const whole =
 /** The value or null. */
 export const orNull = (check) => (value, where) => (value === null ? null : check(value, where));
 
-/** A list of so many values, each of which passes the check. */
+/** A list of a given number of values, each of which passes the check. */
 export const list =
   (check, least = 0, most = 1_000_000) =>
   (value, where) => {

@@ -4,7 +4,7 @@ import { MetricdpError, Unsupported, refuse, refuseSecret } from "./errors.js";
 import { checkRow, radians } from "./metrics.js";
 import { CONSTANTS } from "./constants.js";
 
-const KEPT_POINTS = 2 ** 17; // rows are kept for spaces up to this size
+const CACHED_POINTS = 2 ** 17; // rows are cached for spaces up to this size
 
 /** Rows of a tensor of points, made where they are asked for. */
 export class Points {
@@ -13,19 +13,19 @@ export class Points {
     this.size = shape[0];
     this.width = data.length / shape[0];
     this.text = Array.isArray(data);
-    this.kept = this.size <= KEPT_POINTS ? new Array(this.size) : null;
+    this.cache = this.size <= CACHED_POINTS ? new Array(this.size) : null;
   }
 
   /** Return a row that nobody may change. */
   row(code) {
-    const known = this.kept?.[code];
+    const known = this.cache?.[code];
     if (known !== undefined) return known;
     const row = new Array(this.width);
     for (let k = 0; k < this.width; k++) {
       const value = this.data[code * this.width + k];
       row[k] = typeof value === "bigint" ? Number(value) : value;
     }
-    if (this.kept !== null) this.kept[code] = row;
+    if (this.cache !== null) this.cache[code] = row;
     return row;
   }
 }
@@ -42,7 +42,7 @@ export function argmin(size, value) {
   return best;
 }
 
-/** Return coordinates as finite numbers, so many of them: null, "1" and true are none. */
+/** Return coordinates as a given number of finite numbers: null, "1" and true are none. */
 function numbersOf(secret, dimension) {
   refuseSecret(!isRow(secret), "form");
   refuseSecret(secret.length !== dimension, "count");
@@ -70,7 +70,7 @@ class Finite {
     if (!coordinates.text && coordinates !== this.points) checkPoints(coordinates, this.ground);
   }
 
-  /** Return the code of a secret given by its code, its coordinates or its word, refusing strangers. */
+  /** Return the code of a secret given by its code, its coordinates or its word, and refuse any other value. */
   encode(secret, { snap = 0, clamp = false } = {}) {
     if (typeof secret === "number") {
       refuseSecret(!Number.isInteger(secret) || secret < 0 || secret >= this.size, "code");

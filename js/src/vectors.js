@@ -67,7 +67,7 @@ function powerVector(p, n, uniforms) {
   return [found, length, 1.01 * moved + length * relative];
 }
 
-/** Return so many normal numbers by pairs (Box and Muller) as [x, error], from the uniforms after `at`. */
+/** Return normal numbers by pairs (Box and Muller) as [x, error], from the uniforms after `at`. */
 export function normalsOf(n, at, uniforms) {
   const found = [];
   for (let k = at; found.length < n; k += 2) {
@@ -136,7 +136,7 @@ function exactPower(balls, words, exponent, uniforms, at) {
   });
 }
 
-/** Return so many normal numbers as balls; `share(k)` is the uniform of number k, those after `at` are used. */
+/** Return normal numbers as balls; `share(k)` is the uniform of number k, those after `at` are used. */
 export function exactNormals(balls, n, at, share) {
   const found = [];
   for (let k = at; found.length < n; k += 2) {
@@ -149,7 +149,7 @@ export function exactNormals(balls, n, at, share) {
 
 const fullTurn = (balls, share) => balls.circle(balls.times(balls.multiply(balls.pi, share), 2n));
 
-/** Return l_p noise of rate one as balls, from so many words of every uniform. */
+/** Return l_p noise of rate one as balls, from a given number of words of every uniform. */
 function exactNoise(balls, words, p, n, uniforms) {
   const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
   const product = (count) => Array.from({ length: count }, (_, k) => balls.log(share(k))).reduce((a, b) => balls.add(a, b));

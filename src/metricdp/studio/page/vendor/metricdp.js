@@ -289,7 +289,7 @@ function inverseSeries(n, places, sign) {
   return sum;
 }
 
-/** Arithmetic of balls with so many binary places. */
+/** Arithmetic of balls with a given number of binary places. */
 class Balls {
   constructor(places) {
     this.places = places;
@@ -707,7 +707,7 @@ class ConcentratedGuarantee {
   }
 
   /**
-   * Return the guarantee of so many reports of one person together: rho adds up.
+   * Return the guarantee of `times` reports of one person together: rho adds up.
    * @param {number} times
    * @returns {ConcentratedGuarantee}
    */
@@ -966,7 +966,7 @@ function fill(template, values = {}) {
   return template.replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
 }
 
-/** Return a number with so many significant digits, without trailing zeros; rounded "nearest", "up" or "down". */
+/** Return a number with `digits` significant digits, without trailing zeros; rounded "nearest", "up" or "down". */
 function numberWords(value, digits, rounding = "nearest") {
   if (!Number.isFinite(value)) return value > 0 ? "infinitely much" : Number.isNaN(value) ? "not a number" : "minus infinity";
   if (value === 0) return "0";
@@ -1202,7 +1202,7 @@ function concentratedHead(guarantee) {
   return fill(MESSAGES.concentrated.head, { delta: deltaWords(USUAL_DELTA), things: things(guarantee.unit) });
 }
 
-/** Return what so many reports of one person keep together. */
+/** Return the guarantee of `times` reports of one person together, as a sentence. */
 function concentratedTogether(guarantee, times) {
   const all = guarantee.composed(times);
   return fill(MESSAGES.concentrated.together, {
@@ -1233,7 +1233,7 @@ function concentratedTogether(guarantee, times) {
  * A position that the mechanism refuses (a finite one, away from its places) is answered with the same error for the rest of
  * the window: it tells that the person was outside, once in a window, and nothing more.
  *
- * Only the report, its time and the counts are kept (in `storage`); the true position never is, and no error holds it.
+ * Only the report, its time and the counts are stored (in `storage`); the true position never is, and no error holds it.
  */
 
 
@@ -1389,22 +1389,22 @@ function protectGeolocation(
   };
   const windowOf = (time) => Math.floor(time / (1000 * everySeconds));
 
-  /** Return what is kept where no new report is due, else null. */
+  /** Return what is stored where no new report is due, else null. */
   const standing = () => {
-    const kept = read();
-    const fresh = kept.at !== null && windowOf(kept.at) >= windowOf(now()); // later: the clock was set back
-    return fresh || kept.spent + kept.refused >= perDay ? kept : null;
+    const stored = read();
+    const fresh = stored.at !== null && windowOf(stored.at) >= windowOf(now()); // later: the clock was set back
+    return fresh || stored.spent + stored.refused >= perDay ? stored : null;
   };
-  /** Ask the device and draw; kept before anybody is told. */
+  /** Ask the device and draw; stored before anybody gets it. */
   const draw = (options) =>
     new Promise((resolve, reject) => {
       geolocation.getCurrentPosition(
         ({ coords }) => {
           try {
-            const kept = read();
+            const stored = read();
             const point = reportOf(coords);
             const [reports, refusals] = point === null ? [0, 1] : [1, 0];
-            const next = { day: kept.day, spent: kept.spent + reports, refused: kept.refused + refusals, at: now(), point };
+            const next = { day: stored.day, spent: stored.spent + reports, refused: stored.refused + refusals, at: now(), point };
             storage.setItem(name, JSON.stringify(next));
             resolve(next);
           } catch {
@@ -1419,9 +1419,9 @@ function protectGeolocation(
   const current = async (options) => {
     if (absent) throw { code: UNAVAILABLE, message: NO_DEVICE };
     const turn = () => standing() ?? draw(options); // looked at again: another page may have drawn meanwhile
-    const kept = standing() ?? (await (asking ??= takingTurns(name, storage, turn).finally(() => (asking = null))));
-    if (kept.point === null) throw failed(UNAVAILABLE);
-    return kept;
+    const stored = standing() ?? (await (asking ??= takingTurns(name, storage, turn).finally(() => (asking = null))));
+    if (stored.point === null) throw failed(UNAVAILABLE);
+    return stored;
   };
 
   /** A position as apps know it: what is not protected (altitude, speed, heading) is not there. */
@@ -1436,16 +1436,16 @@ function protectGeolocation(
   let last = 0;
   return {
     getCurrentPosition(success, failure = silent, options = {}) {
-      current(options).then((kept) => success(position(kept)), failure);
+      current(options).then((stored) => success(position(stored)), failure);
     },
     watchPosition(success, failure = silent, options = {}) {
       const id = (last += 1);
       let told = null;
       const look = () =>
-        current(options).then((kept) => {
-          if (watches.has(id) && kept.at !== told) {
-            told = kept.at;
-            success(position(kept));
+        current(options).then((stored) => {
+          if (watches.has(id) && stored.at !== told) {
+            told = stored.at;
+            success(position(stored));
           }
         }, failure);
       watches.set(id, setInterval(look, Math.min(60, everySeconds) * 1000));
@@ -1499,15 +1499,15 @@ function sharedStorage() {
   }
 }
 
-/** Where nothing can be kept (some private windows), remember for as long as the page is open. */
+/** Where nothing can be stored (some private windows), remember for as long as the page is open. */
 function localStorageOrMemory() {
   const shared = sharedStorage();
   if (shared) return shared;
-  const kept = new Map();
-  return { getItem: (name) => kept.get(name) ?? null, setItem: (name, value) => kept.set(name, value) };
+  const stored = new Map();
+  return { getItem: (name) => stored.get(name) ?? null, setItem: (name, value) => stored.set(name, value) };
 }
 
-/** Return what was kept, or a fresh start where it is not what this module writes. */
+/** Return what was stored, or a fresh start where it is not what this module writes. */
 function remembered(text) {
   const whole = (value) => Number.isSafeInteger(value) && value >= 0;
   try {
@@ -1517,7 +1517,7 @@ function remembered(text) {
       return { day, spent, refused, at, point };
     }
   } catch {
-    // nothing was kept, or something else
+    // nothing was stored, or something else
   }
   return { day: "", spent: 0, refused: 0, at: null, point: null };
 }
@@ -1572,7 +1572,7 @@ class ProductSpace {
 
   encode(secret, options) {
     refuseSecret(!Array.isArray(secret) || secret.length !== this.parts.length, "parts");
-    return this.parts.map((part, k) => part.inputs.encode(secret[k], options)); // refuse strangers before anything is drawn
+    return this.parts.map((part, k) => part.inputs.encode(secret[k], options)); // refuse wrong values before anything is drawn
   }
 }
 
@@ -1765,7 +1765,7 @@ function roomOf(row) {
 
 /** Shortest ways along a network of roads, by Dijkstra's algorithm. */
 
-/** Return the length of the shortest way between two nodes; the ways from the last start are kept. */
+/** Return the length of the shortest way between two nodes; the ways from the last start are cached. */
 function pathMeasure(roads) {
   let [start, ways, there, back] = [-1, null, null, null];
   return (a, b) => {
@@ -1882,7 +1882,7 @@ function radiusOf(unit) {
   return [radius * 1000n * pieces, parts * metres];
 }
 
-/** Return half the diagonal of a cell of so many degrees at the equator, where it is longest. */
+/** Return half the diagonal of a cell with a side in degrees, at the equator, where it is longest. */
 const earthReach = (unit, pitch) => radians(EARTH_RADIUS_KM) * perKilometre(unit) * pitch * Math.SQRT1_2;
 
 function parallel(latitude) {
@@ -2195,10 +2195,10 @@ class Lattice {
   }
 }
 
-/** Refuse a guarantee that the noise does not keep: a smaller epsilon than its rate. */
+/** Refuse a guarantee that the noise does not satisfy: a smaller epsilon than its rate. */
 function checkGuarantee(guarantee, rate) {
-  const kept = guarantee.basis === "none" || rate <= guarantee.epsilon;
-  refuse(!kept, "its noise does not satisfy its guarantee");
+  const holds = guarantee.basis === "none" || rate <= guarantee.epsilon;
+  refuse(!holds, "its noise does not satisfy its guarantee");
 }
 
 /** Refuse a lattice on which doubles would leave too many draws undecided. */
@@ -2276,7 +2276,7 @@ class Uniforms {
 /** Return what an uncertain uniform adds to its logarithm; infinite where that is not small. */
 const unlikely = (unsure) => (unsure < 0.001 ? 1.1 * unsure : Infinity);
 
-/** Return the cell of a centre moved by so many cells, or undefined where the error leaves more than one. */
+/** Return the cell of a centre moved by a number of cells, or undefined where the error leaves more than one. */
 function sureCell([whole, rest], moved, error) {
   const total = rest + moved;
   const step = Math.round(total);
@@ -2362,7 +2362,7 @@ function powerVector(p, n, uniforms) {
   return [found, length, 1.01 * moved + length * relative];
 }
 
-/** Return so many normal numbers by pairs (Box and Muller) as [x, error], from the uniforms after `at`. */
+/** Return normal numbers by pairs (Box and Muller) as [x, error], from the uniforms after `at`. */
 function normalsOf(n, at, uniforms) {
   const found = [];
   for (let k = at; found.length < n; k += 2) {
@@ -2431,7 +2431,7 @@ function exactPower(balls, words, exponent, uniforms, at) {
   });
 }
 
-/** Return so many normal numbers as balls; `share(k)` is the uniform of number k, those after `at` are used. */
+/** Return normal numbers as balls; `share(k)` is the uniform of number k, those after `at` are used. */
 function exactNormals(balls, n, at, share) {
   const found = [];
   for (let k = at; found.length < n; k += 2) {
@@ -2444,7 +2444,7 @@ function exactNormals(balls, n, at, share) {
 
 const fullTurn = (balls, share) => balls.circle(balls.times(balls.multiply(balls.pi, share), 2n));
 
-/** Return l_p noise of rate one as balls, from so many words of every uniform. */
+/** Return l_p noise of rate one as balls, from a given number of words of every uniform. */
 function exactNoise(balls, words, p, n, uniforms) {
   const share = (k) => balls.uniform(uniforms.digits(0, k, words), 64n * words);
   const product = (count) => Array.from({ length: count }, (_, k) => balls.log(share(k))).reduce((a, b) => balls.add(a, b));
@@ -3238,7 +3238,7 @@ function undecidedShare({ metric, dimension: n }, epsilon, pitch) {
   return (4.4 * n ** (1 - 1 / p) * displaced) / pitch;
 }
 
-/** Return the distribution of the noise of a space on a lattice of so many cells in a unit. */
+/** Return the distribution of the noise of a space on a lattice of `ratio` cells in a unit. */
 function distributionOf({ metric, dimension }, ratio, epsilon) {
   const mahalanobis = metric.name === "Mahalanobis";
   return new VectorDistribution({
@@ -3323,7 +3323,7 @@ function byCoordinates(one, other) {
   return k < 0 ? 0 : one[k] - other[k];
 }
 
-/** Return the vectors of a row, so many coordinates each. */
+/** Return the vectors of a row, `size` coordinates each. */
 const vectorsOf = (row, size) => Array.from({ length: row.length / size }, (_, k) => Array.from(row.slice(k * size, (k + 1) * size)));
 
 /** Read noise for bags of vectors: every vector gets noise of its own, and the reports come in lexicographic order. */
@@ -3371,7 +3371,7 @@ const DISPLACED = 40; // times 2^-52 of sigma: the mean error of a normal number
 const UP = 6; // standard deviations that noise upward goes down with a probability below ONE_IN
 const ONE_IN = 1e-9;
 
-/** Refuse a guarantee that the noise does not keep: 2 rho sigma^2 must be at least one, exactly. */
+/** Refuse a guarantee that the noise does not satisfy: 2 rho sigma^2 must be at least one, exactly. */
 function checkRho({ rho }, sigma) {
   refuse(2n * toWhole(rho) * toWhole(sigma) ** 2n < 1n << 3222n, "its noise does not satisfy its guarantee");
 }
@@ -3433,7 +3433,7 @@ function readSphericalGaussian(body, file, guarantee) {
 /** Read the log-ratios that shape the curves; half of a smaller one is no ordinary double, and the curve would jump. */
 function readRatios(file, name, count) {
   const ratios = file.floats(name, [count], "its ratios");
-  for (const ratio of ratios) refuse(!(ratio === 0 || ratio >= CONSTANTS.smallest_ratio), "a ratio is none that two distributions can have");
+  for (const ratio of ratios) refuse(!(ratio === 0 || ratio >= CONSTANTS.smallest_ratio), "a ratio is not possible between two distributions");
   return ratios;
 }
 
@@ -3480,7 +3480,7 @@ function mixed(table, corners) {
 /** Rows of probabilities, and exact draws from them. */
 
 
-const KEPT_ROWS = 4096; // running sums are kept for so many rows
+const CACHED_ROWS = 4096; // running sums are cached for at most this many rows
 const LARGEST_SUM_ERROR = 1e-3;
 
 /**
@@ -3499,7 +3499,7 @@ class Rows {
     this.bits = bits;
     this.present = present;
     this.width = columns === null ? reports : columns.length;
-    this.kept = new Map();
+    this.cache = new Map();
     if (present !== null) this.starts = startsOf(present, rows, this.width);
   }
 
@@ -3532,11 +3532,11 @@ class Rows {
   }
 
   running(row) {
-    let sums = this.kept.get(row);
+    let sums = this.cache.get(row);
     if (sums === undefined) {
-      if (this.kept.size >= KEPT_ROWS) this.kept.clear();
+      if (this.cache.size >= CACHED_ROWS) this.cache.clear();
       sums = this.bits === null ? shares(this.weights(row)) : counted(this.weights(row));
-      this.kept.set(row, sums);
+      this.cache.set(row, sums);
     }
     return sums;
   }
@@ -3610,7 +3610,7 @@ function drawShares(sums, wholes, source) {
   return unsure ? exactPlace(wholes(), high, low, source) : k;
 }
 
-/** Read the probabilities of a body: so many rows and reports, or the file is refused before anything is built. */
+/** Read the probabilities of a body with the given numbers of rows and reports, or the file is refused before anything is built. */
 function readRows(entry, file, rows, reports) {
   refuse(rows * reports > CONSTANTS.largest_matrix, "its matrix is too large");
   if (typeof entry === "string") {
@@ -4349,7 +4349,7 @@ function readKernel(body, file, guarantee) {
 
 
 const BLOCK = 65536; // reports whose numbers take two bytes
-const PREPARED_ROWS = 1024; // running sums are kept for so many rows
+const PREPARED_ROWS = 1024; // running sums are cached for at most this many rows
 const REPEATS = 8; // draws from the background before what a row leaves of it is drawn by itself
 const SINGLE = 1074n - 149n; // every float of 32 bits is a multiple of 2^-149
 
@@ -4495,7 +4495,7 @@ function hasWeight(table, row) {
 /** Where secrets live: finitely many points, everywhere, a box, streets. A space says which values are secrets. */
 
 
-const KEPT_POINTS = 2 ** 17; // rows are kept for spaces up to this size
+const CACHED_POINTS = 2 ** 17; // rows are cached for spaces up to this size
 
 /** Rows of a tensor of points, made where they are asked for. */
 class Points {
@@ -4504,19 +4504,19 @@ class Points {
     this.size = shape[0];
     this.width = data.length / shape[0];
     this.text = Array.isArray(data);
-    this.kept = this.size <= KEPT_POINTS ? new Array(this.size) : null;
+    this.cache = this.size <= CACHED_POINTS ? new Array(this.size) : null;
   }
 
   /** Return a row that nobody may change. */
   row(code) {
-    const known = this.kept?.[code];
+    const known = this.cache?.[code];
     if (known !== undefined) return known;
     const row = new Array(this.width);
     for (let k = 0; k < this.width; k++) {
       const value = this.data[code * this.width + k];
       row[k] = typeof value === "bigint" ? Number(value) : value;
     }
-    if (this.kept !== null) this.kept[code] = row;
+    if (this.cache !== null) this.cache[code] = row;
     return row;
   }
 }
@@ -4533,7 +4533,7 @@ function argmin(size, value) {
   return best;
 }
 
-/** Return coordinates as finite numbers, so many of them: null, "1" and true are none. */
+/** Return coordinates as a given number of finite numbers: null, "1" and true are none. */
 function numbersOf(secret, dimension) {
   refuseSecret(!isRow(secret), "form");
   refuseSecret(secret.length !== dimension, "count");
@@ -4561,7 +4561,7 @@ class Finite {
     if (!coordinates.text && coordinates !== this.points) checkPoints(coordinates, this.ground);
   }
 
-  /** Return the code of a secret given by its code, its coordinates or its word, refusing strangers. */
+  /** Return the code of a secret given by its code, its coordinates or its word, and refuse any other value. */
   encode(secret, { snap = 0, clamp = false } = {}) {
     if (typeof secret === "number") {
       refuseSecret(!Number.isInteger(secret) || secret < 0 || secret >= this.size, "code");
@@ -4954,7 +4954,7 @@ const whole =
 /** The value or null. */
 const orNull = (check) => (value, where) => (value === null ? null : check(value, where));
 
-/** A list of so many values, each of which passes the check. */
+/** A list of a given number of values, each of which passes the check. */
 const list =
   (check, least = 0, most = 1_000_000) =>
   (value, where) => {
@@ -5045,7 +5045,7 @@ const coded = (kind, { file }) =>
 
 const checkOf = (kind, reading) => CHECKS[kind.type](kind, reading);
 
-/** Return which guarantee mechanisms of a kind keep: a pure one has an epsilon, a concentrated one a rho and no epsilon. */
+/** Return the guarantee of a kind of mechanism: a pure one has an epsilon, a concentrated one a rho and no epsilon. */
 const guaranteeKind = (kind) => DECLARED.mechanism[kind].promise ?? "pure";
 
 /** A manifest while it is checked, in the order in which it is built: nothing refers to what comes later. */
@@ -5132,7 +5132,7 @@ function stated(mechanism, where) {
   const pure = guaranteeKind(mechanism.kind) === "pure";
   refuse(!pure && certificate.epsilon !== Infinity, `${where} states an epsilon, and its guarantee has none`);
   const bound = guarantee.basis !== "none" && certificate.lower_bound > certificate.loss;
-  refuse(bound, `${where} states a bound above its loss`); // where nothing is guaranteeNumbers, bounds of private mechanisms do not bind
+  refuse(bound, `${where} states a bound above its loss`); // where nothing is guaranteed, bounds of private mechanisms do not bind
   refuse(![0, 3].includes(certificate.worst_pair.length), `${where} names no pair and report`);
   const worst = /^(constopt|optimal \(worst)/.test(certificate.method); // how the first files say it
   certificate.objective ??= worst ? "worst" : "expected";
@@ -5613,7 +5613,7 @@ class Mechanism {
   }
 
   /**
-   * Draw one report for a secret. A stranger is an error, never passed through; the error says nothing about the value.
+   * Draw one report for a secret. A value that is no secret is an error, never passed through; the error says nothing about the value.
    * `words` replaces the random source, for tests only.
    * @param {Secret} secret
    * @param {Placing & { words?: Words }} [options]
@@ -5720,7 +5720,7 @@ class Mechanism {
   /**
    * Return the largest factor between the probabilities of any report from two secrets at this distance; infinite
    * beyond the radius of the guarantee, where there is one. A concentrated guarantee has one with a `delta` only: no set of reports is more
-   * than so many times likelier from one of the two, plus delta.
+   * than that factor likelier from one of the two, plus delta.
    * @param {number} distance
    * @param {{ snap?: number, delta?: number }} [options]
    * @returns {number}

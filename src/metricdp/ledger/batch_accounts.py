@@ -22,9 +22,9 @@ from metricdp.ledger.backends import backend_of
 from metricdp.ledger.chain import Lane
 from metricdp.ledger.columns import chunks, numbers, piece, question_columns, whole
 from metricdp.ledger.keys import DIGEST_BYTES, TAG_BYTES, LedgerKey
-from metricdp.ledger.people import BatchPeople, Cost
 from metricdp.ledger.periods import PERIODS, begin
 from metricdp.ledger.policy import Limit
+from metricdp.ledger.records import BatchPeople, Cost
 from metricdp.ledger.schema import ACCOUNTS, TOMBSTONES
 from metricdp.ledger.settling import LedgerState
 from metricdp.metrics import Metric

@@ -24,11 +24,10 @@ from metricdp.ledger.keys import LedgerKey, name_bytes
 from metricdp.ledger.losses import ends_of
 from metricdp.ledger.maintenance import backup, change_policy, erase_person, restore, rotate
 from metricdp.ledger.opening import open_key, recover
-from metricdp.ledger.people import BatchPeople, Cost, Person
 from metricdp.ledger.periods import begin
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.queue import GroupCommit
-from metricdp.ledger.records import BatchPart, BatchReceipt, Release, Steady
+from metricdp.ledger.records import BatchPart, BatchPeople, BatchReceipt, Cost, Person, Release, Steady
 from metricdp.ledger.schema import BOOKS
 from metricdp.ledger.settling import Charge, Outcome, Receipt, settle, state_of
 from metricdp.ledger.store import Store
@@ -87,12 +86,12 @@ class Ledger:
         store = Store(place)
         chosen = Policy.parse(policy) if isinstance(policy, str) else policy
         try:
-            its, head = store.key_file(key_file), store.head_file(head_file)
-            key = open_key(store, its, chosen, _milliseconds(clock), head_file=head, read_only=read_only)
+            key_path, head_path = store.key_file(key_file), store.head_file(head_file)
+            key = open_key(store, key_path, chosen, _milliseconds(clock), head_file=head_path, read_only=read_only)
         except BaseException:
             store.close()
             raise
-        return cls(store, key, (its, head), clock)
+        return cls(store, key, (key_path, head_path), clock)
 
     @staticmethod
     def recover(
@@ -110,8 +109,8 @@ class Ledger:
         store = Store(place)
         chosen = Policy.parse(policy) if isinstance(policy, str) else policy
         try:
-            its, head = store.key_file(key_file), store.head_file(head_file)
-            return recover(store, its, chosen, _milliseconds(clock), head_file=head)
+            key_path, head_path = store.key_file(key_file), store.head_file(head_file)
+            return recover(store, key_path, chosen, _milliseconds(clock), head_file=head_path)
         finally:
             store.close()
 

@@ -1,4 +1,3 @@
-// Written by build.js --types from the comments of metricdp.js, SHA-256 d792970d6fbbca673bb81870fe7ad74f2f873b47356e204bb8086b21533795f2.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */

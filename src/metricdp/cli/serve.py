@@ -145,7 +145,7 @@ def serve(
             f"metricdp serves at {listen.address(bound_socket)}; Ctrl-C stops it when what was charged is answered."
         )
         for one in served:
-            terminal.say(f"{one.name}: {one.guarantee_values['sentence']}")
+            terminal.say(f"{one.name}: {one.guarantee_record['guarantee']['sentence']}")
         sys.stdout.flush()
         return running.serve(
             running.ApplicationFactory(settings, tuple(offers), listen.processes, level=log), listen, bound_socket

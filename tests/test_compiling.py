@@ -16,7 +16,7 @@ compiling = pytest.importorskip("metricdp.compiling")
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling.numba.config, "CACHE_DIR", "")
-    chosen = compiling.kept_in
+    chosen = compiling.compiled_cache
     chosen.cache_clear()
     yield
     chosen.cache_clear()
@@ -28,7 +28,7 @@ def test_a_folder_of_ones_own_is_made_for_its_owner_alone(tmp_path: Path, monkey
     real = os.access
     package = str(Path(compiling.__file__).parent)
     monkeypatch.setattr(os, "access", lambda path, mode: str(path) != package and real(path, mode))  # read-only
-    found = compiling.kept_in()
+    found = compiling.compiled_cache()
     assert found == tmp_path / "metricdp" / "compiled"
     assert found.stat().st_mode & 0o777 == 0o700
     twice = compiling.njit()(lambda x: x + 1)
@@ -52,7 +52,7 @@ def test_a_folder_that_others_can_write_to_is_not_run_from(tmp_path: Path) -> No
 def test_without_any_folder_it_compiles_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "compiled_cache", lambda: None)
     heard: list[str] = []
-    with compiling.stages.listening(heard.append):
+    with compiling.progress.listen(heard.append):
         assert compiling.njit()(lambda x: 2 * x)(21) == 42
     assert heard == [compiling.EVERY_TIME, ""]
 
@@ -61,7 +61,7 @@ def test_compiling_is_said_once_and_the_stage_around_it_again(tmp_path: Path, mo
     monkeypatch.setattr(compiling, "compiled_cache", lambda: tmp_path)
     heard: list[str] = []
     triple = compiling.njit()(lambda x: 3 * x + 0.5)
-    with compiling.stages.listening(heard.append), compiling.stages.doing("solving"):
+    with compiling.progress.listen(heard.append), compiling.progress.report_task("solving"):
         triple(2.0)
         triple(3.0)
     assert heard == ["solving", compiling.ONCE, "solving", ""]
@@ -70,7 +70,7 @@ def test_compiling_is_said_once_and_the_stage_around_it_again(tmp_path: Path, mo
 def test_a_second_start_compiles_nothing(tmp_path: Path) -> None:
     code = (
         "import numpy as np\nfrom metricdp import progress\nheard = []\n"
-        "with progress.listening(heard.append):\n"
+        "with progress.listen(heard.append):\n"
         "    from metricdp.solvers.repair.compiled import _max_times\n"
         "    _max_times(np.ones((2, 2)), np.ones((2, 2)), np.ones((2, 2)))\n"
         "print(len(heard))"

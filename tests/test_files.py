@@ -85,8 +85,8 @@ def test_a_link_laid_where_the_work_goes_is_not_followed(tmp_path: Path) -> None
 
 WORK = """
 import sys, time
-from metricdp.files import holding, replacing
-with holding(sys.argv[1]), replacing(sys.argv[1]) as partial:
+from metricdp.files import lock_target, replace_file
+with lock_target(sys.argv[1]), replace_file(sys.argv[1]) as partial:
     partial.write_text("half a secret's report")
     print("there", flush=True)
     time.sleep(60)
@@ -118,12 +118,12 @@ def test_a_lock_can_be_taken_again_and_again_by_many(tmp_path: Path) -> None:
 import time
 from pathlib import Path
 from metricdp.errors import OutputProblem
-from metricdp.files import holding
+from metricdp.files import lock_target
 count = Path({str(count)!r})
 done = 0
 while done < 200:
     try:
-        with holding({str(tmp_path / "out")!r}):
+        with lock_target({str(tmp_path / "out")!r}):
             count.write_text(str(int(count.read_text()) + 1))
             done += 1
     except OutputProblem:

@@ -23,10 +23,10 @@ from scipy.stats import binom
 
 import metricdp as mdp
 from metricdp.estimation.bins import boxes_of
+from metricdp.estimation.decoders import WindowDecoder
 from metricdp.estimation.estimate import EstimateRequest, decode_counts
 from metricdp.estimation.report_models import readables
 from metricdp.estimation.sentences import error_probability, quantile
-from metricdp.estimation.window_decoder import WindowDecoder
 
 MOST = 20_000  # places of a data set
 ATTEMPTS = 3  # where the system ends a process, its pieces are begun again

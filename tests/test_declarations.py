@@ -16,9 +16,8 @@ import metricdp as mdp
 from brute import leakage
 from forging import forged
 from metricdp.artifacts import dumps, loads
-from metricdp.auditing.claim import Claim
 from metricdp.auditing.dispatch import verify_claim
-from metricdp.auditing.report import AuditReport
+from metricdp.auditing.report import AuditReport, Claim
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS, parse_metric

@@ -61,10 +61,10 @@ def _mistakes() -> list[Mistake]:
     plant(rows, "last = low < 0.0, inside == final", "last = low < 0.0, after >= others", DRAWS, "-k", "absorb")
     plant(compiled, "(k == final or high", "(after >= others or high", DRAWS, "-k", "absorb")
     plant("js/dist/metricdp.js", "(k === final || high", "(after >= others || high", DRAWS, "-k", "draws_them_too")
-    proposals, distance = mechanisms + "kernel_proposals.py", (MARGINS, "-k", "proposal")
-    plant(proposals, "< chance * (1.0 - self.margin)", "< chance", *distance)
-    plant(proposals, "> chance * (1.0 + self.margin)", "> chance", *distance)
-    plant(proposals, "self.nearest = np.minimum(nearest, law.cap)", "self.nearest = nearest * 1.01", PROPOSED)
+    proposals, distance = mechanisms + "kernel_rows.py", (MARGINS, "-k", "proposal")
+    plant(proposals, "< acceptance * (1.0 - self.margin)", "< acceptance", *distance)
+    plant(proposals, "> acceptance * (1.0 + self.margin)", "> acceptance", *distance)
+    plant(proposals, "self.nearest = np.minimum(nearest, distribution.cap)", "self.nearest = nearest * 1.01", PROPOSED)
     plant(proposals, "torn = words * size > MOST - size", "torn = words * size > MOST", PROPOSED)
     plant(compiled, "if word * size > MOST - size:", "if word * size > MOST:", PROPOSED)
     plant(mechanisms + "rows.py", "int((m + 8) * 2.0**-52 * 2.0**64)", "0", DRAWS, "-k", "matrix")
@@ -75,12 +75,12 @@ def _mistakes() -> list[Mistake]:
     plant(local, "rows[left], drawn) < 0", "rows[left], drawn) < 9", DRAWS, "-k", "local")
     plant(mechanisms + "curves.py", "+ 2.0**-62 + ", "+ ", DRAWS, "-k", "far_anchor")
     plant(mechanisms + "curves.py", "1.01 * blur *", "0.0 * blur *", DRAWS, "-k", "cut")
-    between = mechanisms + "interpolated.py"
+    between = mechanisms + "kinds/interpolated.py"
     plant(between, "np.clip(away / (high - low), TINIEST, 0.5)", "np.minimum(away / (high - low), 0.5)",
           DRAWS, "-k", "far_anchor")  # fmt: skip
     plant(between, "UNSURE = 2.0**-30", "UNSURE = -1.0", DRAWS, "-k", "geometric")
-    plant(mechanisms + "streets.py", "ROUNDINGS = 4 * 2.0**-53", "ROUNDINGS = 0.0", DRAWS, "-k", "cut")
-    deciding = mechanisms + "noise/deciding.py"
+    plant(mechanisms + "kinds/streets.py", "ROUNDINGS = 4 * 2.0**-53", "ROUNDINGS = 0.0", DRAWS, "-k", "cut")
+    deciding = mechanisms + "noise/arbitrary_precision.py"
     plant(deciding, "(value + flint.arb(0.5)).floor()", "(value + flint.arb(0.4)).floor()", NOISE)
     plant(deciding, "flint.arb(2 * value + 1, 1)", "flint.arb(2 * value + 1)", DRAWS, "-k", "geometric")
 
@@ -92,8 +92,8 @@ def _mistakes() -> list[Mistake]:
     plant("src/metricdp/problems/problem.py", "distances <= self.radius, ratios", "distances < self.radius, ratios",
           MARGINS, "-k", "radius")  # fmt: skip
     attacks = ("tests/contract/test_attacks.py", "-k", "nothing_is_unsound and audits")
-    plant(auditing + "exact.py", "ceiling = (spread - slack + error) / judged",
-          "ceiling = (spread - slack - 9 * error) / judged", *attacks)  # fmt: skip
+    plant(auditing + "exact.py", "ceiling = (spread - slack + error) / counted",
+          "ceiling = (spread - slack - 9 * error) / counted", *attacks)  # fmt: skip
     plant(auditing + "exact.py", "if witness is not None:\n        return AuditReport(epsilon=np.inf, refuted=claimed",
           "if False:\n        return AuditReport(epsilon=np.inf, refuted=claimed", *attacks)  # fmt: skip
     plant(
@@ -144,7 +144,7 @@ def _mistakes() -> list[Mistake]:
     plant(losses, "        if then != before.link:\n            return True\n", "", HEADS, "-k", "under")
     plant(checking, "if entry.account is None or (entry", "if entry.account is not None and (entry", BOOKS)
     named = "src/metricdp/metrics/accounts.py"
-    plant(named, "if type(metric) is Lp:", "if isinstance(metric, Lp):", OLD_NAMES)
+    plant(named, "METRICS.of(term.metric)", "METRICS.kind(term.metric)", OLD_NAMES)
     plant(named, "<< 2 * FINE) - 1) + 1, 1 << FINE)", "<< 2 * FINE) - 1), 1 << FINE)", OLD_NAMES)
     plant(
         named, "if found is not None and found[1] == old:\n        return 1", "if False:\n        return 1", OLD_NAMES
@@ -166,11 +166,11 @@ def _mistakes() -> list[Mistake]:
     plant(memory, "len(run) - self.budget.window + 1)", "len(run) - self.budget.window + 2)", STREAMS)
 
     positions, snapped = auditing + "positions.py", "tests/auditing/test_positions.py"
-    plant(positions, "promise.with_slack(promise.epsilon * moved)", "promise.with_slack(0.5 * promise.epsilon * moved)",
+    plant(positions, "guarantee.with_slack(guarantee.epsilon * moved)", "guarantee.with_slack(0.5 * guarantee.epsilon * moved)",
           snapped)  # fmt: skip
-    plant(positions, "promise.radius - moved", "promise.radius", snapped)
-    plant(positions, "promise.radius is not None and reached", "False and reached", snapped)
-    plant(auditing + "judging.py", "if any(part.guarantee.radius is not None for", "if any(False for",
+    plant(positions, "guarantee.radius - moved", "guarantee.radius", snapped)
+    plant(positions, "guarantee.radius is not None and reached", "False and reached", snapped)
+    plant(auditing + "dispatch.py", "if any(part.guarantee.radius is not None for", "if any(False for",
           "tests/auditing/test_judging.py")  # fmt: skip
 
     rendering, escaped = "src/metricdp/rendering.py", ("tests/cli/test_forged_text.py", "tests/cli/test_credentials.py")

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 import brute
 import exactly
 import metricdp as mdp
-from metricdp.auditing import Claim, SparseDistribution, audit_local, pairs, ratios, verify_claim, windows
+from metricdp.auditing import Claim, SparseDistribution, audit_local, verify_claim
+from metricdp.auditing import pairs as pair_audit
+from metricdp.auditing import sparse as sparse_audit
 from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism
 
 
@@ -174,18 +176,18 @@ def test_windows_on_a_grid_leak_what_their_table_leaks(metric, monkeypatch):
     assert report.epsilon == pytest.approx(epsilon, rel=1e-9)
     assert report.pairs < 81 * 80 / 2  # what is too far to matter is not looked at
     assert audit_local(space, distribution, Claim(epsilon * 0.99)).verdict == "violated"
-    monkeypatch.setattr(ratios, "compiled", lambda: None)
-    monkeypatch.setattr(windows, "compiled", lambda: None)
-    monkeypatch.setattr(pairs, "BATCH", 300)
+    monkeypatch.setattr(sparse_audit, "compiled", lambda: None)
+    monkeypatch.setattr(pair_audit, "compiled", lambda: None)
+    monkeypatch.setattr(pair_audit, "BATCH", 300)
     seen = []
     assert audit_local(space, distribution, Claim(epsilon * 1.01, progress=seen.append)) == report
     assert seen == sorted(seen)
     assert seen[-1] == 1.0
-    monkeypatch.setattr(pairs, "SMALL", 10)  # in large spaces half the claim is fine enough
+    monkeypatch.setattr(pair_audit, "SMALL", 10)  # in large spaces half the claim is fine enough
     coarse = audit_local(space, distribution, Claim(epsilon * 4.0))
     assert coarse.verdict == "holds"
     assert epsilon <= coarse.epsilon <= epsilon * 2.0 * (1 + 1e-12)
-    monkeypatch.setattr(pairs, "MOST_STEPS", 1e3)
+    monkeypatch.setattr(pair_audit, "MOST_STEPS", 1e3)
     assert "audit a region" in audit_local(space, distribution, Claim(epsilon * 1.01)).reason
 
 
@@ -217,7 +219,7 @@ def test_a_report_that_a_far_secret_never_gives_is_found_however_far_it_is():
 
 
 def test_one_law_for_all_is_judged_without_a_near_pair(monkeypatch):
-    monkeypatch.setattr(pairs, "SMALL", 10)
+    monkeypatch.setattr(pair_audit, "SMALL", 10)
     space = mdp.FiniteSpace(100.0 * np.arange(40.0)[:, None], mdp.Lp(2))
     distribution = SparseDistribution(np.zeros(41, dtype=int), [], [], np.full(5, 0.2))
     report = audit_local(space, distribution, Claim(1.0))
@@ -231,7 +233,7 @@ def test_one_law_for_all_is_judged_without_a_near_pair(monkeypatch):
 @pytest.mark.parametrize("loops", [True, False])
 def test_a_report_that_nobody_gives_is_compared_with_nothing(loops, monkeypatch):
     if not loops:
-        monkeypatch.setattr(windows, "compiled", lambda: None)
+        monkeypatch.setattr(pair_audit, "compiled", lambda: None)
     space = mdp.FiniteSpace(np.arange(3.0)[:, None], mdp.Lp(2))
     distribution = SparseDistribution(
         [0, 2, 3, 4], [0, 1, 0, 0], [0.0, 2.0, 0.0, 0.0], np.ones(9)
@@ -272,11 +274,11 @@ def test_both_ways_through_sparse_rows_find_the_same_quotients(monkeypatch):
         with np.errstate(divide="ignore", invalid="ignore"):
             quotients = table.astype(float)[pairs[:, 0]] / table.astype(float)[pairs[:, 1]]
         expected = np.nanmax(quotients, axis=1), np.nanmin(quotients, axis=1)
-        fast = ratios.extremes(distribution, pairs)
-        monkeypatch.setattr(ratios, "compiled", lambda: None)
-        monkeypatch.setattr(ratios, "CHUNK", 50)
+        fast = sparse_audit.extremes(distribution, pairs)
+        monkeypatch.setattr(sparse_audit, "compiled", lambda: None)
+        monkeypatch.setattr(sparse_audit, "CHUNK", 50)
         seen = []
-        plain = ratios.extremes(distribution, pairs, progress=seen.append)
+        plain = sparse_audit.extremes(distribution, pairs, progress=seen.append)
         monkeypatch.undo()
         assert seen[-1] == 1.0
         assert len(seen) > 1
@@ -290,10 +292,10 @@ def test_both_ways_to_rank_entries_are_one(monkeypatch):
     for reports in (3, 25):
         table, background, stored = drawn(rng, 15, reports)
         distribution = sparse(table, background, stored)
-        fast = windows.EntryWindows(distribution)
+        fast = pair_audit.EntryWindows(distribution)
         both = fast.range, (fast.high, fast.deep)
-        monkeypatch.setattr(windows, "compiled", lambda: None)
-        plain = windows.EntryWindows(distribution)
+        monkeypatch.setattr(pair_audit, "compiled", lambda: None)
+        plain = pair_audit.EntryWindows(distribution)
         np.testing.assert_array_equal(both[0], plain.range)
         for one, two in zip(both[1], (plain.high, plain.deep), strict=True):
             assert one.step == two.step

@@ -8,8 +8,8 @@ from scipy.stats import norm
 
 import metricdp as mdp
 from metricdp.estimation.bins import boxes_of
+from metricdp.estimation.decoders import WindowDecoder
 from metricdp.estimation.report_models import readables
-from metricdp.estimation.window_decoder import WindowDecoder
 
 NOISE = mdp.laplace(mdp.Lp(2), 10.0)
 CELLS = mdp.grid((3, 3), spacing=2.0)  # each 20 units of noise wide

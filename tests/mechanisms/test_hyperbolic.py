@@ -13,7 +13,8 @@ import metricdp as mdp
 from metricdp.auditing.distributions import describe_distribution
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms import HyperbolicLaplace
-from metricdp.mechanisms.noise import distributions, hyperbolic
+from metricdp.mechanisms.kinds import hyperbolic
+from metricdp.mechanisms.noise import distributions
 from metricdp.randomness import GeneratorSource, row_words
 
 RNG = np.random.default_rng(5)

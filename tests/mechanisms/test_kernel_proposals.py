@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.mechanisms import kernel_proposals
-from metricdp.mechanisms.kernel_proposals import ACCEPTED, AT_ONCE, NONE, Proposals
+from metricdp.mechanisms import kernel_rows
+from metricdp.mechanisms.kernel_rows import ACCEPTED, AT_ONCE, NONE, Proposals
 from metricdp.randomness import KeyedSource
 
 
@@ -22,7 +22,7 @@ def made() -> Any:
 
 @pytest.fixture
 def proposals(made: Any, monkeypatch: Any) -> Proposals:
-    monkeypatch.setattr(kernel_proposals, "FEWEST", 1)
+    monkeypatch.setattr(kernel_rows, "FEWEST", 1)
     found = Proposals(made.distribution, made.log_normalisers, made.nearest)
     assert found.flat.all()
     return found
@@ -50,7 +50,7 @@ def reference(made: Any, secret: int, words: list[int]) -> int:
 
 
 def test_a_flat_row_is_drawn_by_its_law(made: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(kernel_proposals, "FEWEST", 1)
+    monkeypatch.setattr(kernel_rows, "FEWEST", 1)
     fresh = mdp.KernelMechanism(
         made.space, made.inner, None, made.cap, made.log_normalisers, made.guarantee, made.certificate,
         nearest=made.nearest,
@@ -70,7 +70,7 @@ def test_proposals_in_doubles_are_those_of_interval_arithmetic(
 ) -> None:
     if compiled:
         pytest.importorskip("numba")
-    monkeypatch.setattr(kernel_proposals, "worth_compiling", lambda size: compiled)
+    monkeypatch.setattr(kernel_rows, "worth_compiling", lambda size: compiled)
     secrets = np.random.default_rng(4).integers(0, 30, 150)
     words = KeyedSource(bytes(32), "proposals").words(150 * 2 * AT_ONCE).reshape(150, -1)
     found, state = proposals.try_rows(secrets, words)
@@ -82,7 +82,7 @@ def test_proposals_in_doubles_are_those_of_interval_arithmetic(
 def test_a_chance_at_the_border_is_left_to_interval_arithmetic(
     made: Any, proposals: Proposals, monkeypatch: Any, compiled: bool
 ) -> None:
-    monkeypatch.setattr(kernel_proposals, "worth_compiling", lambda size: compiled)
+    monkeypatch.setattr(kernel_rows, "worth_compiling", lambda size: compiled)
     secret, report = 7, 19
     with flint.ctx.workprec(300):
         border = int((chance(made, secret, report) * flint.arb(2) ** 64).floor().unique_fmpz())

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.mechanisms import LocalMechanism, kernel_proposals
-from metricdp.mechanisms.kernel_proposals import ACCEPTED, AT_ONCE, NONE, Proposals
-from metricdp.mechanisms.kernel_rows import locate_words
+from metricdp.mechanisms import LocalMechanism, kernel_rows
+from metricdp.mechanisms.kernel_rows import ACCEPTED, AT_ONCE, NONE, Proposals, locate_words
 
 UNIT = 2.0**-53
 
@@ -52,13 +51,13 @@ def test_terms_may_be_as_wrong_as_their_stated_error(
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_a_distance_of_a_proposal_may_be_wrong_by_its_roundings(sign: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_proposals, "FEWEST", 1)
-    monkeypatch.setattr(kernel_proposals, "worth_compiling", lambda size: False)
+    monkeypatch.setattr(kernel_rows, "FEWEST", 1)
+    monkeypatch.setattr(kernel_rows, "worth_compiling", lambda size: False)
     made = kernel()
     proposals = Proposals(made.distribution, made.log_normalisers, made.nearest)
     off = sign * made.inner * made.distribution.reach * 4 * UNIT  # a square, a sum, a root, a product
-    plain = kernel_proposals.exp
-    monkeypatch.setattr(kernel_proposals, "exp", lambda power: plain(power) * (1.0 + off))
+    plain = kernel_rows.exp
+    monkeypatch.setattr(kernel_rows, "exp", lambda power: plain(power) * (1.0 + off))
     secret, report = 3, 17
     with flint.ctx.workprec(300):
         one, two = (made.space.points[code].tolist() for code in (secret, report))

@@ -117,7 +117,7 @@ def test_products_of_points_far_from_zero_and_near_each_other_lose_nothing() -> 
 
 
 def test_compiled_lengths_are_the_plain_ones() -> None:
-    compiled = pytest.importorskip("metricdp.metrics.compiled_chords")
+    compiled = pytest.importorskip("metricdp.metrics.compiled")
     rng = np.random.default_rng(6)
     points = rng.normal(size=(150, 5))
     points[100:] = points[0] + 1e-4 * rng.normal(size=(50, 5))  # a row with more near ones than fit

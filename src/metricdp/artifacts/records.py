@@ -17,7 +17,7 @@ from metricdp import constants
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import AnyGuarantee, Certificate, ConcentratedGuarantee, Guarantee
 from metricdp.mechanisms.base import BASES, OBJECTIVES
-from metricdp.mechanisms.conversions import FORMS
+from metricdp.mechanisms.concentrated import FORMS
 from metricdp.registry import Field, Many, Maybe, Number, Part, Text, Whole
 
 GUARANTEE_FIELDS: Mapping[str, Field] = {

@@ -8,7 +8,8 @@ from .bounds import anywhere_lower_bound as anywhere_lower_bound
 from .bounds import representative_lower_bound as representative_lower_bound
 from .bounds import trivial_lower_bound as trivial_lower_bound
 from .bounds import universal_lower_bound as universal_lower_bound
-from .claim import Claim as Claim
+from .composition import bounded_range as bounded_range
+from .composition import trace_leakage as trace_leakage
 from .context import CurrentPlace as CurrentPlace
 from .context import bottleneck_distance as bottleneck_distance
 from .context import current_place as current_place
@@ -36,9 +37,8 @@ from .loss import worst_loss as worst_loss
 from .positions import position_factor as position_factor
 from .positions import position_guarantee as position_guarantee
 from .report import AuditReport as AuditReport
+from .report import Claim as Claim
 from .report import Finding as Finding
 from .shuffling import shuffled_delta as shuffled_delta
 from .shuffling import shuffled_epsilon as shuffled_epsilon
 from .sparse import SparseDistribution as SparseDistribution
-from .traces import bounded_range as bounded_range
-from .traces import trace_leakage as trace_leakage

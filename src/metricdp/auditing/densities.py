@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.auditing.claim import Claim
-from metricdp.auditing.report import AuditReport
+from metricdp.auditing.report import AuditReport, Claim
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Mechanism, Witness
 from metricdp.metrics import earth_of

@@ -16,14 +16,12 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats, as_matrix, as_points, as_positive, as_stochastic
-from metricdp.auditing.cells import verify_box, verify_streets
-from metricdp.auditing.claim import Claim
-from metricdp.auditing.densities import verify_densities
+from metricdp.auditing.densities import adversarial_pairs, density_leakage, verify_densities
 from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.kernels import verify_kernel
+from metricdp.auditing.lipschitz import Proof, prove, prove_streets
 from metricdp.auditing.local import verify_local
-from metricdp.auditing.report import AuditReport, add_metric_notes
-from metricdp.auditing.theorem import verify_theorem
+from metricdp.auditing.report import AuditReport, Claim, add_metric_notes
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     MECHANISMS,
@@ -37,11 +35,14 @@ from metricdp.mechanisms import (
     ProductMechanism,
     SphericalGaussian,
     StreetMechanism,
+    Witness,
     require_pure,
 )
+from metricdp.mechanisms.kind import Theorem
 from metricdp.mechanisms.kinds.product import product_metric
 from metricdp.metrics import Metric, pairwise, sum_of
 from metricdp.metrics.discrete import check_distances
+from metricdp.spaces import Box
 
 EDITION = 1  # raised whenever what a verdict says or rests on changes, so that none of before is remembered
 
@@ -182,16 +183,6 @@ def _verify_gaussian(mechanism: GaussianNoise | SphericalGaussian, claim: Claim)
     )
 
 
-MECHANISMS.register(GaussianNoise, audit=_verify_gaussian)
-MECHANISMS.register(SphericalGaussian, audit=_verify_gaussian)
-MECHANISMS.register(MatrixMechanism, audit=_verify_matrix)
-MECHANISMS.register(LocalMechanism, audit=verify_local)
-MECHANISMS.register(KernelMechanism, audit=verify_kernel)
-MECHANISMS.register(ProductMechanism, audit=_verify_product)
-MECHANISMS.register(InterpolatedMechanism, audit=verify_box)
-MECHANISMS.register(StreetMechanism, audit=verify_streets)
-
-
 def distances_of(size: int, metric: Metric | None, points: Any, distances: Any) -> Floats:
     """Return the distances of the secrets of somebody's matrix, symmetric: of two directions the stricter."""
     if (distances is None) == (points is None or metric is None):
@@ -210,3 +201,156 @@ def distances_of(size: int, metric: Metric | None, points: Any, distances: Any) 
     apart = np.minimum(apart, apart.T)
     np.fill_diagonal(apart, 0.0)
     return apart
+
+
+# Noise that is private by a theorem: which one, what it asks for, and whether the mechanism has it.
+#
+# Laplace noise. A density proportional to exp(-rate d(x, y)) whose normaliser is the same for every x changes by at
+# most exp(rate d(x, x')), by the triangle inequality. What is drawn is that density around the secret itself, in real
+# numbers, then put on the lattice: post-processing. So the promise of (epsilon, slack) is kept where epsilon >= rate,
+# whatever the slack. Less than the rate is broken, up to rounding: a report at distance d from x' in the direction
+# away from x shows the whole of rate d. On the unit sphere exp(rate <x, y>) is such a density too, in the l_2 distance
+# of the directions: <x - x', y> is at most |x - x'|.
+#
+# Post-processing. What is computed from a private report alone is as private: the nearest word, the lattice of reports.
+
+CHECKED_PAIRS = 200
+NUMERIC = 1e-6  # relative: densities are integrals over cells, by quadrature
+CLEARLY = 0.99  # below this share of what is needed a promise is broken, whatever rounding and curvature do
+
+
+def verify_theorem(mechanism: Mechanism, claim: Claim) -> AuditReport:
+    """Compare a claim with the rate that a theorem asks for, and the densities with both at some pairs."""
+    proof: Theorem = MECHANISMS.facet("theorem", mechanism)(mechanism)
+    if proof.obstacle:
+        return _unfounded_report(claim, proof.obstacle)
+    rate, statement, shown = proof.rate, proof.statement, proof.rate * proof.shown
+    if proof.noise is not None:
+        seen = density_leakage(proof.noise, 0.0, pairs=CHECKED_PAIRS)
+        if seen.epsilon > rate * (1.0 + NUMERIC):
+            reached = f"Its densities reach {seen.epsilon:.6g} where noise of its rate reaches {rate:.6g}."
+            return _unfounded_report(claim, reached)
+        statement += (
+            f", put on a lattice of pitch {proof.noise.lattice.pitch:g} by bounds that are proven; densities at "
+            f"{seen.pairs} pairs agree"
+        )
+    return AuditReport(
+        claimed=claim.epsilon,
+        epsilon=rate,
+        basis="theorem",
+        method=proof.said.format(statement),
+        refuted=shown > claim.epsilon and (shown - claim.epsilon) * proof.widest * CLEARLY > claim.slack,
+        slack=claim.slack,
+    )
+
+
+def _unfounded_report(claim: Claim, obstacle: str) -> AuditReport:
+    return AuditReport(
+        claimed=claim.epsilon, epsilon=math.inf, basis="theorem", method="none applies", slack=claim.slack,
+        obstacle=obstacle,
+    )  # fmt: skip
+
+
+# Interpolated mechanisms: proven cell by cell for every point, refuted by points of the cell that leaks most.
+
+TRIALS = 4_000
+ROUNDING = 1e-12  # the laws are sums of 2^n products, a few ulp each: logarithms of their ratios are better than this
+CLEAR_EXCESS = 1.0 + 1e-6
+
+
+Cells = InterpolatedMechanism | StreetMechanism
+Pairs = tuple[Floats, Floats]
+
+
+def verify_box(mechanism: InterpolatedMechanism, claim: Claim) -> AuditReport:
+    """Prove the constant of every cell of a box."""
+    return _verify(mechanism, claim, prove(mechanism), _box_pairs)
+
+
+def verify_streets(mechanism: StreetMechanism, claim: Claim) -> AuditReport:
+    """Prove the constant of every street."""
+    return _verify(mechanism, claim, prove_streets(mechanism), _street_pairs)
+
+
+def _verify(mechanism: Cells, claim: Claim, proof: Proof, worst: Callable[[Any, Proof], Pairs]) -> AuditReport:
+    """Compare the proven constant with the claim; where it is above, look for two points that show the leak."""
+    witness, reached = None, 0.0
+    if not proof.epsilon <= claim.epsilon:
+        witness, reached = _worst_of_cell(mechanism, worst(mechanism, proof), claim.slack)
+    return AuditReport(
+        claimed=claim.epsilon,
+        epsilon=proof.epsilon,
+        basis="proof",
+        method=f"{proof.method}, {proof.cells} cells",
+        refuted=reached > claim.epsilon * CLEAR_EXCESS,
+        witness=witness,
+        slack=claim.slack,
+        pairs=proof.cells,
+    )
+
+
+def _worst_of_cell(mechanism: Cells, pairs: Pairs, slack: float) -> tuple[Witness | None, float]:
+    """Return the pair of points of the worst cell that leaks most per distance, and how much that is."""
+    left, right = pairs
+    apart = mechanism.inputs.metric(left, right)
+    left, right, apart = (part[apart > 0] for part in (left, right, apart))
+    if not apart.size:
+        return None, 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(mechanism.probabilities(left)) - np.log(mechanism.probabilities(right))
+        size = np.where(np.isnan(logs), 0.0, np.abs(logs))  # two impossible reports are alike
+        level = (size - slack - ROUNDING) / apart[:, None]
+    row, report = (int(at) for at in np.unravel_index(int(level.argmax()), level.shape))
+    one, two = (left, right) if logs[row, report] >= 0 else (right, left)
+    ratio = math.exp(min(700.0, size[row, report])) if np.isfinite(size[row, report]) else math.inf
+    place = _coordinates(mechanism, report)
+    witness = Witness(-1, -1, report, ratio, tuple(one[row].tolist()), tuple(two[row].tolist()), place)
+    return witness, float(level[row, report])
+
+
+def _box_pairs(mechanism: InterpolatedMechanism, proof: Proof) -> tuple[Floats, Floats]:
+    """Return neighbouring anchors, and pairs close to the corners and half-way points of the worst cell."""
+    rng = np.random.default_rng(0)  # which pairs are looked at is no secret
+    axes, box = mechanism.axes, mechanism.inputs
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    left, right = [], []
+    for axis in range(len(axes)):
+        left.append(np.take(grid, range(len(axes[axis]) - 1), axis=axis).reshape(-1, len(axes))[:TRIALS])
+        right.append(np.take(grid, range(1, len(axes[axis])), axis=axis).reshape(-1, len(axes))[:TRIALS])
+    if len(proof.cell) == len(axes):
+        edges = tuple(axis[[at, at + 1]] for axis, at in zip(axes, proof.cell, strict=True))
+        cell = Box([edge[0] for edge in edges], [edge[1] for edge in edges], box.metric)
+        rate = proof.epsilon if 0 < proof.epsilon < math.inf else mechanism.guarantee.epsilon
+        close, across = adversarial_pairs(cell, edges, rate, TRIALS, rng)
+        left.append(close)
+        right.append(across)
+    return np.concatenate(left), np.concatenate(right)
+
+
+def _street_pairs(mechanism: StreetMechanism, proof: Proof) -> tuple[Floats, Floats]:
+    """Return the anchors along the worst street, and close pairs at and between them."""
+    streets = range(len(mechanism.counts)) if not proof.cell else proof.cell
+    left, right = [], []
+    for street in list(streets)[:TRIALS]:
+        length, pieces = float(mechanism.inputs.network.lengths[street]), int(mechanism.counts[street])
+        halves = np.linspace(0.0, length, 2 * pieces + 1)
+        step = 1e-3 * length / pieces
+        for ends in ((halves[:-2:2], halves[2::2]), (halves[:-1], halves[:-1] + step), (halves[1:] - step, halves[1:])):
+            first, second = (np.stack([np.full(len(end), float(street)), end], axis=1) for end in ends)
+            left.append(first)
+            right.append(second)
+    return np.concatenate(left), np.concatenate(right)
+
+
+def _coordinates(mechanism: Cells, report: int) -> tuple[float | str, ...]:
+    return tuple(mechanism.outputs.coordinates[report].ravel().tolist())
+
+
+MECHANISMS.register(GaussianNoise, audit=_verify_gaussian)
+MECHANISMS.register(SphericalGaussian, audit=_verify_gaussian)
+MECHANISMS.register(MatrixMechanism, audit=_verify_matrix)
+MECHANISMS.register(LocalMechanism, audit=verify_local)
+MECHANISMS.register(KernelMechanism, audit=verify_kernel)
+MECHANISMS.register(ProductMechanism, audit=_verify_product)
+MECHANISMS.register(InterpolatedMechanism, audit=verify_box)
+MECHANISMS.register(StreetMechanism, audit=verify_streets)

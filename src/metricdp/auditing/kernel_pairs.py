@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.auditing.claim import Claim
 from metricdp.auditing.interval_proofs import PROOF_BITS, ULP, round_up
+from metricdp.auditing.report import Claim
 from metricdp.mechanisms.kernel_distribution import KernelDistribution
 from metricdp.metrics.balls import same_place, true_distance
 

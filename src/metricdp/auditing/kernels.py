@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.auditing.claim import Claim
 from metricdp.auditing.kernel_pairs import KernelProver
-from metricdp.auditing.report import AuditReport, add_metric_notes, obstacle_of
+from metricdp.auditing.report import AuditReport, Claim, add_metric_notes, obstacle_of
 from metricdp.mechanisms import KernelMechanism, Witness
 from metricdp.mechanisms.kernel_distribution import KernelDistribution
 from metricdp.metrics.limited_paths import worth_compiling
@@ -181,7 +180,7 @@ class _Pass:
         apart = self.distribution.measured.rows(codes, int(codes[0]))
         plain = self.claim is None or (self.claim.radius is None and self.claim.slack == 0)
         if plain and worth_compiling(len(self.distribution)):
-            from metricdp.auditing.kernel_compiled import steepest
+            from metricdp.auditing.compiled import steepest
 
             measured, error = self.distribution.measured, 2.0 * self.sums.error
             bounds = (

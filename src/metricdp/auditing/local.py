@@ -19,12 +19,10 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.auditing.claim import Claim
 from metricdp.auditing.interval_proofs import ULP, Candidate, Prover
 from metricdp.auditing.pairs import audit_pairs, count_unreachable
-from metricdp.auditing.ratios import extremes, leaks_of
-from metricdp.auditing.report import AuditReport, add_metric_notes, obstacle_of
-from metricdp.auditing.sparse import SparseDistribution
+from metricdp.auditing.report import AuditReport, Claim, add_metric_notes, obstacle_of
+from metricdp.auditing.sparse import SparseDistribution, extremes, leaks_of
 from metricdp.mechanisms import LocalMechanism
 from metricdp.metrics import roads_of
 from metricdp.spaces import FiniteSpace

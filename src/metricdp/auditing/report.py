@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from metricdp.mechanisms import Witness
+from metricdp.mechanisms import Guarantee, Witness
 from metricdp.metrics import Metric, precision_note
 from metricdp.rendering import card, plain_record, printable
 
@@ -177,3 +178,21 @@ def obstacle_of(secrets: int, skipped: int, count: int | None = None) -> str:
         f"The distance of {skipped} {'pair' if skipped == 1 else 'pairs'} of secrets is infinite, by overflow or "
         f"because nothing connects them{counted}."
     )
+
+
+# What is judged: the numbers of a promise, apart from the mechanism that makes it.
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A promise to be judged: log-ratios of at most epsilon * d + slack, between secrets up to `radius` apart."""
+
+    epsilon: float
+    slack: float = 0.0
+    radius: float | None = None
+    progress: Callable[[float], None] | None = None
+
+    @classmethod
+    def of(cls, guarantee: Guarantee, epsilon: float | None, progress: Callable[[float], None] | None = None) -> Claim:
+        """Return what a promise claims, with another epsilon where one is given."""
+        return cls(guarantee.epsilon if epsilon is None else epsilon, guarantee.slack, guarantee.radius, progress)

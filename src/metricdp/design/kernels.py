@@ -19,7 +19,6 @@ import numpy as np
 
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
-from metricdp.auditing.claim import Claim
 from metricdp.auditing.interval_proofs import PROOF_BITS, round_up
 from metricdp.auditing.kernel_pairs import KernelProver
 from metricdp.auditing.kernels import (
@@ -32,6 +31,7 @@ from metricdp.auditing.kernels import (
     sums_of,
     worst_pairs,
 )
+from metricdp.auditing.report import Claim
 from metricdp.design._certify import MARGIN
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import Certificate, Guarantee, KernelMechanism, LossBasis

@@ -22,10 +22,10 @@ import numpy as np
 from metricdp import constants
 from metricdp.arrays import Floats
 from metricdp.auditing import audit
-from metricdp.auditing.claim import Claim
 from metricdp.auditing.dispatch import verify_claim
 from metricdp.auditing.exact import float_leakage, limit_radius
 from metricdp.auditing.loss import expected_loss, worst_loss
+from metricdp.auditing.report import Claim
 from metricdp.design._certify import MARGIN, cap_bound, losses_of
 from metricdp.errors import Infeasible, InvalidInput, NotPrivate
 from metricdp.mechanisms import MECHANISMS, MatrixMechanism

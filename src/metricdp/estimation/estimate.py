@@ -27,12 +27,12 @@ from metricdp.estimation.decoders import (
     IterativeDecoder,
     MassBounds,
     Target,
+    WindowDecoder,
     decoder_for,
 )
 from metricdp.estimation.nodes import Nodes
 from metricdp.estimation.operators import DenseOperator, ReportOperator, stack_operators
 from metricdp.estimation.report_models import ReportModel, check_inside, check_reports, readables
-from metricdp.estimation.window_decoder import WindowDecoder
 from metricdp.mechanisms import Mechanism
 from metricdp.rendering import card
 from metricdp.spaces import FiniteSpace

@@ -20,11 +20,11 @@ from metricdp.errors import InvalidInput
 from metricdp.estimation import sentences
 from metricdp.estimation.bayes import LEAST_MASS, Progress
 from metricdp.estimation.decoders import PUBLIC_SHARE, SMOOTHED, Target
+from metricdp.estimation.enclosures import UnbiasedWeights
 from metricdp.estimation.estimate import LITTLE, Mass
 from metricdp.estimation.moments import LEAST, MomentSums, Statistic, population_statistic, table_statistic
 from metricdp.estimation.operators import DenseOperator
 from metricdp.estimation.report_models import check_inside, report_model
-from metricdp.estimation.weights import UnbiasedWeights
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace
 

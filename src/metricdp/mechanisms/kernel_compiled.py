@@ -102,7 +102,7 @@ def _square(here, there):  # type: ignore[no-untyped-def]
 
 @njit(parallel=True, nogil=True, error_model="numpy")
 def propose(points, secrets, nearest, words, distribution, reports, state):  # type: ignore[no-untyped-def]
-    """Try the proposals of every row of words until one is kept; see `kernel_proposals`.
+    """Try the proposals of every row of words until one is kept; see `Proposals`.
 
     State is KEPT, NONE of them kept, or the number of a proposal that doubles do not decide.
     """

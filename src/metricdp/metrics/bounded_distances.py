@@ -117,7 +117,7 @@ def _plain(products: Floats, squares: Floats, others: Floats, scale: float) -> t
 
 def _compiled(products: Floats, squares: Floats, others: Floats, scale: float) -> tuple[Integers, Integers]:
     """Do the same in machine code, on all cores."""
-    from metricdp.metrics.compiled_chords import lengths
+    from metricdp.metrics.compiled import lengths
 
     lost, where = np.empty(len(squares), dtype=np.int64), np.empty((len(squares), DIGIT_MARGIN), dtype=np.int64)
     lengths(products, squares, others, scale, lost, where)

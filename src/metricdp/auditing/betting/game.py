@@ -8,17 +8,18 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers, Points
 from metricdp.auditing.betting import statistics
-from metricdp.auditing.betting.event_statistics import LatticeStatistic, LowBitStatistic, TruthStatistic
-from metricdp.auditing.betting.predictors import CountPredictor, Predictor, ScalePredictor
 from metricdp.auditing.betting.rounds import Rounds, RoundSetting
 from metricdp.auditing.betting.statistics import (
     DirectionStatistic,
     DistanceStatistic,
+    LatticeStatistic,
+    LowBitStatistic,
     QuantileStatistic,
     ReportStatistic,
+    TruthStatistic,
     ValueStatistic,
 )
-from metricdp.auditing.betting.wealth import Wealth
+from metricdp.auditing.betting.wealth import CountPredictor, Predictor, ScalePredictor, Wealth
 from metricdp.randomness import RandomSource
 
 REMEMBERED = 16_384  # rounds that looks learn from

@@ -11,8 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from metricdp.arrays import Integers, Points, Words
-from metricdp.auditing.betting.inputs import Draw, as_reports
-from metricdp.auditing.betting.rounds import identities
+from metricdp.auditing.betting.rounds import Draw, as_reports, identities
 from metricdp.auditing.report import Finding
 
 STORED_ROWS = 256  # of one call, to be compared with others

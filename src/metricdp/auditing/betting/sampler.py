@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import as_points
-from metricdp.auditing.betting.buffer import ReportBuffer, play_pairs
-from metricdp.auditing.betting.drawing import RoundDrawer, Sampler
+from metricdp.auditing.betting.drawing import ReportBuffer, RoundDrawer, Sampler, play_pairs
 from metricdp.auditing.betting.game import Game, batch_size, shares
 from metricdp.auditing.betting.health import health_findings, seed_finding
-from metricdp.auditing.betting.inputs import Draw, checked_claim
 from metricdp.auditing.betting.outcome import outcome
 from metricdp.auditing.betting.pairing import chosen_pairs
-from metricdp.auditing.betting.rounds import UP, RoundSetting
+from metricdp.auditing.betting.rounds import UP, Draw, RoundSetting, checked_claim
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Points, as_points
-from metricdp.auditing.betting.buffer import TAIL, ReportBuffer, play_pairs
+from metricdp.auditing.betting.drawing import TAIL, ReportBuffer, play_pairs
 from metricdp.auditing.betting.game import Game, batch_size
-from metricdp.auditing.betting.inputs import as_reports, checked_claim, shuffle_numbers
 from metricdp.auditing.betting.outcome import outcome
 from metricdp.auditing.betting.pairing import distance_levels, match_secrets
-from metricdp.auditing.betting.rounds import UP, RoundSetting
+from metricdp.auditing.betting.rounds import UP, RoundSetting, as_reports, checked_claim, shuffle_numbers
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric

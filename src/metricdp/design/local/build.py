@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers, as_positive
-from metricdp.auditing.claim import Claim
 from metricdp.auditing.local import audit_local, streets_of
-from metricdp.auditing.report import AuditReport
+from metricdp.auditing.report import AuditReport, Claim
 from metricdp.auditing.sparse import SparseDistribution
 from metricdp.design._certify import cap_bound
 from metricdp.design.local.budget import ADVICE, format_unit, refuse_too_large

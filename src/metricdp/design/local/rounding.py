@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Floats
-from metricdp.auditing.claim import Claim
 from metricdp.auditing.local import audit_local
-from metricdp.auditing.report import AuditReport
+from metricdp.auditing.report import AuditReport, Claim
 from metricdp.auditing.sparse import SparseDistribution
 from metricdp.design._certify import cap_bound
 from metricdp.design.local.build import edges_of, stored_loss

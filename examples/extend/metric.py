@@ -34,8 +34,8 @@ METRICS.declare(
         "metres walked inside a building; points are (x, y, floor)",
         {"climb": Number(least=0), "unit": Text()},
         words={"walking": Walking},
-        said="on foot",
-        along=(" on foot", " on foot"),
+        distance_phrase="on foot",
+        route_phrases=(" on foot", " on foot"),
     )
 )
 

@@ -137,8 +137,8 @@ ASKED = sorted({one.name for one in fields(Kind)} - {one.name for one in fields(
 
 
 NOT_ITS = (  # what its theorem says, and facets of mechanisms with finitely many secrets or reports of their own
-    "audit", "audit_concentrated", "distances", "report_probabilities", "operator", "pairs", "reports", "rows",
-    "stored", "worst",
+    "audit", "audit_concentrated", "mean_distances", "report_probabilities", "operator", "secret_pairs",
+    "report_names", "rows", "storage", "worst_ratio",
 )  # fmt: skip
 REFUSING = {("accuracy", ProductMechanism), ("distribution", ProductMechanism)}  # by part: the facet itself says so
 
@@ -161,8 +161,8 @@ ANSWER: dict[str, Any] = {  # how the package asks, where it is not by the mecha
     "loss": lambda one: MECHANISMS.facet("loss", one) and figures_of(one, lambda effort, what: None),
     "rows": lambda one: of_facet("rows", one, np.arange(2)),
     "report_probabilities": lambda one: of_facet("report_probabilities", one, np.zeros((2, one.inputs.dimension))),
-    "pairs": lambda one: of_facet("pairs", one, np.full((5, 1), 0.1), np.random.default_rng(0)),
-    "stored": lambda one: MECHANISMS.facet("stored", one),
+    "secret_pairs": lambda one: of_facet("secret_pairs", one, np.full((5, 1), 0.1), np.random.default_rng(0)),
+    "storage": lambda one: MECHANISMS.facet("storage", one),
 }
 
 
@@ -187,7 +187,7 @@ def is_operator(mechanism: Any, found: Any) -> bool:
 
 RIGHT: dict[str, Any] = {  # whether an answer is of its kind and makes sense
     "audit": lambda one, found: isinstance(found, AuditReport),
-    "theorem": lambda one, found: found.rate > 0 and not found.obstacle and "{}" in found.said,
+    "theorem": lambda one, found: found.rate > 0 and not found.obstacle and "{}" in found.template,
     "audit_concentrated": lambda one, found: isinstance(found, ConcentratedReport),
     "accuracy": lambda one, found: 0.0 <= found[0].value <= found[1].value and found[0].unit == found[1].metric.unit,
     "distribution": lambda one, found: bool(found.density["formula"]),
@@ -196,12 +196,12 @@ RIGHT: dict[str, Any] = {  # whether an answer is of its kind and makes sense
     "bins": are_heights,
     "rows": are_laws,
     "report_probabilities": are_laws,
-    "distances": lambda one, found: found.shape == (len(one.inputs),) and np.all(found > 0),
-    "worst": lambda one, found: 0 < found <= one.guarantee.epsilon * (1 + 1e-9),
+    "mean_distances": lambda one, found: found.shape == (len(one.inputs),) and np.all(found > 0),
+    "worst_ratio": lambda one, found: 0 < found <= one.guarantee.epsilon * (1 + 1e-9),
     "operator": is_operator,
-    "stored": lambda one, found: " " in found,
-    "reports": lambda one, found: len(found) == one.outputs.width,
-    "pairs": lambda one, found: found[0].shape == found[1].shape == (5, one.inputs.dimension),
+    "storage": lambda one, found: " " in found,
+    "report_names": lambda one, found: len(found) == one.outputs.width,
+    "secret_pairs": lambda one, found: found[0].shape == found[1].shape == (5, one.inputs.dimension),
 }
 
 

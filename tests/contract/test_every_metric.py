@@ -17,7 +17,7 @@ from metricdp.artifacts import dumps, loads
 from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import accounts_for
 from metricdp.mechanisms import Mechanism
-from metricdp.metrics import METRICS, MetricKind, along_of, measuring_effort, pairwise, said_of, tree_of
+from metricdp.metrics import METRICS, MetricKind, distance_phrase, measuring_effort, pairwise, route_phrase, tree_of
 from metricdp.metrics.kind import Sort
 from metricdp.registry import Schema
 
@@ -115,14 +115,14 @@ RIGHT: dict[str, Any] = {  # of a facet that was found, of a metric, three point
     "graph": lambda metric, points, apart, found: found(metric).nodes >= len(points),
     "policy": lambda metric, points, apart, found: found(metric).apart > 0,
     "tree": is_tree,
-    "said": lambda metric, points, apart, found: " " in said_of(metric),
-    "along": lambda metric, points, apart, found: along_of(metric) in found and len(found) == 2,
-    "rule": lambda metric, points, apart, found: " " in found,
+    "distance_phrase": lambda metric, points, apart, found: " " in distance_phrase(metric),
+    "route_phrases": lambda metric, points, apart, found: route_phrase(metric) in found and len(found) == 2,
+    "point_rule": lambda metric, points, apart, found: " " in found,
     "extra": lambda metric, points, apart, found: len(found) == 2,
-    "exact": is_ball,
-    "exact_row": are_balls,
-    "same": lambda metric, points, apart, found: not found(metric, points[0], points[1]),
-    "measured": is_measured,
+    "distance_ball": is_ball,
+    "distance_balls": are_balls,
+    "zero_distance": lambda metric, points, apart, found: not found(metric, points[0], points[1]),
+    "bounded_distances": is_measured,
     "account": is_account,
     "scale": lambda metric, points, apart, found: found in ("class", "length", "count"),
     "identity": lambda metric, points, apart, found: all(isinstance(part, bytes) for part in found(metric)),
@@ -171,7 +171,7 @@ def test_the_plugin_of_one_file_answers_too() -> None:
     points = np.array([[0.0, 0.0, 0.0], [8.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
     for facet in ASKED:
         asked(facet, metric, points)
-    assert METRICS.has("said", metric)
+    assert METRICS.has("distance_phrase", metric)
 
 
 def test_what_nobody_declared_is_refused_for_every_facet_and_measures_all_the_same() -> None:
@@ -180,7 +180,7 @@ def test_what_nobody_declared_is_refused_for_every_facet_and_measures_all_the_sa
         assert not METRICS.has(facet, metric)
         with pytest.raises(InvalidInput, match=r"\.$"):
             METRICS.facet(facet, metric)
-    assert said_of(metric) == "in the distance of Undeclared"
+    assert distance_phrase(metric) == "in the distance of Undeclared"
     assert mdp.exponential(mdp.FiniteSpace(PLANE, metric), 1.0).guarantee.along == ""
 
 
@@ -188,5 +188,5 @@ def test_a_class_that_extends_one_answers_as_that_one() -> None:
     class Mine(mdp.Lp):
         """The same distance under another name."""
 
-    assert said_of(Mine(1)) == said_of(mdp.Lp(1))
+    assert distance_phrase(Mine(1)) == distance_phrase(mdp.Lp(1))
     assert mdp.laplace(Mine(1), 2.0).guarantee.metric.p == 1.0

@@ -18,7 +18,7 @@ from forging import rewritten
 from instances import SPACES
 from metricdp import messages
 from metricdp.artifacts import save
-from metricdp.metrics import along_of
+from metricdp.metrics import route_phrase
 
 FOLDER = Path(__file__).parents[2] / "js"
 CELLS = np.array([[41.15 + 0.002 * i, -8.61 + 0.002 * j] for i in range(4) for j in range(4)])
@@ -65,7 +65,7 @@ def test_sentences_are_those_of_python() -> None:
     for case, answer in zip(cases, ask(script, cases=cases), strict=True):
         metric = type(case["metric"], (getattr(mdp.metrics, case["metric"]),), {"unit": case["unit"]})
         promise: Any = SimpleNamespace(**case | {"metric": metric.__new__(metric), "in_parts": False})  # type: ignore[call-overload]
-        promise.along = along_of(promise.metric)
+        promise.along = route_phrase(promise.metric)
         short_sentence, guarantee_text, lines, reach, factor, distance = answer
         assert short_sentence == messages.short_sentence(promise)
         assert guarantee_text == messages.guarantee_text(promise)

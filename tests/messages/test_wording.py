@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metricdp import messages
-from metricdp.metrics import Haversine, Lp, ShortestPath, along_of
+from metricdp.metrics import Haversine, Lp, ShortestPath, route_phrase
 
 SOURCE = Path(messages.__file__).parents[1]
 UNITS = {"m": 0.001, "km": 1.0}
@@ -30,7 +30,7 @@ class Promise:
 
     @property
     def along(self):
-        return along_of(self.metric)
+        return route_phrase(self.metric)
 
 
 def kilometres(text):

@@ -212,8 +212,8 @@ def density_leakage(mechanism: Mechanism, slack: float, *, pairs: int) -> Leakag
 def _secret_pairs(mechanism: Mechanism, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     space = mechanism.inputs
     reach = 1.0 / mechanism.guarantee.epsilon * 10.0 ** rng.uniform(-2, 1, size=(count, 1))
-    if MECHANISMS.has("pairs", mechanism):
-        left, right = MECHANISMS.facet("pairs", mechanism)(mechanism, reach, rng)
+    if MECHANISMS.has("secret_pairs", mechanism):
+        left, right = MECHANISMS.facet("secret_pairs", mechanism)(mechanism, reach, rng)
         return left, right
     if space.limits is not None:
         lower, upper = space.limits

@@ -224,7 +224,7 @@ def verify_theorem(mechanism: Mechanism, claim: Claim) -> AuditReport:
     proof: Theorem = MECHANISMS.facet("theorem", mechanism)(mechanism)
     if proof.obstacle:
         return _unfounded_report(claim, proof.obstacle)
-    rate, statement, shown = proof.rate, proof.statement, proof.rate * proof.shown
+    rate, statement, shown = proof.rate, proof.statement, proof.rate * proof.certain_share
     if proof.noise is not None:
         seen = density_leakage(proof.noise, 0.0, pairs=CHECKED_PAIRS)
         if seen.epsilon > rate * (1.0 + NUMERIC):
@@ -238,8 +238,8 @@ def verify_theorem(mechanism: Mechanism, claim: Claim) -> AuditReport:
         claimed=claim.epsilon,
         epsilon=rate,
         basis="theorem",
-        method=proof.said.format(statement),
-        refuted=shown > claim.epsilon and (shown - claim.epsilon) * proof.widest * CLEARLY > claim.slack,
+        method=proof.template.format(statement),
+        refuted=shown > claim.epsilon and (shown - claim.epsilon) * proof.largest_distance * CLEARLY > claim.slack,
         slack=claim.slack,
     )
 

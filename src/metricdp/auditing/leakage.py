@@ -39,8 +39,8 @@ def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple
         found = continuous_violations(mechanism, epsilon=epsilon)
         return found.share, found.worst
     limit = mechanism.guarantee.epsilon if epsilon is None else epsilon
-    if _is_large(mechanism) and MECHANISMS.has("worst", mechanism):
-        worst = MECHANISMS.facet("worst", mechanism)(mechanism) / limit
+    if _is_large(mechanism) and MECHANISMS.has("worst_ratio", mechanism):
+        worst = MECHANISMS.facet("worst_ratio", mechanism)(mechanism) / limit
         if worst <= 1.0 + COUNT_TOLERANCE:
             return 0.0, worst  # no report of any pair shows more than the pair does
         refuse_large(mechanism, f"the worst pair shows {worst:.6g} times epsilon; how many triples do")
@@ -169,4 +169,4 @@ def _worst_of_kernel(mechanism: KernelMechanism) -> float:
     return worst
 
 
-MECHANISMS.register(KernelMechanism, worst=_worst_of_kernel)
+MECHANISMS.register(KernelMechanism, worst_ratio=_worst_of_kernel)

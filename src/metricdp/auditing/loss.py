@@ -63,7 +63,7 @@ def _row_losses(mechanism: FiniteMechanism, costs: Floats) -> Floats:
 
 def distance_losses(mechanism: FiniteMechanism) -> Floats:
     """Return the expected distance of a report from every secret."""
-    own = MECHANISMS.find_facet("distances", mechanism)
+    own = MECHANISMS.find_facet("mean_distances", mechanism)
     if own is not None:
         return np.asarray(own(mechanism))
     return _row_losses(mechanism, mechanism.inputs.distances_to(mechanism.outputs))
@@ -181,5 +181,5 @@ MECHANISMS.register(MatrixMechanism, loss=_table_figures)
 MECHANISMS.register(
     KernelMechanism,
     loss=_kernel_figures,
-    distances=lambda one: expected_distances(one.distribution, sums_of(one.distribution)),
+    mean_distances=lambda one: expected_distances(one.distribution, sums_of(one.distribution)),
 )

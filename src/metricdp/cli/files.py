@@ -158,7 +158,7 @@ def _storage(found: Inspection) -> str:
     if found.storage == "quantised":
         return f"probabilities as whole multiples of 1/2^{found.bits}, certified as stored"
     kind = MECHANISMS.named(found.kind)
-    if words := getattr(kind, "stored", None):
+    if words := getattr(kind, "storage", None):
         held = f"vectors in {' and '.join(found.vectors)}" if found.vectors else "vectors"
         return str(words.format(vectors=held))
     if found.storage == "sparse":

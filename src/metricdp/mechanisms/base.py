@@ -14,7 +14,7 @@ from metricdp import messages
 from metricdp.arrays import Booleans, Floats, Integers, set_fields
 from metricdp.errors import InvalidInput, NotPure, OutOfDomain
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee, metric_values, shared_values
-from metricdp.metrics import Metric, along_of, policy_of, sum_of, terms_of
+from metricdp.metrics import Metric, along_of, policy_of, route_phrase, sum_of, terms_of
 from metricdp.randomness import Randomness
 from metricdp.rendering import card, plain_record, printable
 from metricdp.spaces import FiniteSpace, Space
@@ -58,7 +58,7 @@ class Guarantee:
     @property
     def along(self) -> str:
         """How the distances run, as words to put behind `apart`."""
-        return along_of(self.metric)
+        return route_phrase(self.metric)
 
     @property
     def in_parts(self) -> bool:

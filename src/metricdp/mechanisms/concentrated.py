@@ -13,7 +13,7 @@ from metricdp import messages
 from metricdp.arrays import as_positive, set_fields
 from metricdp.errors import InvalidInput, NotPure
 from metricdp.mechanisms.conversions import FORMS, Form, delta_of, epsilon_of, mu_of
-from metricdp.metrics import EUCLID, Metric, along_of, exponent_of, norm_of
+from metricdp.metrics import EUCLID, Metric, along_of, exponent_of, norm_of, route_phrase
 from metricdp.rendering import card, plain_record, printable
 from metricdp.units import round_down
 
@@ -71,7 +71,7 @@ class ConcentratedGuarantee:
     @property
     def along(self) -> str:
         """How the distances run, as words to put behind `apart`."""
-        return along_of(self.metric)
+        return route_phrase(self.metric)
 
     def epsilon_at(self, distance: float, delta: float) -> float:
         """Return an epsilon with which (epsilon, delta) holds for secrets up to this far apart, rounded up."""

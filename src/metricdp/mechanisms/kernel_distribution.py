@@ -30,7 +30,7 @@ WIDEST_WEIGHTS = 90.0  # ln of the largest weight over the smallest
 def refuse_metric(metric: Metric) -> None:
     """Refuse a metric whose distances are only what it computes: a law of real numbers needs real distances."""
     if not is_real(metric):
-        names = ", ".join(METRICS.names_with("exact"))
+        names = ", ".join(METRICS.names_with("distance_ball"))
         raise InvalidInput(
             f"a KernelMechanism needs a metric whose true distance is known ({names}), got "
             f"{type(metric).__name__}: ask for form='matrix'."

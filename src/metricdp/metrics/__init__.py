@@ -52,13 +52,13 @@ from metricdp.metrics.kind import Earth as Earth
 from metricdp.metrics.kind import MetricKind as MetricKind
 from metricdp.metrics.kind import Norm as Norm
 from metricdp.metrics.kind import Tree as Tree
-from metricdp.metrics.kind import along_of as along_of
+from metricdp.metrics.kind import distance_phrase as distance_phrase
 from metricdp.metrics.kind import earth_of as earth_of
 from metricdp.metrics.kind import exponent_of as exponent_of
 from metricdp.metrics.kind import measuring_effort as measuring_effort
 from metricdp.metrics.kind import norm_of as norm_of
 from metricdp.metrics.kind import points_are as points_are
-from metricdp.metrics.kind import said_of as said_of
+from metricdp.metrics.kind import route_phrase as route_phrase
 from metricdp.metrics.kind import sum_of as sum_of
 from metricdp.metrics.kind import tree_of as tree_of
 from metricdp.metrics.kind import width_of as width_of

@@ -19,22 +19,22 @@ from metricdp.metrics.kind import METRICS
 
 def is_real(metric: Metric) -> bool:
     """Tell whether a metric's true distance is known to any precision."""
-    return METRICS.has("exact", metric)
+    return METRICS.has("distance_ball", metric)
 
 
 def true_distance(metric: Metric, one: Points, other: Points) -> Any:
     """Return a ball that holds the distance of two points, in the precision in force."""
-    return METRICS.facet("exact", metric)(metric, one, other)
+    return METRICS.facet("distance_ball", metric)(metric, one, other)
 
 
 def true_row(metric: Metric, points: Points, row: int, bits: int) -> list[Any]:
     """Return balls of the distances from one point to all, 0 to itself, in the precision in force (`bits`)."""
     import flint
 
-    together = METRICS.find_facet("exact_row", metric)
+    together = METRICS.find_facet("distance_balls", metric)
     away: list[Any] | None = None if together is None else together(metric, points, row, bits)
     if away is None:
-        exact, zero = METRICS.facet("exact", metric), flint.arb(0)
+        exact, zero = METRICS.facet("distance_ball", metric), flint.arb(0)
         away = [zero if k == row else exact(metric, points[row], other) for k, other in enumerate(points)]
     away[row] = flint.arb(0)
     return away
@@ -44,7 +44,7 @@ def same_place(metric: Metric, one: Points, other: Points) -> bool:
     """Tell exactly whether two points are at distance 0."""
     if np.array_equal(one, other):
         return True
-    same = METRICS.find_facet("same", metric)
+    same = METRICS.find_facet("zero_distance", metric)
     return same is not None and bool(same(metric, one, other))
 
 

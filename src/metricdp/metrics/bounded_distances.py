@@ -69,7 +69,7 @@ class ChordDistances(BoundedDistances):
 
 def measured(metric: Metric, points: Points) -> BoundedDistances:
     """Return the distances between points with their errors; for metrics whose true distance is known."""
-    found: BoundedDistances = METRICS.facet("measured", metric)(metric, points)
+    found: BoundedDistances = METRICS.facet("bounded_distances", metric)(metric, points)
     return found
 
 

@@ -177,9 +177,9 @@ METRICS.declare(
         {"unit": Text(tuple(RADIANS))},
         words={"angular": Angular},
         points="directions",
-        exact=_ball_of_angle,
-        same=_is_same_ray,
-        measured=_measure_angles,
+        distance_ball=_ball_of_angle,
+        zero_distance=_is_same_ray,
+        bounded_distances=_measure_angles,
     )
 )
 METRICS.declare(
@@ -190,8 +190,8 @@ METRICS.declare(
         {"unit": UNIT_NAME},
         words={"hyperbolic": Hyperbolic},
         points="ball",
-        exact=_ball_of_hyperbolic,
-        measured=_measure_in_ball,
+        distance_ball=_ball_of_hyperbolic,
+        bounded_distances=_measure_in_ball,
         scale="count",
     )
 )

@@ -153,9 +153,9 @@ METRICS.declare(
         "differing columns",
         {"unit": UNIT_NAME},
         words={"hamming": Hamming},
-        exact=whole_number,
-        exact_row=whole_numbers,
-        measured=_exact_distance,
+        distance_ball=whole_number,
+        distance_balls=whole_numbers,
+        bounded_distances=_exact_distance,
         scale="count",
     )
 )
@@ -171,9 +171,9 @@ METRICS.declare(
         ),
         points="texts",
         extra=("rapidfuzz", "text"),
-        exact=whole_number,
-        exact_row=whole_numbers,
-        measured=_exact_distance,
+        distance_ball=whole_number,
+        distance_balls=whole_numbers,
+        bounded_distances=_exact_distance,
         scale="count",
     )
 )

@@ -354,11 +354,11 @@ METRICS.declare(
         words={"haversine": Haversine},
         points="degrees",
         tree=_tree,
-        said="as the crow flies",
-        rule=DEGREES,
-        exact=_ball,
-        same=_same,
-        measured=lambda metric, points: BoundedDistances(metric, points, 1e-14, 1e-120),
+        distance_phrase="as the crow flies",
+        point_rule=DEGREES,
+        distance_ball=_ball,
+        zero_distance=_same,
+        bounded_distances=lambda metric, points: BoundedDistances(metric, points, 1e-14, 1e-120),
     )
 )
 METRICS.declare(
@@ -376,8 +376,8 @@ METRICS.declare(
         effort=_effort,
         points="nodes",
         graph=lambda metric: metric,
-        said="along the streets",
-        along=(" along the roads", " in the graph"),
+        distance_phrase="along the streets",
+        route_phrases=(" along the roads", " in the graph"),
         account=lambda metric, dimension: policy_account(metric) if metric.unit.strip() == HOP else None,
         scale="length",
         identity=lambda metric: (b"graph", metric.fingerprint.encode()),

@@ -1,10 +1,11 @@
-"""One record of a metric: all that the rest of the package asks of it, declared in the metric's own file.
+"""The record of a metric: everything that the rest of the package asks of it, declared in the metric's own file.
 
-What is asked for a facet looks it up here (`METRICS.facet`, or a function below), so nobody else tells one metric from
-another; what a metric has not is refused with a sentence. A facet that needs an upper package is registered from there,
-as design does it for noise. A metric without a declaration, or with a plain one, measures all the same:
+A caller looks a facet up here (`METRICS.facet`, or a function below), so no other module distinguishes metrics. A
+metric that lacks a facet is refused with a sentence. A package above this one registers the facets that need it, as
+design does for noise. A metric without a declaration, or with a plain one, still measures:
 
-    METRICS.declare(MetricKind(Walking, "Walking", "metres inside a building", FIELDS, said="on foot"))
+    FIELDS = {"unit": UNIT_NAME}
+    METRICS.declare(MetricKind(Walking, "Walking", "metres inside a building", FIELDS, distance_phrase="on foot"))
     METRICS.register(Walking, laplace=noise_inside)
 """
 
@@ -93,29 +94,30 @@ class Tree(NamedTuple):
 
 @dataclass(frozen=True)
 class MetricKind(Schema):
-    """What the package knows about one metric; None: nothing special.
+    """What the package knows about one metric. None: nothing special.
 
     Attributes:
-        points: What points are, where they are not just numbers; each has what the metric of that sort has: "degrees"
-            on the Earth (`radius`, `degree`), "directions" (`per_radian`), "ball" of Poincaré, "bags" and "curves" of
-            vectors (`ground`, `dimension`), "times" (`period`), "nodes" of a graph, "streets" (`network`), "texts".
+        points: What points are, where they are not just numbers. The metric of each sort has its own attributes:
+            "degrees" on the Earth (`radius`, `degree`), "directions" (`per_radian`), "ball" of Poincaré, "bags" and
+            "curves" of vectors (`ground`, `dimension`), "times" (`period`), "nodes" of a graph, "streets" (`network`),
+            "texts".
         norm: (metric) -> Norm, where distances are norms of differences.
         parts: (metric) -> its parts, where it is a sum of metrics over groups of columns.
         graph: (metric) -> the ShortestPath whose nodes points are.
-        policy: (metric) -> the PolicyGraph whose parts may be told apart.
+        policy: (metric) -> the PolicyGraph whose parts may be distinguished.
         tree: (metric) -> Tree.
-        said: How distances are measured, in words; a function of the metric where it depends on its parameters.
-        along: How distances run, behind "apart": in lengths, and in other units.
-        rule: Which points it can measure, in words.
+        distance_phrase: How distances are measured, in words, or a function of the metric that returns them.
+        route_phrases: The words behind "apart": one for lengths, one for other units.
+        point_rule: Which points it can measure, in words.
         extra: The module that it needs, and the extra of the package that brings it.
-        exact: (metric, one, other) -> a ball that holds the true distance, in the precision in force.
-        exact_row: (metric, points, row, bits) -> such balls to all points, or None where they are made one by one.
-        same: (metric, one, other) -> whether two points are at distance 0, where their numbers differ.
-        measured: (metric, points) -> Measured, distances with their errors on either side.
+        distance_ball: (metric, one, other) -> a ball that holds the true distance, in the precision in force.
+        distance_balls: (metric, points, row, bits) -> such balls to all points, or None where they are made singly.
+        zero_distance: (metric, one, other) -> whether two points with different numbers are at distance 0.
+        bounded_distances: (metric, points) -> BoundedDistances, distances with their errors on either side.
         account: (metric, dimension) -> name, unit and stretch of the account it is charged in; None for the usual one.
         scale: What a distance of 1 is: always the same ("class"), the same in a unit of length ("length"), never a
             length ("count"); else it follows from the parameters.
-        identity: (metric) -> what tells it from others of its class, where that is not its fields.
+        identity: (metric) -> what distinguishes it from others of its class, where that is not its fields.
         noise: The class of Laplace noise for one of its points (`metricdp.mechanisms`).
         laplace, gaussian: What builds its noise (`metricdp.design`).
     """
@@ -126,14 +128,14 @@ class MetricKind(Schema):
     graph: Facet | None = None
     policy: Facet | None = None
     tree: Facet | None = None
-    said: Facet | None = None
-    along: tuple[str, str] | None = None
-    rule: str | None = None
+    distance_phrase: Facet | None = None
+    route_phrases: tuple[str, str] | None = None
+    point_rule: str | None = None
     extra: tuple[str, str] | None = None
-    exact: Facet | None = None
-    exact_row: Facet | None = None
-    same: Facet | None = None
-    measured: Facet | None = None
+    distance_ball: Facet | None = None
+    distance_balls: Facet | None = None
+    zero_distance: Facet | None = None
+    bounded_distances: Facet | None = None
     account: Facet | None = None
     scale: Literal["class", "length", "count"] | None = None
     identity: Facet | None = None
@@ -143,7 +145,7 @@ class MetricKind(Schema):
 
     def plain(self) -> dict[str, Any]:
         """Return what other languages know too: how distances run, and whether there are parts of a policy."""
-        along = {} if self.along is None else {"along": self.along}
+        along = {} if self.route_phrases is None else {"along": self.route_phrases}
         return super().plain() | along | ({} if self.policy is None else {"policy": True})
 
 
@@ -195,17 +197,17 @@ def sum_of(metric: Metric) -> tuple[Part, ...]:
     return () if found is None else found(metric)
 
 
-def said_of(metric: Metric) -> str:
+def distance_phrase(metric: Metric) -> str:
     """Return how distances are measured, in words to stand behind them."""
-    found = METRICS.find_facet("said", metric)
+    found = METRICS.find_facet("distance_phrase", metric)
     if found is None:
         return f"in the distance of {type(metric).__name__}"
     return str(found(metric) if callable(found) else found)
 
 
-def along_of(metric: Metric) -> str:
+def route_phrase(metric: Metric) -> str:
     """Return how the distances of a metric run, as words to put behind `apart`."""
-    lengths, others = METRICS.find_facet("along", metric) or ("", "")
+    lengths, others = METRICS.find_facet("route_phrases", metric) or ("", "")
     return str(lengths if metric.unit in METRES else others)
 
 

@@ -115,7 +115,7 @@ METRICS.declare(
         points="nodes",
         graph=lambda metric: metric.network,
         policy=lambda metric: metric,
-        along=(" along the edges of the policy", " in the policy"),
+        route_phrases=(" along the edges of the policy", " in the policy"),
         account=lambda metric, dimension: policy_account(metric.network),
     )
 )

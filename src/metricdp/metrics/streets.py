@@ -67,8 +67,8 @@ METRICS.declare(
         {"network": Part("metric", ("ShortestPath",))},
         effort=_effort,
         points="streets",
-        said="along the streets",
-        along=(" along the streets", " along the streets"),
+        distance_phrase="along the streets",
+        route_phrases=(" along the streets", " along the streets"),
         scale="length",
     )
 )

@@ -421,10 +421,10 @@ METRICS.declare(
         words={"l1": lambda: Lp(1), "l2": lambda: Lp(2), "linf": lambda: Lp(math.inf)},
         norm=lambda metric: Norm(metric.p),
         tree=_tree,
-        said=lambda metric: f"in the l_{metric.p:g} distance",
-        exact=_ball_of_lp,
-        exact_row=_doubled_row,
-        measured=_measure_lp,
+        distance_phrase=lambda metric: f"in the l_{metric.p:g} distance",
+        distance_ball=_ball_of_lp,
+        distance_balls=_doubled_row,
+        bounded_distances=_measure_lp,
         account=lambda metric, dimension: (EUCLID, metric.unit.strip(), stretch_of(metric.p, dimension)),
     )
 )
@@ -435,7 +435,7 @@ METRICS.declare(
         "`sqrt((a-b)' S^-1 (a-b))`",
         {"covariance": Array(sides=2), "unit": UNIT_NAME},
         norm=lambda metric: Norm(2.0, metric.covariance, lambda: metric.stretch, metric.whiten),
-        exact=_ball_of_mahalanobis,
-        measured=_measure_mahalanobis,
+        distance_ball=_ball_of_mahalanobis,
+        bounded_distances=_measure_mahalanobis,
     )
 )

@@ -181,7 +181,7 @@ def measured_rows(metric: Metric, rows: Floats) -> Booleans:
 
 def metric_rule(metric: Metric) -> str:
     """Say which rows of numbers a metric can measure."""
-    return METRICS.find_facet("rule", metric) or f"{type(metric).__name__} must be able to measure the row"
+    return METRICS.find_facet("point_rule", metric) or f"{type(metric).__name__} must be able to measure the row"
 
 
 def exchange_hint(metric: Metric, bad: Points) -> str:

@@ -480,8 +480,8 @@ def _report_names(mechanism: Mechanism, columns: tuple[str, ...]) -> tuple[str, 
     """
     inputs, outputs = mechanism.inputs, mechanism.outputs
     size, ground = outputs.width, inputs.ground
-    if MECHANISMS.has("reports", mechanism):
-        named: tuple[str, ...] = MECHANISMS.facet("reports", mechanism)(mechanism)
+    if MECHANISMS.has("report_names", mechanism):
+        named: tuple[str, ...] = MECHANISMS.facet("report_names", mechanism)(mechanism)
         return named
     own = points_are(ground, "streets")  # a place on a street does not read like the columns that it comes from
     alike = inputs.is_text == outputs.is_text

@@ -104,7 +104,7 @@ def _theorem(mechanism: BagLaplace) -> Theorem:
     """The noise of every vector is proven alone; a bag is a sum over orders, each with the bound of a pairing."""
     one: Theorem = MECHANISMS.facet("theorem", mechanism.part)(mechanism.part)
     rest = "their order is not told, so any pairing of two bags bounds what is"
-    return replace(one, said=f"every one of {mechanism.count} vectors: {{}}; {rest}")
+    return replace(one, template=f"every one of {mechanism.count} vectors: {{}}; {rest}")
 
 
 def _accuracy(mechanism: BagLaplace, levels: Floats) -> RadiusBound:

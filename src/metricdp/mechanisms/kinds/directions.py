@@ -241,6 +241,6 @@ MECHANISMS.declare(
         accuracy=_accuracy,
         distribution=_distribution,
         loss=_loss,
-        pairs=_pairs,
+        secret_pairs=_pairs,
     )
 )

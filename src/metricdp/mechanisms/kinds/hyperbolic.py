@@ -343,7 +343,7 @@ MECHANISMS.declare(
         accuracy=_accuracy,
         distribution=_distribution,
         loss=lambda one, spend: LossFigures(one.mean),
-        pairs=_pairs,
+        secret_pairs=_pairs,
     )
 )
 METRICS.register(Hyperbolic, noise=HyperbolicLaplace)

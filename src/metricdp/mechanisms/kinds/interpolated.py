@@ -16,7 +16,7 @@ from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.curves import TINIEST, cell_of, checked_ratios, flip_coins, near_share
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, stored
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, table_distribution
 from metricdp.mechanisms.noise.arbitrary_precision import ball, exact_ball, is_below, settle_words
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, RandomSource, source_of
@@ -311,7 +311,7 @@ MECHANISMS.declare(
             "rule": Text(RULES),
         },
         effort=_audit_effort,
-        distribution=lambda one: stored(LINEAR if one.rule in ROUNDING_RULES else GEOMETRIC),
+        distribution=lambda one: table_distribution(LINEAR if one.rule in ROUNDING_RULES else GEOMETRIC),
         report_probabilities=lambda one, points: one.probabilities(points),
     )
 )

@@ -17,7 +17,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, mechanism_card
 from metricdp.mechanisms.kernel_distribution import KernelDistribution, refuse_metric, refuse_weights
 from metricdp.mechanisms.kernel_rows import KernelSampler
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Kind, stored
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Kind, table_distribution
 from metricdp.mechanisms.kinds.local import MOST_DENSE
 from metricdp.metrics import measuring_effort, width_of
 from metricdp.randomness import Randomness, source_of
@@ -177,8 +177,8 @@ MECHANISMS.declare(
         read=_read_kernel,
         make=_kernel,
         effort=_audit_effort,
-        distribution=lambda one: stored(FORMULA),
+        distribution=lambda one: table_distribution(FORMULA),
         rows=lambda one, codes: one.rows(codes),
-        stored="{vectors} and weights, rows are computed when they are needed",
+        storage="{vectors} and weights, rows are computed when they are needed",
     )
 )

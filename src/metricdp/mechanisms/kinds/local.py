@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from metricdp.arrays import Floats, Integers, as_codes, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, mechanism_card, part_certificate
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, WEIGHTS, Kind, stored
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, WEIGHTS, Kind, table_distribution
 from metricdp.mechanisms.local_rows import LocalSampler, row_chunks, row_totals, stored_at
 from metricdp.metrics import measuring_effort, roads_of, width_of
 from metricdp.randomness import Randomness, source_of
@@ -255,8 +255,8 @@ MECHANISMS.declare(
         read=pack_rows,
         make=unpack_rows,
         effort=_audit_effort,
-        distribution=lambda one: stored(FORMULA),
+        distribution=lambda one: table_distribution(FORMULA),
         rows=_rows,
-        stored="near reports and one background, exact",
+        storage="near reports and one background, exact",
     )
 )

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, mechanism_card, part_certificate
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, Kind, stored
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, Kind, table_distribution
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.metrics import measuring_effort, width_of
 from metricdp.randomness import Randomness, source_of
@@ -126,7 +126,7 @@ MECHANISMS.declare(
         {"inputs": FINITE, "outputs": FINITE, "matrix": Table()},
         make=_matrix,
         effort=_audit_effort,
-        distribution=lambda one: stored(FORMULA),
+        distribution=lambda one: table_distribution(FORMULA),
         rows=_rows,
     )
 )

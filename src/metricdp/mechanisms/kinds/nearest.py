@@ -199,7 +199,7 @@ def _theorem(mechanism: NearestMechanism) -> Theorem:
     """The promise is that of the noise: the search for the nearest vector is post-processing, and may hide more."""
     obstacle = "" if is_embedding(mechanism.inputs.metric) else foreign_obstacle(mechanism)
     distribution = f"density proportional to exp(-{mechanism.epsilon:.6g} d), then the nearest vector: post-processing"
-    return Theorem(mechanism.epsilon, distribution, widest=0.0, obstacle=obstacle)
+    return Theorem(mechanism.epsilon, distribution, largest_distance=0.0, obstacle=obstacle)
 
 
 def _accuracy(mechanism: NearestMechanism, levels: Floats) -> RadiusBound:

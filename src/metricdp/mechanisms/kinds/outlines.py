@@ -93,7 +93,7 @@ class OutlineLaplace(FarNoise, LaplaceNoise):
 def _theorem(mechanism: OutlineLaplace) -> Theorem:
     """An outline moves by at most the Frechet distance of two curves, in its largest gap."""
     outline: Theorem = MECHANISMS.facet("theorem", mechanism.part)(mechanism.part)
-    return replace(outline, said="the outline of a curve moves by at most the Frechet distance; on the outline: {}")
+    return replace(outline, template="the outline of a curve moves by at most the Frechet distance; on the outline: {}")
 
 
 def _accuracy(mechanism: OutlineLaplace, levels: Floats) -> RadiusBound:
@@ -117,6 +117,6 @@ MECHANISMS.declare(
         theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
-        reports=lambda one: one.names,
+        report_names=lambda one: one.names,
     )
 )

@@ -122,7 +122,7 @@ def _theorem(mechanism: ProjectedLaplace) -> Theorem:
         f"density proportional to exp(-{rate:.6g} d) around A x, and |A x - A x'| is at most {norm:.9g} |x - x'|"
     )
     distribution += "; put on a lattice by bounds that are proven"
-    return Theorem(rate * norm * (1.0 + 2.0**-50), distribution, shown=1.0 - NUMERIC)
+    return Theorem(rate * norm * (1.0 + 2.0**-50), distribution, certain_share=1.0 - NUMERIC)
 
 
 def _accuracy(mechanism: ProjectedLaplace, levels: Floats) -> RadiusBound:
@@ -164,6 +164,6 @@ MECHANISMS.declare(
         theorem=_theorem,
         accuracy=_accuracy,
         distribution=_distribution,
-        reports=_report_names,
+        report_names=_report_names,
     )
 )

@@ -15,7 +15,7 @@ from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_stochastic,
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
 from metricdp.mechanisms.curves import TINIEST, checked_ratios, flip_coins, near_share
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, stored
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, table_distribution
 from metricdp.mechanisms.rows import RowSampler
 from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Array, Effort, Part, Table
@@ -215,7 +215,7 @@ MECHANISMS.declare(
         },
         since=2,
         effort=_audit_effort,
-        distribution=lambda one: stored(FORMULA),
+        distribution=lambda one: table_distribution(FORMULA),
         report_probabilities=lambda one, points: one.probabilities(points),
     )
 )

@@ -21,8 +21,8 @@ from metricdp.auditing.distributions import describe_distribution, distribution_
 from metricdp.auditing.leakage import has_rows
 from metricdp.auditing.loss import counts_distance
 from metricdp.files import replace_file
-from metricdp.mechanisms import Mechanism, require_pure
-from metricdp.metrics import points_are, said_of
+from metricdp.mechanisms import ConcentratedGuarantee, Mechanism, require_pure
+from metricdp.metrics import distance_phrase, points_are, said_of
 from metricdp.plots.release import (
     Example,
     NoiseDistribution,
@@ -181,7 +181,7 @@ def _noise_curve(group: ColumnGroup, spread: Spending | None) -> NoiseDistributi
     return NoiseDistribution(
         curve=tuple((one.level, one.value + group.snap) for one in radii),
         unit=radii[0].unit,
-        measured=said_of(radii[0].metric),
+        measured=distance_phrase(radii[0].metric),
         formula=f"{formula}; epsilon = {promise.epsilon:.6g}{f' per {promise.unit}' if promise.unit else ''}",
         loss=sentence,
         tight=radii[0].tight and not group.snap,

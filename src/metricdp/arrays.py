@@ -112,7 +112,7 @@ def as_codes(value: ArrayLike, size: int, name: str = "secrets") -> Integers:
 
 
 def are_codes(array: NDArray[Any], size: int) -> Booleans:
-    """Tell which numbers are whole and in [0, size)."""
+    """Return which numbers are whole and in [0, size)."""
     inside = (array >= 0) & (array < size)  # NaN is not
     return np.asarray(inside if array.dtype.kind in "iu" else inside & (array == np.floor(array)))
 

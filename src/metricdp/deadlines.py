@@ -29,7 +29,7 @@ _end: ContextVar[float] = ContextVar("end", default=math.inf)
 
 @contextmanager
 def time_limit(seconds: float | None, *, reserve: float = 0.0) -> Iterator[None]:
-    """Hold this block to so many seconds from now (None: no limit of its own), and to what is left less `reserve`."""
+    """Hold this block to that many seconds from now (None: no limit of its own), and to what is left less `reserve`."""
     end = math.inf if seconds is None else clock() + seconds
     token = _end.set(min(end, _end.get() - reserve))
     try:
@@ -56,12 +56,12 @@ def seconds_per_number() -> float:
 
 
 def fits_deadline(work: float) -> bool:
-    """Tell whether so many numbers can be gone through in the time that is left, as a bound goes through its prices."""
+    """Return whether one pass over that many numbers fits into the time that is left."""
     return seconds_left() >= work * seconds_per_number()
 
 
 def has_deadline() -> bool:
-    """Tell whether there is a deadline."""
+    """Return whether there is a deadline."""
     return not math.isinf(_end.get())
 
 

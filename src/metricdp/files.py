@@ -53,7 +53,7 @@ def existing_file(path: str | os.PathLike[str], what: str = "file") -> Path:
 
 
 def is_server(place: str) -> bool:
-    """Tell whether a ledger lies on a server rather than in a file; an address that was mistyped is refused.
+    """Return whether a ledger lies on a server rather than in a file; an address that was mistyped is refused.
 
     Taken for a file, such an address would be printed by whoever does not find the file, with the password in it.
     """
@@ -355,7 +355,7 @@ def _sign(handle: int) -> None:
 
 
 def _is_at(handle: int, path: Path) -> bool:
-    """Tell whether the open file is the one at the path."""
+    """Return whether the open file is the one at the path."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())
     except FileNotFoundError:
@@ -363,7 +363,7 @@ def _is_at(handle: int, path: Path) -> bool:
 
 
 def is_ours(found: os.stat_result) -> bool:
-    """Tell whether a file or folder belongs to whoever runs this."""
+    """Return whether a file or folder belongs to whoever runs this."""
     return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
 
 
@@ -393,7 +393,7 @@ def refuse_ledger(target: str | os.PathLike[str]) -> None:
 
 
 def is_ledger(path: Path) -> bool:
-    """Tell whether a file is a ledger, also one that was emptied beside its key."""
+    """Return whether a file is a ledger, also one that was emptied beside its key."""
     head = _read_head(path)
     if head is None or (head and not head.startswith(DATABASE)):
         return False

@@ -51,7 +51,7 @@ def stop() -> None:
 
 
 def is_stopped() -> bool:
-    """Tell whether somebody wants the work to end."""
+    """Return whether somebody wants the work to end."""
     return _heard is not None and _heard.is_stopped
 
 

@@ -1,4 +1,4 @@
-"""One declaration per thing: what a metric, a space or a mechanism is called, is made of and takes to be judged.
+"""One declaration per thing: what a metric, a space or a mechanism is called, is made of and takes to be audited.
 
 A declaration stands beside its class. Files read from it how the thing is stored and which values are possible, the
 command its names and its one-line description, pages and other languages all of it (`Registry.table`). So a new metric
@@ -128,7 +128,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Array:
-    """A tensor of numbers or of text, of so many sides (0: any) and range.
+    """A tensor of numbers or of text, of that many sides (0: any) and range.
 
     "float" are doubles, "single" floats of 32 bits, "whole" 64-bit whole numbers, "narrow" whole numbers of at least 0
     in the narrowest type that holds them, and "points" text or doubles or whole numbers. One that is `coded` may lie in
@@ -206,10 +206,10 @@ class Schema:
         read: Returns the fields of a thing, where they are not its attributes.
         make: Returns the thing from its fields (as keyword arguments), where its constructor does not take them.
         effort: For a metric, what measuring takes: (metric, points, others, width) -> Effort. For a space, what making
-            it takes, from its fields. For a mechanism, what judging it takes, from an object that has its
+            it takes, from its fields. For a mechanism, what auditing it takes, from an object that has its
             fields, the table only by its shape; parts count by themselves. Files that would take too much are refused
             before any of it.
-        promise: For a mechanism, which kind of promise it keeps; files hold no other one for it.
+        promise: For a mechanism, which kind of guarantee it has; its files hold no other one.
     """
 
     thing: type
@@ -290,7 +290,7 @@ class Registry(NameRegistry[Schema]):
         return own if found is None or own is not None else self._registered.get(found.thing, {}).get(name)
 
     def has(self, name: str, thing: object) -> bool:
-        """Tell whether a thing has a facet."""
+        """Return whether a thing has a facet."""
         return self.find_facet(name, thing) is not None
 
     def facet(self, name: str, thing: object) -> Facet:

@@ -45,7 +45,7 @@ _NOT_PATHS = ("--columns", "--column", "--id", "--drop", "--coarsen", "--keep", 
 
 
 def number(value: float, digits: int, rounding: Rounding = "nearest") -> str:
-    """Return a number with so many significant digits, without trailing zeros."""
+    """Return a number with that many significant digits, without trailing zeros."""
     if not math.isfinite(value):
         return "infinitely much" if value > 0 else "not a number" if math.isnan(value) else "minus infinity"
     if value == 0:
@@ -121,17 +121,17 @@ def add_old_fields(values: dict[str, Any], **fields: str) -> dict[str, Any]:
 
 
 def is_address(place: str) -> bool:
-    """Tell whether a place is the address of a server rather than a file."""
+    """Return whether a place is the address of a server rather than a file."""
     return "://" in place
 
 
 def is_broken_address(place: str) -> bool:
-    """Tell whether a place looks like an address that was mistyped: it may hold a password, and is no file name."""
+    """Return whether a place looks like an address that was mistyped: it may hold a password, and is no file name."""
     return not is_address(place) and _LIKE_ADDRESS.match(place) is not None
 
 
 def address(place: str) -> str:
-    """Return an address with its host and database at most; what cannot be told apart for certain is left out."""
+    """Return an address with its host and database at most; what cannot be distinguished for certain is left out."""
     found = _SCHEME.match(place)
     if found is None:
         return HIDDEN

@@ -1,6 +1,6 @@
 """The largest difference between any two rows: what both the exact audit and the triangle inequality come down to.
 
-audit       max_k |ln z_ik - ln z_jk| <= epsilon d_ij          rows are the logarithms of the laws
+audit       max_k |ln z_ik - ln z_jk| <= epsilon d_ij          rows are the logarithms of the distributions
 triangle    max_m |d_im - d_jm|       <= d_ij                  rows are the distances themselves
 """
 
@@ -19,7 +19,7 @@ from metricdp.arrays import Floats
 
 BLOCK_ROWS, TILE_ROWS = 32, 256  # rows i at a time against tiles of rows j: both stay in the cache
 SMALL = 20_000  # values up to which no compiled path is worth its start
-# Loading numba takes longer than scipy's plain loop needs for so many differences (1,000 rows of 1,000).
+# Loading numba takes longer than scipy's plain loop needs for that many differences (1,000 rows of 1,000).
 WORTH_COMPILING = 2_000_000_000
 
 

@@ -65,7 +65,7 @@ class ProtectionTarget:
         raise InvalidInput(f"no epsilon keeps a factor of {self.level:g} at {self.distance:g} with this slack.")
 
     def kept(self, epsilon: float, slack: float = 0.0) -> bool:
-        """Tell whether a promise keeps the wish, by exact arithmetic and also as doubles compute it."""
+        """Return whether a guarantee keeps the wish, by exact arithmetic and also as doubles compute it."""
         exact = Fraction(epsilon) * Fraction(self.distance) + Fraction(slack) <= Fraction(_log_below(self.level))
         return exact and math.exp(epsilon * self.distance + slack) <= self.level
 
@@ -120,9 +120,9 @@ def parse_epsilon(text: str, unit: str = "km") -> float:
     """Return an epsilon such as `10/km` or `0.01/m` per `unit`; a bare number where `unit` is empty.
 
     In `unit` itself it is the double that Python reads, the nearest one, so that `0.1/km` is the 0.1 of programs: a
-    little above a tenth, and that is what a mechanism promises, an audit claims and a ledger charges (rounded up to the
-    next millionth, 0.100001). From another unit it is rounded down: never more than was written.
-    A bare number is one per radian where distances are angles in radians: they have no dimension.
+    little above a tenth, and that is what a mechanism guarantees, an audit claims and a ledger charges (rounded up to
+    the next millionth, 0.100001). From another unit it is rounded down: never more than was written. A bare number is
+    one per radian where distances are angles in radians: they have no dimension.
     """
     example = "1.0" if not unit else "10/km or 0.01/m" if unit in METRES else f"1/{unit}"
     number, written = _split(text, "epsilon", rf"\s*{_NUMBER}\s*(?:(?:/|per\s)\s*{_UNIT})?\s*", example)
@@ -161,7 +161,7 @@ def parse_rho(text: str, unit: str = "km") -> float:
     example = f"0.35/{unit}2" if unit else "0.35"
     number, written = _split(
         text,
-        "the rho of a concentrated promise",
+        "the rho of a concentrated guarantee",
         rf"\s*(?:rho\s)?\s*{_NUMBER}\s*(?:(?:/|per\s)\s*{_UNIT}(?:2|\^2))?\s*",
         example,
     )

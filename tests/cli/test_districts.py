@@ -36,7 +36,7 @@ def run(line: str) -> int:
 def test_inspect_says_what_it_is(city: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("inspect rome.mdp") == 0
     said = capsys.readouterr().out
-    assert "one background law" in said
+    assert "one background distribution" in said
     assert "near reports and one background, exact" in said
     assert "made up" in said
     assert run("inspect rome.mdp --json") == 0

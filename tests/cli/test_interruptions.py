@@ -74,7 +74,7 @@ def test_a_kernel_says_what_it_does_and_how_much_of_it_is_done(here: Path, monke
         "judging all pairs, round 1",
     ]
     assert [what for what in shares if what in first] == first
-    assert {shares[what][-1] for what in (*first[2:], "judging all pairs of 9 secrets")} == {1.0}
+    assert {shares[what][-1] for what in (*first[2:], "auditing all pairs of 9 secrets")} == {1.0}
 
 
 def test_a_share_of_the_work_moves_the_bar_and_is_said_beside_it() -> None:
@@ -89,7 +89,9 @@ def test_a_share_of_the_work_moves_the_bar_and_is_said_beside_it() -> None:
         assert (shown["completed"], shown["words"]) == (0.0, "adding up")
 
 
-@pytest.mark.parametrize("words", ["finding the pairs", "summing up all rows", "judging all pairs", "adding up"])
+@pytest.mark.parametrize(
+    "words", ["finding the pairs", "summing up all rows", "judging all pairs", "adding up"]
+)
 def test_a_kernel_that_is_being_certified_ends_with_one_line(
     here: Path, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -177,7 +177,7 @@ def test_files_hold_it_and_bring_back_the_same_draws(tmp_path: Path) -> None:
     one, two = (m.sample(x, rng=np.random.default_rng(1)) for m in (mechanism, again))
     assert np.array_equal(one, two)
     assert (again.certificate.stated, again.guarantee) == ((), mechanism.guarantee)
-    assert describe_distribution(again)["density"]["distance"] == "exp(-2 d) has the law Beta(4, 5)"
+    assert describe_distribution(again)["density"]["distance"] == "exp(-2 d) has the distribution Beta(4, 5)"
 
 
 def test_what_cannot_be_built_is_said() -> None:

@@ -1,11 +1,11 @@
-"""How far from the truth a report lies, by the law alone: a radius that holds for every secret.
+"""How far from the truth a report lies, by the distribution alone: a radius that holds for every secret.
 
     q(x) = min { r : Pr[d(x, M(x)) <= r] >= level },        radius = sup over secrets x of q(x)
 
-The chance is over the noise. Whatever the secret is, a ball of this radius around the report holds it with at least
-that chance; nothing is measured on a table, and no prior is needed. It is not the chance that a secret lies there once
-its report is known: that would take a prior. Distances are those of what tables hold (`Space.ground`: great circles for
-the crossings of a road network), in which a disc on a map is drawn. All radii are rounded up.
+The probability is over the noise. Whatever the secret is, a ball of this radius around the report holds it with at
+least that probability; nothing is measured on a table, and no prior is needed. It is not the probability that a secret
+lies there once its report is known: that would take a prior. Distances are those of what tables hold (`Space.ground`:
+great circles for the crossings of a road network), in which a disc on a map is drawn. All radii are rounded up.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from metricdp.spaces import FiniteSpace
 
 ROUNDED_UP = 1.0 + 1e-9  # above all rounding of a distance
 CELLS = 4_000_000  # probabilities looked at together
-FINE = 4_000  # places at which an interpolated law is looked at
+FINE = 4_000  # places at which an interpolated distribution is looked at
 
 
 @dataclass(frozen=True)
 class Radius:
-    """A distance from the truth that a report keeps with a chance of at least `level`, whatever the secret is.
+    """A distance from the truth that a report keeps with a probability of at least `level`, whatever the secret is.
 
     `tight` says that no smaller radius holds for every secret, up to the lattice; otherwise it is an upper bound.
     """
@@ -54,11 +54,11 @@ class Radius:
 
 
 def accuracy_radius(mechanism: Mechanism, level: float = 0.95, *, snap: float = 0.0) -> float:
-    """Return the radius around a report that holds the truth with a chance of at least `level`, for every secret.
+    """Return the radius around a report that holds the truth with a probability of at least `level`, for every secret.
 
-    The chance is over the noise, so it holds whatever the secrets are and takes no prior. In the unit of what tables
-    hold (kilometres on the Earth and for the crossings of a road network, as the crow flies). Values that were put on
-    the nearest secret lie up to `snap` farther.
+    The probability is over the noise, so it holds whatever the secrets are and takes no prior. In the unit of what
+    tables hold (kilometres on the Earth and for the crossings of a road network, as the crow flies). Values that were
+    put on the nearest secret lie up to `snap` farther.
     """
     return radii_of(mechanism, (level,))[0].value + snap
 
@@ -83,7 +83,7 @@ def _table_radii(mechanism: MatrixMechanism, levels: Floats) -> RadiusBound:
 
 
 def _kernel_radii(mechanism: KernelMechanism, levels: Floats) -> RadiusBound:
-    """Secrets that are reported themselves with such a chance need no row: their radius is 0."""
+    """Secrets that are reported themselves with such a probability need no row: their radius is 0."""
     ground, space, distribution = (
         _measured_places(mechanism.inputs, mechanism.outputs),
         mechanism.space,
@@ -125,7 +125,7 @@ def _local_radii(mechanism: LocalMechanism, levels: Floats) -> RadiusBound:
 
 
 def _box_radii(mechanism: InterpolatedMechanism, levels: Floats) -> RadiusBound:
-    """Cells are cut finely: inside a piece the law is a mixture (or a geometric mean) of those at its corners."""
+    """Cells are cut finely: inside a piece the distribution is a mixture (or geometric mean) of those at corners."""
     metric, reports = mechanism.inputs.metric, np.asarray(mechanism.outputs.points, dtype=np.float64)
     cuts = max(1, int((FINE / np.prod([len(axis) - 1 for axis in mechanism.axes])) ** (1.0 / len(mechanism.axes))))
     axes = [_refine_axis(axis, cuts) for axis in mechanism.axes]
@@ -215,7 +215,7 @@ def _quantiles(weights: Floats, away: Floats, levels: Floats) -> Floats:
 
 
 def _piece_radii(distributions: Floats, away: Floats, levels: Floats, *, mixed: bool) -> Floats:
-    """Return radii for all places of pieces whose corners have these laws (corners x pieces x reports).
+    """Return radii for all places of pieces whose corners have these distributions (corners x pieces x reports).
 
     A mixture keeps at least the least share of its corners within any distance. A geometric mean has at most the
     largest share of its corners beyond (Hoelder), divided by its normaliser, which is at least sum_y min_c law_c(y).

@@ -2,7 +2,7 @@
 
 The reports are the columns of `losses`: a mechanism that gives others may lose less. Each bound is the value of a
 relaxation, stated through multipliers and never read off a solver's primal value. `points`, `losses` and `prior` are
-the samples of the domain, the metric is that of the promise.
+the samples of the domain, the metric is that of the guarantee.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEIGHBOURS = 32  # beyond that, every row with its nearest ones: a relaxation
 
 
 def trivial_lower_bound(losses: ArrayLike, prior: ArrayLike | None = None) -> float:
-    """Return sum_x prior(x) min_k loss(x, k), what no promise at all would cost."""
+    """Return sum_x prior(x) min_k loss(x, k), what no guarantee at all would cost."""
     values = as_matrix(losses, "losses")
     weights = _weights(prior, len(values))
     least = weights * values.min(axis=1)
@@ -112,9 +112,9 @@ def universal_lower_bound(
 ) -> float:
     """Return the universal lower bound of the AIPO paper (Proposition 5), with the prior and the right norm.
 
-    The inputs are cells, the cost of a cell is its prior mass times the least loss of its samples, and the laws
-    averaged over two cells differ by at most epsilon times the largest corner-to-corner distance in the metric of the
-    promise. Valid, and weak: `representative_lower_bound` is tighter.
+    The inputs are cells, the cost of a cell is its prior mass times the least loss of its samples, and the
+    distributions averaged over two cells differ by at most epsilon times the largest corner-to-corner distance in the
+    metric of the guarantee. Valid, and weak: `representative_lower_bound` is tighter.
     """
     points, losses = loss
     places, values, weights, rate = _check_samples(box.encode(points), losses, prior, box.metric, epsilon)
@@ -146,7 +146,7 @@ def anywhere_lower_bound(
     gap: float = 1e-2,
     seconds: float | None = None,
 ) -> float:
-    """Return what no mechanism with this promise loses less than, wherever it reports: the expected distance.
+    """Return what no mechanism with this guarantee loses less than, wherever it reports: the expected distance.
 
     Proof: a report that is clipped to the box around the secrets comes no farther from any of them under an l_p norm,
     and which cell of the box it lies in is a report too. A report in a cell costs at least the distance to the cell.

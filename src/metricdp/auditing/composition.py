@@ -19,7 +19,7 @@ class TraceAccount:
     """The total spent on a trace whose places move by up to `radius` at every step.
 
     `basic` = sum_t epsilon_t * radius: the largest log-ratio, with certainty. `product` = ||epsilon||_q * radius: the
-    same promise read in the l_p metric over time, for two traces at l_p distance `radius`. `concentrated` and
+    same guarantee read in the l_p metric over time, for two traces at l_p distance `radius`. `concentrated` and
     `bounded_range` hold with probability 1 - delta: rho + 2 sqrt(rho ln(1/delta)), with rho = sum (epsilon_t radius)^2
     / 2 in general and sum (range_t radius)^2 / 8 for a mechanism of bounded range (`auditing.bounded_range`).
     `best` is the least of the three that speak of the same pair of traces (`product` speaks of another distance).

@@ -1,12 +1,12 @@
-"""What a context-aware mechanism promises about the current place alone.
+"""What a context-aware mechanism guarantees about the current place alone.
 
-The promise epsilon * d((x, v), (x', v')) is about the place with its history. Someone who knows how histories go with
+The guarantee epsilon * d((x, v), (x', v')) is about the place with its history. Someone who knows how histories go with
 places sees the average channel sum_v p(v | x) q(y | x, v). Coupling the two histories as close as possible in the
 worst case gives
 
     |ln q(y | x) - ln q(y | x')| <= epsilon * (d(x, x') + W_inf(p(V | x), p(V | x'))),
 
-with W_inf the bottleneck distance between the two laws of the history in the context's part of the metric.
+with W_inf the bottleneck distance between the two distributions of the history in the context's part of the metric.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GRAINS = 1 << 20  # masses are rounded to multiples of this fraction for the flo
 
 @dataclass(frozen=True, eq=False)
 class CurrentPlace:
-    """The promise on the current place alone: a bound for every pair of places and the tightest constant per distance.
+    """The guarantee on the current place alone: a bound for every pair of places, and the tightest rate per distance.
 
     `exponents[x, x']` is the theorem's bound, `epsilon` its largest ratio to d(x, x'); `measured` is the epsilon of the
     averaged channel under this prior, never above it. `context_free` is the mechanism's own epsilon per unit.
@@ -41,7 +41,7 @@ class CurrentPlace:
 
 
 def bottleneck_distance(first: ArrayLike, second: ArrayLike, distances: ArrayLike) -> float:
-    """Return W_inf: the least r for which all mass of one law can be carried to the other over distances up to r.
+    """Return W_inf: the least r such that one distribution can be moved to the other over distances up to r.
 
     Found by bisection over the distances, each step a maximum flow on masses rounded to 2**-20.
     """
@@ -82,7 +82,7 @@ def _flows(left: Integers, right: Integers, open_arcs: Booleans) -> bool:
 
 
 def current_place(mechanism: MatrixMechanism, augmented: Augmented, prior: ArrayLike) -> CurrentPlace:
-    """State what a mechanism on augmented secrets promises about the current place alone, under a prior."""
+    """State what a mechanism on augmented secrets guarantees about the current place alone, under a prior."""
     if len(mechanism.inputs) != len(augmented):
         raise InvalidInput(f"the mechanism has {len(mechanism.inputs)} secrets, the augmented space {len(augmented)}.")
     weights = as_probabilities(prior, len(augmented))

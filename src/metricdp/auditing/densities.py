@@ -22,7 +22,7 @@ CHUNK = 1 << 15
 
 @dataclass(frozen=True)
 class Violations:
-    """The share of (pair, report) that breaks the promise, and the worst |ln ratio| / distance over epsilon."""
+    """The share of (pair, report) that breaks the guarantee, and the worst |ln ratio| / distance over epsilon."""
 
     share: float
     worst: float
@@ -40,7 +40,7 @@ def continuous_violations(
     adversarial: int | None = None,
     rng: np.random.Generator | None = None,
 ) -> Violations:
-    """Compare the laws of a mechanism on a box at random pairs and at pairs chosen to hurt.
+    """Compare the distributions of a mechanism on a box at random pairs and at pairs chosen to hurt.
 
     Adversarial pairs (a tenth of `pairs` unless given) are nearly equal points, points on both sides of a border of the
     mechanism's cells or of its half cells, and points along a border. Only refutes; `proof()` proves.
@@ -62,13 +62,13 @@ def continuous_violations(
 
 @dataclass(frozen=True)
 class ApproximateDistribution:
-    """A function from points to laws whose probabilities may be off by `error`, as those of an integral are."""
+    """A function from points to distributions whose probabilities may be off by `error`, as integrals are."""
 
     distribution: Callable[[Floats], Floats]
     error: float
 
     def __call__(self, points: Floats, /) -> Floats:
-        """Return the laws at the points."""
+        """Return the distributions at the points."""
         return self.distribution(points)
 
 
@@ -83,9 +83,9 @@ def distribution_violations(
     adversarial: int = 10_000,
     rng: np.random.Generator | None = None,
 ) -> Violations:
-    """Do the same for any function from points to laws; random pairs come from `points` where they are given.
+    """Do the same for any function from points to distributions; random pairs come from `points` where they are given.
 
-    Of an `ApproximateDistribution` law, what its error explains is no leak.
+    What the error of an `ApproximateDistribution` explains is no leak.
     """
     error = distribution.error if isinstance(distribution, ApproximateDistribution) else 0.0
     generator = np.random.default_rng(0) if rng is None else rng  # which pairs are looked at is no secret

@@ -1,8 +1,9 @@
-"""The one judge: a mechanism of any kind, built, loaded or foreign, or anyone's matrix.
+"""The one audit: a mechanism of any kind, built, loaded or foreign, or anyone's matrix.
 
 The kind of a mechanism says how it is audited: `Kind(..., audit=...)`, a function (mechanism, claim) -> AuditReport. It
 has to follow from the numbers that are sampled, never from what the mechanism says of itself. A kind without one is
-judged by its densities, which can only refute. What nobody declared can be registered alone, `judge.register(Mine, f)`.
+audited by its densities, which can only refute. What nobody declared can be registered alone, `judge.register(Mine,
+f)`.
 """
 
 from __future__ import annotations
@@ -59,14 +60,15 @@ def audit(
 ) -> AuditReport:
     """Say what a mechanism really leaks: the smallest epsilon for which it is private, with the worst pair.
 
-    A mechanism is judged against its own promise, or against `epsilon`. `report.basis` says what the verdict rests on:
+    A mechanism is audited against its own guarantee, or against `epsilon`. `report.basis` says what the verdict rests
+    on:
 
     - "proof": a finite mechanism at every pair in directed rounding, an interpolated one cell by cell for every point;
     - "theorem": Laplace noise and Madlib, whose rate and lattice are checked against what the theorem needs;
     - "samples": any other kind, by its densities at random and adversarial pairs, which can only refute.
 
-    A product is judged part by part, and its promise must be the sum of theirs. Anyone's matrix (one row per secret)
-    is judged with `metric` and `points`, or with `distances`. `mdp.load` and `metricdp audit` ask this same judge.
+    A product is audited part by part, and its guarantee must be the sum of theirs. Anyone's matrix (one row per secret)
+    is audited with `metric` and `points`, or with `distances`. `mdp.load` and `metricdp audit` ask this same audit.
     """
     claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
     if not isinstance(mechanism, Mechanism):
@@ -78,7 +80,7 @@ def audit(
     guarantee = mechanism.guarantee
     if isinstance(guarantee, ConcentratedGuarantee):
         if claimed is None:
-            require_pure(guarantee, "this audit", "Judge it with mdp.audit_concentrated")
+            require_pure(guarantee, "this audit", "Audit it with mdp.audit_concentrated")
         return verify_claim(mechanism, Claim(claimed or math.inf))
     return _audit_claim(mechanism, Claim.of(guarantee, claimed, progress))
 
@@ -99,7 +101,7 @@ def _audit_claim(mechanism: Mechanism, claim: Claim) -> AuditReport:
     guaranteed_metric, used = mechanism.guarantee.metric, mechanism.inputs.metric
     if guaranteed_metric is used or guaranteed_metric == used:
         return report
-    other = "The promise is in another metric than the secrets, so that it says nothing about them."
+    other = "The guarantee is in another metric than the secrets, so that it says nothing about them."
     return replace(report, refuted=False, obstacle=other)
 
 
@@ -158,27 +160,27 @@ def _refuse_other_metric(product: ProductMechanism, claim: Claim, slack: float) 
         for (one, columns, weight), (two, others, rate) in zip(stated, honest, strict=True)
     )
     if not same or claim.radius is not None or claim.slack < slack:
-        return "The promise is not the sum of the promises of its parts."
+        return "The guarantee is not the sum of the guarantees of its parts."
     if any(part.guarantee.radius is not None for part in product.parts):
-        return "The promise is about all pairs of secrets, and that of a part is about close ones alone."
+        return "The guarantee is about all pairs of secrets, and that of a part is about close ones alone."
     return ""
 
 
 def _undecided_part(reports: list[AuditReport]) -> str:
     for number, report in enumerate(reports):
         if not report.kept and report.verdict != "not refuted":
-            return f"Part {number} is not shown to keep its promise: {report}."
+            return f"Part {number} is not shown to satisfy its guarantee: {report}."
     return ""
 
 
 def _verify_gaussian(mechanism: GaussianNoise | SphericalGaussian, claim: Claim) -> AuditReport:
-    """No pure promise holds: far out the ratio of two normal densities exceeds every factor."""
+    """No pure guarantee holds: far out the ratio of two normal densities exceeds every factor."""
     return AuditReport(
         claimed=claim.epsilon,
         epsilon=math.inf,
         basis="theorem",
         method="the ratio of two normal densities has no bound: this noise is concentrated, not pure "
-        "(mdp.audit_concentrated judges what it promises)",
+        "(mdp.audit_concentrated audits what it guarantees)",
         refuted=True,
     )
 
@@ -186,7 +188,7 @@ def _verify_gaussian(mechanism: GaussianNoise | SphericalGaussian, claim: Claim)
 def distances_of(size: int, metric: Metric | None, points: Any, distances: Any) -> Floats:
     """Return the distances of the secrets of somebody's matrix, symmetric: of two directions the stricter."""
     if (distances is None) == (points is None or metric is None):
-        raise InvalidInput("a matrix is judged with `metric` and `points`, or with `distances`; give one of the two.")
+        raise InvalidInput("a matrix is audited with `metric` and `points`, or with `distances`; give one of the two.")
     if distances is not None:
         apart = as_matrix(distances, "distances", (size, size))
         check_distances(apart)
@@ -207,7 +209,7 @@ def distances_of(size: int, metric: Metric | None, points: Any, distances: Any) 
 #
 # Laplace noise. A density proportional to exp(-rate d(x, y)) whose normaliser is the same for every x changes by at
 # most exp(rate d(x, x')), by the triangle inequality. What is drawn is that density around the secret itself, in real
-# numbers, then put on the lattice: post-processing. So the promise of (epsilon, slack) is kept where epsilon >= rate,
+# numbers, then put on the lattice: post-processing. So the guarantee of (epsilon, slack) holds where epsilon >= rate,
 # whatever the slack. Less than the rate is broken, up to rounding: a report at distance d from x' in the direction
 # away from x shows the whole of rate d. On the unit sphere exp(rate <x, y>) is such a density too, in the l_2 distance
 # of the directions: <x - x', y> is at most |x - x'|.
@@ -216,7 +218,7 @@ def distances_of(size: int, metric: Metric | None, points: Any, distances: Any) 
 
 CHECKED_PAIRS = 200
 NUMERIC = 1e-6  # relative: densities are integrals over cells, by quadrature
-CLEARLY = 0.99  # below this share of what is needed a promise is broken, whatever rounding and curvature do
+CLEARLY = 0.99  # below this share of what is needed a guarantee is broken, whatever rounding and curvature do
 
 
 def verify_theorem(mechanism: Mechanism, claim: Claim) -> AuditReport:
@@ -254,7 +256,7 @@ def _unfounded_report(claim: Claim, obstacle: str) -> AuditReport:
 # Interpolated mechanisms: proven cell by cell for every point, refuted by points of the cell that leaks most.
 
 TRIALS = 4_000
-ROUNDING = 1e-12  # the laws are sums of 2^n products, a few ulp each: logarithms of their ratios are better than this
+ROUNDING = 1e-12  # probabilities are sums of 2^n products, a few ulp each: the logarithms of ratios err by less
 CLEAR_EXCESS = 1.0 + 1e-6
 
 

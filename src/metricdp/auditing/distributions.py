@@ -1,4 +1,4 @@
-"""The law of the noise as plain values, for those who model with protected data: what lies in `out.csv.law.json`.
+"""The distribution of the noise as plain values, for models of protected data: the content of `out.csv.law.json`.
 
 Everything here is public: it follows from the mechanism, never from a table.
 """
@@ -19,20 +19,21 @@ from metricdp.units import METRES
 FORMAT, VERSION = "metricdp.law", 1
 LEVELS = (0.5, 0.75, 0.9, 0.95, 0.99)
 STATEMENT = (
-    "For every secret, the report lies within `radius` of it with a chance of at least `level`. The chance is over the "
-    "noise alone: it holds whatever the secrets are, and is not the chance given a report, which would take a prior."
+    "For every secret, the report lies within `radius` of it with a probability of at least `level`. The probability "
+    "is over the noise alone: it holds whatever the secrets are, and is not the probability given a report, which "
+    "would take a prior."
 )
 
 
 def describe_distribution(mechanism: Mechanism, *, snap: float = 0.0) -> dict[str, Any]:
-    """Return the law of a mechanism's noise as plain values that JSON holds: kind, density, lattice, radii.
+    """Return the distribution of a mechanism's noise as plain values that JSON holds: kind, density, lattice, radii.
 
     `snap` is the distance (in the unit of what tables hold) up to which values were put on a secret: radii are larger
     by it.
     """
     guarantee, kind = mechanism.guarantee, MECHANISMS.kind(mechanism)
     if kind is None:
-        raise InvalidInput(f"the law of {type(mechanism).__name__} has no description.")
+        raise InvalidInput(f"the distribution of {type(mechanism).__name__} has no description.")
     distribution: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -94,6 +95,6 @@ def _snap_slack(part: Mechanism) -> bool:
 
 
 def distribution_of(mechanism: Mechanism) -> Distribution:
-    """Return the formula of a law, with its constants where it has a closed form, and the lattice of its reports."""
+    """Return the formula of a distribution, its constants where it has a closed form, and the lattice of reports."""
     found: Distribution = MECHANISMS.facet("distribution", mechanism)(mechanism)
     return found

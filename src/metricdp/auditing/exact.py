@@ -5,7 +5,7 @@ z is row / sum(row) of the stored doubles. The float path computes it with a pro
 bound leaves near the maximum are decided in interval arithmetic (balls of 128 bits or more), so that "holds" is a
 proof.
 
-Two zeros are no leak; a zero against a non-zero, or two laws that differ at distance zero, leak without bound.
+Two zeros are no leak; a zero against a non-zero, or two distributions that differ at distance zero, leak without bound.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def audit_matrix(
 ) -> AuditReport:
     """Judge a matrix against `claimed` epsilon, at all pairs of secrets or at those up to `radius` apart.
 
-    `distances` must be symmetric. A pair at infinite distance cannot be judged: then nothing "holds".
+    `distances` must be symmetric. A pair at infinite distance cannot be audited: then nothing "holds".
     """
     if not np.all(distances >= 0):
         raise InvalidInput("`distances` must be numbers of at least 0.")
@@ -114,7 +114,7 @@ def audit_matrix(
         if progress is not None:
             progress(min(1.0, (start + len(spread)) / n))
     i, j, ceiling = (np.concatenate([part[c] for part in near]) for c in range(3))
-    if i.size == 0:  # no pair, or equal laws at distance 0 alone
+    if i.size == 0:  # no pair, or equal distributions at distance 0 alone
         return AuditReport(epsilon=0.0, **facts)
 
     def candidates(at: int) -> Iterator[Candidate]:
@@ -127,7 +127,7 @@ def audit_matrix(
 
 
 def limit_radius(distances: Floats, radius: float | None) -> Floats:
-    """Return the distances with infinity, which is not judged, for pairs beyond the radius of a promise."""
+    """Return the distances with infinity, which is not audited, for pairs beyond the radius of a guarantee."""
     return distances if radius is None else np.where(distances <= radius, distances, np.inf)
 
 
@@ -143,9 +143,9 @@ def float_leakage(matrix: Floats, distances: Floats) -> float:
 
 
 def _counted_distances(distances: Floats, start: int, rows: int) -> Floats:
-    """Return the distances of rows from `start` on to all later ones; infinite where there is nothing to judge.
+    """Return the distances of rows from `start` on to all later ones; infinite where there is nothing to audit.
 
-    That is the diagonal, and secrets at distance zero: their laws are equal, see `_infinite_witness`.
+    That is the diagonal, and secrets at distance zero: their distributions are equal, see `_infinite_witness`.
     """
     apart = distances[start : start + rows, start:].copy()
     apart[apart == 0] = np.inf
@@ -154,7 +154,7 @@ def _counted_distances(distances: Floats, start: int, rows: int) -> Floats:
 
 
 def _infinite_witness(matrix: Floats, distances: Floats, slack: float) -> Witness | None:
-    """Find a zero against a non-zero, or two secrets at distance zero whose laws differ by more than the slack."""
+    """Find a zero against a non-zero, or two secrets at distance zero whose distributions differ beyond the slack."""
     positive = matrix > 0
     mixed = np.flatnonzero(positive.any(axis=0) & ~positive.all(axis=0))
     support = _labels(np.packbits(positive[:, mixed], axis=1))
@@ -182,7 +182,7 @@ def _labels(rows: NDArray[Any]) -> Integers:
 
 
 def _distribution_labels(rows: Floats) -> Integers:
-    """Return equal labels for equal laws row / sum(row), decided in whole numbers: proportional rows are one law."""
+    """Return equal labels for equal distributions row / sum(row), in whole numbers: proportional rows are equal."""
     stored = _labels(rows)
     names: dict[tuple[int, ...], int] = {}
     label = np.empty(int(stored.max(initial=-1)) + 1, dtype=np.int64)
@@ -196,7 +196,7 @@ def _distribution_labels(rows: Floats) -> Integers:
 
 
 def _largest_ratio(matrix: Floats, i: int, j: int) -> Witness:
-    """Return the report at which two laws with the same possible reports differ most."""
+    """Return the report at which two distributions with the same possible reports differ most."""
     distribution = matrix[[i, j]] / matrix[[i, j]].sum(axis=1, keepdims=True)
     used = np.flatnonzero(matrix[i] > 0)
     logs = np.log(distribution[0, used]) - np.log(distribution[1, used])

@@ -1,6 +1,6 @@
-"""Concentrated promises judged: finite laws by their divergences at all orders, Gaussian noise by its theorem.
+"""The audit of concentrated guarantees: finite distributions by their divergences, Gaussian noise by its theorem.
 
-What is judged here is approximate and never called pure; `audit` judges pure promises.
+What is audited here is approximate and never called pure; `audit` audits pure guarantees.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from metricdp.rendering import card, plain_record, printable
 from metricdp.units import round_down
 
 SAMPLERS = (
-    "the law of a sampler is not known, and its Renyi divergences are averages that the rarest reports decide, which "
-    "no draws show: give a mechanism or a matrix. mdp.audit_sampler bets on pure claims."
+    "the distribution of a sampler is not known, and its Renyi divergences are averages that the rarest reports "
+    "decide, which no draws show: give a mechanism or a matrix. mdp.audit_sampler bets on pure claims."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConcentratedReport:
-    """The outcome of an audit of a concentrated promise.
+    """The outcome of an audit of a concentrated guarantee.
 
-    `rho` is proven: D_a <= a * rho * d^2 at all orders a > 1 between all pairs that were judged. `reached` is what one
+    `rho` is proven: D_a <= a * rho * d^2 at all orders a > 1 between all pairs that were audited. `reached` is what one
     pair (`secret`, `other`, codes) reaches at `order` for certain, so that less than it is refuted. For a theorem the
     two are equal, and there is no pair.
     """
@@ -80,14 +80,14 @@ class ConcentratedReport:
         if self.obstacle:
             return self.obstacle
         if self.claimed is None:
-            return "No promise was named: give `rho` to have one judged."
+            return "No guarantee was named: give `rho` to audit one."
         if not self.rho <= self.claimed:
             return f"Only rho {self.rho:.12g} is proven, which is more than was claimed; nothing shows a leak."
         return ""
 
     @property
     def kept(self) -> bool:
-        """Whether the promise is kept for certain."""
+        """Whether the guarantee holds for certain."""
         return self.verdict == "holds"
 
     def to_dict(self, unit: str | None = None) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class ConcentratedReport:
             ("claimed", "nothing" if self.claimed is None else f"{self.claimed:.12g}"),
             ("rho", f"{self.rho:.12g} (concentrated: approximate, not pure)"),
             ("by", f"{self.basis}: {self.method}"),
-            ("pairs judged", f"{self.pairs:,}"),
+            ("pairs audited", f"{self.pairs:,}"),
         ]
         return card(self.verdict, [*rows, *([("why", self.reason)] if self.reason else [])])
 
@@ -126,11 +126,11 @@ def audit_concentrated(
     distances: Any = None,
     rho: float | None = None,
 ) -> ConcentratedReport:
-    """Say which concentrated promise a mechanism really keeps: the least rho with D_a <= a rho d^2 at every order.
+    """Return which concentrated guarantee a mechanism satisfies: the least rho with D_a <= a rho d^2 at every order.
 
-    Gaussian noise is judged by its theorem, against its own promise or against `rho`. A finite mechanism, or anyone's
-    matrix with `metric` and `points` or with `distances`, is judged by its Renyi divergences between all pairs at all
-    orders: those that are looked at are computed, and between them they are bounded (`divergences`).
+    Gaussian noise is audited by its theorem, against its own guarantee or against `rho`. A finite mechanism, or
+    anyone's matrix with `metric` and `points` or with `distances`, is audited by its Renyi divergences between all
+    pairs at all orders: those that are looked at are computed, and between them they are bounded (`divergences`).
     """
     if callable(mechanism) and not isinstance(mechanism, Mechanism):
         raise InvalidInput(SAMPLERS)
@@ -185,7 +185,7 @@ def _verify_normal(
     if not fits:
         obstacle = f"This noise does not belong to the metric {type(metric).__name__}."
     elif not (guaranteed_metric is metric or guaranteed_metric == metric):
-        obstacle = "The promise is in another metric than the secrets, so that it says nothing about them."
+        obstacle = "The guarantee is in another metric than the secrets, so that it says nothing about them."
     kept = -round_down(-1 / (2 * Fraction(mechanism.sigma) ** 2))
     return ConcentratedReport(
         claimed=mechanism.guarantee.rho if claimed is None else claimed,
@@ -199,22 +199,22 @@ def _verify_normal(
 
 
 def concentrated(mechanism: Mechanism) -> ConcentratedGuarantee:
-    """Return what a mechanism's promise is worth as a concentrated one, for accounts in which rho adds up.
+    """Return what a mechanism's guarantee is worth as a concentrated one, for accounts in which rho adds up.
 
-    A pure promise of epsilon d bounds the Renyi divergences by a (epsilon d)^2 / 2 at every order a (Bun and Steinke
-    2016, Proposition 3.3), so rho is at most epsilon^2 / 2. For a finite mechanism it is computed from its law, at all
-    pairs and orders, and often smaller. Gaussian noise has its own. One with slack has none: its ratios do not vanish
-    with the distance.
+    A pure guarantee of epsilon d bounds the Renyi divergences by a (epsilon d)^2 / 2 at every order a (Bun and Steinke
+    2016, Proposition 3.3), so rho is at most epsilon^2 / 2. For a finite mechanism it is computed from its
+    distribution, at all pairs and orders, and often smaller. Gaussian noise has its own. One with slack has none: its
+    ratios do not vanish with the distance.
     """
     guarantee = mechanism.guarantee
     if isinstance(guarantee, ConcentratedGuarantee):
         return guarantee
     if guarantee.basis == "none":
-        raise NotPrivate("this mechanism was built for comparison and keeps no promise of any kind.")
+        raise NotPrivate("this mechanism was built for comparison and satisfies no guarantee of any kind.")
     if guarantee.slack:
         raise InvalidInput(
-            f"a promise with a slack of {guarantee.slack:g} is no concentrated one: its ratios do not vanish where the "
-            "distance does."
+            f"a guarantee with a slack of {guarantee.slack:g} is no concentrated one: its ratios do not vanish where "
+            "the distance does."
         )
     rho = -round_down(-(Fraction(guarantee.epsilon) ** 2) / 2)
     basis = guarantee.basis
@@ -232,13 +232,13 @@ def delta_at(mechanism: Mechanism, distance: float, epsilon: float) -> float:
     """Return the least delta with Pr[M(x) in S] <= exp(epsilon) Pr[M(x') in S] + delta up to a distance.
 
     For a finite mechanism exactly, up to rounding, which is added: the largest sum_k max(z_ik - e^epsilon z_jk, 0) over
-    pairs up to that far apart. For Gaussian noise what its promise says, which the lattice only lowers.
+    pairs up to that far apart. For Gaussian noise what its guarantee says, which the lattice only lowers.
     """
     if isinstance(mechanism.guarantee, ConcentratedGuarantee):
         return mechanism.guarantee.delta_at(distance, epsilon)
     if not has_rows(mechanism):
         raise NotPure(
-            f"delta of a {type(mechanism).__name__} is not computed: its promise is pure, and delta is 0 at epsilon "
+            f"delta of a {type(mechanism).__name__} is not computed: its guarantee is pure, and delta is 0 at epsilon "
             "times the distance."
         )
     if not (math.isfinite(epsilon) and epsilon >= 0.0 and distance >= 0.0):
@@ -256,7 +256,7 @@ def delta_at(mechanism: Mechanism, distance: float, epsilon: float) -> float:
 def _verify_distribution(distribution: Floats, apart: Floats, claimed: float | None) -> ConcentratedReport:
     found = largest_rho(distribution, apart)
     count = int((np.isfinite(apart).sum() - len(apart)) // 2)
-    obstacle = "" if count else "There was nothing to judge: no two secrets that the promise covers."
+    obstacle = "" if count else "There was nothing to audit: no two secrets that the guarantee covers."
     return ConcentratedReport(
         claimed=claimed,
         rho=found.proven,
@@ -278,7 +278,8 @@ MECHANISMS.register(LocalMechanism, audit_concentrated=_verify_table)
 MECHANISMS.register(KernelMechanism, audit_concentrated=_verify_table)
 
 
-# Renyi divergences of a finite law at all pairs and all orders at once, bounded between the orders that are looked at.
+# Renyi divergences of a finite distribution at all pairs and all orders at once, bounded between the orders that are
+# looked at.
 #
 # Of two rows p and q let l = ln(p / q) and K(s) = ln sum_k p_k exp(s l_k). The divergence of order a = 1 + s is K(s) /
 # s, so the least rho of a pair at distance d is the largest of
@@ -286,11 +287,11 @@ MECHANISMS.register(KernelMechanism, audit_concentrated=_verify_table)
 #     f(s) = K(s) / (s (1 + s))  over s > 0,     divided by d^2;        f(0) = KL(p || q).
 #
 # K vanishes at s = 0 and at s = -1 (rows sum to one), so f is its second divided difference at -1, 0 and s, and f'' =
-# K'''' / 12 somewhere. K'''' is the fourth cumulant of l under a tilted law: with l in a range of length R it is at
-# most R^4 / 8 in size, since the fourth moment is at least the square of the variance, which is at most R^2 / 4, and
-# at most R^2 times the variance. So between two orders f exceeds the larger of its values there by at most h^2 R^4 /
-# 768; beyond s it is at most max(l) / (1 + s); and everywhere it is at most R^2 / 8. Intervals that may hold more than
-# what was found are halved until none may.
+# K'''' / 12 somewhere. K'''' is the fourth cumulant of l under a tilted distribution: with l in a range of length R it
+# is at most R^4 / 8 in size, since the fourth moment is at least the square of the variance, which is at most R^2 / 4,
+# and at most R^2 times the variance. So between two orders f exceeds the larger of its values there by at most h^2 R^4
+# / 768; beyond s it is at most max(l) / (1 + s); and everywhere it is at most R^2 / 8. Intervals that may hold more
+# than what was found are halved until none may.
 #
 # Roundings: a logarithm is within 4 u of itself, a sum of m terms within m u; together f is off by at most `_rounding`.
 

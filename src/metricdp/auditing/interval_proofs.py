@@ -1,4 +1,4 @@
-"""Interval arithmetic on single ratios of a law: what the float paths of the exact audits leave open is decided here.
+"""Interval arithmetic on single ratios of a distribution: it decides what the float paths of the audits leave open.
 
 Every exact audit ends alike. Floats with a proven error bound leave a few pairs near the maximum; each is evaluated as
 (|ln p_ik - ln p_jk| - slack) / d_ij in balls of 128 bits or more, so that "holds" and "violated" are proofs.
@@ -23,7 +23,7 @@ Candidate = tuple[int, int, int, float]  # secret, other, report, and the distan
 
 
 class ExactWeights(Protocol):
-    """Weights of reports, row by row, as exact numbers; the law is weight / sum of the row."""
+    """Weights of reports, row by row, as exact numbers; the distribution is weight / sum of the row."""
 
     def weight(self, secret: int, report: int, /) -> float: ...
 
@@ -72,7 +72,7 @@ class Prover:
         return value, False
 
     def differ_at_most(self, i: int, j: int, reports: Integers) -> bool:
-        """Tell whether two laws provably differ by at most the slack at some reports, possible for both."""
+        """Return whether two distributions provably differ by at most the slack at some reports, possible for both."""
         with self._flint.ctx.workprec(PROOF_BITS[-1]):
             limit = self._flint.arb(self._slack)
             return all(bool(abs(self.log_ratio(i, j, k)) <= limit) for k in reports.tolist())

@@ -23,7 +23,7 @@ class KernelProver:
     def __init__(self, distribution: KernelDistribution, claim: Claim, *, capped: bool = False) -> None:
         self.distribution, self.claim, self.capped = distribution, claim, capped
         self._logs: dict[tuple[int, int], Any] = {}
-        # Rows of a small law are all affordable; of a large one, a few.
+        # Rows of a small distribution are all affordable; of a large one, a few.
         self.left = max(4, MOST_TERMS // len(distribution))
 
     def settle(
@@ -58,7 +58,7 @@ class KernelProver:
         return highest, broken, found
 
     def affordable(self, i: int, j: int) -> bool:
-        """Tell whether the rows of a pair may still be computed."""
+        """Return whether the rows of a pair may still be computed."""
         return sum((row, PROOF_BITS[0]) not in self._logs for row in (i, j)) <= self.left
 
     def shown(self, i: int, j: int) -> Any:
@@ -68,15 +68,15 @@ class KernelProver:
         space, arb = self.distribution.space, flint.arb
         one, other = space.points[i], space.points[j]
         if same_place(space.metric, one, other):
-            return None  # at distance 0 all distances to others are equal, and so are the laws
+            return None  # at distance 0 all distances to others are equal, and so are the distributions
         away = true_distance(space.metric, one, other)
         if self.claim.radius is not None and bool(away > self.claim.radius):
             return None
         counted = away.min(arb(self.distribution.cap)) if np.isfinite(self.distribution.cap) else away
         most = arb(self.distribution.inner) * counted  # all that the kernel, and all that a normaliser can show
-        if not bool(most > 0):  # too near for so many bits; at most twice the inner budget
+        if not bool(most > 0):  # too near for that many bits; at most twice the inner budget
             return arb(0).union(2 * arb(self.distribution.inner))
-        # Normalisers differ by at most that: so many bits of their logarithms are needed to tell them apart.
+        # Normalisers differ by at most that: that many bits of their logarithms are needed to distinguish them.
         lost = -int(float(most.log()) * 1.5)
         bits = PROOF_BITS[0] if lost < PROOF_BITS[0] // 2 else 64 * (lost // 64 + 3)
         change = abs(self._log_normaliser(i, bits) - self._log_normaliser(j, bits)).min(most)

@@ -1,4 +1,4 @@
-"""The exact auditor of kernel mechanisms: z_ik = w_k exp(-a m_ik) / N_i with m = min(d, cap), judged without n x n.
+"""The exact auditor of kernel mechanisms: z_ik = w_k exp(-a m_ik) / N_i with m = min(d, cap), audited without n x n.
 
 Reports are the secrets, and m is a metric: m_jk - m_ik is at most m_ij, and reaches it at k = i. The weights cancel. So
 what a pair shows, over all reports, is exactly
@@ -166,7 +166,7 @@ def worst_pairs(
 
 @dataclass
 class _Pass:
-    """One pass over all pairs, block by block: what is reached so far, and how many pairs were judged."""
+    """One pass over all pairs, block by block: what is reached so far, and how many pairs were audited."""
 
     distribution: KernelDistribution
     sums: KernelSums
@@ -241,14 +241,14 @@ class _Pass:
 
 def verify_kernel(mechanism: KernelMechanism, claim: Claim) -> AuditReport:
     """Judge every pair of secrets of a kernel: whatever it says of itself, this is a proof."""
-    distribution, words = mechanism.distribution, f"judging all pairs of {len(mechanism.space):,} secrets"
+    distribution, words = mechanism.distribution, f"auditing all pairs of {len(mechanism.space):,} secrets"
     with report_task(words):
         callback = claim.progress or share_reporter(words)
         sums = sums_of(distribution, lambda share: callback(0.5 * share))
         report = audit_kernel(distribution, sums, replace(claim, progress=callback))
     wrong = np.abs(mechanism.log_normalisers - sums.log_normalisers) > 2.0 * sums.error
     if wrong.any():
-        sentence = f"The stored normaliser of secret {int(np.flatnonzero(wrong)[0])} is not that of its law."
+        sentence = f"The stored normaliser of secret {int(np.flatnonzero(wrong)[0])} is not that of its distribution."
         return replace(report, refuted=False, obstacle=sentence)
     if mechanism.nearest is not None and np.any(mechanism.nearest > sums.nearest):
         return replace(report, refuted=False, obstacle="A stored distance to the nearest secret is too long.")
@@ -258,7 +258,7 @@ def verify_kernel(mechanism: KernelMechanism, claim: Claim) -> AuditReport:
 def audit_kernel(
     distribution: KernelDistribution, sums: KernelSums, claim: Claim, worst: WorstPairs | None = None
 ) -> AuditReport:
-    """Judge a kernel against a claim, before or after it is a mechanism; `worst` where all pairs were judged before."""
+    """Audit a kernel against a claim, before or after it is a mechanism; `worst` if all pairs were audited before."""
     n, callback = len(distribution), claim.progress
     facts: dict[str, Any] = {
         "claimed": claim.epsilon,

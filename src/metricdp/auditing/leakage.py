@@ -19,20 +19,20 @@ COUNT_TOLERANCE = 1e-9  # relative: a ratio above epsilon * (1 + 1e-9) is a viol
 
 
 def has_rows(mechanism: object) -> TypeGuard[FiniteMechanism]:
-    """Tell whether a mechanism between finite spaces knows the probabilities of its reports."""
+    """Return whether a mechanism between finite spaces knows the probabilities of its reports."""
     return MECHANISMS.has("rows", mechanism)
 
 
 def normalised_rows(mechanism: FiniteMechanism) -> Floats:
-    """Return row / sum(row), the law that is sampled."""
+    """Return row / sum(row), the distribution that is sampled."""
     return np.asarray(mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True))
 
 
 def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple[float, float]:
-    """Return the share of (pair, report) that breaks the promise, and the worst ratio over epsilon.
+    """Return the share of (pair, report) that breaks the guarantee, and the worst ratio over epsilon.
 
     A triple breaks it when |ln z_ik - ln z_jk| > epsilon d_ij (1 + 1e-9); a zero against a non-zero counts as
-    infinite, two zeros as nothing. A finite mechanism is judged at every unordered pair, a continuous one at random
+    infinite, two zeros as nothing. A finite mechanism is audited at every unordered pair, a continuous one at random
     and adversarial pairs (`continuous_violations`).
     """
     if not has_rows(mechanism):
@@ -149,7 +149,11 @@ def refuse_endless(mechanism: Mechanism, what: str) -> None:
         raise InvalidInput(
             f"{what} is computed over a list of secrets, and those of a {type(mechanism).__name__} lie anywhere. How "
             "far its reports go is in `certificate.loss`, on average, and in mdp.accuracy_radius"
-            + ("." if isinstance(mechanism.guarantee, Guarantee) else "; `guarantee.epsilon_at` is for its promise.")
+            + (
+                "."
+                if isinstance(mechanism.guarantee, Guarantee)
+                else "; `guarantee.epsilon_at` says what it guarantees."
+            )
         )
 
 

@@ -1,6 +1,6 @@
-"""Proofs that an interpolated law moves no faster than epsilon, cell by cell and for every point of a cell.
+"""Proofs that an interpolated distribution moves no faster than epsilon, cell by cell and for every point of a cell.
 
-Rounding rule. Inside a cell the law z is multilinear in theta, and its derivative along axis l is
+Rounding rule. Inside a cell the distribution z is multilinear in theta, and its derivative along axis l is
 G_l = theta_l'(t_l) / width_l * (difference of the two faces), where theta' is affine in theta on each half of the cell.
 So on each of the 2^n sub-boxes G is affine in every single theta_l while the others are fixed, ||G||_q is convex in it
 and e z is affine: ||G||_q - e z is largest at a vertex. Hence ||grad ln z||_q <= e holds on the whole cell if and only
@@ -194,10 +194,10 @@ def normaliser_share(ratios: Floats) -> Floats:
     """Return min(1, (cosh r_l - prod_{j != l} sech(r_j / 2)) / sinh r_l) for every axis l (first axis of `ratios`).
 
     Proof. Along axis l the unnormalised masses of the two faces are Z0, Z1 <= 1 and f1 = f0 e^h with |h| <= r_l. The
-    slope of ln Z is at most the mean of h under f1 / Z1, which given the mean Z0 / Z1 of e^-h is largest for a law on
-    {-r, r}: the formula with Z0 / Z1 for the product. And Z0 >= prod sech(r_j / 2), one factor an axis: the affinity
-    sum Q0^(1-t) Q1^t is least for two reports, where its -log is the Jensen gap of ln 2cosh(y/2) over an interval of
-    length 2r, largest when centred with t = 1/2: ln cosh(r / 2).
+    slope of ln Z is at most the mean of h under f1 / Z1, which given the mean Z0 / Z1 of e^-h is largest for a
+    distribution on {-r, r}: the formula with Z0 / Z1 for the product. And Z0 >= prod sech(r_j / 2), one factor an axis:
+    the affinity sum Q0^(1-t) Q1^t is least for two reports, where its -log is the Jensen gap of ln 2cosh(y/2) over an
+    interval of length 2r, largest when centred with t = 1/2: ln cosh(r / 2).
     """
     r = np.maximum(np.minimum(ratios, 300.0), 1e-300)
     log_sech = -(r / 2.0 + np.log1p(np.exp(-r)) - np.log(2.0))

@@ -1,11 +1,11 @@
-"""The exact auditor of local mechanisms: sparse rows over one background, judged as a proof without n x n.
+"""The exact auditor of local mechanisms: sparse rows over one background, audited as a proof without n x n.
 
-The law is p_ik = w_ik / r_i, with w_ik the weight a row stores or background[k], and r_i the exact sum of the row; the
-smallest epsilon is max over pairs and reports of |ln p_ik - ln p_jk| / d_ij. Where the metric is a shortest path over
-streets and every node is a secret, the streets decide: a pair is a chain of streets, whose leaks and lengths add up
-along the shortest way, so that epsilon = max over streets of leak / length, in the true metric of the stored lengths.
-Any other metric is judged by all pairs that are near enough to matter (`pairs`). Nothing of what the builder says
-about its windows is used: all reports that one of two rows stores are compared, and all others share one ratio.
+The distribution is p_ik = w_ik / r_i, with w_ik the weight a row stores or background[k], and r_i the exact sum of the
+row; the smallest epsilon is max over pairs and reports of |ln p_ik - ln p_jk| / d_ij. Where the metric is a shortest
+path over streets and every node is a secret, the streets decide: a pair is a chain of streets, whose leaks and lengths
+add up along the shortest way, so that epsilon = max over streets of leak / length, in the true metric of the stored
+lengths. Any other metric is audited by all pairs that are near enough to matter (`pairs`). Nothing of what the builder
+says about its windows is used: all reports that one of two rows stores are compared, and all others share one ratio.
 
 Quotients of stored weights are computed in doubles with a proven error; what that leaves near the maximum is decided
 in interval arithmetic (`proving`), as for dense tables.

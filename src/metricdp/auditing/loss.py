@@ -87,7 +87,7 @@ def _own_losses(mechanism: FiniteMechanism) -> Floats:
 
 
 def counts_distance(mechanism: Mechanism) -> bool:
-    """Tell whether the loss of a certificate is the distance between truth and report, by measuring that again.
+    """Return whether the loss of a certificate is the distance between truth and report, by measuring that again.
 
     A file does not say which loss and prior its certificate counts. Noise counts the distance by its theorem; a table
     whose distances, all secrets equally likely (or the worst of them), give the very number counts it too. What a
@@ -152,8 +152,8 @@ def packing_lower_bound(space: FiniteSpace, epsilon: float, *, radius: float | N
     For a set S with disjoint open balls of radius r, the loss is at least r (1 - 1 / N), N = max_w sum_{s in S}
     exp(-epsilon d(w, s)). Sets are found by farthest-first search from every start, r is half the smallest distance.
 
-    The reports are taken anywhere in the space of the secrets. With a `radius` the promise is for pairs this close, and
-    only they count in N; in a policy graph of several parts only pairs of one part do.
+    The reports are taken anywhere in the space of the secrets. With a `radius` the guarantee is for pairs this close,
+    and only they count in N; in a policy graph of several parts only pairs of one part do.
     """
     rate = as_positive(epsilon, "epsilon")
     apart = space.distances

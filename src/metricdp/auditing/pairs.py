@@ -216,7 +216,7 @@ def _too_much(secrets: int, usual: float, steps: float) -> str:
 
 
 def _unequal_witness(distribution: SparseDistribution, i: int, j: int, slack: float) -> Witness | None:
-    """Return a witness where two secrets at distance 0 have laws that differ by more than the slack."""
+    """Return a witness where two secrets at distance 0 have distributions that differ by more than the slack."""
     if distribution.alike(i, j):
         return None
     reports, one, two = distribution.two_rows(i, j)
@@ -269,7 +269,7 @@ def count_unreachable(inputs: FiniteSpace) -> int:
 # down, and a pair looks at the first of them. Entries below the background are kept a second time by their depth under
 # the largest weight of their report, since the other row's background may be what is compared with them.
 
-LEVELS = 64  # heights are told apart to a 64th of the largest
+LEVELS = 64  # heights are distinguished to a 64th of the largest
 BLOCKS = 64  # of rows that share a dense row of inverse weights, and are compared in parallel
 SURE = 1e-9  # more than the rounding of any logarithm of a quotient of float32
 
@@ -292,7 +292,7 @@ class RankedEntries:
 
 @dataclass(frozen=True)
 class EntryWindows:
-    """The entries of a law by height and by depth."""
+    """The entries of a distribution by height and by depth."""
 
     distribution: SparseDistribution
 

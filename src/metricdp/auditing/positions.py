@@ -1,4 +1,4 @@
-"""What a promise about finitely many places means for positions that are first put on the nearest place."""
+"""What a guarantee about finitely many places means for positions that are first put on the nearest place."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from metricdp.spaces import FiniteSpace
 
 
 def position_guarantee(guarantee: AnyGuarantee, space: FiniteSpace, *, snap: float) -> Guarantee:
-    """Return the promise that holds between positions that are put on the nearest place, up to `snap` away.
+    """Return the guarantee that holds between positions that are put on the nearest place, up to `snap` away.
 
     Two positions r apart are put on places at most r + 2 snap apart, by the triangle inequality. So the slack grows by
-    2 snap epsilon, and a radius shrinks by 2 snap. This needs positions to be measured as the promise measures: where
+    2 snap epsilon, and a radius shrinks by 2 snap. This needs positions to be measured as the guarantee measures: where
     they are not (roads below latitude and longitude), `position_factor` says what holds.
     """
     guarantee = _pure_guarantee_on(guarantee, space)
     if not space.same_ground:
         raise InvalidInput(
-            "positions here are not measured in the distances of the promise, so that no slack describes what snapping "
-            "does: ask position_factor(promise, space, apart, snap=...) for the factor at a distance."
+            "positions here are not measured in the distances of the guarantee, so that no slack describes what "
+            "snapping does: ask position_factor(guarantee, space, apart, snap=...) for the factor at a distance."
         )
     moved = space.charge(_distance(snap, "snap"))
     wider = guarantee.with_slack(guarantee.epsilon * moved)
@@ -34,8 +34,8 @@ def position_factor(guarantee: AnyGuarantee, space: FiniteSpace, apart: float, *
 
     `apart` and `snap` are in the unit of `space.ground`, which measures positions; no position is put on a place
     farther away than `snap`. Proof: the places s and s' of two positions satisfy ground(s, s') <= apart + 2 snap, so
-    their distance under the promise is at most D = max d(s, s') over such pairs of places, and reports differ by at
-    most exp(epsilon D + slack). Where some D is beyond the reach of the promise, reports may reveal everything.
+    their distance under the guarantee is at most D = max d(s, s') over such pairs of places, and reports differ by at
+    most exp(epsilon D + slack). Where some D is beyond the reach of the guarantee, reports may reveal everything.
     """
     guarantee = _pure_guarantee_on(guarantee, space)
     reached = space.span(_distance(apart, "apart"), snap=_distance(snap, "snap"))
@@ -59,10 +59,12 @@ def mean_in_cell(space: FiniteSpace) -> float | None:
 
 
 def _pure_guarantee_on(guarantee: AnyGuarantee, space: FiniteSpace) -> Guarantee:
-    """Return a pure promise in the distances of a space; any other says nothing about how far its places are apart."""
+    """Return a pure guarantee in the distances of a space; any other says nothing about its places."""
     found = require_pure(guarantee, "a factor between positions")
     if found.metric is not space.metric and found.metric != space.metric:
-        raise InvalidInput("the promise is in other distances than those of `space`: give the space that it is about.")
+        raise InvalidInput(
+            "the guarantee is in other distances than those of `space`: give the space that it is about."
+        )
     return found
 
 

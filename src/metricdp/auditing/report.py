@@ -34,16 +34,16 @@ class AuditReport:
 
     `basis` says what it rests on: "proof" (every pair, or every cell of the domain, in directed rounding), "theorem"
     (a formula whose conditions were checked) or "samples", which can only refute. `epsilon` is the smallest epsilon for
-    which the promise is kept: for a proof or a theorem an upper bound (an exact audit's is tight to the last digits),
+    which the guarantee holds: for a proof or a theorem an upper bound (an exact audit's is tight to the last digits),
     for samples a lower bound at the stated confidence (`is_lower_bound`): much more may leak. `refuted` says that more
     than what was claimed is shown to leak.
-    `pairs` counts the pairs, or the cells, that were judged one by one.
+    `pairs` counts the pairs, or the cells, that were audited one by one.
 
     Audits of samples also say how many reports were bet on (`draws`), a leak that those would have found (`power`) and
     what else was seen (`findings`). They name a witness only where they refute.
 
-    `obstacle` is a sentence on what stands in the way of a verdict, and `vacuous` marks a promise about a single
-    secret, which no mechanism can break: there is nothing to tell apart.
+    `obstacle` is a sentence on what stands in the way of a verdict, and `vacuous` marks a guarantee about a single
+    secret, which no mechanism can break: there is nothing to distinguish.
     """
 
     claimed: float | None
@@ -78,11 +78,11 @@ class AuditReport:
         if self.obstacle:
             return self.obstacle
         if self.claimed is None:
-            return "No promise was named: give `epsilon` to have one judged."
+            return "No guarantee was named: give `epsilon` to audit one."
         if not math.isfinite(self.claimed) or math.isnan(self.epsilon):
             return "The claim or the proof is no number."
         if self.pairs == 0 and self.basis != "theorem":
-            return "There was nothing to judge: no two secrets that the promise covers."
+            return "There was nothing to audit: no two secrets that the guarantee covers."
         if self.epsilon > self.claimed and self.basis != "samples":
             return f"Only epsilon {self.epsilon:.12g} is proven, which is more than was claimed; nothing shows a leak."
         return ""
@@ -104,12 +104,12 @@ class AuditReport:
 
     @property
     def kept(self) -> bool:
-        """Whether the promise is kept for certain: it holds, or it is about a single secret."""
+        """Whether the guarantee holds for certain: it holds, or it is about a single secret."""
         return self.verdict == "holds" or (self.vacuous and not self.refuted)
 
     @property
     def margin(self) -> float:
-        """claimed - epsilon: how much of the promise is unused (negative when it is broken)."""
+        """claimed - epsilon: how much of the guarantee is unused (negative when it is broken)."""
         return float("nan") if self.claimed is None else self.claimed - self.epsilon
 
     def to_dict(self, unit: str | None = None) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class AuditReport:
             ("claimed", "nothing" if self.claimed is None else f"{self.claimed:.12g}"),
             ("found", self._found + (f", slack {self.slack:.6g}" if self.slack else "")),
             ("by", f"{self.basis}: {self.method}"),
-            ("pairs judged", f"{self.pairs:,}"),
+            ("pairs audited", f"{self.pairs:,}"),
         ]
         if self.witness is not None:
             rows.append(("seen at" if self.is_lower_bound else "worst at", str(self.witness)))
@@ -168,24 +168,24 @@ def add_metric_notes(report: AuditReport, metric: Metric | None) -> AuditReport:
 
 
 def obstacle_of(secrets: int, skipped: int, count: int | None = None) -> str:
-    """Say what stands in the way of judging every pair of secrets, where something does."""
+    """Say what stands in the way of auditing every pair of secrets, where something does."""
     if secrets == 1:
-        return "There is only one secret: no two can be told apart, and a promise about it says nothing."
+        return "There is only one secret: no two can be distinguished, and a guarantee about it says nothing."
     if not skipped:
         return ""
-    counted = "" if count is None else f"; only {count} could be judged"
+    counted = "" if count is None else f"; only {count} could be audited"
     return (
         f"The distance of {skipped} {'pair' if skipped == 1 else 'pairs'} of secrets is infinite, by overflow or "
         f"because nothing connects them{counted}."
     )
 
 
-# What is judged: the numbers of a promise, apart from the mechanism that makes it.
+# What is audited: the numbers of a guarantee, apart from the mechanism that makes it.
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A promise to be judged: log-ratios of at most epsilon * d + slack, between secrets up to `radius` apart."""
+    """A guarantee to be audited: log-ratios of at most epsilon * d + slack, between secrets up to `radius` apart."""
 
     epsilon: float
     slack: float = 0.0
@@ -194,5 +194,5 @@ class Claim:
 
     @classmethod
     def of(cls, guarantee: Guarantee, epsilon: float | None, progress: Callable[[float], None] | None = None) -> Claim:
-        """Return what a promise claims, with another epsilon where one is given."""
+        """Return what a guarantee claims, with another epsilon where one is given."""
         return cls(guarantee.epsilon if epsilon is None else epsilon, guarantee.slack, guarantee.radius, progress)

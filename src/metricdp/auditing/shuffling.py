@@ -13,7 +13,7 @@ from metricdp.errors import InvalidInput
 MOST_PEOPLE = 10_000_000
 LARGEST_EXPONENT = 700.0  # of e in doubles
 TAIL = 1e-3  # the share of delta that is given away for clones in unlikely numbers
-ROUNDING = 1e-11  # relative: more than the rounding of a sum of a binomial law
+ROUNDING = 1e-11  # relative: more than the rounding of a sum of a binomial distribution
 MARGIN = 1e-6  # relative: more than the rounding of the logarithms of its terms
 
 
@@ -26,14 +26,16 @@ def shuffled_epsilon(epsilon: float, people: int, *, distance: float, diameter: 
 
         Pr[S | x] <= exp(e) Pr[S | x'] + delta.
 
-    This is APPROXIMATE privacy: with a chance of delta the ratio may be anything. It is never a pure promise, and the
-    result is never above epsilon * distance, which is what the mechanism promises without a shuffler, at delta 0.
+    This is APPROXIMATE privacy: with a probability of delta the ratio may be anything. It is never a pure guarantee,
+    and the result is never above epsilon * distance, which is what the mechanism guarantees without a shuffler, at
+    delta 0.
 
-    With p = exp(epsilon distance), the two laws of the person are mixtures p/(p+1), 1/(p+1) of two laws U and V, and
-    U + V is the sum of the two laws; so every other person draws from (U + V) / 2 with a chance of exp(-epsilon
-    diameter) at least, whatever their secret: a clone. Everything else tells nothing about the person. What is left is
-    to tell (A + 1, C - A) from (A, C - A + 1), with C ~ Binomial(people - 1, exp(-epsilon diameter)) and A ~
-    Binomial(C, 1/2), flipped with a chance of 1/(p+1): its delta is summed up exactly, and e found by bisection.
+    With p = exp(epsilon distance), the two distributions of the person are mixtures p/(p+1), 1/(p+1) of two
+    distributions U and V, and U + V is the sum of the two distributions; so every other person draws from (U + V) / 2
+    with a probability of exp(-epsilon diameter) at least, whatever their secret: a clone. Everything else tells nothing
+    about the person. What is left is to tell (A + 1, C - A) from (A, C - A + 1), with C ~ Binomial(people - 1,
+    exp(-epsilon diameter)) and A ~ Binomial(C, 1/2), flipped with a probability of 1/(p+1): its delta is summed up
+    exactly, and e found by bisection.
 
     References: Feldman, McMillan and Talwar (2021), Theorem 3.2, where distance and diameter are one.
     """
@@ -57,7 +59,7 @@ def shuffled_delta(epsilon: float, people: int, *, distance: float, diameter: fl
 
 
 def _checked_epsilon(epsilon: float, people: int, distance: float, diameter: float) -> float:
-    """Return what the mechanism promises at the distance, or refuse what cannot be shuffled."""
+    """Return what the mechanism guarantees at the distance, or refuse what cannot be shuffled."""
     pure = as_positive(epsilon, "epsilon") * as_positive(distance, "distance")
     if not distance <= diameter < np.inf:
         raise InvalidInput(

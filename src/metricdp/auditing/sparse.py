@@ -1,4 +1,4 @@
-"""Sparse rows over one background, as a law that the exact audit can ask: single weights, exact sums, two rows."""
+"""Sparse rows over one background, as a distribution for the exact audit: single weights, exact sums, two rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CERTAIN = 2.0**-40  # relative: a sum in doubles that is less certain than this 
 
 @dataclass(frozen=True)
 class SparseDistribution:
-    """Row i gives report k the weight it stores, else background[k]; the law is weight / sum of the row.
+    """Row i gives report k the weight it stores, else background[k]; the distribution is weight / sum of the row.
 
     All weights are float32: exact as doubles, and the quotient of two neither overflows nor underflows there.
     """
@@ -35,7 +35,7 @@ class SparseDistribution:
     background: NDArray[np.float32]
     _sums: dict[int, Fraction] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:  # the types that a mechanism stores, so that what is judged is what is sampled
+    def __post_init__(self) -> None:  # the types that a mechanism stores, so that what is audited is what is sampled
         kinds = {"starts": np.int64, "columns": np.int32, "values": np.float32, "background": np.float32}
         for name, kind in kinds.items():
             array = np.ascontiguousarray(getattr(self, name), dtype=kind).view()
@@ -136,7 +136,7 @@ class SparseDistribution:
         return self.witness(*((i, j) if two[at] == 0 else (j, i)), int(reports[at]))
 
     def alike(self, i: int, j: int) -> bool:
-        """Tell whether two rows are one law, in whole numbers: proportional weights are."""
+        """Return whether two rows are one distribution, in whole numbers: proportional weights are."""
         _, one, two = self.two_rows(i, j)
         mine, theirs = self.exact_total(i), self.exact_total(j)
         pairs = zip(one.tolist(), two.tolist(), strict=True)
@@ -242,7 +242,7 @@ def _numpy_extremes(distribution: SparseDistribution, pairs: Integers) -> tuple[
 
 
 def _neither(distribution: SparseDistribution, columns: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
-    """Tell whether the background gives a report that neither of two rows stores."""
+    """Return whether the background gives a report that neither of two rows stores."""
     if len(distribution.possible) > len(columns) + len(others):
         return True
     return len(distribution.possible) > int(np.count_nonzero(distribution.background[np.union1d(columns, others)]))

@@ -6,10 +6,9 @@ Each step is the average posterior of the secrets under the masses so far. It ne
 likelihood never falls. The largest factor bounds what is left to gain: no masses have a mean log-likelihood above the
 present one by more than max_i (A (y / q))_i - 1 (concavity along the segment to a single secret).
 
-The likeliest masses fit the chance in the reports too: at small epsilons they are spikes, farther from the truth than
-the reports as they are. So unless told otherwise the steps end where Pearson's N sum_k (y_k - q_k)^2 / q_k has come
-down to what the true masses have on average, the number of different reports less one (Morozov's discrepancy
-principle).
+The likeliest masses fit the probability in the reports too: at small epsilons they are spikes, farther from the truth
+than the reports as they are. So by default the steps end where Pearson's N sum_k (y_k - q_k)^2 / q_k has come down to
+what the true masses have on average, the number of different reports less one (Morozov's discrepancy principle).
 
 References: Agrawal, Aggarwal, "On the design and quantification of privacy preserving data mining algorithms", 2001;
 ElSalamouny, Palamidessi, "Full convergence of the iterative Bayesian update", 2020.
@@ -49,7 +48,7 @@ def iterative_bayes(
     fitting: float | None = None,
     progress: Progress | None = None,
 ) -> LikelyMasses:
-    """Iterate from the uniform masses until nothing is left to gain, or for so many steps.
+    """Iterate from the uniform masses until nothing is left to gain, or for that many steps.
 
     With `fitting`, the number of reports, they end where the truth itself would fit no better.
     """

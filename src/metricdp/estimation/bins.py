@@ -1,4 +1,4 @@
-"""Reports anywhere, counted in bins of a public lattice; the law of a bin is an integral of the density.
+"""Reports anywhere, counted in bins of a public lattice; the distribution of a bin is an integral of the density.
 
     A[i, k] = mean over x in cell i of the integral over bin k of f(y | x)
 
@@ -98,7 +98,7 @@ def coarse(fine: ReportBins, units: Floats, most: int) -> CoarseBins:
 def build_bins(
     mechanism: Mechanism, cells: FiniteSpace, *, within: str, nodes: Floats | None = None
 ) -> tuple[ReportBins, Floats]:
-    """Return bins for the reports of noise around cells, and the law from cells, or from places in them, to bins."""
+    """Return bins for the reports of noise around cells, and the probabilities of the bins given a cell or a place."""
     noise = decodable_noise(mechanism, cells)
     bins = _bins_for(noise, cells, finely=nodes is not None)
     return bins, bin_probabilities(noise, cells, bins, within=within, nodes=nodes)
@@ -125,7 +125,7 @@ def heights_of(mechanism: Mechanism) -> BinDensity:
 def bin_probabilities(
     mechanism: LatticeNoise, cells: FiniteSpace, bins: ReportBins, *, within: str, nodes: Floats | None = None
 ) -> Floats:
-    """Return the law from cells, or from places in them, to bins."""
+    """Return the distribution from cells, or from places in them, to bins."""
     if nodes is not None:
         table = np.zeros((len(nodes), bins.size))
         for row, place in enumerate(nodes):
@@ -142,7 +142,7 @@ def bin_probabilities(
 def rates_of(mechanism: Mechanism, places: Floats) -> Floats:
     """Return how many units of noise one unit of every coordinate is worth: distances that noise hides."""
     metric = mechanism.inputs.metric
-    noisy = MECHANISMS.has("bins", mechanism)  # elsewhere laws are interpolated, and change at their epsilon
+    noisy = MECHANISMS.has("bins", mechanism)  # elsewhere distributions are interpolated, and change at their epsilon
     level = heights_of(mechanism).rate if noisy else float(mechanism.guarantee.epsilon)
     earth, norm = earth_of(metric), norm_of(metric) or EUCLID
     if earth is not None:
@@ -213,7 +213,7 @@ def fine_bins(mechanism: LatticeNoise, cells: FiniteSpace, around: float, apart:
     rates = rates_of(mechanism, places)
     low, high = (edge(places, axis=0) for edge in (np.min, np.max))
     start, stop = low - 0.5 * steps - around / rates, high + 0.5 * steps + around / rates
-    width = np.maximum(np.floor(apart / rates / pitch), 1.0)  # so many points of the lattice
+    width = np.maximum(np.floor(apart / rates / pitch), 1.0)  # that many points of the lattice
     while float(np.prod(np.ceil((stop - start) / (width * pitch)))) > most:
         width = np.ceil(1.25 * width)
     edges = []

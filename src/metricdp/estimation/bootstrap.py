@@ -1,4 +1,4 @@
-"""Intervals from tables drawn anew of the likeliest masses: the law of an estimate as it is, not from its moments.
+"""Intervals from tables drawn anew of the likeliest masses: the distribution of an estimate without its moments.
 
 Every drawn table is decoded with the same weights, and its estimates are set against the masses it was drawn from, in
 errors that are estimated as for the table itself: t = (T - m) / sqrt(V(m) / N), V(m) = V + s (m - T) as in `moments`.

@@ -1,4 +1,4 @@
-"""From counts of reports to sums of masses with what is known of their law: dense by factorisation, or by iteration.
+"""From counts of reports to sums of masses and what is known of their distribution: by factorisation or iteration.
 
 With weights w of which A w = g, and y the shares of reports, the estimate is T = y . w, and N times its variance is
 
@@ -49,7 +49,7 @@ ROUGH_STEPS = 200  # of iterative Bayes, for errors
 ROUGH = 1e-4  # nats a report: near enough for errors
 WHOLE = 1.0  # of the variance under smoothed masses: half of few reports that are noisy may show none at all
 MOST_STEP = 2.0  # reports: with more noise the steps are finer than the noise is wide
-ROOM = 0.75  # of the chance of error, where "at least" is said: the rest is for what three moments do not describe
+ROOM = 0.75  # of the probability of error, where "at least" is said: the rest is for what three moments do not describe
 MOST_STEPS = 2_000
 SOLVED = 1e-9  # relative residual
 
@@ -58,8 +58,8 @@ SOLVED = 1e-9  # relative residual
 class MassBounds:
     """What bounds sums of masses from below and from above: of unbiased estimates both are the same.
 
-    Either end of an interval is made for a chance of error `room` times that asked for, and lies `step` farther out:
-    reports come whole, and half of one is what no distribution of three moments knows of.
+    Either end of an interval is made for a probability of error `room` times that asked for, and lies `step` farther
+    out: reports come whole, and half of one is what no distribution of three moments knows of.
     """
 
     below: Statistic
@@ -80,7 +80,7 @@ class MassBounds:
         )
 
     def interval(self, probability: float) -> tuple[Floats, Floats]:
-        """Return lower and upper ends, each wrong with that chance at most; where chance crosses them, the wider."""
+        """Return lower and upper ends, each wrong with that probability at most; the wider where they cross."""
         lower, upper = self.below.lower(self.room * probability), self.above.upper(self.room * probability)
         return np.minimum(lower, upper) - self.step, np.maximum(lower, upper) + self.step
 
@@ -179,8 +179,8 @@ class DenseDecoder:
             n, m = matrix.shape
             why = f"{m} reports cannot tell {n} secrets apart" if m < n else f"condition number {self.condition:.2g}"
             raise InvalidInput(
-                f"the law of this mechanism has no inverse that doubles hold ({why}): no unbiased estimate of every "
-                "cell exists. method='bounded' gives intervals that hold all the same."
+                f"the distribution of this mechanism has no inverse that doubles hold ({why}): no unbiased estimate of "
+                "every cell exists. method='bounded' gives intervals that hold all the same."
             )
 
     def measure(self, sums: Floats | None, quantile: float) -> MassBounds:
@@ -212,7 +212,7 @@ class BoundedDecoder:
     """Weights that enclose sums of cells, whatever the secrets are; with `nodes`, wherever in the cells they lie.
 
     One half of the reports says which weights bound best, and they are applied to the other half: weights that knew the
-    reports they are applied to would fit their chance, and cover less often than stated.
+    reports they are applied to would fit their probability, and cover less often than stated.
     """
 
     method: Method = "bounded"
@@ -257,7 +257,7 @@ class BoundedDecoder:
 
 
 class IterativeDecoder:
-    """The same weights by conjugate gradients on A D^-1 A^T: products with the law alone.
+    """The same weights by conjugate gradients on A D^-1 A^T: products with the distribution alone.
 
     The error of every cell at once is measured on random directions: for Gaussian z, W^T sqrt(q) z has the variance
     sum_k q_k W_ki^2 in cell i. Its estimate from `PROBES` of them has that many degrees of freedom, and intervals take
@@ -281,7 +281,7 @@ class IterativeDecoder:
         taken = (means**2).sum(axis=0)
         if evidence.target == "table":
             taken = taken + evidence.masses - evidence.masses**2
-        # What a sampled second moment must exceed is known: where chance put it below, nothing is subtracted.
+        # What a sampled second moment must exceed is known: where probability put it below, nothing is subtracted.
         spread, nothing = np.where(second > taken, second - taken, second), np.zeros_like(values)
         found = Statistic(values, spread, nothing, nothing, nothing, nothing, evidence.total, float(PROBES))
         return MassBounds(found, found)
@@ -331,15 +331,15 @@ class IterativeDecoder:
             direction = left + (now / np.maximum(size, 1e-300))[:, None] * direction
             size = now
         raise InvalidInput(
-            f"the law is so flat that {MOST_STEPS:,} steps did not invert it: this epsilon is too small for cells this "
-            "fine. Ask for method='em' without intervals, or design the mechanism for fewer, larger cells."
+            f"the distribution is so flat that {MOST_STEPS:,} steps did not invert it: this epsilon is too small for "
+            "cells this fine. Ask for method='em' without intervals, or design the mechanism for fewer, larger cells."
         )
 
 
 def decoder_for(
     evidence: Evidence, method: Method, nodes: Nodes | None = None, progress: Progress | None = None
 ) -> Decoder:
-    """Return the decoder of a law."""
+    """Return the decoder of a distribution."""
     if isinstance(evidence.operator, DenseOperator):
         if method == "linear":
             return DenseDecoder(evidence, evidence.operator)

@@ -40,7 +40,7 @@ TOGETHER = 2  # cells whose weights are sought on the same places
 
 @dataclass(frozen=True, eq=False)
 class EnclosingWeights:
-    """The law from places to reports, the masses of places that bounds are made for, and how many reports there are."""
+    """The probabilities of reports given places, the masses that bounds are made for, and the number of reports."""
 
     matrix: Floats
     masses: Floats
@@ -130,7 +130,7 @@ class EnclosingWeights:
 # (weighted least squares). All weights with A w = g are unbiased, so a rough q costs width, never truth. Where A has no
 # right inverse, or one so large that intervals say nothing, no unbiased estimate is of use: see `enclosing`.
 
-SINGULAR = 1e-10  # relative to the largest: below it a direction is not told apart at all
+SINGULAR = 1e-10  # relative to the largest: below it a direction is not distinguished at all
 
 
 class UnbiasedWeights:

@@ -1,7 +1,7 @@
 """From a table of reports back to where the secrets were, as shares with intervals.
 
-Everything here is post-processing: it uses reports and the public law of the mechanism, costs no privacy, and needs no
-secret. It tells about crowds; about one person it can tell no more than the promise allows.
+Everything here is post-processing: it uses reports and the public distribution of the mechanism, costs no privacy, and
+needs no secret. It tells about crowds; about one person it can tell no more than the guarantee allows.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class DensityEstimate:
     """The share of secrets in every cell, with an interval for each.
 
     `lower` and `upper` are the interval as it covers: for an empty cell it begins below 0, and `clipped` cuts that off
-    (which keeps every promise of coverage). Each interval holds the truth with a chance of `confidence`; all of them at
-    once only where `simultaneous` is set. `target` says the truth of what: "table", the secrets behind these very
-    reports, nothing assumed about them, or "population", from which they were drawn independently. `condition` is how
-    much the law of reports blurs at worst, and `effective` how many secrets told plainly would say as much. Where
-    secrets may lie anywhere, `elsewhere` is the share of those outside all cells.
+    (which keeps every guarantee of coverage). Each interval holds the truth with a probability of `confidence`; all of
+    them at once only where `simultaneous` is set. `target` says the truth of what: "table", the secrets behind these
+    very reports, nothing assumed about them, or "population", from which they were drawn independently. `condition` is
+    how much the distribution of reports blurs at worst, and `effective` how many secrets told plainly would say as
+    much. Where secrets may lie anywhere, `elsewhere` is the share of those outside all cells.
     """
 
     cells: FiniteSpace
@@ -104,7 +104,7 @@ class DensityEstimate:
 
     @property
     def misfits(self) -> int:
-        """How many cells lie below 0 by more than a chance of one in a million allows for all of them together."""
+        """How many cells lie below 0 by more than a probability of one in a million allows for all of them together."""
         return self._found.above.below_zero(sentences.error_probability(1.0 - 1e-6, len(self.masses)))
 
     @property
@@ -152,7 +152,7 @@ def estimate_density(
     steps: int | None = None,
     progress: Progress | None = None,
 ) -> DensityEstimate:
-    """Estimate the share of secrets in every cell from a table of reports and the public law of its mechanism.
+    """Estimate the share of secrets in every cell from a table of reports and the public distribution of its mechanism.
 
     Post-processing: no budget is spent, and no secret is needed.
 
@@ -163,16 +163,18 @@ def estimate_density(
         cells: For mechanisms that take secrets anywhere: a public grid (`mdp.grid`); secrets outside it are counted as
             `elsewhere`, or must not be many where something is assumed about places inside cells.
         within: Where in its cell of a regular grid a secret lies: "anywhere", of which nothing is assumed (bounded
-            intervals); "cell", all over it with equal chance (so unless said with "linear"); "point", at the point.
+            intervals); "cell", all over it with equal probability (so unless said with "linear"); "point", at the
+            point.
         method: "linear", weighted least squares: unbiased whatever the secrets are, masses may be below 0. "em",
             iterative Bayes: the likeliest masses, never below 0 and biased where cells are empty; its intervals are
-            those of the other two. "bounded", where the law has no useful inverse and where nothing is assumed about
+            those of the other two. "bounded", where the distribution has no useful inverse and where nothing is assumed
+            about
             places inside cells: intervals that enclose whatever the secrets are, and the likeliest masses. Unless
             given, "linear", or "bounded" where most intervals would be wider than from 0 to 1.
         target: "table", the secrets behind these reports, nothing assumed about them; "population", from which secrets
             were drawn independently: wider by the error of that drawing.
-        confidence: The chance with which each interval holds the truth.
-        simultaneous: Make intervals that hold for all cells at once with that chance (Sidak: any correlation).
+        confidence: The probability with which each interval holds the truth.
+        simultaneous: Make intervals that hold for all cells at once with that probability (Sidak: any correlation).
         intervals: "analytic", from three moments of the estimate; or "bootstrap", from 999 tables drawn anew of the
             likeliest masses.
         steps: So many steps of iterative Bayes at most: many give the likeliest masses, few smooth ones. Unless given
@@ -293,7 +295,7 @@ def _measure(
         if np.median(z * found.errors) <= 0.5:
             return decoder, found
     except InvalidInput:
-        pass  # the law has no inverse
+        pass  # the distribution has no inverse
     decoder = decoder_for(evidence, "bounded", None, progress)
     return decoder, decoder.measure(None, z)
 
@@ -317,8 +319,8 @@ def default_within(within: Within | None, method: RequestedMethod | None) -> Wit
     """Return what is assumed about places inside cells unless somebody says: nothing, which no inverse could hold."""
     if within == "anywhere" and method == "linear":
         raise InvalidInput(
-            "method='linear' estimates cells in which secrets lie all over with equal chance, or at points: say "
-            "within='cell' or within='point', or leave the method away."
+            "method='linear' estimates cells in which secrets lie all over with equal probability, or at points: say "
+            "within='cell' or within='point', or drop `method`."
         )
     return within if within is not None else "cell" if method == "linear" else "anywhere"
 

@@ -1,7 +1,7 @@
 """From pairs of reports back to flows: how many went from here to there.
 
-Origin and destination are reported with noise of their own, so a pair has the product law A (x) A', and a product of
-weights is unbiased: E[w(origin) w'(destination)] = sum_ij p_ij g_i g'_j. No table of pairs x pairs is made:
+Origin and destination are reported with noise of their own, so a pair has the product distribution A (x) A', and a
+product of weights is unbiased: E[w(origin) w'(destination)] = sum_ij p_ij g_i g'_j. No table of pairs x pairs is made:
 
     flows = W^T H W',        H the shares of pairs of reports
 """
@@ -32,7 +32,7 @@ STEPS = 200
 WHOLE = 1.0  # of the variance under smoothed masses: most pairs are rare, and their reports alone would show too little
 MOST_STEP = 2.0  # pairs: with more noise steps are finer than the noise is wide
 HALVINGS = 40
-ROOM = 0.75  # of the chance of error: the rest is for what three moments do not describe where few went
+ROOM = 0.75  # of the probability of error: the rest is for what three moments do not describe where few went
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +81,8 @@ class Pairs:
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return estimates, lower and upper ends, and standard errors.
 
-        Reports come whole: where hardly any is noisy an estimate moves in steps of one pair, half of which no law of
-        three moments knows of.
+        Reports come whole: where hardly any is noisy an estimate moves in steps of one pair, half of which no
+        distribution of three moments knows of.
         """
         found, probability = self.statistic(origins, destinations), ROOM * sentences.error_probability(confidence)
         sums = zip(self.sides, (origins, destinations), strict=True)
@@ -148,7 +148,7 @@ class FlowEstimate:
     """The share of pairs from every origin to every destination, with an interval for each.
 
     `flows[i, j]` may be below 0, as the masses of a linear estimate may; `likeliest` are the masses of iterative Bayes,
-    which are not. Every interval holds the truth with a chance of `confidence`, each for itself.
+    which are not. Every interval holds the truth with a probability of `confidence`, each for itself.
     """
 
     origins: FiniteSpace
@@ -223,10 +223,11 @@ def estimate_flows(
         mechanism: What both were drawn from, or one for each.
         cells: For mechanisms that take secrets anywhere: a public grid.
         within: For mechanisms that take secrets anywhere, where in its cell a secret is assumed to lie: "cell", all
-            over it with equal chance, or "point", at the point itself. Real places lie at neither, and then intervals
+            over it with equal probability, or "point", at the point itself. Real places lie at neither, and then
+            intervals
             miss: of trips of taxis in Porto they held four pairs of five, and some never. So it must be said.
         target: "table" for these very pairs, or "population" from which they were drawn independently.
-        confidence: The chance with which each interval holds the truth.
+        confidence: The probability with which each interval holds the truth.
         steps: Of iterative Bayes, for `likeliest` and for errors.
         progress: Called with the share of the work that is done.
     """
@@ -243,7 +244,7 @@ def estimate_flows(
         raise InvalidInput(
             "flows of places anywhere have no interval that holds whatever the places are: put trips on cells before "
             "they are reported (mdp.exponential on mdp.grid), or say within='cell', which assumes that places lie all "
-            "over each cell with equal chance. Real places do not, and then intervals miss."
+            "over each cell with equal probability. Real places do not, and then intervals miss."
         )
     first = report_model(both[0], cells, within=within or "cell")
     second = first if both[1] is both[0] else report_model(both[1], cells, within=within or "cell")
@@ -276,14 +277,15 @@ def _side(matrix: Floats, masses: Floats) -> UnbiasedWeights:
     found = UnbiasedWeights(matrix, np.where(scale > 0, scale, 1.0))
     if not found.exists:
         raise InvalidInput(
-            f"the law of this mechanism has no inverse that doubles hold (condition number {found.condition:.2g}): "
-            "flows between its cells cannot be estimated without bias. Take larger cells or a larger epsilon."
+            f"the distribution of this mechanism has no inverse that doubles hold (condition number "
+            f"{found.condition:.2g}): flows between its cells cannot be estimated without bias. "
+            "Take larger cells or a larger epsilon."
         )
     return found
 
 
 def _likeliest(laws: list[Floats], seen: Floats, steps: int, tolerance: float, progress: Progress | None) -> Floats:
-    """Return the likeliest flows: iterative Bayes with the product law, by products with both tables."""
+    """Return the likeliest flows: iterative Bayes with the product distribution, by products with both tables."""
     masses = np.full((len(laws[0]), len(laws[1])), 1.0 / (len(laws[0]) * len(laws[1])))
     for step in range(steps):
         expected = np.maximum(laws[0].T @ masses @ laws[1], LEAST_MASS)

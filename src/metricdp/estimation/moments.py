@@ -1,4 +1,4 @@
-"""The law of an estimate under every mass it may stand for, and the ends of the interval that follows.
+"""The distribution of an estimate under every mass it may stand for, and the ends of the interval that follows.
 
 An estimate is a mean of N weights, one a report. Under a mass m it is m on average, with a variance V(m) / N and a
 third moment K(m) / N^2, both taken along the straight line on which the estimates of V and K move with that of m:
@@ -7,11 +7,12 @@ third moment K(m) / N^2, both taken along the straight line on which the estimat
 
 V and K are unbiased (from the reports as they are, never from masses that were made non-negative: those are too large
 where nobody is). The interval holds every m that the estimate T does not refuse (Wilson's, which of plain shares is
-this one): tails are those of Pearson's third law, the gamma law of these three moments, so that far tails are right
-too where few reports speak about a cell. Normal ones fail there: the error is small just when the estimate is.
+this one): tails are those of Pearson's third distribution, the gamma distribution of these three moments, so that far
+tails are right too where few reports speak about a cell. Normal ones fail there: the error is small just when the
+estimate is.
 
-References: Wilson, "Probable inference, the law of succession, and statistical inference", 1927; Rao, "Large sample
-tests of statistical hypotheses concerning several parameters", 1948.
+References: Wilson, "Probable inference, the distribution of succession, and statistical inference", 1927; Rao, "Large
+sample tests of statistical hypotheses concerning several parameters", 1948.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Statistic:
         return np.asarray(np.sqrt(np.maximum(self.variance, self.floor) / self.total))
 
     def below_zero(self, probability: float) -> int:
-        """Return how many estimates lie below 0 by more than that chance allows, in errors that are not too small."""
+        """Return how many estimates lie below 0 by more than chance allows, where errors are not too small."""
         from scipy.special import ndtri
 
         generous = np.sqrt(np.maximum(self.variance, self.floor / LEAST) / self.total)
@@ -61,11 +62,11 @@ class Statistic:
         return self._moments_under(self.values)[1]
 
     def lower(self, probability: float) -> Floats:
-        """Return the least masses under which an estimate as large as this one has at least that chance."""
+        """Return the least masses under which an estimate as large as this one has at least that probability."""
         return self._end(probability, -1.0)
 
     def upper(self, probability: float) -> Floats:
-        """Return the largest masses under which an estimate as small as this one has at least that chance."""
+        """Return the largest masses under which an estimate as small as this one has at least that probability."""
         return self._end(probability, 1.0)
 
     def _end(self, probability: float, side: float) -> Floats:
@@ -103,7 +104,7 @@ class Statistic:
 
 
 def tail(away: Floats, skewness: Floats) -> Floats:
-    """Return Pr[X >= away] for Pearson's third law with mean 0, variance 1 and a skewness."""
+    """Return Pr[X >= away] for Pearson's third distribution with mean 0, variance 1 and a skewness."""
     from scipy.special import gammainc, gammaincc, ndtr
 
     flat: Booleans = np.abs(skewness) < NORMAL

@@ -1,4 +1,4 @@
-"""The law of reports as an operator: from masses of secrets to masses of reports, and back.
+"""The distribution of reports as an operator: from masses of secrets to masses of reports, and back.
 
     q = p A,        A[i, k] = Pr[report k | secret i]
 
@@ -114,7 +114,7 @@ class StackedOperator:
 
 
 def finite_operator(mechanism: MatrixMechanism | LocalMechanism | KernelMechanism) -> ReportOperator:
-    """Return the law of a mechanism between finite spaces: row / sum(row), the one that is sampled."""
+    """Return the distribution of a mechanism between finite spaces: row / sum(row), the one that is sampled."""
     table = as_table(mechanism)
     if table is not None:
         return DenseOperator(table.matrix / table.matrix.sum(axis=1, keepdims=True))
@@ -132,7 +132,7 @@ def finite_operator(mechanism: MatrixMechanism | LocalMechanism | KernelMechanis
 
 
 def stack_operators(operators: Sequence[ReportOperator], totals: Sequence[int]) -> ReportOperator:
-    """Return the law of several tables of reports in one, dense where all are."""
+    """Return the distribution of several tables of reports in one, dense where all are."""
     if len(operators) == 1:
         return operators[0]
     shares = tuple(total / sum(totals) for total in totals)

@@ -1,4 +1,4 @@
-"""Which law a table of reports was drawn by, and the reports of a table counted."""
+"""Which distribution a table of reports was drawn by, and the reports of a table counted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ REFUSAL_PROBABILITY = 1e-6  # that a table is refused though all its secrets lie
 
 
 class ReportCoder(Protocol):
-    """Says which report of the law every row is."""
+    """Says which report of the distribution every row is."""
 
     def __call__(self, reports: Any, /) -> Integers: ...
 
@@ -72,10 +72,10 @@ class OutsideReports:
 
 @dataclass(frozen=True, eq=False)
 class ReportModel:
-    """A mechanism as decoding sees it: cells, the law from cells to categories of reports, and how rows are counted.
+    """A mechanism as decoding sees it: cells, the probabilities of categories of reports, and how rows are counted.
 
-    With `nodes` the law is from places all over the cells instead. With `windows` rows are counted in bins finer than
-    the categories of the law, which `coarse` makes of them.
+    With `nodes` the distribution is from places all over the cells instead. With `windows` rows are counted in bins
+    finer than the categories of the distribution, which `coarse` makes of them.
     """
 
     cells: FiniteSpace
@@ -98,23 +98,23 @@ class ReportModel:
         return np.bincount(codes, minlength=self.size).astype(np.float64)
 
     def tally(self, counts: Floats) -> Floats:
-        """Return what was counted as categories of the law."""
+        """Return what was counted as categories of the distribution."""
         return counts if self.coarse is None else self.coarse.counts(counts)
 
 
 def report_model(mechanism: Mechanism, cells: FiniteSpace | None = None, *, within: str = "anywhere") -> ReportModel:
-    """Return the law of a mechanism from public cells to reports; see `readables`."""
+    """Return the distribution of a mechanism from public cells to reports; see `readables`."""
     return readables([mechanism], cells, within=within)[0]
 
 
 def readables(
     mechanisms: Sequence[Mechanism], cells: FiniteSpace | None = None, *, within: str = "anywhere"
 ) -> list[ReportModel]:
-    """Return the laws of mechanisms from the same public cells to reports.
+    """Return the distributions of mechanisms from the same public cells to reports.
 
     A mechanism between finite spaces has its own cells. Any other needs them: finitely many places where secrets are
     said to lie, each at its point (`within="point"`), or in its cell of a regular grid: anywhere, of which nothing is
-    assumed, or with equal chance all over it (`within="cell"`).
+    assumed, or with equal probability all over it (`within="cell"`).
     """
     if within not in ("anywhere", "cell", "point"):
         raise InvalidInput(f"`within` must be 'anywhere', 'cell' or 'point', got {within!r}.")
@@ -199,7 +199,7 @@ class _BinCoder:
 def _tabulate(
     mechanism: Mechanism, cells: FiniteSpace, outputs: FiniteSpace, *, within: str, nodes: Floats | None
 ) -> ReportOperator:
-    """Return the law of a mechanism from anywhere to finitely many reports, from its masses at points of the cells."""
+    """Return the distribution of a mechanism with finitely many reports, from its masses at points of the cells."""
     everything = np.arange(len(outputs))
     parts = [(nodes, 1.0)] if nodes is not None else list(points_within(cells, mechanism.inputs, within=within))
     table = np.zeros((len(parts[0][0]), len(outputs)))

@@ -7,20 +7,20 @@ import math
 SKEWED = 0.3  # skewness of an estimate beyond which a normal interval rests on too few reports
 BLURRED = 0.01  # an effective size below this share of the reports is said to be small
 BOUNDED = (
-    "Intervals enclose whatever the secrets are, the price of what the noise cannot tell apart in them, so "
+    "Intervals enclose whatever the secrets are, the price of what the noise cannot distinguish in them, so "
     "that they are usually wider than they need be; masses are the likeliest ones."
 )
 WITHIN = {
     "anywhere": "Secrets may lie anywhere in their cells: nothing is assumed but that they lie in the grid.",
-    "cell": "Assumed: secrets lie all over each cell with equal chance. Real places do not, and then intervals miss.",
+    "cell": "Assumed: secrets lie anywhere in each cell with equal probability. If not, the intervals may miss.",
     "point": "Assumed: secrets lie at the points of the cells themselves.",
 }
 WHEREVER = "Secrets may lie anywhere in their cells or outside them all: nothing is assumed about them."
-FREE = "Decoding is post-processing: it spends no budget and tells nothing about a person beyond the promise."
+FREE = "Decoding is post-processing: it spends no budget and tells nothing about a person beyond the guarantee."
 
 
 def error_probability(confidence: float, count: int = 1) -> float:
-    """Return the chance with which either end of an interval may be wrong, so that all of `count` hold together.
+    """Return the probability with which either end of an interval may be wrong, so that all of `count` hold together.
 
     Sidak's inequality for Gaussians of any correlation.
     """
@@ -28,25 +28,25 @@ def error_probability(confidence: float, count: int = 1) -> float:
 
 
 def quantile(probability: float) -> float:
-    """Return z with Pr[Z > z] = chance."""
+    """Return z with Pr[Z > z] = probability."""
     from scipy.special import ndtri
 
     return float(-ndtri(probability))
 
 
 def effective_size_note(reports: int, effective: float, condition: float | None) -> str:
-    """Say what the reports are worth against secrets told plainly, and how much the law blurs."""
+    """Say what the reports are worth against secrets told plainly, and how much the distribution blurs."""
     share = effective / reports
     shown = f"{effective:,.0f}" if effective >= 10 else f"{effective:.2g}"
-    blur = "" if condition is None else f" (condition number of the law {condition:.3g})"
-    text = f"{reports:,} reports tell as much about the cells as {shown} secrets told without noise{blur}."
+    blur = "" if condition is None else f" (condition number of the distribution {condition:.3g})"
+    text = f"{reports:,} reports tell as much about the cells as {shown} secrets reported without noise{blur}."
     if share < BLURRED:
         text += " That is little: take larger cells or regions, more reports, or a larger epsilon next time."
     return text
 
 
 def misfit_note(cells: int) -> str:
-    """Say that the reports do not look as if this law had made them."""
+    """Say that the reports do not look as if this distribution had made them."""
     return (
         f"{cells} cells lie below 0 by more than chance allows: the reports are not of this mechanism, were altered or "
         "selected, or come from secrets outside the cells."

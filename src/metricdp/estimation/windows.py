@@ -160,7 +160,7 @@ class NoiseWindows:
         return np.asarray(filtered, dtype=np.bool_)
 
     def _observable(self, start: list[int], count: list[int], factor: int) -> Booleans:
-        """Return which bins of a window hold reports that are told apart: the others lie beyond all bins."""
+        """Return which bins of a window hold reports that are distinguished: the others lie beyond all bins."""
         spans = []
         for axis in (0, 1):
             first = start[axis] + factor * np.arange(count[axis])

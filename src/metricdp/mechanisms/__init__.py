@@ -1,4 +1,4 @@
-"""Mechanisms: what they are, what they promise, how they draw."""
+"""Mechanisms: what they are, what they guarantee, how they draw."""
 
 from metricdp.mechanisms.base import AnyGuarantee as AnyGuarantee
 from metricdp.mechanisms.base import Certificate as Certificate

@@ -1,4 +1,4 @@
-"""What a mechanism is and promises."""
+"""What a mechanism is and guarantees."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Place = tuple[float | str, ...]
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The promise: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack, for all x, x', y.
+    """The guarantee: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack, for all x, x', y.
 
-    `basis` says why it holds: "theorem" (a proof covers every secret) or "certificate" (every pair was checked).
-    "none" marks a mechanism built for comparison that does not keep a promise. With a `radius` the promise covers, on
-    purpose, only secrets this close to each other. A promise is made of finite numbers, or it cannot be stated.
+    `basis` says why it holds: "theorem" (a proof covers every secret) or "certificate" (every pair was checked). "none"
+    marks a mechanism built for comparison that does not satisfy a guarantee. With a `radius` the guarantee covers, on
+    purpose, only secrets this close to each other. A guarantee is made of finite numbers, or it cannot be stated.
     """
 
     epsilon: float
@@ -83,7 +83,7 @@ class Guarantee:
         return self.epsilon * distance + self.slack
 
     def with_slack(self, extra: float) -> Guarantee:
-        """Return the same promise with more slack, as snapping adds it."""
+        """Return the same guarantee with more slack, as snapping adds it."""
         return replace(self, slack=self.slack + extra)
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,12 +106,12 @@ PURE_ALTERNATIVE = "Its `guarantee.epsilon_at(distance, delta)` says what it kee
 
 
 def require_pure(guarantee: AnyGuarantee, what: str, instead: str = PURE_ALTERNATIVE) -> Guarantee:
-    """Return a pure promise, or refuse a concentrated one: what takes pure ones only, and what to do instead."""
+    """Return a pure guarantee, or refuse a concentrated one: what takes pure ones only, and what to do instead."""
     if isinstance(guarantee, Guarantee):
         return guarantee
     raise NotPure(
-        f"{what} takes mechanisms with a pure promise, epsilon times the distance for every report. This one promises "
-        f"{guarantee}. {instead}."
+        f"{what} takes mechanisms with a pure guarantee, epsilon times the distance for every report. This one "
+        f"guarantees {guarantee}. {instead}."
     )
 
 
@@ -121,7 +121,7 @@ class Witness:
 
     Codes (-1 where a continuous side has none), and the coordinates behind them where the spaces are known. The ratio
     is infinite where `other` never gives that report, and not a number where an audit of samples found the pair: it
-    shows that the pair is told apart, not by how much at this report.
+    shows that the pair is distinguished, not by how much at this report.
     """
 
     secret: int
@@ -160,13 +160,13 @@ class Witness:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What was verified: the loss, a proven lower bound on the loss of any mechanism with this promise that
+    """What was verified: the loss, a proven lower bound on the loss of any mechanism with this guarantee that
     gives the same reports, the worst pair.
 
     Loss and bound are of the same `objective`: "expected" under the prior, or "worst", that of the unluckiest secret.
-    A builder that computes no bound states what no promise at all would cost, 0 where the loss is a distance.
+    A builder that computes no bound states what no guarantee at all would cost, 0 where the loss is a distance.
     With `at_most` the loss is only an upper bound of what the mechanism costs. `epsilon` is what the audit found,
-    infinite only where no promise is kept. `pairs` counts what was judged one by one; it is 0, and `witness` None,
+    infinite only where no guarantee holds. `pairs` counts what was audited one by one; it is 0, and `witness` None,
     where a theorem makes a search unnecessary. `stated` names the figures ("loss", "lower_bound") that a file states
     and nobody verified again.
     """
@@ -232,8 +232,8 @@ class Certificate:
         rows = [
             (messages.objective(self.objective), self._loss_words()),
             ("none with these reports below", least),
-            ("audited epsilon", f"{self.epsilon:.12g}" if self.epsilon < math.inf else "none: no pure promise holds"),
-            ("pairs judged", f"{self.pairs:,}"),
+            ("audited epsilon", f"{self.epsilon:.12g}" if self.epsilon < math.inf else "none: no pure guarantee holds"),
+            ("pairs audited", f"{self.pairs:,}"),
         ]
         if self.witness is not None:
             rows.append(("worst pair", str(self.witness)))
@@ -270,7 +270,7 @@ class LossBasis:
 
 
 def mechanism_card(mechanism: Mechanism) -> str:
-    """Return what a mechanism is, promises and costs as a small table for notebooks; no arrays."""
+    """Return what a mechanism is, guarantees and costs as a small table for notebooks; no arrays."""
     guarantee, certificate = mechanism.guarantee, mechanism.certificate
     rows = [
         ("secrets", repr(mechanism.inputs)),
@@ -289,7 +289,7 @@ def mechanism_card(mechanism: Mechanism) -> str:
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """Something that reports a secret with noise, and says what it promises and what was verified."""
+    """Something that reports a secret with noise, and says what it guarantees and what was verified."""
 
     @property
     def inputs(self) -> Space: ...
@@ -319,7 +319,7 @@ class LimitedNoise(Protocol):
         """The rule, in words; empty where there is none."""
 
     def holds(self, rows: Floats, /) -> Booleans:
-        """Tell which rows of coordinates noise can be added to."""
+        """Return which rows of coordinates noise can be added to."""
 
 
 def refuse_rows(good: Booleans, why: str) -> None:
@@ -330,7 +330,7 @@ def refuse_rows(good: Booleans, why: str) -> None:
 
 
 def _number(value: Any, name: str, *, above: float = -math.inf, least: float = -math.inf) -> float:
-    """Return a finite number within limits, or say what came instead: NaN compares as if it kept any promise."""
+    """Return a finite number within limits, or say what came instead: NaN compares as if it satisfied any guarantee."""
     good = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not good or not math.isfinite(value) or not value > above or not value >= least:
         limit = f" above {above:g}" if above > -math.inf else f" of at least {least:g}" if least > -math.inf else ""

@@ -1,4 +1,4 @@
-"""The concentrated promise: Renyi divergences that grow with the square of the distance. It is never a pure one."""
+"""The concentrated guarantee: Renyi divergences that grow with the square of the distance. It is never a pure one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PURE_ONLY = ("epsilon", "slack", "bound", "with_slack")
 
 @dataclass(frozen=True)
 class ConcentratedGuarantee:
-    """The promise: D_a(M(x) || M(x')) <= a * rho * d(x, x')^2, for all x, x' and every order a > 1 (Renyi).
+    """The guarantee: D_a(M(x) || M(x')) <= a * rho * d(x, x')^2, for all x, x' and every order a > 1 (Renyi).
 
     It bounds how likely a large ratio is, never how large one can be: no factor holds for every report, so it has no
     epsilon per unit, and asking for one is an error. At a distance and with a delta it has one:
@@ -31,7 +31,7 @@ class ConcentratedGuarantee:
         Pr[M(x) in S] <= exp(epsilon) * Pr[M(x') in S] + delta     for all sets S of reports
 
     `epsilon_at` and `delta_at` return numbers for which that is proven. With the form "gaussian" two secrets are no
-    easier to tell apart than N(0, 1) and N(mu, 1) with mu = d * sqrt(2 rho), which is more than the divergences say,
+    easier to distinguish than N(0, 1) and N(mu, 1) with mu = d * sqrt(2 rho), which is more than the divergences say,
     and the numbers are the exact ones of that pair; with "renyi" they follow from the divergences, at the best order.
 
     Guarantee: rho adds up. Many reports of one person, whose secrets are each up to d away, keep the sum.
@@ -58,7 +58,7 @@ class ConcentratedGuarantee:
     def __getattr__(self, name: str) -> NoReturn:
         if name in PURE_ONLY:
             raise NotPure(
-                f"a concentrated promise has no `{name}`: it is approximate, and no factor holds for every report. "
+                f"a concentrated guarantee has no `{name}`: it is approximate, and no factor holds for every report. "
                 "Ask for `rho`, or for `epsilon_at(distance, delta)`."
             )
         raise AttributeError(name)
@@ -87,7 +87,7 @@ class ConcentratedGuarantee:
         return found if self.radius is None else min(found, self.radius)
 
     def composed(self, *others: ConcentratedGuarantee, times: int = 1) -> ConcentratedGuarantee:
-        """Return the promise of all reports together: this one `times` times, and the others; rho adds up.
+        """Return the guarantee of all reports together: this one `times` times, and the others; rho adds up.
 
         Gaussian ones together are Gaussian: squares of mu add up too, even where each report is asked for after the
         others were seen (Dong, Roth and Su 2022, Corollary 3.3). With any other among them only the divergences do.
@@ -97,11 +97,11 @@ class ConcentratedGuarantee:
         for other in others:
             if not isinstance(other, ConcentratedGuarantee):
                 raise InvalidInput(
-                    f"only concentrated promises add up to one, got {type(other).__name__}: mdp.concentrated says what "
-                    "a pure one is worth here."
+                    f"only concentrated guarantees add up to one, got {type(other).__name__}: mdp.concentrated says "
+                    "what a pure one is worth here."
                 )
             if not _is_same(other.metric, self.metric):
-                raise InvalidInput(f"promises in {self.metric!r} and in {other.metric!r} do not add up.")
+                raise InvalidInput(f"guarantees in {self.metric!r} and in {other.metric!r} do not add up.")
         total = sum((Fraction(other.rho) for other in others), start=times * Fraction(self.rho))
         radii = [one.radius for one in (self, *others) if one.radius is not None]
         return replace(
@@ -132,7 +132,7 @@ class ConcentratedGuarantee:
             raise InvalidInput(f"`distance` must be a finite number of at least 0, got {distance!r}.")
         if self.radius is not None and apart > self.radius:
             raise InvalidInput(
-                f"this promise covers secrets up to {self.radius:g} {self.unit} apart, and nothing is promised at "
+                f"this guarantee covers secrets up to {self.radius:g} {self.unit} apart, and nothing is guaranteed at "
                 f"{apart:g}."
             )
         return apart * math.sqrt(2.0 * self.rho) * (1.0 + 2.0**-50)
@@ -170,12 +170,12 @@ def _is_same(one: Metric, other: Metric) -> bool:
     return one is other or one == other
 
 
-# From a concentrated promise to (epsilon, delta) at a distance, and back: upper bounds that are proven.
+# From a concentrated guarantee to (epsilon, delta) at a distance, and back: upper bounds that are proven.
 #
 # Two secrets are `mu` apart in units of the noise: mu = d / sigma = d sqrt(2 rho). What is known of a mechanism there
 # is
 #
-#     gaussian   it is no easier to tell apart than N(0, 1) and N(mu, 1):
+#     gaussian   it is no easier to distinguish than N(0, 1) and N(mu, 1):
 #                delta(epsilon) = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu),
 #                exactly (Balle and Wang 2018, Theorem 8);
 #     renyi      its Renyi divergences of every order a > 1 are at most a mu^2 / 2:
@@ -207,7 +207,7 @@ def epsilon_of(mu: float, delta: float, form: Form) -> float:
     if not (isinstance(delta, float) and SMALLEST_DELTA <= delta < 1.0):
         raise InvalidInput(
             f"`delta` must lie between {SMALLEST_DELTA:g} and 1, such as 1e-6, got {delta!r}: with none at all this "
-            "promise says nothing."
+            "guarantee says nothing."
         )
     _checked(mu, 0.0)
     if mu == 0.0 or delta_of(mu, 0.0, form) <= delta:
@@ -253,7 +253,7 @@ def mu_of(epsilon: float, delta: float, form: Form = "gaussian") -> float:
 def _checked(mu: float, epsilon: float) -> None:
     if not 0.0 <= mu <= FARTHEST:
         raise InvalidInput(
-            f"this distance is {mu:.4g} times the standard deviation of the noise: no promise means anything there."
+            f"this distance is {mu:.4g} times the standard deviation of the noise: no guarantee means anything there."
         )
     if not (math.isfinite(epsilon) and epsilon >= 0.0):
         raise InvalidInput(f"`epsilon` must be a finite number of at least 0, got {epsilon!r}.")

@@ -1,6 +1,6 @@
-"""The curve along which a law may move between two anchors, and exact coin flips on it.
+"""The curve along which a distribution may move between two anchors, and exact coin flips on it.
 
-Between two laws A and B with |ln B/A| <= a, the mixture (1 - theta) A + theta B has the log-derivative
+Between two distributions A and B with |ln B/A| <= a, the mixture (1 - theta) A + theta B has the log-derivative
 theta' (B - A) / ((1 - theta) A + theta B). The curve
 
     theta(t) = (e^(L t) - 1) / (e^a - 1) for t <= 1/2,  theta(t) = 1 - theta(1 - t) beyond,  L = 2 ln((1 + e^a) / 2)

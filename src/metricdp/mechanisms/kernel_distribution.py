@@ -1,4 +1,4 @@
-"""The law of a kernel mechanism: terms w_k exp(-a min(d_ik, cap)) in doubles with a proven error, and as balls.
+"""The distribution of a kernel mechanism: terms w_k exp(-a min(d_ik, cap)) in doubles with an error, and as balls.
 
 With a distance right to within r d + e (`metrics.measured`), the exponent a min(d, cap) is right to within
 a (r D + e) plus three roundings of itself, D the largest distance that counts; the exponential adds four roundings and
@@ -28,7 +28,7 @@ WIDEST_WEIGHTS = 90.0  # ln of the largest weight over the smallest
 
 
 def refuse_metric(metric: Metric) -> None:
-    """Refuse a metric whose distances are only what it computes: a law of real numbers needs real distances."""
+    """Refuse a metric whose true distances are not known: exact probabilities need real distances."""
     if not is_real(metric):
         names = ", ".join(METRICS.names_with("distance_ball"))
         raise InvalidInput(
@@ -38,7 +38,7 @@ def refuse_metric(metric: Metric) -> None:
 
 
 def refuse_weights(log_weights: Floats, size: int) -> None:
-    """Refuse weights that doubles cannot tell apart within a row."""
+    """Refuse weights that doubles cannot distinguish within a row."""
     if log_weights.shape != (size,):
         raise InvalidInput(f"`log_weights` must be {size} numbers, one per report, got shape {log_weights.shape}.")
     if np.ptp(log_weights) > WIDEST_WEIGHTS:
@@ -67,7 +67,7 @@ class KernelDistribution:
         return len(self.space)
 
     def at(self, inner: float) -> KernelDistribution:
-        """Return the law of the same secrets with another inner budget; what was measured is shared."""
+        """Return the distribution of the same secrets with another inner budget; what was measured is shared."""
         distribution = KernelDistribution(self.space, inner, self.log_weights, self.cap, self.measured)
         distribution.reach = self.reach
         return distribution
@@ -130,7 +130,7 @@ class KernelDistribution:
         return np.asarray(powers if self.log_weights is None else powers + self.log_weights[reports])
 
     def balls(self, secret: int, *, bits: int) -> list[Any]:
-        """Return balls that hold the terms of a row, exp(-shift) w_k exp(-a min(d_ik, cap)), with so many bits."""
+        """Return balls that hold the terms of a row, exp(-shift) w_k exp(-a min(d_ik, cap)), with that many bits."""
         import flint
 
         arb = flint.arb

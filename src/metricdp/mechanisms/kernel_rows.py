@@ -5,14 +5,13 @@ interval from 0 to 1 by their probabilities: the secret itself first, then all o
 part is w_i / N_i, so that its normaliser alone decides most draws of a steep kernel. The other reports of flat rows are
 drawn by proposals (`Proposals`); for all others the row is made.
 
-With t_k the terms of the others, O their sum and t the secret's own, report k is the first with
-t + t_0 + ... + t_k > U (t + O), that is t_0 + ... + t_k > U (t + O) - t. Any sum of others in doubles is within e O of
-the true one (`KernelDistribution.error`), so that both sides are within 2 e O + 16 u (t + O) of each other's truth:
-where the
-two differ by more at both ends of a report's part, that report is what the ideal law gives. The part of the last report
-has one end. A term that a sum of doubles absorbs still has its part: only its place says that a report is the last.
-Otherwise the row is computed again in interval arithmetic, in growing precision, until one report owns all that U is
-known to lie in.
+With t_k the terms of the others, O their sum and t the secret's own, report k is the first with t + t_0 + ... + t_k > U
+(t + O), that is t_0 + ... + t_k > U (t + O) - t. Any sum of others in doubles is within e O of the true one
+(`KernelDistribution.error`), so that both sides are within 2 e O + 16 u (t + O) of each other's truth: where the two
+differ by more at both ends of a report's part, that report is what the ideal distribution gives. The part of the last
+report has one end. A term that a sum of doubles absorbs still has its part: only its place says that a report is the
+last. Otherwise the row is computed again in interval arithmetic, in growing precision, until one report owns all that U
+is known to lie in.
 
 What is asked is not remembered: rows are made for the distinct secrets of one call and forgotten. The time of a call
 grows with how many distinct secrets need their row in it.
@@ -147,12 +146,13 @@ def decide(distribution: KernelDistribution, code: int, digits: Digits) -> int:
     return settle_words(attempt)
 
 
-# Draws from flat rows of a kernel by proposals: a word of the vocabulary at random, kept with chance exp(-a (d - r)).
+# Draws from flat rows of a kernel by proposals: a word of the vocabulary at random, kept with probability exp(-a (d -
+# r)).
 #
-# r is at most the distance to the nearest other word, so that the chance is at most one; the kept word has exactly the
-# law of the row given that it is not the secret itself. It takes about n exp(-a r) / (N - 1) proposals of one distance
-# each, which for flat rows is far less than a row of n. Which rows are drawn so follows from stored public numbers
-# alone, never from what was asked.
+# r is at most the distance to the nearest other word, so that the probability is at most one; the kept word has
+# exactly the distribution of the row given that it is not the secret itself. It takes about n exp(-a r) / (N - 1)
+# proposals of one distance each, which for flat rows is far less than a row of n. Which rows are drawn so follows from
+# stored public numbers alone, never from what was asked.
 #
 # A proposal takes two uniforms: the word is floor(U n), and V decides. Both are decided in doubles where their proven
 # error leaves no doubt, in interval arithmetic with further bits of the same uniforms elsewhere.

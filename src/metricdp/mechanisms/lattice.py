@@ -3,8 +3,8 @@
 The report is the lattice point nearest to secret + noise, both real numbers: the secret is a double and hence known
 exactly, the noise has its density in real numbers, and nothing is rounded before the end. Where doubles with proven
 error bounds leave one lattice point, that is the report; where not, more bits of the same uniforms and arbitrary
-precision decide (`noise`, docs/noise.md). So a promise needs no slack: the lattice is post-processing, and removes the
-low bits through which sums of doubles give a secret away.
+precision decide (`noise`, docs/noise.md). So a guarantee needs no slack: the lattice is post-processing, and removes
+the low bits through which sums of doubles give a secret away.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Lattice:
         return (cells / self._per_unit if self._per_unit else cells * self.pitch) + 0.0
 
     def holds(self, values: Floats) -> Booleans:
-        """Tell of which rows doubles hold the multiples of the pitch, with room for noise."""
+        """Return which rows doubles hold the multiples of the pitch, with room for noise."""
         return np.asarray(np.abs(self.cells(values)).max(axis=1, initial=0.0) <= LARGEST_CELL)
 
     def cells_in_range(self, values: Floats) -> Floats:
@@ -145,7 +145,7 @@ def size_of(metric: Metric, dimension: int | None) -> int:
 
 
 class LatticeNoise(ABC):
-    """Noise around rows of coordinates, released on a lattice: a kind says its law, and which secrets it takes."""
+    """Noise around rows of coordinates, released on a lattice; a kind gives its distribution and its secrets."""
 
     inputs: Any
     lattice: Lattice
@@ -215,7 +215,7 @@ class FarNoise(LatticeNoise):
         return self.lattice.limit
 
     def holds(self, rows: Floats) -> Booleans:
-        """Tell which secrets noise can be added to."""
+        """Return which secrets noise can be added to."""
         return self.lattice.holds(self.centres(rows))
 
 
@@ -251,5 +251,5 @@ def lattice_words(mechanism: Any, moves: float, unit: str) -> dict[str, Any]:
 
 
 def volume_words(dimension: int) -> str:
-    """Return what a density of so many coordinates is per."""
+    """Return what a density of that many coordinates is per."""
     return f"volume of {dimension} coordinate{'s' if dimension > 1 else ''}"

@@ -1,10 +1,10 @@
-"""Exact draws from sparse rows over one background law.
+"""Exact draws from sparse rows over one background distribution.
 
-The law of a row is weight / total of the stored floats, taken as exact rationals. A draw compares the upper half of a
-uniform 64-bit word with thresholds 2**32 * cumulative / total, which are right to within two units; a word that comes
-so near to a threshold is ambiguous (for a row of 600 weights about one draw in a million) and is decided in exact
-arithmetic, of the whole word and of further ones. What is left of a row belongs to the background: such a draw is one
-from the background law, repeated until the report is none that the row stores itself.
+The distribution of a row is weight / total of the stored floats, taken as exact rationals. A draw compares the upper
+half of a uniform 64-bit word with thresholds 2**32 * cumulative / total, which are right to within two units; a word
+that comes so near to a threshold is ambiguous (for a row of 600 weights about one draw in a million) and is decided in
+exact arithmetic, of the whole word and of further ones. What is left of a row belongs to the background: such a draw is
+one from the background distribution, repeated until the report is none that the row stores itself.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class LocalSampler:
         return LocalSampler(np.array([0, m]), np.arange(m, dtype=np.int32), self.background, nothing)
 
     def _from_background(self, rows: Integers, source: RandomSource) -> Integers:
-        """Draw from the background law until the report is none that the row stores itself."""
+        """Draw from the background distribution until the report is none that the row stores itself."""
         result = np.full(rows.size, -1)
         left = np.arange(rows.size)
         for _ in range(MOST_REPEATS):

@@ -1,8 +1,9 @@
 """Exact draws from rows of stored numbers.
 
-The law is row / sum(row) of the stored doubles, taken as exact rationals. A draw compares a uniform 64-bit word with
-thresholds 2**64 * cumulative / total computed in doubles. Their error is bounded; a word that falls inside that bound
-of a threshold is ambiguous (about one draw in 2**30) and is decided in exact rational arithmetic with further bits.
+The distribution is row / sum(row) of the stored doubles, taken as exact rationals. A draw compares a uniform 64-bit
+word with thresholds 2**64 * cumulative / total computed in doubles. Their error is bounded; a word that falls inside
+that bound of a threshold is ambiguous (about one draw in 2**30) and is decided in exact rational arithmetic with
+further bits.
 """
 
 from __future__ import annotations

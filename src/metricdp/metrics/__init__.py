@@ -1,4 +1,4 @@
-"""Metrics: how far two secrets are apart, and so how hard they must be to tell apart."""
+"""Metrics: how far two secrets are apart, and so how hard they must be to distinguish."""
 
 # In the order in which lists name them.
 # isort: off

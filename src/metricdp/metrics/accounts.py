@@ -2,7 +2,8 @@
 
 A guarantee is a sum of terms, epsilon_i d_i on some columns each: one for most metrics, one a part for `Weighted`.
 Every term belongs to the account of one metric D, with a number c such that d_i <= c D, and costs epsilon_i c there. So
-a person whose terms of an account all move by at most r is told apart by at most r times what the account was charged.
+a person whose terms of an account all move by at most r is distinguished by at most r times what the account was
+charged.
 
 - l_p on the same coordinates is one account, `l2`: d_p <= d_2 from p = 2 on, and d_p <= n^(1/p - 1/2) d_2 below, in n
   dimensions (Hoelder); so l1 costs sqrt(n) epsilon.
@@ -50,7 +51,7 @@ class NamedAccount(Protocol):
 
 @dataclass(frozen=True)
 class Term:
-    """A term of a guarantee: `rate` times the distance in one metric, on so many coordinates (None: not known)."""
+    """A term of a guarantee: `rate` times the distance in one metric, on that many coordinates (None: not known)."""
 
     metric: Metric
     rate: Fraction
@@ -100,7 +101,7 @@ def account_metric(term: Term) -> tuple[str, str, Fraction]:
 
 
 def _is_taken(name: str, its: type) -> bool:
-    """Tell whether a name is that of another account: of an l_p, a sum, or a class of the same name declared before."""
+    """Return whether a name is that of another account: of an l_p, a sum, or an earlier class of the same name."""
     first = next(one.thing for one in METRICS if one.thing.__name__.lower() == name)
     return first is not its or p_of(name) is not None or name in (SUM, OWN)
 
@@ -174,12 +175,12 @@ def _canonical(thing: Any) -> Iterator[bytes]:
 
 
 def has_fingerprint(name: str) -> bool:
-    """Tell whether an account, without its unit, is one of a metric with parameters, which a policy has to name."""
+    """Return whether an account, without its unit, is one of a metric with parameters, which a policy has to name."""
     return _FINGERPRINT.fullmatch(name) is not None
 
 
 def needs_parameters(name: str) -> bool:
-    """Tell whether a name, without a unit, is that of a class whose accounts are named with more than the class."""
+    """Return whether a name, without a unit, is that of a class whose accounts are named with more than the class."""
     if name in (SUM, OWN):
         return True
     one = next((one for one in METRICS if one.thing.__name__.lower() == name), None)
@@ -198,7 +199,7 @@ def p_of(name: str) -> float | None:
 
 
 def is_replaced(name: str) -> bool:
-    """Tell whether nothing is charged any more under a name with its unit: earlier versions wrote it."""
+    """Return whether nothing is charged any more under a name with its unit: earlier versions wrote it."""
     plain, _, unit = name.partition("/")
     if any(one.thing.__name__.lower() == plain and getattr(one, "scale", None) == "length" for one in METRICS):
         return unit not in METRES
@@ -207,7 +208,7 @@ def is_replaced(name: str) -> bool:
 
 
 def is_unknown(name: str) -> bool:
-    """Tell whether an account, without its unit, is of a class that is not declared here, and may be some day."""
+    """Return whether an account, without its unit, is of a class that is not declared here, and may be some day."""
     known = {one.thing.__name__.lower() for one in METRICS} | {SUM, OWN}
     return name not in known and p_of(name) is None and not has_fingerprint(name) and not name.startswith("policy.")
 

@@ -18,7 +18,7 @@ from metricdp.metrics.kind import METRICS
 
 
 def is_real(metric: Metric) -> bool:
-    """Tell whether a metric's true distance is known to any precision."""
+    """Return whether a metric's true distance is known to any precision."""
     return METRICS.has("distance_ball", metric)
 
 

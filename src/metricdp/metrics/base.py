@@ -38,7 +38,7 @@ class _RowChecker(Protocol):
 
 
 def measurable(metric: Metric, points: Points) -> Booleans:
-    """Tell which rows of finite numbers a metric can measure: by its own `legal`, or by asking `check` for halves."""
+    """Return which rows of finite numbers a metric can measure: by its own `legal`, or by asking `check` for halves."""
     if isinstance(metric, _RowChecker):
         return metric.legal(points)
     try:
@@ -73,7 +73,7 @@ def measure_blocks(metric: Metric, a: Points, b: Points) -> Floats:
 
 
 def is_proven(metric: Metric) -> bool:
-    """Tell whether a metric says that its distances never lie above the true ones."""
+    """Return whether a metric says that its distances never lie above the true ones."""
     return bool(getattr(metric, "proven", False))
 
 

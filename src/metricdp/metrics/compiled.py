@@ -15,7 +15,7 @@ from metricdp.compiling import njit, prange
 def _search(graph, source, limit, away, reached, heap, goal):  # type: ignore[no-untyped-def]
     """Fill `away` by Dijkstra's search with a binary heap; return how many nodes were reached.
 
-    It ends at the limit, or when all nodes of the goal (so many, marked so) are settled.
+    It ends at the limit, or when all nodes of the goal (that many, marked so) are settled.
     """
     starts, ends, lengths = graph
     keys, nodes = heap

@@ -61,7 +61,7 @@ class Levenshtein:
 class Precomputed:
     """Distances given as a matrix; points are row numbers. Checked for symmetry and the triangle inequality.
 
-    The matrix is the metric: promises are about its numbers, however they were computed.
+    The matrix is the metric: guarantees are about its numbers, however they were computed.
     """
 
     distances: Floats

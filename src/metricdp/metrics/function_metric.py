@@ -18,7 +18,7 @@ from metricdp.metrics.discrete import check_distances
 from metricdp.metrics.rounding import shrink_factor
 from metricdp.metrics.vectors import refuse_rows
 
-TRIED_POINTS = 40  # a set of points is tried for the axioms on so many of them; a space of secrets on all
+TRIED_POINTS = 40  # a set of points is tried for the axioms on that many of them; a space of secrets on all
 LARGEST_ERROR = 0.1
 NAMELESS = "the function"  # what messages call a function that says nothing about itself
 
@@ -112,7 +112,7 @@ class FunctionMetric:
 
 
 def _holds_values(function: Any) -> bool:
-    """Tell whether something that is called may be another function under the same name, by values that it holds.
+    """Return whether something that is called may be another function under the same name, by values that it holds.
 
     Objects hold attributes, wrappers such as `numpy.vectorize` another function, functions closures and defaults.
     """

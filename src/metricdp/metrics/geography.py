@@ -131,7 +131,7 @@ def check_degrees(points: Points) -> None:
 
 
 def look_exchanged(rows: Points) -> bool:
-    """Tell whether the rows are no (latitude, longitude), but all would be with the two exchanged."""
+    """Return whether the rows are no (latitude, longitude), but all would be with the two exchanged."""
     legal = Haversine().legal
     return bool(not legal(rows).any() and legal(rows[:, ::-1]).all())
 

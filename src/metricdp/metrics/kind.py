@@ -74,7 +74,7 @@ class Norm:
         return 0.0 if self.covariance is None else 0.5 * float(np.linalg.slogdet(self.covariance)[1])
 
     def fits(self, dimension: int) -> bool:
-        """Tell whether it measures vectors of so many coordinates."""
+        """Return whether it measures vectors of that many coordinates."""
         return self.covariance is None or len(self.covariance) == dimension
 
 
@@ -160,7 +160,7 @@ METRICS = Registry(
 
 
 def points_are(metric: Metric, *sorts: Sort) -> bool:
-    """Tell whether the points of a metric are of one of some sorts."""
+    """Return whether the points of a metric are of one of some sorts."""
     return METRICS.find_facet("points", metric) in sorts
 
 
@@ -212,7 +212,7 @@ def route_phrase(metric: Metric) -> str:
 
 
 def measuring_effort(metric: Metric, points: int, others: int, width: int) -> Effort:
-    """Return what it takes to measure all distances between `points` and `others` of so many coordinates."""
+    """Return what it takes to measure all distances between `points` and `others` of that many coordinates."""
     found = METRICS.of(metric)
     if found is None or found.effort is None:
         return plain_effort(metric, points, others, width)

@@ -34,7 +34,7 @@ def paths_within(
 
 
 def worth_compiling(sources: int) -> bool:
-    """Tell whether searches from so many sources pay for loading numba, and whether it is installed."""
+    """Return whether searches from that many sources pay for loading numba, and whether it is installed."""
     return "numba" in sys.modules or (sources >= WORTH_COMPILING and find_spec("numba") is not None)
 
 

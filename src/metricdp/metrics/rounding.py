@@ -1,9 +1,9 @@
 """Arithmetic that never comes out too large.
 
-A promise is about the true distance of two stored points. A computed distance above it would let a proof accept what is
-not private, so metrics count the roundings of their formula and take that many units off: what they return is a proven
-lower bound of the true distance. Counts rest on IEEE doubles, each operation within half an ulp (one `UNIT`), and on
-elementary functions (sin, arcsin, pow, ...) within four ulp, which numpy and the C libraries below it keep.
+A guarantee is about the true distance of two stored points. A computed distance above it would let a proof accept what
+is not private, so metrics count the roundings of their formula and take that many units off: what they return is a
+proven lower bound of the true distance. Counts rest on IEEE doubles, each operation within half an ulp (one `UNIT`),
+and on elementary functions (sin, arcsin, pow, ...) within four ulp, which numpy and the C libraries below it keep.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ ROUNDED_DOWN = (
 
 
 def lower(values: Floats, roundings: float) -> Floats:
-    """Return values from `SMALLEST` on, each the result of at most so many roundings, as proven lower bounds."""
+    """Return values from `SMALLEST` on, each the result of at most that many roundings, as proven lower bounds."""
     return np.asarray(values * shrink_factor(roundings))
 
 
 def shrink_factor(roundings: float) -> float:
-    """Return a factor that takes off so many roundings, and those of the factor and of the product with it."""
+    """Return a factor that takes off that many roundings, and those of the factor and of the product with it."""
     # (1 + u)^k <= 1 + k u (1 + k u)
     return 1.0 - (roundings * (1.0 + roundings * UNIT) + 2.0) * UNIT
 
@@ -87,7 +87,7 @@ def squared_norms(points: Floats) -> tuple[Floats, Floats]:
 
 
 def is_on_grid(a: Floats, b: Floats, largest: float) -> bool:
-    """Tell whether all numbers are multiples of 1 / `GRID`, at most `largest` multiples: their sums are exact."""
+    """Return whether all numbers are multiples of 1 / `GRID`, at most `largest` multiples: their sums are exact."""
     return all(_is_on_grid(x, largest) for x in (a, b))
 
 

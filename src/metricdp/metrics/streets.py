@@ -48,7 +48,7 @@ class StreetPath:
             raise InvalidInput("points must be rows of (street number, offset) that lie on a street.")
 
     def legal(self, rows: Points, /) -> Booleans:
-        """Tell which rows of finite numbers are places along a street."""
+        """Return which rows of finite numbers are places along a street."""
         lengths = self.network.lengths
         street = np.clip(rows[..., 0], 0, len(lengths) - 1).astype(np.int64)
         return np.asarray((rows[..., 0] == street) & (rows[..., 1] >= 0) & (rows[..., 1] <= lengths[street]))

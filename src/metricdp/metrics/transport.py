@@ -24,9 +24,9 @@ from metricdp.registry import Array, Effort, Part, Whole
 class Wasserstein:
     """The cost of moving one distribution into another: min over couplings of the sum of mass times distance.
 
-    Points are histograms (non-negative, summing to 1) over a common support, and stand for the laws row / sum(row);
-    `ground` holds the distances within that support (support x support), or, for a support on a line, its positions
-    (one number each).
+    Points are histograms (non-negative, summing to 1) over a common support, and stand for the distributions row /
+    sum(row); `ground` holds the distances within that support (support x support), or, for a support on a line, its
+    positions (one number each).
 
     Never above the true cost, whatever the solver does: the value is that of prices which no route undercuts. Within
     2^-50 n of the widest ground distance (and, off the line, the solver's 1e-7) of it, for n bins.

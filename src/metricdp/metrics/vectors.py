@@ -189,8 +189,8 @@ class Mahalanobis:
         """Return the regularised Mahalanobis metric: that of share * S + (1 - share) * I, S with mean variance one.
 
         With a share of 0 it is Euclid, with 1 Mahalanobis proper; between, directions in which data hardly vary are
-        still told apart, and a covariance of fewer points than dimensions will do. The covariance (of the vectors of a
-        vocabulary, `np.cov(vectors.T)`) must be public: never that of the vectors that are protected.
+        still distinguished, and a covariance of fewer points than dimensions will do. The covariance (of the vectors of
+        a vocabulary, `np.cov(vectors.T)`) must be public: never that of the vectors that are protected.
 
         With `at`, the latitude and longitude of a public place, points are (latitude, longitude) in degrees: S is the
         covariance of a community's places in degrees, mixed and scaled in kilometres on the map of `ellipse`.

@@ -4,8 +4,8 @@ Every report that is bet on comes from a call of its own, and calls are made in 
 reports of one call share (an offset, a batch number, a time) is then drawn anew for every coin, or is known from
 before it, so that it tells nothing about the coin.
 
-A call without a report is a round without a bet. To ask again would be to judge another law, that of the reports that
-come: two secrets that keep silent unlike often may differ more there than the promise allows in all.
+A call without a report is a round without a bet. To ask again would be to audit another distribution, that of the
+reports that come: two secrets that keep silent unlike often may differ more there than the guarantee allows in all.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Sequential(Protocol):
 
 
 class Sampler:
-    """The sampler that is judged: it is called, what it gives is checked, and what is odd about its calls is noted."""
+    """The sampler that is audited: it is called, what it gives is checked, and what is odd about its calls is noted."""
 
     def __init__(self, draw: Draw, secrets: Sequence[Any], source: RandomSource) -> None:
         self.draw, self.secrets, self.source = draw, secrets, source
@@ -62,7 +62,9 @@ class Sampler:
             rows = self.call(number, count * 2**silent)
             if len(rows):
                 return rows
-        raise InvalidInput(f"the sampler gave no report for a secret in {SILENT} calls, so that nothing can be judged.")
+        raise InvalidInput(
+            f"the sampler gave no report for a secret in {SILENT} calls, so that nothing can be audited."
+        )
 
     def call(self, number: int, count: int) -> Points:
         """Call once for reports of one secret; return what came, if anything, in random order."""
@@ -152,7 +154,7 @@ class RoundDrawer:
         self.drawn = 0
 
     def deal(self, shares: Integers) -> Rounds:
-        """Return so many rounds of every pair, in random order, less those in which the sampler gave no report."""
+        """Return that many rounds of every pair, in random order, less those in which the sampler gave no report."""
         source = self.sampler.source
         pair = np.repeat(np.arange(len(shares)), shares)
         pair = pair[shuffle_numbers(len(pair), source)]

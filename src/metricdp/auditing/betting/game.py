@@ -23,10 +23,10 @@ from metricdp.auditing.betting.wealth import CountPredictor, Predictor, ScalePre
 from metricdp.randomness import RandomSource
 
 REMEMBERED = 16_384  # rounds that looks learn from
-LEARNING = 64 * 4 ** np.arange(5)  # looks learn anew when so many rounds are over
+LEARNING = 64 * 4 ** np.arange(5)  # looks learn anew when that many rounds are over
 FIRST_BATCH = 24
 GROWTH = 0.1  # a batch is this part of what went before: what is learned is soon used, and calls stay few
-WIDE = 64  # beyond so many coordinates single ones are not looked at
+WIDE = 64  # beyond that many coordinates single ones are not looked at
 
 
 @dataclass

@@ -1,6 +1,7 @@
-"""What is said of a sampler beside the bets: calls that repeat, reports that are missing, laws that drift.
+"""What is said of a sampler beside the bets: calls that repeat, reports that are missing, distributions that drift.
 
-None of it convicts: a mechanism may be seeded, cached or slow to settle and still keep its promise for every report.
+None of it convicts: a mechanism may be seeded, cached or slow to settle and still satisfy its guarantee for every
+report.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Restartable(Protocol):
 class Calls:
     """What the calls for one secret gave: how many reports, whether calls repeat, how the first ones and the last look.
 
-    `coincidence` is the logarithm of the chance that so many calls in a row repeat by accident.
+    `coincidence` is the logarithm of the probability that so many calls in a row repeat by accident.
     """
 
     def __init__(self) -> None:
@@ -68,7 +69,7 @@ class Calls:
         return -COINCIDENCE_LOG <= self.coincidence < 0.0
 
     def drift(self) -> float:
-        """Return the p-value of the first reports having the law of the last ones."""
+        """Return the p-value of the first reports having the distribution of the last ones."""
         if len(self._late) < STORED_ENDS:
             return 1.0
         rows = np.stack([*self._early, *self._late])
@@ -91,7 +92,7 @@ class Calls:
 
 
 def coincidence(one: Words, two: Words) -> float:
-    """Return the logarithm of the chance of two calls agreeing as they do by accident; 0 where they do not agree."""
+    """Return the log probability that two calls agree as they do by accident; 0 where they do not agree."""
     shorter, longer = (one, two) if len(one) <= len(two) else (two, one)
     if len(shorter) >= 4 and len(np.unique(longer)) > 0.95 * len(longer):  # values hardly come twice by themselves:
         hits = np.isin(shorter, longer)  # m that all differ say that two are equal with probability below 6 / m (m - 1)
@@ -143,7 +144,7 @@ def seed_finding(draw: Draw, secret: Any) -> tuple[Finding, ...]:
     starts = [identities(as_reports(draw.fresh()(secret, 64), width=width)) for _ in range(2)]
     if coincidence(*starts) > -COINCIDENCE_LOG:
         return ()
-    return (Finding("seed", "Two fresh starts gave the same draws: whoever knows the seed can undo the noise."),)
+    return (Finding("seed", "Two fresh starts gave the same draws: who knows the seed can undo the noise."),)
 
 
 def health_findings(calls: list[Calls]) -> tuple[Finding, ...]:
@@ -156,7 +157,7 @@ def health_findings(calls: list[Calls]) -> tuple[Finding, ...]:
         found.append(
             Finding(
                 "rows",
-                f"Asked for {asked:,} reports the sampler gave {received:,}. What came is judged as it came: a call "
+                f"Asked for {asked:,} reports the sampler gave {received:,}. What came is audited as it came: a call "
                 "without a report is no evidence here. Somebody who counts reports may learn from their number"
                 + (", which depends on the secret." if uneven else "."),
             )
@@ -171,6 +172,6 @@ def health_findings(calls: list[Calls]) -> tuple[Finding, ...]:
         )
     elif min((one.drift() for one in calls), default=1.0) * len(calls) < 1e-6:
         found.append(
-            Finding("drift", "Later reports of a secret follow another law than earlier ones: a state drifts.")
+            Finding("drift", "Later reports of a secret follow another distribution than earlier ones: a state drifts.")
         )
     return tuple(found)

@@ -147,7 +147,7 @@ def _witness(past: Rounds, row: int, side: int) -> Witness:
 
 RARE = (0.1, 0.01)  # how much of all reports a leak makes up
 RUNS = 200  # simulated audits
-FOUND = 0.95  # of which so many must refute
+FOUND = 0.95  # of which that many must refute
 NOTHING = "No leak in a tenth of the reports or less is sure to be found with so few draws."
 
 

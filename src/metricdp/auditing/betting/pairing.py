@@ -12,7 +12,7 @@ from metricdp.metrics import Metric, pairwise
 from metricdp.randomness import RandomSource
 
 MOST_PAIRS = 64
-MOST_SECRETS = 1000  # of more secrets so many are compared, evenly taken
+MOST_SECRETS = 1000  # of more secrets that many are compared, evenly taken
 INFORMATIVE = 2.0  # epsilon * d at which the claim leaves room to win and reports tell the secrets apart
 
 

@@ -39,7 +39,7 @@ class RoundSetting:
         return self.points.dtype.kind == "U"
 
     def comparable(self, reports: Points) -> bool:
-        """Tell whether reports look like secrets, so that distances between them may mean something."""
+        """Return whether reports look like secrets, so that distances between them may mean something."""
         return reports.shape[1:] == self.points.shape[1:] and (reports.dtype.kind == "U") == self.is_text
 
 

@@ -37,23 +37,23 @@ def audit_sampler(
     progress: Progress | None = None,
     rng: Randomness = None,
 ) -> AuditReport:
-    """Try to refute what a sampler promises, from its reports alone; stop as soon as it is refuted.
+    """Try to refute what a sampler guarantees, from its reports alone; stop as soon as it is refuted.
 
     `draw(secret, count)` returns reports for one secret: rows of numbers or text, any number of them, in any order.
-    For a pair of secrets at distance d a fair coin decides which of the two is asked. If the promise
+    For a pair of secrets at distance d a fair coin decides which of the two is asked. If the guarantee
 
         Pr[M(x) = y] <= exp(epsilon d + slack) Pr[M(x') = y]
 
     holds, no report makes one side of the coin likelier than s = 1 / (1 + exp(-epsilon d - slack)). Beliefs about the
     coin, learned from rounds that are over, bet at these odds: on distances to both secrets, coordinates, values that
-    repeat, the secret itself, low bits and lattices. If the promise holds, their wealth reaches 1 / (1 - confidence)
+    repeat, the secret itself, low bits and lattices. If the guarantee holds, their wealth reaches 1 / (1 - confidence)
     with probability at most 1 - confidence, whenever one stops. Pairs that have won more are asked more often.
 
     Every report that is bet on comes from a call of its own, `draw(secret, 1)`, and calls are made in the order of the
-    coins. So the level holds for every sampler of which one report keeps the promise, given all that it said before:
-    what reports of one call share, such as the offset of a lattice or a batch number, convicts nobody. A call without a
-    report is a round without a bet, and where single ones never come, calls are for more. A sampler that answers many
-    calls at once may have a method `each(secrets)`, one report for every secret in their order.
+    coins. So the level holds for every sampler of which one report satisfies the guarantee, given all that it said
+    before: what reports of one call share, such as the offset of a lattice or a batch number, convicts nobody. A call
+    without a report is a round without a bet, and where single ones never come, calls are for more. A sampler that
+    answers many calls at once may have a method `each(secrets)`, one report for every secret in their order.
 
     With `independent` you say that the reports of one call are drawn independently of each other. Then reports are
     asked for by the hundred, which is faster, and the level rests on what you said.
@@ -66,10 +66,10 @@ def audit_sampler(
         draw: The sampler. It is given the secrets as they stand in `secrets`.
         secrets: At least two, one a row; words for metrics on words.
         metric: How far secrets are apart.
-        epsilon: The promise that is judged, in the unit of the metric.
+        epsilon: The guarantee that is audited, in the unit of the metric.
         confidence: How sure a refutation has to be.
         draws: The largest number of reports to bet on, in all.
-        slack: What the promise allows beside epsilon * d.
+        slack: What the guarantee allows beside epsilon * d.
         pairs: Which secrets to compare, as positions in `secrets`; otherwise all, or the most telling ones of many.
         independent: The reports of one call are drawn independently of each other.
         progress: Called with the share of the draws made and the lower bound so far.
@@ -107,7 +107,7 @@ def audit_sampler(
             pairs=len(chosen),
             obstacle="Calls for one secret give the same draws again, so that one report tells the next: nothing can "
             "be bet on them. Let the sampler draw afresh in every call; or, where the reports of one call are drawn "
-            "independently of each other, say so (independent=True, --independent), and one call a secret is judged.",
+            "independently of each other, say so (independent=True, --independent), and one call a secret is audited.",
             findings=(*seeds, *health_findings(sampler.calls)),
         )
     if repeated:
@@ -132,7 +132,7 @@ def _play(dealer: RoundDrawer, draws: int, confidence: float, progress: Progress
             game.play(rounds)
         spent = dealer.drawn >= draws
         if game is None and spent:
-            raise InvalidInput(f"the sampler gave no report in {dealer.drawn:,} calls, so that nothing can be judged.")
+            raise InvalidInput(f"the sampler gave no report in {dealer.drawn:,} calls, so that nothing can be audited.")
         if game is None:
             continue
         if progress is not None:

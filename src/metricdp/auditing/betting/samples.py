@@ -18,7 +18,7 @@ from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
 from metricdp.randomness import Randomness, fresh_stream, source_of
 
-FEW = 200  # up to so many secrets, with OFTEN reports each, pairs are learned one by one
+FEW = 200  # up to that many secrets, with OFTEN reports each, pairs are learned one by one
 OFTEN = 50
 
 
@@ -33,7 +33,7 @@ def audit_samples(
     slack: float = 0.0,
     rng: Randomness = None,
 ) -> AuditReport:
-    """Try to refute a promise from recorded reports: one row of `secrets` and one of `reports` for every draw.
+    """Try to refute a guarantee from recorded reports: one row of `secrets` and one of `reports` for every draw.
 
     Rows may stand in any order, and secrets may occur any number of times: rows are shuffled, a fair coin decides from
     which of two secrets the next unused row is taken, and a pair ends where one of its secrets has no row left. Secrets
@@ -42,20 +42,20 @@ def audit_samples(
     witness names rows of `secrets`.
 
     The level rests on rows that were drawn independently of each other: rows of one call that share an offset or a
-    batch number can convict a sampler that keeps its promise. Where the sampler can be called, `audit_sampler` assumes
-    less.
+    batch number can convict a sampler that satisfies its guarantee. Where the sampler can be called, `audit_sampler`
+    assumes less.
 
     Args:
         secrets: The true values, one a row.
         reports: What was reported for them, one a row: numbers or text.
         metric: How far secrets are apart.
-        epsilon: The promise that is judged, in the unit of the metric.
+        epsilon: The guarantee that is audited, in the unit of the metric.
         confidence: How sure a refutation has to be.
-        slack: What the promise allows beside epsilon * d.
+        slack: What the guarantee allows beside epsilon * d.
         rng: Randomness of the coins, cryptographic by default.
     """
     if callable(secrets) or callable(reports):
-        raise InvalidInput("a function that draws reports is judged by mdp.audit_sampler(draw, secrets=...).")
+        raise InvalidInput("a function that draws reports is audited by mdp.audit_sampler(draw, secrets=...).")
     claimed, slack, confidence = checked_claim(epsilon, slack, confidence)
     points = as_points(secrets, "secrets")
     given = as_reports(reports, width=None)

@@ -200,7 +200,8 @@ def coordinates(rounds: Rounds) -> Floats:
     return flat(rounds.reports)
 
 
-# Events that a look at the law is blind to: the true point, an axis without noise, low bits of doubles, lattices.
+# Events that a look at the distribution is blind to: the true point, an axis without noise, low bits of doubles,
+# lattices.
 
 CLOSE = 1e-6  # of the distance of the secrets along an axis: what comes that close was not moved
 DECIMALS = 9

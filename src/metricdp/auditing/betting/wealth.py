@@ -72,7 +72,7 @@ class Wealth:
         return int(np.argmax(self.log_shares + self.logs[:, self.claim]))
 
     def refuted(self, confidence: float) -> bool:
-        """Tell whether the claim's own wealth was ever at least 1/alpha."""
+        """Return whether the claim's own wealth was ever at least 1/alpha."""
         return bool(self.peaks[self.claim] >= -np.log1p(-confidence))
 
     def bound(self, confidence: float) -> float:

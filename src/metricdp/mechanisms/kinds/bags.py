@@ -73,7 +73,7 @@ class BagLaplace(LaplaceNoise):
         return part.limit if isinstance(part, LimitedNoise) else ""
 
     def holds(self, rows: Floats) -> Booleans:
-        """Tell which bags noise can be added to: all of whose vectors it can be added to."""
+        """Return which bags noise can be added to: all of whose vectors it can be added to."""
         part, size = self.part, self.part.inputs.dimension
         if not isinstance(part, LimitedNoise):
             return np.ones(len(rows), dtype=bool)
@@ -103,12 +103,12 @@ class BagLaplace(LaplaceNoise):
 def _theorem(mechanism: BagLaplace) -> Theorem:
     """The noise of every vector is proven alone; a bag is a sum over orders, each with the bound of a pairing."""
     one: Theorem = MECHANISMS.facet("theorem", mechanism.part)(mechanism.part)
-    rest = "their order is not told, so any pairing of two bags bounds what is"
+    rest = "their order is not reported, so any pairing of two bags bounds what is"
     return replace(one, template=f"every one of {mechanism.count} vectors: {{}}; {rest}")
 
 
 def _accuracy(mechanism: BagLaplace, levels: Floats) -> RadiusBound:
-    """All vectors stay within the radius of one with a chance that is lower by theirs together."""
+    """All vectors stay within the radius of one with a probability that is lower by theirs together."""
     one = MECHANISMS.facet("accuracy", mechanism.part)(mechanism.part, 1.0 - (1.0 - levels) / mechanism.count)
     return RadiusBound(mechanism.count * one.values, mechanism.inputs.metric, mechanism.count == 1)
 

@@ -3,8 +3,8 @@
 Two densities with respect to area on the sphere, each with a normaliser that is the same for every centre (any rotation
 that takes one centre to another keeps areas):
 
-    Angular    exp(-epsilon * angle(x, y))    (Purkayastha 1991)       promise: epsilon * angle(x, x')
-    Lp(2)      exp(epsilon * <x, y>)          (von Mises, Fisher)      promise: epsilon * |x - x'|
+    Angular    exp(-epsilon * angle(x, y))    (Purkayastha 1991)       guarantee: epsilon * angle(x, x')
+    Lp(2)      exp(epsilon * <x, y>)          (von Mises, Fisher)      guarantee: epsilon * |x - x'|
 
 the first by the triangle inequality, the second since <x, y> - <x', y> = <x - x', y> <= |x - x'| |y| and |y| = 1. So
 both keep the whole epsilon, in distances of the unit vectors. Reports are drawn exactly: around the direction of the
@@ -75,8 +75,8 @@ class DirectionNoise(LaplaceNoise):
         """A bound of the share of draws that doubles leave to arbitrary precision, usually far below it.
 
         The sums of n products are known to n + 4 units of 2^-53, and so a coordinate y of the report to about 4 n + 80
-        units; a border of a cell lies within that on either side with a chance of 2 / pitch times it, n times. Whether
-        a proposal is kept is decided but for sizes of ln f, at most n times 700, in such units.
+        units; a border of a cell lies within that on either side with a probability of 2 / pitch times it, n times.
+        Whether a proposal is kept is decided but for sizes of ln f, at most n times 700, in such units.
         """
         n = self.inputs.dimension
         return float((2.0 * (4 * n + 80) * math.sqrt(n) / self.lattice.pitch + 2e4 * n) * 2.0**-53)
@@ -90,7 +90,7 @@ class DirectionNoise(LaplaceNoise):
 
     @cached_property
     def distribution(self) -> DirectionDistribution:
-        """The exact law of the noise, in whole numbers of cells."""
+        """The exact distribution of the noise, in whole numbers of cells."""
         return DirectionDistribution(self.profile, self.lattice.ratio)
 
     @property
@@ -134,7 +134,7 @@ def _unit(rows: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class AngleDistribution:
-    """The law of how far reports lie from secrets, by quadrature: values, the chance below each, and means."""
+    """The distribution of the distance of reports, by quadrature: values, the probability below each, and means."""
 
     values: Floats
     below: Floats
@@ -190,7 +190,7 @@ def _theorem(mechanism: DirectionNoise) -> Theorem:
 
 def _accuracy(mechanism: DirectionNoise, levels: Floats) -> RadiusBound:
     distribution, metric = angle_distribution(mechanism.profile), mechanism.inputs.metric
-    # The border of the panel above: the chance of a smaller distance is at least the level, to ten digits.
+    # The border of the panel above: the probability of a smaller distance is at least the level, to ten digits.
     away = distribution.values[
         np.minimum(np.searchsorted(distribution.below, levels * (1.0 + 1e-10)), len(distribution.values) - 1)
     ]

@@ -1,4 +1,4 @@
-"""Gaussian noise, released on a public lattice: a concentrated promise, never a pure one.
+"""Gaussian noise, released on a public lattice: a concentrated guarantee, never a pure one.
 
 The report is the lattice point nearest to secret + noise, both real numbers, exactly as for Laplace noise: normal
 numbers are made by Box and Muller from uniforms, in doubles with proven bounds, and in arbitrary precision where those
@@ -51,11 +51,11 @@ class NormalNoise(LatticeNoise):
     certificate: Certificate
 
     def __post_init__(self) -> None:
-        """Refuse a standard deviation that is none, and a promise that normal noise does not keep."""
+        """Refuse a standard deviation that is none, and a guarantee that normal noise does not satisfy."""
         set_fields(self, sigma=as_positive(self.sigma, "sigma"))
         if not isinstance(self.guarantee, ConcentratedGuarantee):
             raise InvalidInput(
-                "Gaussian noise keeps a concentrated promise (mdp.ConcentratedGuarantee), never a pure one, got "
+                "Gaussian noise keeps a concentrated guarantee (mdp.ConcentratedGuarantee), never a pure one, got "
                 f"{type(self.guarantee).__name__}."
             )
         self.check()
@@ -89,13 +89,13 @@ class GaussianNoise(FarNoise, NormalNoise):
 
     @cached_property
     def distribution(self) -> VectorDistribution:
-        """The exact law of the noise, in whole numbers of cells."""
+        """The exact distribution of the noise, in whole numbers of cells."""
         top, bottom = self.lattice.ratio
         scale = Fraction(top) / Fraction(bottom) * Fraction(self.sigma)
         return VectorDistribution(2.0, self.inputs.dimension, (top, bottom), scale, self._norm.covariance, normal=True)
 
     def radii(self, levels: Floats) -> Floats:
-        """Return how far noise goes with these chances, before the lattice: (d / sigma)^2 is chi-squared."""
+        """Return how far noise goes with these probabilities, before the lattice: (d / sigma)^2 is chi-squared."""
         from scipy.special import gammaincinv
 
         return np.asarray(self.sigma * np.sqrt(2.0 * gammaincinv(self.inputs.dimension / 2.0, levels)))
@@ -165,7 +165,7 @@ def _distribution(mechanism: GaussianNoise) -> Distribution:
         "formula": "f(y | x) = constant * exp(-d(x, y)^2 / (2 sigma^2)), put on the nearest point of the lattice",
         "sigma": mechanism.sigma,
         "per": volume_words(size),
-        "distance": f"(d / sigma)^2 has the law chi-squared with {size} degrees of freedom",
+        "distance": f"(d / sigma)^2 has the distribution chi-squared with {size} degrees of freedom",
     }
     reach = cell_reach(promise.metric, size, mechanism.lattice.pitch)
     return Distribution(density, lattice_words(mechanism, reach, promise.unit))
@@ -187,7 +187,7 @@ MECHANISMS.declare(
     noise_kind(
         GaussianNoise,
         "gaussian-noise",
-        "normal noise for any point of a plane or space; its promise is concentrated, not pure",
+        "normal noise for any point of a plane or space; its guarantee is concentrated, not pure",
         NORMAL,
         since=2,
         promise="concentrated",

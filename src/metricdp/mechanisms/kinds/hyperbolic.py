@@ -1,8 +1,8 @@
 """Laplace noise in hyperbolic space, released on a public lattice: for words and places that lie in a hierarchy.
 
 The density exp(-epsilon d(x, y)) with respect to hyperbolic volume has one normaliser for all secrets, since some
-isometry takes any point to any other and keeps volumes. So the promise is epsilon d(x, x') by the triangle inequality,
-with no slack. It exists for epsilon above n - 1 only, n the dimension: volume grows as exp((n - 1) r).
+isometry takes any point to any other and keeps volumes. So the guarantee is epsilon d(x, x') by the triangle
+inequality, with no slack. It exists for epsilon above n - 1 only, n the dimension: volume grows as exp((n - 1) r).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BORDER = 1.0 - 2.0**-50  # the longest report
 
 
 def is_ball(metric: Metric) -> bool:
-    """Tell whether the points of a metric lie in the Poincare ball."""
+    """Return whether the points of a metric lie in the Poincare ball."""
     return points_are(metric, "ball")
 
 
@@ -52,23 +52,23 @@ class HyperbolicLaplace(LaplaceNoise):
     epsilon - (n - 1), epsilon - (n - 3), ..., epsilon + (n - 1). The lattice is that of the first n coordinates of the
     hyperboloid, v = 2 y / (1 - |y|^2); reports are given as y = v / (1 + sqrt(1 + |v|^2)), points of the ball.
 
-    Guarantee: epsilon * d exactly: what is drawn has the law of real numbers put on the lattice once.
+    Guarantee: epsilon * d exactly: what is drawn has the distribution of real numbers put on the lattice once.
     """
 
     def check(self) -> None:
-        """Refuse what is no point of the ball, and a rate with which noise has no law."""
+        """Refuse what is no point of the ball, and a rate with which noise has no distribution."""
         require_space(self.inputs, Unbounded, "inputs", under=("Hyperbolic", is_ball))
         n = self.inputs.dimension
         if not self.epsilon >= n - 1 + LEAST_MARGIN:
             raise InvalidInput(
                 f"`epsilon` must be at least {n - 1 + LEAST_MARGIN:g} in {n} dimensions, got {self.epsilon:g}: volume "
-                f"grows as exp({n - 1} r), so noise that falls more slowly has no law. Embed in fewer dimensions, or "
-                "use mdp.exponential over a finite vocabulary, which takes any epsilon."
+                f"grows as exp({n - 1} r), so noise that falls more slowly has no distribution. Embed in fewer "
+                "dimensions, or use mdp.exponential over a finite vocabulary, which takes any epsilon."
             )
 
     @cached_property
     def distribution(self) -> HyperbolicDistribution:
-        """The exact law of the noise, in whole numbers of cells."""
+        """The exact distribution of the noise, in whole numbers of cells."""
         return HyperbolicDistribution(self.inputs.dimension, self.epsilon, self.lattice.ratio)
 
     @property
@@ -80,8 +80,8 @@ class HyperbolicLaplace(LaplaceNoise):
     def undecided(self) -> float:
         """About the share of draws from the middle of the ball that doubles leave to arbitrary precision.
 
-        A coordinate is known to some 6 n + 80 units of cosh(r); a border of a cell lies within that with a chance of
-        2 / pitch times it, n times. Farther out it is more by the factor 1 / (1 - |x|^2).
+        A coordinate is known to some 6 n + 80 units of cosh(r); a border of a cell lies within that with a probability
+        of 2 / pitch times it, n times. Farther out it is more by the factor 1 / (1 - |x|^2).
         """
         n = self.inputs.dimension
         return float(2.0 * (6 * n + 80) * math.sqrt(n) * math.exp(min(self.mean, 20.0)) * 2.0**-53 / self.lattice.pitch)
@@ -106,7 +106,7 @@ class HyperbolicLaplace(LaplaceNoise):
         return LIMIT
 
     def holds(self, rows: Floats) -> Booleans:
-        """Tell which secrets noise can be added to: all but those next to the border of the ball."""
+        """Return which secrets noise can be added to: all but those next to the border of the ball."""
         return np.asarray(border_margins(rows)[0] >= LEAST_BORDER_MARGIN)
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
@@ -161,14 +161,14 @@ def refuse_border(rows: Floats) -> None:
 
 
 def distance_above(dimension: int, epsilon: float, distance: Any) -> Any:
-    """Return the chance that the noise goes farther than a distance: exp(-2 r) ~ Beta((epsilon - n + 1) / 2, n)."""
+    """Return the probability that noise goes farther than a distance: exp(-2 r) ~ Beta((epsilon - n + 1) / 2, n)."""
     from scipy.special import betainc
 
     return betainc(0.5 * (epsilon - dimension + 1), dimension, np.exp(-2.0 * np.asarray(distance, dtype=np.float64)))
 
 
 def distance_at(dimension: int, epsilon: float, level: Floats) -> Floats:
-    """Return the distance that the noise stays within, with a chance of `level`."""
+    """Return the distance that the noise stays within, with a probability of `level`."""
     from scipy.special import betaincinv
 
     return np.asarray(-0.5 * np.log(betaincinv(0.5 * (epsilon - dimension + 1), dimension, 1.0 - level)))
@@ -196,7 +196,7 @@ def _distribution(mechanism: HyperbolicLaplace) -> Distribution:
         "hyperboloid's first coordinates, v = 2 y / (1 - |y|^2)",
         "log_constant": -mechanism.log_mass,
         "per": f"hyperbolic volume in {size} dimension{'s' if size > 1 else ''}",
-        "distance": f"exp(-2 d) has the law Beta({(mechanism.epsilon - size + 1) / 2:g}, {size})",
+        "distance": f"exp(-2 d) has the distribution Beta({(mechanism.epsilon - size + 1) / 2:g}, {size})",
     }
     return Distribution(density, lattice_words(mechanism, mechanism.reach, ""))
 
@@ -214,8 +214,8 @@ def _pairs(mechanism: HyperbolicLaplace, reach: Floats, rng: np.random.Generator
 # Noise in hyperbolic space of any dimension: how far in one sum, which way by normal numbers, exact at the end.
 #
 # How far: exp(-epsilon r) sinh(r)^(n - 1) is the density of a sum of n exponentials with the rates epsilon - (n - 1),
-# epsilon - (n - 3), ..., epsilon + (n - 1), since exp(-2 r) has the law Beta((epsilon - n + 1) / 2, n). It exists for
-# epsilon above n - 1 only: volume grows as exp((n - 1) r).
+# epsilon - (n - 3), ..., epsilon + (n - 1), since exp(-2 r) has the distribution Beta((epsilon - n + 1) / 2, n). It
+# exists for epsilon above n - 1 only: volume grows as exp((n - 1) r).
 #
 # Where: with x in the Poincare ball, B = 1 - |x|^2, a unit vector u and C, S = cosh(r), sinh(r), the report is the
 # point of the hyperboloid whose first n coordinates are

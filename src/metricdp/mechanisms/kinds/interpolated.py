@@ -1,4 +1,4 @@
-"""Mechanisms on a box: laws at a grid of anchors and a rule for the points between them."""
+"""Mechanisms on a box: distributions at a grid of anchors and a rule for the points between them."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ MOST_AXES = 8
 
 @dataclass(frozen=True, eq=False)
 class InterpolatedMechanism:
-    """Laws at anchors of a grid, interpolated to every point of a box.
+    """Distributions at anchors of a grid, interpolated to every point of a box.
 
     Rules "exact" and "direction" round a point at random to a corner of its cell, on each axis to the far anchor with
-    probability theta (see `curves`), and draw from that anchor's law: z(x) = sum over corners of
-    prod_l [theta_l or 1 - theta_l] z_corner. No normalisation, rows sum to one, and z is linear in the anchors' laws.
+    probability theta (see `curves`), and draw from that anchor's distribution: z(x) = sum over corners of prod_l
+    [theta_l or 1 - theta_l] z_corner. No normalisation, rows sum to one, and z is linear in the anchors' distributions.
     Rules "log" and "relaxed" take the normalised geometric mean prod z_corner^weight with multilinear weights.
 
     `axes` are the anchors' coordinates along each axis, `matrix` one row per anchor (first axis slowest), and
     `ratios[l][j]` the log-ratio a that shapes theta on interval j of axis l.
 
     Guarantee: `auditing.lipschitz` proves a Lipschitz constant of all log-probabilities on the whole box, cell by cell.
-    What is sampled is exactly this law: the coin flips, the draws of the rows and those of the geometric means are
-    exact with respect to the stored numbers. Probabilities that are computed (`log_density`) carry the rounding of
+    What is sampled is exactly this distribution: the coin flips, the draws of the rows and those of the geometric means
+    are exact with respect to the stored numbers. Probabilities that are computed (`log_density`) carry the rounding of
     doubles, about 1e-15 relative.
     """
 
@@ -163,7 +163,7 @@ class InterpolatedMechanism:
         )
 
     def probabilities(self, secrets: Any, /) -> Floats:
-        """Return one law per point: points x reports."""
+        """Return one distribution per point: points x reports."""
         points = self.inputs.encode(secrets)
         if self.rule in ROUNDING_RULES:
             return np.asarray(self.weights(points) @ self._laws)

@@ -29,10 +29,10 @@ from metricdp.spaces import FiniteSpace
 class KernelMechanism:
     """The exponential mechanism on its own secrets, z_ik = w_k exp(-a min(d_ik, cap)) / N_i, without its table.
 
-    The law is the ideal one: real numbers of the stored points, of a = `inner`, of `cap` and of w_k =
+    The distribution is the ideal one: real numbers of the stored points, of a = `inner`, of `cap` and of w_k =
     exp(log_weights[k]), where d is the true distance of the metric. Draws are exact with respect to it: decided in
     doubles where their proven error leaves no doubt, in arbitrary precision elsewhere. So neither the machine nor how
-    many secrets are asked at once matters, and two secrets at distance 0 have one law.
+    many secrets are asked at once matters, and two secrets at distance 0 have one distribution.
 
     `log_normalisers` holds ln N_i as computed, each right to within `law.error`, and `nearest`, where it is there, a
     distance below which no other secret lies: they save time, and the audit verifies them. Nothing of what was asked
@@ -86,7 +86,7 @@ class KernelMechanism:
 
     @cached_property
     def distribution(self) -> KernelDistribution:
-        """The law itself: its terms in doubles with their error, and in arbitrary precision."""
+        """The distribution itself: its terms in doubles with their error, and in arbitrary precision."""
         distribution = KernelDistribution(self.space, self.inner, self.log_weights, self.cap)
         distribution.refuse_overflow()
         return distribution
@@ -164,7 +164,7 @@ MECHANISMS.declare(
     Kind(
         KernelMechanism,
         "kernel",
-        "one law for a whole vocabulary: the farther a word, the less likely it is reported",
+        "one distribution for a whole vocabulary: the farther a word, the less likely it is reported",
         {
             "space": FINITE,
             "inner": RATE,

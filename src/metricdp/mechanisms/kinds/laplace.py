@@ -1,4 +1,4 @@
-"""Laplace noise for vectors, released on a public lattice (`lattice`): the promise is epsilon * d(x, x'), no slack."""
+"""Laplace noise for vectors on a public lattice (`lattice`): the guarantee is epsilon * d(x, x'), without slack."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class VectorLaplace(FarNoise, LaplaceNoise):
 
     y = x + R U with R ~ Gamma(dimension, 1/epsilon) and U = g / |g|_p, g_i with density proportional to exp(-|g|^p).
 
-    Guarantee: epsilon * d, exactly: what is drawn has the law of real numbers put on the lattice once.
+    Guarantee: epsilon * d, exactly: what is drawn has the distribution of real numbers put on the lattice once.
     """
 
     def check(self) -> None:
@@ -53,8 +53,8 @@ class VectorLaplace(FarNoise, LaplaceNoise):
 
         In units of 2^-52, a uniform is known to 1, so R = -ln of a product of n of them to 3 n + (5 + n / 8) R and a
         direction to 12 + n / 4. So the noise is displaced by at most 3 n + R (20 + n / 2) in all, R below 64 + 2 n but
-        for 1e-22. A border of a cell lies within that on either side of a coordinate with a chance of 4 / pitch times
-        it; the sum over coordinates is at most n^(1 - 1/p) times the displacement of the vector.
+        for 1e-22. A border of a cell lies within that on either side of a coordinate with a probability of 4 / pitch
+        times it; the sum over coordinates is at most n^(1 - 1/p) times the displacement of the vector.
         """
         n, norm = self.inputs.dimension, norm_of(self.inputs.metric) or EUCLID
         # A whitened vector is stretched by at most the root of the largest eigenvalue, and so of the trace.
@@ -63,7 +63,7 @@ class VectorLaplace(FarNoise, LaplaceNoise):
 
     @cached_property
     def distribution(self) -> VectorDistribution:
-        """The exact law of the noise, in whole numbers of cells."""
+        """The exact distribution of the noise, in whole numbers of cells."""
         top, bottom = self.lattice.ratio
         scale = Fraction(top) / Fraction(bottom) / Fraction(self.epsilon)
         return vector_distribution(self.inputs, (top, bottom), scale)
@@ -87,7 +87,7 @@ class VectorLaplace(FarNoise, LaplaceNoise):
 
 
 def vector_distribution(space: Unbounded, lattice: tuple[float, float], scale: Fraction) -> VectorDistribution:
-    """Return the law of the noise that belongs to the metric of a space; `scale` is 1 / epsilon in cells."""
+    """Return the distribution of the noise that belongs to the metric of a space; `scale` is 1 / epsilon in cells."""
     norm = norm_of(space.metric) or EUCLID
     return VectorDistribution(norm.exponent, space.dimension, lattice, scale, norm.covariance)
 
@@ -125,7 +125,7 @@ def _distribution(mechanism: VectorLaplace) -> Distribution:
         "constant": float(np.exp(min(700.0, max(-700.0, height)))),
         "log_constant": height,
         "per": volume_words(size),
-        "distance": f"epsilon * d has the law Gamma({size}, 1)",
+        "distance": f"epsilon * d has the distribution Gamma({size}, 1)",
     }
     reach = cell_reach(guarantee.metric, size, mechanism.lattice.pitch)
     return Distribution(density, lattice_words(mechanism, reach, guarantee.unit))

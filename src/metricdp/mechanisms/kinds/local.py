@@ -1,4 +1,4 @@
-"""Mechanisms of whole cities: a sparse row of near reports for every secret, and one background law for all.
+"""Mechanisms of whole cities: a sparse row of near reports for every secret, and one background distribution for all.
 
 In files a report of a sparse row takes two bytes: reports are cut into blocks of 65,536, a row stores the numbers of
 its reports within their blocks, in order, and `lengths` says how many it has of every block: one number a row up to
@@ -36,8 +36,8 @@ class LocalMechanism:
     """Near reports with weights of their own, all others with one background weight for every secret.
 
     Row i holds the reports columns[starts[i]:starts[i + 1]], in increasing order, with the weights `values`; any other
-    report k has the weight background[k]. The law that is sampled and audited is weight / sum of the row's weights, of
-    the stored floats taken as exact numbers. Storage is n times a neighbourhood, never n x n.
+    report k has the weight background[k]. The distribution that is sampled and audited is weight / sum of the row's
+    weights, of the stored floats taken as exact numbers. Storage is n times a neighbourhood, never n x n.
     """
 
     inputs: FiniteSpace
@@ -125,7 +125,7 @@ class LocalMechanism:
     def around(self, place: ArrayLike, radius: float) -> LocalMechanism:
         """Return the mechanism for the secrets at most `radius` from a place: a neighbourhood, as a phone needs it.
 
-        Reports, background and promise stay those of the whole; distances are those of the whole metric, whose ways
+        Reports, background and guarantee stay those of the whole; distances are those of the whole metric, whose ways
         may leave the region. Which region somebody asks for tells where they are: hand out districts that are public,
         never the surroundings of one person.
         """
@@ -242,7 +242,7 @@ MECHANISMS.declare(
     Kind(
         LocalMechanism,
         "local",
-        "a row of weights for the near reports of every secret, and one background law for all others",
+        "a row of weights for the near reports of every secret, and one background distribution for all others",
         {
             "inputs": FINITE,
             "outputs": FINITE,

@@ -26,8 +26,8 @@ from metricdp.spaces import FiniteSpace
 class MatrixMechanism:
     """A matrix of probabilities, one row per secret and one column per report.
 
-    The law that is sampled and audited is exactly row / sum(row) of the stored doubles. Reports that are never used
-    stay as zero columns. `stakes` says how its loss is counted.
+    The distribution that is sampled and audited is exactly row / sum(row) of the stored doubles. Reports that are never
+    used stay as zero columns. `stakes` says how its loss is counted.
     """
 
     inputs: FiniteSpace

@@ -42,7 +42,7 @@ MOST_COMPARED = 1_000  # vectors up to which the loss is bounded by all their di
 
 
 def is_embedding(metric: Metric) -> bool:
-    """Tell whether there is Laplace noise for the vectors of a metric, after which a nearest one is found."""
+    """Return whether there is Laplace noise for the vectors of a metric, after which a nearest one is found."""
     return norm_of(metric) is not None or is_ball(metric)
 
 
@@ -106,7 +106,7 @@ class NearestMechanism:
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Not available: the mass of a word's cell has no closed form."""
         raise InvalidInput(
-            "noise followed by the nearest word has no closed-form probability; judge it with mdp.audit_sampler, "
+            "noise followed by the nearest word has no closed-form probability; audit it with mdp.audit_sampler, "
             "or use mdp.exponential on the same vocabulary."
         )
 
@@ -196,7 +196,7 @@ HYPERBOLIC = "report = the vector nearest to y, y from exp(-epsilon d(v, y)) in 
 
 
 def _theorem(mechanism: NearestMechanism) -> Theorem:
-    """The promise is that of the noise: the search for the nearest vector is post-processing, and may hide more."""
+    """The guarantee is that of the noise: the search for the nearest vector is post-processing, and may hide more."""
     obstacle = "" if is_embedding(mechanism.inputs.metric) else foreign_obstacle(mechanism)
     distribution = f"density proportional to exp(-{mechanism.epsilon:.6g} d), then the nearest vector: post-processing"
     return Theorem(mechanism.epsilon, distribution, largest_distance=0.0, obstacle=obstacle)

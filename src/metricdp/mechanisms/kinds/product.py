@@ -27,7 +27,7 @@ class ProductMechanism:
         Pr[M(x) = y] = prod_i Pr[M_i(x_i) = y_i]
 
     Guarantee: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= sum_i epsilon_i d_i(x_i, x'_i) + sum_i slack_i. It is stated as
-    epsilon 1 for the metric sum_i epsilon_i d_i, and no smaller promise holds where the parts' own are tight.
+    epsilon 1 for the metric sum_i epsilon_i d_i, and no smaller guarantee holds where the parts' own are tight.
     """
 
     parts: tuple[Mechanism, ...]
@@ -50,7 +50,7 @@ class ProductMechanism:
         metric = self.guarantee.metric
         if not sum_of(metric):
             raise InvalidInput(
-                "the promise of a product must be in a Weighted metric with one group of columns a part."
+                "the guarantee of a product must be in a Weighted metric with one group of columns a part."
             )
         return metric
 
@@ -103,7 +103,7 @@ def _accuracy(mechanism: ProductMechanism, levels: Floats) -> RadiusBound:
 
 
 def _distribution(mechanism: ProductMechanism) -> Distribution:
-    raise InvalidInput("a product has one law for every part: ask for those of `mechanism.parts`.")
+    raise InvalidInput("a product has one distribution for every part: ask for those of `mechanism.parts`.")
 
 
 MECHANISMS.declare(

@@ -1,4 +1,4 @@
-"""Laplace noise after a public projection: fewer dimensions, and so less noise for the same promise.
+"""Laplace noise after a public projection: fewer dimensions, and so less noise for the same guarantee.
 
 A report is the lattice point nearest to A x + noise, in real numbers. |A x - A x'| <= |A| |x - x'| with the spectral
 norm |A|, so noise of rate r in the projected space keeps r |A| per unit of the l_2 distance of the vectors themselves.
@@ -43,7 +43,7 @@ class ProjectedLaplace(FarNoise, LaplaceNoise):
         metric = require_space(self.inputs, Unbounded, "inputs", under=UNDER_LP).metric
         matrix = as_matrix(self.matrix, "matrix", (None, self.inputs.dimension))
         if exponent_of(metric) != 2.0 or not 1 <= len(matrix) <= self.inputs.dimension:
-            raise InvalidInput("a projection goes to fewer dimensions, and its promise is in the l_2 distance.")
+            raise InvalidInput("a projection goes to fewer dimensions, and its guarantee is in the l_2 distance.")
         set_fields(self, matrix=frozen(matrix))
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ class ProjectedLaplace(FarNoise, LaplaceNoise):
 
     @cached_property
     def distribution(self) -> VectorDistribution:
-        """The exact law of the noise, in whole numbers of cells."""
+        """The exact distribution of the noise, in whole numbers of cells."""
         top, bottom = self.lattice.ratio
         scale = Fraction(top) / Fraction(bottom) / Fraction(self.epsilon)
         return VectorDistribution(2.0, len(self.matrix), (top, bottom), scale, None, self.matrix)
@@ -142,7 +142,7 @@ def _distribution(mechanism: ProjectedLaplace) -> Distribution:
             "log_constant": log_normaliser(mechanism.outputs, mechanism.epsilon),
             "rate": mechanism.epsilon,
             "per": f"volume of {size} coordinates",
-            "distance": f"rate * |A x - y| has the law Gamma({size}, 1)",
+            "distance": f"rate * |A x - y| has the distribution Gamma({size}, 1)",
             "numbers": "A is in the mechanism file: metricdp.load(file).matrix",
         }
     )

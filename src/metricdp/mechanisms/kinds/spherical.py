@@ -56,7 +56,7 @@ class SphericalLaplace(EarthNoise, LaplaceNoise):
     """Laplace noise on the Earth: bearing uniform, distance r with density proportional to exp(-epsilon r) sin(r / R).
 
     That is the density exp(-epsilon * great-circle distance) with respect to area, and its normaliser is the same
-    wherever the centre lies; so the promise is exact in great-circle distances on the whole Earth, poles and
+    wherever the centre lies; so the guarantee is exact in great-circle distances on the whole Earth, poles and
     antimeridian included, with no projection. Epsilon is per unit of the metric.
 
     Guarantee: epsilon * d, exactly. The report is the lattice point nearest to the real point where the walk from the
@@ -74,7 +74,7 @@ class SphericalLaplace(EarthNoise, LaplaceNoise):
 
     @cached_property
     def distribution(self) -> SphereDistribution:
-        """The exact law of the noise, in whole numbers of cells: those of a lattice of 90 degrees / `quarter`."""
+        """The exact distribution of the noise, in cells of a lattice of 90 degrees / `quarter`."""
         return SphereDistribution(Fraction(self.epsilon) * self.radius, int(np.rint(90.0 / self.lattice.pitch)))
 
     @property
@@ -130,7 +130,7 @@ def spherical_mean(rate: float) -> float:
 def sphere_quantile(rate: float, level: float) -> float:
     """Return the angle t with F(t) = level, F(t) = (1 - e^(-rate t) (rate sin t + cos t)) / (1 + e^(-pi rate)).
 
-    That is the law of the angle between secret and report under the density e^(-rate t) sin t on [0, pi].
+    That is the distribution of the angle between secret and report under the density e^(-rate t) sin t on [0, pi].
     """
     from scipy.optimize import brentq
 

@@ -1,4 +1,4 @@
-"""Gaussian noise for places on the Earth: a concentrated promise in great-circle distances, never a pure one."""
+"""Gaussian noise for places on the Earth: a concentrated guarantee in great-circle distances, never a pure one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SphericalGaussian(EarthNoise, NormalNoise):
 
     The place is a point of the sphere in three dimensions, the noise N(0, sigma^2) in each of them, and the report the
     latitude and longitude of where that lies, on a lattice of degrees: post-processing. The straight line between two
-    places is no longer than the great circle, so the promise is in great-circle distances, on the whole Earth, poles
+    places is no longer than the great circle, so the guarantee is in great-circle distances, on the whole Earth, poles
     included, with no projection. Along the ground the noise is the Gaussian of the plane.
 
     Guarantee: concentrated with rho = 1 / (2 sigma^2) per squared unit, of Gaussian form; approximate, not pure.
@@ -38,11 +38,11 @@ class SphericalGaussian(EarthNoise, NormalNoise):
 
     @cached_property
     def distribution(self) -> SphereGaussianDistribution:
-        """The exact law of the noise, in whole numbers of cells: those of a lattice of 90 degrees / `quarter`."""
+        """The exact distribution of the noise, in cells of a lattice of 90 degrees / `quarter`."""
         return SphereGaussianDistribution(Fraction(self.sigma) / self.radius, int(np.rint(90.0 / self.lattice.pitch)))
 
     def radii(self, levels: Floats) -> Floats:
-        """Return how far noise goes with these chances, before the lattice."""
+        """Return how far noise goes with these probabilities, before the lattice."""
         reach = float(self.distribution.reach)
         return np.array([projected_quantile(reach, float(level)) for level in levels]) * self.sigma / reach
 
@@ -94,17 +94,18 @@ def projected_mean(reach: float) -> float:
     """Return the mean angle in radians at which normal noise of standard deviation `reach` (in radii) is seen."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(120)
     places, shares = np.polynomial.legendre.leggauss(200)
-    size = 7.0 * (places + 1.0)  # a normal pair is longer than 14 with a chance of e^-98
+    size = 7.0 * (places + 1.0)  # a normal pair is longer than 14 with a probability of e^-98
     mass = 7.0 * shares * size * np.exp(-0.5 * size * size)
     aside, up = reach * size[:, None], 1.0 + reach * nodes[None, :]
     return float((np.arctan2(aside, up) * mass[:, None] * weights[None, :]).sum() / math.sqrt(2.0 * math.pi))
 
 
 def projected_quantile(reach: float, level: float) -> float:
-    """Return an angle in radians that noise of standard deviation `reach` (in radii) keeps with a chance of `level`.
+    """Return an angle in radians that noise of standard deviation `reach` (in radii) exceeds with chance 1 - level.
 
     By the height above the centre, c = 1 + reach h with h normal: seen at less than t where the part along the ground
-    is shorter than c tan(t), which has the chance 1 - exp(-(c tan(t) / reach)^2 / 2); beyond 90 degrees below zero.
+    is shorter than c tan(t), which has the probability 1 - exp(-(c tan(t) / reach)^2 / 2); beyond 90 degrees below
+    zero.
     """
     nodes, weights = np.polynomial.hermite_e.hermegauss(180)
     up, mass = 1.0 + reach * nodes, weights / math.sqrt(2.0 * math.pi)
@@ -130,7 +131,7 @@ def _distribution(mechanism: SphericalGaussian) -> Distribution:
         "centre of the Earth, put on the nearest point of the lattice",
         "sigma": mechanism.sigma,
         "per": f"sigma in {mechanism.inputs.unit}",
-        "distance": "d / sigma has nearly the law of Rayleigh while sigma is small beside the Earth",
+        "distance": "d / sigma has nearly the distribution of Rayleigh while sigma is small beside the Earth",
     }
     reach = cell_reach(mechanism.guarantee.metric, 2, mechanism.lattice.pitch)
     return Distribution(density, lattice_words(mechanism, reach, "degrees"))
@@ -155,7 +156,7 @@ MECHANISMS.declare(
     noise_kind(
         SphericalGaussian,
         "spherical-gaussian",
-        "normal noise for any place on Earth; its promise is concentrated, not pure",
+        "normal noise for any place on Earth; its guarantee is concentrated, not pure",
         NORMAL,
         since=2,
         promise="concentrated",

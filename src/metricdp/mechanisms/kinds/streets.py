@@ -1,4 +1,4 @@
-"""Laws at crossings and cuts of streets, interpolated to every place along them."""
+"""Distributions at crossings and cuts of streets, interpolated to every place along them."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ class Pieces:
 
 @dataclass(frozen=True, eq=False)
 class StreetMechanism:
-    """Laws at crossings and cuts, interpolated along every street by randomised rounding to a neighbouring anchor.
+    """Distributions at crossings and cuts, interpolated along every street by random rounding to a neighbouring anchor.
 
     Guarantee: along a piece the log-probabilities move no faster than `auditing.lipschitz` proves, and the path metric
-    adds up such movements, so the promise holds between any two places of the network. Sampling is exact as on a box.
+    adds up such movements, so the guarantee holds between any two places of the network. Sampling is exact as on a box.
     """
 
     inputs: Streets
@@ -129,7 +129,7 @@ class StreetMechanism:
         return self._sampler.draw(np.where(away, far, near), source)
 
     def probabilities(self, secrets: Any, /) -> Floats:
-        """Return one law per place."""
+        """Return one distribution per place."""
         weights = street_weights(self.pieces, self.ratios, self.inputs.encode(secrets))
         return np.asarray(weights @ self._laws)
 

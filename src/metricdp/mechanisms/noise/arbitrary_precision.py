@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from metricdp.errors import MetricdpError
 
 GUARD = 96  # bits beyond those of the uniforms
-MOST_WORDS = 64  # an honest source needs more with a chance below 2^-4000
+MOST_WORDS = 64  # an honest source needs more with a probability below 2^-4000
 Result = TypeVar("Result")
 
 
@@ -57,7 +57,7 @@ def exact_ball(value: Fraction | float) -> Any:
 
 
 def is_below(one: Any, other: Any) -> bool:
-    """Tell whether one ball lies below another."""
+    """Return whether one ball lies below another."""
     if one < other:
         return True
     if one > other:

@@ -35,7 +35,7 @@ def exponentials(first: Real, second: Real) -> tuple[Real, Real]:
 
 
 def place_cell(whole: Real, rest: Real, moved: Real, error: Real) -> tuple[Real, Real]:
-    """Return the cell of a centre (whole + rest cells) moved by so many cells, and whether that is sure."""
+    """Return the cell of a centre (whole + rest cells) moved by that many cells, and whether that is sure."""
     total = rest + moved
     step = np.rint(total)
     return whole + step, np.abs(total - step) + (error + 4.0 * UNIT * (1.0 + np.abs(moved))) < 0.5

@@ -7,7 +7,8 @@
     any other p          R g / |g|_p, g with density proportional to exp(-|g|^p) by rejection, R ~ Gamma(n)
     normal               normal g itself, in units of its standard deviation
 
-The same laws in arbitrary precision, word for word, are in `deciding`. Bounds are derived in docs/noise.md; u = 2^-53.
+The same distributions in arbitrary precision, word for word, are in `arbitrary_precision`. Bounds are derived in
+docs/noise.md; u = 2^-53.
 """
 
 from __future__ import annotations

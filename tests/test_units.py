@@ -19,7 +19,6 @@ from metricdp.units import (
     epsilon_for,
     parse_distance,
     parse_epsilon,
-    parse_protection,
     parse_protection_target,
 )
 
@@ -42,7 +41,7 @@ def test_units():
     assert parse_distance("200m") == pytest.approx(0.2)
     assert parse_distance("1.5km") == 1.5
     assert parse_distance("0.5", "") == 0.5
-    assert parse_protection("2x@200m") == pytest.approx(np.log(2) / 0.2)
+    assert parse_protection_target("2x@200m").epsilon() == pytest.approx(np.log(2) / 0.2)
     assert epsilon_for(2, 0.2) == pytest.approx(np.log(2) / 0.2)
 
 
@@ -72,7 +71,7 @@ def test_an_epsilon_in_its_own_unit_is_the_double_of_programs_and_never_charged_
 )
 def test_bad_protections(text):
     with pytest.raises(InvalidInput):
-        parse_protection(text)
+        parse_protection_target(text)
 
 
 @settings(max_examples=400, deadline=None)
@@ -98,7 +97,7 @@ def test_no_epsilon_allows_more_than_was_asked(level, radius, share):
     unit=st.sampled_from(sorted(METRES)),
 )
 def test_what_was_written_is_kept_whatever_its_unit(level, number, written, unit):
-    epsilon = parse_protection(f"{level}x@{number}{written}", unit)
+    epsilon = parse_protection_target(f"{level}x@{number}{written}", unit).epsilon()
     apart = Fraction(number) * METRES[written] / METRES[unit]  # exactly what was written
     assert allowed(epsilon, apart, 0) <= level
     per = parse_epsilon(f"{number}/{written}", unit)

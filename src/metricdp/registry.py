@@ -17,7 +17,7 @@ and `make` translate.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -83,18 +83,6 @@ def load_function(target: str | Callable[..., Any]) -> Callable[..., Any]:
     module, _, name = target.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return found
-
-
-def lazy_names(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a package: names of its modules, which are imported when they are first used."""
-    homes = {name: module for module, names in modules.items() for name in names}
-
-    def __getattr__(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return load_function(f"{package}.{homes[name]}:{name}")
-
-    return __getattr__
 
 
 LARGEST_WHOLE = 2**53 - 1  # what every reader of JSON holds exactly

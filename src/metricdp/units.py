@@ -190,11 +190,6 @@ def parse_protection_target(text: str, unit: str = "km") -> ProtectionTarget:
     return ProtectionTarget(round_down(level), -round_down(-apart))
 
 
-def parse_protection(text: str, unit: str = "km", *, slack: float | Callable[[float], float] = 0.0) -> float:
-    """Return the epsilon per `unit` that keeps `2x@200m`, with the slack taken off."""
-    return parse_protection_target(text, unit).epsilon(slack)
-
-
 def round_down(value: Fraction) -> float:
     """Return the largest double that is not above a fraction."""
     near = float(value)

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
 from metricdp.arrays import Floats, Integers, Words
+from metricdp.mechanisms.base import mechanism_card
 from metricdp.randomness import RandomSource
 
 BATCH = 1 << 16
@@ -114,3 +116,18 @@ class RowSampler:
             extra = int(source.words(1)[0])
             width /= 2**64
             low += extra * width
+
+
+class AnchorRows:
+    """A mechanism that interpolates between the distributions of anchors, the rows of its `matrix`."""
+
+    matrix: Floats
+    _repr_html_ = mechanism_card
+
+    @cached_property
+    def _anchor_rows(self) -> Floats:
+        return np.asarray(self.matrix / self.matrix.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def _sampler(self) -> RowSampler:
+        return RowSampler(self.matrix)

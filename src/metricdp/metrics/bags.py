@@ -7,17 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp import constants
-from metricdp.arrays import Floats, Points, set_fields
+from metricdp.arrays import Floats, Points
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import Metric, is_proven, pairwise
+from metricdp.metrics.base import pairwise
 from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, measuring_effort
 from metricdp.metrics.rounding import UNIT, lower_differences
-from metricdp.metrics.vectors import Lp, check_numbers
+from metricdp.metrics.transport import GroundMetric
+from metricdp.metrics.vectors import check_numbers
 from metricdp.registry import Effort, Part, Whole
 
 
 @dataclass(frozen=True)
-class Bags:
+class Bags(GroundMetric):
     """The least total distance at which the vectors of one bag can be paired with those of another.
 
         d(x, x') = min over permutations s of  sum_i ground(x_i, x'_s(i))
@@ -28,19 +29,6 @@ class Bags:
 
     References: Fernandes, Dras and McIver (2019).
     """
-
-    ground: Metric = Lp(2)  # noqa: RUF009 - a frozen value
-    dimension: int = 2
-    unit: str = ""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.dimension, int) or self.dimension < 1:
-            raise InvalidInput(f"`dimension` must be a whole number from 1 on, got {self.dimension!r}.")
-        set_fields(self, unit=self.unit or self.ground.unit)
-
-    @property
-    def proven(self) -> bool:
-        return is_proven(self.ground)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.broadcast_arrays(np.asarray(a, float), np.asarray(b, float))

@@ -147,13 +147,8 @@ class WordMovers:
 
 
 @dataclass(frozen=True)
-class Frechet:
-    """The discrete Frechet distance of two curves: the shortest leash for two walkers who never turn back.
-
-    Points are curves flattened to one row: x1, y1, x2, y2, ... with `dimension` coordinates a vertex. Two curves that
-    differ only in repeated vertices are at distance zero. It is one of the distances of `ground`, as it computes them,
-    and in its unit unless another name is given to it.
-    """
+class GroundMetric:
+    """A distance of rows of several vectors, by the distances `ground` of the vectors, `dimension` coordinates each."""
 
     ground: Metric = Lp(2)  # noqa: RUF009 - a frozen value
     dimension: int = 2
@@ -167,6 +162,16 @@ class Frechet:
     @property
     def proven(self) -> bool:
         return is_proven(self.ground)
+
+
+@dataclass(frozen=True)
+class Frechet(GroundMetric):
+    """The discrete Frechet distance of two curves: the shortest leash for two walkers who never turn back.
+
+    Points are curves flattened to one row: x1, y1, x2, y2, ... with `dimension` coordinates a vertex. Two curves that
+    differ only in repeated vertices are at distance zero. It is one of the distances of `ground`, as it computes them,
+    and in its unit unless another name is given to it.
+    """
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.asarray(a, float), np.asarray(b, float)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import product
 from typing import Any, Literal
 
@@ -14,11 +13,11 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
+from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.mechanisms.curves import TINIEST, cell_of, checked_ratios, flip_coins, near_share
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, table_distribution
 from metricdp.mechanisms.noise.arbitrary_precision import ball, exact_ball, is_below, settle_words
-from metricdp.mechanisms.rows import RowSampler
+from metricdp.mechanisms.rows import AnchorRows
 from metricdp.randomness import Randomness, RandomSource, source_of
 from metricdp.registry import Array, Effort, Many, Part, Table, Text
 from metricdp.spaces import UNDER_LP, Box, FiniteSpace, require_space
@@ -33,7 +32,7 @@ MOST_AXES = 8
 
 
 @dataclass(frozen=True, eq=False)
-class InterpolatedMechanism:
+class InterpolatedMechanism(AnchorRows):
     """Distributions at anchors of a grid, interpolated to every point of a box.
 
     Rules "exact" and "direction" round a point at random to a corner of its cell, on each axis to the far anchor with
@@ -85,16 +84,6 @@ class InterpolatedMechanism:
     def shape(self) -> tuple[int, ...]:
         """The number of anchors along each axis."""
         return tuple(len(axis) for axis in self.axes)
-
-    @cached_property
-    def _laws(self) -> Floats:
-        return np.asarray(self.matrix / self.matrix.sum(axis=1, keepdims=True))
-
-    @cached_property
-    def _sampler(self) -> RowSampler:
-        return RowSampler(self.matrix)
-
-    _repr_html_ = mechanism_card
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every point of the box."""
@@ -166,13 +155,13 @@ class InterpolatedMechanism:
         """Return one distribution per point: points x reports."""
         points = self.inputs.encode(secrets)
         if self.rule in ROUNDING_RULES:
-            return np.asarray(self.weights(points) @ self._laws)
+            return np.asarray(self.weights(points) @ self._anchor_rows)
         return self._geometric(points)
 
     def _geometric(self, points: Floats) -> Floats:
         used = (self.matrix > 0).any(axis=0)
         with np.errstate(divide="ignore"):
-            logs = np.log(self._laws[:, used])
+            logs = np.log(self._anchor_rows[:, used])
         exponents = corner_weights(self.axes, None, points) @ np.maximum(logs, ABSENT)
         exponents -= exponents.max(axis=1, keepdims=True)
         result = np.zeros((len(points), self.matrix.shape[1]))
@@ -189,7 +178,7 @@ class InterpolatedMechanism:
                 weights = self.weights(points).tocsr()
                 width = 2 ** len(self.axes)
                 rows, shares = weights.indices.reshape(-1, width), weights.data.reshape(-1, width)
-                return np.asarray(np.log((shares * self._laws[rows, codes[:, None]]).sum(axis=1)))
+                return np.asarray(np.log((shares * self._anchor_rows[rows, codes[:, None]]).sum(axis=1)))
             return np.asarray(np.log(self._geometric(points)[np.arange(len(points)), codes]))
 
 

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_stochastic, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
+from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.mechanisms.curves import TINIEST, checked_ratios, flip_coins, near_share
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, table_distribution
-from metricdp.mechanisms.rows import RowSampler
+from metricdp.mechanisms.rows import AnchorRows
 from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Array, Effort, Part, Table
 from metricdp.spaces import FiniteSpace, Streets, require_space
@@ -61,7 +61,7 @@ class Pieces:
 
 
 @dataclass(frozen=True, eq=False)
-class StreetMechanism:
+class StreetMechanism(AnchorRows):
     """Distributions at crossings and cuts, interpolated along every street by random rounding to a neighbouring anchor.
 
     Guarantee: along a piece the log-probabilities move no faster than `auditing.lipschitz` proves, and the path metric
@@ -98,16 +98,6 @@ class StreetMechanism:
     def pieces(self) -> Pieces:
         return Pieces(self.inputs, self.counts)
 
-    @cached_property
-    def _laws(self) -> Floats:
-        return np.asarray(self.matrix / self.matrix.sum(axis=1, keepdims=True))
-
-    @cached_property
-    def _sampler(self) -> RowSampler:
-        return RowSampler(self.matrix)
-
-    _repr_html_ = mechanism_card
-
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every place."""
         places = self.inputs.encode(secrets)
@@ -131,7 +121,7 @@ class StreetMechanism:
     def probabilities(self, secrets: Any, /) -> Floats:
         """Return one distribution per place."""
         weights = street_weights(self.pieces, self.ratios, self.inputs.encode(secrets))
-        return np.asarray(weights @ self._laws)
+        return np.asarray(weights @ self._anchor_rows)
 
     def log_density(self, secrets: Any, reports: ArrayLike, /) -> Floats:
         """Return the log of the probability of each report at each place."""

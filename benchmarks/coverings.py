@@ -17,7 +17,7 @@ import numpy as np
 import metricdp as mdp
 from metricdp.estimation import operators
 from metricdp.estimation.estimate import EstimateRequest, decode_counts
-from metricdp.estimation.report_models import readables
+from metricdp.estimation.report_models import report_models_of
 
 PIECE = 50
 Reports = Callable[[np.ndarray, np.random.Generator], object]
@@ -144,7 +144,7 @@ def piece(name: str, number: int, folder: Path, size: int = PIECE) -> Path:
     operators.MOST_DENSE = 1 if case.sparse else before
     several = case.mechanism if isinstance(case.mechanism, list) else [case.mechanism]
     try:
-        sources = readables(several, case.cells, within=case.within)  # the law is made once for all tables
+        sources = report_models_of(several, case.cells, within=case.within)  # the law is made once for all tables
         for _ in range(size):
             told, reports = case.draw(rng)
             truth = told if case.target == "table" else case.masses

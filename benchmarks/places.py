@@ -25,7 +25,7 @@ import metricdp as mdp
 from metricdp.estimation.bins import boxes_of
 from metricdp.estimation.decoders import WindowDecoder
 from metricdp.estimation.estimate import EstimateRequest, decode_counts
-from metricdp.estimation.report_models import readables
+from metricdp.estimation.report_models import report_models_of
 from metricdp.estimation.sentences import error_probability, quantile
 
 MOST = 20_000  # places of a data set
@@ -150,13 +150,13 @@ def density(case: Case, tables: int, rng: np.random.Generator) -> Found:
         count, z = len(cells), quantile(error_probability(0.95))
         truth, noise = shares(codes, count), mdp.laplace(mdp.Haversine(), case.epsilon)
         source, about = (
-            readables([noise], cells)[0],
+            report_models_of([noise], cells)[0],
             f"{len(places):,} places, {np.mean(codes < 0):.1%} of them outside",
         )
     else:
         codes = codes[codes >= 0]
         truth, tabled = shares(codes, len(cells))[:-1], mdp.exponential(cells, case.epsilon)
-        source, about = readables([tabled])[0], f"{len(codes):,} places"
+        source, about = report_models_of([tabled])[0], f"{len(codes):,} places"
     hits, width = np.zeros(len(truth)), 0.0
     for _ in range(tables):
         if case.method == "anywhere":

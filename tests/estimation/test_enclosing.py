@@ -12,7 +12,7 @@ from metricdp.estimation.bins import build_bins
 from metricdp.estimation.decoders import Evidence, decoder_for
 from metricdp.estimation.enclosures import EnclosingWeights
 from metricdp.estimation.nodes import nodes_of
-from metricdp.estimation.report_models import readables
+from metricdp.estimation.report_models import report_models_of
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -41,7 +41,7 @@ def test_bounds_are_on_the_right_side_on_average_though_the_reports_choose_their
     """Weights that knew the reports they are applied to are .04 too low from above; the error of 40 tables is .01."""
     rng = np.random.default_rng(5)
     masses, noise = np.random.default_rng(3).dirichlet(np.full(16, 0.4)), mdp.exponential(mdp.grid((4, 4)), 1.5)
-    codes, source = np.random.default_rng(4).choice(16, 200, p=masses), readables([noise])[0]
+    codes, source = np.random.default_rng(4).choice(16, 200, p=masses), report_models_of([noise])[0]
     truth = np.bincount(codes, minlength=16) / 200
     below, above = np.zeros(16), np.zeros(16)
     for _ in range(40):

@@ -9,7 +9,7 @@ from scipy.stats import norm
 import metricdp as mdp
 from metricdp.estimation.bins import boxes_of
 from metricdp.estimation.decoders import WindowDecoder
-from metricdp.estimation.report_models import readables
+from metricdp.estimation.report_models import report_models_of
 
 NOISE = mdp.laplace(mdp.Lp(2), 10.0)
 CELLS = mdp.grid((3, 3), spacing=2.0)  # each 20 units of noise wide
@@ -18,7 +18,7 @@ CODES = np.repeat([4, 5, 0], [2000, 800, 200])
 
 @cache
 def source():
-    return readables([NOISE], CELLS)[0]
+    return report_models_of([NOISE], CELLS)[0]
 
 
 def people(depth, rng):
@@ -70,7 +70,7 @@ def test_weights_hold_between_the_places_they_were_made_for():
     noise = mdp.gaussian(mdp.Lp(2), sigma=0.1)
     for side in (0.1, 0.2):
         cells = mdp.grid((3, 3), spacing=side)
-        windows, box = readables([noise], cells)[0].windows, boxes_of(cells)[4]
+        windows, box = report_models_of([noise], cells)[0].windows, boxes_of(cells)[4]
         for weights in windows.enclosing_weights(box[None], -1):
             masses = []
             for edges, first, count, middle in zip(

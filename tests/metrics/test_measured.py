@@ -12,8 +12,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.metrics.balls import same_place, true_distance, true_row
-from metricdp.metrics.bounded_distances import Chords, _plain
-from metricdp.metrics.bounded_distances import measured as measured_between
+from metricdp.metrics.bounded_distances import Chords, _plain, bound_distances
 
 COVARIANCE = np.diag([1.0, 2.0, 0.5]) + 0.3
 
@@ -76,7 +75,7 @@ def _exact(value: float) -> Any:
 @pytest.mark.parametrize("name", METRICS)
 def test_computed_distances_are_within_their_error_of_the_formula(name: str) -> None:
     points = points_for(name)
-    measured = measured_between(METRICS[name], points)
+    measured = bound_distances(METRICS[name], points)
     some = np.array([0, 3, 17])
     rows = measured.rows(some)
     np.testing.assert_array_equal(rows[:, 5:], measured.rows(some, 5) if name != "l2" else rows[:, 5:])

@@ -7,7 +7,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.metrics import StreetPath, measurable
+from metricdp.metrics import StreetPath, measurable_rows
 from metricdp.spaces import UNDER_LP, UNDER_NORMS, ProductSpace, Space, Streets, Unbounded, mark_checked, require_space
 
 ROADS = mdp.ShortestPath([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 1.5], 3)
@@ -132,7 +132,7 @@ class Even:
 
 def test_a_metric_that_only_checks_is_asked_for_halves() -> None:
     rows = np.random.default_rng(0).integers(0, 50, (333, 1)).astype(float)
-    assert np.array_equal(measurable(Even(), rows), rows[:, 0] % 2 == 0)
+    assert np.array_equal(measurable_rows(Even(), rows), rows[:, 0] % 2 == 0)
     space = Unbounded(Even(), 1)
     mixed = np.concatenate([rows, [[NAN]]])
     assert np.array_equal(space.legal(mixed), np.append(rows[:, 0] % 2 == 0, False))
@@ -149,7 +149,7 @@ def test_a_metric_that_only_checks_is_asked_for_halves() -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_metrics_tell_rows_they_measure_from_others(metric, rows, legal) -> None:
-    assert measurable(metric, np.array(rows)).tolist() == legal
+    assert measurable_rows(metric, np.array(rows)).tolist() == legal
     metric.check(np.array([row for row, good in zip(rows, legal, strict=True) if good]))
     for row, good in zip(rows, legal, strict=True):
         if not good:

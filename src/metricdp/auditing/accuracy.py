@@ -77,7 +77,7 @@ def radii_of(mechanism: Mechanism, levels: Sequence[float]) -> list[Radius]:
 
 
 def _table_radii(mechanism: MatrixMechanism, levels: Floats) -> RadiusBound:
-    ground, order = _measured_places(mechanism.inputs, mechanism.outputs), _shuffle(np.arange(len(mechanism.inputs)))
+    ground, order = _measurement_places(mechanism.inputs, mechanism.outputs), _shuffle(np.arange(len(mechanism.inputs)))
     worst = _largest(order, lambda rows: (mechanism.matrix[rows], ground.between(rows)), levels)
     return RadiusBound(worst, ground.metric, True)
 
@@ -85,7 +85,7 @@ def _table_radii(mechanism: MatrixMechanism, levels: Floats) -> RadiusBound:
 def _kernel_radii(mechanism: KernelMechanism, levels: Floats) -> RadiusBound:
     """Secrets that are reported themselves with such a probability need no row: their radius is 0."""
     ground, space, distribution = (
-        _measured_places(mechanism.inputs, mechanism.outputs),
+        _measurement_places(mechanism.inputs, mechanism.outputs),
         mechanism.space,
         mechanism.distribution,
     )
@@ -106,7 +106,7 @@ def _kernel_radii(mechanism: KernelMechanism, levels: Floats) -> RadiusBound:
 
 def _local_radii(mechanism: LocalMechanism, levels: Floats) -> RadiusBound:
     """Reports that are not stored count as farther than any, unless a level cannot be reached without them."""
-    ground, worst, tight = _measured_places(mechanism.inputs, mechanism.outputs), np.zeros(len(levels)), True
+    ground, worst, tight = _measurement_places(mechanism.inputs, mechanism.outputs), np.zeros(len(levels)), True
     for row in range(len(mechanism.inputs)):
         stored = slice(int(mechanism.starts[row]), int(mechanism.starts[row + 1]))
         columns = mechanism.columns[stored].astype(np.int64)
@@ -247,7 +247,7 @@ class _MeasuredPlaces:
         )
 
 
-def _measured_places(inputs: FiniteSpace, outputs: FiniteSpace) -> _MeasuredPlaces:
+def _measurement_places(inputs: FiniteSpace, outputs: FiniteSpace) -> _MeasuredPlaces:
     """Return what lies on the ground: coordinates of tables, or points where those are words or of another shape.
 
     Of a secret with a history (a sum of metrics whose first group is the current place) the current place counts.

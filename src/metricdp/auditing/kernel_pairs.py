@@ -23,7 +23,7 @@ class KernelProver:
     def __init__(self, distribution: KernelDistribution, claim: Claim, *, capped: bool = False) -> None:
         self.distribution, self.claim, self.capped = distribution, claim, capped
         self._logs: dict[tuple[int, int], Any] = {}
-        # Rows of a small distribution are all affordable; of a large one, a few.
+        # Rows of a small distribution are all is_affordable; of a large one, a few.
         self.left = max(4, MOST_TERMS // len(distribution))
 
     def settle(
@@ -44,7 +44,7 @@ class KernelProver:
                 if ceiling < reached:
                     break
                 settled = ceiling <= min(self.claim.epsilon, max(shown, reached) * (1.0 + TIED))
-                if settled or count >= MOST_PAIRS or not self.affordable(i, j):
+                if settled or count >= MOST_PAIRS or not self.is_affordable(i, j):
                     highest, found = max(highest, ceiling), (i, j) if found is None else found
                     break
                 value = self.shown(i, j)
@@ -57,7 +57,7 @@ class KernelProver:
                     found, reached = (i, j), floor
         return highest, broken, found
 
-    def affordable(self, i: int, j: int) -> bool:
+    def is_affordable(self, i: int, j: int) -> bool:
         """Return whether the rows of a pair may still be computed."""
         return sum((row, PROOF_BITS[0]) not in self._logs for row in (i, j)) <= self.left
 

@@ -57,7 +57,7 @@ class WorstPairs:
     floors: Floats
     rest: float
     reached: float
-    pairs_judged: int
+    pairs_compared: int
 
     @property
     def highest(self) -> float:
@@ -161,7 +161,7 @@ def worst_pairs(
     listed, others = order[:MOST_ROWS], order[MOST_ROWS:]
     pairs, ceilings, floors, left = pass_over.pairs(listed)
     rest = max(left, float(highest[others].max(initial=-np.inf)))
-    return WorstPairs(pairs, ceilings, floors, rest, pass_over.reached, pass_over.pairs_judged)
+    return WorstPairs(pairs, ceilings, floors, rest, pass_over.reached, pass_over.pairs_compared)
 
 
 @dataclass
@@ -173,7 +173,7 @@ class _Pass:
     claim: Claim | None
     capped: bool
     reached: float = 0.0
-    pairs_judged: int = 0
+    pairs_compared: int = 0
 
     def highest(self, codes: Integers) -> Floats:
         """Return the highest ceiling of every row of a block, over the pairs with a later one."""
@@ -193,11 +193,11 @@ class _Pass:
             )
             ceilings, floors = np.empty(len(codes)), np.empty(len(codes))
             steepest(apart, self.sums.log_normalisers[int(codes[0]) :], bounds, ceilings, floors)
-            self.pairs_judged += int((len(self.distribution) - 1 - codes).sum())
+            self.pairs_compared += int((len(self.distribution) - 1 - codes).sum())
             self.reached = max(self.reached, float(floors.max(initial=0.0)))
             return ceilings
         above, below = self._bounds(apart, codes, int(codes[0]))
-        self.pairs_judged += int(np.count_nonzero(above > -np.inf))
+        self.pairs_compared += int(np.count_nonzero(above > -np.inf))
         self.reached = max(self.reached, float(below.max(initial=0.0)))
         return np.asarray(above.max(axis=1))
 
@@ -275,7 +275,7 @@ def audit_kernel(
     prover = KernelProver(distribution, claim)
     epsilon, refuted, pair = prover.settle(worst.pairs, worst.ceilings, (worst.rest, worst.reached))
     witness = None if pair is None else _witness(distribution, sums, *pair)
-    report = AuditReport(epsilon=epsilon, refuted=refuted, witness=witness, pairs=worst.pairs_judged, **facts)
+    report = AuditReport(epsilon=epsilon, refuted=refuted, witness=witness, pairs=worst.pairs_compared, **facts)
     return add_metric_notes(report, distribution.space.metric)
 
 

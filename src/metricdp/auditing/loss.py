@@ -14,7 +14,7 @@ from metricdp.auditing.leakage import refuse_endless
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, FiniteMechanism, KernelMechanism, MatrixMechanism, Mechanism
 from metricdp.mechanisms.kind import LossFigures, Spend
-from metricdp.metrics import measurable, measuring_effort, protected_distance, width_of
+from metricdp.metrics import measurable_rows, measuring_effort, protected_distance, width_of
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.spaces import FiniteSpace
 
@@ -111,7 +111,7 @@ def _table_figures(mechanism: MatrixMechanism, spend: Spend) -> LossFigures | No
     inputs, outputs = mechanism.inputs, mechanism.outputs
     if inputs.points.shape[1:] != outputs.points.shape[1:] or inputs.points.dtype.kind != outputs.points.dtype.kind:
         return None
-    if not measurable(inputs.metric, outputs.points).all():  # histories in codes, reports in degrees
+    if not measurable_rows(inputs.metric, outputs.points).all():  # histories in codes, reports in degrees
         return None
     spend(measuring_effort(inputs.metric, len(inputs), len(outputs), width_of(inputs.points)), "its loss")
     apart = inputs.distances_to(outputs)

@@ -39,7 +39,7 @@ def shuffled_epsilon(epsilon: float, people: int, *, distance: float, diameter: 
 
     References: Feldman, McMillan and Talwar (2021), Theorem 3.2, where distance and diameter are one.
     """
-    pure = _checked_epsilon(epsilon, people, distance, diameter)
+    pure = _check_epsilon(epsilon, people, distance, diameter)
     if not 0.0 < delta < 1.0:
         raise InvalidInput(f"`delta` must lie between 0 and 1, got {delta!r}.")
     distribution = _clones(int(people), math.exp(-epsilon * diameter), delta)
@@ -52,13 +52,13 @@ def shuffled_epsilon(epsilon: float, people: int, *, distance: float, diameter: 
 
 def shuffled_delta(epsilon: float, people: int, *, distance: float, diameter: float, level: float) -> float:
     """Return a delta at which shuffled reports are (level, delta)-private; see `shuffled_epsilon`."""
-    pure = _checked_epsilon(epsilon, people, distance, diameter)
+    pure = _check_epsilon(epsilon, people, distance, diameter)
     if as_positive(level, "level") >= pure:
         return 0.0
     return min(1.0, _delta(_clones(int(people), math.exp(-epsilon * diameter), 1e-12), pure, level))
 
 
-def _checked_epsilon(epsilon: float, people: int, distance: float, diameter: float) -> float:
+def _check_epsilon(epsilon: float, people: int, distance: float, diameter: float) -> float:
     """Return what the mechanism guarantees at the distance, or refuse what cannot be shuffled."""
     pure = as_positive(epsilon, "epsilon") * as_positive(distance, "distance")
     if not distance <= diameter < np.inf:

@@ -196,7 +196,7 @@ class _BudgetSearch:
             return False
         prover = self._prover(distribution)
         return all(
-            prover.affordable(i, j) and self._exact_ratio(prover, i, j) <= epsilon for i, j in worst.pairs[above]
+            prover.is_affordable(i, j) and self._exact_ratio(prover, i, j) <= epsilon for i, j in worst.pairs[above]
         )
 
     def _prover(self, distribution: KernelDistribution) -> KernelProver:

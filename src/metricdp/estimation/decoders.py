@@ -236,7 +236,7 @@ class BoundedDecoder:
         found: tuple[list[Statistic], list[Statistic]] = ([], [])
         steps, least = np.zeros(wanted.shape[1]), WHOLE if self.evidence.target == "table" else LEAST
         for number, (choosing, applied) in enumerate(self._pairs):
-            enclosing, done = self._enclosing(choosing), number / len(self._pairs)
+            enclosing, done = self._enclose(choosing), number / len(self._pairs)
             below = enclosing.below(inside, quantile, self._part(done))
             above = -enclosing.below(-touching_nodes, quantile, self._part(done + 0.5 / len(self._pairs)))
             for kept, weights in zip(found, (below, above), strict=True):
@@ -246,7 +246,7 @@ class BoundedDecoder:
         shares = [applied.total / self.evidence.total for _, applied in self._pairs]
         return MassBounds(combine_statistics(found[0], shares), combine_statistics(found[1], shares), ROOM, steps)
 
-    def _enclosing(self, half: Evidence) -> EnclosingWeights:
+    def _enclose(self, half: Evidence) -> EnclosingWeights:
         likely = iterative_bayes(self.operator, half.shares, steps=ROUGH_STEPS, tolerance=ROUGH)
         masses = (1.0 - PUBLIC_SHARE) * likely.masses + PUBLIC_SHARE / len(likely.masses)
         return EnclosingWeights(self.operator.matrix, masses, self.evidence.total)

@@ -32,7 +32,7 @@ from metricdp.estimation.decoders import (
 )
 from metricdp.estimation.nodes import Nodes
 from metricdp.estimation.operators import DenseOperator, ReportOperator, stack_operators
-from metricdp.estimation.report_models import ReportModel, check_inside, check_reports, readables
+from metricdp.estimation.report_models import ReportModel, check_inside, check_reports, report_models_of
 from metricdp.mechanisms import Mechanism
 from metricdp.rendering import card
 from metricdp.spaces import FiniteSpace
@@ -194,7 +194,7 @@ def estimate_density(
     tables = list(reports) if several else [reports]
     if not mechanisms or len(tables) != len(mechanisms):
         raise InvalidInput(f"`reports` must be {len(mechanisms)} tables, one for each mechanism, got {len(tables)}.")
-    sources = readables(mechanisms, cells, within=default_within(within, method))
+    sources = report_models_of(mechanisms, cells, within=default_within(within, method))
     counts = [source.count_reports(table) for source, table in zip(sources, tables, strict=True)]
     how = EstimateRequest(method, target, confidence, simultaneous, steps, intervals)
     return decode_counts(sources, counts, how, progress)
@@ -219,11 +219,11 @@ def decode_counts(
     cells = sources[0].cells
     if any(len(source.cells) != len(cells) or not _same(source.cells, cells) for source in sources[1:]):
         raise InvalidInput("several mechanisms in one table must have the same secrets in the same order.")
-    laws = [source.operator for source in sources]
+    operators = [source.operator for source in sources]
     tallies = [source.tally(count) for source, count in zip(sources, counts, strict=True)]
     check_inside(sources, counts)
-    check_reports(tallies, laws)
-    operator, tally = stack_operators(laws, [int(count.sum()) for count in counts]), np.concatenate(tallies)
+    check_reports(tallies, operators)
+    operator, tally = stack_operators(operators, [int(count.sum()) for count in counts]), np.concatenate(tallies)
     total = float(tally.sum())
     likely = _likely_masses(operator, tally, how, _first_half(progress))
     ends = np.cumsum([0, *(len(count) for count in tallies)]).tolist()
@@ -250,9 +250,9 @@ def decode_counts(
     assumed = [source.assumed for source in sources if source.assumed][:1]
     notes = (*_notes(evidence, decoder, found, how, likely), *assumed)
     if outside is not None:
-        told = (outside.mass, outside.lower, outside.upper)
+        share = (outside.mass, outside.lower, outside.upper)
         wider_grid = next((text for source in sources if source.outside and (text := source.outside.wider_grid())), "")
-        notes = (*notes, sentences.elsewhere(told, how.confidence, wider_grid))
+        notes = (*notes, sentences.elsewhere(share, how.confidence, wider_grid))
     return DensityEstimate(
         cells, frozen(masses), frozen(lower), frozen(upper), frozen(found.errors), int(total), how.confidence, name,
         how.target, how.simultaneous, decoder.condition, notes, how.intervals, outside, evidence, decoder, found,

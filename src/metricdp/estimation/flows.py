@@ -39,7 +39,7 @@ ROOM = 0.75  # of the probability of error: the rest is for what three moments d
 class Pairs:
     """Pairs of reports as they were counted, and what sums of flows are made from."""
 
-    laws: tuple[Floats, Floats]
+    tables: tuple[Floats, Floats]
     sides: tuple[UnbiasedWeights, UnbiasedWeights]
     seen: Floats
     likeliest: Floats
@@ -50,7 +50,7 @@ class Pairs:
     def flows(self) -> Floats:
         """The unbiased flows between all cells."""
         first, second = (
-            side.weights(np.eye(len(operator))) for side, operator in zip(self.sides, self.laws, strict=True)
+            side.weights(np.eye(len(operator))) for side, operator in zip(self.sides, self.tables, strict=True)
         )
         return np.asarray(first.T @ self.seen @ second)
 
@@ -63,10 +63,12 @@ class Pairs:
         """Return p . (g x g') for all columns g and g', with the moments of a product of weights over pairs."""
         first, second = self.sides[0].weights(origins), self.sides[1].weights(destinations)
         found, smooth = [], self._smooth
-        for shares, masses in ((self.seen, self.flows), (self.laws[0].T @ smooth @ self.laws[1], smooth)):
+        for shares, masses in ((self.seen, self.flows), (self.tables[0].T @ smooth @ self.tables[1], smooth)):
             powers = [(first**power).T @ shares @ second**power for power in (1, 2, 3, 4)]
             own = [
-                (origins * (self.laws[0] @ first**power)).T @ masses @ (destinations * (self.laws[1] @ second**power))
+                (origins * (self.tables[0] @ first**power)).T
+                @ masses
+                @ (destinations * (self.tables[1] @ second**power))
                 for power in (2, 3)
             ]
             plain = [(origins**power).T @ masses @ destinations**power for power in (2, 3)]
@@ -97,7 +99,7 @@ class Pairs:
         With w and w' the weights of i and j, a - t b is the mean of w (w' - t), whose variance is a quadratic in t.
         As that of flows it is never below the variance under smoothed masses, and half a pair is added.
         """
-        weights = [side.weights(np.eye(len(operator))) for side, operator in zip(self.sides, self.laws, strict=True)]
+        weights = [side.weights(np.eye(len(operator))) for side, operator in zip(self.sides, self.tables, strict=True)]
         reach, flows = sentences.quantile(probability) / np.sqrt(self.total), self.flows
         leaving, parts = flows.sum(axis=1, keepdims=True), self._spreads(weights[0], weights[1])
         first, second = (np.abs(one).max(axis=0) for one in weights)
@@ -124,7 +126,10 @@ class Pairs:
     def _spreads(self, first: Floats, second: Floats) -> list[tuple[Floats, Floats, Floats]]:
         """Return x, y, z of N times the variance of w (w' - t), x - 2 t y + t^2 z: as seen, under smoothed masses."""
         found = []
-        for shares, masses in ((self.seen, self.flows), (self.laws[0].T @ self._smooth @ self.laws[1], self._smooth)):
+        for shares, masses in (
+            (self.seen, self.flows),
+            (self.tables[0].T @ self._smooth @ self.tables[1], self._smooth),
+        ):
             squares = (first**2).T @ shares
             far, mixed, plain = squares @ second**2, squares @ second, squares.sum(axis=1, keepdims=True)
             if self.target == "table":  # what secrets scatter by themselves is no noise
@@ -248,22 +253,22 @@ def estimate_flows(
         )
     first = report_model(both[0], cells, within=within or "cell")
     second = first if both[1] is both[0] else report_model(both[1], cells, within=within or "cell")
-    laws = []
+    tables = []
     for source in (first, second):
         if not isinstance(source.operator, DenseOperator):
             raise InvalidInput(f"flows need a table of all probabilities: {len(source.cells):,} cells are too many.")
-        laws.append(source.operator.matrix)
+        tables.append(source.operator.matrix)
     rows, columns = first.codes(origins), second.codes(destinations)
     for source, codes in ((first, rows), (second, columns)):
         check_inside([source], [np.bincount(codes, minlength=source.size).astype(np.float64)])
     if len(rows) != len(columns) or not len(rows):
         raise InvalidInput(f"origins and destinations must be of equal length, got {len(rows)} and {len(columns)}.")
-    shape = laws[0].shape[1], laws[1].shape[1]
+    shape = tables[0].shape[1], tables[1].shape[1]
     seen = np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape) / len(rows)
-    likely = _likeliest(laws, seen, steps, LITTLE / len(rows), progress)
-    sides = (_side(laws[0], likely.sum(axis=1)), _side(laws[1], likely.sum(axis=0)))
-    counted = Pairs((laws[0], laws[1]), sides, seen, likely, len(rows), target)
-    values, lower, upper, errors = counted.interval(np.eye(len(laws[0])), np.eye(len(laws[1])), confidence)
+    likely = _likeliest(tables, seen, steps, LITTLE / len(rows), progress)
+    sides = (_side(tables[0], likely.sum(axis=1)), _side(tables[1], likely.sum(axis=0)))
+    counted = Pairs((tables[0], tables[1]), sides, seen, likely, len(rows), target)
+    values, lower, upper, errors = counted.interval(np.eye(len(tables[0])), np.eye(len(tables[1])), confidence)
     return FlowEstimate(
         first.cells, second.cells, frozen(values), frozen(lower), frozen(upper), frozen(errors), frozen(likely),
         len(rows), confidence, target, sides[0].condition * sides[1].condition,
@@ -284,12 +289,12 @@ def _side(matrix: Floats, masses: Floats) -> UnbiasedWeights:
     return found
 
 
-def _likeliest(laws: list[Floats], seen: Floats, steps: int, tolerance: float, progress: Progress | None) -> Floats:
+def _likeliest(tables: list[Floats], seen: Floats, steps: int, tolerance: float, progress: Progress | None) -> Floats:
     """Return the likeliest flows: iterative Bayes with the product distribution, by products with both tables."""
-    masses = np.full((len(laws[0]), len(laws[1])), 1.0 / (len(laws[0]) * len(laws[1])))
+    masses = np.full((len(tables[0]), len(tables[1])), 1.0 / (len(tables[0]) * len(tables[1])))
     for step in range(steps):
-        expected = np.maximum(laws[0].T @ masses @ laws[1], LEAST_MASS)
-        factors = laws[0] @ (seen / expected) @ laws[1].T
+        expected = np.maximum(tables[0].T @ masses @ tables[1], LEAST_MASS)
+        factors = tables[0] @ (seen / expected) @ tables[1].T
         if factors.max() - 1.0 <= tolerance:
             break
         masses = masses * factors

@@ -103,11 +103,11 @@ class ReportModel:
 
 
 def report_model(mechanism: Mechanism, cells: FiniteSpace | None = None, *, within: str = "anywhere") -> ReportModel:
-    """Return the distribution of a mechanism from public cells to reports; see `readables`."""
-    return readables([mechanism], cells, within=within)[0]
+    """Return the distribution of a mechanism from public cells to reports; see `report_models_of`."""
+    return report_models_of([mechanism], cells, within=within)[0]
 
 
-def readables(
+def report_models_of(
     mechanisms: Sequence[Mechanism], cells: FiniteSpace | None = None, *, within: str = "anywhere"
 ) -> list[ReportModel]:
     """Return the distributions of mechanisms from the same public cells to reports.
@@ -210,9 +210,9 @@ def _tabulate(
     return DenseOperator(table / table.sum(axis=1, keepdims=True))
 
 
-def check_reports(counts: Sequence[Floats], laws: Sequence[ReportOperator]) -> None:
+def check_reports(counts: Sequence[Floats], operators: Sequence[ReportOperator]) -> None:
     """Refuse an empty table, and reports that no secret of the mechanism could have given."""
-    for count, operator in zip(counts, laws, strict=True):
+    for count, operator in zip(counts, operators, strict=True):
         if not count.sum() > 0:
             raise InvalidInput("`reports` must hold at least one report.")
         possible = operator.forward(np.ones(operator.shape[0]))

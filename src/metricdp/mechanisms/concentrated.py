@@ -194,7 +194,7 @@ STEPS = 200  # of bisection: more than a double has bits
 
 def delta_of(mu: float, epsilon: float, form: Form) -> float:
     """Return a delta that is proven for this epsilon, within some 1e-12 of the least that follows from the form."""
-    _checked(mu, epsilon)
+    _check_distance(mu, epsilon)
     if mu == 0.0:
         return 0.0
     if form == "gaussian":
@@ -209,7 +209,7 @@ def epsilon_of(mu: float, delta: float, form: Form) -> float:
             f"`delta` must lie between {SMALLEST_DELTA:g} and 1, such as 1e-6, got {delta!r}: with none at all this "
             "guarantee says nothing."
         )
-    _checked(mu, 0.0)
+    _check_distance(mu, 0.0)
     if mu == 0.0 or delta_of(mu, 0.0, form) <= delta:
         return 0.0
     # enough for either form: r + 2 sqrt(r ln(1 / delta)) with r = mu^2 / 2 (Bun and Steinke 2016, Proposition 1.3)
@@ -230,7 +230,7 @@ def epsilon_of(mu: float, delta: float, form: Form) -> float:
 
 def mu_of(epsilon: float, delta: float, form: Form = "gaussian") -> float:
     """Return the largest mu found at which (epsilon, delta) is proven."""
-    _checked(0.0, epsilon)
+    _check_distance(0.0, epsilon)
     epsilon_of(0.0, delta, form)  # checks delta
     low, high = 0.0, 1.0
     while delta_of(high, epsilon, form) <= delta:
@@ -250,7 +250,7 @@ def mu_of(epsilon: float, delta: float, form: Form = "gaussian") -> float:
     return low
 
 
-def _checked(mu: float, epsilon: float) -> None:
+def _check_distance(mu: float, epsilon: float) -> None:
     if not 0.0 <= mu <= FARTHEST:
         raise InvalidInput(
             f"this distance is {mu:.4g} times the standard deviation of the noise: no guarantee means anything there."

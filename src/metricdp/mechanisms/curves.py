@@ -31,7 +31,7 @@ LARGEST_RATIO = (
 )  # far beyond what probabilities can differ by; from 1e308 on the curve is no number
 
 
-def checked_ratios(ratios: ArrayLike, size: int, *, least: float = 0.0) -> Floats:
+def check_ratios(ratios: ArrayLike, size: int, *, least: float = 0.0) -> Floats:
     """Return `size` log-ratios for `theta`, refusing what cannot be one."""
     values = as_floats(ratios, "ratios")
     possible = (values >= max(least, constants.SMALLEST_RATIO)) | ((values == 0.0) & (least == 0.0))

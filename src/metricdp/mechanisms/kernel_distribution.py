@@ -1,6 +1,6 @@
 """The distribution of a kernel mechanism: terms w_k exp(-a min(d_ik, cap)) in doubles with an error, and as balls.
 
-With a distance right to within r d + e (`metrics.measured`), the exponent a min(d, cap) is right to within
+With a distance right to within r d + e (`metrics.bound_distances`), the exponent a min(d, cap) is right to within
 a (r D + e) plus three roundings of itself, D the largest distance that counts; the exponential adds four roundings and
 a sum of n positive terms n more. All of it together, `error`, bounds the relative error of any sum of terms of a row,
 and so the error of ln N_i.
@@ -18,7 +18,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.noise.functions import exp
 from metricdp.metrics import METRICS, Metric
 from metricdp.metrics.balls import is_real, true_row
-from metricdp.metrics.bounded_distances import BoundedDistances, measured
+from metricdp.metrics.bounded_distances import BoundedDistances, bound_distances
 from metricdp.metrics.limited_paths import worth_compiling
 from metricdp.metrics.rounding import UNIT
 from metricdp.spaces import FiniteSpace
@@ -60,7 +60,7 @@ class KernelDistribution:
         known: BoundedDistances | None = None,
     ) -> None:
         self.space, self.inner, self.log_weights, self.cap = space, inner, log_weights, cap
-        self.measured = measured(space.metric, space.points) if known is None else known
+        self.measured = bound_distances(space.metric, space.points) if known is None else known
         self.shift = 0.0 if log_weights is None else float(log_weights.max())
 
     def __len__(self) -> int:

@@ -40,7 +40,7 @@ from metricdp.metrics.accounts import p_of as p_of
 from metricdp.metrics.accounts import terms_of as terms_of
 from metricdp.metrics.base import Metric as Metric
 from metricdp.metrics.base import is_proven as is_proven
-from metricdp.metrics.base import measurable as measurable
+from metricdp.metrics.base import measurable_rows as measurable_rows
 from metricdp.metrics.base import pairwise as pairwise
 from metricdp.metrics.base import precision_note as precision_note
 from metricdp.metrics.function_metric import FunctionMetric as FunctionMetric

@@ -37,7 +37,7 @@ class _RowChecker(Protocol):
     def legal(self, points: Points, /) -> Booleans: ...
 
 
-def measurable(metric: Metric, points: Points) -> Booleans:
+def measurable_rows(metric: Metric, points: Points) -> Booleans:
     """Return which rows of finite numbers a metric can measure: by its own `legal`, or by asking `check` for halves."""
     if isinstance(metric, _RowChecker):
         return metric.legal(points)
@@ -47,7 +47,7 @@ def measurable(metric: Metric, points: Points) -> Booleans:
         if len(points) == 1:
             return np.zeros(1, dtype=bool)
         half = len(points) // 2
-        return np.concatenate([measurable(metric, points[:half]), measurable(metric, points[half:])])
+        return np.concatenate([measurable_rows(metric, points[:half]), measurable_rows(metric, points[half:])])
     return np.ones(len(points), dtype=bool)
 
 

@@ -66,7 +66,7 @@ class ChordDistances(BoundedDistances):
         return self.chords.rows(codes, start)
 
 
-def measured(metric: Metric, points: Points) -> BoundedDistances:
+def bound_distances(metric: Metric, points: Points) -> BoundedDistances:
     """Return the distances between points with their errors; for metrics whose true distance is known."""
     found: BoundedDistances = METRICS.facet("bounded_distances", metric)(metric, points)
     return found
@@ -93,7 +93,7 @@ class Chords:
         """Return the distances from some points to all from `start` on."""
         moved, squares, scale = self._centred
         apart: Floats = np.asarray(moved[codes] @ moved[start:].T)
-        lengths = _compiled if worth_compiling(len(self.points)) else _plain
+        lengths = _compile if worth_compiling(len(self.points)) else _plain
         rows, columns = lengths(apart, squares[codes], squares[start:], scale)
         step = max(1, BATCH_VALUES // self.points.shape[1])
         for begin in range(0, len(rows), step):
@@ -114,7 +114,7 @@ def _plain(products: Floats, squares: Floats, others: Floats, scale: float) -> t
     return rows, columns
 
 
-def _compiled(products: Floats, squares: Floats, others: Floats, scale: float) -> tuple[Integers, Integers]:
+def _compile(products: Floats, squares: Floats, others: Floats, scale: float) -> tuple[Integers, Integers]:
     """Do the same in machine code, on all cores."""
     from metricdp.metrics.compiled import lengths
 

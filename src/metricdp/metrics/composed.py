@@ -11,7 +11,7 @@ import numpy as np
 from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Points, as_positive, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import Metric, is_proven, measurable, pairwise
+from metricdp.metrics.base import Metric, is_proven, measurable_rows, pairwise
 from metricdp.metrics.kind import METRICS, RATE, UNIT_NAME, MetricKind, measuring_effort
 from metricdp.metrics.rounding import lower_where, multiply_down, rounding_error, sum_down
 from metricdp.metrics.vectors import check_numbers
@@ -102,7 +102,7 @@ class Weighted:
             metric.check(points[..., list(columns)])
 
     def legal(self, points: Points, /) -> Booleans:
-        parts = [measurable(metric, points[..., list(columns)]) for metric, columns, _ in self.parts]
+        parts = [measurable_rows(metric, points[..., list(columns)]) for metric, columns, _ in self.parts]
         return np.asarray(np.logical_and.reduce(parts))
 
 

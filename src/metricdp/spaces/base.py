@@ -20,7 +20,7 @@ from metricdp.metrics import (
     earth_of,
     exponent_of,
     look_exchanged,
-    measurable,
+    measurable_rows,
     norm_of,
     points_are,
 )
@@ -168,14 +168,14 @@ def number_rows(values: Any, width: int) -> Floats:
 def measured_rows(metric: Metric, rows: Floats) -> Booleans:
     """Tell which rows are finite numbers that the metric can measure."""
     if points_are(metric, "degrees"):
-        return measurable(metric, rows)  # its limits leave out what is not finite
+        return measurable_rows(metric, rows)  # its limits leave out what is not finite
     # A sum is finite only where every term is; a sum that overflows is looked at again.
     finite: Booleans = np.asarray(np.isfinite(rows @ np.ones(rows.shape[1])))
     if finite.all():
-        return measurable(metric, rows)
+        return measurable_rows(metric, rows)
     finite = np.asarray(np.isfinite(rows).all(axis=1))
     if finite.any():
-        finite[finite] = measurable(metric, rows[finite])
+        finite[finite] = measurable_rows(metric, rows[finite])
     return finite
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput
 from metricdp.estimation.estimate import DensityEstimate, EstimateRequest, Within, decode_counts, default_within
-from metricdp.estimation.report_models import ReportModel, readables
+from metricdp.estimation.report_models import ReportModel, report_models_of
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace, Space
 from metricdp.tables.draws import SIMULATED_COLUMN, is_marked
@@ -77,7 +77,7 @@ def estimate_files(
 
     Rows without a report (as `on_error="null"` leaves them) are left out and counted.
     """
-    models = readables(origin.mechanisms, origin.cells, within=default_within(origin.within, how.method))
+    models = report_models_of(origin.mechanisms, origin.cells, within=default_within(origin.within, how.method))
     counter = _Counter(models, origin, rows)
     for number, source in enumerate(sources):
         done = number / len(sources)

@@ -69,7 +69,7 @@ class Sampler:
     def call(self, number: int, count: int) -> Points:
         """Call once for reports of one secret; return what came, if anything, in random order."""
         width = self.like[0] if self.like else np.asarray(self.secrets[number]).size
-        rows = self._checked(
+        rows = self._check_rows(
             as_reports(self.draw(self.secrets[number], count), width=None if width == count else width)
         )
         self.calls[number].note(count, rows)
@@ -84,7 +84,7 @@ class Sampler:
             if not len(came):
                 self.asking = min(2 * self.asking, PROBE)
             return came, np.concatenate([parts[at] for at in came] or parts)
-        rows = self._checked(as_reports(self.draw.each([self.secrets[number] for number in numbers]), width=None))
+        rows = self._check_rows(as_reports(self.draw.each([self.secrets[number] for number in numbers]), width=None))
         if len(rows) != len(numbers):
             raise InvalidInput(
                 f"the sampler gave {len(rows)} reports for {len(numbers)} secrets, one was due for each."
@@ -99,7 +99,7 @@ class Sampler:
         place = 0 if self.asking == 1 else int(shuffle_numbers(self.asking, self.source)[0])
         return rows[:1] if place < len(rows) else rows[:0]
 
-    def _checked(self, rows: Points) -> Points:
+    def _check_rows(self, rows: Points) -> Points:
         if len(rows) == 0:
             return rows
         self.like = self.like or (rows.shape[1], rows.dtype.kind)

@@ -41,7 +41,7 @@ class Belief:
 def beliefs(setting: RoundSetting, reports: Points) -> list[Belief]:
     """Return the looks that suit these secrets and reports."""
     found: list[Belief] = []
-    like = setting.comparable(reports)
+    like = setting.is_comparable(reports)
     text = reports.dtype.kind == "U"
     alone = setting.slots > 1 or len(setting.levels) == 1  # pairs are learned one by one
     if like:
@@ -137,7 +137,7 @@ class Game:
         self.wealth.settle()
         self.played += np.bincount(rounds.level, minlength=len(self.played))
         before, self.rounds = self.rounds, self.rounds + len(rounds)
-        self.past = rounds if self.past is None else self.past.joined(rounds)
+        self.past = rounds if self.past is None else self.past.join(rounds)
         if len(self.past) > REMEMBERED:
             self.past = self.past.take(slice(len(self.past) - REMEMBERED, None))
         if np.any((before < LEARNING) & (self.rounds >= LEARNING)):

@@ -44,7 +44,7 @@ def outcome(
         pairs=pairs,
         draws=game.rounds,
         power="" if refuted else power(game, confidence),
-        findings=(*(_convicting(game, confidence) if refuted else ()), *findings),
+        findings=(*(_convictions(game, confidence) if refuted else ()), *findings),
     )
 
 
@@ -57,7 +57,7 @@ class _Place:
     witness: Witness
 
 
-def _convicting(game: Game, confidence: float) -> tuple[Finding, ...]:
+def _convictions(game: Game, confidence: float) -> tuple[Finding, ...]:
     """Say which looks convict: every one that multiplied its share by 1/alpha, exact events first, then the richest."""
     wealth = game.wealth
     own = wealth.log_shares + wealth.logs[:, wealth.claim]

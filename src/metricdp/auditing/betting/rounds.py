@@ -12,7 +12,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers, Points, Words, as_positive
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Metric, measurable
+from metricdp.metrics import Metric, measurable_rows
 from metricdp.randomness import RandomSource
 
 UP = 1.0 + 1e-12  # distances are computed, perhaps rounded down: the claim gets the benefit of the doubt
@@ -38,7 +38,7 @@ class RoundSetting:
         """Whether the secrets are words."""
         return self.points.dtype.kind == "U"
 
-    def comparable(self, reports: Points) -> bool:
+    def is_comparable(self, reports: Points) -> bool:
         """Return whether reports look like secrets, so that distances between them may mean something."""
         return reports.shape[1:] == self.points.shape[1:] and (reports.dtype.kind == "U") == self.is_text
 
@@ -63,7 +63,7 @@ class Rounds:
         parts = (self.first, self.second, self.slot, self.level, self.coins, self.reports)
         return Rounds(self.setting, *(part[rows] for part in parts))
 
-    def joined(self, later: Rounds) -> Rounds:
+    def join(self, later: Rounds) -> Rounds:
         """Return these rounds and later ones."""
         return Rounds(
             self.setting,
@@ -92,7 +92,7 @@ class Rounds:
     @cached_property
     def distances(self) -> tuple[Floats, Floats]:
         """How far every report lies from both secrets; 0 and 0 where the metric cannot measure it."""
-        legal = measurable(self.setting.metric, self.reports)
+        legal = measurable_rows(self.setting.metric, self.reports)
         near, far = np.zeros(len(self)), np.zeros(len(self))
         if legal.all():
             near, far = self._measured(self.left, self.right, self.reports)
@@ -136,7 +136,7 @@ def identities(reports: Points) -> Words:
 Draw = Callable[[Any, int], Any]
 
 
-def checked_claim(epsilon: Any, slack: Any, confidence: Any) -> tuple[float, float, float]:
+def check_claim(epsilon: Any, slack: Any, confidence: Any) -> tuple[float, float, float]:
     """Return the numbers of a claim, or say what is wrong with them."""
     claimed = as_positive(epsilon, "epsilon")
     if not (isinstance(slack, int | float | np.number) and 0 <= float(slack) < np.inf):

@@ -13,7 +13,7 @@ from metricdp.auditing.betting.game import Game, batch_size, shares
 from metricdp.auditing.betting.health import health_findings, seed_finding
 from metricdp.auditing.betting.outcome import outcome
 from metricdp.auditing.betting.pairing import chosen_pairs
-from metricdp.auditing.betting.rounds import UP, Draw, RoundSetting, checked_claim
+from metricdp.auditing.betting.rounds import UP, Draw, RoundSetting, check_claim
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
@@ -79,7 +79,7 @@ def audit_sampler(
         Ville 1939; Shafer, Testing by betting, 2021; Jagielski, Ullman, Oprea, Auditing differentially private machine
         learning, 2020.
     """
-    claimed, slack, confidence = checked_claim(epsilon, slack, confidence)
+    claimed, slack, confidence = check_claim(epsilon, slack, confidence)
     if not callable(draw):
         raise InvalidInput(
             "`draw` must be a function of a secret and a count; recorded reports go to mdp.audit_samples."

@@ -12,7 +12,7 @@ from metricdp.auditing.betting.drawing import TAIL, ReportBuffer, play_pairs
 from metricdp.auditing.betting.game import Game, batch_size
 from metricdp.auditing.betting.outcome import outcome
 from metricdp.auditing.betting.pairing import distance_levels, match_secrets
-from metricdp.auditing.betting.rounds import UP, RoundSetting, as_reports, checked_claim, shuffle_numbers
+from metricdp.auditing.betting.rounds import UP, RoundSetting, as_reports, check_claim, shuffle_numbers
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
@@ -56,7 +56,7 @@ def audit_samples(
     """
     if callable(secrets) or callable(reports):
         raise InvalidInput("a function that draws reports is audited by mdp.audit_sampler(draw, secrets=...).")
-    claimed, slack, confidence = checked_claim(epsilon, slack, confidence)
+    claimed, slack, confidence = check_claim(epsilon, slack, confidence)
     points = as_points(secrets, "secrets")
     given = as_reports(reports, width=None)
     if len(points) != len(given):

@@ -251,7 +251,7 @@ class LowBitStatistic(BaseStatistic):
 
     def cells(self, rounds: Rounds) -> Integers:
         scale = 1.0
-        if rounds.setting.comparable(rounds.reports):
+        if rounds.setting.is_comparable(rounds.reports):
             scale = float(np.abs(flat(rounds.setting.points)[:, self.column]).max()) or 1.0
         grain = lowest_bit(flat(rounds.reports)[:, self.column])
         return np.clip(grain - int(np.frexp(scale)[1]) + 65, 0, BITS - 1)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_stochastic, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
-from metricdp.mechanisms.curves import TINIEST, cell_of, checked_ratios, flip_coins, near_share
+from metricdp.mechanisms.curves import TINIEST, cell_of, check_ratios, flip_coins, near_share
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, table_distribution
 from metricdp.mechanisms.noise.arbitrary_precision import ball, exact_ball, is_below, settle_words
 from metricdp.mechanisms.rows import AnchorRows
@@ -73,7 +73,7 @@ class InterpolatedMechanism(AnchorRows):
             )
         if len(self.ratios) != len(axes):
             raise InvalidInput(f"`ratios` must be one array for each of the {len(axes)} axes, got {len(self.ratios)}.")
-        ratios = tuple(frozen(checked_ratios(r, len(a) - 1)) for r, a in zip(self.ratios, axes, strict=True))
+        ratios = tuple(frozen(check_ratios(r, len(a) - 1)) for r, a in zip(self.ratios, axes, strict=True))
         set_fields(self, axes=axes, matrix=frozen(matrix), ratios=ratios)
 
     def __repr__(self) -> str:

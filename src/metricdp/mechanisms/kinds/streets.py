@@ -14,7 +14,7 @@ from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_stochastic, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
-from metricdp.mechanisms.curves import TINIEST, checked_ratios, flip_coins, near_share
+from metricdp.mechanisms.curves import TINIEST, check_ratios, flip_coins, near_share
 from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, table_distribution
 from metricdp.mechanisms.rows import AnchorRows
 from metricdp.randomness import Randomness, source_of
@@ -84,7 +84,7 @@ class StreetMechanism(AnchorRows):
         counts = frozen(as_codes(self.counts, len(matrix) + 2, "counts"))
         if counts.shape != (len(self.inputs),) or np.any(counts < 1):
             raise InvalidInput(f"`counts` must be {len(self.inputs)} whole numbers from 1 on, one per street.")
-        set_fields(self, counts=counts, ratios=frozen(checked_ratios(self.ratios, len(counts), least=TINIEST_RATIO)))
+        set_fields(self, counts=counts, ratios=frozen(check_ratios(self.ratios, len(counts), least=TINIEST_RATIO)))
         if matrix.shape != (self.pieces.anchors, len(self.outputs)):
             raise InvalidInput(
                 f"`matrix` must be {self.pieces.anchors} x {len(self.outputs)} (anchors x outputs), got {matrix.shape}."

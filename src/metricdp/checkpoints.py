@@ -1,8 +1,8 @@
 """Checkpoints: where a long run leaves what it has learnt, as plain arrays by name, and finds it again.
 
-A builder takes a path or anything else that loads and saves arrays. The file lies in this low room, beside nothing but
+A builder takes a path or anything else that loads and saves arrays. This module lies in a low layer, beside nothing but
 `files` and `errors`: it knows arrays and not what they mean, so a builder can open it without looking up at mechanism
-files, and whoever keeps arrays elsewhere passes that in instead.
+files, and a caller that stores arrays elsewhere passes that in instead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How loops are compiled by numba: once on a machine, kept on disk where that is safe, and said while it happens.
+"""How loops are compiled by numba: once on a machine, stored on disk where that is safe, and reported while it happens.
 
-Compiled loops are kept beside the source where that folder can be written to, as numba does by itself; else in the
-user's own cache folder, which nobody else may write to (what is kept there is run); else nowhere, and every start
+Compiled loops are stored beside the source where that folder can be written to, as numba does by itself; else in the
+user's own cache folder, which nobody else may write to (what is stored there is run); else nowhere, and every start
 compiles again. NUMBA_CACHE_DIR names another folder.
 """
 

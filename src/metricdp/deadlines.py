@@ -6,7 +6,7 @@
 
 Blocks inside one another keep to the nearest end. `reserve` keeps time back for what comes after a block, such as the
 audit after a search. A deadline belongs to the thread that set it; threads started for parts of a sum have
-none, and workers are told with every request how long it may take.
+none, and every request to a worker says how long it may take.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import cache
 
 import numpy as np
 
-LARGE = 2_000_000  # secrets squared times reports from which an answer takes so long that time has to be kept back
+LARGE = 2_000_000  # secrets squared times reports from which an answer takes so long that time must be reserved
 SPARE = 2.0  # seconds by which a first answer may be late: a small one is made also where no time was given
 PASSES = 40  # over a table that is gone through several times, as a bound goes through its multipliers
 clock: Callable[[], float] = time.perf_counter

@@ -2,7 +2,7 @@
 
 A ledger or a part of one is never overwritten: that would give budgets back (`refuse_ledger`).
 
-Until a file is whole it lies beside its target under a hidden name, readable by its owner only. Whoever writes it holds
+Until a file is whole it lies beside its target under a hidden name, readable by its owner only. The writer holds
 a lock on it, which the system takes back when the process ends, however it ends: what a killed run left behind is known
 by its open lock and removed by the next one.
 """
@@ -55,7 +55,7 @@ def existing_file(path: str | os.PathLike[str], what: str = "file") -> Path:
 def is_server(place: str) -> bool:
     """Return whether a ledger lies on a server rather than in a file; an address that was mistyped is refused.
 
-    Taken for a file, such an address would be printed by whoever does not find the file, with the password in it.
+    Taken for a file, such an address would be printed in the error of the missing file, with the password in it.
     """
     if is_broken_address(place):
         raise InvalidInput(
@@ -310,7 +310,7 @@ def lock_target(target: str | os.PathLike[str]) -> Iterator[Callable[[], bool]]:
     finally:
         with suppress(OSError):
             if os.getpid() == process and _is_at(handle, path):  # not that of somebody who came after
-                path.unlink()  # while it is held: whoever opened it before finds that it is gone
+                path.unlink()  # while it is locked: a process that opened it before finds that it is gone
         os.close(handle)
 
 
@@ -363,7 +363,7 @@ def _is_at(handle: int, path: Path) -> bool:
 
 
 def is_ours(found: os.stat_result) -> bool:
-    """Return whether a file or folder belongs to whoever runs this."""
+    """Return whether a file or folder belongs to the user who runs this."""
     return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
 
 

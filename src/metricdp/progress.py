@@ -1,4 +1,4 @@
-"""What is being done right now: long work says it in passing, and whoever shows progress listens.
+"""What is being done right now: long work reports it, and a progress display listens.
 
     with doing("auditing"):
         ...
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 Listener = Callable[[str], None]
 AUDITING = "auditing"  # the last word on a result: an interruption that comes now need not lose it
-SEARCHING = "searching on"  # said once there is a result that an interruption would keep
+SEARCHING = "searching on"  # reported once there is a result that an interruption would keep
 
 
 @dataclass
@@ -56,14 +56,14 @@ def is_stopped() -> bool:
 
 
 def report_step(words: str, share: float | None = None) -> None:
-    """Say what is done from here on, until something else is said; `share` is how much of it is done, where known."""
+    """Report what is done from here on, until the next report; `share` is how much of it is done, where known."""
     if _heard is not None:
         _heard.share = share
         _heard.listener(words)
 
 
 def share() -> float | None:
-    """Return how much of what was said last is done, where that is known."""
+    """Return how much of the last reported step is done, where that is known."""
     return None if _heard is None else _heard.share
 
 

@@ -54,7 +54,7 @@ class GeneratorSource:
 class KeyedSource:
     """ChaCha20 words under a secret key and a public label such as a job and partition number.
 
-    The same key and label give the same words; two labels give independent streams. Whoever holds the key can undo
+    The same key and label give the same words; two labels give independent streams. Those who hold the key can undo
     the noise: keep it as safe as the secrets and destroy it after the job.
     """
 

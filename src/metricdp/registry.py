@@ -26,7 +26,7 @@ from metricdp.errors import InvalidInput
 
 
 class RegistryEntry(Protocol):
-    """What everything in a catalogue has: the name people type and one line that says what it is."""
+    """An entry of a registry: the name people type and one line that says what it is."""
 
     @property
     def name(self) -> str: ...
@@ -182,7 +182,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Schema:
-    """What the house knows about one kind of thing.
+    """What the package knows about one kind of thing.
 
     Attributes:
         thing: The class.
@@ -259,7 +259,7 @@ class Registry(NameRegistry[Schema]):
         """Add facets to what is declared, from a package above; one that it has already is not replaced."""
         entry = next((one for one in self if one.thing is type), None)
         if entry is None:
-            raise InvalidInput(f"{type.__name__} is no declared kind of {self.sort}: declare it first.")
+            raise InvalidInput(f"{type.__name__} is not a declared kind of {self.sort}: declare it first.")
         known = self._registered.setdefault(type, {})
         taken = [name for name in facets if name in known or getattr(entry, name, None) is not None]
         if taken:

@@ -126,7 +126,7 @@ def is_address(place: str) -> bool:
 
 
 def is_broken_address(place: str) -> bool:
-    """Return whether a place looks like an address that was mistyped: it may hold a password, and is no file name."""
+    """Return whether a place looks like an address that was mistyped: it may hold a password."""
     return not is_address(place) and _LIKE_ADDRESS.match(place) is not None
 
 
@@ -182,7 +182,7 @@ def command_line(words: Sequence[str]) -> str:
 
 
 class Printable(logging.Filter):
-    """Makes the sentence of a log record printable, whoever listens to it."""
+    """Makes the sentence of a log record printable, for every listener."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Put the whole sentence in place of the record's parts."""

@@ -26,9 +26,9 @@ _UNIT = r"((?:scaled )?[a-zA-Z]+)"
 
 @dataclass(frozen=True)
 class ProtectionTarget:
-    """What somebody wants kept: secrets this far apart differ by at most this factor, slack included.
+    """A wish: secrets this far apart differ by at most this factor, slack included.
 
-    Both numbers are rounded towards the stricter wish: what is kept for them is kept for what was written.
+    Both numbers are rounded towards the stricter wish: what holds for them holds for what was written.
     """
 
     level: float

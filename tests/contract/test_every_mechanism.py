@@ -254,5 +254,5 @@ def test_effort_is_declared_for_what_is_not_a_formula() -> None:
 def test_a_facet_is_registered_once_and_for_declared_kinds_only() -> None:
     with pytest.raises(InvalidInput, match="has its audit already"):
         MECHANISMS.register(mdp.MatrixMechanism, audit=lambda one, claim: None)
-    with pytest.raises(InvalidInput, match="no declared kind"):
+    with pytest.raises(InvalidInput, match="not a declared kind"):
         MECHANISMS.register(object, audit=lambda one, claim: None)

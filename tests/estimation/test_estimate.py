@@ -234,7 +234,7 @@ def test_reports_of_another_law_are_noticed():
         ({"method": "guess"}, "`method` must be linear"),
         ({"target": "world"}, "`target` must be"),
         ({"within": "town"}, "`within` must be"),
-        ({"cells": SPACE}, "leave `cells` away"),
+        ({"cells": SPACE}, "drop `cells`"),
     ],
 )
 def test_what_is_wrong_is_said(options, said):

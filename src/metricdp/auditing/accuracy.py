@@ -250,7 +250,7 @@ class _MeasuredPlaces:
 def _measurement_places(inputs: FiniteSpace, outputs: FiniteSpace) -> _MeasuredPlaces:
     """Return what lies on the ground: coordinates of tables, or points where those are words or of another shape.
 
-    Of a secret with a history (a sum of metrics whose first group is the current place) the current place counts.
+    A secret with a history (a sum of metrics) counts by its current place, the first group of columns.
     """
     text = inputs.is_text or outputs.is_text
     pairs = [(inputs.metric, inputs.points, outputs.points)]

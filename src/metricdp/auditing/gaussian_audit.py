@@ -74,7 +74,7 @@ class ConcentratedReport:
 
     @property
     def reason(self) -> str:
-        """Why there is no judgement, as a sentence; empty where there is one."""
+        """Why there is no verdict, as a sentence; empty where there is one."""
         if self.refuted:
             return ""
         if self.obstacle:

@@ -70,7 +70,7 @@ def distance_losses(mechanism: FiniteMechanism) -> Floats:
 
 
 def _own_losses(mechanism: FiniteMechanism) -> Floats:
-    """Return losses as they were meant; where nobody said how, the distance, if that gives what is stated."""
+    """Return the losses that were counted; if unknown, the distance, where it gives the stated loss."""
     loss_basis, stated = mechanism.loss_basis, mechanism.certificate
     if loss_basis.loss is not None:
         return _row_losses(mechanism, loss_basis.loss)

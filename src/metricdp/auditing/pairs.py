@@ -264,10 +264,10 @@ def count_unreachable(inputs: FiniteSpace) -> int:
 
 # Sparse rows against each other where only some of their entries can matter.
 #
-# A report shows at most ln w_jk - ln(least weight of report k anywhere): its height in row j. What a pair at distance d
-# may show, epsilon d, leaves of row j only the entries that lie higher; so each row keeps its entries from the highest
-# down, and a pair looks at the first of them. Entries below the background are kept a second time by their depth under
-# the largest weight of their report, since the other row's background may be what is compared with them.
+# A report shows at most ln w_jk - ln(least weight of report k anywhere): its height in row j. What a pair at distance
+# d may show, epsilon d, leaves of row j only the entries that lie higher; so each row keeps its entries from the
+# highest down, and a pair looks at the first of them. Entries below the background are stored a second time by their
+# depth under the largest weight of their report, since the other row's background may be what is compared with them.
 
 LEVELS = 64  # heights are distinguished to a 64th of the largest
 BLOCKS = 64  # of rows that share a dense row of inverse weights, and are compared in parallel
@@ -375,7 +375,7 @@ class EntryWindows:
     ) -> tuple[Floats, Floats]:
         """Return max_k w_jk / w_ik and max_k w_ik / w_jk for rows i and their codes j, each within three roundings.
 
-        Of row j the first looks at all entries, the second at those below the background, both where the logarithm may
+        The first looks at all entries of row j, the second at those below the background, both where the logarithm may
         lie above a limit; 0 where there is none.
         """
         high, deep = self.high, self.deep

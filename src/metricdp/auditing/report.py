@@ -72,7 +72,7 @@ class AuditReport:
 
     @property
     def reason(self) -> str:
-        """Why there is no judgement, as a sentence; empty where there is one."""
+        """Why there is no verdict, as a sentence; empty where there is one."""
         if self.refuted:
             return ""
         if self.obstacle:
@@ -80,7 +80,7 @@ class AuditReport:
         if self.claimed is None:
             return "No guarantee was named: give `epsilon` to audit one."
         if not math.isfinite(self.claimed) or math.isnan(self.epsilon):
-            return "The claim or the proof is no number."
+            return "The claim or the proof is not a number."
         if self.pairs == 0 and self.basis != "theorem":
             return "There was nothing to audit: no two secrets that the guarantee covers."
         if self.epsilon > self.claimed and self.basis != "samples":
@@ -94,7 +94,7 @@ class AuditReport:
 
     @property
     def rounding(self) -> str:
-        """What is to be said where an exact audit finds no more than rounding above the claim, as a sentence."""
+        """The note for an exact audit that exceeds the claim by rounding only, as a sentence."""
         if not self.refuted or self.claimed is None or self.is_lower_bound or self.epsilon > ROUNDING * self.claimed:
             return ""
         return (
@@ -162,7 +162,7 @@ class AuditReport:
 
 
 def add_metric_notes(report: AuditReport, metric: Metric | None) -> AuditReport:
-    """Return the report with what has to be said about the distances it rests on."""
+    """Return the report with a note about the distances it rests on."""
     note = "" if metric is None else precision_note(metric)
     return replace(report, method=f"{report.method}, {note}") if note else report
 

@@ -21,8 +21,9 @@ def shuffled_epsilon(epsilon: float, people: int, *, distance: float, diameter: 
     """Return an e such that shuffled reports are (e, delta)-private for a change of one secret by `distance`.
 
     Everybody draws a report from one mechanism of `epsilon` (per unit of distance), on a space whose secrets lie at
-    most `diameter` apart; a shuffler takes the names off and puts the reports into a random order. Then, whoever moves
-    from x to x' at most `distance` away, and whatever the other secrets are, for every set S of what can be seen
+    most `diameter` apart; a shuffler takes the names off and puts the reports into a random order. Then, for a person
+    who moves from x to x' at most `distance` away, and whatever the other secrets are, for every set S of what can be
+    seen
 
         Pr[S | x] <= exp(e) Pr[S | x'] + delta.
 

@@ -252,8 +252,8 @@ class BoundedDecoder:
         return EnclosingWeights(self.operator.matrix, masses, self.evidence.total)
 
     def _part(self, done: float) -> Progress | None:
-        told, size = self._progress, 0.5 / len(self._pairs)
-        return None if told is None else lambda share: told(done + size * share)
+        progress, size = self._progress, 0.5 / len(self._pairs)
+        return None if progress is None else lambda share: progress(done + size * share)
 
 
 class IterativeDecoder:
@@ -438,9 +438,9 @@ class WindowDecoder:
             if chosen is None:
                 mean += share * (0.0 if side > 0 else 1.0)
                 continue
-            told, rough = applied.powers(chosen)
-            mean += share * told[0]
-            seen += share * _cumulants(told)
+            powers, rough = applied.powers(chosen)
+            mean += share * powers[0]
+            seen += share * _cumulants(powers)
             smooth += share * _cumulants(rough)
         return mean, seen, smooth
 

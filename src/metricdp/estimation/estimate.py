@@ -67,7 +67,7 @@ class DensityEstimate:
     (which keeps every guarantee of coverage). Each interval holds the truth with a probability of `confidence`; all of
     them at once only where `simultaneous` is set. `target` says the truth of what: "table", the secrets behind these
     very reports, nothing assumed about them, or "population", from which they were drawn independently. `condition` is
-    how much the distribution of reports blurs at worst, and `effective` how many secrets told plainly would say as
+    how much the distribution of reports blurs at worst, and `effective` how many secrets without noise would say as
     much. Where secrets may lie anywhere, `elsewhere` is the share of those outside all cells.
     """
 
@@ -99,7 +99,7 @@ class DensityEstimate:
 
     @property
     def effective(self) -> float:
-        """How many secrets told without noise would give errors of this size, over all cells together."""
+        """How many secrets reported without noise would give errors of this size, over all cells together."""
         return effective_size(self._evidence, self.masses, self.errors)
 
     @property
@@ -163,7 +163,7 @@ def estimate_density(
         cells: For mechanisms that take secrets anywhere: a public grid (`mdp.grid`); secrets outside it are counted as
             `elsewhere`, or must not be many where something is assumed about places inside cells.
         within: Where in its cell of a regular grid a secret lies: "anywhere", of which nothing is assumed (bounded
-            intervals); "cell", all over it with equal probability (so unless said with "linear"); "point", at the
+            intervals); "cell", all over it with equal probability (the default with "linear"); "point", at the
             point.
         method: "linear", weighted least squares: unbiased whatever the secrets are, masses may be below 0. "em",
             iterative Bayes: the likeliest masses, never below 0 and biased where cells are empty; its intervals are

@@ -196,7 +196,7 @@ class FlowEstimate:
 
         Shares are those of the likeliest flows, NaN where nobody left. An interval holds every share t for which the
         estimate of (flow from i to j) - t (flow from i) is not too far from 0 (Fieller), so that it is from 0 to 1
-        where it cannot be told whether anybody left at all.
+        where it is unknown whether anybody left at all.
         """
         leaving = self.likeliest.sum(axis=1, keepdims=True)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -230,7 +230,7 @@ def estimate_flows(
         within: For mechanisms that take secrets anywhere, where in its cell a secret is assumed to lie: "cell", all
             over it with equal probability, or "point", at the point itself. Real places lie at neither, and then
             intervals
-            miss: of trips of taxis in Porto they held four pairs of five, and some never. So it must be said.
+            miss: for trips of taxis in Porto they held four pairs of five, and some never. So it must be asked for.
         target: "table" for these very pairs, or "population" from which they were drawn independently.
         confidence: The probability with which each interval holds the truth.
         steps: Of iterative Bayes, for `likeliest` and for errors.

@@ -141,7 +141,7 @@ def _report_model(
 ) -> ReportModel:
     if has_rows(mechanism):
         if cells is not None:
-            raise InvalidInput("this mechanism has finitely many secrets, which are the cells: leave `cells` away.")
+            raise InvalidInput("this mechanism has finitely many secrets, which are the cells: drop `cells`.")
         return ReportModel(mechanism.inputs, finite_operator(mechanism), _FiniteCoder(mechanism.outputs))
     if len(parts_of(mechanism)) > 1:
         raise InvalidInput(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 SKEWED = 0.3  # skewness of an estimate beyond which a normal interval rests on too few reports
-BLURRED = 0.01  # an effective size below this share of the reports is said to be small
+BLURRED = 0.01  # an effective size below this share of the reports is called small
 BOUNDED = (
     "Intervals enclose whatever the secrets are, the price of what the noise cannot distinguish in them, so "
     "that they are usually wider than they need be; masses are the likeliest ones."
@@ -35,7 +35,7 @@ def quantile(probability: float) -> float:
 
 
 def effective_size_note(reports: int, effective: float, condition: float | None) -> str:
-    """Say what the reports are worth against secrets told plainly, and how much the distribution blurs."""
+    """Return how many secrets without noise the reports are worth, and how much the distribution blurs."""
     share = effective / reports
     shown = f"{effective:,.0f}" if effective >= 10 else f"{effective:.2g}"
     blur = "" if condition is None else f" (condition number of the distribution {condition:.3g})"

@@ -261,7 +261,8 @@ def part_certificate(certificate: Certificate, codes: Integers, size: int) -> Ce
 class LossBasis:
     """How the loss of a finite mechanism is counted: secrets x reports (None: the distance), and prior (None: uniform).
 
-    `known` is False where nobody said: mechanism files hold neither, since a prior may tell more than any report does.
+    `known` is False where neither is given: mechanism files hold neither, since a prior may tell more than any report
+    does.
     """
 
     loss: Floats | None = None

@@ -182,7 +182,7 @@ def _is_same(one: Metric, other: Metric) -> bool:
 #                delta(epsilon) = inf over a > 1 of e^((a - 1) (a mu^2 / 2 - epsilon)) / (a - 1) (1 - 1 / a)^a
 #                (Canonne, Kamath and Steinke 2020, Proposition 12); any order gives a bound.
 #
-# Everything is computed in balls, and the upper end is what is said. An epsilon is one at which delta was proven so.
+# Everything is computed in balls, and the upper end is what is stated. An epsilon is one at which delta was proven so.
 
 Form = Literal["gaussian", "renyi"]
 FORMS: tuple[Form, ...] = ("gaussian", "renyi")

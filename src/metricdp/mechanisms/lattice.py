@@ -135,7 +135,7 @@ def check_norm(space: Any) -> None:
 
 
 def size_of(metric: Metric, dimension: int | None) -> int:
-    """Return how many numbers a vector under a norm has: as many as its covariance, else two unless said."""
+    """Return how many numbers a vector under a norm has: as many as its covariance, else two by default."""
     norm = norm_of(metric) or EUCLID
     if norm.covariance is None:
         return 2 if dimension is None else dimension

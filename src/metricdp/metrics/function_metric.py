@@ -72,7 +72,7 @@ class FunctionMetric:
             if found.shape != shape:
                 raise InvalidInput(
                     f"{self.name} must return one number per pair of points, shape {shape}, got {found.shape}; "
-                    "leave `vectorised` away where it takes two single points."
+                    "drop `vectorised` where it takes two single points."
                 )
         else:
             a, b = np.broadcast_arrays(a, b)

@@ -25,7 +25,7 @@ class PolicyGraph:
 
         d(x, x') = min(shortest path, apart)
 
-    A metric, and finite. What a policy leaves open is said by a radius: a guarantee on such a space covers, unless its
+    A metric, and finite. A radius says what a policy leaves open: a guarantee on such a space covers, unless its
     problem asks for less, all pairs of one part and none across, so that reports may reveal the part.
     """
 

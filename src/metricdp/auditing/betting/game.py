@@ -1,4 +1,4 @@
-"""The game: looks with their books and shares of the starting wealth, who bets when, and on which pairs."""
+"""The game: statistics with their predictors and shares of the starting wealth, when they bet, and on which pairs."""
 
 from __future__ import annotations
 

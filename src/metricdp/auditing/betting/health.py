@@ -1,4 +1,4 @@
-"""What is said of a sampler beside the bets: calls that repeat, reports that are missing, distributions that drift.
+"""Findings about a sampler beside the bets: calls that repeat, reports that are missing, distributions that drift.
 
 None of it convicts: a mechanism may be seeded, cached or slow to settle and still satisfy its guarantee for every
 report.
@@ -16,7 +16,7 @@ from metricdp.auditing.betting.rounds import Draw, as_reports, identities
 from metricdp.auditing.report import Finding
 
 STORED_ROWS = 256  # of one call, to be compared with others
-STORED_ENDS = 512  # reports of a secret that are kept of the first and of the last ones
+STORED_ENDS = 512  # how many of the first and of the last reports of a secret are stored
 COINCIDENCE_LOG = 25.0  # e^-25: what nobody sees by chance
 
 
@@ -158,7 +158,7 @@ def health_findings(calls: list[Calls]) -> tuple[Finding, ...]:
             Finding(
                 "rows",
                 f"Asked for {asked:,} reports the sampler gave {received:,}. What came is audited as it came: a call "
-                "without a report is no evidence here. Somebody who counts reports may learn from their number"
+                "without a report is no evidence here. Their number may tell something to those who count reports"
                 + (", which depends on the secret." if uneven else "."),
             )
         )

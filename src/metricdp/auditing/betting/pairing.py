@@ -13,7 +13,7 @@ from metricdp.randomness import RandomSource
 
 MOST_PAIRS = 64
 MOST_SECRETS = 1000  # of more secrets that many are compared, evenly taken
-INFORMATIVE = 2.0  # epsilon * d at which the claim leaves room to win and reports tell the secrets apart
+INFORMATIVE = 2.0  # epsilon * d at which a bet can win and reports distinguish the secrets
 
 
 def chosen_pairs(points: Points, metric: Metric, pairs: Any, epsilon: float) -> tuple[Integers, Floats]:

@@ -56,7 +56,7 @@ def audit_sampler(
     answers many calls at once may have a method `each(secrets)`, one report for every secret in their order.
 
     With `independent` you say that the reports of one call are drawn independently of each other. Then reports are
-    asked for by the hundred, which is faster, and the level rests on what you said.
+    asked for by the hundred, which is faster, and the level rests on your statement.
 
     The verdict is "violated", "not refuted", or "cannot judge" where calls repeat; never "holds". `report.epsilon` is a
     lower bound of what leaks at the stated confidence, `witness` the pair and a report that give it away, `power` a

@@ -1,7 +1,7 @@
 """Wealth: what bets at the odds of a claim have grown to, for the claim and for a grid of candidates.
 
-Under a claim, P(coin = g | y) <= s = 1 / (1 + exp(-epsilon d - slack)) for either side g and every report y. Whoever
-believes in q > s wins q/s on a hit and (1-q)/(1-s) on a miss, an expectation of at most 1, so that wealth above
+Under a claim, P(coin = g | y) <= s = 1 / (1 + exp(-epsilon d - slack)) for either side g and every report y. A belief
+in q > s wins q/s on a hit and (1-q)/(1-s) on a miss, an expectation of at most 1, so that wealth above
 1/alpha at ANY time happens with probability at most alpha (Ville). Bets may depend on anything that went before, and
 shares of the starting wealth may follow different beliefs: their sum is a wealth too.
 """

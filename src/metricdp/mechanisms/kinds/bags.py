@@ -1,4 +1,4 @@
-"""Noise for bags of vectors: every vector gets noise of its own, and nothing is told about their order.
+"""Noise for bags of vectors: every vector gets noise of its own, and their order is not reported.
 
 For two bags of N vectors and any pairing s of them, the reports of x_i and of x'_s(i) differ by at most
 epsilon ground(x_i, x'_s(i)); a bag of reports is a sum over all orders, in which every term has that bound. So the bag
@@ -35,7 +35,7 @@ class BagLaplace(LaplaceNoise):
     """
 
     def check(self) -> None:
-        """Refuse what are no bags, and vectors for which there is no noise."""
+        """Refuse rows that are not bags, and vectors without a noise."""
         metric: Any = require_space(self.inputs, Unbounded, "inputs", under=BAGS).metric
         if self.inputs.dimension % metric.dimension:
             raise InvalidInput(f"`inputs` must have a multiple of {metric.dimension} numbers, one vector each.")

@@ -42,7 +42,7 @@ class DirectionNoise(LaplaceNoise):
     """Noise on the sphere: density proportional to exp(-epsilon * angle), or to exp(epsilon * <x, y>) under Lp(2).
 
     Reports are lattice points next to the unit sphere: every coordinate is within half a pitch of that of a unit
-    vector. Whoever needs the length to be one divides by it, which is post-processing.
+    vector. Dividing by the length makes it one; that is post-processing.
 
     Guarantee: epsilon * d exactly, d the angle or the l_2 distance of the two unit vectors.
 

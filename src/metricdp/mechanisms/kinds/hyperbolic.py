@@ -56,7 +56,7 @@ class HyperbolicLaplace(LaplaceNoise):
     """
 
     def check(self) -> None:
-        """Refuse what is no point of the ball, and a rate with which noise has no distribution."""
+        """Refuse points outside the ball, and a rate at which noise has no distribution."""
         require_space(self.inputs, Unbounded, "inputs", under=("Hyperbolic", is_ball))
         n = self.inputs.dimension
         if not self.epsilon >= n - 1 + LEAST_MARGIN:

@@ -34,7 +34,7 @@ class EarthNoise(LatticeNoise):
         return f"{type(self).__name__}(pitch {self.lattice.pitch:g} degrees, {self.guarantee})"
 
     def check(self) -> None:
-        """Refuse what is no place on the Earth, and a lattice that misses the poles."""
+        """Refuse secrets that are not places on the Earth, and a lattice that misses the poles."""
         require_space(self.inputs, Unbounded, "inputs", under=ON_EARTH)
         pitch = self.lattice.pitch
         if self.inputs.dimension != 2 or pitch > 90.0 or abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:

@@ -77,7 +77,7 @@ class Profile:
         return found + arbitrary_precision.exact_ball(self.power) * inner.log()
 
     def log(self, value: Floats) -> Floats:
-        """Return ln f in doubles, for whoever needs no bound."""
+        """Return ln f in doubles, where no bound is needed."""
         with np.errstate(all="ignore"):
             inner = np.sin(value) if self.form == "angle" else value * (2.0 - value)
             return np.asarray(-self.rate * value + (self.power * np.log(inner) if self.power else 0.0))

@@ -2,7 +2,7 @@
 
 The kind of a mechanism says how it is audited: `Kind(..., audit=...)`, a function (mechanism, claim) -> AuditReport. It
 has to follow from the numbers that are sampled, never from what the mechanism says of itself. A kind without one is
-audited by its densities, which can only refute. What nobody declared can be registered alone, `judge.register(Mine,
+audited by its densities, which can only refute. What nobody declared can be registered alone, `verify_claim.register(Mine,
 f)`.
 """
 
@@ -45,7 +45,7 @@ from metricdp.metrics import Metric, pairwise, sum_of
 from metricdp.metrics.discrete import check_distances
 from metricdp.spaces import Box
 
-EDITION = 1  # raised whenever what a verdict says or rests on changes, so that none of before is remembered
+EDITION = 2  # raised whenever what a verdict says or rests on changes, so that none of before is remembered
 
 
 def audit(
@@ -87,7 +87,7 @@ def audit(
 
 @singledispatch
 def verify_claim(mechanism: Any, claim: Claim) -> AuditReport:
-    """Judge a mechanism against a claim, by the audit of its kind or else by its densities."""
+    """Audit a mechanism against a claim, by the audit of its kind or else by its densities."""
     if MECHANISMS.has("theorem", mechanism):
         return verify_theorem(mechanism, claim)
     if not MECHANISMS.has("audit", mechanism):

@@ -22,16 +22,16 @@ from metricdp.auditing.betting.statistics import (
 from metricdp.auditing.betting.wealth import CountPredictor, Predictor, ScalePredictor, Wealth
 from metricdp.randomness import RandomSource
 
-REMEMBERED = 16_384  # rounds that looks learn from
-LEARNING = 64 * 4 ** np.arange(5)  # looks learn anew when that many rounds are over
+REMEMBERED = 16_384  # rounds that statistics learn from
+LEARNING = 64 * 4 ** np.arange(5)  # statistics learn anew when that many rounds are over
 FIRST_BATCH = 24
 GROWTH = 0.1  # a batch is this part of what went before: what is learned is soon used, and calls stay few
-WIDE = 64  # beyond that many coordinates single ones are not looked at
+WIDE = 64  # beyond that many coordinates single ones are not tested
 
 
 @dataclass
 class Belief:
-    """A look, what it has seen, and its share of the starting wealth."""
+    """A statistic, its predictor, and its share of the starting wealth."""
 
     statistic: ReportStatistic
     predictor: Predictor
@@ -39,82 +39,53 @@ class Belief:
 
 
 def beliefs(setting: RoundSetting, reports: Points) -> list[Belief]:
-    """Return the looks that suit these secrets and reports."""
-    found: list[Belief] = []
+    """Return the statistics that suit these secrets and reports, each with its share."""
     like = setting.is_comparable(reports)
     text = reports.dtype.kind == "U"
     alone = setting.slots > 1 or len(setting.levels) == 1  # pairs are learned one by one
+
+    def counts(statistic: ReportStatistic, share: float = 1.0) -> Belief:
+        slots = 1 if statistic.pooled else setting.slots
+        return Belief(statistic, CountPredictor(slots, statistic.size), share)
+
+    def scale(*, pooled: bool, share: float) -> Belief:
+        reach = setting.epsilon * setting.levels
+        predictor = ScalePredictor(reach, DistanceStatistic.positions, together=pooled)
+        return Belief(DistanceStatistic(pooled=pooled), predictor, share)
+
+    found: list[Belief] = []
     if like:
-        found += _distance_beliefs(setting, alone=alone)
-        found.append(_count_belief(setting, TruthStatistic(), 1.0))
+        pair = "the pair of distances to both secrets"
+        found.append(scale(pooled=True, share=6.0))
+        if alone and len(setting.levels) > 1:
+            found.append(scale(pooled=False, share=2.0))
+        found.append(counts(DistanceStatistic(pooled=not alone), 2.0))
+        found.append(counts(QuantileStatistic(pair, statistics.distances, (4, 6), pooled=not alone)))
+        found.append(counts(TruthStatistic()))
     if like and not text:
-        found.append(
-            _count_belief(
-                setting,
-                QuantileStatistic(
-                    "the place along the line through both secrets", statistics.line_position, (8, 3), pooled=True
-                ),
-                1.0,
-            )
-        )
-        found.append(_count_belief(setting, LatticeStatistic(), 1.0))
+        line = "the place along the line through both secrets"
+        found.append(counts(QuantileStatistic(line, statistics.line_position, (8, 3), pooled=True)))
+        found.append(counts(LatticeStatistic()))
     if alone:
-        found.append(_count_belief(setting, ValueStatistic(), 1.0))
-        found += [] if text else _coordinate_beliefs(setting, reports)
-    return found
-
-
-def _count_belief(setting: RoundSetting, statistic: ReportStatistic, share: float, shrink: float = 1.0) -> Belief:
-    return Belief(statistic, CountPredictor(1 if statistic.pooled else setting.slots, statistic.size, shrink), share)
-
-
-def _distance_beliefs(setting: RoundSetting, *, alone: bool) -> list[Belief]:
-    reach = setting.epsilon * setting.levels
-    found = [
-        Belief(DistanceStatistic(pooled=True), ScalePredictor(reach, DistanceStatistic.positions, together=True), 6.0)
-    ]
-    if alone and len(reach) > 1:
-        found.append(
-            Belief(
-                DistanceStatistic(pooled=False), ScalePredictor(reach, DistanceStatistic.positions, together=False), 2.0
+        found.append(counts(ValueStatistic()))
+    if alone and not text:
+        width = int(np.prod(reports.shape[1:]))
+        if width <= 3:
+            bins = {1: (32,), 2: (8, 8), 3: (4, 4, 4)}[width]
+            found.append(
+                counts(QuantileStatistic("the place of the report", statistics.coordinates, bins, pooled=False))
             )
-        )
-    found.append(_count_belief(setting, DistanceStatistic(pooled=not alone), 2.0))
-    found.append(
-        _count_belief(
-            setting,
-            QuantileStatistic("the pair of distances to both secrets", statistics.distances, (4, 6), pooled=not alone),
-            1.0,
-        )
-    )
-    return found
-
-
-def _coordinate_beliefs(setting: RoundSetting, reports: Points) -> list[Belief]:
-    width = int(np.prod(reports.shape[1:]))
-    found = []
-    if width <= 3:
-        bins = {1: (32,), 2: (8, 8), 3: (4, 4, 4)}[width]
-        found.append(
-            _count_belief(
-                setting, QuantileStatistic("the place of the report", statistics.coordinates, bins, pooled=False), 1.0
-            )
-        )
-    if 1 < width <= 8:
-        found += [
-            _count_belief(
-                setting, QuantileStatistic(f"coordinate {k + 1}", statistics.coordinate(k), (16,), pooled=False), 0.5
-            )
-            for k in range(width)
-        ]
-    if 1 < width <= WIDE:
-        found.append(_count_belief(setting, DirectionStatistic(), 1.0))
-    found += [_count_belief(setting, LowBitStatistic(k), 0.5) for k in range(min(width, 4))]
+        for k in range(width if 1 < width <= 8 else 0):
+            one = QuantileStatistic(f"coordinate {k + 1}", statistics.coordinate(k), (16,), pooled=False)
+            found.append(counts(one, 0.5))
+        if 1 < width <= WIDE:
+            found.append(counts(DirectionStatistic()))
+        found += [counts(LowBitStatistic(k), 0.5) for k in range(min(width, 4))]
     return found
 
 
 class Game:
-    """Bets round by round: every look bets on what it has learned, then learns what happened."""
+    """Bets round by round: every statistic bets on what it has learned, then learns what happened."""
 
     def __init__(self, setting: RoundSetting, reports: Points) -> None:
         self.setting = setting

@@ -50,7 +50,7 @@ def outcome(
 
 @dataclass(frozen=True)
 class _Place:
-    """The pair and the cell in which a look sees most."""
+    """The pair and the cell in which a statistic wins most."""
 
     cell: int
     counts: tuple[int, int]  # from the secret that is betrayed, and from the other
@@ -58,7 +58,7 @@ class _Place:
 
 
 def _convictions(game: Game, confidence: float) -> tuple[Finding, ...]:
-    """Say which looks convict: every one that multiplied its share by 1/alpha, exact events first, then the richest."""
+    """Say which statistics convict: all that multiplied their share by 1/alpha, exact events first, then by wealth."""
     wealth = game.wealth
     own = wealth.log_shares + wealth.logs[:, wealth.claim]
     enough = np.flatnonzero(wealth.logs[:, wealth.claim] >= -np.log1p(-confidence))
@@ -99,7 +99,7 @@ def _show_place(place: tuple[float | str, ...] | None) -> str:
 
 
 def _strongest_place(game: Game, belief: Belief) -> _Place | None:
-    """Return where a look sees most: the pair and the cell of the remembered rounds."""
+    """Return where a statistic wins most: the pair and the cell of the remembered rounds."""
     past, statistic = game.past, belief.statistic
     if past is None:
         return None
@@ -143,7 +143,7 @@ def _witness(past: Rounds, row: int, side: int) -> Witness:
 #
 # A leak can take any form, and no number covers them all. Where pairs are learned one by one, the leak is a value that
 # comes back bit for bit; where all pairs are learned together, it is the true value. The simulation counts the wealth
-# of the one look that is made for this leak; whatever the other looks win comes on top.
+# of the one statistic that is made for this leak; what the other ones win comes on top.
 
 RARE = (0.1, 0.01)  # how much of all reports a leak makes up
 RUNS = 200  # simulated audits
@@ -202,10 +202,7 @@ def _share_found(
     played = game.played if level is None else np.where(np.arange(len(game.played)) == level, game.played, 0.0)
     wealth = Wealth(setting.epsilon, setting.slack, setting.levels, np.ones(1), alone=True)
     cells = 2 if level is None else 1  # the true value is one of two: the first secret or the second
-    predictor, slots = (
-        CountPredictor(RUNS, cells, belief.predictor.shrink if isinstance(belief.predictor, CountPredictor) else 1.0),
-        np.arange(RUNS),
-    )
+    predictor, slots = CountPredictor(RUNS, cells), np.arange(RUNS)
     earned, refuted = np.full(RUNS, np.log(belief.share / sum(one.share for one in game.beliefs))), np.zeros(RUNS, bool)
     known = np.full(RUNS, level is None)  # a value is bet on once it was learned, the true one from the beginning
     for size, learns in _batches(game.rounds):
@@ -226,7 +223,7 @@ def _share_found(
 
 
 def _batches(rounds: int) -> Iterator[tuple[int, bool]]:
-    """Return the sizes of the batches of a game, and whether looks learn anew after each."""
+    """Return the sizes of the batches of a game, and whether statistics learn anew after each."""
     drawn = 0
     while drawn < rounds:
         size = min(batch_size(drawn), rounds - drawn)

@@ -1,7 +1,8 @@
-"""Looks: ways to sort reports into cells, in each of which one side of the coin may be likelier than the claim allows.
+"""Statistics: ways to sort reports into cells in which one side of the coin may be likelier than the claim allows.
 
-A look sees the report and the two secrets, never the coin. What it needs to learn (edges, directions, frequent
-values) it learns from rounds that are over. A look is `pooled` where its cells mean the same for every pair of secrets.
+A statistic sees the report and the two secrets, never the coin. What it needs to learn (edges, directions, frequent
+values) it learns from rounds that are over. A statistic is `pooled` where its cells
+mean the same for every pair of secrets.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ReportStatistic(Protocol):
 
 
 class BaseStatistic:
-    """What looks have in common that say the same of all their cells."""
+    """The base of statistics that say the same of all their cells."""
 
     kind = "law"
     name = ""
@@ -200,7 +201,7 @@ def coordinates(rounds: Rounds) -> Floats:
     return flat(rounds.reports)
 
 
-# Events that a look at the distribution is blind to: the true point, an axis without noise, low bits of doubles,
+# Events that statistics of the distribution cannot see: the true point, an axis without noise, low bits of doubles,
 # lattices.
 
 CLOSE = 1e-6  # of the distance of the secrets along an axis: what comes that close was not moved

@@ -82,11 +82,11 @@ class Wealth:
         return float(self.candidates[first - 1]) if first else 0.0
 
 
-# Books: what was seen in every cell so far, and what is believed of the next coin there.
+# Predictors: what was seen in every cell so far, and what is believed of the next coin there.
 
 
 class Predictor(Protocol):
-    """What a look has seen; beliefs follow from it."""
+    """The counts of a statistic; beliefs follow from them."""
 
     def add(self, slot: Integers, level: Integers, cell: Integers, seen: tuple[Floats, Floats]) -> None:
         """Count what was seen."""
@@ -101,9 +101,8 @@ class Predictor(Protocol):
 class CountPredictor:
     """One belief for every cell: the share of zeros there, less some standard errors."""
 
-    def __init__(self, slots: int, size: int, shrink: float = 1.0) -> None:
+    def __init__(self, slots: int, size: int) -> None:
         self.seen = np.zeros((2, slots, size))
-        self.shrink = shrink
 
     def add(self, slot: Integers, level: Integers, cell: Integers, seen: tuple[Floats, Floats]) -> None:
         for side in (0, 1):
@@ -112,7 +111,7 @@ class CountPredictor:
     def believe(self, slot: Integers, level: Integers, cell: Integers) -> tuple[Floats, Floats]:
         zeros, ones = self.seen[0, slot, cell] + 0.5, self.seen[1, slot, cell] + 0.5
         share = zeros / (zeros + ones)
-        uncertainty = self.shrink * np.sqrt(share * (1.0 - share) / (zeros + ones))
+        uncertainty = np.sqrt(share * (1.0 - share) / (zeros + ones))
         return share - uncertainty, 1.0 - share - uncertainty
 
     def clear(self) -> None:
@@ -126,10 +125,10 @@ class ScalePredictor:
     is fitted by Newton's method, with one draw's weight on 1, for every level of its own or for all together.
     """
 
-    def __init__(self, reach: Floats, positions: Floats, *, together: bool, shrink: float = 0.5) -> None:
+    def __init__(self, reach: Floats, positions: Floats, *, together: bool) -> None:
         self.odds = reach[:, None] * positions  # epsilon * difference of distances, by level and cell
         self.seen = np.zeros((2, *self.odds.shape))
-        self.together, self.shrink = together, shrink
+        self.together = together
         self.rates, self.errors = np.ones(len(reach)), np.full(len(reach), 1.0)
 
     def add(self, slot: Integers, level: Integers, cell: Integers, seen: tuple[Floats, Floats]) -> None:
@@ -138,7 +137,7 @@ class ScalePredictor:
         self._fit()
 
     def believe(self, slot: Integers, level: Integers, cell: Integers) -> tuple[Floats, Floats]:
-        rate = np.maximum(self.rates - self.shrink * self.errors, 0.0)
+        rate = np.maximum(self.rates - 0.5 * self.errors, 0.0)
         zero = _logistic(rate[level] * self.odds[level, cell])
         return zero, 1.0 - zero
 

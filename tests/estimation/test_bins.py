@@ -64,7 +64,7 @@ def test_secrets_anywhere_are_found_again_from_noise_in_the_plane():
     truth = np.bincount(where, minlength=9) / 20_000
     assert np.all(np.abs(found.masses - truth) < 4 * found.errors)
     assert found.errors.max() < 0.03
-    assert any("equal chance" in note for note in found.notes)
+    assert any("equal probability" in note for note in found.notes)
 
 
 def test_a_mechanism_from_a_box_to_finitely_many_reports_is_read_from_its_masses():

@@ -85,7 +85,7 @@ def test_the_page_of_a_table_is_refused_before_anything_is_written(tmp_path, cap
     mdp.save(NOISE, tmp_path / "g.mdp")
     asked = ["perturb", "t.csv", "--mechanism", "g.mdp", "-o", "o.csv", "--report", "o.html"]
     assert main([str(tmp_path / one) if "." in one else one for one in asked]) != 0
-    assert "pure promise" in capsys.readouterr().err
+    assert "pure guarantee" in capsys.readouterr().err
     assert not (tmp_path / "o.csv").exists()
 
 

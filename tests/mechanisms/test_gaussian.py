@@ -213,7 +213,7 @@ def test_nothing_can_take_it_for_a_pure_promise():
         assert not hasattr(promise, name)
         with pytest.raises(NotPure, match="approximate"):
             getattr(promise, name)
-    with pytest.raises(NotPure, match="pure promise"):
+    with pytest.raises(NotPure, match="pure guarantee"):
         mdp.audit(PLANE)
     assert mdp.audit(PLANE, epsilon=50.0).verdict == "violated"
     with pytest.raises(InvalidInput, match="never a pure one"):
@@ -285,7 +285,7 @@ def test_a_file_that_states_less_than_its_noise_leaks_or_a_pure_promise_is_refus
         dumps(replace(PLANE, guarantee=replace(PLANE.guarantee, rho=0.49)))
     assert loads(dumps(replace(PLANE, guarantee=replace(PLANE.guarantee, rho=0.6)))).guarantee.rho == 0.6
     pure = mdp.laplace(mdp.Lp(2), 1.0)
-    with pytest.raises(InvalidInput, match="pure promise"):
+    with pytest.raises(InvalidInput, match="pure guarantee"):
         dumps(replace(pure, guarantee=mdp.ConcentratedGuarantee(0.5, mdp.Lp(2))))
     with pytest.raises((CorruptFile, NotPrivate)):
         dumps(replace(PLANE, certificate=replace(PLANE.certificate, epsilon=1.0)))

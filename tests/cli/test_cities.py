@@ -67,7 +67,7 @@ def test_a_city_is_designed_audited_protected_and_cut_into_districts(
     said = capsys.readouterr().out
     assert said.startswith(f"town.mdp: optimal on {SIDE * SIDE} crossings.\n")
     assert "expected loss at most" in said
-    assert "one background distribution" in said
+    assert "from one background" in said
     assert "On average a report lies at most" in said
     made = mdp.load("town.mdp")
     assert isinstance(made, mdp.LocalMechanism)

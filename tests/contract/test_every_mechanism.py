@@ -17,8 +17,8 @@ from instances import KINDS
 from metricdp import plugins
 from metricdp.artifacts import dumps, loads
 from metricdp.auditing.accuracy import radii_of
+from metricdp.auditing.concentrated_audit import ConcentratedReport
 from metricdp.auditing.distributions import distribution_of
-from metricdp.auditing.gaussian_audit import ConcentratedReport
 from metricdp.auditing.loss import figures_of
 from metricdp.auditing.report import AuditReport, Claim
 from metricdp.design.rescaling import rescaler

@@ -10,6 +10,10 @@ from .bounds import trivial_lower_bound as trivial_lower_bound
 from .bounds import universal_lower_bound as universal_lower_bound
 from .composition import bounded_range as bounded_range
 from .composition import trace_leakage as trace_leakage
+from .concentrated_audit import ConcentratedReport as ConcentratedReport
+from .concentrated_audit import audit_concentrated as audit_concentrated
+from .concentrated_audit import concentrated as concentrated
+from .concentrated_audit import delta_at as delta_at
 from .context import CurrentPlace as CurrentPlace
 from .context import bottleneck_distance as bottleneck_distance
 from .context import current_place as current_place
@@ -21,10 +25,6 @@ from .densities import log_ratios as log_ratios
 from .dispatch import audit as audit
 from .dispatch import verify_claim as verify_claim
 from .exact import audit_matrix as audit_matrix
-from .gaussian_audit import ConcentratedReport as ConcentratedReport
-from .gaussian_audit import audit_concentrated as audit_concentrated
-from .gaussian_audit import concentrated as concentrated
-from .gaussian_audit import delta_at as delta_at
 from .leakage import adversary_error as adversary_error
 from .leakage import epsilon_at as epsilon_at
 from .leakage import posterior_leakage as posterior_leakage

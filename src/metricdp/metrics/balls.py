@@ -1,7 +1,7 @@
 """True distances in interval arithmetic: balls that hold the distance of two stored points in real numbers.
 
 The metrics of vectors, directions, places and words have a formula over the stored numbers, so that their distance is
-a real number that any precision can be asked of: the facet `exact`, made of what is here. Other metrics (paths,
+a real number that any precision can be asked of: the facet `distance_ball`, made of what is here. Other metrics (paths,
 transport, one's own functions) are what they compute.
 """
 

@@ -2,7 +2,8 @@
 
 The kind of a mechanism says how it is audited: `Kind(..., audit=...)`, a function (mechanism, claim) -> AuditReport. It
 has to follow from the numbers that are sampled, never from what the mechanism says of itself. A kind without one is
-audited by its densities, which can only refute. What nobody declared can be registered alone, `verify_claim.register(Mine,
+audited by its densities, which can only refute. What nobody declared can be registered alone,
+`verify_claim.register(Mine,
 f)`.
 """
 

@@ -14,7 +14,7 @@ from metricdp import messages
 from metricdp.arrays import Booleans, Floats, Integers, set_fields
 from metricdp.errors import InvalidInput, NotPure, OutOfDomain
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee, metric_values, shared_values
-from metricdp.metrics import Metric, along_of, policy_of, route_phrase, sum_of, terms_of
+from metricdp.metrics import Metric, policy_of, route_phrase, sum_of, terms_of
 from metricdp.randomness import Randomness
 from metricdp.rendering import card, plain_record, printable
 from metricdp.spaces import FiniteSpace, Space

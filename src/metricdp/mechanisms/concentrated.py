@@ -12,8 +12,7 @@ import numpy as np
 from metricdp import messages
 from metricdp.arrays import as_positive, set_fields
 from metricdp.errors import InvalidInput, NotPure
-from metricdp.mechanisms.conversions import FORMS, Form, delta_of, epsilon_of, mu_of
-from metricdp.metrics import EUCLID, Metric, along_of, exponent_of, norm_of, route_phrase
+from metricdp.metrics import EUCLID, Metric, exponent_of, norm_of, route_phrase
 from metricdp.rendering import card, plain_record, printable
 from metricdp.units import round_down
 

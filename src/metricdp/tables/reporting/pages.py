@@ -21,8 +21,8 @@ from metricdp.auditing.distributions import describe_distribution, distribution_
 from metricdp.auditing.leakage import has_rows
 from metricdp.auditing.loss import counts_distance
 from metricdp.files import replace_file
-from metricdp.mechanisms import ConcentratedGuarantee, Mechanism, require_pure
-from metricdp.metrics import distance_phrase, points_are, said_of
+from metricdp.mechanisms import Mechanism, require_pure
+from metricdp.metrics import distance_phrase, points_are
 from metricdp.plots.release import (
     Example,
     NoiseDistribution,

@@ -41,15 +41,15 @@ def random_policy(seed: int) -> mdp.Problem:
     places = mdp.FiniteSpace(rng.uniform(0, 4, (size, 2)), mdp.Lp(2))
     kind = seed % 4
     if kind == 0:
-        edges = mdp.policies.nearest(places, int(rng.integers(1, min(4, size))))
+        edges = mdp.policy_graphs.nearest(places, int(rng.integers(1, min(4, size))))
     elif kind == 1:
-        edges = mdp.policies.areas(np.append(rng.integers(0, 3, size - 2), [0, 0]))
+        edges = mdp.policy_graphs.areas(np.append(rng.integers(0, 3, size - 2), [0, 0]))
     elif kind == 2:
         pairs = np.array(list(itertools.combinations(range(size), 2)))
         edges = pairs[rng.permutation(len(pairs))[: int(rng.integers(1, len(pairs) + 1))]]
     else:
         near = np.sort(places.distances, axis=1)[:, 1]
-        edges = mdp.policies.within(places, float(rng.uniform(near.min(), near.max()) * 1.2))
+        edges = mdp.policy_graphs.within(places, float(rng.uniform(near.min(), near.max()) * 1.2))
     left = str(rng.choice(["join", "disclose"]))
     lengths = "distance" if rng.random() < 0.4 else None
     space = mdp.policy(places, edges, lengths=lengths, isolated=left, parts=left)

@@ -35,7 +35,7 @@ def place_and_hour(n, rng):
 def policy_in_parts(n, rng):
     space, labels = mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(2)), rng.integers(0, 2, n)
     labels[:3] = 0, 0, 1
-    edges = mdp.policies.areas(labels)
+    edges = mdp.policy_graphs.areas(labels)
     return mdp.policy(space, edges, lengths="distance", isolated="disclose", parts="disclose")
 
 

@@ -31,13 +31,17 @@ def cells(axes: Any, row: np.ndarray, title: str, *, lines: Any = (), secret: in
 
 
 def policies(path: Path) -> None:
-    grid, near = mdp.grid((SIDE, SIDE)), mdp.policies.grid_neighbours((SIDE, SIDE))
+    grid, near = mdp.grid((SIDE, SIDE)), mdp.policy_graphs.grid_neighbours((SIDE, SIDE))
     towns, infected = np.repeat([0, 1], 18), [14, 15]
     rows = np.array([(one, two) for one, two in near.tolist() if towns[one] == towns[two]])
-    tracing = mdp.policies.disclosing(near, infected)
+    tracing = mdp.policy_graphs.disclosing(near, infected)
     spaces = {
         "neighbours on a grid": (mdp.policy(grid, near), near, 13),
-        "two towns: which one may be told": (mdp.policy(grid, mdp.policies.areas(towns), parts="disclose"), rows, 13),
+        "two towns: which one may be told": (
+            mdp.policy(grid, mdp.policy_graphs.areas(towns), parts="disclose"),
+            rows,
+            13,
+        ),
         "contact tracing: two places may be told": (mdp.policy(grid, tracing, isolated="disclose"), tracing, 13),
     }
     figure, axes = plt.subplots(1, 3, figsize=(7.6, 2.75), layout="constrained")

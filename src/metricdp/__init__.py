@@ -13,7 +13,7 @@ from lazy_loader import attach_stub
 from metricdp.deprecation import warn_renamed
 
 __version__ = "0.1.0"
-RENAMED = {"pictures": "plots"}  # old public names, for one version
+RENAMED = {"pictures": "plots", "policies": "policy_graphs"}  # old public names, for one version
 _public, _, __all__ = attach_stub(__name__, __file__)
 
 

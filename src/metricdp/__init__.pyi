@@ -95,8 +95,8 @@ from .places import ProtectionSets as ProtectionSets
 from .places import elastic as elastic
 from .places import grid as grid
 from .places import location_tree as location_tree
-from .places import policies as policies
 from .places import policy as policy
+from .places import policy_graphs as policy_graphs
 from .places import protection_sets as protection_sets
 from .places import region_scale as region_scale
 from .places import road_network as road_network

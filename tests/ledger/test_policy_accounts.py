@@ -12,8 +12,8 @@ from metricdp.ledger import Ledger
 from metricdp.ledger.amounts import account_for
 
 PLACES = mdp.grid((2, 3))
-STEPS = mdp.policies.grid_neighbours((2, 3))
-ROWS = mdp.policies.areas([0, 0, 0, 1, 1, 1])
+STEPS = mdp.policy_graphs.grid_neighbours((2, 3))
+ROWS = mdp.policy_graphs.areas([0, 0, 0, 1, 1, 1])
 
 
 def named(space: mdp.FiniteSpace) -> str:
@@ -28,11 +28,11 @@ def test_the_name_of_an_account_is_that_of_the_edges_in_any_order() -> None:
     assert account_for(steps).name == steps  # as people write it
     others = [
         mdp.policy(PLACES, STEPS[1:]),
-        mdp.policy(PLACES, mdp.policies.grid_neighbours((3, 2))),
+        mdp.policy(PLACES, mdp.policy_graphs.grid_neighbours((3, 2))),
         mdp.policy(PLACES, ROWS, parts="disclose"),
         mdp.policy(PLACES, ROWS, parts="join"),
         mdp.policy(PLACES, STEPS[:2], isolated="disclose"),
-        mdp.policy(mdp.grid((2, 4)), mdp.policies.grid_neighbours((2, 4))),
+        mdp.policy(mdp.grid((2, 4)), mdp.policy_graphs.grid_neighbours((2, 4))),
     ]
     assert len({steps, *map(named, others)}) == 1 + len(others)
     inside = mdp.policy(PLACES, ROWS, lengths="distance", parts="disclose")

@@ -34,7 +34,7 @@ def hops(size: int, edges: Any, lengths: Any = None) -> np.ndarray:
 
 
 def towns(places: mdp.FiniteSpace = CELLS) -> mdp.FiniteSpace:
-    return mdp.policy(places, mdp.policies.areas(TOWNS), parts="disclose")
+    return mdp.policy(places, mdp.policy_graphs.areas(TOWNS), parts="disclose")
 
 
 @settings(max_examples=40, deadline=None)
@@ -57,28 +57,28 @@ def test_distances_are_the_fewest_edges_and_parts_are_farther_than_any_way(size:
     covered = found <= (np.inf if problem.radius is None else problem.radius)
     assert np.array_equal(covered, inside)
     labels = np.empty(size, dtype=int)
-    for number, codes in enumerate(mdp.policies.parts(space)):
+    for number, codes in enumerate(mdp.policy_graphs.parts(space)):
         labels[codes] = number
     assert np.array_equal(labels[:, None] == labels[None], inside)
 
 
 def test_usual_policies_are_what_their_names_say() -> None:
-    four, eight = mdp.policies.grid_neighbours((4, 4)), mdp.policies.grid_neighbours((4, 4), diagonal=True)
+    four, eight = mdp.policy_graphs.grid_neighbours((4, 4)), mdp.policy_graphs.grid_neighbours((4, 4), diagonal=True)
     apart = np.abs(CELLS.points[:, None] - CELLS.points[None])
     for edges, near in ((four, apart.sum(axis=2) == 1), (eight, apart.max(axis=2) == 1)):
         assert {tuple(sorted(edge)) for edge in edges.tolist()} == {(i, j) for i, j in np.argwhere(near) if i < j}
         assert len(edges) == near.sum() / 2
-    assert len(mdp.policies.grid_neighbours((3, 4, 5))) == 2 * 4 * 5 + 3 * 3 * 5 + 3 * 4 * 4
+    assert len(mdp.policy_graphs.grid_neighbours((3, 4, 5))) == 2 * 4 * 5 + 3 * 3 * 5 + 3 * 4 * 4
     rng = np.random.default_rng(1)
     places = mdp.FiniteSpace(rng.normal(size=(40, 2)), mdp.Lp(2))
     order = np.argsort(places.distances, axis=1)
     pairs = {tuple(sorted((i, int(j)))) for i in range(40) for j in order[i, 1:4]}
-    assert {tuple(edge) for edge in mdp.policies.nearest(places, 3).tolist()} == pairs
+    assert {tuple(edge) for edge in mdp.policy_graphs.nearest(places, 3).tolist()} == pairs
     near = {(i, j) for i, j in itertools.combinations(range(40), 2) if places.distances[i, j] <= 0.7}
-    assert {tuple(edge) for edge in mdp.policies.within(places, 0.7).tolist()} == near
+    assert {tuple(edge) for edge in mdp.policy_graphs.within(places, 0.7).tolist()} == near
     inside = {(i, j) for i, j in itertools.combinations(range(16), 2) if TOWNS[i] == TOWNS[j]}
-    assert {tuple(edge) for edge in mdp.policies.areas(TOWNS).tolist()} == inside
-    beside = mdp.policies.areas(TOWNS, neighbours=[(2, 1), (1, 2)])
+    assert {tuple(edge) for edge in mdp.policy_graphs.areas(TOWNS).tolist()} == inside
+    beside = mdp.policy_graphs.areas(TOWNS, neighbours=[(2, 1), (1, 2)])
     joined = {
         (i, j) for i, j in itertools.combinations(range(16), 2) if TOWNS[i] == TOWNS[j] or min(TOWNS[i], TOWNS[j])
     }
@@ -88,10 +88,10 @@ def test_usual_policies_are_what_their_names_say() -> None:
     gaps = {(a, b): apart[names == a][:, names == b].sum(axis=2).min() for a, b in itertools.combinations("abc", 2)}
     for radius in (0.5, 1.0, 2.5):
         near_by = {pair for pair, gap in gaps.items() if gap <= radius}  # on a grid the nearest lie along an axis
-        assert set(mdp.policies.bordering(CELLS, names, radius)) == near_by
-    kept = mdp.policies.disclosing(four, [0, 5])
+        assert set(mdp.policy_graphs.bordering(CELLS, names, radius)) == near_by
+    kept = mdp.policy_graphs.disclosing(four, [0, 5])
     assert {tuple(edge) for edge in kept.tolist()} == {tuple(e) for e in four.tolist() if not {0, 5} & set(e)}
-    few = mdp.policies.feasible(four, [4, 5, 6, 15])
+    few = mdp.policy_graphs.feasible(four, [4, 5, 6, 15])
     assert {tuple(sorted(edge)) for edge in few.tolist()} == {(0, 1), (1, 2)}
 
 
@@ -103,23 +103,23 @@ def test_neighbouring_areas_that_are_no_areas_are_refused() -> None:
         (["a"], "pairs of names of areas"),
     ):
         with pytest.raises(InvalidInput, match=said):
-            mdp.policies.areas(["a", "b", "a"], neighbours=pairs)
+            mdp.policy_graphs.areas(["a", "b", "a"], neighbours=pairs)
     with pytest.raises(InvalidInput, match="16 names, one a place, got 3"):
-        mdp.policies.bordering(CELLS, ["a", "b", "a"], 1.0)
+        mdp.policy_graphs.bordering(CELLS, ["a", "b", "a"], 1.0)
 
 
 def test_many_places_have_the_same_nearest_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     places = mdp.FiniteSpace(np.random.default_rng(2).normal(size=(60, 2)), mdp.Lp(2))
-    few = mdp.policies.nearest(places, 2)
-    monkeypatch.setattr(mdp.policies, "NEAR", 10)
-    assert np.array_equal(mdp.policies.nearest(places, 2), few)
+    few = mdp.policy_graphs.nearest(places, 2)
+    monkeypatch.setattr(mdp.policy_graphs, "NEAR", 10)
+    assert np.array_equal(mdp.policy_graphs.nearest(places, 2), few)
 
 
 def test_an_isolated_place_is_refused_joined_to_the_nearest_or_told() -> None:
-    edges = mdp.policies.disclosing(mdp.policies.grid_neighbours((4, 4)), [5, 15])
+    edges = mdp.policy_graphs.disclosing(mdp.policy_graphs.grid_neighbours((4, 4)), [5, 15])
     with pytest.raises(InvalidInput, match=r"places 5, 15 have no edge .* would tell them exactly"):
         mdp.policy(CELLS, edges)
-    assert mdp.policies.repairs(CELLS, edges).tolist() == [[1, 5], [11, 15]]
+    assert mdp.policy_graphs.repairs(CELLS, edges).tolist() == [[1, 5], [11, 15]]
     repaired = mdp.policy(CELLS, edges, isolated="join")
     assert np.array_equal(repaired.distances, hops(16, [*edges, (1, 5), (11, 15)]))
     told = mdp.exponential(mdp.policy(CELLS, edges, isolated="disclose"), 1.0)
@@ -129,17 +129,17 @@ def test_an_isolated_place_is_refused_joined_to_the_nearest_or_told() -> None:
 
 
 def test_parts_are_refused_joined_by_their_nearest_places_or_told_apart() -> None:
-    edges = mdp.policies.areas(TOWNS)
+    edges = mdp.policy_graphs.areas(TOWNS)
     with pytest.raises(InvalidInput, match="3 parts that no edge joins, the smallest of 4 places"):
         mdp.policy(CELLS, edges)
-    added = mdp.policies.repairs(CELLS, edges, parts="join")
+    added = mdp.policy_graphs.repairs(CELLS, edges, parts="join")
     assert len(added) == 2
     assert all(np.linalg.norm(CELLS.points[one] - CELLS.points[two]) == 1.0 for one, two in added.tolist())
     joined = mdp.policy(CELLS, edges, parts="join")
     assert np.array_equal(joined.distances, hops(16, [*edges, *added]))
     assert mdp.Problem(joined, 1.0).radius is None
     words = mdp.vocabulary(["cat", "dog", "car", "bus"], np.array([[0.0, 0], [1, 0], [5, 1], [6, 0]]))
-    assert mdp.policies.repairs(words, [[0, 1], [2, 3]], parts="join").tolist() == [[1, 2]]
+    assert mdp.policy_graphs.repairs(words, [[0, 1], [2, 3]], parts="join").tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_what_is_no_policy_is_refused_with_a_sentence(edges: Any, options: dict[
 
 def test_the_exponential_mechanism_without_the_half_is_refuted() -> None:
     """exp(-epsilon d) instead of exp(-epsilon d / 2): the normaliser leaks as well, at the rim of the graph."""
-    edges = mdp.policies.grid_neighbours((4, 4))
+    edges = mdp.policy_graphs.grid_neighbours((4, 4))
     space, epsilon = mdp.policy(CELLS, edges), 0.5
     apart = hops(16, edges)
     published, half = softmax_rows(-epsilon * apart), softmax_rows(-epsilon / 2 * apart)
@@ -218,7 +218,7 @@ def test_other_reports_and_weights_stay_in_their_part() -> None:
     with pytest.raises(InvalidInput, match="leave `radius` out"):
         mdp.optimal(mdp.Problem(mdp.policy(CELLS, [[0, 1], [1, 2], [4, 5]], isolated="disclose", parts="disclose"),
                                 1.0, radius=1.0))  # fmt: skip
-    with pytest.raises(InvalidInput, match=r"mdp\.policies\.parts"):
+    with pytest.raises(InvalidInput, match=r"mdp\.policy_graphs\.parts"):
         mdp.optimal(mdp.Problem(space, 1.0), window=2.0)
 
 
@@ -261,14 +261,14 @@ def test_places_of_a_table_keep_to_their_town() -> None:
 def test_a_part_alone_is_a_connected_graph_with_the_same_distances() -> None:
     edges = [[0, 1], [1, 2], [2, 5], [9, 10], [10, 14]]
     space = mdp.policy(CELLS, edges, lengths="distance", isolated="disclose", parts="disclose")
-    for codes in mdp.policies.parts(space):
-        part = mdp.policies.component_space(space, codes)
+    for codes in mdp.policy_graphs.parts(space):
+        part = mdp.policy_graphs.component_space(space, codes)
         assert mdp.Problem(part, 1.0).radius is None
         assert np.allclose(part.distances, space.distances[np.ix_(codes, codes)], rtol=1e-14)
         assert np.array_equal(part.coordinates, CELLS.points[codes])
-    joined = mdp.policy(CELLS, mdp.policies.grid_neighbours((4, 4)))
-    assert len(mdp.policies.component_space(joined, np.array([0, 1]))) == 2
-    assert len(mdp.policies.parts(joined)) == 1
+    joined = mdp.policy(CELLS, mdp.policy_graphs.grid_neighbours((4, 4)))
+    assert len(mdp.policy_graphs.component_space(joined, np.array([0, 1]))) == 2
+    assert len(mdp.policy_graphs.parts(joined)) == 1
 
 
 def test_a_packing_bound_counts_pairs_of_one_part_alone() -> None:
@@ -279,8 +279,16 @@ def test_a_packing_bound_counts_pairs_of_one_part_alone() -> None:
 
 
 def test_windows_carry_a_policy_of_many_places_and_parts_are_asked_for_one_by_one() -> None:
-    steps = mdp.policy(mdp.grid((8, 8)), mdp.policies.grid_neighbours((8, 8)))
+    steps = mdp.policy(mdp.grid((8, 8)), mdp.policy_graphs.grid_neighbours((8, 8)))
     local = mdp.optimal(mdp.Problem(steps, 1.5), window=5.0, gap=0.2)
     assert isinstance(local, mdp.LocalMechanism)
     assert mdp.audit(local).verdict == "holds"
     assert 0.9 * local.certificate.loss <= local.certificate.lower_bound <= local.certificate.loss
+
+
+def test_the_old_names_of_policy_graphs_warn_and_work() -> None:
+    with pytest.warns(DeprecationWarning, match="policy_graphs"):
+        old = mdp.policies
+    assert old is mdp.policy_graphs
+    with pytest.warns(DeprecationWarning, match="component_space"):
+        assert old.alone is mdp.policy_graphs.component_space

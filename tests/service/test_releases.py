@@ -158,8 +158,8 @@ def test_a_ledger_that_cannot_be_written_is_said_and_it_recovers_by_itself(runni
 def test_policies_are_served_each_on_its_own_account_with_the_part_that_may_be_told(tmp_path):
     """A hop in one graph is no hop in another: what was spent in districts is not spent along streets."""
     places = mdp.grid((2, 3), spacing=0.5, origin=(41.1, -8.7), metric=mdp.Haversine())
-    town = mdp.policy(places, mdp.policies.areas([0, 0, 0, 1, 1, 1]), parts="disclose")
-    steps = mdp.policy(places, mdp.policies.grid_neighbours((2, 3)))
+    town = mdp.policy(places, mdp.policy_graphs.areas([0, 0, 0, 1, 1, 1]), parts="disclose")
+    steps = mdp.policy(places, mdp.policy_graphs.grid_neighbours((2, 3)))
     served = [
         ServedMechanism("town", mdp.exponential(town, 1.0), snap=0.1),
         ServedMechanism("steps", mdp.exponential(steps, 1.0), snap=0.1),

@@ -109,13 +109,13 @@ class PolicyOptions:
 
     def apply_to(self, places: PlaceSet) -> FiniteSpace:
         """Return the places in the distances of the policy; a note says which edges were added."""
-        from metricdp.places import policies, policy
+        from metricdp.places import policy, policy_graphs
 
         edges, lengths = self._edges(places)
         left, parts, space = self.isolated or "refuse", self.apart or "refuse", places.space
         if self.lengths is not None and lengths is not None:
             raise InvalidInput(f"{self.policy!r} has lengths of its own: leave --lengths away.")
-        added = policies.repairs(space, edges, isolated=left, parts=parts)
+        added = policy_graphs.repairs(space, edges, isolated=left, parts=parts)
         if len(added):
             source_name = ", ".join(f"{one}-{two}" for one, two in added[:SHOWN].tolist())
             more = f" and {len(added) - SHOWN:,} more" if len(added) > SHOWN else ""
@@ -123,7 +123,7 @@ class PolicyOptions:
             note(f"the policy was given {count} between nearest places: {source_name}{more}.")
         steps = "distance" if self.lengths == "distance" else lengths
         made = policy(space, edges, lengths=steps, isolated=left, parts=parts)
-        several = policies.parts(made)
+        several = policy_graphs.parts(made)
         if len(several) > 1:
             single = sum(len(part) == 1 for part in several)
             alone = f" and {single:,} of one place" if single else ""
@@ -135,7 +135,7 @@ class PolicyOptions:
 
     def _edges(self, places: PlaceSet) -> Any:
         """Return the edges that were named, and their lengths where a table has some."""
-        from metricdp.places import map_shape, policies
+        from metricdp.places import map_shape, policy_graphs
 
         wanted, space = str(self.policy), places.space
         word, _, rest = wanted.partition(":")
@@ -144,15 +144,15 @@ class PolicyOptions:
         if word == "neighbours" and places.where is not None and places.where.grid is not None:
             if rest not in ("", "4", "8"):
                 raise InvalidInput(f"--policy {wanted}: a cell has neighbours (4) or neighbours:8, with diagonals.")
-            return policies.grid_neighbours(map_shape(space), diagonal=rest == "8"), None
+            return policy_graphs.grid_neighbours(map_shape(space), diagonal=rest == "8"), None
         if word == "streets" and space.network is not None:
-            return policies.streets(space), None
+            return policy_graphs.streets(space), None
         if word == "nearest":
             if not rest.isdigit():
                 raise InvalidInput(f"--policy {wanted}: say how many nearest places, such as nearest:4.")
-            return policies.nearest(space, int(rest)), None
+            return policy_graphs.nearest(space, int(rest)), None
         if word == "within":
-            edges = policies.within(space, _number_near(rest, space.unit, f"--policy {wanted}", "within:"))
+            edges = policy_graphs.within(space, _number_near(rest, space.unit, f"--policy {wanted}", "within:"))
             if not len(edges):
                 raise InvalidInput(f"--policy {wanted}: no two places are that near.")
             return edges, None
@@ -166,7 +166,7 @@ class PolicyOptions:
         return places.from_table(lambda table: table.edges(wanted))
 
     def _areas(self, places: PlaceSet) -> Any:
-        from metricdp.places import policies
+        from metricdp.places import policy_graphs
 
         if self.column is None:
             raise InvalidInput(f"--policy {self.policy}: say which column names the areas, such as areas:district.")
@@ -174,7 +174,7 @@ class PolicyOptions:
             raise InvalidInput("--policy areas:COLUMN names a column of the points: it belongs to --points.")
         names = places.file.labels(self.column)
         pairs = None if self.bordering is None else self._pairs(places.space, names, self.bordering)
-        edges = policies.areas(names, neighbours=pairs)
+        edges = policy_graphs.areas(names, neighbours=pairs)
         if not len(edges):
             raise InvalidInput(
                 f"{places.file.path!r}: every place has a {self.column!r} of its own, so that no place would be hidden "
@@ -184,12 +184,12 @@ class PolicyOptions:
 
     def _pairs(self, space: FiniteSpace, names: list[str], path: str) -> Any:
         """Return the pairs of areas that are neighbours, by a distance or by a table; None where there are none."""
-        from metricdp.places import policies
+        from metricdp.places import policy_graphs
         from metricdp.tables.places import read_pairs
 
         if Path(path).suffix.lower().strip(".").isalpha() or Path(path).exists():
             return read_pairs(path, names)
-        found = policies.bordering(space, names, _number_near(path, space.unit, f"--bordering {path}", ""))
+        found = policy_graphs.bordering(space, names, _number_near(path, space.unit, f"--bordering {path}", ""))
         if not found:
             note(f"no two areas lie within {path} of each other: none has a neighbour.")
         return found or None

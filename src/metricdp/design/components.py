@@ -81,8 +81,8 @@ def _components(problem: Problem, *, inside: bool) -> list[Component]:
     if len(inputs) > MOST:
         raise InvalidInput(
             f"the {len(inputs):,} secrets lie in several parts of a policy: above {MOST:,} build a mechanism for each "
-            "part on its own, mdp.policies.alone(space, codes) for codes in mdp.policies.parts(space), or join the "
-            "parts with mdp.policy(..., parts='join')."
+            "part on its own, mdp.policy_graphs.component_space(space, codes) for codes in "
+            "mdp.policy_graphs.parts(space), or join the parts with mdp.policy(..., parts='join')."
         )
     if problem.radius != metric.protected_distance(inputs.points):
         raise InvalidInput("a policy of several parts says itself which pairs are protected: leave `radius` out.")

@@ -68,8 +68,8 @@ def optimal(
     if is_disconnected(problem):
         if window is not None:
             raise InvalidInput(
-                "`window` is for one part of a policy: mdp.policies.alone(space, codes) for codes in "
-                "mdp.policies.parts(space)."
+                "`window` is for one part of a policy: mdp.policy_graphs.component_space(space, codes) for codes in "
+                "mdp.policy_graphs.parts(space)."
             )
 
         def build(part: Component) -> FiniteMechanism:

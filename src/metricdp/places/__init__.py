@@ -1,6 +1,6 @@
 """Ways to obtain a space: a grid, a road network, and the data that comes with the package."""
 
-from metricdp.places import policies as policies
+from metricdp.places import policy_graphs as policy_graphs
 from metricdp.places.bundled import bundled_roads as bundled_roads
 from metricdp.places.bundled import bundled_streets as bundled_streets
 from metricdp.places.bundled import bundled_trips as bundled_trips

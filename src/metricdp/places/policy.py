@@ -31,13 +31,13 @@ def policy(
         d(x, x') = the fewest edges from x to x',  or the shortest way where edges have `lengths`
 
     so that reports of neighbours differ by at most exp(epsilon), of places h edges apart by exp(epsilon h). `edges` are
-    pairs of codes of `space`, each once: see `mdp.policies` for the usual ones. `lengths` are positive numbers in the
-    unit of the space, or "distance", what the space measures between the ends: then it is
+    pairs of codes of `space`, each once: see `mdp.policy_graphs` for the usual ones. `lengths` are positive numbers in
+    the unit of the space, or "distance", what the space measures between the ends: then it is
     geo-graph-indistinguishability, and epsilon is per kilometre of road.
 
     A place without an edge would be told exactly, and parts of the graph that nothing joins would be told apart. Both
     are refused unless they are meant: "join" gives an isolated place an edge to the nearest other place, and joins
-    parts by an edge between their nearest places, until all are one (`mdp.policies.repairs` says which edges these
+    parts by an edge between their nearest places, until all are one (`mdp.policy_graphs.repairs` says which edges these
     are); "disclose" says that reports may reveal the place, or the part. Then the promise covers the pairs of one part
     and none across, and says so.
 

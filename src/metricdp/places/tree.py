@@ -17,8 +17,8 @@ from metricdp.design.pruning import Rule, coarsen_reports, prunable, prune_repor
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.metrics import Precomputed
-from metricdp.places.policies import areas as within_areas
 from metricdp.places.policy import policy
+from metricdp.places.policy_graphs import areas as within_areas
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 

@@ -22,8 +22,8 @@ from metricdp import (
     laplace,
     masked,
     optimal,
-    policies,
     policy,
+    policy_graphs,
     quantised,
     rho_for,
     weighted_exponential,
@@ -149,8 +149,8 @@ def _edges(task: ComparisonTask) -> Any:
     """Return who must be hidden from whom: neighbours on a grid or along streets, else the four nearest."""
     if task.domain == "grid":
         return np.argwhere(np.triu(task.space.distances <= 1.0 + 1e-9, 1))
-    found = policies.nearest(task.space, min(4, len(task.space) - 1))
-    added = policies.repairs(task.space, found, isolated="join", parts="join")
+    found = policy_graphs.nearest(task.space, min(4, len(task.space) - 1))
+    added = policy_graphs.repairs(task.space, found, isolated="join", parts="join")
     return np.concatenate([found, added]) if len(added) else found
 
 

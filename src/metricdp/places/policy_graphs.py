@@ -1,4 +1,4 @@
-"""The usual policies, as edges for `mdp.policy`: neighbours on a grid, near places, areas, places that may be told."""
+"""The usual policies, as edges for `mdp.policy`: neighbours on a grid, near places, areas, places left open."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Integers, as_codes, as_positive
+from metricdp.deprecation import warn_renamed
 from metricdp.design.components import component_space as component_space
 from metricdp.errors import InvalidInput
 from metricdp.metrics import policy_of
@@ -16,6 +17,13 @@ from metricdp.spaces import FiniteSpace
 
 MOST_EDGES = 20_000_000
 NEAR = 4_096  # places up to which all distances are held to find the nearest
+
+
+def __getattr__(name: str) -> Any:
+    if name == "alone":
+        warn_renamed("mdp.policies.alone", "mdp.policy_graphs.component_space")
+        return component_space
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def grid_neighbours(shape: tuple[int, ...], *, diagonal: bool = False) -> Integers:
@@ -167,7 +175,7 @@ def feasible(edges: ArrayLike, places: ArrayLike) -> Integers:
 def parts(space: FiniteSpace) -> list[Integers]:
     """Return the codes of the places of each part of a policy, the largest part first; one where all are joined.
 
-    `alone(space, codes)` is a part as a space of its own, with nothing left to disclose.
+    `component_space(space, codes)` is a part as a space of its own, with nothing left to disclose.
     """
     policy = policy_of(space.metric)
     if policy is None:

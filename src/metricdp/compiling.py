@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from metricdp import progress
+from metricdp import deadlines, progress
 from metricdp.errors import import_extra
 
 numba: Any = import_extra("numba", "fast")
@@ -24,6 +24,8 @@ events: Any = import_extra("numba.core.event", "fast")
 prange: Any = numba.prange
 
 ONCE = "compiling, once on this machine, about 20 s"
+LOOP_SECONDS = 8.0  # that compiling one parallel loop takes
+SHARE = 0.25  # of the time that is left: compiling may take no more
 EVERY_TIME = "compiling, about 20 s at every start: no folder to keep it in, set NUMBA_CACHE_DIR to one"
 
 
@@ -39,6 +41,20 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
                 return numba.njit(**options)(function)
 
     return compiled
+
+
+def fits_deadline(*loops: Any) -> bool:
+    """Tell whether loops can be used in the time that is left: compiling those that are not ready counts."""
+    missing = 0 if not deadlines.has_deadline() else sum(not is_compiled(loop) for loop in loops)
+    return missing * LOOP_SECONDS <= SHARE * deadlines.seconds_left() if missing else True
+
+
+def is_compiled(loop: Any) -> bool:
+    """Tell whether a loop was compiled, in this process or on disk by another."""
+    if loop.signatures:
+        return True
+    file = getattr(getattr(loop, "_cache", None), "_cache_file", None)  # numba has no public name for it
+    return file is not None and bool(file._load_index())
 
 
 @cache

@@ -207,7 +207,7 @@ def test_repair_on_the_gpu_is_that_of_the_host(device, seed):
 def test_a_whole_run_on_the_gpu_ends_between_the_bounds_of_brute_force(device):
     space = mdp.grid((5, 5))
     problem = mdp.Problem(space, 1.5)
-    mechanism = mdp.optimal(problem, window=4.5, gap=0.1, seconds=20, solver=mdp.solvers.Gpu())
+    mechanism = mdp.optimal(problem, window=4.5, gap=0.1, seconds=120, solver=mdp.solvers.Gpu())
     best = least_loss(problem.loss, problem.prior, 1.5 * space.distances)
     found = mechanism.certificate
     assert found.lower_bound <= best * (1 + 1e-9) <= found.loss * (1 + 1e-8)

@@ -12,7 +12,7 @@ from metricdp.deadlines import cap_seconds
 from metricdp.errors import InvalidInput
 from metricdp.solvers.backends.chains import chain_of_blocks
 from metricdp.solvers.backends.clarabel import Clarabel
-from metricdp.solvers.backends.first_order import FirstOrder
+from metricdp.solvers.backends.first_order import FirstOrder, can_use_loops
 from metricdp.solvers.backends.gpu import Gpu
 from metricdp.solvers.backends.highs import Highs
 from metricdp.solvers.backends.interior import Interior
@@ -46,13 +46,18 @@ class Tunable(Protocol):
 
 
 def auto(program: RatioProgram, *, gap: float = 1e-3, seconds: float | None = None) -> Solver:
-    """Return the solver for a program: interior point, unless the first-order method is faster or all that fits."""
+    """Return the solver for a program: interior point, unless the first-order method is faster or all that fits.
+
+    Compiling the loops of the first-order method counts: without time for it, the interior point does what it can.
+    """
     work, memory = interior_needs(program)
     limit = cap_seconds(seconds)
     limit = PATIENCE if limit is None else limit
     possible = memory <= MEMORY and STEPS * work / OPERATIONS <= limit
     rough = program.cost.size > ROUGH_SIZE and gap >= ROUGH_GAP
-    return FirstOrder() if find_spec("numba") is not None and (rough or not possible) else Interior()
+    if (possible and not rough) or find_spec("numba") is None:
+        return Interior()
+    return FirstOrder() if memory > MEMORY or can_use_loops() else Interior()
 
 
 def named(name: str) -> Solver | None:

@@ -88,6 +88,10 @@ class RatioSearch:
             if self._best is None:
                 raise
             self._status = Status.INTERRUPTED
+        except TimeUp:
+            if self._best is None:
+                raise
+            self._status = Status.LIMIT
         except MemoryError as error:
             if self._best is None:
                 raise SolverFailure(

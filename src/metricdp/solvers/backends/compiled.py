@@ -11,7 +11,12 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from metricdp.compiling import njit, numba, prange
+from metricdp.compiling import fits_deadline, njit, numba, prange
+
+
+def can_use_loops() -> bool:
+    """Tell whether the loops are compiled, or compiling them fits into the time that is left."""
+    return fits_deadline(primal_step, dual_step, bound_rows)
 
 
 def threads() -> int:

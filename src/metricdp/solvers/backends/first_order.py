@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -20,12 +21,22 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Floats
 from metricdp.deadlines import cap_seconds
+from metricdp.errors import TimeUp
 from metricdp.metrics.rounding import ROUNDED_DOWN
 from metricdp.progress import report_step
 from metricdp.solvers.bounds import MOST_LOG_RATIO, UNIT
 from metricdp.solvers.program import Progress, RatioProgram, Solution, Status, Warm, least
 
 RESTART_ENOUGH, RESTART_USEFUL, RESTART_LONG = 0.2, 0.8, 0.36
+
+
+def can_use_loops() -> bool:
+    """Tell whether the loops are compiled, or compiling them fits into the time that is left; False without numba."""
+    if find_spec("numba") is None:
+        return False
+    from metricdp.solvers.backends import compiled
+
+    return compiled.can_use_loops()
 
 
 class Iterates(Protocol):
@@ -82,7 +93,9 @@ class FirstOrder:
     def solve(
         self, program: RatioProgram, /, *, warm: Warm | None = None, progress: Progress | None = None
     ) -> Solution:
-        """Return the last x' and the best multipliers."""
+        """Return the last x' and the best multipliers, or raise `TimeUp` where there is no time to compile."""
+        if find_spec("numba") is not None and not can_use_loops():
+            raise TimeUp("no time is left to compile the loops of the first-order method: allow more seconds.")
         return self.drive(Cores(program, warm, np.dtype(self.precision)), progress)
 
     def drive(self, state: Iterates, progress: Progress | None) -> Solution:

@@ -28,10 +28,10 @@ def upper_closure(matrix: Floats, log_ratios: Floats) -> Floats:
     """
     matrix = np.ascontiguousarray(np.maximum(matrix, 0.0))
     try:
-        from metricdp.solvers.repair.compiled import max_times
+        from metricdp.solvers.repair.compiled import can_use_loop, max_times
     except ImportError:
         return _closure_in_blocks(matrix, log_ratios)
-    return max_times(np.exp(-log_ratios), matrix)
+    return max_times(np.exp(-log_ratios), matrix) if can_use_loop() else _closure_in_blocks(matrix, log_ratios)
 
 
 def _closure_in_blocks(matrix: Floats, log_ratios: Floats) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.compiling import njit, prange
+from metricdp.compiling import fits_deadline, njit, prange
 
 
 @njit(parallel=True, nogil=True)
@@ -26,6 +26,11 @@ def _max_times(decay, matrix, result):  # type: ignore[no-untyped-def]
                     for k in range(start, stop):
                         value = factor * matrix[j, k]
                         result[i, k] = value if value > result[i, k] else result[i, k]
+
+
+def can_use_loop() -> bool:
+    """Tell whether the loop is compiled, or compiling it fits into the time that is left."""
+    return fits_deadline(_max_times)
 
 
 def max_times(decay: Floats, matrix: Floats) -> Floats:

@@ -139,12 +139,12 @@ import numpy as np
 import metricdp as mdp
 from metricdp.design.comparison import trials
 space = mdp.FiniteSpace(np.array(eval_free), mdp.Lp(2))
-true = trials.Question.trial
+true = trials.ComparisonSpec.trial
 def slow(self, builder, epsilon, measure):
     if epsilon > 1.5 and builder.name == "dictionary":
         print("waiting", flush=True); time.sleep(60)
     return true(self, builder, epsilon, measure)
-trials.Question.trial = slow
+trials.ComparisonSpec.trial = slow
 mdp.compare(space, [1.0, 2.0], builders=["exponential", "laplace", "dictionary"], draws=500, checkpoint=sys.argv[1])
 """
 

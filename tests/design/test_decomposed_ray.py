@@ -134,7 +134,7 @@ def test_a_lost_node_takes_its_workers_and_no_bound(cluster: Any) -> None:
         return str(ray.get(actor.__ray_call__.remote(lambda _: ray.get_runtime_context().get_node_id())))
 
     def lose() -> None:
-        homes = [home(desk) for desk in watched.made[0]._desks]
+        homes = [home(handle) for handle in watched.made[0]._handles]
         assert len(set(homes)) == 2  # one worker on each node
         worker = watched.made[0].pids()[homes.index(lost.node_id)]
         cluster.remove_node(lost, allow_graceful=False)

@@ -229,7 +229,7 @@ def test_machine_code_certifies_what_arrays_do(monkeypatch: Any) -> None:
     pytest.importorskip("numba")
     found = []
     for compiled in (False, True):
-        for module in ("auditing.kernels", "mechanisms.kernel_law", "metrics.measured"):
+        for module in ("auditing.kernels", "mechanisms.kernel_distribution", "metrics.bounded_distances"):
             monkeypatch.setattr(f"metricdp.{module}.worth_compiling", lambda size, compiled=compiled: compiled)
         for build in (mdp.exponential, mdp.truncated_exponential):
             made: Any = build(space_of("l2", 60, 17), 1.5, form="kernel")

@@ -15,8 +15,8 @@ from metricdp.solvers.benders.block import BlockAnswer
 from metricdp.solvers.benders.workers import LocalWorkers
 from metricdp.solvers.bounds import quick_bound
 from metricdp.solvers.repair.combination import best_combination
-from metricdp.solvers.repair.host import HostRepair
 from metricdp.solvers.repair.recombine import kernel_mixture
+from metricdp.solvers.search import HostRepair
 
 
 class Clock:
@@ -112,7 +112,7 @@ def test_what_cannot_be_audited_in_the_time_is_refused_before_any_work(monkeypat
 def test_windows_and_kernels_that_take_too_long_are_refused_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 1e-3)  # a slow machine
     monkeypatch.setattr("metricdp.design.local.build.edges_of", None)  # nothing is begun
-    monkeypatch.setattr("metricdp.design.balanced.build.Products", None)
+    monkeypatch.setattr("metricdp.design.balanced.Products", None)
     cells = mdp.FiniteSpace(np.stack(np.meshgrid(*[np.arange(15.0)] * 2), axis=-1).reshape(-1, 2), mdp.Lp(2))
     with pytest.raises(mdp.MetricdpError, match=r"^[\d.]+ seconds are not enough: a mechanism on windows"):
         mdp.optimal(mdp.Problem(cells, 2.0), window=8.0, seconds=5.0)

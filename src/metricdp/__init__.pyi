@@ -38,7 +38,6 @@ from .design.comparison import compare as compare
 from .design.constopt import constopt as constopt
 from .design.contextual import contextual as contextual
 from .design.decomposed import decomposed as decomposed
-from .design.directions import von_mises_fisher as von_mises_fisher
 from .design.exponential import exponential as exponential
 from .design.exponential import truncated_exponential as truncated_exponential
 from .design.exponential import weighted_exponential as weighted_exponential
@@ -48,6 +47,7 @@ from .design.hierarchical import hierarchical as hierarchical
 from .design.interpolation.box import interpolated as interpolated
 from .design.laplace import laplace as laplace
 from .design.laplace import madlib as madlib
+from .design.laplace import von_mises_fisher as von_mises_fisher
 from .design.masked import masked as masked
 from .design.optimal import dictionary as dictionary
 from .design.optimal import optimal as optimal

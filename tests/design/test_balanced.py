@@ -9,9 +9,7 @@ import pytest
 
 import brute
 import metricdp as mdp
-from metricdp.design.balanced import has_separate_kernels, optimal_kernel
-from metricdp.design.balanced.bound import safe_sum
-from metricdp.design.balanced.products import Products
+from metricdp.design.balanced import Products, has_separate_kernels, optimal_kernel, safe_sum
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.kernel_distribution import KernelDistribution
 
@@ -122,8 +120,8 @@ def test_products_are_those_of_the_kernel_in_pieces_and_anew(monkeypatch: pytest
     kernel = np.exp(-1.2 * brute.euclid(space.points))
     vector = np.random.default_rng(0).normal(size=40)
     for metric, kept in ((mdp.Lp(2), 1 << 20), (mdp.Lp(2), 0), (mdp.Lp(2.0000001), 1 << 20)):
-        monkeypatch.setattr("metricdp.design.balanced.products.TILE", 150)
-        monkeypatch.setattr("metricdp.design.balanced.products.MAX_CACHED_BYTES", kept)
+        monkeypatch.setattr("metricdp.design.balanced.TILE", 150)
+        monkeypatch.setattr("metricdp.design.balanced.MAX_CACHED_BYTES", kept)
         products = Products(mdp.FiniteSpace(space.points, metric), 1.2)
         np.testing.assert_allclose(products.multiply(vector), kernel @ vector, atol=2e-5)
         np.testing.assert_allclose(kernel @ products.solve(vector), vector, atol=1e-4)

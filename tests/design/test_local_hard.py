@@ -6,7 +6,7 @@ from scipy import sparse
 
 import metricdp as mdp
 from brute import leakage, least_loss
-from metricdp.design.local import budget, build, edges
+from metricdp.design.local import build, edges
 from metricdp.errors import InvalidInput, SolverFailure
 
 pytest.importorskip("numba", reason="windows take the extra `fast`")
@@ -177,7 +177,7 @@ def test_a_gap_must_not_be_negative(gap):
 
 
 def test_what_does_not_fit_into_memory_is_refused_with_what_it_would_take(monkeypatch):
-    monkeypatch.setattr(budget, "free_memory", lambda: 20_000.0)
+    monkeypatch.setattr(build, "free_memory", lambda: 20_000.0)
     with pytest.raises(InvalidInput, match=r"25 secrets with about \d+ reports within 3 .* GB .* hours .* districts"):
         mdp.optimal(mdp.Problem(GRID, 1.0), window=3.0)
 
@@ -194,7 +194,7 @@ def test_a_million_crossings_are_judged_in_seconds(monkeypatch):
     places = np.stack(np.divmod(codes.ravel(), side), 1) / 10.0
     metric = mdp.ShortestPath(pairs, np.full(len(pairs), 0.1), side * side)
     space = mdp.FiniteSpace(codes.ravel(), metric, coordinates=places, ground=mdp.Lp(2))
-    monkeypatch.setattr(budget, "free_memory", lambda: 20e9)
+    monkeypatch.setattr(build, "free_memory", lambda: 20e9)
     with pytest.raises(InvalidInput, match=r"1,000,000 secrets .* GB .* hours .* Raise epsilon"):
         mdp.optimal(mdp.Problem(space, 10.0), gap=0.05)
 
@@ -233,7 +233,7 @@ def test_a_few_points_of_their_own_far_away_cost_the_city_nothing():
     city = mdp.grid((12, 12)).points
     apart = np.random.default_rng(3).uniform(0, 5, (6, 2)) + 12_000.0
     alone, joined = (
-        mdp.optimal(mdp.Problem(plane(points), 3.0), window=9.0, gap=0.05, seconds=3).certificate
+        mdp.optimal(mdp.Problem(plane(points), 3.0), window=9.0, gap=0.05, solver=mdp.solvers.FirstOrder(iterations=2_000)).certificate
         for points in (city, np.concatenate([city, apart]))
     )
     assert joined.gap <= alone.gap + 0.03

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from metricdp.cli import main
-from metricdp.places import sources
+from metricdp.places import data_folder
 
 ROWS = 3000
 HEADER = ["taxi", "trip", "pickup time", "pickup_lat", "pickup_lng", "lat_e3", "zone", "fare", "passenger_count", "ip"]
@@ -22,7 +22,7 @@ HEADER = ["taxi", "trip", "pickup time", "pickup_lat", "pickup_lng", "lat_e3", "
 
 def trips() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Trip, time, latitude and longitude of taxis in Porto; walks of the same shape where the data are not here."""
-    folder = sources.data_folder() / "traj_porto_taxi"
+    folder = data_folder() / "traj_porto_taxi"
     if (folder / "points.parquet").is_file():
         table = pq.read_table(folder / "points.parquet").slice(0, ROWS)
         return tuple(np.asarray(table[name]) for name in ("trip", "t", "lat", "lon"))

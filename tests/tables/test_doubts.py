@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutOfDomain
-from metricdp.places import sources
+from metricdp.places import data_folder
 from metricdp.tables import formats, perturb
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
@@ -154,7 +154,7 @@ def test_few_rows_may_lie_anywhere() -> None:
 
 @pytest.mark.parametrize("name", ["traj_porto_taxi", "traj_rome_taxi", "checkins_foursquare_nyc"])
 def test_real_tables_are_not_refused(name: str) -> None:
-    folder = sources.data_folder()
+    folder = data_folder()
     found = (
         [] if folder is None else [*(folder / name).glob("points.parquet"), *(folder / name).glob("checkins.parquet")]
     )

@@ -38,7 +38,7 @@ from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExt
 from metricdp.files import existing_file, refuse_ledger, replace_file
 from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, Mechanism
 from metricdp.mechanisms.kinds.product import parts_of
-from metricdp.places.licences import licence_of
+from metricdp.places.bundled import licence_of
 
 VERSION = constants.VERSION
 FIELDS = ("format", "version", "kind", "metrics", "spaces", "body", "guarantee", "certificate", "units", "sha256")

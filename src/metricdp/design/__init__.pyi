@@ -8,9 +8,9 @@ from ._certify import certify as certify
 from .builders import BUILDERS as BUILDERS
 from .builders import Builder as Builder
 from .builders import builder_named as builder_named
-from .comparison.noises import noise_mismatch as noise_mismatch
-from .comparison.noises import noise_of as noise_of
 from .comparison.trials import ComparisonSpec as ComparisonSpec
+from .comparison.trials import noise_mismatch as noise_mismatch
+from .comparison.trials import noise_of as noise_of
 from .components import build_by_component as build_by_component
 from .components import is_disconnected as is_disconnected
 from .constopt import PUBLISHED_PENALTIES as PUBLISHED_PENALTIES

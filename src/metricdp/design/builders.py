@@ -195,7 +195,7 @@ BUILDERS: NameRegistry[Builder] = NameRegistry("builder", [
     Builder("gaussian", "metricdp.design.gaussian:gaussian", "Gaussian noise on the Earth, in the plane or in any "
             "dimension; its promise is concentrated (rho per squared distance), approximate and not pure",
             "metric", ("dimension",), own={"rho": str, "delta": float, "pitch": float}, promise="concentrated"),
-    Builder("von_mises_fisher", "metricdp.design.directions:von_mises_fisher", "noise for unit vectors that is "
+    Builder("von_mises_fisher", "metricdp.design.laplace:von_mises_fisher", "noise for unit vectors that is "
             "private in their l_2 distance", "metric", ("dimension",)),
     Builder("exponential", "metricdp.design.exponential:exponential", "the exponential mechanism with the largest "
             "inner budget that keeps the promise, proven", "space", LOSS_OPTIONS, own=FORM, dense=True, kernel=True),

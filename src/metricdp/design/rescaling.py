@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.design.directions import von_mises_fisher
 from metricdp.design.exponential import exponential
 from metricdp.design.gaussian import gaussian
-from metricdp.design.laplace import laplace, madlib
+from metricdp.design.laplace import laplace, madlib, von_mises_fisher
 from metricdp.mechanisms import (
     MECHANISMS,
     BagLaplace,

@@ -4,7 +4,6 @@ from metricdp.places import policy_graphs as policy_graphs
 from metricdp.places.bundled import bundled_roads as bundled_roads
 from metricdp.places.bundled import bundled_streets as bundled_streets
 from metricdp.places.bundled import bundled_trips as bundled_trips
-from metricdp.places.coverings import spread_places as spread_places
 from metricdp.places.elastic import elastic as elastic
 from metricdp.places.elastic import scaled as scaled
 from metricdp.places.folders import CENTERS as CENTERS
@@ -17,6 +16,7 @@ from metricdp.places.regular import cell_radius as cell_radius
 from metricdp.places.regular import grid as grid
 from metricdp.places.regular import map_cells as map_cells
 from metricdp.places.regular import map_shape as map_shape
+from metricdp.places.regular import spread_places as spread_places
 from metricdp.places.roads import road_network as road_network
 from metricdp.places.roads import travel_time as travel_time
 from metricdp.places.tree import LocationTree as LocationTree

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
+from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.metrics import KM_PER_DEGREE
 from metricdp.places.folders import BUNDLED_FOLDER, CENTERS
 from metricdp.places.roads import road_network
 from metricdp.spaces import FiniteSpace
 
 BUNDLED_CITY = "porto"
+OPENSTREETMAP = (
+    "The places are crossings of streets © OpenStreetMap contributors (https://www.openstreetmap.org/copyright), "
+    "available under the Open Database License (ODbL) 1.0: https://opendatacommons.org/licenses/odbl/1-0/"
+)
+NEAR = ((41.0, 41.3), (-8.8, -8.4))  # degrees around the bundled streets: other places need not be compared
 
 
 def bundled_roads(*, nodes: int | None = None) -> FiniteSpace:
@@ -85,3 +92,28 @@ def _simulate_trip(roads: FiniteSpace, generator: np.random.Generator) -> tuple[
     corners = np.asarray(roads.coordinates[np.array(path)[noted]], float)
     east = np.stack([np.ones(len(corners)), np.cos(np.radians(corners[:, 0]))], axis=1)
     return seconds[noted], corners + generator.normal(scale=0.003 / KM_PER_DEGREE, size=corners.shape) / east
+
+
+def licence_of(mechanism: Any) -> str:
+    """Return the terms of the places in a mechanism where one is a bundled crossing; empty for all other mechanisms."""
+    parts = parts_of(mechanism)
+    if parts != (mechanism,):
+        return max(map(licence_of, parts), default="")
+    return OPENSTREETMAP if any(_has_crossing(side) for side in (mechanism.inputs, mechanism.outputs)) else ""
+
+
+def _has_crossing(space: Any) -> bool:
+    """Tell whether the places of a space, or what stands first in its rows, are bundled crossings."""
+    places = getattr(getattr(space, "finite", None), "coordinates", None)
+    if places is None or places.dtype.kind not in "fiu" or places.ndim != 2 or places.shape[1] < 2:
+        return False
+    (south, north), (west, east) = NEAR
+    first, second = places[:, 0], places[:, 1]
+    inside = places[(first > south) & (first < north) & (second > west) & (second < east), :2]
+    return any(tuple(place) in _crossings() for place in np.asarray(inside, dtype=np.float64).tolist())
+
+
+@cache
+def _crossings() -> frozenset[tuple[float, float]]:
+    places = np.asarray(bundled_roads().coordinates, dtype=np.float64)
+    return frozenset((latitude, longitude) for latitude, longitude in places.tolist())

@@ -33,13 +33,13 @@ from .program import Edges as Edges
 from .program import LinearProgram as LinearProgram
 from .program import Progress as Progress
 from .program import RatioProgram as RatioProgram
+from .program import RatioSolution as RatioSolution
 from .program import Solution as Solution
 from .program import Solver as Solver
 from .program import Status as Status
 from .program import Warm as Warm
+from .program import shortfall as shortfall
 from .program import unit_of as unit_of
-from .ratio_solution import RatioSolution as RatioSolution
-from .ratio_solution import shortfall as shortfall
 from .repair.recombine import recombine as recombine
 from .repair.recombine import safe_log_ratios as safe_log_ratios
 from .solve import solve_parts as solve_parts

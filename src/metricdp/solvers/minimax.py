@@ -16,8 +16,16 @@ from metricdp.solvers.backends.clarabel import Clarabel
 from metricdp.solvers.backends.interior import Interior
 from metricdp.solvers.bounds import lower_bound, relative_gap
 from metricdp.solvers.edges import all_pairs, non_redundant, unique_pairs, violated_pairs
-from metricdp.solvers.program import Edges, LinearProgram, Progress, RatioProgram, Status, least
-from metricdp.solvers.ratio_solution import RatioSolution, shortfall
+from metricdp.solvers.program import (
+    Edges,
+    LinearProgram,
+    Progress,
+    RatioProgram,
+    RatioSolution,
+    Status,
+    least,
+    shortfall,
+)
 from metricdp.solvers.repair.quotient import class_means, classes_of, quotient
 from metricdp.solvers.repair.recombine import (
     LEAST_COLUMN,

@@ -213,3 +213,29 @@ def unit_of(cost: Floats) -> float:
 def least(first: float | None, second: float | None) -> float | None:
     """Return the smaller of two limits, where None means no limit."""
     return min((limit for limit in (first, second) if limit is not None), default=None)
+
+
+@dataclass(frozen=True)
+class RatioSolution:
+    """A matrix that keeps all ratios, and how far it can be from the best one.
+
+    `dual` are multipliers for `edges` that prove `lower_bound`. `status` says why the search ended, `note` is a
+    sentence where the gap that was asked for was missed.
+    """
+
+    matrix: Floats
+    objective: float
+    lower_bound: float
+    gap: float
+    edges: Edges
+    dual: NDArray[Any]
+    method: str
+    status: Status
+    seconds: float
+    iterations: int
+    note: str = ""
+
+
+def shortfall(asked: float, reached: float, why: str) -> str:
+    """Return the sentence about a gap that was missed, nothing where it was reached."""
+    return "" if reached <= asked else f"asked for a gap of {asked:.3g}, reached {reached:.3g}: {why}."

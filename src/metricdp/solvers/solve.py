@@ -16,8 +16,7 @@ from metricdp.errors import InvalidInput
 from metricdp.solvers.bounds import lower_bound, relative_gap, row_minima, signed_multipliers
 from metricdp.solvers.choice import check_solver
 from metricdp.solvers.edges import path_distances
-from metricdp.solvers.program import Edges, Progress, RatioProgram, Solver, Status
-from metricdp.solvers.ratio_solution import RatioSolution, shortfall
+from metricdp.solvers.program import Edges, Progress, RatioProgram, RatioSolution, Solver, Status, shortfall
 from metricdp.solvers.repair.quotient import lift_proof, merge_rows
 from metricdp.solvers.search import Options, RatioSearch, RatioTask
 

@@ -10,11 +10,11 @@ from metricdp.spaces.base import exchange_hint as exchange_hint
 from metricdp.spaces.base import mark_checked as mark_checked
 from metricdp.spaces.base import require_space as require_space
 from metricdp.spaces.continuous import Box as Box
+from metricdp.spaces.continuous import Sphere as Sphere
 from metricdp.spaces.continuous import Unbounded as Unbounded
 from metricdp.spaces.finite import ROUNDING as ROUNDING
 from metricdp.spaces.finite import FiniteSpace as FiniteSpace
 from metricdp.spaces.near import Near as Near
 from metricdp.spaces.product import ProductSpace as ProductSpace
 from metricdp.spaces.schema import SPACES as SPACES
-from metricdp.spaces.sphere import Sphere as Sphere
 from metricdp.spaces.streets import Streets as Streets

@@ -7,7 +7,7 @@ logs. Whoever wants to see a value asks `space.why(row)`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -155,6 +155,49 @@ def space_card(space: Space) -> str:
     if space.columns:
         rows.append(("columns", ", ".join(space.columns)))
     return card(type(space).__name__, rows)
+
+
+class UnlistedSpace:
+    """What spaces share whose secrets cannot be listed: no secret is nearest to another value."""
+
+    finite: ClassVar[None] = None
+    same_ground: ClassVar[bool] = True
+
+    if TYPE_CHECKING:  # fields where they are stored: a property of the same name would be taken for a default
+
+        @property
+        def metric(self) -> Metric: ...
+
+        @property
+        def network(self) -> ShortestPath | None: ...
+    else:
+        network = None
+
+    @property
+    def limits(self) -> tuple[Floats, Floats] | None:
+        return None
+
+    @property
+    def ground(self) -> Metric:
+        return self.metric
+
+    @property
+    def unit(self) -> str:
+        return self.metric.unit
+
+    _repr_html_ = space_card
+
+    def charge(self, snap: float) -> float:
+        """Return 0, or refuse to snap: no secret is nearest."""
+        return refuse_snap(snap)
+
+    def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Any]:
+        """Return which rows are secrets, and the secrets."""
+        raise NotImplementedError
+
+    def legal(self, rows: Any, /) -> Booleans:
+        """Tell which rows are secrets."""
+        return self.admit(rows)[0]
 
 
 def number_rows(values: Any, width: int) -> Floats:

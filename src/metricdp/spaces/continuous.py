@@ -1,18 +1,104 @@
-"""Continuous secrets: a box, the whole plane, the Earth."""
+"""Continuous secrets: a box, the whole plane, the Earth, the directions of a sphere."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, as_floats, frozen, set_fields
+from metricdp.arrays import Booleans, Floats, as_floats, as_points, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Lp, Metric, points_are
-from metricdp.spaces.base import exchange_hint, format_value, measured_rows, metric_rule
-from metricdp.spaces.coordinates import Coordinates
+from metricdp.spaces.base import (
+    UnlistedSpace,
+    exchange_hint,
+    format_value,
+    is_checked,
+    measured_rows,
+    metric_rule,
+    missing_number_text,
+    number_rows,
+    refuse,
+    refuse_snap,
+)
+
+Lengths = Literal["unit", "any"]
+UNIT_WITHIN = 1e-3  # unit vectors stored in 16 bits have lengths within this of one
+SHORTEST, LONGEST = 1e-100, 1e100  # beyond, squares leave the range of doubles
+
+
+class Coordinates(UnlistedSpace, ABC):
+    """A space whose secrets are rows of numbers: a row is its own code.
+
+    Subclasses say which rows are secrets (`_are_inside`, `rule`) and what to do about others.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ()
+    size: ClassVar[int | None] = None
+    is_text: ClassVar[bool] = False
+    advice: ClassVar[str] = "Repair or drop the row."
+
+    if TYPE_CHECKING:  # a field where it is stored: a property of the same name would be taken for its default
+
+        @property
+        def dimension(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """The number of columns."""
+
+    @abstractmethod
+    def rule(self, *, snap: float = 0.0) -> str:
+        """Say which rows are secrets."""
+
+    @abstractmethod
+    def _are_inside(self, values: Floats) -> Booleans:
+        """Tell which rows of numbers are secrets; NaN and infinity stand for no number."""
+
+    @abstractmethod
+    def _outside_text(self, value: Floats) -> str:
+        """Say of a row of finite numbers why it is no secret."""
+
+    def _hint(self, bad: Floats) -> str:
+        """Return what may explain bad rows, to be said after the rule."""
+        return ""
+
+    def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Floats]:
+        """Return which rows are secrets, and the rows."""
+        refuse_snap(snap)
+        values = number_rows(rows, self.width)
+        return self._are_inside(values), values
+
+    def why(self, row: Any, /) -> str:
+        """Say whether a row is a secret; this shows the value."""
+        value = number_rows(np.atleast_2d(row), self.width)[0]
+        if not np.isfinite(value).all():
+            return f"{missing_number_text(value)}."
+        return (
+            f"{format_value(value)} is a secret of this space."
+            if self.legal(value[None])[0]
+            else self._outside_text(value)
+        )
+
+    def encode(self, values: Any, /) -> Floats:
+        """Return the values as checked coordinates."""
+        if is_checked(values, self):
+            return np.asarray(values)
+        rows = as_points(values, "values")
+        if rows.dtype.kind == "U" or rows.shape[1:] != (self.width,):
+            raise InvalidInput(f"values must have {self.width} columns of numbers, got shape {rows.shape}.")
+        good, found = self.admit(rows)
+        if not good.all():
+            refuse(good, self.rule() + self._hint(found[~good]), self.advice)
+        return found
+
+    def decode(self, secrets: Any, /) -> Floats:
+        """Return coordinates as they are."""
+        return np.asarray(secrets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,3 +180,48 @@ class Unbounded(Coordinates):
 
     def _hint(self, bad: Floats) -> str:
         return exchange_hint(self.metric, bad)
+
+
+@dataclass(frozen=True, eq=False)
+class Sphere(Coordinates):
+    """All directions of a space: a row stands for the unit vector x / |x|, in real numbers.
+
+    With `lengths` "unit" rows must be unit vectors, within a thousandth; what rounding did to their lengths does not
+    matter. With "any" every vector but zero will do, and its length is dropped: it is neither reported nor measured, so
+    two vectors on one ray are one secret, and the distance is that of the directions.
+    """
+
+    metric: Metric
+    dimension: int
+    lengths: Lengths = "unit"
+
+    def __post_init__(self) -> None:
+        if self.dimension < 2:
+            raise InvalidInput(f"`dimension` must be at least 2: directions of a line are two, got {self.dimension}.")
+        if self.lengths not in ("unit", "any"):
+            raise InvalidInput(f"`lengths` must be 'unit' or 'any', got {self.lengths!r}.")
+
+    @property
+    def width(self) -> int:
+        return self.dimension
+
+    def __repr__(self) -> str:
+        return f"Sphere({type(self.metric).__name__}, dimension {self.dimension}, {self.lengths} lengths)"
+
+    def _are_inside(self, values: Floats) -> Booleans:
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("ij,ij->i", values, values)  # NaN and infinity stay so
+        shortest, longest = (1.0 - UNIT_WITHIN, 1.0 + UNIT_WITHIN) if self.lengths == "unit" else (SHORTEST, LONGEST)
+        return np.asarray((squares >= shortest * shortest) & (squares <= longest * longest))
+
+    def rule(self, *, snap: float = 0.0) -> str:
+        """Say which rows are secrets."""
+        if self.lengths == "any":
+            return f"vectors must have a length from {SHORTEST:g} to {LONGEST:g}: zero has no direction"
+        return (
+            f"vectors must have length 1, within {UNIT_WITHIN:g}; normalise=True (--normalise) drops the lengths of "
+            "others, which are then neither reported nor part of the distance"
+        )
+
+    def _outside_text(self, value: Floats) -> str:
+        return f"{format_value(value)} has length {np.sqrt(np.square(value).sum()):.6g}: {self.rule()}."

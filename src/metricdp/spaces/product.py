@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from metricdp.arrays import Booleans, Points
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
-from metricdp.spaces.base import Space, refuse, refuse_snap, space_card
+from metricdp.spaces.base import Space, UnlistedSpace, refuse, refuse_snap
 
 
 @dataclass(frozen=True, eq=False)
-class ProductSpace:
+class ProductSpace(UnlistedSpace):
     """Secrets of several parts; a secret is a sequence with one array per part, a row their columns side by side.
 
     The metric is the sum of the parts' metrics, each times the epsilon of its mechanism: its distances are in nats.
@@ -23,19 +23,6 @@ class ProductSpace:
 
     parts: tuple[Space, ...]
     metric: Metric
-
-    finite: ClassVar[None] = None
-    limits: ClassVar[None] = None
-    network: ClassVar[None] = None
-    same_ground: ClassVar[bool] = True
-
-    @property
-    def ground(self) -> Metric:
-        return self.metric
-
-    @property
-    def unit(self) -> str:
-        return self.metric.unit
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -61,21 +48,11 @@ class ProductSpace:
     def __repr__(self) -> str:
         return f"ProductSpace({', '.join(repr(part) for part in self.parts)})"
 
-    _repr_html_ = space_card
-
-    def charge(self, snap: float) -> float:
-        """Return 0; snapping is refused, since no secret is nearest."""
-        return refuse_snap(snap)
-
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, tuple[Any, ...]]:
         """Return which rows are secrets in every part, and the secrets part by part."""
         refuse_snap(snap)
         found = [part.admit(own) for part, own in zip(self.parts, self._split(rows), strict=True)]
         return np.asarray(np.logical_and.reduce([good for good, _ in found])), tuple(values for _, values in found)
-
-    def legal(self, rows: Any, /) -> Booleans:
-        """Tell which rows are secrets in every part."""
-        return self.admit(rows)[0]
 
     def rule(self, *, snap: float = 0.0) -> str:
         """Say which rows are secrets."""

@@ -7,9 +7,8 @@ from typing import Any
 from metricdp import constants
 from metricdp.metrics import StreetPath, measuring_effort, width_of
 from metricdp.registry import Array, Effort, Field, Many, Number, Part, Registry, Schema, Text, Whole
-from metricdp.spaces.continuous import Box, Unbounded
+from metricdp.spaces.continuous import Box, Sphere, Unbounded
 from metricdp.spaces.finite import FiniteSpace
-from metricdp.spaces.sphere import Sphere
 from metricdp.spaces.streets import Streets
 
 SPACES = Registry("space")

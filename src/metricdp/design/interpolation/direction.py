@@ -17,7 +17,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.auditing.lipschitz import corner_rows, dual_exponent, dual_norm
 from metricdp.errors import SolverFailure
 from metricdp.mechanisms.curves import speed, widest_ratio
-from metricdp.solvers.backends.cones import ConeProgram, solve_cones
+from metricdp.solvers.backends.clarabel import ConeProgram, solve_cones
 from metricdp.solvers.backends.elements import ElementProgram, solve_elements
 from metricdp.solvers.program import SparseMatrix
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +18,13 @@ from metricdp.auditing.local import audit_local, streets_of
 from metricdp.auditing.report import AuditReport, Claim
 from metricdp.auditing.sparse import SparseDistribution
 from metricdp.design._certify import cap_bound
-from metricdp.design.local.budget import ADVICE, format_unit, refuse_too_large
 from metricdp.design.local.edges import spanner_of
 from metricdp.design.local.order import SpatialOrder, spatial_order
 from metricdp.design.time_limits import refuse_too_short
 from metricdp.errors import InvalidInput, NotPrivate, SolverFailure
 from metricdp.mechanisms import Certificate, FiniteMechanism, Guarantee, LocalMechanism, LossBasis
 from metricdp.mechanisms.local_rows import row_chunks
-from metricdp.metrics import pairwise
+from metricdp.metrics import pairwise, within
 from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
 from metricdp.progress import AUDITING, report_task
@@ -32,9 +33,9 @@ from metricdp.solvers.bounds import relative_gap
 from metricdp.solvers.local.repair import FEW_ENTRIES, LocalDistribution
 from metricdp.solvers.local.solve import LocalOptions, LocalSolution, LocalTask, Place, solve_local
 from metricdp.solvers.local.windows import RatioGraph
-from metricdp.solvers.program import least
-from metricdp.solvers.ratio_solution import shortfall
+from metricdp.solvers.program import least, shortfall
 from metricdp.spaces import FiniteSpace, Near
+from metricdp.spaces.near import MOST_PAIRS
 
 FEW = 4_096  # secrets up to which the dense program is taken unless windows are asked for
 ATTEMPTS = 9  # at keeping the promise for pairs that no edge joins
@@ -49,6 +50,14 @@ LEAST_CUT = 8.0  # windows reach at least so far, in units of 1 / epsilon
 # windows, a first law and its audit take as long as the check of so many ratios for every entry, at least
 PLACE_CHECKS, STREET_CHECKS = 8_000.0, 2_000.0
 SAMPLE, MEASURED = 24, 6_000_000  # secrets from which distances across the city are measured, and distances at most
+WINDOW_SAMPLE = 48  # secrets whose windows are measured
+STORED, VARIABLE, EDGE = 70.0, 60.0, 30.0  # bytes of a stored entry, of a variable in addition, of an edge in a window
+EDGES = 12.0  # per secret, where no network says how many
+ADVICE = (
+    "Raise epsilon, take a smaller `window` (the background then costs more), solve districts one by one (each "
+    "protects its own secrets), or take a machine with more memory and a GPU (solver=mdp.solvers.Gpu())."
+)
+PACE, ITERATIONS = 1.5e-8, 1_000  # seconds of one core per edge and iteration, and how many a small gap takes
 
 
 def optimal_local(
@@ -365,3 +374,43 @@ def _background_words(share: float, beyond: float, loss: float) -> str:
         f"Reports from beyond the window are drawn from one background law: {share:.2g} of all draws, at most {cost}"
         f"{more}."
     )
+
+
+def refuse_too_large(problem: Problem, window: float, reach: float) -> None:
+    """Refuse windows that do not fit into this machine's memory, and say what would."""
+    size = len(problem.inputs)
+    sample = np.linspace(0, size - 1, min(WINDOW_SAMPLE, size)).astype(np.int64)
+    near = within(problem.inputs.metric, problem.inputs.points[sample], problem.outputs.points, window)
+    share = size / len(sample)
+    entries, variables = share * len(near.codes), share * int((near.distances <= reach).sum())
+    network = problem.inputs.network
+    edges = EDGES if network is None else len(network.edges) / network.nodes
+    needed = STORED * entries + (VARIABLE + EDGE * edges) * variables
+    free = free_memory()
+    if needed <= free and entries <= MOST_PAIRS:
+        return
+    cores = os.cpu_count() or 1
+    hours = PACE * ITERATIONS * variables * max(edges, 1.0) / cores / 3600.0
+    raise InvalidInput(
+        f"{size:,} secrets with about {entries / size:,.0f} reports within "
+        f"{window:.3g}{format_unit(problem.inputs.unit)} "
+        f"are {entries:.2g} entries: about {needed / 1e9:,.0f} GB ({free / 1e9:,.0f} GB are free, and at most "
+        f"{MOST_PAIRS:.2g} entries are listed) and {hours:.2g} hours on {cores} cores. {ADVICE}"
+    )
+
+
+def free_memory() -> float:
+    """Return the bytes that this machine can still give; infinite where it does not say."""
+    found = float("inf")
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found = next(1024.0 * float(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+        return min(found, float(limit)) if limit.isdigit() else found
+    except (OSError, StopIteration, ValueError):
+        return found
+
+
+def format_unit(unit: str) -> str:
+    """Return a unit as it stands behind a number."""
+    return f" {unit}" if unit else ""

@@ -11,8 +11,7 @@ from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.solvers.benders.cuts import Multipliers, proven_bound
 from metricdp.solvers.benders.run import BendersMemory
 from metricdp.solvers.bounds import signed_multipliers
-from metricdp.solvers.program import Edges, Status
-from metricdp.solvers.ratio_solution import RatioSolution
+from metricdp.solvers.program import Edges, RatioSolution, Status
 from metricdp.solvers.repair.recombine import combine, safe_log_ratios
 from metricdp.solvers.solve import solve_ratio
 

@@ -232,8 +232,9 @@ def test_ways_along_edges_between_scattered_points_are_as_short_as_asked_for():
 def test_a_few_points_of_their_own_far_away_cost_the_city_nothing():
     city = mdp.grid((12, 12)).points
     apart = np.random.default_rng(3).uniform(0, 5, (6, 2)) + 12_000.0
+    rounds = mdp.solvers.FirstOrder(iterations=2_000)
     alone, joined = (
-        mdp.optimal(mdp.Problem(plane(points), 3.0), window=9.0, gap=0.05, solver=mdp.solvers.FirstOrder(iterations=2_000)).certificate
+        mdp.optimal(mdp.Problem(plane(points), 3.0), window=9.0, gap=0.05, solver=rounds).certificate
         for points in (city, np.concatenate([city, apart]))
     )
     assert joined.gap <= alone.gap + 0.03

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -178,6 +178,18 @@ class Solution:
             return self
         sentence = f"{self.status.value}: {self.message}." if self.message else f"{self.status.value}."
         raise (Infeasible if self.status is Status.INFEASIBLE else SolverFailure)(sentence)
+
+
+def ratio_solution(program: RatioProgram, answer: Solution, progress: Progress | None) -> Solution:
+    """Return the answer to `program.to_linear()` as one to the ratio program, and report it."""
+    n, m = program.shape
+    tail, _, weight = program.directed()
+    small, _ = row_scaling(weight)
+    dual = np.maximum(-answer.dual[n:], 0.0).reshape(m, len(tail)).T * small[:, None]
+    if progress is not None:
+        progress(-np.inf, answer.objective, answer.seconds, answer.iterations)
+    primal = np.maximum(answer.primal, 0.0).reshape(n, m)
+    return replace(answer, primal=primal, dual=dual.reshape(2, len(program.edges), m))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sparse
@@ -22,7 +22,7 @@ from metricdp.solvers.program import (
     Status,
     Warm,
     least,
-    row_scaling,
+    ratio_solution,
     unit_of,
 )
 
@@ -47,10 +47,7 @@ class Clarabel:
     tolerance: float | None = None
     seconds: float | None = None
     iterations: int = 200
-
-    @property
-    def wants_start(self) -> bool:
-        return False
+    wants_start: ClassVar[bool] = False
 
     def tune(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Clarabel:
         """Return the solver for a search."""
@@ -61,22 +58,7 @@ class Clarabel:
         self, program: RatioProgram, /, *, warm: Warm | None = None, progress: Progress | None = None
     ) -> Solution:
         """Solve a ratio program; the ratio rows are scaled by 1/sqrt(1 + e^2w). No warm start exists."""
-        n, m = program.shape
-        answer = self.solve_linear(program.to_linear())
-        tail, _, weight = program.directed()
-        small, _ = row_scaling(weight)
-        dual = np.maximum(-answer.dual[n:], 0.0).reshape(m, len(tail)).T * small[:, None]
-        if progress is not None:
-            progress(-np.inf, answer.objective, answer.seconds, answer.iterations)
-        return Solution(
-            answer.status,
-            np.maximum(answer.primal, 0.0).reshape(n, m),
-            dual.reshape(2, len(program.edges), m),
-            answer.objective,
-            answer.iterations,
-            answer.seconds,
-            answer.message,
-        )
+        return ratio_solution(program, self.solve_linear(program.to_linear()), progress)
 
     def solve_linear(self, program: LinearProgram, /) -> Solution:
         """Solve any linear program."""
@@ -103,15 +85,11 @@ class Clarabel:
         inequalities = matrix.shape[0] - equalities
         cones = [clarabel.ZeroConeT(equalities)] if equalities else []
         cones += [clarabel.NonnegativeConeT(inequalities)] if inequalities else []
-        settings = clarabel.DefaultSettings()
-        settings.verbose = False
-        settings.direct_solve_method = "qdldl"
+        settings = _settings(clarabel, self.seconds)
         settings.max_iter = self.iterations
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = (
             1e-8 if self.tolerance is None else self.tolerance
         )
-        if (limit := cap_seconds(self.seconds)) is not None:
-            settings.time_limit = limit
         unit = unit_of(program.cost)
         answer = clarabel.DefaultSolver(
             sparse.csc_matrix((width, width)), program.cost / unit, matrix, np.concatenate(right), cones, settings
@@ -123,17 +101,7 @@ class Clarabel:
         dual[equal] -= multipliers[sizes[0] : sizes[1]]
         dual[above] -= multipliers[sizes[1] : sizes[2]]
         dual[below] += multipliers[sizes[2] : sizes[3]]
-        primal = np.array(answer.x)
-        name = str(answer.status)
-        return Solution(
-            STATUS.get(name, Status.FAILED),
-            primal,
-            dual,
-            float(program.cost @ primal),
-            int(answer.iterations),
-            time.perf_counter() - started,
-            f"Clarabel says {name}",
-        )
+        return _solution(answer, program.cost, dual, started)
 
 
 @dataclass(frozen=True)
@@ -157,23 +125,31 @@ def solve_cones(program: ConeProgram, *, gap: float = 1e-6, seconds: float | Non
     cones = [clarabel.ZeroConeT(program.equalities.shape[0])]
     if program.rows.shape[0]:
         cones.append(clarabel.NonnegativeConeT(program.rows.shape[0]))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.direct_solve_method = "qdldl"
+    settings = _settings(clarabel, seconds)
     settings.tol_gap_rel, settings.tol_gap_abs, settings.tol_feas = gap, 1e-9, 1e-7
-    if (limit := cap_seconds(seconds)) is not None:
-        settings.time_limit = limit
     scale = float(np.abs(program.cost).max()) or 1.0
     answer = clarabel.DefaultSolver(
         sparse.csc_matrix((width, width)), program.cost / scale, matrix, right, cones, settings
     ).solve()
-    primal = np.array(answer.x)
-    name = str(answer.status)
+    return _solution(answer, program.cost, np.empty(0), started)
+
+
+def _settings(clarabel: Any, seconds: float | None) -> Any:
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.direct_solve_method = "qdldl"
+    if (limit := cap_seconds(seconds)) is not None:
+        settings.time_limit = limit
+    return settings
+
+
+def _solution(answer: Any, cost: Floats, dual: Floats, started: float) -> Solution:
+    primal, name = np.array(answer.x), str(answer.status)
     return Solution(
         STATUS.get(name, Status.FAILED),
         primal,
-        np.empty(0),
-        float(program.cost @ primal),
+        dual,
+        float(cost @ primal),
         int(answer.iterations),
         time.perf_counter() - started,
         f"Clarabel says {name}",

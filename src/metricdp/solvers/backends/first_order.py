@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,10 +80,7 @@ class FirstOrder:
     weights: tuple[float, float] = (0.5, 4.0)
     precision: Literal["float32", "float64"] = "float32"
     upper: Callable[[Any], float] | None = None
-
-    @property
-    def wants_start(self) -> bool:
-        return True
+    wants_start: ClassVar[bool] = True
 
     def tune(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> FirstOrder:
         """Return the solver for a search."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,7 @@ class Gpu:
     seconds: float | None = None
     iterations: int = 200_000
     upper: Callable[[Any], float] | None = None
-
-    @property
-    def wants_start(self) -> bool:
-        return True
+    wants_start: ClassVar[bool] = True
 
     def tune(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Gpu:
         """Return the solver for a search."""

@@ -6,7 +6,7 @@ import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sparse
@@ -21,7 +21,7 @@ from metricdp.solvers.program import (
     Status,
     Warm,
     least,
-    row_scaling,
+    ratio_solution,
     unit_of,
 )
 from metricdp.threads import ONE_THREAD, run_on_one_thread
@@ -39,14 +39,11 @@ class Highs:
     method: Literal["ipx", "simplex"] = "ipx"
     tolerance: float | None = None
     seconds: float | None = None
+    wants_start: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.method not in ("ipx", "simplex"):
             raise InvalidInput(f"`method` must be 'ipx' or 'simplex', got {self.method!r}.")
-
-    @property
-    def wants_start(self) -> bool:
-        return False
 
     def tune(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Highs:
         """Return the solver for a search."""
@@ -57,21 +54,11 @@ class Highs:
         self, program: RatioProgram, /, *, warm: Warm | None = None, progress: Progress | None = None
     ) -> Solution:
         """Solve a ratio program. Log ratios above 30 are capped, which only narrows the primal side."""
-        n, m = program.shape
         capped = RatioProgram(program.cost, program.edges, np.minimum(program.log_ratios, MOST_LOG_RATIO))
-        answer = self.solve_linear(capped.to_linear())
-        tail, _, weight = capped.directed()
-        small, _ = row_scaling(weight)
-        dual = np.maximum(-answer.dual[n:], 0.0).reshape(m, len(tail)).T * small[:, None]
-        dual = dual.reshape(2, len(program.edges), m)
+        answer = ratio_solution(capped, self.solve_linear(capped.to_linear()), progress)
         # a capped pair has another ratio than it was solved with: its multiplier would be wrong
-        dual[:, program.log_ratios > MOST_LOG_RATIO] = 0.0
-        if progress is not None:
-            progress(-np.inf, answer.objective, answer.seconds, answer.iterations)
-        primal = np.maximum(answer.primal, 0.0).reshape(n, m)
-        return Solution(
-            answer.status, primal, dual, answer.objective, answer.iterations, answer.seconds, answer.message
-        )
+        answer.dual[:, program.log_ratios > MOST_LOG_RATIO] = 0.0
+        return answer
 
     def solve_linear(self, program: LinearProgram, /) -> Solution:
         """Solve any linear program."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sparse
@@ -50,10 +50,7 @@ class Interior:
     seconds: float | None = None
     iterations: int = 100
     correctors: int = 2
-
-    @property
-    def wants_start(self) -> bool:
-        return False
+    wants_start: ClassVar[bool] = False
 
     def tune(self, *, gap: float, seconds: float | None, upper: Callable[[Any], float]) -> Interior:
         """Return the solver for a search: the repair and the pairs left out need some of the gap."""

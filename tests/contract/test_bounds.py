@@ -82,9 +82,9 @@ def test_rounding_for_another_problem_does_not_keep_the_old_bound():
         found = mdp.quantised(mechanism, bits=30, problem=other).certificate
         assert found.lower_bound == pytest.approx(-2.0)
         assert found.loss == pytest.approx(made.certificate.loss - 2.0, abs=1e-4)
-    with pytest.raises(mdp.MetricdpError, match="promise of the mechanism"):
+    with pytest.raises(mdp.MetricdpError, match="guarantee of the mechanism"):
         mdp.quantised(made, problem=mdp.Problem(space, 2.0))
-    with pytest.raises(mdp.MetricdpError, match="promise of the mechanism"):
+    with pytest.raises(mdp.MetricdpError, match="guarantee of the mechanism"):
         mdp.quantised(made, problem=mdp.Problem(space, 1.0, radius=1.0))
 
 

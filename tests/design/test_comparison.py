@@ -79,7 +79,7 @@ def test_bounds_speak_about_their_own_loss_prior_and_promise_only() -> None:
     assert not question.bounds_all(other, optimal, 2.0, Measure())  # a stronger promise costs more
     assert question.bounds_all(other, optimal, 1.0, Measure())
     assert ComparisonSpec(SPACE, prior).bounds_all(other, optimal, 1.0, Measure())
-    with pytest.raises(InvalidInput, match="another promise"):
+    with pytest.raises(InvalidInput, match="another guarantee"):
         ComparisonSpec(SPACE).trial(near_only(exponential.name), 1.0, Measure())
 
 

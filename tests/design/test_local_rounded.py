@@ -50,7 +50,7 @@ def test_loss_rises_little_and_is_that_of_the_rounded_law(laws: tuple[mdp.Proble
     assert found.loss <= exact.certificate.loss * 1.02
     assert found.lower_bound == exact.certificate.lower_bound
     assert "16 bits" in found.method
-    assert "loss is that of the rounded law" in found.note
+    assert "loss is that of the rounded distribution" in found.note
 
 
 def test_files_are_smaller_and_every_bit_comes_back() -> None:
@@ -91,7 +91,7 @@ def test_problems_of_another_kind_are_refused(laws: tuple[mdp.Problem, Any, Any]
     n = len(problem.inputs)
     with pytest.raises(InvalidInput, match="made for"):
         mdp.quantised(exact, problem=mdp.Problem(problem.inputs, 1.5, prior=np.arange(1, n + 1) / (n * (n + 1) / 2)))
-    with pytest.raises(InvalidInput, match="promise of the mechanism"):
+    with pytest.raises(InvalidInput, match="guarantee of the mechanism"):
         mdp.quantised(exact, problem=mdp.Problem(problem.inputs, 1.0))
     with pytest.raises(InvalidInput, match="must be about"):
         mdp.quantised(exact, problem=mdp.Problem(mdp.grid((2, 2)), 1.5))

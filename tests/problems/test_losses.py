@@ -216,7 +216,7 @@ def test_pairs_laws_and_near_lists_that_do_not_fit_are_refused():
     with pytest.raises(InvalidInput, match="rows"):
         problem.losses([9], [0])
     for distribution in (np.ones(8), -np.ones(9)):
-        with pytest.raises(InvalidInput, match="`law` must be 9"):
+        with pytest.raises(InvalidInput, match="`distribution` must be 9"):
             problem.most_beyond(distribution)
     with pytest.raises(InvalidInput, match="`near` must be the near pairs of this problem"):
         problem.least_beyond(mdp.grid((2, 2)).near(1.0))

@@ -15,9 +15,9 @@ from metricdp.metrics import precision_note
 from metricdp.problems import Problem
 from metricdp.progress import AUDITING, report_task
 
-# Builders aim this far below the promise, so that rounding can never carry a matrix above it.
+# Builders aim this far below the guarantee, so that rounding can never carry a matrix above it.
 MARGIN = 1e-10
-LOST = 1e-13  # what rounding may add to a log ratio of a law: the margin of secrets almost at one place
+LOST = 1e-13  # what rounding may add to a log ratio of a distribution: the margin of secrets almost at one place
 ROUNDING = 1e-9  # a bound this far above the loss, relative to its terms, is one that meets it
 
 
@@ -31,9 +31,9 @@ def certify(
     lower_bound: float | None = None,
     note: str = "",
 ) -> MatrixMechanism:
-    """Audit a matrix for the promise of a problem and return it as a mechanism, or raise `NotPrivate`.
+    """Audit a matrix for the guarantee of a problem and return it as a mechanism, or raise `NotPrivate`.
 
-    The loss is computed here, for the law that is sampled; `lower_bound` must be one of the same objective.
+    The loss is computed here, for the distribution that is sampled; `lower_bound` must be one of the same objective.
     """
     with report_task(AUDITING):
         report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon, radius=problem.radius)
@@ -43,7 +43,7 @@ def certify(
             f"lie {_nearest(problem):.6g} apart."
         )
     if not report.kept:
-        raise NotPrivate(f"a matrix ({method}) does not keep its promise: {report}. Nothing was returned.")
+        raise NotPrivate(f"a matrix ({method}) does not keep its guarantee: {report}. Nothing was returned.")
     loss, trivial, scale = losses_of(problem, matrix, objective)
     bound = trivial if lower_bound is None else max(trivial, lower_bound)
     certificate = Certificate(
@@ -64,15 +64,15 @@ def certify(
 
 
 def safe_epsilon(epsilon: float, distances: Floats) -> float:
-    """Return the epsilon to aim at: below the promise by a margin that no rounding uses up, however close two are."""
+    """Return the epsilon to aim at: below the guarantee by a margin that no rounding uses up, however close two are."""
     apart = distances[distances > 0]
     least = epsilon * float(apart.min(initial=np.inf))
     share = max(MARGIN, LOST / least)
     if share > 0.5:
         i, j = (int(x) for x in np.argwhere(distances == apart.min())[0])
         raise Infeasible(
-            f"the secrets {i} and {j} may differ by a factor of 1 + {least:.2g} only, less than the rounding of a law: "
-            "merge them into one, raise epsilon, or use mdp.optimal, which gives them one law."
+            f"the secrets {i} and {j} may differ by a factor of 1 + {least:.2g} only, less than the rounding of a "
+            "distribution: merge them into one, raise epsilon, or use mdp.optimal, which gives them one distribution."
         )
     return epsilon * (1.0 - share)
 
@@ -97,7 +97,7 @@ def cap_bound(bound: float, loss: float, *, scale: float | None = None) -> float
 
 
 def losses_of(problem: Problem, matrix: Floats, objective: Objective) -> tuple[float, float, float]:
-    """Return the loss of the law row / sum(row), what no promise at all would cost, and the size of the terms."""
+    """Return the loss of row / sum(row), the loss without any guarantee, and the size of the terms."""
     terms = problem.loss * (matrix / matrix.sum(axis=1, keepdims=True))
     least, sizes = problem.loss.min(axis=1), np.abs(terms).sum(axis=1)
     if objective == "worst":

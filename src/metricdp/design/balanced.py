@@ -124,7 +124,7 @@ def _residual(distribution: KernelDistribution, weights: Floats) -> Floats:
 
 
 def _approximate_weights(problem: Problem, seconds: float | None) -> Floats:
-    """Return weights for the largest inner budget at which slopes that are left keep the promise, roughly."""
+    """Return weights for the largest inner budget at which slopes that are left keep the guarantee, roughly."""
     started, low, high = time.perf_counter(), 0.5, 1.0
     best = np.ones(len(problem.inputs))
     for _ in range(STEPS):

@@ -58,7 +58,7 @@ class Builder:
         kernel: Whether it is a kernel instead, without that matrix, where there are many secrets and their metric is
             one whose true distance is known.
         progress: Whether it tells its bounds while it searches (`progress=`).
-        promise: What the number after the first argument is: the epsilon of a pure promise, or the rho of a
+        promise: What the number after the first argument is: the epsilon of a pure guarantee, or the rho of a
             concentrated one.
     """
 
@@ -193,18 +193,18 @@ BUILDERS: NameRegistry[Builder] = NameRegistry("builder", [
     Builder("laplace", "metricdp.design.laplace:laplace", "Laplace noise on the Earth, in the plane or in any "
             "dimension, for unit vectors or in hyperbolic space, released on a lattice", "metric", ("dimension",)),
     Builder("gaussian", "metricdp.design.gaussian:gaussian", "Gaussian noise on the Earth, in the plane or in any "
-            "dimension; its promise is concentrated (rho per squared distance), approximate and not pure",
+            "dimension; its guarantee is concentrated (rho per squared distance), approximate and not pure",
             "metric", ("dimension",), own={"rho": str, "delta": float, "pitch": float}, promise="concentrated"),
     Builder("von_mises_fisher", "metricdp.design.laplace:von_mises_fisher", "noise for unit vectors that is "
             "private in their l_2 distance", "metric", ("dimension",)),
     Builder("exponential", "metricdp.design.exponential:exponential", "the exponential mechanism with the largest "
-            "inner budget that keeps the promise, proven", "space", LOSS_OPTIONS, own=FORM, dense=True, kernel=True),
+            "inner budget that keeps the guarantee, proven", "space", LOSS_OPTIONS, own=FORM, dense=True, kernel=True),
     Builder("weighted_exponential", "metricdp.design.exponential:weighted_exponential", "the same with a weight for "
             "every report", "space", (*LOSS_OPTIONS, "weights"), own=FORM, dense=True, kernel=True),
     Builder("truncated_exponential", "metricdp.design.exponential:truncated_exponential", "the exponential mechanism "
             "of distances that are cut off far away", "space", LOSS_OPTIONS, own=FORM, dense=True, kernel=True),
     Builder("masked", "metricdp.design.masked:masked", "a geographic mask, a disk or a ring around the secret, with "
-            "tails that keep the promise", "space", (*LOSS_OPTIONS, "weights"), own={"inner": float, "outer": float,
+            "tails that keep the guarantee", "space", (*LOSS_OPTIONS, "weights"), own={"inner": float, "outer": float,
             **HALF},
             dense=True),
     Builder("tight_constraints", "metricdp.design.tight:tight_constraints", "every pair uses its ratio up, where such "

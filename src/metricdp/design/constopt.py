@@ -30,7 +30,7 @@ PUBLISHED_PENALTIES = (0.001, 0.1, 1.0)  # the sweep of Section 5.1
 FIRST_PENALTY, STEP = 100.0, 10.0  # where the search begins, and the factor between one penalty and the next
 PAYS = 1e-3  # a penalty or an inner budget that gains less is not worth another program
 STEPS = 4  # programs for one penalty: every one corrects the inner budget by what the last one leaked
-MOST_LOG_RATIO = 25.0  # min(a d, 25) is a metric too: it only strengthens the promise and keeps the program well scaled
+MOST_LOG_RATIO = 25.0  # min(a d, 25) is a metric too: the guarantee is only stronger, the program well scaled
 
 
 def constopt(
@@ -46,14 +46,14 @@ def constopt(
 
     Rows of M sum to at least one, what is above is charged `penalty`, and the rows are normalised at the end. With
     `budget="half"`, a = epsilon / 2 as published; with "certified", the whole epsilon where the audit allows it, and
-    otherwise the inner budget a of least loss whose normalised law keeps the promise. `penalty` is one number, several
-    to choose the best of, or by itself as large as it pays: tenfold steps until both neighbours of the best are no
-    better. Where the whole epsilon does not fit, half of it with the published penalties is tried too, and the better
-    one taken. The constraints (25) and (26) of the paper are used in their corrected form: (26) bounds M_vw from below
-    by Y_w max_u exp(-a (d_uw + d_uv)).
+    otherwise the inner budget a of least loss whose normalised distribution keeps the guarantee. `penalty` is one
+    number, several to choose the best of, or by itself as large as it pays: tenfold steps until both neighbours of the
+    best are no better. Where the whole epsilon does not fit, half of it with the published penalties is tried too, and
+    the better one taken. The constraints (25) and (26) of the paper are used in their corrected form: (26) bounds M_vw
+    from below by Y_w max_u exp(-a (d_uw + d_uv)).
 
-    At `seconds`, or on Ctrl-C, the best law so far comes back, and `certificate.note` says so. Where `seconds` end
-    before the first program is solved, a mixture of kernels comes back.
+    At `seconds`, or on Ctrl-C, the best distribution so far comes back, and `certificate.note` says so. Where `seconds`
+    end before the first program is solved, a mixture of kernels comes back.
 
     References: Imola et al. (2022), Algorithm 1.
     """
@@ -107,7 +107,7 @@ def _build_kernel_search(search: _PenaltySearch, several: Sequence[float] | None
 
 @dataclass(frozen=True, eq=False)
 class _Attempt:
-    """A law that keeps the promise, what it costs, and what its program leaked before any repair."""
+    """A distribution that keeps the guarantee, what it costs, and what its program leaked before any repair."""
 
     matrix: Floats
     value: float
@@ -121,7 +121,7 @@ def _value(attempt: _Attempt) -> float:
 
 
 class _PenaltySearch:
-    """Looks for the penalty and the inner budget of least loss; every law it compares keeps the promise."""
+    """Looks for the penalty and the inner budget of least loss; every distribution it compares keeps the guarantee."""
 
     def __init__(
         self, problem: Problem, nearest: int, budget: Budget, objective: Objective, ends: float | None
@@ -163,14 +163,14 @@ class _PenaltySearch:
             if best.penalty > FIRST_PENALTY:
                 break  # its lower neighbour is what it was reached from
         if self.budget == "certified" and not whole:
-            # From the other end: half the budget always keeps the promise, so what is found is never worse than that.
+            # From the other end: half the budget always keeps the guarantee, so what is found is never worse than that.
             published = min((self._attempt(self.goal / 2, value) for value in PUBLISHED_PENALTIES), key=_value)
             if published.value < best.value:
                 best = min(published, self.tune(published.penalty, published.inner), key=_value)
         return best
 
     def tune(self, penalty: float, inner: float | None = None) -> _Attempt:
-        """Return the best law of one penalty: the inner budget follows what the last program leaked."""
+        """Return the best distribution of one penalty: the inner budget follows what the last program leaked."""
         if self.budget == "half":
             return self._attempt(self.goal / 2, penalty)
         inner = self.goal if inner is None else inner
@@ -193,8 +193,8 @@ class _PenaltySearch:
         matrix = None if program is None else program.solve(seconds=None if left is None else max(left, 0.01))
         if matrix is None:
             raise TimeUp(
-                "no law was found before the limit: the first program alone takes longer. Allow more seconds, or take "
-                "fewer places or a smaller `nearest`."
+                "no distribution was found before the limit: the first program alone takes longer. Allow more "
+                "seconds, or take fewer places or a smaller `nearest`."
             )
         leaked = float_leakage(matrix, self.distances)
         if leaked > self.goal:

@@ -7,7 +7,7 @@ on classes of secrets. It is epsilon-private for the augmented metric exactly if
 
 so one program over the classes gives the best such mechanism, whatever the classes depend on. Solving one program per
 group of secrets instead, where the group is read off the secret, constrains no pair across groups and breaks the
-promise.
+guarantee.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ SAME_LENGTH = 1.0 + 1e-12  # a path this little longer than the distance is the 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The graph of neighbouring secrets, and what its edges really promise.
+    """The graph of neighbouring secrets, and what its edges really guarantee.
 
     Ratios along edges bind every pair at the length of the shortest path between them. `stretch` is the largest
     path length / distance over the pairs that are to be protected: epsilon / stretch along the edges keeps epsilon
@@ -111,7 +111,7 @@ def decomposed(
     answer becomes a cut of the master.
 
     `neighbours` is the distance up to which pairs are constrained directly. It guarantees only what chains of
-    neighbours guarantee: the largest detour is measured and epsilon divided by it, so that the promise holds for all
+    neighbours guarantee: the largest detour is measured and epsilon divided by it, so that the guarantee holds for all
     pairs; a pair without any chain is an error, unless `Problem(radius=...)` says that such pairs are meant to stay
     unprotected. Left out, all pairs that matter are constrained, which is exact.
 
@@ -169,7 +169,7 @@ def _build_from_blocks(
     candidates = [answer.matrix, first] if answer.matrix.size else [first]
     bound = answer.lower_bound
     if graph.stretch > 1.0:
-        # The same edges at the full epsilon relax the promise: their bound holds for it, and their matrix, repaired
+        # The same edges at the full epsilon relax the guarantee: their bound holds for it, and their matrix, repaired
         # for all pairs, may cost less than the one that paid for the detours.
         if answer.status is Status.INTERRUPTED:
             options = replace(options, start="kernels", end=time.perf_counter())
@@ -320,7 +320,7 @@ def _note(problem: Problem, answer: BendersSolution, graph: Neighbours, gap: flo
     if graph.stretch > 1.0:
         parts.append(
             f"chains of neighbours are up to {graph.stretch:.4f} times longer than the distance, so epsilon "
-            f"{problem.epsilon / graph.stretch:.6g} along them is what keeps the promise; the gap holds that price."
+            f"{problem.epsilon / graph.stretch:.6g} along them is what keeps the guarantee; the gap holds that price."
         )
     if answer.gap > gap or not np.isfinite(answer.objective):
         parts.append(

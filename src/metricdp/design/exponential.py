@@ -35,8 +35,9 @@ def exponential(
 ) -> MatrixMechanism | KernelMechanism:
     """Build the exponential mechanism: z_ik proportional to exp(-a d(x_i, y_k)).
 
-    With `budget="half"`, a = epsilon / 2 as published: half the promise pays for the kernel and half for its
-    normaliser. With `budget="certified"`, a is the largest inner budget found whose audited epsilon keeps the promise.
+    With `budget="half"`, a = epsilon / 2 as published: half the guarantee pays for the kernel and half for its
+    normaliser. With `budget="certified"`, a is the largest inner budget found whose audited epsilon keeps the
+    guarantee.
 
     Up to 4,096 secrets it is a table; above, a `KernelMechanism` that makes its rows when they are needed, which
     `form="kernel"` asks for at any size. A kernel reports its own secrets and knows the true distance of its metric:
@@ -98,7 +99,7 @@ def truncated_exponential(
     """Build the truncated exponential mechanism: the exponential mechanism of the metric min(d, gamma).
 
     gamma = (2 / epsilon) ln((1 - beta)(|W| - 1) / beta); a report farther than gamma is drawn with probability at most
-    beta under `budget="half"`. The promise is epsilon * min(d, gamma), which is stronger than epsilon * d.
+    beta under `budget="half"`. The guarantee is epsilon * min(d, gamma), which is stronger than epsilon * d.
 
     References: Carvalho et al. (2021).
     """
@@ -137,7 +138,7 @@ def normalised_rows(
     """
     epsilon = problem.epsilon
     # Beyond this exponent distances count as equal, min(d, 600 / epsilon): still a metric, never above d, so the
-    # promise is only stronger, and no probability underflows to an impossible report.
+    # guarantee is only stronger, and no probability underflows to an impossible report.
     apart = np.minimum(apart, LARGEST_EXPONENT / epsilon)
     goal = safe_epsilon(epsilon, problem.inputs.distances)
 
@@ -163,7 +164,7 @@ def normalised_rows(
 
     if len(problem.inputs) == 1 or leaks(goal) <= goal:
         return rows(goal), goal
-    low, high = goal / 2, goal  # half always keeps the promise; every accepted value is checked, not assumed
+    low, high = goal / 2, goal  # half always keeps the guarantee; every accepted value is checked, not assumed
     while high - low > 1e-6 * epsilon:
         middle = (low + high) / 2
         low, high = (middle, high) if leaks(middle) <= goal else (low, middle)

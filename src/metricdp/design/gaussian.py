@@ -1,4 +1,4 @@
-"""Gaussian noise on a public lattice: a concentrated promise in the square of the distance."""
+"""Gaussian noise on a public lattice: a concentrated guarantee in the square of the distance."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def gaussian(
 ) -> GaussianNoise | SphericalGaussian:
     """Build Gaussian noise N(0, sigma^2) with rho = 1 / (2 sigma^2) per squared unit, released on a public lattice.
 
-    The promise is concentrated: D_a(M(x) || M(x')) <= a rho d(x, x')^2 for every order a > 1 of the Renyi divergence.
+    The guarantee is concentrated: D_a(M(x) || M(x')) <= a rho d(x, x')^2 for every order a > 1 of the Renyi divergence.
     It is approximate and no pure one: no factor holds for every report, so it has no epsilon per unit. What it keeps at
     a distance and with a delta, `mechanism.guarantee.epsilon_at(distance, delta)` says; `mdp.rho_for(2, 0.2, 1e-6)` is
     the rho that keeps a factor of two 0.2 apart but for a delta of 1e-6.
 
     Give rho or sigma, the standard deviation of every coordinate (under `Mahalanobis`, of the whitened ones). Metrics
     are `Lp(2)` in any dimension (two unless said), `Mahalanobis`, and `Haversine`: there the noise is added in space
-    and seen from the centre of the Earth, which keeps the promise in great-circle distances: no chord is longer.
+    and seen from the centre of the Earth, which keeps the guarantee in great-circle distances: no chord is longer.
 
     What is drawn is exact: the lattice point nearest to secret + noise, both real numbers (docs/noise.md). `pitch` is
     the lattice spacing, in degrees on the Earth; by default a round number that is at most sigma / 100.
@@ -75,7 +75,7 @@ def _vector_noise(
 
 
 def _spread(rho: float | None, sigma: float | None) -> tuple[float, float]:
-    """Return sigma and the rho that is promised for it."""
+    """Return sigma and the rho that is guaranteed for it."""
     if (rho is None) == (sigma is None):
         raise InvalidInput("give `rho` or `sigma`, one of them: rho = 1 / (2 sigma^2).")
     spread = as_positive(sigma, "sigma") if rho is None else math.sqrt(0.5 / as_positive(rho, "rho"))
@@ -92,7 +92,7 @@ def _theorem(loss: float, reach: float) -> Certificate:
         loss=loss,
         lower_bound=0.0,
         method="Gaussian noise (theorem): concentrated, not pure",
-        epsilon=math.inf,  # of a pure promise, which none keeps
+        epsilon=math.inf,  # of a pure guarantee, which none keeps
         note=exact_draw_note(reach),
     )
 

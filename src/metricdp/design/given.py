@@ -28,8 +28,9 @@ def from_matrix(
     """Make a mechanism of one's own matrix: audited, then saved, compared and applied like any other.
 
     `matrix` has one row per secret of `space` and one column per report (of `outputs`, where they differ); rows sum to
-    one, and the law of a row is row / sum(row). `NotPrivate` says by how much it misses `epsilon`, and where. The
-    certificate counts the loss (the distance, unless given); its lower bound is what no promise at all would cost.
+    one, and the distribution of a row is row / sum(row). `NotPrivate` says by how much it misses `epsilon`, and where.
+    The certificate counts the loss (the distance, unless given); its lower bound is what no guarantee at all would
+    cost.
     """
     started = time.perf_counter()
     distribution = as_stochastic(matrix)

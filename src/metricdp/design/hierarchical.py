@@ -108,7 +108,7 @@ def _tree(distances: Floats, branching: int) -> Node:
 
 
 def _leaf_distribution(tree: Node, distances: Floats, rates: Floats) -> Floats:
-    """Return the law of the places that walks end at, with these rates on the levels."""
+    """Return the distribution of the places that walks end at, with these rates on the levels."""
     distribution = np.ones((len(distances), len(distances)))
     reached = {id(tree): np.ones(len(distances))}
     limit = LARGEST_EXPONENT / len(rates)  # min(d, a constant) is a metric too, and no probability becomes zero

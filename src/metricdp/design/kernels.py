@@ -2,9 +2,9 @@
 
 epsilon(a) = max over pairs of (a m_ij + |ln N_i(a) - ln N_j(a)|) / d_ij takes two passes over all distances. Few pairs
 decide it: starting from a = epsilon, the pairs that leak most are collected, the largest a is found for which these
-keep the promise (their rows alone are needed), and all pairs are judged there; the ones that leak more are added. What
-is left out can only lower the answer, so that the first a at which all pairs keep the promise is the largest found for
-any of them. Every accepted value is proven; half of epsilon always is one.
+keep the guarantee (their rows alone are needed), and all pairs are audited there; the ones that leak more are added.
+What is left out can only lower the answer, so that the first a at which all pairs keep the guarantee is the largest
+found for any of them. Every accepted value is proven; half of epsilon always is one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from metricdp.metrics.balls import is_real
 from metricdp.problems import Problem
 from metricdp.progress import AUDITING, report_task, share_reporter
 
-MOST_SECRETS = 4_096  # above, a mechanism on its own secrets is a kernel, below a table, unless told otherwise
+MOST_SECRETS = 4_096  # above, a mechanism on its own secrets is a kernel, below a table, unless asked otherwise
 FIRST_ROWS = 384  # whose pairs give the first guess
 NEW_PAIRS = 32  # that a round adds to those that decide
 OF_ONE_WORD = 4
@@ -54,9 +54,9 @@ MOST_EXACT = 60_000  # secrets up to which that is worth the time
 
 @dataclass(frozen=True)
 class KernelSpec:
-    """What kernel is wanted: its weights, the distance beyond which all count alike, and in which metric it promises.
+    """What kernel is wanted: its weights, the distance beyond which all count alike, and in which metric it guarantees.
 
-    With `capped` the promise is epsilon * min(d, cap), which is stronger than epsilon * d.
+    With `capped` the guarantee is epsilon * min(d, cap), which is stronger than epsilon * d.
     """
 
     log_weights: Floats | None = None
@@ -66,7 +66,7 @@ class KernelSpec:
     name: str = "exponential"
 
     def distribution(self, problem: Problem, inner: float) -> KernelDistribution:
-        """Return the law with an inner budget; nothing of it is measured yet."""
+        """Return the distribution with an inner budget; nothing of it is measured yet."""
         return KernelDistribution(problem.inputs, inner, self.log_weights, self.cap)
 
 
@@ -94,7 +94,7 @@ def kernel(problem: Problem, order: KernelSpec) -> KernelMechanism:
     with report_task(AUDITING):
         report = audit_kernel(distribution, sums, Claim(problem.epsilon), worst)
     if not report.kept:
-        raise NotPrivate(f"a kernel ({order.name}) does not keep its promise: {report}. Nothing was returned.")
+        raise NotPrivate(f"a kernel ({order.name}) does not keep its guarantee: {report}. Nothing was returned.")
     with report_task("adding up the loss"):
         loss, least = _losses(problem, distribution, sums)
     certificate = Certificate(
@@ -144,7 +144,7 @@ class _BudgetSearch:
         return self._first.at(inner)
 
     def search(self) -> tuple[KernelDistribution, KernelSums, WorstPairs | None]:
-        """Return the law with the largest inner budget that keeps the promise, its normalisers and worst pairs."""
+        """Return the distribution of the largest inner budget that keeps the guarantee, normalisers and worst pairs."""
         goal = self.problem.epsilon * (1.0 - MARGIN)
         if self.order.half or len(self.problem.inputs) == 1:
             distribution = self._distribution(goal / 2 if self.order.half else goal)
@@ -164,7 +164,7 @@ class _BudgetSearch:
                 self._add(distribution, worst.pairs)
                 inner = min(self._largest_budget(goal), float(np.nextafter(inner, 0.0)))
             if deadlines.seconds_left() < ROUNDS_LEFT * (deadlines.clock() - before):
-                break  # half of epsilon always keeps the promise
+                break  # half of epsilon always keeps the guarantee
         distribution = self._distribution(goal / 2)
         return distribution, self._sums(distribution, MOST_ROUNDS), None
 
@@ -178,7 +178,7 @@ class _BudgetSearch:
         inner = self._largest_budget(goal)
         distribution = self._distribution(inner)
         shown = self._ratio_bounds(distribution)
-        self.pairs = self.pairs[np.argsort(-shown, kind="stable")[: 4 * NEW_PAIRS]]  # the others are judged later
+        self.pairs = self.pairs[np.argsort(-shown, kind="stable")[: 4 * NEW_PAIRS]]  # the others are audited later
         return inner
 
     def _sums(self, distribution: KernelDistribution, number: int) -> KernelSums:
@@ -187,7 +187,7 @@ class _BudgetSearch:
             return sums_of(distribution, share_reporter(words))
 
     def _is_private(self, distribution: KernelDistribution, worst: WorstPairs) -> bool:
-        """Tell whether all pairs provably keep the promise; pairs that doubles leave open in interval arithmetic."""
+        """Tell whether all pairs provably keep the guarantee; pairs that doubles leave open in interval arithmetic."""
         epsilon = self.problem.epsilon
         if worst.highest <= epsilon:
             return True
@@ -246,7 +246,7 @@ class _BudgetSearch:
         return first, second, self.apart[first, self.pairs[:, 1]]
 
     def _largest_budget(self, goal: float) -> float:
-        """Return the largest inner budget, to within a rounding, for which the pairs so far keep the promise.
+        """Return the largest inner budget, to within a rounding, for which the pairs so far keep the guarantee.
 
         Pairs so near each other that the errors of their normalisers say more than the normalisers are left to
         interval arithmetic, a few of them.
@@ -284,7 +284,7 @@ def _bisect(holds: Callable[[float], bool], low: float, high: float, steps: int)
 
 
 def _losses(problem: Problem, distribution: KernelDistribution, sums: KernelSums) -> tuple[float, float]:
-    """Return the expected loss of the law under the prior, and what no promise at all would cost."""
+    """Return the expected loss of the distribution under the prior, and what no guarantee at all would cost."""
     if problem.loss_is_distance:
         return float(problem.prior @ expected_distances(distribution, sums)), 0.0
     total = least = 0.0

@@ -62,26 +62,26 @@ def laplace(
     longitude) in degrees. On `Lp` and `Mahalanobis` the dimension defaults to two (or to that of the covariance).
     `pitch` is the lattice spacing, in degrees on the Earth, in the points' unit elsewhere; by default a round number
     that is at most 1 / (100 epsilon). What is drawn is exact: the lattice point nearest to secret + noise, both real
-    numbers, so the promise has no slack (docs/noise.md). A pitch so fine that doubles decide too little is refused.
+    numbers, so the guarantee has no slack (docs/noise.md). A pitch so fine that doubles decide too little is refused.
 
     On `Angular` secrets are unit vectors of `dimension` coordinates, the density is with respect to area on the sphere
     (Purkayastha 1991), and reports lie next to it, on a lattice of 2^-24 unless said. With `normalise` vectors of any
-    length will do; it is dropped: the promise is about the angle, and nothing about their lengths is reported.
+    length will do; it is dropped: the guarantee is about the angle, and nothing about their lengths is reported.
 
     On `Hyperbolic` secrets are points of the Poincare ball of `dimension` coordinates and the density is with respect
-    to hyperbolic volume. It needs an epsilon above `dimension` - 1: with less the noise has no law, since volume grows
-    as exp((dimension - 1) r). `pitch` is the spacing of the hyperboloid's coordinates 2 y / (1 - |y|^2).
+    to hyperbolic volume. It needs an epsilon above `dimension` - 1: with less the noise has no distribution, since
+    volume grows as exp((dimension - 1) r). `pitch` is the spacing of the hyperboloid's coordinates 2 y / (1 - |y|^2).
 
     On `Bags` every vector of a bag gets noise of its own under the ground metric and the order is dropped; `dimension`
-    is how many numbers a bag has. The promise is in the total distance of the best pairing: N words that cost epsilon
+    is how many numbers a bag has. The guarantee is in the total distance of the best pairing: N words that cost epsilon
     each cost N epsilon in the word mover's distance, which counts means.
 
     On `Frechet` the secrets are curves or series of `dimension` numbers, and what is reported is the outline with noise
     under the largest gap: start, end, least and largest of every coordinate, none of which moves by more than the
-    Frechet distance. Noise on the vertices would not keep that promise.
+    Frechet distance. Noise on the vertices would not keep that guarantee.
 
     With a `projection`, a matrix A with one row for every dimension that is left, reports are A x + noise, under Lp(2).
-    The promise stays about the l_2 distance of the vectors themselves: the noise has the rate epsilon / |A|, the
+    The guarantee stays about the l_2 distance of the vectors themselves: the noise has the rate epsilon / |A|, the
     spectral norm of A rounded up, so rows that are orthonormal lose nothing, and the noise is shorter by the share of
     dimensions that are gone. A must be public: never one fitted to the vectors that are protected.
     """
@@ -172,7 +172,7 @@ def _projected_noise(
             f"grow where lengths shrink. Got {metric!r} and dimension {dimension}."
         )
     norm = norm_above(matrix)
-    rate = epsilon / norm * (1.0 - 1e-11)  # whoever bounds the norm again finds it within 1e-12
+    rate = epsilon / norm * (1.0 - 1e-11)  # a second bound of the norm is within 1e-12
     lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate)) if pitch is None else pitch)
     guarantee = Guarantee(epsilon, metric, basis="theorem")
     note = f"the loss is the mean distance from A x, in {len(matrix)} dimensions; the norm of A is below {norm:.9g}"
@@ -220,7 +220,7 @@ def von_mises_fisher(
     exp(-epsilon t^2 / 2) has no peak.
 
     Rows must be unit vectors, within a thousandth. With `normalise` vectors of any length will do, and it is dropped:
-    the promise is about the distance of their directions, not about that of the vectors, and says nothing about their
+    the guarantee is about the distance of their directions, not about that of the vectors, and says nothing about their
     lengths, which are not reported. `pitch` is the lattice spacing of the reports, 2^-24 unless given: multiples of it
     are exact in floats of 32 bits.
 

@@ -1,4 +1,4 @@
-"""Geographic masks that keep a promise: a disk or a ring around the secret, with tails that never end."""
+"""Geographic masks that keep a guarantee: a disk or a ring around the secret, with tails that never end."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ def masked(
     loss: ArrayLike | None = None,
     budget: Budget = "certified",
 ) -> MatrixMechanism:
-    """Build a geographic mask with a promise: reports from `inner` to `outer` away are the likeliest, none is excluded.
+    """Build a geographic mask with a guarantee: reports `inner` to `outer` away are the likeliest, none is excluded.
 
         z_ik proportional to w_k exp(-a s(d_ik)),    s(d) = max(inner - d, d - outer, 0).
 
     `inner=0` is a disk, `inner > 0` the ring of donut masking, `outer` 1 / epsilon unless given; `weights` are public,
     such as inhabitants, for masks by population. s changes by at most d(x, x') between secrets, so a = epsilon / 2
-    keeps the promise (`budget="half"`), and the largest a that is found to keep it is taken otherwise. A ring promises
-    epsilon and nothing more: that reports lie `inner` away in most draws hides nobody who is known to use the ring.
+    keeps the guarantee (`budget="half"`), and the largest a that is found to keep it is taken otherwise. A ring
+    guarantees epsilon and nothing more: that reports lie `inner` away in most draws hides nobody who is known to use
+    the ring.
 
     The masks as published are a -> infinity: uniform on the disk or ring. A report that one secret excludes and its
-    neighbour does not tells them apart with certainty, so that they promise no epsilon at all.
+    neighbour does not tells them apart with certainty, so that they guarantee no epsilon at all.
 
     References: Kwan, Casas and Schmitz (2004) for disks and rings; Hampton et al. (2010) for donut masking.
     """

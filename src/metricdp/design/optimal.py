@@ -1,4 +1,4 @@
-"""Optimal mechanisms: least loss for a promise and given reports, exactly private, with a proven gap."""
+"""Optimal mechanisms: least loss for a guarantee and given reports, exactly private, with a proven gap."""
 
 from __future__ import annotations
 
@@ -38,15 +38,16 @@ def optimal(
     window: float | None = None,
     start: FiniteMechanism | None = None,
 ) -> FiniteMechanism:
-    """Build the mechanism of least expected (or worst) loss under the promise of a problem.
+    """Build the mechanism of least expected (or worst) loss under the guarantee of a problem.
 
     minimise sum_i prior_i sum_k loss_ik z_ik  (or max_i sum_k loss_ik z_ik)
     subject to z_ik <= exp(epsilon d_ij) z_jk for all pairs, rows summing to one.
 
     The answer is repaired to strict feasibility and audited exactly; `certificate.lower_bound` comes from a dual and
-    needs no solver's tolerance. It holds for every mechanism with this promise and these reports; others may cost less:
-    `outputs="finer"` of a problem adds reports between the secrets. The search ends at the asked `gap`, at `seconds` or
-    on Ctrl-C; then the best certified mechanism so far comes back, and `certificate.note` says that the gap was missed.
+    needs no solver's tolerance. It holds for every mechanism with this guarantee and these reports; others may cost
+    less: `outputs="finer"` of a problem adds reports between the secrets. The search ends at the asked `gap`, at
+    `seconds` or on Ctrl-C; then the best certified mechanism so far comes back, and `certificate.note` says that the
+    gap was missed.
 
     Above 4,096 secrets, or where a `window` is given (a distance), the program has variables near every report only and
     a LocalMechanism comes back: nothing is n x n, and the lower bound still holds for all mechanisms with these
@@ -58,7 +59,7 @@ def optimal(
     KernelMechanism comes back then, with a bound that proves how near the optimum it is.
 
     `start` is a mechanism for as many secrets and reports from which the search begins: that of yesterday's prior, or
-    one that was interrupted. It is no promise: what comes back is repaired and audited as ever.
+    one that was interrupted. It is no guarantee: what comes back is repaired and audited as ever.
 
     References: Bordenabe, Chatzikokolakis and Palamidessi (2014); Imola et al. (2022).
     """
@@ -205,7 +206,7 @@ def dictionary(problem: Problem) -> MatrixMechanism:
     """Build the best mixture of simple columns: near-optimal in seconds, for any metric.
 
     Columns exp(-epsilon clip(d(., c) - r, 0, s)) with centre c, plateau r and reach s, their dips and the constant all
-    keep the promise with the whole epsilon, since clip(d - r) is 1-Lipschitz. The least-loss non-negative combination
+    keep the guarantee with the whole epsilon, since clip(d - r) is 1-Lipschitz. The least-loss non-negative combination
     that sums to one is a program with one row per secret.
     """
     started = time.perf_counter()
@@ -214,7 +215,7 @@ def dictionary(problem: Problem) -> MatrixMechanism:
     log_ratios = problem.log_ratios
     if problem.radius is not None:
         raise InvalidInput("`dictionary` protects all pairs; leave `radius` out.")
-    # secrets so close that rounding could part them get one law
+    # secrets so close that rounding could part them get one distribution
     labels, log_ratios, cost = merge_rows(log_ratios, problem.cost) or (
         np.arange(len(log_ratios)),
         log_ratios,

@@ -14,7 +14,7 @@ from metricdp.mechanisms.concentrated import rho_for
 from metricdp.units import ProtectionTarget, epsilon_hint, parse_epsilon, parse_protection_target, parse_rho
 
 NO_EPSILON = (
-    "Gaussian noise has a concentrated promise, which is approximate and has no epsilon per unit: say what it keeps at "
+    "Gaussian noise has a concentrated guarantee, which is approximate and has no epsilon per unit: say what holds at "
     "a distance with --protect 2x@200m --set delta=1e-6, or name --set rho=0.35/km2."
 )
 
@@ -42,14 +42,14 @@ class PrivacyLevel:
         return self.asked.epsilon(slack) if isinstance(self.asked, ProtectionTarget) else self.asked
 
     def kept(self, stated: AnyGuarantee) -> list[str]:
-        """Return the sentence that compares a promise with the wish, where there was one; raise where it is broken."""
+        """Return the sentence that compares a guarantee with the wish, if there was one; raise if it is broken."""
         if not isinstance(self.asked, ProtectionTarget):
             return []
         guarantee = require_pure(stated, "--protect")
         outside = guarantee.radius is not None and self.asked.distance > guarantee.radius
         if outside or not self.asked.kept(guarantee.epsilon, guarantee.slack):
             raise NotPrivate(
-                f"the promise allows more than the factor {self.asked.level:g} asked for at {self.asked.distance:g} "
+                f"the guarantee allows more than the factor {self.asked.level:g} asked for at {self.asked.distance:g} "
                 f"{guarantee.unit}: {guarantee}. Nothing was written."
             )
         return [messages.requested_guarantee(guarantee, self.asked.level, self.asked.distance)]
@@ -57,7 +57,7 @@ class PrivacyLevel:
 
 @dataclass(frozen=True)
 class ConcentratedLevel:
-    """How much may leak where the promise is concentrated: a rho, or a wish with the delta it may be broken with."""
+    """How much may leak where the guarantee is concentrated: a rho, or a wish with the delta it may be broken with."""
 
     rho: float
     requested_guarantee: ProtectionTarget | None = None
@@ -78,15 +78,15 @@ class ConcentratedLevel:
         )
 
     def kept(self, guarantee: AnyGuarantee) -> list[str]:
-        """Return the sentence that compares a promise with the wish, where there was one; raise where it is broken."""
+        """Return the sentence that compares a guarantee with the wish, if there was one; raise if it is broken."""
         if self.requested_guarantee is None:
             return []
         if not isinstance(guarantee, ConcentratedGuarantee):
-            raise InvalidInput("--set delta=... is for concentrated promises.")
+            raise InvalidInput("--set delta=... is for concentrated guarantees.")
         if not guarantee.delta_at(
             self.requested_guarantee.distance, math.log(self.requested_guarantee.level)
         ) <= self.delta * (1.0 + 1e-9):
-            raise NotPrivate(f"the promise does not keep what was asked for: {guarantee}. Nothing was written.")
+            raise NotPrivate(f"the guarantee does not keep what was asked for: {guarantee}. Nothing was written.")
         return [
             messages.requested_concentrated(
                 guarantee, self.requested_guarantee.level, self.requested_guarantee.distance, self.delta

@@ -10,7 +10,7 @@ from metricdp.mechanisms.kinds.product import parts_of, product_metric
 
 WEIGHTED = (
     "mdp.product",
-    "A product promises a sum of distances, and rho is about squares: protect each of the columns under a promise of "
+    "A product guarantees a sum of distances, and rho is about squares: protect each column under a guarantee of "
     "its own, or numbers all at once with mdp.gaussian under mdp.Mahalanobis",
 )
 
@@ -23,10 +23,10 @@ def product(*mechanisms: Mechanism) -> ProductMechanism:
 
     Guarantee: the loss between two secrets is at most sum_i epsilon_i d_i(x_i, x'_i) (plus the slacks): epsilon 1 in
     the metric `Weighted` with the parts' epsilons as weights. It holds whether the parts of a secret are independent or
-    not; what one part tells about another is not protected beyond the part's own promise.
+    not; what one part tells about another is not protected beyond the part's own guarantee.
 
     The certificate counts the parts' losses times their epsilons. Its lower bound is the sum of the parts': fixing all
-    parts but one turns any mechanism with the joint promise into one with that part's promise.
+    parts but one turns any mechanism with the joint guarantee into one with that part's guarantee.
     """
     if len(mechanisms) < 2 or not all(isinstance(part, Mechanism) for part in mechanisms):
         raise InvalidInput("`product` takes two or more mechanisms, such as mdp.product(place, hour).")
@@ -34,7 +34,7 @@ def product(*mechanisms: Mechanism) -> ProductMechanism:
         if len(parts_of(part)) > 1:
             raise InvalidInput("a part of a product cannot be a product: name all parts in one call.")
         if part.guarantee.basis == "none":
-            raise NotPrivate("a part of the product was built for comparison and keeps no promise.")
+            raise NotPrivate("a part of the product was built for comparison and keeps no guarantee.")
         if part.guarantee.radius is not None:
             raise InvalidInput("a part of the product protects only close pairs (`radius`): a sum cannot state that.")
     guarantees = [require_pure(part.guarantee, *WEIGHTED) for part in mechanisms]

@@ -1,4 +1,4 @@
-"""Mechanisms whose reports are pruned afterwards: by a public map, or by leaving them out of a law made for that."""
+"""Mechanisms whose reports are pruned: by a public map, or by leaving them out of a distribution made for that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from metricdp.spreads import spreads
 Rule = Literal["cheapest", "nearest", "renormalise"]
 RULES = ("cheapest", "nearest", "renormalise")
 ROUNDS = 60  # of a search that needs about five
-MIXING = 10  # halvings of how much of a law fits
+MIXING = 10  # halvings of how much of a distribution fits
 SAFE = 1e-9  # the share of epsilon that is left for the rounding of what pruning costs
 
 
@@ -33,15 +33,15 @@ def prune_reports(
     prior: ArrayLike | None = None,
     loss: ArrayLike | None = None,
 ) -> MatrixMechanism:
-    """Return a mechanism that never gives some reports, with the promise of the one it was made from.
+    """Return a mechanism that never gives some reports, with the guarantee of the one it was made from.
 
     "cheapest" and "nearest" replace a pruned report by one that is kept, always the same: k becomes
-    argmin_t sum_x prior(x) z_xk loss(x, t), or the nearest one. That is post-processing: the promise stays as it is,
+    argmin_t sum_x prior(x) z_xk loss(x, t), or the nearest one. That is post-processing: the guarantee stays as it is,
     whatever is pruned. "renormalise" divides every row by what is left of it, as CORGI does, and that is no
-    post-processing: a law that keeps epsilon may leak up to 2 epsilon afterwards. It is audited, and refused where the
-    promise is broken; a mechanism of `mdp.LocationTree.prunable` is made so that it is not.
+    post-processing: a distribution that keeps epsilon may leak up to 2 epsilon afterwards. It is audited, and refused
+    where the guarantee is broken; a mechanism of `mdp.LocationTree.prunable` is made so that it is not.
 
-    All secrets stay: whoever is at a pruned place is protected as before. The reports must be chosen without looking
+    All secrets stay: a person at a pruned place is protected as before. The reports must be chosen without looking
     at the secret, since reports show which ones never come. One set is taken for all secrets, never one for each.
 
     References: Pappachan, Qiu, Squicciarini and Manjunath (2023).
@@ -59,7 +59,9 @@ def prune_reports(
     if rule == "renormalise":
         sums = matrix.sum(axis=1, keepdims=True)
         if not np.all(sums > 0):
-            raise InvalidInput(f"nothing is left of the law of secret {int(sums.argmin())}: prune fewer reports.")
+            raise InvalidInput(
+                f"nothing is left of the distribution of secret {int(sums.argmin())}: prune fewer reports."
+            )
         matrix = matrix / sums
     else:
         if rule == "nearest":
@@ -80,7 +82,7 @@ def coarsen_reports(
 ) -> MatrixMechanism:
     """Return a mechanism that reports areas: every report becomes the place that stands for its area.
 
-    Post-processing, so that the promise stays: the secrets are as fine as before, only reports are coarser.
+    Post-processing, so that the guarantee stays: the secrets are as fine as before, only reports are coarser.
     """
     started = time.perf_counter()
     inputs, guarantee = mechanism.inputs, mechanism.guarantee
@@ -102,8 +104,8 @@ def prunable(problem: Problem, count: int, *, gap: float = 1e-2, rounds: int = 8
 
     The optimum at epsilon / 2 always keeps this, for every set of reports: what is left of a row sum is a sum of
     columns that keep epsilon / 2, so R_ij is at most that again. From there on, in `rounds`, every pair is given what
-    the last law did not need for pruning, epsilon d_ij - R_ij; a law that needs more is mixed with the best one that
-    keeps it, as far as it does. What comes back has been checked for all pairs.
+    the last distribution did not need for pruning, epsilon d_ij - R_ij; a distribution that needs more is mixed with
+    the best one that keeps it, as far as it does. What comes back has been checked for all pairs.
 
     References: Pappachan, Qiu, Squicciarini and Manjunath (2023), who reserve an approximate R_ij and do not check.
     """
@@ -133,7 +135,7 @@ def prunable(problem: Problem, count: int, *, gap: float = 1e-2, rounds: int = 8
 
 
 def _mix_rows(kept: Floats, wanted: Floats, fits: Callable[[Floats], bool]) -> Floats:
-    """Return as much of a wanted law as fits, mixed with one that does: columns of either are columns of both."""
+    """Return as much of a wanted distribution as fits, mixed with one that fits; both have the same columns."""
     if fits(wanted):
         return wanted
     low, high = 0.0, 1.0

@@ -1,13 +1,13 @@
 """Probabilities as whole multiples of 2**-bits, private as they are: small files that any device samples exactly.
 
-Rounding a law that is tight breaks its promise where probabilities are small. So a share of a uniform law is mixed in
-first. With N = 2**bits, u reports in use and q = (1 - share) p + share / u, two secrets with factor f = exp(epsilon d)
-leave the room f q_j - q_i >= share (f - 1) / u, and rounding by less than one unit each needs (f + 1) / N of it:
+Rounding a tight distribution breaks its guarantee where probabilities are small. So a share of a uniform distribution
+is mixed in first. Let N = 2**bits, u the reports in use, q = (1 - share) p + share / u and f = exp(epsilon d) for two
+secrets. Then f q_j - q_i >= share (f - 1) / u, and rounding by less than one unit each needs (f + 1) / N of that:
 
     share = u coth(epsilon d_min / 2) / N      always suffices
 
-and far less usually does. The smallest share whose rounded law passes is searched for, and the result is audited
-exactly.
+and far less usually does. The smallest share whose rounded distribution passes is searched for, and the result is
+audited exactly.
 """
 
 from __future__ import annotations
@@ -38,18 +38,20 @@ SEARCH_STEPS = 10
 
 
 def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | None = None) -> Any:
-    """Return the mechanism with every probability a whole multiple of 2**-bits, re-certified at the same promise.
+    """Return the mechanism with every probability a whole multiple of 2**-bits, re-certified at the same guarantee.
 
-    Without `bits`, the fewest of 16, 32 and 48 that ask for mixing in at most 1 % of a uniform law. The loss is
-    computed again where it is known how it is counted: by the mechanism's own stakes, or by `problem`, which must ask
-    for the promise of the mechanism. Elsewhere (interpolated, or read from a file) the certificate keeps the loss of
-    the law before, and its note bounds how much of the law was moved. The bound stays with the loss it belongs to: for
-    a `problem` that the mechanism was not made for, no proof is at hand and the bound is the trivial one.
+    Without `bits`, the fewest of 16, 32 and 48 that ask for mixing in at most 1 % of a uniform distribution. The loss
+    is computed again where it is known how it is counted: by the mechanism's loss basis, or by `problem`, which must
+    ask for the guarantee of the mechanism. Elsewhere (interpolated, or read from a file) the certificate keeps the loss
+    of the distribution before, and its note bounds how much of the distribution was moved. The bound stays with the
+    loss it belongs to: for a `problem` that the mechanism was not made for, no proof is at hand and the bound is the
+    trivial one.
 
     A `LocalMechanism` has weights instead: they are rounded to 16-bit logarithmic codes, for which its file takes four
     bytes a near report instead of six. That takes the extra `fast`.
 
-    Guarantee: that of the mechanism, audited exactly for the rounded law; `Infeasible` where that takes more bits.
+    Guarantee: that of the mechanism, audited exactly for the rounded distribution; `Infeasible` where that takes more
+    bits.
     """
     kind = MECHANISMS.kind(mechanism)
     if kind is not None and kind.is_sparse:
@@ -82,7 +84,7 @@ def _check_problem(mechanism: Any, problem: Problem) -> None:
         raise InvalidInput(f"`problem` must be about a matrix of {shape}, got {problem.cost.shape}.")
     if (problem.epsilon, problem.radius) != (guarantee.epsilon, guarantee.radius):
         raise InvalidInput(
-            f"`problem` must ask for the promise of the mechanism, epsilon {guarantee.epsilon:g} and radius "
+            f"`problem` must ask for the guarantee of the mechanism, epsilon {guarantee.epsilon:g} and radius "
             f"{guarantee.radius}, got {problem.epsilon:g} and {problem.radius}."
         )
 
@@ -100,7 +102,7 @@ def _is_multiple(matrix: Floats, bits: int) -> bool:
 
 
 def _search(mechanism: Any, bits: int, most: float) -> tuple[Floats, float] | None:
-    """Return the rounded law with the smallest share found that keeps the promise, and the share."""
+    """Return the rounded distribution with the smallest share found that keeps the guarantee, and the share."""
     best = _attempt(mechanism, bits, 0.0)
     if best is not None:
         return best, 0.0
@@ -133,7 +135,7 @@ def _attempt(mechanism: Any, bits: int, share: float) -> Floats | None:
 
 
 def _round_matrix(matrix: Floats, bits: int, share: float) -> Floats | None:
-    """Return (1 - share) law + share * uniform rounded to multiples of 2**-bits with rows that sum to one exactly.
+    """Return (1 - share) q + share * uniform, rounded to multiples of 2**-bits; rows sum to one exactly.
 
     None where a possible report would become impossible.
     """
@@ -170,13 +172,16 @@ def _certify_rounded(
     made = replace(mechanism, matrix=matrix)
     report = audit(made)
     if not report.kept:
-        raise NotPrivate(f"the law rounded to {bits} bits does not keep its promise: {report}. Nothing was returned.")
+        raise NotPrivate(
+            f"the distribution rounded to {bits} bits does not keep its guarantee: {report}. Nothing was returned."
+        )
     before = mechanism.certificate
     distribution = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
     moved = float(0.5 * np.abs(matrix - distribution).sum(axis=1).max()) * (1.0 + 1e-9)
     loss, bound, stated, about = _rounded_losses(mechanism, matrix, problem)
     note = (
-        f"rounded to {bits} bits, {share:.2g} of a uniform law mixed in, at most {moved:.2g} of any law moved; {about}"
+        f"rounded to {bits} bits, {share:.2g} of a uniform distribution mixed in, at most {moved:.2g} of any "
+        f"distribution moved; {about}"
     )
     certificate = replace(
         before,
@@ -196,7 +201,7 @@ def _certify_rounded(
 def _rounded_losses(
     mechanism: Any, matrix: Floats, problem: Problem | None
 ) -> tuple[float, float, tuple[str, ...], str]:
-    """Return loss and bound of the rounded law, which of them nobody verified, and in words which loss that is."""
+    """Return loss and bound of the rounded distribution, which of them are not verified, and which loss that is."""
     before = mechanism.certificate
     unknown = before.loss, before.lower_bound, before.stated, "the loss is that before rounding"
     unproven = tuple(name for name in before.stated if name != "loss")  # the loss is computed again below
@@ -206,13 +211,13 @@ def _rounded_losses(
         # a bound belongs to a problem, and the one before may be of any
         loss, trivial, _ = losses_of(problem, matrix, before.objective)
         if _is_own_problem(mechanism, problem):
-            return loss, before.lower_bound, unproven, "the loss is that of the rounded law"
+            return loss, before.lower_bound, unproven, "the loss is that of the rounded distribution"
         return loss, trivial, (), "loss and bound are those of the problem given, the bound is the trivial one"
     if not mechanism.loss_basis.known:
         return unknown
     rounded = replace(mechanism, matrix=matrix)
     loss = worst_loss(rounded) if before.objective == "worst" else expected_loss(rounded)
-    return loss, before.lower_bound, unproven, "the loss is that of the rounded law"
+    return loss, before.lower_bound, unproven, "the loss is that of the rounded distribution"
 
 
 def _is_own_problem(mechanism: MatrixMechanism, problem: Problem) -> bool:
@@ -234,5 +239,10 @@ def _too_few_bits_message(mechanism: Any, bits: int) -> str:
         share = used / math.tanh(mechanism.guarantee.epsilon * nearest / 2.0)
         enough = math.ceil(math.log2(share / MOST))
         if bits < enough <= MOST_BITS:
-            return text + f": more than {MOST:.0%} of the law would have to be noise. {enough} bits are enough."
-    return text + f": more than {MOST:.0%} of the law would have to be noise. Ask for more bits, up to {MOST_BITS}."
+            return (
+                text + f": more than {MOST:.0%} of the distribution would have to be noise. {enough} bits are enough."
+            )
+    return (
+        text
+        + f": more than {MOST:.0%} of the distribution would have to be noise. Ask for more bits, up to {MOST_BITS}."
+    )

@@ -24,7 +24,7 @@ def remapped(
 ) -> MatrixMechanism:
     """Replace every report by the one that is best on average after seeing it (Bayesian remap).
 
-    k becomes argmin_t sum_x prior(x) z_xk loss(x, t). This is post-processing: the promise stays as it is and the
+    k becomes argmin_t sum_x prior(x) z_xk loss(x, t). This is post-processing: the guarantee stays as it is and the
     expected loss never rises. The prior must be public.
 
     References: Chatzikokolakis, ElSalamouny and Palamidessi (2017).

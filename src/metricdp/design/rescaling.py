@@ -1,4 +1,4 @@
-"""The same mechanism at another epsilon: the law of that epsilon, built anew, never draws that are scaled."""
+"""The same mechanism at another epsilon: the distribution of that epsilon, built anew, never draws that are scaled."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Make = Callable[[float], Mechanism]
 
 
 def rescaler(mechanism: Mechanism) -> Make:
-    """Return what makes the same mechanism at another epsilon (rho, where its promise is concentrated)."""
+    """Return what makes the same mechanism at another epsilon (rho, where its guarantee is concentrated)."""
     found: Make = MECHANISMS.facet("rescale", mechanism)(mechanism)
     return found
 

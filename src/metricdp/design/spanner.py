@@ -33,8 +33,8 @@ def spanner(
     """Build the mechanism of least expected (or worst) loss over the edges of a greedy spanner.
 
     Constraints along the edges of a graph bind every pair at the graph's distance, d <= d_G <= s d; so epsilon / s
-    keeps the promise. s is measured over the pairs that the promise covers, not the nominal `stretch`. The lower bound
-    is for the full epsilon and for those pairs: with a `radius`, for the near ones.
+    keeps the guarantee. s is measured over the pairs that the guarantee covers, not the nominal `stretch`. The lower
+    bound is for the full epsilon and for those pairs: with a `radius`, for the near ones.
 
     SpannerMech as Imola et al. publish it is `objective="worst", stretch=3`: the greedy (2k - 1)-spanner with k = 2.
 
@@ -65,7 +65,7 @@ def _build_on_edges(
     problem: Problem, objective: Objective, stretch: float, gap: float, progress: Progress | None, started: float
 ) -> MatrixMechanism:
     """Choose the edges, solve on them for the mechanism, and once more for the bound."""
-    distances = limit_radius(problem.inputs.distances, problem.radius)  # infinite: a pair the promise leaves out
+    distances = limit_radius(problem.inputs.distances, problem.radius)  # infinite: a pair the guarantee leaves out
     pairs = greedy_spanner(distances, stretch)
     measured = measured_stretch(distances, pairs)
     lengths = distances[pairs[:, 0], pairs[:, 1]]
@@ -82,7 +82,7 @@ def _build_on_edges(
     answer = solve_edges(problem.epsilon / measured, gap, FOR_THE_MATRIX)
     # The same edges at the full epsilon are some of all constraints: their optimum bounds every mechanism's loss.
     stopped, bound = answer.status is Status.INTERRUPTED, None
-    if not stopped:  # then nobody waits for another program
+    if not stopped:  # then another program is not wanted
         try:
             other = solve_edges(problem.epsilon, max(gap, BOUND_GAP), 1.0)
             stopped, bound = other.status is Status.INTERRUPTED, other.lower_bound

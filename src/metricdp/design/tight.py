@@ -1,4 +1,4 @@
-"""The mechanism in which every pair of secrets uses its promise up, where there is one."""
+"""The mechanism in which every pair of secrets uses its guarantee up, where there is one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from metricdp.spaces import FiniteSpace
 def tight_constraints(
     space: FiniteSpace, epsilon: float, *, prior: ArrayLike | None = None, loss: ArrayLike | None = None
 ) -> MatrixMechanism:
-    """Build the mechanism in which every pair of secrets uses its promise up: z_ik = w_k exp(-epsilon d_ik).
+    """Build the mechanism in which every pair of secrets uses its guarantee up: z_ik = w_k exp(-epsilon d_ik).
 
     z_ij / z_jj = exp(-epsilon d_ij): the constraint of i and j is tight at the report j, and at every report for which
     j lies on the way from i.

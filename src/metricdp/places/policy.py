@@ -1,4 +1,4 @@
-"""Policies: which pairs of secrets must be hidden is a graph, and the promise is epsilon for every step in it."""
+"""Policies: which pairs of secrets must be hidden is a graph, and the guarantee is epsilon for every step in it."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def policy(
     A place without an edge would be told exactly, and parts of the graph that nothing joins would be told apart. Both
     are refused unless they are meant: "join" gives an isolated place an edge to the nearest other place, and joins
     parts by an edge between their nearest places, until all are one (`mdp.policy_graphs.repairs` says which edges these
-    are); "disclose" says that reports may reveal the place, or the part. Then the promise covers the pairs of one part
-    and none across, and says so.
+    are); "disclose" says that reports may reveal the place, or the part. Then the guarantee covers the pairs of one
+    part and none across, and says so.
 
     Guarantee: a metric. The policy must be public: edges chosen by looking at the secrets would give them away.
     References: He, Machanavajjhala and Ding (2014); Takagi et al. (2019, 2023); Cao et al. (2020).

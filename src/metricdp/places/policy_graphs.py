@@ -79,7 +79,7 @@ def within(space: FiniteSpace, radius: float) -> Integers:
 def streets(space: FiniteSpace) -> Integers:
     """Return the edges between crossings that a street joins, one way or both."""
     if space.network is None:
-        raise InvalidInput("streets join the crossings of a road network, and these places are none.")
+        raise InvalidInput("streets join the crossings of a road network, and these places are not crossings.")
     pairs = np.unique(np.sort(space.network.edges, axis=1), axis=0)
     return np.asarray(pairs[pairs[:, 0] != pairs[:, 1]])
 
@@ -148,7 +148,7 @@ def disclosing(edges: ArrayLike, places: ArrayLike) -> Integers:
     """Return the edges without those at some places, which may then be told exactly: infected ones, say.
 
     `mdp.policy(space, disclosing(edges, infected), isolated="disclose")` is the policy of contact tracing. The places
-    must be public: who publishes that a place may be told says that it is one of these.
+    must be public: publishing that a place may be told says that it is one of them.
     """
     pairs = np.asarray(edges)
     if pairs.ndim != 2 or pairs.shape[1] != 2:

@@ -72,7 +72,7 @@ def protection_sets(
     Errors belong to places and are public, like the prior: one that somebody chooses by where they are would tell it.
 
     PIVE as published chooses a set for each secret instead. Sets then overlap, two members of one set use different
-    diameters, and neither half of its promise holds.
+    diameters, and neither half of its guarantee holds.
 
     References: Yu, Liu and Pu (2017); Zhang, Duan, Chen and Zhong (2021), who found the flaw.
     """

@@ -26,7 +26,7 @@ def region_scale(
     A scale of 0.2 lets distances there count a fifth, so that epsilon does. A tile holds its borders. Of regions that
     overlap the smallest scale counts.
 
-    Guarantee: public in, public out; what the scale does to the promise is said by `scaled`.
+    Guarantee: public in, public out; what the scale does to the guarantee is said by `scaled`.
     """
     if (categories is not None) != ("category" in regions):
         raise InvalidInput("`categories` of the places and a column `category` of `regions` belong together.")

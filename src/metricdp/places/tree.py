@@ -78,7 +78,7 @@ class LocationTree:
         return np.flatnonzero(labels == int(as_codes([area], int(labels.max()) + 1, "area")[0]))
 
     def at_level(self, level: int) -> FiniteSpace:
-        """Return the areas of a level as secrets, so that a mechanism on them keeps its promise for the places.
+        """Return the areas of a level as secrets, so that a mechanism on them keeps its guarantee for the places.
 
             d(A, B) = the shortest path of steps  min over places x in A, x' in B of d(x, x')
 
@@ -107,7 +107,7 @@ class LocationTree:
         )
 
     def for_places(self, mechanism: FiniteMechanism, level: int, *, loss: ArrayLike | None = None) -> MatrixMechanism:
-        """Return a mechanism on the areas of a level as one on the places: each has the law of its area, audited."""
+        """Return a mechanism on areas as one on the places, audited: each place has the distribution of its area."""
         started = time.perf_counter()
         labels, guarantee = self._level(level), mechanism.guarantee
         if len(mechanism.inputs) != int(labels.max()) + 1 or len(mechanism.outputs) != int(labels.max()) + 1:
@@ -135,7 +135,7 @@ class LocationTree:
         return mass / mass.sum(), spent
 
     def coarsen(self, mechanism: FiniteMechanism, level: int, *, loss: ArrayLike | None = None) -> MatrixMechanism:
-        """Return a mechanism on the places that reports areas of a level: post-processing, the promise stays."""
+        """Return a mechanism on the places that reports areas of a level: post-processing, the guarantee stays."""
         self._refuse_other(mechanism)
         return coarsen_reports(mechanism, self._level(level), self.middles(level), loss=loss)
 
@@ -149,12 +149,13 @@ class LocationTree:
         prior: ArrayLike | None = None,
         loss: ArrayLike | None = None,
     ) -> MatrixMechanism:
-        """Return a mechanism that never reports a place of some areas, with its promise kept exactly.
+        """Return a mechanism that never reports a place of some areas, with its guarantee kept exactly.
 
         "cheapest" and "nearest" put a pruned report on one that is kept, always the same: post-processing, for any
-        mechanism and any areas. "renormalise" leaves it out, as published, and is refused unless the law that comes out
-        keeps the promise: `prunable` makes mechanisms for which it does. All secrets stay protected, those of pruned
-        areas too. The areas must be chosen without looking at where somebody is: reports show what never comes.
+        mechanism and any areas. "renormalise" leaves it out, as published, and is refused unless the distribution that
+        comes out keeps the guarantee: `prunable` makes mechanisms for which it does. All secrets stay protected, those
+        of pruned areas too. The areas must be chosen without looking at where somebody is: reports show what never
+        comes.
         """
         self._refuse_other(mechanism)
         labels = self._level(level)
@@ -173,7 +174,7 @@ class LocationTree:
     def disclosing(self, level: int) -> FiniteSpace:
         """Return the places with areas of a level that may be told: hidden inside their area, by the metric of all.
 
-        A policy of several parts, see `mdp.policy`: the promise covers places of one area, and reports may reveal
+        A policy of several parts, see `mdp.policy`: the guarantee covers places of one area, and reports may reveal
         which. On the device, a mechanism for one's own area is then a fraction of the file.
         """
         return policy(

@@ -1,8 +1,8 @@
 """What a report costs: a distance, a matrix, a function of pairs, or a table of near pairs; none has to be n x n.
 
 Every kind of loss answers four questions: the loss of listed pairs, all of them as a matrix where that is small enough,
-the least loss of any report that is not near, and the most that a law of reports can cost. The last two are proven
-bounds, so that a certificate may rest on them.
+the least loss of any report that is not near, and the most that a distribution of reports can cost. The last two are
+proven bounds, so that a certificate may rest on them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Loss(Protocol):
         """Return for every secret a lower bound of the loss of all reports that are not in its row of `near`."""
 
     def most_beyond(self, distribution: Floats, /) -> Floats:
-        """Return for every secret an upper bound of sum_k law_k loss_ik."""
+        """Return for every secret an upper bound of sum_k q_k loss_ik."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class NearLoss:
         stored, pattern = self.table, self.table.copy()
         pattern.data = np.ones_like(stored.data)
         inside = pattern @ distribution
-        # sum over stored pairs of law * loss, and `most` for the rest of the law
+        # sum over stored pairs of distribution * loss, and `most` for the rest of the distribution
         total = stored @ distribution + self.most * np.maximum(distribution.sum() - inside, 0.0)
         sizes = abs(stored) @ distribution + abs(self.most) * (distribution.sum() + inside)
         return np.asarray(total + 2.0 * (len(distribution) + 8) * UNIT * sizes)
@@ -263,7 +263,7 @@ def _range(table: Floats) -> str:
 
 
 def _weighted_sum(table: Floats, distribution: Floats) -> Floats:
-    """Return table @ law, nowhere below the true sum: each of its terms is rounded at most len(law) + 1 times."""
+    """Return table @ q, nowhere below the true sum: each term is rounded at most len(q) + 1 times."""
     sizes = np.abs(table) @ distribution
     return np.asarray(table @ distribution + 2.0 * (len(distribution) + 8) * UNIT * sizes)
 
@@ -296,12 +296,12 @@ def _pair_positions(starts: Any, codes: Any, rows: Integers, columns: Any) -> In
 
 
 def landmark_bound(inputs: FiniteSpace, outputs: FiniteSpace, distribution: Floats, *, count: int = COUNT) -> Floats:
-    """Return for every secret i an upper bound of sum_k law_k d(i, k).
+    """Return for every secret i an upper bound of sum_k q_k d(i, k).
 
     Every report k has a landmark a(k), and d(i, k) <= d(i, a) + d(a, k). So the sum is at most
-    sum_a (law(a) d(i, a) + sum of law_k d(a, k) over the reports of a), with law(a) the law of a's reports.
-    Landmarks are drawn where they shorten the second part most: each next one with a chance in proportion to
-    law_k d(k, nearest landmark) (Arthur and Vassilvitskii 2007), from a fixed seed.
+    sum_a (q(a) d(i, a) + sum of q_k d(a, k) over the reports of a), with q(a) the sum of q_k over the reports of a.
+    Landmarks are drawn where they shorten the second part most: each next one with a probability in
+    proportion to q_k d(k, nearest landmark) (Arthur and Vassilvitskii 2007), from a fixed seed.
     """
     used = np.flatnonzero(distribution > 0)
     if not used.size:

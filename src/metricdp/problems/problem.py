@@ -28,8 +28,8 @@ class Problem:
     `loss[i, k]` is what it costs to report k when the secret is i; it defaults to the distance. It may be given as a
     matrix, as a function loss(a, b) of two arrays of points, row by row like a metric (on a road network points are the
     numbers of crossings), as another `FiniteSpace` of the same places, whose distances it is (kilometres, where the
-    promise is in levels), or as `NearLoss`, a sparse table of near pairs with bounds of all others. `prior[i]` is how
-    likely the secret i is; it defaults to uniform. `radius` limits the promise, on purpose, to pairs this close; in
+    guarantee is in levels), or as `NearLoss`, a sparse table of near pairs with bounds of all others. `prior[i]` is how
+    likely the secret i is; it defaults to uniform. `radius` limits the guarantee, on purpose, to pairs this close; in
     a policy graph of several parts to pairs of one part at most.
 
     `outputs` are the candidate reports, the secrets themselves unless given: a space, or "finer", which adds places
@@ -110,13 +110,15 @@ class Problem:
         return self._loss.least_beyond(near)
 
     def most_beyond(self, distribution: ArrayLike, /) -> Floats:
-        """Return for every secret i a proven upper bound of sum_k law_k loss_ik, for one law of all reports.
+        """Return for every secret i a proven upper bound of sum_k q_k loss_ik, for one distribution of all reports.
 
         Where the loss is the distance and there are many pairs, by landmarks and the triangle inequality.
         """
-        weights = as_floats(distribution, "law")
+        weights = as_floats(distribution, "distribution")
         if weights.shape != (len(self.outputs),) or np.any(weights < 0):
-            raise InvalidInput(f"`law` must be {len(self.outputs)} non-negative numbers, got shape {weights.shape}.")
+            raise InvalidInput(
+                f"`distribution` must be {len(self.outputs)} non-negative numbers, got shape {weights.shape}."
+            )
         return self._loss.most_beyond(weights)
 
     def _check_near(self, near: Near) -> None:

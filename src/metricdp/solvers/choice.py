@@ -22,7 +22,7 @@ ROUGH_GAP, ROUGH_SIZE = 2e-3, 50_000  # from here on the first-order method is f
 MEMORY = 5e9  # bytes the interior-point method may take before the first-order method is chosen
 OPERATIONS = 1.2e10  # floating-point operations a second, two cores, small blocks
 STEPS = 25.0  # of the interior-point method
-PATIENCE = 3600.0  # seconds, where nobody said how many
+PATIENCE = 3600.0  # seconds, where no limit is given
 
 SOLVERS: dict[str, Callable[[], Solver]] = {
     "interior": Interior,
@@ -35,7 +35,7 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
 
 @runtime_checkable
 class Tunable(Protocol):
-    """A solver that can be told what a search needs of it; fields that its owner set stay as they are."""
+    """A solver that a search can tune; fields that the user set stay as they are."""
 
     @property
     def wants_start(self) -> bool:

@@ -120,7 +120,7 @@ class RatioSearch:
                 return
             solution = self._solve(pairs)
             self._bound(pairs, solution)
-            stopped = self._status is Status.INTERRUPTED and self._best is not None  # then nobody waits for a repair
+            stopped = self._status is Status.INTERRUPTED and self._best is not None  # then a repair is not wanted
             stopped = stopped or (self._best is not None and deadlines.seconds_left() < self._repair.seconds)
             if not self._is_closed() and not stopped:
                 self._take(self._candidate(solution.primal))

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, Integers, are_codes, as_codes, as_floats, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, Precomputed, Weighted
-from metricdp.spaces.base import format_value, number_rows, refuse, refuse_snap, space_card
+from metricdp.spaces.base import UnsnappedSpace, format_value, number_rows, refuse, refuse_snap
 from metricdp.spaces.finite import FiniteSpace
 
 
 @dataclass(frozen=True, eq=False)
-class Augmented:
+class Augmented(UnsnappedSpace):
     """Secrets together with their context: the current place and the places before it.
 
         d((x, v), (x', v')) = d(x, x') + sum_tau weight_tau * d(v_tau, v'_tau)
@@ -31,9 +31,6 @@ class Augmented:
     weights: Floats
 
     is_text: ClassVar[bool] = False
-    limits: ClassVar[None] = None
-    network: ClassVar[None] = None
-    same_ground: ClassVar[bool] = True
 
     def __init__(self, base: FiniteSpace, histories: ArrayLike, weights: ArrayLike) -> None:
         rows = as_codes(histories, len(base), "histories")
@@ -50,8 +47,6 @@ class Augmented:
 
     def __repr__(self) -> str:
         return f"Augmented({len(self)} secrets of {len(self.base)} places, {self.lags} steps back)"
-
-    _repr_html_ = space_card
 
     @property
     def lags(self) -> int:
@@ -114,10 +109,6 @@ class Augmented:
     def size(self) -> int:
         return len(self.histories)
 
-    def charge(self, snap: float) -> float:
-        """Return 0; snapping is refused, since no secret is nearest."""
-        return refuse_snap(snap)
-
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Integers]:
         """Return which histories are in the domain, and the codes of all of them."""
         refuse_snap(snap)
@@ -127,10 +118,6 @@ class Augmented:
         found = (self._lookup.get(row.tobytes(), -1) for row in whole)
         codes = np.fromiter(found, dtype=np.int64, count=len(whole))
         return good & (codes >= 0), np.maximum(codes, 0)
-
-    def legal(self, rows: Any, /) -> Booleans:
-        """Tell which histories are in the domain."""
-        return self.admit(rows)[0]
 
     def rule(self, *, snap: float = 0.0) -> str:
         """Say which rows are secrets."""

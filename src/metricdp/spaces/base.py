@@ -1,7 +1,7 @@
 """What every space can be asked. A space owns membership: which values are secrets, and what to say of the others.
 
 Errors name rows and the rule they break, never a value, the nearest legal value or a distance to it: errors end in
-logs. Whoever wants to see a value asks `space.why(row)`.
+logs. `space.why(row)` shows the value.
 """
 
 from __future__ import annotations
@@ -157,10 +157,9 @@ def space_card(space: Space) -> str:
     return card(type(space).__name__, rows)
 
 
-class UnlistedSpace:
-    """What spaces share whose secrets cannot be listed: no secret is nearest to another value."""
+class UnsnappedSpace:
+    """What spaces share that take every value as it is: no secret is nearest to another value."""
 
-    finite: ClassVar[None] = None
     same_ground: ClassVar[bool] = True
 
     if TYPE_CHECKING:  # fields where they are stored: a property of the same name would be taken for a default
@@ -169,9 +168,12 @@ class UnlistedSpace:
         def metric(self) -> Metric: ...
 
         @property
+        def finite(self) -> Space | None: ...
+
+        @property
         def network(self) -> ShortestPath | None: ...
     else:
-        network = None
+        finite = network = None
 
     @property
     def limits(self) -> tuple[Floats, Floats] | None:

@@ -13,7 +13,7 @@ from metricdp.arrays import Booleans, Floats, as_floats, as_points, frozen, set_
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Lp, Metric, points_are
 from metricdp.spaces.base import (
-    UnlistedSpace,
+    UnsnappedSpace,
     exchange_hint,
     format_value,
     is_checked,
@@ -30,7 +30,7 @@ UNIT_WITHIN = 1e-3  # unit vectors stored in 16 bits have lengths within this of
 SHORTEST, LONGEST = 1e-100, 1e100  # beyond, squares leave the range of doubles
 
 
-class Coordinates(UnlistedSpace, ABC):
+class Coordinates(UnsnappedSpace, ABC):
     """A space whose secrets are rows of numbers: a row is its own code.
 
     Subclasses say which rows are secrets (`_are_inside`, `rule`) and what to do about others.

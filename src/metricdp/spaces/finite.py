@@ -42,9 +42,7 @@ from metricdp.spaces.near import Near, near_pairs
 from metricdp.spaces.search import NearestSearch, search_for
 from metricdp.spaces.snapping import grid_radius, nearest_pair, widest_distance
 
-ROUNDING = (
-    constants.ROUNDING
-)  # a value this close (relative to the largest coordinate) to a secret is that secret, rounded
+ROUNDING = constants.ROUNDING  # a value this close to a secret, relative to the largest coordinate, is that secret
 
 MOST_DISTANCES = 20_000**2  # that a matrix of all of them may hold, 3.2 GB
 
@@ -235,7 +233,7 @@ class FiniteSpace:
         Where `ground` is the metric it is 2 * snap, by the triangle inequality. Where it is not (roads under latitude
         and longitude) two values an arm's length apart can be put on secrets that are far apart in the metric: it is
         the largest distance between two secrets that one place can reach, max { d(s, s') : ground(s, s') <= 2 snap }.
-        Secrets that a policy lets be told apart do not count: there is no promise between them, snapped or not.
+        Secrets that a policy lets be told apart do not count: there is no guarantee between them, snapped or not.
         """
         if snap == 0:
             return 0.0
@@ -263,7 +261,7 @@ class FiniteSpace:
     def finer(self, times: int = 2) -> FiniteSpace:
         """Return the places with candidates between them, as reports of a problem: `mdp.Problem(outputs=...)`.
 
-        On a grid every step is cut into `times`; elsewhere the middles between neighbours are added. The promise is
+        On a grid every step is cut into `times`; elsewhere the middles between neighbours are added. The guarantee is
         about the secrets, so that more reports never cost privacy; what they may save is loss.
         """
         plain = tree_of(self.metric) is not None and not self.is_text and self.same_ground
@@ -355,11 +353,11 @@ class FiniteSpace:
         return f"{format_value(words)} is not a word of this vocabulary; the nearest spelling is {nearest}."
 
     def encode(self, values: Any, /, *, snap: float = 0.0) -> Integers:
-        """Return the codes of values, refusing strangers.
+        """Return the codes of values, or refuse values that are no secrets.
 
         With `snap`, a value x up to that distance (in `ground`) from a secret becomes the nearest one, s(x); farther
-        values are refused. The promise then holds for d(s(x), s(x')), the distance of the secrets that values were put
-        on. For the values themselves it has a slack of epsilon * `charge(snap)`: where `ground` is the metric,
+        values are refused. The guarantee then holds for d(s(x), s(x')), the distance of the secrets that values were
+        put on. For the values themselves it has a slack of epsilon * `charge(snap)`: where `ground` is the metric,
         d(s(x), s(x')) <= d(x, x') + 2 snap; where it is not, the slack is what two values at one place can differ by.
         """
         rows = as_points(values, "values")
@@ -376,7 +374,7 @@ class FiniteSpace:
         if self.is_text:
             return "Map or drop unknown words first: passing them through would publish them."
         ask = "Raise" if snap else "Ask for snapping with"
-        return f"{ask} `snap` (its slack is added to the promise) or drop the row."
+        return f"{ask} `snap` (its slack is added to the guarantee) or drop the row."
 
     @cached_property
     def _lookup(self) -> dict[tuple[str, ...], int]:

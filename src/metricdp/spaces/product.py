@@ -11,11 +11,11 @@ import numpy as np
 from metricdp.arrays import Booleans, Points
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
-from metricdp.spaces.base import Space, UnlistedSpace, refuse, refuse_snap
+from metricdp.spaces.base import Space, UnsnappedSpace, refuse, refuse_snap
 
 
 @dataclass(frozen=True, eq=False)
-class ProductSpace(UnlistedSpace):
+class ProductSpace(UnsnappedSpace):
     """Secrets of several parts; a secret is a sequence with one array per part, a row their columns side by side.
 
     The metric is the sum of the parts' metrics, each times the epsilon of its mechanism: its distances are in nats.

@@ -1,4 +1,4 @@
-"""What it costs to put values on the nearest secret, where the promise is in other distances."""
+"""What it costs to put values on the nearest secret, where the guarantee is in other distances."""
 
 from __future__ import annotations
 

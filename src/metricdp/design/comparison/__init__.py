@@ -1,4 +1,4 @@
-"""Mechanisms beside each other: one promise, one loss, and the bound that belongs to both."""
+"""Mechanisms beside each other: one guarantee, one loss, and the bound that belongs to both."""
 
 from metricdp.design.comparison.compare import ComparisonResult, compare
 from metricdp.design.comparison.measures import Figure, Measure

@@ -45,7 +45,7 @@ class ComparisonResult:
     continued: int = 0  # figures that an earlier run had left
 
     def bound(self, trial: Trial) -> float | None:
-        """Return the loss below which none with this promise and these reports goes; None where nothing is known."""
+        """Return the loss below which none with this guarantee and these reports goes; None where nothing is known."""
         found = self.bounds.get((trial.measure, trial.objective, trial.epsilon), 0.0)
         return min(found, trial.high) if found > 0 else None
 
@@ -129,12 +129,12 @@ def compare(
     checkpoint: str | os.PathLike[str] | None = None,
     progress: ComparisonProgress | None = None,
 ) -> ComparisonResult:
-    """Compare mechanisms on the same places at the same promise, by one loss or several.
+    """Compare mechanisms on the same places at the same guarantee, by one loss or several.
 
     All builders that fit the places are compared unless some are named; why others are missing is said. Every one keeps
     epsilon times the distance of the space, with no slack: noise on coordinates is set so that it does. Losses of
     tables are computed; those of samplers are measured on draws and come with an interval. A bound stands beside a loss
-    only where it was proven for the same objective, loss, prior and a promise that is no stronger.
+    only where it was proven for the same objective, loss, prior and a guarantee that is no stronger.
 
     Args:
         space: The places, or words, with their metric.
@@ -167,7 +167,7 @@ def compare(
     work = [(builder, level, measure) for measure in asked for level in levels for builder in fit]
     keys: list[Key] = [(builder.name, level, one.name, one.objective) for builder, level, one in work]
     for builder, key in zip((builder for builder, *_ in work), keys, strict=True):
-        if builder not in tuple(BUILDERS):  # nobody knows whether it is what it was then
+        if builder not in tuple(BUILDERS):  # it may have changed since then
             journal.done.pop(key, None)
             journal.unbuilt.pop(key, None)
     continued = sum(key in journal.done or key in journal.unbuilt for key in keys)
@@ -196,7 +196,7 @@ def compare(
 def _bounds(
     question: ComparisonSpec, trials: Sequence[Trial], measures: Sequence[Measure], levels: Sequence[float]
 ) -> dict[tuple[str, str, float], float]:
-    """Return the best bound of every loss and epsilon; what bounds a weaker promise bounds the stronger ones too."""
+    """Return the best bound of every loss and epsilon; what bounds a weaker guarantee bounds the stronger ones too."""
     own: dict[tuple[str, str, float], float] = {}
     for measure in measures:
         name = measure.name, measure.objective
@@ -230,7 +230,7 @@ def digest_of(question: ComparisonSpec, measures: Sequence[Measure]) -> str:
 
 
 class Journal:
-    """A file with one line a finished mechanism; a line that was cut off by a kill is left away."""
+    """A file with one line a finished mechanism; a line that a kill cut off is ignored."""
 
     def __init__(self, path: str | os.PathLike[str] | None, digest: str) -> None:
         self.path = None if path is None else check_target(path)

@@ -1,4 +1,4 @@
-"""One mechanism of a comparison: built for the same promise as all others, its loss found, and what bounds it."""
+"""One mechanism of a comparison: built for the same guarantee as all others, its loss found, and what bounds it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Trial:
     """What one mechanism costs at one epsilon: plain values, so that a comparison can be kept and continued.
 
     `bound` is what its certificate proves for every mechanism of this comparison, None where it speaks about another
-    objective, loss, prior or promise. `promise` is the epsilon it was set to where its own distances differ.
+    objective, loss, prior or guarantee. `promise` is the epsilon it was set to where its own distances differ.
     """
 
     builder: str
@@ -104,7 +104,7 @@ class ComparisonSpec:
             raise KeyboardInterrupt
         other = promise.radius != self.protected_distance or promise.slack > 0 or promise.epsilon > epsilon
         if other or promise.basis == "none":
-            raise InvalidInput(f"it keeps another promise: {promise}.")
+            raise InvalidInput(f"it keeps another guarantee: {promise}.")
         figure = self._figure(mechanism, measure)
         return Trial(
             *(builder.name, epsilon, measure.name, measure.objective, figure.loss, figure.low, figure.high),
@@ -137,7 +137,7 @@ class ComparisonSpec:
     def bounds_all(self, mechanism: Mechanism, builder: Builder, epsilon: float, measure: Measure) -> bool:
         """Tell whether the bound of a certificate speaks about every mechanism of this comparison.
 
-        It must count the same loss over the same prior, and hold for a promise that is no stronger than the one
+        It must count the same loss over the same prior, and hold for a guarantee that is no stronger than the one
         asked for: the same pairs, no slack below it, and an epsilon that is not smaller. The bound of a box is about
         its points everywhere, of which places are only some. Nobody knows what a mechanism of one's own counted.
         """
@@ -270,7 +270,7 @@ def _note(text: str, figure: Figure) -> str:
 def noise_mismatch(builder: Builder, space: FiniteSpace) -> str:
     """Say why a noise does not fit these secrets, before anything is built; nothing where it does."""
     if builder.promise == "concentrated":
-        return "its promise is concentrated, which is approximate: at no epsilon is it the same promise"
+        return "its guarantee is concentrated, which is approximate: at no epsilon is it the same guarantee"
     if space.is_text:
         return "noise on words is madlib"
     if builder.name == "von_mises_fisher":
@@ -284,9 +284,9 @@ def noise_mismatch(builder: Builder, space: FiniteSpace) -> str:
 def noise_of(builder: Builder, space: FiniteSpace, epsilon: float) -> tuple[Draw, float]:
     """Return noise on the coordinates, then the nearest secret, which is post-processing, and a ratio.
 
-    It promises epsilon along the ground (von Mises-Fisher: in l_2, which is never above the angle). Where that is not
+    It guarantees epsilon along the ground (von Mises-Fisher: in l_2, which is never above the angle). Where that is not
     the metric (roads), ground distances are at most `ratio` times those of the metric, so noise of epsilon / ratio
-    keeps the promise asked for. What is drawn under Frechet is an outline: the nearest secret is that of the nearest
+    keeps the guarantee asked for. What is drawn under Frechet is an outline: the nearest secret is that of the nearest
     outline.
     """
     ratio = ground_ratio(space)
@@ -323,7 +323,7 @@ def ground_ratio(space: FiniteSpace) -> float:
         ends = codes[graph.edges]
         if np.any(ends < 0):
             raise InvalidInput(
-                "the streets between these places lead outside: noise cannot be set to the same promise."
+                "the streets between these places lead outside: noise cannot be set to the same guarantee."
             )
         away = space.ground(space.coordinates[ends[:, 0]], space.coordinates[ends[:, 1]])
         return max(least, float((away / graph.lengths).max()) * (1.0 + 1e-9))

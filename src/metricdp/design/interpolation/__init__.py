@@ -1,1 +1,1 @@
-"""Mechanisms for continuous secrets: optimise at anchors, interpolate, prove the promise for every point."""
+"""Mechanisms for continuous secrets: optimise at anchors, interpolate, prove the guarantee for every point."""

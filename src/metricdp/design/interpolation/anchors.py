@@ -17,7 +17,7 @@ from metricdp.metrics import exponent_of
 from metricdp.solvers import Edges
 from metricdp.spaces import UNDER_LP, Box, FiniteSpace, Space, require_space
 
-# Programs are solved this far inside the promise, so that rounding cannot carry even very close points above it.
+# Programs are solved this far inside the guarantee, so that rounding cannot carry even very close points above it.
 MARGIN = 1e-6
 
 MOST_DIRECTION_AXES = 4
@@ -53,7 +53,7 @@ class InterpolationTask:
             )
         require_space(outputs, FiniteSpace, "outputs")
         if rule not in ("exact", "direction", "log"):
-            moved = " The rule 'relaxed' keeps no promise between its anchors: metricdp-papers builds it, as AIPO-R."
+            moved = " The rule 'relaxed' keeps no guarantee between its anchors: metricdp-papers builds it, as AIPO-R."
             raise InvalidInput(
                 f"`rule` must be 'exact', 'direction' or 'log', got {rule!r}.{moved if rule == 'relaxed' else ''}"
             )
@@ -132,7 +132,7 @@ def grid_splits(n: int, p: float) -> list[Floats]:
 
 
 def axis_budgets(task: InterpolationTask, axes: tuple[Floats, ...], weights: Floats) -> Floats:
-    """Return epsilon_l proportional to `weights` such that the rule keeps the promise.
+    """Return epsilon_l proportional to `weights` such that the rule keeps the guarantee.
 
     Exact: ||(epsilon_l)||_q = epsilon. Log: ||(epsilon_l)||_q = epsilon / 2, or the largest for which the slopes with
     the normaliser's share, ||(epsilon_l (1 + share_l))||_q, reach epsilon in the widest cell.

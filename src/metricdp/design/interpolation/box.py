@@ -1,4 +1,4 @@
-"""Mechanisms for a box of continuous secrets: optimise at anchors, interpolate, prove the promise for every point."""
+"""Mechanisms for a box of continuous secrets: optimise at anchors, interpolate, prove the guarantee for every point."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from metricdp.spaces import Box, FiniteSpace, Streets
 
 SPLIT_STEP = 0.35  # first step of the search, in the logarithm of the share of an axis
 MOST_ANCHORS = 2500
-WASTE = 1e-3  # how much of the promise the proof may leave unused before the budgets grow
+WASTE = 1e-3  # how much of the guarantee the proof may leave unused before the budgets grow
 STRETCHES = 3
 NEGLIGIBLE = 1e-4  # a report nowhere likelier than this under the even split is left out of the direction program
 
@@ -62,7 +62,7 @@ def interpolated(
     bound: bool = True,
     progress: Progress | None = None,
 ) -> InterpolatedMechanism | StreetMechanism:
-    """Build a mechanism whose promise holds at every point of a box, of least loss at its anchors.
+    """Build a mechanism whose guarantee holds at every point of a box, of least loss at its anchors.
 
     Args:
         box: the domain, one to eight coordinates, with an Lp metric, p from 1 to infinity; or a road network, whose
@@ -70,7 +70,7 @@ def interpolated(
             and
             `anchors` there).
         outputs: the reports.
-        epsilon: the promise per unit of distance.
+        epsilon: the guarantee per unit of distance.
         loss: (points, losses) with one row of losses per point, or a function of points; defaults to the distance.
         prior: weights of the points, or a density (function of points) where `loss` is a function; uniform by default.
         anchors: cells along each axis, (7, 7); or the anchors' coordinates along each axis; or "refine", which
@@ -85,7 +85,7 @@ def interpolated(
         seconds: about how long all programs may take together.
         bound: whether to compute the lower bound for all with these reports (otherwise the trivial one is stated).
 
-    Guarantee: the constant is proven cell by cell for the stored laws; otherwise `NotPrivate` is raised.
+    Guarantee: the constant is proven cell by cell for the stored distributions; otherwise `NotPrivate` is raised.
 
     References: the AIPO paper (anchors, log-convex interpolation, Approx-APO, Proposition 5) for "log".
     """
@@ -332,16 +332,16 @@ def _search_split(
 def _certify_candidate(
     task: InterpolationTask, best: _Candidate, samples: WeightedSamples, lower: float, note: str
 ) -> InterpolatedMechanism:
-    """Prove the constant of the stored laws, or raise."""
+    """Prove the constant of the stored distributions, or raise."""
     proof = best.proof
     notes = [text for text in (samples.note, note) if text]
     if not proof.epsilon <= task.epsilon:
         raise NotPrivate(
-            f"the interpolated laws reach {proof.epsilon:.12g} in cell {proof.cell}, above the promised "
+            f"the interpolated distributions reach {proof.epsilon:.12g} in cell {proof.cell}, above the guaranteed "
             f"{task.epsilon:.12g}. Nothing was returned."
         )
     if np.isfinite(best.gap):
-        notes.append(f"within {best.gap:.2g} of the best laws at these anchors")
+        notes.append(f"within {best.gap:.2g} of the best distributions at these anchors")
     certificate = Certificate(
         loss=best.loss,
         lower_bound=cap_bound(lower, best.loss),

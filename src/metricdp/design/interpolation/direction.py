@@ -1,9 +1,10 @@
 """The rounding rule without a split of the budget: the gradient itself is bounded, in every direction at once.
 
 Inside a cell ||grad ln z_k||_q <= epsilon is needed at the 3^n points theta in {0, 1/2, 1}^n only (see
-`auditing.lipschitz`), and there it reads ||G||_q <= epsilon z with G and z linear in the laws of the 2^n corners. In
-the Euclidean metric that is a second-order cone; for p = infinity a few rows; for other p the unit ball is replaced by
-a polytope inside it, whose directions n give the rows <n, G> <= epsilon rho z, rho the largest shrunken ball it holds.
+`auditing.lipschitz`), and there it reads ||G||_q <= epsilon z with G and z linear in the distributions of the 2^n
+corners. In the Euclidean metric that is a second-order cone; for p = infinity a few rows; for other p the unit ball is
+replaced by a polytope inside it, whose directions n give the rows <n, G> <= epsilon rho z, rho the largest shrunken
+ball it holds.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def direction_ratios(axes: tuple[Floats, ...], epsilon: float) -> tuple[Floats, 
 def solve_direction(
     cost: Floats, axes: tuple[Floats, ...], p: float, epsilon: float, gap: float, seconds: float | None
 ) -> tuple[Floats, str]:
-    """Return laws at the anchors whose interpolant has ||grad ln z||_q <= epsilon, before the audit."""
+    """Return distributions at the anchors whose interpolant has ||grad ln z||_q <= epsilon, before the audit."""
     anchors, reports = cost.shape
     value, slopes = vertex_rows(axes, direction_ratios(axes, epsilon))
     n = len(axes)
@@ -131,7 +132,7 @@ def inscribed_polytope(p: float, n: int) -> tuple[Floats, float]:
 
 
 def repair_slopes(matrix: Floats, value: SparseMatrix, slopes: list[SparseMatrix], p: float, epsilon: float) -> Floats:
-    """Return the matrix mixed with a constant law just enough that ||G||_q <= epsilon z at every vertex.
+    """Return the matrix mixed with a constant distribution just enough that ||G||_q <= epsilon z at every vertex.
 
     Mixing by tau scales G by 1 - tau and adds tau q_k to z_k. With v_k = max(||G_k||_q - epsilon z_k) it suffices that
     (1 - tau) v_k <= epsilon tau q_k; q proportional to v makes tau smallest: tau = V / (epsilon + V), V = sum v_k.

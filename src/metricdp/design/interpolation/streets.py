@@ -41,7 +41,7 @@ def interpolate_streets(
     """Build a mechanism for places along streets: exact rounding on every piece, no loss of budget to dimensions.
 
     Two neighbouring anchors at length u / epsilon may differ by e^a = 2 e^(u/2) - 1 (see `mechanisms.curves`); chains
-    of pieces make the promise hold for the path metric between any two places.
+    of pieces make the guarantee hold for the path metric between any two places.
 
     `pieces` cuts every street (a number), or each one (an array), or into pieces no longer than a length (a float, 0.2
     for 200 m). `loss` is (places, losses) with places (street, offset); or a matrix with one row per crossing; or a
@@ -76,7 +76,7 @@ def interpolate_streets(
     with report_task(AUDITING):
         proof = prove_streets(mechanism)
     if not proof.epsilon <= rate:
-        raise NotPrivate(f"the laws reach {proof.epsilon:.12g} on street {proof.cell}, above {rate:.12g}.")
+        raise NotPrivate(f"the distributions reach {proof.epsilon:.12g} on street {proof.cell}, above {rate:.12g}.")
     achieved = float((mechanism.probabilities(places) * (weights[:, None] * losses)).sum())
     certificate = Certificate(
         loss=achieved,
@@ -85,8 +85,8 @@ def interpolate_streets(
         method=f"exact interpolation along streets, {method}; {proof.method}",
         seconds=time.perf_counter() - started,
         epsilon=proof.epsilon,
-        note=f"within {reached:.2g} of the best laws at these anchors"
-        + (f"; law and bound could be better: {Status.INTERRUPTED.value}" if stopped else ""),
+        note=f"within {reached:.2g} of the best distributions at these anchors"
+        + (f"; distribution and bound could be better: {Status.INTERRUPTED.value}" if stopped else ""),
     )
     return StreetMechanism(streets, outputs, cut.counts, matrix, ratios, promise, certificate)
 

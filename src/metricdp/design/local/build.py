@@ -38,16 +38,17 @@ from metricdp.spaces import FiniteSpace, Near
 from metricdp.spaces.near import MOST_PAIRS
 
 FEW = 4_096  # secrets up to which the dense program is taken unless windows are asked for
-ATTEMPTS = 9  # at keeping the promise for pairs that no edge joins
+ATTEMPTS = 9  # at keeping the guarantee for pairs that no edge joins
 SHARE = 1e-3  # of the loss that the background may cost
 COSTLY = 1e-2  # from which share on the background's cost is worth advice
 ROUNDING = 1e-12  # of sums of doubles, relative to the size of their terms
 SAFE = 1e-9  # the share of every ratio that is left for roundings of doubles
-# gap asked for -> how much detour the edges of the iterates may make, and those along which the law is repaired
+# gap asked for -> how much detour the edges of the iterates may make, and those along which the distribution is
+# repaired
 STRETCHES = ((4e-2, 1.03, 1.01), (2e-2, 1.014, 1.006), (8e-3, 1.008, 1.002), (0.0, 1.004, 1.001))
 FLAT = 3  # coordinates up to which secrets are places
 LEAST_CUT = 8.0  # windows reach at least so far, in units of 1 / epsilon
-# windows, a first law and its audit take as long as the check of so many ratios for every entry, at least
+# windows, a first distribution and its audit take as long as the check of so many ratios for every entry, at least
 PLACE_CHECKS, STREET_CHECKS = 8_000.0, 2_000.0
 SAMPLE, MEASURED = 24, 6_000_000  # secrets from which distances across the city are measured, and distances at most
 WINDOW_SAMPLE = 48  # secrets whose windows are measured
@@ -73,7 +74,7 @@ def optimal_local(
     """Build the mechanism of least expected loss on windows; see `optimal`."""
     started = time.perf_counter()
     if problem.radius is not None:
-        raise InvalidInput("`radius` limits a promise on small spaces; on windows all pairs are protected.")
+        raise InvalidInput("`radius` limits a guarantee on small spaces; on windows all pairs are protected.")
     if not gap >= 0.0:
         raise InvalidInput(f"`gap` must be a number of at least 0, got {gap!r}.")
     options = _options(solver, gap)
@@ -167,7 +168,7 @@ def plan_of(problem: Problem, window: float | None, gap: float) -> Plan:
 
 
 def _refuse_too_short(problem: Problem, plan: Plan) -> None:
-    """Refuse at once where windows and a first law would take longer than there is time."""
+    """Refuse at once where windows and a first distribution would take longer than there is time."""
     checks = STREET_CHECKS if streets_of(problem.inputs) is not None else PLACE_CHECKS
     what = f"a mechanism on windows with {plan.entries:,.0f} entries"
     refuse_too_short(checks * plan.entries, what, "fewer places or a smaller `window`")
@@ -194,10 +195,10 @@ def _reach(gap: float) -> float:
 
 
 def edges_of(inputs: FiniteSpace, epsilon: float, window: float, gap: float) -> tuple[RatioGraph, RatioGraph]:
-    """Return pairs that bind any mechanism, and pairs with the log ratios that a law must keep to keep all pairs.
+    """Return pairs that bind any mechanism, and pairs with log ratios: a distribution that keeps these keeps all pairs.
 
     On streets both are the streets. Elsewhere ways along edges are longer than distances: few edges make iterations
-    fast, and the law is repaired along more of them, since what their detours cost is lost.
+    fast, and the distribution is repaired along more of them, since what their detours cost is lost.
     """
     streets = streets_of(inputs)
     if streets is not None:
@@ -291,7 +292,7 @@ def _certify_local(
     audit: Callable[[LocalDistribution], AuditReport],
     started: float,
 ) -> LocalMechanism:
-    """Audit the law and return it as a mechanism, or raise."""
+    """Audit the distribution and return it as a mechanism, or raise."""
     guarantee = Guarantee(problem.epsilon, problem.inputs.metric, basis="certificate")
     distribution, found = answer.distribution, None
     for attempt in range(ATTEMPTS):
@@ -306,7 +307,8 @@ def _certify_local(
     stored = _restore_order(distribution, problem, near, order)
     if not found.kept:
         raise NotPrivate(
-            f"a law on windows does not keep its promise: {found}. Nothing was returned; a larger `window` may help."
+            f"a distribution on windows does not keep its guarantee: {found}. Nothing was returned; a larger `window` "
+            "may help."
         )
     values, background = stored.values, stored.background
     loss, scale, far = stored_loss(problem, near, values, background)
@@ -342,7 +344,7 @@ def _restore_order(
 def stored_loss(
     problem: Problem, near: Near, values: NDArray[np.float32], background: NDArray[np.float32]
 ) -> tuple[float, float, str]:
-    """Return an upper bound of the expected loss of the stored law, the size of its terms, and the background's part.
+    """Return an upper bound of the expected loss that is stored, the size of its terms, and the background's part.
 
     What the background costs beyond the window is what it costs in all, less what it would cost within the window.
     """
@@ -371,7 +373,8 @@ def _background_words(share: float, beyond: float, loss: float) -> str:
     cost = f"{beyond / loss:.2g} of the loss" if loss > 0.0 <= beyond else f"{beyond:.2g} towards a loss of {loss:.3g}"
     more = "; a larger `window` makes that less" if beyond > COSTLY * abs(loss) else ""
     return (
-        f"Reports from beyond the window are drawn from one background law: {share:.2g} of all draws, at most {cost}"
+        f"Reports from beyond the window are drawn from one background distribution: {share:.2g} of all draws, "
+        f"at most {cost}"
         f"{more}."
     )
 

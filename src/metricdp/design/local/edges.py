@@ -27,7 +27,7 @@ def spanner_of(space: FiniteSpace, stretch: float, window: float) -> tuple[Integ
     """Return edges that join all points, their lengths, and how much longer ways along them are than distances.
 
     Ways are compared with distances among near points one by one, and up to `window` from some points. That is no proof
-    for all pairs: the audit of the law is.
+    for all pairs: the audit of the distribution is.
     """
     if len(space) == 1:
         return np.empty((0, 2), dtype=np.int64), np.empty(0), 1.0

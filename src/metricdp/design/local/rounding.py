@@ -1,8 +1,8 @@
 """Weights of whole cities in 16-bit logarithmic codes, private as they are.
 
 Code q stands for the float32 nearest to e^(top - h q). The nearest code moves a log weight by at most h / 2, so a log
-ratio by h, the log of a row's sum by h / 2 and a slope of these by h. So the law is repaired first, to keep 2 h less
-along every edge than it may, then rounded, then audited exactly. Edges that allow less than that get equal rows.
+ratio by h, the log of a row's sum by h / 2 and a slope of these by h. So the distribution is repaired first, to keep 2
+h less along every edge than it may, then rounded, then audited exactly. Edges that allow less than that get equal rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from metricdp.spaces import Near
 
 BITS = 16
 STEPS = (1 << BITS) - 2  # between the largest and the smallest weight; one more code stands for 0
-ATTEMPTS = 12  # at keeping the promise for pairs that no edge joins
+ATTEMPTS = 12  # at keeping the guarantee for pairs that no edge joins
 WIDER = 1.02  # than the weights are before the repair
 SAMPLE = 24  # secrets whose farthest stored report is measured
 WIDENINGS = (1.0, 1.05, 1.3, 2.0, 4.0, 16.0)  # of what the sample says, until all stored reports are found
@@ -54,7 +54,9 @@ def round_local(mechanism: LocalMechanism, bits: int | None, problem: Problem | 
     asked, own = _rounding_problem(mechanism, near, problem)
     distribution, step, found = _search_step(mechanism, near)
     if not found.kept:
-        raise NotPrivate(f"the law rounded to {BITS} bits does not keep its promise: {found}. Nothing was returned.")
+        raise NotPrivate(
+            f"the distribution rounded to {BITS} bits does not keep its guarantee: {found}. Nothing was returned."
+        )
     before, about = mechanism.certificate, "the loss is that before rounding"
     loss, bound, stated = before.loss, before.lower_bound, before.stated
     if own:
@@ -106,12 +108,12 @@ def _rounding_problem(mechanism: LocalMechanism, near: Near, problem: Problem | 
             f"`problem` must be about {len(inputs)} secrets and {len(outputs)} reports, got {problem!r}."
         )
     if asked.epsilon != epsilon or asked.radius is not None:
-        raise InvalidInput(f"`problem` must ask for the promise of the mechanism, epsilon {epsilon:g} for all pairs.")
+        raise InvalidInput(f"`problem` must ask for the guarantee of the mechanism, epsilon {epsilon:g} for all pairs.")
     if problem is None and not mechanism.loss_basis.known:
         return asked, False
     loss = stored_loss(asked, near, mechanism.values, mechanism.background)[0]
     own = math.isclose(loss, mechanism.certificate.loss, rel_tol=1e-6)
-    if mechanism.loss_basis.known:  # symmetric laws have one loss under many priors, the bound is of one
+    if mechanism.loss_basis.known:  # symmetric distributions have one loss under many priors, the bound is of one
         prior = 1.0 / len(inputs) if mechanism.loss_basis.prior is None else mechanism.loss_basis.prior
         own = own and bool(np.allclose(asked.prior, prior, rtol=1e-9, atol=0.0))
     if problem is not None and not own:
@@ -123,7 +125,7 @@ def _rounding_problem(mechanism: LocalMechanism, near: Near, problem: Problem | 
 
 
 def _search_step(mechanism: LocalMechanism, near: Near) -> tuple[SparseDistribution, float, AuditReport]:
-    """Repair, round and audit until the promise is kept; return the law, the step of its codes and the audit."""
+    """Repair, round and audit until the guarantee holds; return distribution, step of its codes and audit."""
     _, graph = edges_of(mechanism.inputs, mechanism.guarantee.epsilon, near.radius, 0.0)
     windows = SecretWindows(NeighbourRows(near.starts, near.codes, near.distances), len(mechanism.outputs))
     closing = HostClosing(windows, graph, near.distances, np.arange(windows.size))
@@ -135,7 +137,7 @@ def _search_step(mechanism: LocalMechanism, near: Near) -> tuple[SparseDistribut
     for _ in range(ATTEMPTS):
         distribution = repair_columns(closing, mechanism.values, windows, graph, kept, _rounding_error(step))
         needed = _step(distribution.values, distribution.background[mixed])
-        if needed > step:  # the repair made the law wider than there are codes for
+        if needed > step:  # the repair made the distribution wider than there are codes for
             step = needed * WIDER
             distribution = repair_columns(closing, mechanism.values, windows, graph, kept, _rounding_error(step))
         stored = SparseDistribution(near.starts, near.codes, *_round_weights(distribution, mixed, step))
@@ -182,4 +184,4 @@ def _round_weights(
 def _loss_note(loss: float, before: float) -> str:
     rise = (loss - before) / abs(before) if before else 0.0
     reason = ": secrets that allow less than two codes get equal rows" if rise > COSTLY else ""
-    return f"the loss is that of the rounded law, {rise:+.2%}{reason}"
+    return f"the loss is that of the rounded distribution, {rise:+.2%}{reason}"

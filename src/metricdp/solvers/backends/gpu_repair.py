@@ -163,12 +163,12 @@ class GpuRepair:
         cupy = self.cupy
         columns = self.close(cupy.asarray(matrix))
         sums = columns.sum(axis=1)
-        promise = float(((self.cost * columns).sum(axis=1) / cupy.maximum(sums, 1e-300)).sum())
+        ideal = float(((self.cost * columns).sum(axis=1) / cupy.maximum(sums, 1e-300)).sum())
         best, name = self.shift(columns), "shift"
         value = float((best * self.cost).sum())
         for way in WAYS:
             local = way == WAYS[1]
-            if value <= enough or (local and value <= promise + 1e-4 * abs(promise)):
+            if value <= enough or (local and value <= ideal + 1e-4 * abs(ideal)):
                 break
             if local and (pairs is None or 14.0 * self.n * self.n * 24.0 > 4e10):
                 break  # no neighbours to look at, or the rays would not fit

@@ -42,7 +42,7 @@ class RayWorkers(RemoteWorkers):
         made = self._ray.remote(max_restarts=0, max_task_retries=0)(_Actor)
         self._actor = made.options(num_cpus=1, scheduling_strategy="SPREAD")
         super().__init__(blocks, states=states, count=count, patience=patience)
-        # with a machine its processors are gone: whoever replaces a worker shares those that are left
+        # with a machine its processors are gone: a new worker shares those that are left
         self._actor = made.options(num_cpus=0, scheduling_strategy="SPREAD")
 
     def _start(self, blocks: Sequence[Block], states: Mapping[int, ModelState]) -> Any:

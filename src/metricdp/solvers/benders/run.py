@@ -139,7 +139,7 @@ class Benders:
             self._master.add_cuts(self._cuts_of(self._memory.proof))
 
     def _recompute_bounds(self, memory: BendersMemory) -> BendersMemory:
-        """Return what was learnt with its bounds computed again: nobody's word is taken for them."""
+        """Return what was learnt with its bounds computed again: no stored bound is believed."""
         problem = self._problem
         memory.lower = proven_bound(problem.cost, problem.log_ratios, memory.proof)
         memory.upper = np.inf if memory.best is None else float((problem.cost * memory.best).sum())

@@ -31,7 +31,7 @@ class BlockRequest:
     block: int
     boundary: Floats
     keep_state: bool
-    seconds: float | None = None  # the clock of whoever asks is not the worker's: how long it may take
+    seconds: float | None = None  # how long it may take: the clocks of the two processes differ
 
 
 class Workers(Protocol):
@@ -167,7 +167,7 @@ _block_worker: BlockWorker | None = None  # of this process, where it is a worke
 
 def _start_block_worker(blocks: Sequence[Block], states: Mapping[int, ModelState]) -> None:
     global _block_worker
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; whoever started us decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent process decides
     _block_worker = BlockWorker(blocks, states)
 
 

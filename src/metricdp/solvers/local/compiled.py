@@ -1,4 +1,4 @@
-"""Compiled loops over windows: rows of variables, columns of edges. Numba is imported by whoever calls.
+"""Compiled loops over windows: rows of variables, columns of edges. The caller imports numba.
 
 Entries lie row by row (starts, one entry per near report); `places` lists them column by column. Rows and columns are
 handled in chunks, one thread each, with a window's numbers in cache.

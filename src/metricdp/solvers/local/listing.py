@@ -1,4 +1,4 @@
-"""Compiled loops that list what windows hold: edges, rims, orders. Numba is imported by whoever calls."""
+"""Compiled loops that list what windows hold: edges, rims, orders. The caller imports numba."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class LocalProgram:
 
 
 def bound_of(program: LocalProgram, dual: NDArray[np.float32]) -> float:
-    """Return the lower bound of multipliers, whoever found them, for all mechanisms with these reports."""
+    """Return the lower bound of any multipliers, for all mechanisms with these reports."""
     windows, inside = program.windows, program.inside
     factor, ratio = program.factors
     slopes, least = np.empty(windows.size), np.empty(windows.rows)

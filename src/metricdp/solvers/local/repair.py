@@ -1,13 +1,13 @@
-"""Repair on windows: from iterates to a law that keeps every ratio, edge by edge.
+"""Repair on windows: from iterates to a distribution that keeps every ratio, edge by edge.
 
     z = upper closure of x along edges under W - s,  f_k = the largest value across the rim of window k
-    z_ik = max(z_ik, f_k) inside and f_k outside,  r_i = sum_k z_ik,  the law is z / r
+    z_ik = max(z_ik, f_k) inside and f_k outside,  r_i = sum_k z_ik,  the distribution is z / r
 
-Columns keep W_e - s_e on edge e, and the normaliser adds |ln r_i - ln r_j|: the law keeps W_e where s_e covers that
-slope. Rows are balanced first: one after the other is scaled towards one common sum, every entry within what the rows
-of its neighbours allow, so that columns stay what they are allowed to be and sums hardly differ. What slopes are left,
-at few edges, is charged there alone: s_e grows where it does not cover its slope, and columns are closed again. An edge
-that is charged all of W_e has equal rows at its ends.
+Columns keep W_e - s_e on edge e, and the normaliser adds |ln r_i - ln r_j|: the distribution keeps W_e where s_e covers
+that slope. Rows are balanced first: one after the other is scaled towards one common sum, every entry within what the
+rows of its neighbours allow, so that columns stay what they are allowed to be and sums hardly differ. What slopes are
+left, at few edges, is charged there alone: s_e grows where it does not cover its slope, and columns are closed again.
+An edge that is charged all of W_e has equal rows at its ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from metricdp.errors import SolverFailure
 from metricdp.solvers.local.windows import RatioGraph, SecretWindows, loops
 
 ROUNDS = 60
-FEW_ENTRIES = 10_000  # of windows: a law on so few is repaired, however little time is left
+FEW_ENTRIES = 10_000  # of windows: a distribution on so few is repaired, however little time is left
 ROUNDED = 4e-7  # what storing weights in float32 may add to a log ratio: 2 * 2^-24 for weights, as much for sums
 CHARGED, LATER_CHARGED = 1.3, 1.6  # how much more than its slope an edge is charged, and from the fifth round on
 SWEEPS, LATER_SWEEPS = 12, 4  # over rows to balance them, and after every later closing
@@ -71,7 +71,7 @@ def repair_columns(
     *,
     to_the_end: bool = False,
 ) -> LocalDistribution:
-    """Return a law that keeps `log_ratios` along the edges of a graph, background included, also once it is rounded.
+    """Return a distribution that keeps `log_ratios` along the edges, background included, also once it is rounded.
 
     `rounding` is what that may add to a log ratio; an edge that allows less than this has equal rows at its ends.
     Behind a deadline it fails, unless it is to go `to_the_end`.
@@ -84,7 +84,7 @@ def repair_columns(
     first, second = graph.pairs[:, 0], graph.pairs[:, 1]
     for number in range(ROUNDS):
         if deadlines.seconds_left() <= 0.0 and not to_the_end:
-            raise SolverFailure("a law was not repaired before the limit: allow more seconds.")
+            raise SolverFailure("a distribution was not repaired before the limit: allow more seconds.")
         seconds_left = np.maximum(log_ratios - charge, 0.0)
         decay = np.exp(-seconds_left)
         closing.close(decay, touched)

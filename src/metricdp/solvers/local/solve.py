@@ -23,7 +23,7 @@ from metricdp.solvers.program import Progress, Solution, Status, least
 
 # primal weights; the heaviest is for degree 1, since steps are 1 / (weight degree)
 LIGHTEST, WEIGHT, HEAVIEST = 0.3, 3.0, 84.0
-AGAIN = 1.5  # how much longer the audit of the result may take than that of the first law
+AGAIN = 1.5  # how much longer the audit of the result may take than that of the first distribution
 Place = Literal["cores", "gpu"]
 
 
@@ -32,9 +32,10 @@ class LocalTask:
     """What is asked, in an order in which near secrets have near numbers.
 
     `entries` are those of the mechanism, with their losses; the solver has variables for those that are `inner`.
-    `graph` holds ratios that bind any mechanism, for the iterates and the bound; `kept` those the law must keep so that
-    it keeps all pairs: the same edges, or more of them, and smaller ratios where these still make detours. `beyond`
-    bounds the loss of all other reports from below, and `far` tells about what a report from the background costs.
+    `graph` holds ratios that bind any mechanism, for the iterates and the bound; `kept` those the distribution must
+    keep so that it keeps all pairs: the same edges, or more of them, and smaller ratios where these still make detours.
+    `beyond` bounds the loss of all other reports from below, and `far` tells about what a report from the background
+    costs.
     """
 
     epsilon: float
@@ -60,18 +61,18 @@ class LocalOptions:
     iterations: int = 200_000
     progress: Progress | None = None
     audit: Callable[[LocalDistribution], bool] | None = (
-        None  # whether a law keeps all pairs; the audit of a first one is timed
+        None  # whether a distribution keeps all pairs; the audit of a first one is timed
     )
 
 
 @dataclass(frozen=True, eq=False)
 class LocalSolution:
-    """A law that keeps the ratios along all edges, and a bound that holds for every mechanism that keeps them."""
+    """A distribution that keeps the ratios along all edges, and a bound for every mechanism that keeps them."""
 
     distribution: LocalDistribution
     lower_bound: float
     why: str  # it ended where it did
-    tightened: Callable[[float], LocalDistribution]  # the same law at this share of its log ratios
+    tightened: Callable[[float], LocalDistribution]  # the same distribution at this share of its log ratios
 
 
 def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
@@ -96,7 +97,7 @@ def solve_local(task: LocalTask, options: LocalOptions) -> LocalSolution:
         except SolverFailure:
             if best is None:
                 raise
-            return value  # the best law so far stands
+            return value  # the best distribution so far stands
         cost = float(
             task.prior
             @ (distribution.near_loss + task.far * distribution.background.sum(dtype=np.float64) / distribution.totals)

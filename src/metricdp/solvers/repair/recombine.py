@@ -45,7 +45,7 @@ def repair(matrix: Floats, log_ratios: Floats, distribution: Floats | None = Non
 
     U = upper closure, V = U / max row sum, delta = 1 - row sums of V, t = the least number for which
     delta + t keeps the ratios, result (V + (delta + t) q^T) / (1 + t). The columns of V keep all ratios, so
-    does delta + t, and sums of such columns do. `law` is q, any probabilities over the columns.
+    does delta + t, and sums of such columns do. `distribution` is q, any probabilities over the columns.
     """
     shrunk = safe_log_ratios(log_ratios)
     return shift_columns(close_matrix(matrix, shrunk), shrunk, distribution)
@@ -59,7 +59,7 @@ def close_matrix(matrix: Floats, shrunk: Floats) -> Floats:
 
 
 def shift_columns(columns: Floats, shrunk: Floats, distribution: Floats | None) -> Floats:
-    """Bring row sums of a closed matrix to one by a column multiple of `law` that keeps the ratios."""
+    """Bring row sums of a closed matrix to one by a column multiple of `distribution` that keeps the ratios."""
     n, m = columns.shape
     most = float(columns.sum(axis=1).max())
     if not np.isfinite(most):
@@ -145,7 +145,7 @@ def bumps(columns: Floats, shrunk: Floats, pairs: Integers, tops: int = 2) -> li
 
 
 def best_constant(cost: Floats) -> Floats:
-    """Return the law that puts everything on the report that is best when the row is unknown."""
+    """Return the distribution that puts everything on the report that is best when the row is unknown."""
     distribution = np.zeros(cost.shape[1])
     distribution[int(cost.sum(axis=0).argmin())] = 1.0
     return distribution
@@ -192,8 +192,8 @@ def recombine(
     """Return the cheapest strictly feasible matrix among shift, recombination and local recombination.
 
     Later ways are tried only while the best costs more than `enough`; the local one also only where the row
-    sums of the closure promise something better. `pairs` are the neighbours that limit a column. Rows so close that
-    rounding could part them get one law.
+    sums of the closure show that something better is possible. `pairs` are the neighbours that limit a column.
+    Rows so close that rounding could part them get one distribution.
     """
     classes = merge_rows(log_ratios, cost)
     if classes is not None:
@@ -204,7 +204,7 @@ def recombine(
     columns = close_matrix(matrix, shrunk)
     sums = columns.sum(axis=1, keepdims=True)
     # dividing by the row sums is not feasible, but shows what a perfect repair would cost
-    promise = float((cost * columns / np.maximum(sums, 1e-300)).sum())
+    ideal = float((cost * columns / np.maximum(sums, 1e-300)).sum())
     found = [("shift", shift_columns(columns, shrunk, best_constant(cost)))]
     values = [float((found[0][1] * cost).sum())]
     if values[-1] > enough and _fits(cost, len(cost) + columns.shape[1] + 1):
@@ -212,7 +212,7 @@ def recombine(
         values.append(float((found[-1][1] * cost).sum()))
     if (
         min(values) > enough
-        and min(values) > promise + 1e-4 * abs(promise)
+        and min(values) > ideal + 1e-4 * abs(ideal)
         and _fits(cost, 9 * len(cost) + columns.shape[1])
     ):
         near = nearest(log_ratios, 8) if pairs is None else pairs

@@ -110,9 +110,12 @@ def _mistakes() -> list[Mistake]:
     plant(city + "compiled.py", "slopes[at] - slack * abs", "slopes[at] + slack * abs", DIRECTED)
     plant(city + "program.py", "- (2 * len(least) + 2) * UNIT", "+ (2 * len(least) + 2) * UNIT", DIRECTED)
     plant(city + "repair.py", "ROUNDED = 4e-7", "ROUNDED = 2e-7", DIRECTED)
-    plant(city + "repair.py", "short = left + slope +", "short = left + 0.5 * slope +", DIRECTED)
+    plant(city + "repair.py", "short = remaining + slope +", "short = remaining + 0.5 * slope +", DIRECTED)
     plant(
-        city + "repair.py", "np.where(left > 0.0, rounding, 0.0)", "np.where(left > 0.0, 0.5 * rounding, 0.0)", DIRECTED
+        city + "repair.py",
+        "np.where(remaining > 0.0, rounding, 0.0)",
+        "np.where(remaining > 0.0, 0.5 * rounding, 0.0)",
+        DIRECTED,
     )
     # Half of `charge` or of CHARGED, there, is no mistake of privacy: what `short` finds uncovered is charged again.
     # Nor is `shift *= 2.0` in solvers/repair/recombine.py: the exact shift keeps the ratios, which were shrunk by more

@@ -1,4 +1,6 @@
-"""How loops are compiled by numba: once on a machine, stored on disk where that is safe, and reported while it happens.
+"""How loops are compiled by numba: once on a machine, kept on disk where that is safe, and reported as progress.
+
+Compiling counts against a deadline: `fits_deadline` says whether a loop is ready, or can be compiled in time.
 
 Compiled loops are stored beside the source where that folder can be written to, as numba does by itself; else in the
 user's own cache folder, which nobody else may write to (what is stored there is run); else nowhere, and every start

@@ -1,12 +1,12 @@
 """When work has to be back: one deadline for a builder and for everything that it calls.
 
-    with within(seconds):          # the builder says how long it may take
+    with time_limit(seconds):               # the builder says how long it may take
         ...
-        if left() < expected: ...  # every long loop asks, however deep it is
+        if seconds_left() < expected: ...  # every long loop asks, however deep it is
 
 Blocks inside one another keep to the nearest end. `reserve` keeps time back for what comes after a block, such as the
 audit after a search. A deadline belongs to the thread that set it; threads started for parts of a sum have
-none, and every request to a worker says how long it may take.
+none; every request to a worker says how long it may take.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def build_in_time(
 
     The first answer, kernels at their best reports, is certified before the search begins. Its audit says how long
     the last one takes on this machine now, and so much is kept back. Where even the first answer takes too long, the
-    problem is refused before any work. `build` asks `deadlines.left()`, in every loop that may be long.
+    problem is refused before any work. `build` asks `deadlines.seconds_left()` in every loop that may be long.
 
     A small problem is never refused: its first answer takes hardly any time, and is made only where the search ends
     without one.

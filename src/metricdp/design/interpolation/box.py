@@ -41,8 +41,6 @@ MOST_ANCHORS = 2500
 WASTE = 1e-3  # how much of the guarantee the proof may leave unused before the budgets grow
 STRETCHES = 3
 NEGLIGIBLE = 1e-4  # a report nowhere likelier than this under the even split is left out of the direction program
-
-
 SEARCHES = 0.8  # of the time, in which programs are solved
 
 
@@ -67,8 +65,7 @@ def interpolated(
     Args:
         box: the domain, one to eight coordinates, with an Lp metric, p from 1 to infinity; or a road network, whose
             secrets are places along streets (see `design.interpolation.streets.interpolate_streets`, also for `loss`
-            and
-            `anchors` there).
+            and `anchors` there).
         outputs: the reports.
         epsilon: the guarantee per unit of distance.
         loss: (points, losses) with one row of losses per point, or a function of points; defaults to the distance.

@@ -106,7 +106,7 @@ class RemoteWorkers:
         """Return all answers; states are kept here in any case, for workers that die."""
         answers: dict[int, BlockAnswer] = {}
         pending = {b: self._send(b, rows) for b, rows in boundaries.items()}
-        patience, seconds_left = self._patience, RESTARTS
+        patience, restarts_left = self._patience, RESTARTS
         while pending:
             block = next(iter(pending))
             try:
@@ -114,8 +114,8 @@ class RemoteWorkers:
             except WorkerLost as reason:
                 if deadlines.seconds_left() <= 0.0:
                     raise TimeUp("the blocks were not solved before the limit.") from reason
-                seconds_left -= 1
-                if seconds_left < 0:
+                restarts_left -= 1
+                if restarts_left < 0:
                     raise SolverFailure(
                         f"workers were lost {RESTARTS} times in one round, last: {reason}. "
                         "Check memory and the machines."

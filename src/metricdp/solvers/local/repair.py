@@ -85,8 +85,8 @@ def repair_columns(
     for number in range(ROUNDS):
         if deadlines.seconds_left() <= 0.0 and not to_the_end:
             raise SolverFailure("a distribution was not repaired before the limit: allow more seconds.")
-        seconds_left = np.maximum(log_ratios - charge, 0.0)
-        decay = np.exp(-seconds_left)
+        remaining = np.maximum(log_ratios - charge, 0.0)
+        decay = np.exp(-remaining)
         closing.close(decay, touched)
         closed = closing.sums()[0]
         if number == 0:
@@ -99,7 +99,7 @@ def repair_columns(
         totals, losses = closing.sums()
         logs = np.log(totals)
         slope = np.abs(logs[first] - logs[second])
-        short = seconds_left + slope + np.where(seconds_left > 0.0, rounding, 0.0) > log_ratios
+        short = remaining + slope + np.where(remaining > 0.0, rounding, 0.0) > log_ratios
         if not short.any():
             values, background = closing.weights()
             return LocalDistribution(values, background, totals, losses / totals)

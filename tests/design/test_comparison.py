@@ -60,7 +60,7 @@ def test_noise_on_roads_is_set_to_the_promise_of_the_roads() -> None:
     roads = bundled_roads(nodes=40)
     found = mdp.compare(roads, [10.0], builders=["laplace"], draws=400)
     (trial,) = found.trials
-    rate = 10.0 if trial.promise is None else trial.promise
+    rate = 10.0 if trial.noise_epsilon is None else trial.noise_epsilon
     a, b = np.radians(roads.coordinates[:, None]), np.radians(roads.coordinates[None])
     half = np.sin((a - b)[..., 0] / 2) ** 2 + np.cos(a[..., 0]) * np.cos(b[..., 0]) * np.sin((a - b)[..., 1] / 2) ** 2
     crow = 2 * 6371.009 * np.arcsin(np.sqrt(half))

@@ -35,11 +35,11 @@ def elastic(space: FiniteSpace, *, mass: ArrayLike, requirement: Requirement) ->
 
     so that every place has all it needs inside every level, by single steps already; longer paths only bring more. A
     requirement that ends (`lambda level: min(level**2, 50)`) joins only near places, and carries whole cities.
-    Distances are levels, epsilon is per level. What is not enough in the whole space is not asked for.
+    Distances are levels, epsilon is per level. At most the mass of the whole space is required.
 
     Guarantee: a metric; sum of mass over {x': d(x, x') <= l} >= min(requirement(l), all mass), for all x and l.
-    References: Chatzikokolakis, Palamidessi and Stronati (2015), who grow the same balls edge by edge, in an order of
-    the places that changes what comes out.
+    References: Chatzikokolakis, Palamidessi and Stronati (2015), who grow the same balls edge by edge; their
+    result depends on the order of the places.
     """
     worth = as_floats(mass, "mass")
     if worth.shape != (len(space),) or np.any(worth < 0):
@@ -83,7 +83,9 @@ def scaled(space: FiniteSpace, scale: ArrayLike, *, reach: float | None = None) 
     unit = f"scaled {space.unit}".strip()  # they are no kilometres, and no sentence may say so
     if space.network is not None and len(space) == space.network.nodes:
         if reach is not None:
-            raise InvalidInput("`reach` says which places a step joins where there are no streets, and here are some.")
+            raise InvalidInput(
+                "`reach` says which places a step joins where there are no streets; this space has streets."
+            )
         streets, of_node = space.network, np.empty(len(factor))
         of_node[space.points[:, 0].astype(np.int64)] = factor
         lengths = _times(streets.lengths, of_node[streets.edges].min(axis=1))

@@ -23,8 +23,8 @@ def region_scale(
     `regions` are columns, `scale` among them and either the coordinates of middles (under the names of the places' own,
     lat and lon on the Earth) with a `radius` in the unit of the ground, or the tiles `south`, `west`, `north`, `east`;
     or `category`, where `categories` names that of every place (None: of none); or `scale` alone, one number a place.
-    A scale of 0.2 lets distances there count a fifth, so that epsilon does. A tile holds its borders. Of regions that
-    overlap the smallest scale counts.
+    A scale of 0.2 lets distances there count a fifth, so that epsilon does. A tile holds its borders. Where
+    regions overlap, the smallest scale counts.
 
     Guarantee: public in, public out; what the scale does to the guarantee is said by `scaled`.
     """

@@ -76,7 +76,7 @@ class ComparisonResult:
                 "gap": None if (least := self.bound(one)) is None or one.loss <= 0 else max(0.0, 1 - least / one.loss),
                 "above_bound": self.excess_share(one),
                 "certified_epsilon": one.certified,
-                "noise_epsilon": one.promise,
+                "noise_epsilon": one.noise_epsilon,
                 "seconds": one.seconds,
                 "note": one.note,
             }

@@ -41,7 +41,7 @@ class Trial:
     """What one mechanism costs at one epsilon: plain values, so that a comparison can be kept and continued.
 
     `bound` is what its certificate proves for every mechanism of this comparison, None where it speaks about another
-    objective, loss, prior or guarantee. `promise` is the epsilon it was set to where its own distances differ.
+    objective, loss, prior or guarantee. `noise_epsilon` is the epsilon it was set to where its own distances differ.
     """
 
     builder: str
@@ -54,7 +54,7 @@ class Trial:
     draws: int = 0
     bound: float | None = None
     certified: float | None = None
-    promise: float | None = None
+    noise_epsilon: float | None = None
     seconds: float = 0.0
     note: str = ""
 
@@ -99,12 +99,12 @@ class ComparisonSpec:
             raise InvalidInput(f"it must return a mechanism, and returned {type(mechanism).__name__}.")
         if not self._holds(mechanism):
             raise InvalidInput("it takes or reports other places than those that are compared.")
-        promise, certificate = mechanism.guarantee, mechanism.certificate
+        guarantee, certificate = mechanism.guarantee, mechanism.certificate
         if certificate.interrupted:
             raise KeyboardInterrupt
-        other = promise.radius != self.protected_distance or promise.slack > 0 or promise.epsilon > epsilon
-        if other or promise.basis == "none":
-            raise InvalidInput(f"it keeps another guarantee: {promise}.")
+        other = guarantee.radius != self.protected_distance or guarantee.slack > 0 or guarantee.epsilon > epsilon
+        if other or guarantee.basis == "none":
+            raise InvalidInput(f"it keeps another guarantee: {guarantee}.")
         figure = self._figure(mechanism, measure)
         return Trial(
             *(builder.name, epsilon, measure.name, measure.objective, figure.loss, figure.low, figure.high),
@@ -141,7 +141,7 @@ class ComparisonSpec:
         asked for: the same pairs, no slack below it, and an epsilon that is not smaller. The bound of a box is about
         its points everywhere, of which places are only some. Nobody knows what a mechanism of one's own counted.
         """
-        promise, takes = mechanism.guarantee, builder.options
+        guarantee, takes = mechanism.guarantee, builder.options
         same_loss = measure.loss is None or "loss" in takes
         same_prior = measure.objective == "worst" or self.prior is None or "prior" in takes
         return (
@@ -150,8 +150,8 @@ class ComparisonSpec:
             and mechanism.certificate.objective == measure.objective
             and same_loss
             and same_prior
-            and promise.radius == self.protected_distance
-            and promise.epsilon >= epsilon
+            and guarantee.radius == self.protected_distance
+            and guarantee.epsilon >= epsilon
         )
 
     def _holds(self, mechanism: Mechanism) -> bool:
@@ -197,7 +197,7 @@ class ComparisonSpec:
             *(builder.name, epsilon, measure.name, measure.objective, figure.loss, figure.low, figure.high),
             draws=figure.draws,
             certified=epsilon,
-            promise=None if ratio == 1.0 else epsilon / ratio,
+            noise_epsilon=None if ratio == 1.0 else epsilon / ratio,
             seconds=time.perf_counter() - started,
             note=_note("noise, then the nearest place", figure),
         )

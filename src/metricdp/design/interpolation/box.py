@@ -191,9 +191,9 @@ def _direction(
 def _mechanism(
     task: InterpolationTask, axes: tuple[Floats, ...], matrix: Floats, ratios: tuple[Floats, ...]
 ) -> InterpolatedMechanism:
-    promise = Guarantee(task.epsilon, task.box.metric, basis="certificate")
+    guarantee = Guarantee(task.epsilon, task.box.metric, basis="certificate")
     empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=task.epsilon)
-    return InterpolatedMechanism(task.box, task.outputs, axes, matrix, ratios, task.rule, promise, empty)
+    return InterpolatedMechanism(task.box, task.outputs, axes, matrix, ratios, task.rule, guarantee, empty)
 
 
 def _loss(mechanism: InterpolatedMechanism, samples: WeightedSamples) -> float:

@@ -70,9 +70,9 @@ def interpolate_streets(
             least = max(least, _lower_bound(streets, places, weights, losses, rate, seconds))
         except KeyboardInterrupt:
             stopped = True
-    promise = Guarantee(rate, streets.metric, basis="certificate")
+    guarantee = Guarantee(rate, streets.metric, basis="certificate")
     empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=rate)
-    mechanism = StreetMechanism(streets, outputs, cut.counts, matrix, ratios, promise, empty)
+    mechanism = StreetMechanism(streets, outputs, cut.counts, matrix, ratios, guarantee, empty)
     with report_task(AUDITING):
         proof = prove_streets(mechanism)
     if not proof.epsilon <= rate:
@@ -88,7 +88,7 @@ def interpolate_streets(
         note=f"within {reached:.2g} of the best distributions at these anchors"
         + (f"; distribution and bound could be better: {Status.INTERRUPTED.value}" if stopped else ""),
     )
-    return StreetMechanism(streets, outputs, cut.counts, matrix, ratios, promise, certificate)
+    return StreetMechanism(streets, outputs, cut.counts, matrix, ratios, guarantee, certificate)
 
 
 def _streets(space: Space) -> Streets:

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from metricdp.arrays import Floats, Integers
 from metricdp.metrics import pairwise, within
-from metricdp.solvers.local.windows import lists
+from metricdp.solvers.local.windows import loops
 from metricdp.spaces import FiniteSpace, Near
 
 NEIGHBOURS, CROWD = 72, 8  # near points among which edges are chosen, and how many times that on average at most
@@ -80,7 +80,7 @@ def _greedy_edges(candidates: tuple[Integers, Floats], near: Near, stretch: floa
     chosen: NDArray[np.bool_] = np.zeros(len(lengths), dtype=np.bool_)
     first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
     most = max(min(int(near.counts.max()), DEGREE), LONELY)
-    lists().greedy_edges(len(near), first, second, lengths, stretch, most, chosen)
+    loops().greedy_edges(len(near), first, second, lengths, stretch, most, chosen)
     return pairs[chosen], lengths[chosen]
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Integers
 from metricdp.metrics import NeighbourRows
-from metricdp.solvers.local.windows import lists
+from metricdp.solvers.local.windows import loops
 from metricdp.spaces import FiniteSpace, Near
 
 
@@ -33,7 +33,7 @@ def spatial_order(inputs: FiniteSpace, outputs: FiniteSpace, near: Near) -> Spat
     columns = rows if outputs is inputs else _curve(outputs)
     starts = np.concatenate([[0], np.cumsum(near.counts[rows])]).astype(np.int64)
     codes, origin = np.empty_like(near.codes), np.empty(len(near.codes), dtype=np.int64)
-    lists().permute_rows(near.starts, near.codes, rows, _inverse(columns).astype(np.int32), starts, codes, origin)
+    loops().permute_rows(near.starts, near.codes, rows, _inverse(columns).astype(np.int32), starts, codes, origin)
     return SpatialOrder(rows, columns, NeighbourRows(starts, codes, near.distances[origin]), origin)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.solvers.local.program import LocalProgram, total_bound
-from metricdp.solvers.local.windows import Inside, RatioGraph, SecretWindows, lists
+from metricdp.solvers.local.windows import Inside, RatioGraph, SecretWindows, loops
 
 THREADS = 128
 WIDEST = 9_000  # entries of a row or column: three doubles each in a block's shared memory
@@ -162,10 +162,10 @@ class DeviceClosing:
         inside = Inside.of(windows, graph)
         counts = np.zeros(windows.reports + 1, dtype=np.int64)
         begin, others, edge_of = graph.neighbours
-        lists().count_rim(windows.column_starts, windows.secrets, begin, others, graph.size, counts)
+        loops().count_rim(windows.column_starts, windows.secrets, begin, others, graph.size, counts)
         rim_starts = np.cumsum(counts)
         rim, rim_edge = np.empty(rim_starts[-1], dtype=np.uint16), np.empty(rim_starts[-1], dtype=np.int32)
-        lists().list_rim(
+        loops().list_rim(
             windows.column_starts, windows.secrets, begin, others, edge_of, graph.size, rim_starts, rim, rim_edge
         )
         self.shape = [

@@ -36,7 +36,7 @@ class RatioGraph:
     def colors(self) -> list[Integers]:
         """The secrets in groups without an edge inside."""
         colors = np.full(self.size, -1, dtype=np.int64)
-        lists().color_nodes(self.neighbours[0], self.neighbours[1], colors)
+        loops().color_nodes(self.neighbours[0], self.neighbours[1], colors)
         return [np.flatnonzero(colors == color) for color in range(int(colors.max(initial=0)) + 1)]
 
     @property
@@ -106,7 +106,7 @@ class SecretWindows:
     def order(self) -> NDArray[Any]:
         """The entries of every column from the nearest to the farthest."""
         order = np.empty(self.size, dtype=np.uint16 if self.widest_column < 2**16 else np.int32)
-        lists().order_columns(self.column_starts, self.places, self.entries.distances, order)
+        loops().order_columns(self.column_starts, self.places, self.entries.distances, order)
         return order
 
 
@@ -124,23 +124,15 @@ class Inside:
         """List them."""
         counts = np.zeros(windows.reports + 1, dtype=np.int64)
         begin, others, edge_of = graph.neighbours
-        lists().count_edges(windows.column_starts, windows.secrets, begin, others, graph.size, counts)
+        loops().count_edges(windows.column_starts, windows.secrets, begin, others, graph.size, counts)
         starts = np.cumsum(counts)
         kind = np.uint16 if windows.widest_column < 2**16 else np.int32
         first, second = np.empty(starts[-1], dtype=kind), np.empty(starts[-1], dtype=kind)
         edge = np.empty(starts[-1], dtype=np.int32)
-        lists().list_edges(
+        loops().list_edges(
             windows.column_starts, windows.secrets, begin, others, edge_of, graph.size, starts, first, second, edge
         )
         return cls(starts, first, second, edge)
-
-
-def lists() -> Any:
-    """Return the compiled loops that list what windows hold, or say which extra they need."""
-    import_extra("numba", "fast")
-    from metricdp.solvers.local import listing
-
-    return listing
 
 
 def loops() -> Any:

@@ -331,7 +331,12 @@ def test_a_promise_for_near_pairs_has_a_first_answer(build, monkeypatch: pytest.
     def late(*arguments, **options):
         raise SolverFailure("no matrix was found before the limit.")
 
-    for name in ("optimal._solve_dense", "spanner._build_on_edges", "decomposed._build_from_blocks", "constopt._build_kernel_search"):
+    for name in (
+        "optimal._solve_dense",
+        "spanner._build_on_edges",
+        "decomposed._build_from_blocks",
+        "constopt._build_kernel_search",
+    ):
         monkeypatch.setattr(f"metricdp.design.{name}", late)
     monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 0.0)
     monkeypatch.setattr("metricdp.deadlines.LARGE", 0)

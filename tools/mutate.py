@@ -169,7 +169,8 @@ def _mistakes() -> list[Mistake]:
     plant(memory, "len(run) - self.budget.window + 1)", "len(run) - self.budget.window + 2)", STREAMS)
 
     positions, snapped = auditing + "positions.py", "tests/auditing/test_positions.py"
-    plant(positions, "guarantee.with_slack(guarantee.epsilon * moved)", "guarantee.with_slack(0.5 * guarantee.epsilon * moved)",
+    plant(positions, "guarantee.with_slack(guarantee.epsilon * moved)", "guarantee.with_slack(0.5 * "
+                                                                        "guarantee.epsilon * moved)",
           snapped)  # fmt: skip
     plant(positions, "guarantee.radius - moved", "guarantee.radius", snapped)
     plant(positions, "guarantee.radius is not None and reached", "False and reached", snapped)

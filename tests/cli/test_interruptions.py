@@ -89,9 +89,7 @@ def test_a_share_of_the_work_moves_the_bar_and_is_said_beside_it() -> None:
         assert (shown["completed"], shown["words"]) == (0.0, "adding up")
 
 
-@pytest.mark.parametrize(
-    "words", ["finding the pairs", "summing up all rows", "judging all pairs", "adding up"]
-)
+@pytest.mark.parametrize("words", ["finding the pairs", "summing up all rows", "judging all pairs", "adding up"])
 def test_a_kernel_that_is_being_certified_ends_with_one_line(
     here: Path, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,7 +33,7 @@ from metricdp_papers.common.rows import read_csv
 PLUGIN = """
 import os, pathlib, time
 from metricdp.errors import InvalidInput
-from metricdp_papers import STUDIES, Piece, Study, Table
+from metricdp_papers import STUDIES, Piece, Study, StudyTable
 
 def square(number, folder):
     with open(pathlib.Path(folder) / "calls", "a") as file:
@@ -53,7 +53,7 @@ def pieces(full):
     for number in (1, 2, 3, 4, 5, 6) if full else (1, 2, 7):
         yield Piece(f"n={number}", "1", square, (number, str(folder)))
 
-STUDIES.declare(Study("squares", "squares of small numbers", (Table("1", "Squares"),), pieces))
+STUDIES.declare(Study("squares", "squares of small numbers", (StudyTable("1", "Squares"),), pieces))
 """
 
 

@@ -104,7 +104,7 @@ def test_a_family_that_does_not_keep_the_promise_is_refused():
     asked = ComparisonTask("grid", 0.5)
     bare = np.exp(-0.5 * asked.space.distances)  # without the half: the normaliser leaks as well
     with pytest.raises(mdp.MetricdpError, match="epsilon"):
-        asked.kept(bare / bare.sum(axis=1, keepdims=True))
+        asked.check_table(bare / bare.sum(axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize("domain", [name for name in DOMAINS if name != "images"])

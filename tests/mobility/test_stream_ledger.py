@@ -78,7 +78,7 @@ def test_a_stream_that_goes_on_is_what_it_would_have_been(place, kind):
         one = Stream(Charging(ledger), kind(WINDOW, TOTAL))
         for number, (time, where) in enumerate(walk(16)):
             one.step("anna", time, where)
-            other = Stream(Charging(ledger), kind(WINDOW, TOTAL))._recovered("anna")
+            other = Stream(Charging(ledger), kind(WINDOW, TOTAL))._recover("anna")
             mine = one._people[b"anna"]
             assert (other.number, other.last, other.times) == (mine.number, mine.last, mine.times), number
             assert (other.run.steps, other.run.fresh) == (mine.run.steps, mine.run.fresh), number
@@ -231,7 +231,7 @@ def test_windows_of_two_spellings_in_an_old_memory_are_joined_and_give_nothing_b
             for who in people:
                 both = [Stream(Charging(ledger), kind(WINDOW, TOTAL)) for _ in range(2)]
                 for stream in both:
-                    stream._people[who.encode()] = stream._recovered(who)  # nothing yet
+                    stream._people[who.encode()] = stream._recover(who)  # nothing yet
                 at = [(41.0, -8.0)] * 2
                 for row in range(14):  # one stands still, saves up and moves at last, the other moves all the time
                     here = at[0] if row % 2 == 0 and row < 12 else (45.0 + row, -8.0)

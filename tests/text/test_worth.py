@@ -12,7 +12,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
-from metricdp.text import evaluate_words as worths
+from metricdp.text import word_evaluation
 from metricdp.text.bundled import BUNDLED_WORDS, bundled_vectors, sample_reviews, sample_sentences
 
 WORDS = ["the", "my", "doctor", "said", "pain", "and", "train", "clean", "dirty", "good", "bad"]
@@ -39,9 +39,9 @@ def test_shares_and_distances_are_sums_over_the_law(made: MatrixMechanism) -> No
         i = WORDS.index(word)
         stays.append(distribution[i, i])
         away.append(sum(distribution[i, k] * np.linalg.norm(points[i] - points[k]) for k in range(len(WORDS))))
-    found = worths.evaluate_words(made)
+    found = word_evaluation.evaluate_words(made)
     assert found.unchanged == pytest.approx(np.mean(stays), rel=1e-12)
-    assert worths.unchanged(made) == pytest.approx(np.mean(stays), rel=1e-12)
+    assert word_evaluation.unchanged(made) == pytest.approx(np.mean(stays), rel=1e-12)
     assert found.distance == pytest.approx(np.mean(away), rel=1e-12)
     assert found.epsilon == made.guarantee.epsilon
 
@@ -57,7 +57,7 @@ def test_the_attacker_is_bayes(made: MatrixMechanism) -> None:
             posterior = prior * distribution[:, k]
             ranks.append((1 + int((posterior > posterior[i]).sum()), distribution[i, k] / len(spoken())))
             right.append(distribution[i, k] * float(posterior.argmax() == i))
-    found = worths.evaluate_words(made)
+    found = word_evaluation.evaluate_words(made)
     assert found.recovered == pytest.approx(sum(right) / len(spoken()), abs=0.06)
     below = sum(weight for rank, weight in ranks if rank < (found.rank or 0))
     beyond = sum(weight for rank, weight in ranks if rank <= (found.rank or 0))
@@ -66,8 +66,8 @@ def test_the_attacker_is_bayes(made: MatrixMechanism) -> None:
 
 
 def test_a_larger_epsilon_keeps_more_words_and_reveals_more(made: MatrixMechanism) -> None:
-    loud = worths.evaluate_words(mdp.exponential(made.inputs, 12.0))
-    quiet = worths.evaluate_words(mdp.exponential(made.inputs, 0.05))
+    loud = word_evaluation.evaluate_words(mdp.exponential(made.inputs, 12.0))
+    quiet = word_evaluation.evaluate_words(mdp.exponential(made.inputs, 0.05))
     assert loud.unchanged > 0.9 > 0.3 > quiet.unchanged
     assert loud.recovered is not None
     assert quiet.recovered is not None
@@ -76,28 +76,28 @@ def test_a_larger_epsilon_keeps_more_words_and_reveals_more(made: MatrixMechanis
 
 
 def test_noise_has_no_closed_law_and_so_no_attacker(made: MatrixMechanism) -> None:
-    found = worths.evaluate_words(mdp.madlib(made.inputs, 3.0))
-    assert worths.unchanged(mdp.madlib(made.inputs, 3.0)) is None
+    found = word_evaluation.evaluate_words(mdp.madlib(made.inputs, 3.0))
+    assert word_evaluation.unchanged(mdp.madlib(made.inputs, 3.0)) is None
     assert found.rank is None
     assert found.recovered is None
     assert 0.0 < found.unchanged < 1.0
 
 
 def test_the_same_figures_come_again(made: MatrixMechanism) -> None:
-    assert worths.evaluate_words(made) == worths.evaluate_words(made)
+    assert word_evaluation.evaluate_words(made) == word_evaluation.evaluate_words(made)
 
 
 def test_words_of_another_language_and_places_are_refused() -> None:
     german = mdp.exponential(mdp.vocabulary(["haus", "baum"], [[0.0], [1.0]]), 1.0)
     with pytest.raises(InvalidInput, match="nothing to measure on"):
-        worths.evaluate_words(german)
+        word_evaluation.evaluate_words(german)
     places = mdp.exponential(mdp.FiniteSpace([[0.0], [1.0]], mdp.Lp(2)), 1.0)
     with pytest.raises(InvalidInput, match="mechanism on places or numbers"):
-        worths.evaluate_words(places)
+        word_evaluation.evaluate_words(places)
 
 
 def test_the_ladder_grows_and_is_round(made: MatrixMechanism) -> None:
-    steps = worths.epsilon_range(made.inputs)
+    steps = word_evaluation.epsilon_range(made.inputs)
     assert list(steps) == sorted(set(steps))
     assert all(f"{step:.2g}" == f"{step:g}" for step in steps)
 

@@ -63,7 +63,7 @@ def reproduce(
         terminal.say(*terminal.table_lines(["name", "about"], rows))
         return 0
     study = papers.STUDIES.named(name)
-    request = papers.Request(tuple(table or ()), full, folder or study.name, jobs, minutes)
+    request = papers.StudyRequest(tuple(table or ()), full, folder or study.name, jobs, minutes)
     outcome = papers.reproduce(study.whole(), request)
     return 0 if any(outcome.rows.values()) else 1
 

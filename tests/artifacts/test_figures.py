@@ -47,8 +47,9 @@ def test_a_bound_is_the_files_word() -> None:
     assert made.certificate.stated == ()
     back = loads(dumps(made)).certificate
     assert back.stated == ("lower_bound",)
-    assert "no mechanism with this promise that gives these reports can go below" in mdp.messages.certificate_sentence(
-        back, ""
+    assert (
+        "no mechanism with this guarantee that gives these reports can go below"
+        in mdp.messages.certificate_sentence(back, "")
     )
     assert "(stated by the file, not verified)" in mdp.messages.certificate_sentence(back, "")
     assert "(stated by the file, not verified)" not in mdp.messages.certificate_sentence(made.certificate, "")

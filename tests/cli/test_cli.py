@@ -79,7 +79,9 @@ def test_perturb_asks_for_protection_in_words(here: Path, capsys: pytest.Capture
     assert run("perturb points.csv --protect 2x@200m -o out.csv") == 0
     text = capsys.readouterr().out
     assert "epsilon 3.46574 per km" in text  # ln(2) / 0.2, all of it; rounded up to be shown
-    assert "Asked for: places 200 m apart differ by at most a factor of 2. Kept: at most a factor of 2 there" in text
+    assert (
+        "Requested: places 200 m apart differ by at most a factor of 2. Guaranteed: at most a factor of 2 there" in text
+    )
 
 
 def test_a_seed_is_for_simulation(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,14 +100,14 @@ def test_perturb_with_a_mechanism_file(here: Path, capsys: pytest.CaptureFixture
     line = "perturb points.parquet --mechanism rome.mdp -o out.parquet --snap 200m --columns lat,lon --id user"
     assert run(line + " --on-error drop") == 0
     text = capsys.readouterr().out
-    assert "2 x 2 x 0.2 = 0.8 into the slack" in text
+    assert "2 x 2 x 0.2 = 0.8 to the slack" in text
     assert "16 x 2 = 32 per km" in text
     assert pq.read_table("out.parquet").schema.equals(table.schema)
 
 
 def test_design_audit_inspect(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("design --points cells.csv --metric l2 --epsilon 1.0 --builder optimal -o cells.mdp") == 0
-    assert "no mechanism with this promise that gives these reports can go below" in capsys.readouterr().out
+    assert "no mechanism with this guarantee that gives these reports can go below" in capsys.readouterr().out
     made = load("cells.mdp")
     assert made.guarantee.epsilon == 1.0
     assert made.inputs.columns == ("x", "y")
@@ -385,10 +387,10 @@ def test_a_loss_of_ones_own_is_not_called_a_distance(here: Path, capsys: pytest.
     save(mdp.optimal(mdp.Problem(space, 1.0, loss=100.0 * apart**2)), "own.mdp")
     assert run("inspect own.mdp") == 0
     text = capsys.readouterr().out
-    assert "in the loss and under the prior it was made for" in text
+    assert "by the loss and the prior that the mechanism was designed for" in text
     matrix = load("own.mdp").matrix
     average = (matrix / matrix.sum(axis=1, keepdims=True) * apart).sum(axis=1).mean()
-    found = re.search(r"equally likely a report lies ([\d.]+) from the truth on average", text)
+    found = re.search(r"equally likely, a report lies ([\d.]+) from the truth on average", text)
     assert float(found[1]) == pytest.approx(average, rel=1e-3)
     save(mdp.optimal(mdp.Problem(space, 1.0)), "apart.mdp")
     assert run("inspect apart.mdp") == 0

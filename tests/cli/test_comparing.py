@@ -120,9 +120,9 @@ def test_all_that_fit_are_compared_by_several_losses_and_the_others_are_named(he
     for name in ("product", "from_matrix", "contextual", "quantised", "weighted_exponential"):
         assert f"Left out: {name}: " in err
     assert record["lower_bound_says"] == (
-        "no mechanism with this promise that reports these places can go below lower_bound"
+        "no mechanism with this guarantee that reports these places can go below lower_bound"
         if record["unit"]
-        else "no mechanism with this promise that gives these reports can go below lower_bound"
+        else "no mechanism with this guarantee that gives these reports can go below lower_bound"
     )
     for row in record["rows"]:
         assert row["low"] <= row["loss"] <= row["high"]
@@ -161,14 +161,14 @@ def test_design_does_not_call_the_worst_loss_an_average(here: Path, capsys) -> N
     text = capsys.readouterr().out
     assert "worst loss of any secret" in text
     assert "On average a report lies" not in text
-    assert "For the secret that fares worst" in text
+    assert "For the secret with the largest loss" in text
     line = "design --points cells.csv --metric l2 --epsilon 1 --builder optimal --objective worst -o w.mdp"
     assert cli.main(line.split()) == 0
-    assert "fares worst" in capsys.readouterr().out
+    assert "with the largest loss" in capsys.readouterr().out
     assert cli.main(line.replace("worst -o w", "expected -o e").split()) == 0
     assert "On average a report lies" in capsys.readouterr().out
     assert cli.main(["inspect", "w.mdp"]) == 0
-    assert "fares worst" in capsys.readouterr().out
+    assert "with the largest loss" in capsys.readouterr().out
 
 
 def test_an_objective_is_refused_where_the_builder_has_none(here: Path, capsys) -> None:
@@ -202,7 +202,7 @@ def test_cells_of_a_map_are_not_compared_as_if_positions_needed_no_snapping(
     assert slack <= said <= 1.01 * slack
     for shown in (printed, page):
         assert "Noise on coordinates needs no snapping" in shown
-        assert "Warning: putting positions on places alone allows a factor of" in shown
+        assert "Warning: moving positions to places alone allows a factor of" in shown
     own = "compare --points cells.csv --metric l2 --epsilon 1 --builders exponential -o own.html"
     assert cli.main(own.split()) == 0
     assert "snapping" not in capsys.readouterr().out

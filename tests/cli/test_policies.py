@@ -224,7 +224,7 @@ def test_tables_are_protected_under_a_policy_and_charged_to_its_own_account(
     capsys.readouterr()
     line = "perturb rows.csv --mechanism out.mdp --snap 100m --id who --budget 2/hop --ledger books.db -o out.csv"
     assert cli.main(line.split()) == 0
-    assert "Snapping up to 100 m can put one place on secrets 0 hops apart" in capsys.readouterr().out
+    assert "Snapping up to 100 m can move one place to secrets 0 hops apart" in capsys.readouterr().out
     with Path("out.csv").open() as file:
         reports = [(float(row["lat"]), float(row["lon"])) for row in csv.DictReader(file)]
     assert reports[0][1] == -8.6  # in town P

@@ -39,7 +39,7 @@ def test_tables_of_cells_state_factors_and_losses_of_positions(
         factors = [float(row) for row in re.findall(r"apart: factor +(\d\S*) ", said)]
         assert factors, said
         assert min(factors) >= truth  # it was 1.05
-        assert "Warning: putting positions on places alone allows a factor of" in said
+        assert "Warning: moving positions to places alone allows a factor of" in said
         assert f"{100 * float(distribution.diagonal().mean()):.4g} % of the time" in said
         assert "farther" in said
     # perturb takes the snap that is printed for every position inside the map
@@ -60,7 +60,7 @@ def test_a_wish_on_cells_is_kept_for_positions(
     made = load("cells.mdp")
     reached = 0.2 + 2 * made.inputs.cell_radius
     assert 0.999 * math.log(2) < made.guarantee.epsilon * reached <= math.log(2)
-    assert "Kept: at most a factor of 2 there, slack included" in capsys.readouterr().out
+    assert "Guaranteed: at most a factor of 2 there, slack included" in capsys.readouterr().out
 
 
 def test_tables_of_listed_points_begin_where_two_of_them_lie(
@@ -71,7 +71,7 @@ def test_tables_of_listed_points_begin_where_two_of_them_lie(
     assert run("design --points points.csv --metric l2 --epsilon 2 --builder exponential -o points.mdp") == 0
     said = capsys.readouterr().out
     assert min(float(row) for row in re.findall(r"(\S+) apart: factor", said)) == 3
-    assert "No two of them come nearer than 3" in said
+    assert "No two of them are closer than 3" in said
     assert "A snap of 0.1733 alone allows a factor of two" in said
 
 
@@ -84,10 +84,10 @@ def test_finer_reports_are_offered_and_lose_less_under_the_same_promise(
     line = f"design --points grid.csv --metric l2 --epsilon {mdp.epsilon_for(2, 0.4)!r} --builder optimal"
     assert run(f"{line} -o same.mdp") == 0
     said = capsys.readouterr().out
-    assert "no mechanism with this promise that gives these reports can go below" in said
+    assert "no mechanism with this guarantee that gives these reports can go below" in said
     assert run("inspect same.mdp --json") == 0
     stated = json.loads(capsys.readouterr().out)["certificate"]["lower_bound_says"]
-    assert stated == "no mechanism with this promise that gives these reports can go below lower_bound"
+    assert stated == "no mechanism with this guarantee that gives these reports can go below lower_bound"
     assert run(f"{line} --reports finer -o finer.mdp") == 0
     same, finer = load("same.mdp"), load("finer.mdp")
     assert len(finer.outputs) == 121
@@ -105,7 +105,7 @@ def test_tables_of_roads_speak_of_crossings_and_not_of_positions(
     assert run("inspect porto.mdp") == 0
     for said in (designed, capsys.readouterr().out):
         assert "between listed places along the roads, not between positions" in said
-        assert "may then be put on places that are far apart along the roads" in said
+        assert "may then move to places far apart along the roads" in said
 
 
 def test_the_share_of_places_reported_themselves_is_that_of_the_same_place(
@@ -118,11 +118,11 @@ def test_the_share_of_places_reported_themselves_is_that_of_the_same_place(
     mdp.save(mdp.optimal(mdp.Problem(space, 1.0, outputs=others)), "others.mdp")
     mdp.save(finer, "finer.mdp")
     assert run("inspect others.mdp") == 0
-    assert "itself reported" not in capsys.readouterr().out
+    assert "is the place that the position was moved to" not in capsys.readouterr().out
     assert run("inspect finer.mdp") == 0
     same = (space.points[:, None] == finer.outputs.points[None]).all(axis=2)
     share = float((finer.matrix / finer.matrix.sum(axis=1, keepdims=True))[same].mean())
-    assert f"itself reported {100 * share:.4g} % of the time" in capsys.readouterr().out
+    assert f"is the place that the position was moved to {100 * share:.4g} % of the time" in capsys.readouterr().out
 
 
 def test_a_tree_of_cells_states_what_is_kept_for_positions(
@@ -131,10 +131,10 @@ def test_a_tree_of_cells_states_what_is_kept_for_positions(
     monkeypatch.chdir(tmp_path)
     line = "tree --grid 41.14,-8.65,41.17,-8.60 --cell 1km --levels 1 --builder exponential"
     assert run(f"{line} --protect 2x@200m -o wish") == 0
-    assert "Kept: at most a factor of 2 there, slack included" in capsys.readouterr().out
+    assert "Guaranteed: at most a factor of 2 there, slack included" in capsys.readouterr().out
     assert run(f"{line} --epsilon 10/km -o sharp") == 0
     said = capsys.readouterr().out
-    assert "Warning: putting positions on places alone allows a factor of" in said
+    assert "Warning: moving positions to places alone allows a factor of" in said
 
 
 @pytest.mark.parametrize("metric", ["l1", "l2", "linf"])
@@ -166,7 +166,7 @@ def test_a_map_of_one_row_or_column_has_cells_too(
     per = "" if "l1" in options else "/km"
     assert run(f"design --grid={corners} {options} --epsilon 2{per} --builder exponential -o row.mdp") == 0
     said = capsys.readouterr().out
-    assert "Warning: putting positions on places alone allows a factor of" in said
+    assert "Warning: moving positions to places alone allows a factor of" in said
     south, west, north, east = (float(part) for part in corners.split(","))
     inside = np.random.default_rng(4).uniform([south, west], [north, east], (500, 2))
     assert load("row.mdp").inputs.admit(inside, snap=float(re.search(r"--snap ([\d.]+)", said)[1]))[0].all()

@@ -120,26 +120,26 @@ def test_the_advice_of_strict_works_as_it_is_printed(desk: Desk) -> None:
     text = "\n".join(lines)
     for line in (
         "3,000 rows written to HERE/out.csv in",
-        "Kept as they were, not protected: taxi, trip, pickup time, lat_e3, zone, fare, passenger_count, ip.",
-        "Look at lat_e3: it is the protected place once more (equal, rounded, scaled or projected).",
-        "Look at ip: it holds internet addresses, which are looked up as places and households.",
-        "Look at pickup time: it holds times to the second: whoever saw somebody then finds the row.",
-        "Columns were looked at by their names, and by their values on 3,000 rows: ",
+        "Unchanged and not protected: taxi, trip, pickup time, lat_e3, zone, fare, passenger_count, ip.",
+        "Check lat_e3: it is a copy of the protected place (equal, rounded, scaled or projected).",
+        "Check ip: it holds internet addresses, from which places and households can be looked up.",
+        "Check pickup time: it holds times to the second: someone who saw a person at that time finds the row.",
+        "Columns were checked by their names, and by their values on 3,000 rows. ",
     ):
         assert line in text
-    assert "zone" in "".join(line for line in lines if line.startswith("Look at"))
+    assert "zone" in "".join(line for line in lines if line.startswith("Check "))
     for harmless in ("fare", "passenger_count"):
-        assert harmless not in "".join(line for line in lines if line.startswith(("Look at", "To leave out")))
+        assert harmless not in "".join(line for line in lines if line.startswith(("Check ", "Drop or ")))
     desk.result()
 
     said = refused(desk, f"{RIGHT} --strict")
-    advice = re.search(r"To leave out or coarsen what is not needed: (.*?) \(or --keep", said)
+    advice = re.search(r"Drop or coarsen what is not needed: (.*?) \(or --keep", said)
     assert advice is not None
     code, lines = desk.types(f"{RIGHT} --strict {advice[1]}")
     assert code == 0
-    assert not [line for line in lines if line.startswith("Look at")]
-    assert any(line.startswith("Left out, as asked: ") and "lat_e3" in line and "ip" in line for line in lines)
-    assert "Coarsened, as asked: pickup time to 1h." in lines
+    assert not [line for line in lines if line.startswith("Check ")]
+    assert any(line.startswith("Dropped, as requested: ") and "lat_e3" in line and "ip" in line for line in lines)
+    assert "Coarsened, as requested: pickup time to 1h." in lines
     result = desk.result()
     assert set(result[0]) >= {"pickup time", "pickup_lat", "pickup_lng", "fare", "passenger_count"}
     assert not set(result[0]) & {"lat_e3", "zone", "ip"}
@@ -150,7 +150,7 @@ def test_forty_rows_of_one_person_cost_what_was_allowed(desk: Desk, rows: list[l
     quiet = f"{RIGHT} --drop lat_e3,zone,ip,trip --coarsen 'pickup time=1h' --id taxi"
     most = max(Counter(row[0] for row in rows).values())
     _, lines = desk.types(quiet)
-    assert any(f"whole history is protected at {most:,} x 10 = {most * 10} per km" in line for line in lines)
+    assert any(f"is protected at {most:,} x 10 = {most * 10} per km" in line for line in lines)
     desk.result()
 
     said = refused(desk, f"{quiet} --budget 40/km")
@@ -161,20 +161,18 @@ def test_forty_rows_of_one_person_cost_what_was_allowed(desk: Desk, rows: list[l
 
     _, lines = desk.types(f"{quiet} --budget 40/km --at-most 4")
     assert f"{sum(min(4, n) for n in Counter(row[0] for row in rows).values()):,} rows written to" in lines[0]
-    assert "all rows together are protected at 40 per km." in "\n".join(lines)
-    assert "chosen without looking at the secrets" in "\n".join(lines)
+    assert "together are protected at 40 per km." in "\n".join(lines)
+    assert "The choice does not depend on the secrets" in "\n".join(lines)
     kept = desk.result()
     assert max(Counter(row["taxi"] for row in kept).values()) == 4
 
     _, lines = desk.types(f"{quiet} --budget 40/km --spread even")
     text = "\n".join(lines)
     assert (
-        "Promise per row: at most epsilon 10 per km (Haversine), by theorem; less where a person has many rows." in text
+        "Guarantee per row: at most epsilon 10 per km (Haversine), by theorem; less for persons with many rows." in text
     )
-    assert (
-        "The budget of 40 per km is spread evenly: each of a person's rows gets the budget divided by how many" in text
-    )
-    assert "all rows together are protected at 40 per km." in text
-    assert "How many rows each taxi has is published with the table" in text
+    assert "The budget of 40 per km is divided evenly: each row gets the budget divided by the number" in text
+    assert "together are protected at 40 per km." in text
+    assert "The table shows how many rows each taxi has" in text
     assert "costs every person as much again: 2 x 40 = 80 per km for all their rows." in text
     assert len(desk.result()) == len(rows)

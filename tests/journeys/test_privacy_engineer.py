@@ -100,8 +100,8 @@ def test_from_the_spreadsheet_to_a_protected_one_with_every_mistake_on_the_way(d
     assert "117 rows written to safe.csv" in text
     assert "protected columns: Lat#1, Lon#1." in text
     assert "3 of 120 rows held no legal secret and were left out: rows 17, 40, 63." in text
-    assert "Promise per row: epsilon 10 per km" in text
-    kept = next(line for line in text.splitlines() if line.startswith("Kept as they were, not protected:"))
+    assert "Guarantee per row: epsilon 10 per km" in text
+    kept = next(line for line in text.splitlines() if line.startswith("Unchanged and not protected:"))
     assert kept.endswith("Trip No, Driver, Started, Remark, Lat#2, Lon#2.")
     assert "it is there already" in desk.refused(*ask, *START, "--on-error", "drop", "-o", "safe.csv")
 

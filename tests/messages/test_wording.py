@@ -61,7 +61,7 @@ def test_the_printed_distance_and_factor_hold_for_the_promise(epsilon, slack):
     else:
         assert math.exp(epsilon * float(kilometres(found[1])) + slack) <= 2 * (1 + 1e-9)
     near, times = re.search(
-        r"two places (\S+ \S+) apart would .* factor of (.+?) apart", messages.lead_sentence(promise)
+        r"two places (\S+ \S+) apart: .* factor of (two|[\d.]+?)\.(?: |$)", messages.lead_sentence(promise)
     ).groups()
     assert math.exp(epsilon * float(kilometres(near)) + slack) <= float({"two": 2}.get(times, times)) * (1 + 1e-9)
     for line in messages.meaning_lines(promise)[1:]:
@@ -78,7 +78,7 @@ def test_the_printed_distance_and_factor_hold_for_the_promise(epsilon, slack):
 def test_words_of_distances_and_factors():
     promise = Promise(math.log(2) / 0.1)
     assert messages.reach(promise) == pytest.approx(0.1)
-    assert "100 m apart would" in messages.lead_sentence(promise)
+    assert "100 m apart:" in messages.lead_sentence(promise)
     snapped = Promise(promise.epsilon, slack=0.3)
     assert messages.reach(snapped) * promise.epsilon + 0.3 == pytest.approx(math.log(2))
     assert "factor of two" not in messages.lead_sentence(Promise(promise.epsilon, slack=1.0))
@@ -106,7 +106,7 @@ def test_a_radius_is_respected_in_every_sentence():
 
 def test_the_worst_loss_is_not_called_an_average_over_secrets():
     assert messages.loss(0.2, "km", "expected") == "On average a report lies 200 m from the truth."
-    assert messages.loss(0.2, "km", "worst").startswith("For the secret that fares worst")
+    assert messages.loss(0.2, "km", "worst").startswith("For the secret with the largest loss")
     assert "200 m" in messages.loss(0.2, "km", "worst")
     assert "lies" not in messages.loss(0.2, "", "worst", is_distance=False)
 
@@ -117,7 +117,7 @@ def test_the_promise_in_numbers():
     assert text == (
         "epsilon 1 per unit of distance (Lp), plus a slack of 0.25, only between secrets within 3, by certificate"
     )
-    assert messages.short_sentence(Promise(1.0, basis="none")).startswith("This promises nothing")
+    assert messages.short_sentence(Promise(1.0, basis="none")).startswith("This gives no guarantee")
 
 
 def test_the_scale_of_meanings_is_whole():
@@ -128,7 +128,7 @@ def test_the_scale_of_meanings_is_whole():
 
 
 def test_sentences_about_trips_round_to_the_safe_side():
-    assert "slack of 1.235 comes" in messages.report_guarantee(0.5, 1.23401, 0.8671, "km")
+    assert "slack of 1.235 is added" in messages.report_guarantee(0.5, 1.23401, 0.8671, "km")
     assert "868 m away" in messages.report_guarantee(0.5, 1.0, 0.8671, "km")
     loss = messages.trip_loss(1.23451, 1.23459, "km")
     assert "lies 1.235 km" in loss

@@ -52,7 +52,7 @@ def test_home_zones_are_released_in_one_command_that_says_what_the_border_reveal
     assert f"{reports.num_rows:,} reports of 8 trips of 3 persons over 8 places" in said
     assert "4 per km for any two places, and 0.8 per km for two places of one zone" in said
     assert "A visit to the border" in said
-    assert "it is a report of the home" in said
+    assert "not the home but a report of it" in said
     assert "above it" in said  # the loss beside its bound
     for row in places.coordinates.tolist():  # neither a centre nor any other place is printed
         assert not any(re.search(rf"\b{value:.3f}", said) for value in row)
@@ -63,7 +63,7 @@ def test_public_centres_of_zones_come_from_a_file(trips, tmp_path, capsys):
     out = tmp_path / "out.csv"
     words = ["--places", "porto", "--count", "6", "--zones", tmp_path / "districts.csv", "--epsilon", "2/km"]
     assert released(trips, *words, "--step", "30", "-o", out) == 0
-    assert "Where the 1 zones lie is public" in capsys.readouterr().out
+    assert "The positions of the 1 zones are public" in capsys.readouterr().out
 
 
 def test_the_books_keep_the_centre_of_a_home_zone_so_that_it_is_drawn_and_charged_once(trips, tmp_path, capsys):
@@ -71,7 +71,7 @@ def test_the_books_keep_the_centre_of_a_home_zone_so_that_it_is_drawn_and_charge
     Ledger.open(books, policy="10000/km ever, slack 10000 ever").close()
     words = [*ZONED, "--epsilon", "4/km", "--step", "30", "--id", "who", "--ledger", books]
     assert released(trips, *words, "-o", tmp_path / "one.csv") == 0
-    assert "later tables get the same centre" in capsys.readouterr().out
+    assert "later tables use it again" in capsys.readouterr().out
     with Ledger.open(books) as ledger:
         first = [one for one in ledger.history("person 1") if one.report is not None]
     assert released(trips, *words, "-o", tmp_path / "two.csv") == 0
@@ -135,7 +135,7 @@ def test_hidden_times_come_back_sorted_with_a_promise_for_places_and_times(trips
     assert reports.num_rows == before.num_rows
     trip, seconds = reports["trip"].to_numpy(), reports["t"].to_numpy()
     assert np.all(np.diff(seconds)[np.diff(trip) == 0] >= 0)
-    assert "4 per km by which its place moves, and 0.033" in said
+    assert "4 per km that its place moves, and 0.033" in said
     if clock:
         assert np.all(seconds % 1800 == 0)
         days = {

@@ -225,7 +225,7 @@ def test_other_reports_and_weights_stay_in_their_part() -> None:
 def test_the_promise_says_that_the_part_may_be_revealed(tmp_path: Path) -> None:
     mechanism = mdp.exponential(towns(EARTH), 1.0)
     said = messages.short_sentence(mechanism.guarantee)
-    assert "a report may reveal in which part a secret lies" in said
+    assert "a report may reveal the part of a secret" in said
     assert "two neighbours in the policy by at most a factor of 2.72" in said
     assert "only between secrets of one part of the policy" in str(mechanism.guarantee)
     assert "(PolicyGraph)" in repr(mechanism)

@@ -46,9 +46,9 @@ def test_the_summary_says_between_what_distances_are_meant() -> None:
     task = task_for(["lat", "lon"], mdp.exponential(river(), 1.0), snap=0.0105)
     summary = Summary.of(TablePair("a", "b", ["lat", "lon"], False), task, RowTally(1, 0, ()), people=None, seconds=0.1)
     line = next(line for line in summary.lines() if "Snapping" in line)
-    assert "one place on secrets 4 km apart" in line
-    assert "1 x 4 = 4 into the slack" in line
-    assert "between the secrets that values were put on" in line
+    assert "one place to secrets 4 km apart" in line
+    assert "1 x 4 = 4 to the slack" in line
+    assert "between the secrets that values were moved to" in line
     assert summary.snap == 0.0105
 
 

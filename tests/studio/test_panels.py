@@ -77,7 +77,7 @@ def test_feel_shows_a_cloud_and_the_circles_that_the_law_says(page: Any) -> None
     page.wait_for_function("() => document.querySelector('#wish').textContent.includes('150 m')")
     page.check("input[value=both]")
     page.wait_for_selector("dl[data-kind=optimal]", timeout=WAIT)
-    assert "no mechanism with this promise that reports these places can do better than" in text(
+    assert "no mechanism with this guarantee that reports these places can do better than" in text(
         page, "dl[data-kind=optimal]"
     )
 
@@ -246,8 +246,8 @@ def test_protect_takes_a_table_whose_text_is_latin_1_and_says_once_what_was_coar
     page.click("#run")
     page.wait_for_selector("#get-file", timeout=WAIT)
     lines = page.locator("section[aria-labelledby=done] li").all_inner_texts()
-    assert "Coarsened, as asked: t to 1h." in lines
-    assert "Kept as they were, not protected: note." in lines
+    assert "Coarsened, as requested: t to 1h." in lines
+    assert "Unchanged and not protected: note." in lines
     with page.expect_download() as download:
         page.click("#get-file")
     download.value.save_as(tmp_path / "out.csv")

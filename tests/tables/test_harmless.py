@@ -75,7 +75,7 @@ def test_a_file_keeps_names_types_and_rows_only(tmp_path: Path) -> None:
     assert result["kind"].to_pylist() == ["a", "b"]
     assert result.to_pandas()["kind"].cat.categories.tolist() == ["b", "a"]  # in the order they had
     assert result.to_pandas()["kind"].cat.ordered
-    line = next(line for line in summary.lines() if "Not carried over" in line)
+    line = next(line for line in summary.lines() if "Not copied" in line)
     for part in ("metadata 'geo'", "metadata 'by'", "pandas attributes", "'lat'", "'home'", "categories of 'kind'"):
         assert part in line
     # Statistics are those of the reports.

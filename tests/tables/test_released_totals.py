@@ -80,7 +80,7 @@ def test_the_person_with_the_most_rows_comes_first_and_in_metres(tmp_path, capsy
     )
     assert lines[1].startswith(f"All {count:,} rows of the person with the most together: ")
     assert f"up to {shown} apart in every row" in lines[1]
-    assert lines[2].startswith("Promise per row")
+    assert lines[2].startswith("Guarantee per row")
     page = (tmp_path / "p.html").read_text()
     lead, first = page.index('class="lead"'), page.index('class="fact"')
     assert page[lead:].startswith(f'class="lead">{lines[1]}')
@@ -93,7 +93,7 @@ def test_a_page_says_first_that_nobody_counted_the_rows_of_a_person(tmp_path, ca
     assert (
         main(["perturb", str(source), "--epsilon", "1/km", "-o", str(tmp_path / "o.csv"), "--report", str(page)]) == 0
     )
-    assert 'class="lead">Rows of one person add up;' in page.read_text()
+    assert 'class="lead">The rows of one person add up.' in page.read_text()
     capsys.readouterr()
 
 
@@ -102,8 +102,8 @@ def test_a_column_is_coarsened_or_kept_and_not_both(tmp_path, capsys):
     _, record = protected(tmp_path, source, "--coarsen", "t=1d")
     printed = capsys.readouterr().out
     assert record["columns"]["kept"] == ["who"]
-    assert "Kept as they were, not protected: who." in printed
-    assert "Coarsened, as asked: t to 1d." in printed
+    assert "Unchanged and not protected: who." in printed
+    assert "Coarsened, as requested: t to 1d." in printed
 
 
 @pytest.mark.parametrize("people", [{}, {"budget": 3.0, "allocation": "even"}])

@@ -81,8 +81,8 @@ def test_every_kind_of_table_keeps_the_budget(kind: str, asked: dict[str, object
         assert summary.spending is not None
         assert summary.composed_epsilon == summary.spending.epsilon <= 40.0
         assert summary.written == len(result)
-        assert "all rows together are protected at 40 per km" in "\n".join(summary.lines())
-        assert "published with the table" in "\n".join(summary.lines())
+        assert "together are protected at 40 per km" in "\n".join(summary.lines())
+        assert "The table shows how many rows" in "\n".join(summary.lines())
     elif kind == "duckdb":
         connection = pytest.importorskip("duckdb").connect()
         connection.register("points", whole)

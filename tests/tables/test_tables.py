@@ -325,7 +325,7 @@ def test_parquet_keeps_schema_compression_and_order(tmp_path: Path) -> None:
         "20,000 x 10 = 200000 per km",
         "2 x 10 = 20 per km",
         "not protected: user, time, tags",
-        "Look at time",
+        "Check time",
     ):
         assert words in text
 

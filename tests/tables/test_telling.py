@@ -128,12 +128,12 @@ def test_every_kind_of_table_has_a_page_a_record_a_law_and_a_column(mechanisms, 
     jsonschema.validate(distribution, LAW)
     assert record["law"] == distribution
     assert record["sentences"] == said.replace(str(target), "out.csv").splitlines()[: len(record["sentences"])]
-    assert record["promise"]["words"] in text or "would have given" in text
+    assert record["promise"]["words"] in text or "probabilities of the report differ" in text
     rows = rows_of(target)
     assert record["rows"]["written"] == len(rows)
     for stated in record["columns"]["accuracy"]:
         assert {float(row[stated["column"]]) for row in rows} == {stated["radius"]}
-        assert f"Column {stated['column']}: with a chance of at least 95 %" in said
+        assert f"Column {stated['column']}: with probability at least 95 %" in said
     parts = distribution.get("parts", [distribution])
     for part, stated in zip(parts, record["columns"]["accuracy"], strict=True):
         exact = next(one for one in part["radii"] if one["level"] == 0.95)
@@ -236,9 +236,9 @@ def test_rows_that_share_a_budget_have_each_their_own_accuracy(tmp_path, monkeyp
     line = "perturb in.csv --epsilon 10/km --id who --budget 10/km --spread even -o o.csv --accuracy-column m"
     assert cli.main([*line.split(), "--json", "s.json", "--report", "p.html"]) == 0
     said = capsys.readouterr().out
-    assert "from 474.8 m to 1.9" in said
+    assert "474.8 m to 1.9" in said
     page, _ = read(Path("p.html").read_text(encoding="utf-8"))
-    assert "Promise per row: at most epsilon 10 per km" in page
+    assert "Guarantee per row: at most epsilon 10 per km" in page
     assert "epsilon = 2.5 per km" in page  # the law with the most noise, which bounds all distances
     assert re.search(r"4 1 2\.5 per km 1\.\d+ km 1 1 10 per km 474\.8 m", page)
     assert "10 per km is the epsilon of all rows of any person together" in page

@@ -174,7 +174,7 @@ def test_columns_that_repeat_the_text_are_found(tmp_path: Path, masked: TextMech
         strict=True,
     )
     assert pq.read_schema(tmp_path / "left.parquet").names == ["text", "stars", "label"]
-    assert any(line == "Left out, as asked: copy, topic, answer." for line in left.lines())
+    assert any(line == "Dropped, as requested: copy, topic, answer." for line in left.lines())
 
 
 @pytest.mark.parametrize(

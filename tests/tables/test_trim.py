@@ -167,11 +167,11 @@ def test_what_was_coarsened_is_not_said_to_be_kept_as_it_was(tmp_path: Path) -> 
     summary = perturb(tmp_path / "in.csv", EARTH, to=tmp_path / "out.csv", coarsen={"t": "1h"})
     assert summary.kept_columns == ("kind",)
     lines = summary.lines()
-    assert "Coarsened, as asked: t to 1h." in lines
-    assert "Kept as they were, not protected: kind." in lines
+    assert "Coarsened, as requested: t to 1h." in lines
+    assert "Unchanged and not protected: kind." in lines
     alone = perturb(tmp_path / "in.csv", EARTH, to=tmp_path / "alone.csv", coarsen={"t": "1h"}, drop=["kind"]).lines()
-    assert not [line for line in alone if line.startswith("Kept as they were")]
-    assert [line for line in alone if line.startswith("Columns were looked at")]
+    assert not [line for line in alone if line.startswith("Unchanged and not protected")]
+    assert [line for line in alone if line.startswith("Columns were checked")]
 
 
 def test_a_text_table_says_the_same(tmp_path: Path) -> None:

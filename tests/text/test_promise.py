@@ -70,16 +70,22 @@ def test_what_is_said_is_complete(words):
     said = " ".join(TextMechanism(words, rules).promise())
     for part in (
         "epsilon 1.3",
-        "the words taken",
-        "epsilon 1 per 10",
-        "0.5 per 30 days",
+        "the words with the nearest spelling",
+        "epsilon 1 for every 10",
+        "0.5 for every 30 days of difference",
         "exp(20)",
         "Not hidden",
         "order",
     ):
         assert part in said
     listed = " ".join(rules.sentences())
-    for part in ("nearest by spelling", "one word of the list", "written apart", "ever passed", "a text is 20"):
+    for part in (
+        "the nearest spelling",
+        "one word of the list",
+        "Several words that are one entry",
+        "ever passed",
+        "a text is 20",
+    ):
         assert part in listed
     assert "case" in " ".join(TextMechanism(words).promise())
     assert "case" not in TextMechanism(words, Rules(case="lower")).promise()[-1]
@@ -88,10 +94,10 @@ def test_what_is_said_is_complete(words):
 def test_a_promise_that_is_none_or_ends_somewhere_is_said_so(words):
     scripted = Scripted(words)
     scripted.guarantee = replace(words.guarantee, basis="none")
-    assert "promises nothing" in TextMechanism(scripted).promise()[0]
+    assert "gives no guarantee" in TextMechanism(scripted).promise()[0]
     scripted.guarantee = replace(words.guarantee, radius=2.0, slack=0.1)
     said = " ".join(TextMechanism(scripted).promise())
-    assert "at most 2; nothing is promised beyond" in said
+    assert "at most 2. There is no guarantee beyond" in said
     assert "and 0.1 a word" in said
 
 

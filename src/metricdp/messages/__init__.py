@@ -1,7 +1,7 @@
-"""Every sentence about a promise, once: plain values in, sentences out.
+"""Every sentence about a guarantee, once: plain values in, sentences out.
 
-The words stand in `messages.json`, which JavaScript reads too. Numbers are rounded so that each sentence stays true:
-what is promised or possible at most is rounded up, what is reached or proven at least is rounded down.
+`messages.json` holds the sentences that JavaScript uses too. Rounding keeps each sentence true: upper bounds are
+rounded up, lower bounds are rounded down.
 """
 
 from metricdp.messages.guarantees import INTERRUPTED as INTERRUPTED
@@ -76,7 +76,6 @@ from metricdp.messages.tables import inspected_names as inspected_names
 from metricdp.messages.tables import inspected_rows as inspected_rows
 from metricdp.messages.tables import length as length
 from metricdp.messages.tables import per_cent as per_cent
-from metricdp.messages.tables import radius_phrase as radius_phrase
 from metricdp.messages.tables import reach_together as reach_together
 from metricdp.messages.tables import refused_columns as refused_columns
 from metricdp.messages.tables import refused_names as refused_names

@@ -1,4 +1,4 @@
-"""Sentences about guarantees, pure and concentrated, about certificates, losses and positions that are snapped."""
+"""Sentences about guarantees (pure and concentrated), certificates, losses and snapped positions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from metricdp.rendering import Rounding
 from metricdp.rendering import number as number
 
 Objective = Literal["expected", "worst"]
-INTERRUPTED = "it was interrupted"  # how notes of certificates say that somebody ended a search
+INTERRUPTED = "it was interrupted"  # in the note of a certificate whose search a person ended
 
 
 class PureGuaranteeLike(Protocol):
-    """What is read of a promise: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack."""
+    """The fields read from a guarantee: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack."""
 
     @property
     def epsilon(self) -> float: ...
@@ -40,7 +40,7 @@ class PureGuaranteeLike(Protocol):
 
 @runtime_checkable
 class ConcentratedGuaranteeLike(Protocol):
-    """What is read of a concentrated promise: D_a(M(x) || M(x')) <= a * rho * d(x, x')^2."""
+    """The fields read from a concentrated guarantee: D_a(M(x) || M(x')) <= a * rho * d(x, x')^2."""
 
     @property
     def rho(self) -> float: ...
@@ -64,7 +64,7 @@ GuaranteeLike = PureGuaranteeLike | ConcentratedGuaranteeLike
 
 
 class CertificateLike(Protocol):
-    """What is read of a certificate."""
+    """The fields read from a certificate."""
 
     @property
     def loss(self) -> float: ...
@@ -88,7 +88,7 @@ class CertificateLike(Protocol):
 
 @dataclass(frozen=True)
 class Meaning:
-    """One row of the table that explains epsilon: at this distance, at most this factor."""
+    """One row of the table that explains epsilon: at this distance at most this factor."""
 
     distance: float
     factor: float
@@ -97,13 +97,13 @@ class Meaning:
 
 @cache
 def templates() -> dict[str, Any]:
-    """Return the words that Python and JavaScript share."""
+    """Return the sentences that Python and JavaScript share."""
     found: dict[str, Any] = json.loads(files("metricdp").joinpath("messages.json").read_text(encoding="utf-8"))
     return found
 
 
 def say(*place: str, **values: object) -> str:
-    """Return the sentence at a place of these words, its values filled in."""
+    """Return the sentence at a place of the templates, with its values filled in."""
     found = templates()
     for name in place:
         found = found[name]
@@ -116,7 +116,7 @@ def digits_of(kind: str) -> int:
 
 
 def distance(value: float, unit: str, rounding: Rounding = "nearest") -> str:
-    """Return a distance as people say it: 0.2 km is 200 m."""
+    """Return a distance as text: 0.2 km is 200 m."""
     if unit == "km" and 0 < value < 1:
         return f"{number(1000 * value, digits_of('metres'), rounding)} m"
     many = units(unit) if value != 1 else unit
@@ -124,34 +124,34 @@ def distance(value: float, unit: str, rounding: Rounding = "nearest") -> str:
 
 
 def units(unit: str) -> str:
-    """Return a unit as it is said of several: hops."""
+    """Return the plural of a unit: hops."""
     return str(templates()["plural"].get(unit, unit))
 
 
 def epsilon(value: float, unit: str) -> str:
-    """Return an epsilon as people say it, with its unit."""
+    """Return an epsilon as text, with its unit, rounded up."""
     return number(value, digits_of("epsilon"), "up") + (f" per {unit}" if unit else "")
 
 
 def factor(value: float) -> str:
-    """Return a factor that something is at most."""
+    """Return an upper bound of a factor as text, rounded up."""
     if value > templates()["largest_factor"]:
         return say("beyond_largest")
     return number(value, digits_of("factor"), "up")
 
 
 def share(value: float) -> str:
-    """Return a share that something is at most, in per cent."""
+    """Return an upper bound of a share in per cent, rounded up."""
     return f"{number(100 * value, 2 if value < 0.985 else 3, 'up')} %"
 
 
 def gap(value: float) -> str:
-    """Return how far a loss may be from the best with the same reports, in per cent."""
+    """Return in per cent how far a loss may be from the best with the same reports, rounded up."""
     return f"{number(100 * value, 3, 'up')} %"
 
 
 def things(unit: str) -> str:
-    """Return what secrets are called: places where distances are lengths."""
+    """Return the word for secrets: places where distances are lengths."""
     return say("things", _sort(unit))
 
 
@@ -160,29 +160,33 @@ def _sort(unit: str) -> str:
 
 
 def slack_words(slack: float) -> str:
-    """Return what a slack adds to a promise in numbers; nothing where there is none."""
+    """Return the words for a slack; an empty text without a slack."""
     return say("promise", "slack", slack=number(slack, digits_of("slack"), "up")) if slack else ""
 
 
 def reach(guarantee: PureGuaranteeLike, ratio: float = 2.0) -> float:
-    """Return the distance up to which reports differ by at most a factor, slack included and radius respected.
+    """Return the distance up to which reports differ by at most a factor, slack and radius included.
 
-    (ln(ratio) - slack) / epsilon; zero where the slack alone is more.
+    (ln(ratio) - slack) / epsilon; zero if the slack alone allows more.
     """
     near = max(0.0, math.log(ratio) - guarantee.slack) / guarantee.epsilon
     return near if guarantee.radius is None else min(near, guarantee.radius)
 
 
 def largest_factor(guarantee: PureGuaranteeLike, apart: float) -> float:
-    """Return exp(epsilon * d + slack), infinite beyond the radius of a promise."""
+    """Return exp(epsilon * d + slack), infinite beyond the radius of a guarantee."""
     if guarantee.radius is not None and apart > guarantee.radius:
         return math.inf
-    exponent = guarantee.epsilon * apart + guarantee.slack
+    return _exp(guarantee.epsilon * apart + guarantee.slack)
+
+
+def _exp(exponent: float) -> float:
+    """Return exp(x), infinite where a double holds no larger number."""
     return math.exp(exponent) if exponent < 700 else math.inf
 
 
 def guarantee_text(guarantee: GuaranteeLike) -> str:
-    """Return the promise in numbers: epsilon 10 per km (Haversine), by theorem."""
+    """Return the guarantee in numbers: epsilon 10 per km (Haversine), by theorem."""
     within = ""
     if guarantee.radius is not None:
         kind = (
@@ -198,7 +202,7 @@ def guarantee_text(guarantee: GuaranteeLike) -> str:
 
 
 def guarantee_text_in_parts(guarantee: GuaranteeLike) -> str:
-    """Return the promise in numbers, that of a sum of metrics part by part."""
+    """Return the guarantee in numbers; for a sum of metrics, those of every part."""
     parts = parts_of(guarantee)
     if isinstance(guarantee, ConcentratedGuaranteeLike) or not parts:
         return guarantee_text(guarantee)
@@ -206,7 +210,7 @@ def guarantee_text_in_parts(guarantee: GuaranteeLike) -> str:
 
 
 def short_sentence(guarantee: GuaranteeLike) -> str:
-    """Return the promise as one sentence without Greek, or as one for every part of a sum of metrics."""
+    """Return the guarantee as one sentence in plain words, or one for every part of a sum of metrics."""
     if parts := parts_of(guarantee):
         return short_of_parts(parts)
     if not isinstance(guarantee, ConcentratedGuaranteeLike) and guarantee.basis == "none":
@@ -228,7 +232,7 @@ def parts_of(guarantee: object) -> tuple[PureGuaranteeLike, ...]:
 
 
 def part_by_part(parts: Sequence[PureGuaranteeLike], times: float = 1.0) -> str:
-    """Return what every part is promised in its own unit, so many times, and what parts of one unit add up to."""
+    """Return `times` the epsilon of every part in its own unit, and the sums over parts of one unit."""
     said = [f"{epsilon(times * part.epsilon, part.unit)} ({type(part.metric).__name__})" for part in parts]
     sums = {
         unit: epsilon(times * sum(part.epsilon for part in parts if part.unit == unit), unit)
@@ -242,14 +246,14 @@ def part_by_part(parts: Sequence[PureGuaranteeLike], times: float = 1.0) -> str:
 
 
 def short_of_parts(guarantees: Sequence[PureGuaranteeLike]) -> str:
-    """Return the promise of a product: a sentence for every part."""
+    """Return the guarantee of a product: one sentence for every part."""
     return " ".join(
         say("short", "part", number=at, sentence=short_sentence(part)) for at, part in enumerate(guarantees)
     )
 
 
 def lead_sentence(guarantee: GuaranteeLike) -> str:
-    """Return the promise as the opening sentence of a report, or as one for every part of a sum of metrics."""
+    """Return the guarantee as the opening sentence of a report, or one for every part of a sum of metrics."""
     if isinstance(guarantee, ConcentratedGuaranteeLike) or parts_of(guarantee):
         return short_sentence(guarantee)
     near, ratio = reach(guarantee), 2.0
@@ -264,7 +268,7 @@ def lead_sentence(guarantee: GuaranteeLike) -> str:
 
 
 def requested_guarantee(guarantee: PureGuaranteeLike, asked: float, apart: float) -> str:
-    """Return what was asked for at a distance and what is kept there."""
+    """Return the requested factor at a distance and the guaranteed one."""
     return _requested_guarantee(
         "wish", guarantee=guarantee, asked=asked, apart=apart, kept=factor(largest_factor(guarantee, apart))
     )
@@ -276,23 +280,27 @@ def _requested_guarantee(*place: str, guarantee: GuaranteeLike, asked: float, ap
 
 
 def meaning(ratio: float) -> str:
-    """Return what a factor means for whoever has to guess between two secrets at even odds: f / (1 + f)."""
+    """Return what a factor f means for a guess between two secrets at even odds: right at most f / (1 + f)."""
     for step in templates()["scale"]:
         if step["below"] is None or ratio < step["below"]:
             return str(step["words"].format(sure=share(ratio / (1.0 + ratio))))
-    raise ValueError(f"the scale of meanings must end without a limit; nothing there covers {ratio:g}.")
+    raise ValueError(f"the last step of the scale of meanings must have no limit; no step covers {ratio:g}.")
 
 
 def meanings(guarantee: PureGuaranteeLike) -> list[Meaning]:
-    """Return what a promise means at round distances around the one where reports may differ by a factor of two."""
+    """Return what a guarantee means at round distances around the one of a factor of two."""
     words = templates()
     if guarantee.unit in words["counted"]:
         most = math.inf if guarantee.radius is None else guarantee.radius
         return [_row(guarantee, float(steps)) for steps in words["counted"][guarantee.unit] if steps <= most]
-    scale = math.log(2.0) / guarantee.epsilon
+    return [_row(guarantee, apart) for apart in _round_distances(math.log(2.0) / guarantee.epsilon)]
+
+
+def _round_distances(scale: float) -> list[float]:
+    """Return shares of the largest 1, 2 or 5 times a power of ten that is not above `scale`."""
     power = 10.0 ** math.floor(math.log10(scale))
-    scale = max(step * power for step in (1.0, 2.0, 5.0) if step * power <= scale * (1 + 1e-12))
-    return [_row(guarantee, float(f"{part * scale:.12g}")) for part in words["shares"]]
+    unit = max(step * power for step in (1.0, 2.0, 5.0) if step * power <= scale * (1 + 1e-12))
+    return [float(f"{share * unit:.12g}") for share in templates()["shares"]]
 
 
 def _row(guarantee: PureGuaranteeLike, apart: float) -> Meaning:
@@ -302,7 +310,7 @@ def _row(guarantee: PureGuaranteeLike, apart: float) -> Meaning:
 
 
 def meaning_lines(guarantee: GuaranteeLike) -> list[str]:
-    """Return the table that explains a promise, one line a distance."""
+    """Return the table that explains a guarantee, one line for each distance."""
     if isinstance(guarantee, ConcentratedGuaranteeLike):
         head = say("concentrated", "head", delta=usual_delta_words(), things=things(guarantee.unit))
         return [head, *_meaning_rows(guarantee, concentrated_meanings(guarantee))]
@@ -318,7 +326,7 @@ def meaning_lines(guarantee: GuaranteeLike) -> list[str]:
 
 
 def meaning_rows(guarantee: PureGuaranteeLike, least: float = 0.0) -> list[str]:
-    """Return the rows of that table; distances below `least` are left out, where no two secrets are so near."""
+    """Return the rows of that table, without distances below `least`: no two secrets are that close."""
     rows = [row for row in meanings(guarantee) if row.distance >= least]
     if least > 0 and (not rows or rows[0].distance > least):
         rows = [_row(guarantee, least), *rows]
@@ -335,7 +343,7 @@ def _meaning_rows(guarantee: GuaranteeLike, rows: Sequence[tuple[float, float, s
 
 
 def loss(value: float, unit: str, objective: Objective, *, is_distance: bool = True, at_most: bool = False) -> str:
-    """Return what a report costs, on average over the secrets or for the one that fares worst."""
+    """Return the loss of a report, on average over the secrets or for the secret with the largest one."""
     kind = objective if is_distance else f"{objective}_cost"
     way: Rounding = "up" if at_most else "nearest"
     shown = distance(value, unit, way) if is_distance else number(value, digits_of("loss"), way)
@@ -343,21 +351,21 @@ def loss(value: float, unit: str, objective: Objective, *, is_distance: bool = T
 
 
 def average_distance(value: float, unit: str) -> str:
-    """Return how far reports lie from the truth where every secret is as likely as another."""
+    """Return how far reports lie from the truth with all secrets equally likely."""
     return say("loss", "average", loss=distance(value, unit))
 
 
 def snapped_loss(snap: float, unit: str) -> str:
-    """Return how much farther from the truth reports lie where values were put on the nearest secret first."""
+    """Return how much farther from the truth reports lie when values move to the nearest secret first."""
     return say("loss", "snapped", snap=distance(snap, unit, "up"))
 
 
 def certificate_sentence(certificate: CertificateLike, unit: str, *, is_distance: bool = True) -> str:
-    """Return what a certificate says, its bound under the objective it belongs to."""
+    """Return the figures of a certificate: the bound is that of its objective."""
     if not certificate.pairs:
         return say("certificate", "stated", method=certificate.method)
     proven, of = str(templates()["certificate"]["proven"]), unit if is_distance else ""
-    if certificate.lower_bound <= 0.0 < certificate.loss:  # no bound was sought: zero is none
+    if certificate.lower_bound <= 0.0 < certificate.loss:  # zero says that no bound was computed
         proven = proven.replace(", {bound} (gap {gap})", "")
     return proven.format(
         method=certificate.method,
@@ -371,44 +379,44 @@ def certificate_sentence(certificate: CertificateLike, unit: str, *, is_distance
 
 
 def cost(certificate: CertificateLike, unit: str) -> str:
-    """Return the loss of a certificate in its unit, with "at most" where it is only bounded."""
+    """Return the loss of a certificate in its unit, with "at most" if it is only a bound."""
     if certificate.at_most:
         return f"at most {distance(certificate.loss, unit, 'up')}"
     return distance(certificate.loss, unit)
 
 
 def unverified_note(certificate: CertificateLike, figure: str) -> str:
-    """Return what stands behind a figure that a file states and nobody verified again; nothing behind others."""
+    """Return the note on a figure that a file states and nobody verified; an empty text for other figures."""
     return say("unverified") if figure in certificate.stated else ""
 
 
 def fact(kind: Objective) -> str:
-    """Return what a loss is, as words to stand below the number."""
+    """Return the caption below a loss."""
     return say("fact", kind)
 
 
 def bar_caption(kind: Objective) -> str:
-    """Return what the bars of a comparison count."""
+    """Return the caption of the bars of a comparison."""
     return say("compared", kind)
 
 
 def objective(kind: Objective) -> str:
-    """Return what an objective counts."""
+    """Return the name of an objective."""
     return say("objective", kind)
 
 
 def bound(value: float, unit: str) -> str:
-    """Return the lower bound of a promise and an objective as half a sentence, with the mechanisms it speaks about."""
+    """Return a lower bound as half a sentence that names the mechanisms it covers."""
     return say("bound", "sentence", rivals=rivals(unit), bound=distance(value, unit, "down"))
 
 
 def bound_in_fields(unit: str) -> str:
-    """Return what the field `lower_bound` of a record says, and about which mechanisms."""
+    """Return what the field `lower_bound` of a record means, and for which mechanisms."""
     return say("bound", "sentence", rivals=rivals(unit), bound="lower_bound")
 
 
 def rivals(unit: str) -> str:
-    """Return which mechanisms a lower bound speaks about: others may report other places, and lose less."""
+    """Return the mechanisms that a lower bound covers: others may report other places, and lose less."""
     return say("bound", "rivals", _sort(unit))
 
 
@@ -420,7 +428,7 @@ def _outside(guarantee: GuaranteeLike) -> str:
 
 
 def rho(value: float, unit: str) -> str:
-    """Return a rho as people say it, with its unit, rounded up."""
+    """Return a rho as text, with its unit, rounded up."""
     return _rho(value) + _squared(unit)
 
 
@@ -433,22 +441,22 @@ def _squared(unit: str) -> str:
 
 
 def factor_two_distance(guarantee: ConcentratedGuaranteeLike) -> float:
-    """Return the distance up to which a factor of two holds, but for the usual delta."""
+    """Return the distance up to which a factor of two holds, except for the usual delta."""
     return guarantee.distance_at(math.log(2.0), usual_delta())
 
 
 def usual_delta() -> float:
-    """Return the delta that sentences are said with where nobody named another."""
+    """Return the delta of sentences for which no other delta was chosen."""
     return float(templates()["concentrated"]["delta"])
 
 
 def usual_delta_words() -> str:
-    """Return it as people read it."""
+    """Return that delta as text."""
     return delta_words(usual_delta())
 
 
 def delta_words(value: float) -> str:
-    """Return a delta, rounded up: 1e-6 below a thousandth."""
+    """Return a delta as text, rounded up; below a thousandth as 1e-6."""
     if not 0.0 < value < 1e-3:
         return number(value, 3, "up")
     power = math.floor(math.log10(value) + 1e-9)
@@ -457,32 +465,26 @@ def delta_words(value: float) -> str:
 
 
 def concentrated_meanings(guarantee: ConcentratedGuaranteeLike) -> list[tuple[float, float, str]]:
-    """Return (distance, factor at the usual delta, words) at round distances around that of a factor of two."""
-    scale = factor_two_distance(guarantee)
-    power = 10.0 ** math.floor(math.log10(scale))
-    scale = max(step * power for step in (1.0, 2.0, 5.0) if step * power <= scale * (1 + 1e-12))
+    """Return (distance, factor at the usual delta, words) at round distances around the one of a factor of two."""
     rows = []
-    for part in templates()["shares"]:
-        apart = float(f"{part * scale:.12g}")
+    for apart in _round_distances(factor_two_distance(guarantee)):
         if guarantee.radius is not None and apart > guarantee.radius:
-            rows.append((apart, math.inf, str(templates()["outside"])))
+            rows.append((apart, math.inf, say("outside")))
             continue
-        exponent = guarantee.epsilon_at(apart, usual_delta())
-        ratio = math.exp(exponent) if exponent < 700 else math.inf
         sure = share(0.5 + 0.5 * guarantee.delta_at(apart, 0.0))  # the advantage of the best test is delta at 0
+        ratio = _exp(guarantee.epsilon_at(apart, usual_delta()))
         rows.append((apart, ratio, f"a guess is right at most {sure} of the time"))
     return rows
 
 
 def requested_concentrated(guarantee: ConcentratedGuaranteeLike, asked: float, apart: float, delta: float) -> str:
-    """Return what was asked for at a distance and a delta, and what is kept there."""
-    exponent = guarantee.epsilon_at(apart, delta)
-    words = {"kept": factor(math.exp(exponent) if exponent < 700 else math.inf), "delta": delta_words(delta)}
+    """Return the requested factor at a distance and a delta, and the guaranteed one."""
+    words = {"kept": factor(_exp(guarantee.epsilon_at(apart, delta))), "delta": delta_words(delta)}
     return _requested_guarantee("concentrated", "wish", guarantee=guarantee, asked=asked, apart=apart, **words)
 
 
 def together(guarantee: ConcentratedGuaranteeLike, times: int) -> str:
-    """Return what so many reports of one person keep together."""
+    """Return the guarantee of `times` reports of one person together."""
     all_of_them = guarantee.composed(times=times)
     words = {"per": _squared(guarantee.unit), "things": things(guarantee.unit), "along": guarantee.along}
     near = distance(factor_two_distance(all_of_them), guarantee.unit, "down")
@@ -491,18 +493,17 @@ def together(guarantee: ConcentratedGuaranteeLike, times: int) -> str:
 
 
 def concentrated_whole_history(all_of_them: ConcentratedGuaranteeLike, whose: str) -> str:
-    """Return what all rows of a person together are worth, in distances; `all_of_them` is what they promise."""
+    """Return in distances what `all_of_them`, the guarantee of all rows of a person, means."""
+    near = distance(factor_two_distance(all_of_them), all_of_them.unit, "down")
     return (
-        f"{whose}: of two histories whose {things(all_of_them.unit)} lie up to "
-        f"{distance(factor_two_distance(all_of_them), all_of_them.unit, 'down')} apart{all_of_them.along} in every "
-        f"row no "
-        f"set of reports is more than twice as likely from one as from the other, plus delta {usual_delta_words()}; "
-        "farther apart by more. That is approximate, not pure."
+        f"{whose}: take two histories whose {things(all_of_them.unit)} lie up to {near} apart{all_of_them.along} in "
+        "every row. No set of reports is more than twice as likely from one as from the other, plus delta "
+        f"{usual_delta_words()}; farther apart by more. This is approximate, not pure."
     )
 
 
 def position_lines(guarantee: PureGuaranteeLike, snap: float, slack: float, *, exponent: float) -> list[str]:
-    """Return the table that explains a promise between positions; `promise` has the slack of snapping in it.
+    """Return the table that explains a guarantee between positions; `guarantee` includes the slack of snapping.
 
     `exponent` is the p of the distances: half a diagonal of a square is 2^(1/p) half sides.
     """
@@ -512,52 +513,51 @@ def position_lines(guarantee: PureGuaranteeLike, snap: float, slack: float, *, e
 
 
 def compared_positions(epsilon: float, unit: str, snap: float, slack: float, *, exponent: float) -> list[str]:
-    """Return what a comparison between places at one epsilon leaves out: the slack of putting positions on them."""
+    """Return what a comparison between places leaves out: the slack of moving positions to places."""
     said = number(slack, digits_of("slack"), "up")
     line = _position_values("compared", snap=distance(snap, unit, "up"), slack=said, epsilon=f"{epsilon:g}")
     return [line, *_slack_alone(epsilon, unit, slack, exponent)]
 
 
 def _slack_alone(epsilon: float, unit: str, slack: float, exponent: float) -> list[str]:
-    """Return a warning where the slack of snapping alone allows more than a factor of two."""
+    """Return a warning if the slack of snapping alone allows more than a factor of two."""
     if slack <= math.log(2.0):
         return []
     most = math.log(2.0) / (2.0 * epsilon)
     cell = distance(most * 2.0 ** (1.0 - 1.0 / exponent), unit, "down")
-    alone = factor(math.exp(slack) if slack < 700 else math.inf)
-    return [_position_values("alone", factor=alone, most=distance(most, unit, "down"), cell=cell)]
+    return [_position_values("alone", factor=factor(_exp(slack)), most=distance(most, unit, "down"), cell=cell)]
 
 
 def listed_lines(guarantee: PureGuaranteeLike, nearest: float) -> list[str]:
-    """Return the table that explains a promise between listed places, none of them nearer than `nearest`."""
+    """Return the table that explains a guarantee between listed places, no two closer than `nearest`."""
     away = distance(nearest, guarantee.unit, "down")
     return [_position_values("listed", things=things(guarantee.unit), nearest=away), *meaning_rows(guarantee, nearest)]
 
 
 def ground_lines(guarantee: PureGuaranteeLike) -> list[str]:
-    """Return the table of a promise whose distances are not those by which positions are put on places: along roads."""
+    """Return the table of a guarantee along roads: its distances are not those by which positions move to places."""
     said = {"things": things(guarantee.unit), "along": guarantee.along}
     return [_position_values("ground", **said), *meaning_rows(guarantee), _position_values("put", **said)]
 
 
 def listed_places_sentence(guarantee: PureGuaranteeLike, nearest: float) -> str:
-    """Return what holds between two of the places themselves."""
+    """Return what holds between two of the places."""
     ratio = factor(largest_factor(guarantee, nearest))
     return _position_values("places", nearest=distance(nearest, guarantee.unit), factor=ratio)
 
 
 def unlisted_positions(guarantee: PureGuaranteeLike) -> str:
-    """Return what becomes of positions between the listed places, and which snap alone allows a factor of two."""
+    """Return what happens to positions between the listed places, and the snap that alone allows a factor of two."""
     return _position_values("unlisted", snap=distance(math.log(2.0) / (2.0 * guarantee.epsilon), guarantee.unit, "up"))
 
 
 def place_unchanged(share: float) -> str:
-    """Return how often the place that a position is put on is reported itself."""
+    """Return how often a report is the place that the position moved to."""
     return _position_values("kept", share=f"{number(100 * share, 4)} %")
 
 
 def position_loss(snap: float, away: float | None, unit: str) -> str:
-    """Return how far reports lie from the positions themselves, `away` at most on average, where that is known."""
+    """Return how far reports lie from the positions; at most `away` on average, if that is known."""
     even = "" if away is None else _position_values("even", away=distance(away, unit, "up"))
     return _position_values("loss", snap=distance(snap, unit, "up"), even=even)
 

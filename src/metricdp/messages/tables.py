@@ -1,4 +1,4 @@
-"""Sentences about a table: what each row promises, what a person's add up to, which columns stay."""
+"""Sentences about a table: the guarantee of a row, the total of a person's rows, the columns that stay."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ from metricdp.rendering import number
 
 
 def row_guarantee(guarantee: GuaranteeLike) -> str:
-    """Return the promise for one row of a table."""
+    """Return the guarantee of one row of a table."""
     return _row_values("promise", promise=guarantee_text_in_parts(guarantee))
 
 
 def uncounted_rows() -> str:
-    """Return that rows of one person add up, where nobody was counted."""
+    """Return that rows of one person add up, for a table whose persons were not counted."""
     return _row_values("unknown")
 
 
 def rows_without_person(count: int, column: str) -> str:
-    """Return how many rows belong to nobody who was counted."""
+    """Return how many rows name no person."""
     return _row_values("without", rows=f"{count:,}", column=column)
 
 
 def unprotected_columns(columns: Sequence[str]) -> str:
-    """Return which columns stay unprotected."""
+    """Return which columns are unchanged."""
     return _row_values("kept", columns=", ".join(columns))
 
 
 def dropped_metadata(what: Sequence[str]) -> str:
-    """Return which metadata of a table were left behind."""
+    """Return which metadata of a table were not copied."""
     return _row_values("not_carried_over", what=", ".join(what))
 
 
 def simulated() -> str:
-    """Return the mark of what was drawn from a seed."""
+    """Return the warning on reports that were drawn from a seed."""
     return _row_values("simulated")
 
 
 class SnappingLike(Protocol):
-    """What is read of snapping: how far, in which unit, and the slack of epsilon * apart that it costs."""
+    """The fields read from snapping: how far, in which unit, and the slack of epsilon * apart that it costs."""
 
     @property
     def snap(self) -> float: ...
@@ -75,7 +75,7 @@ class SnappingLike(Protocol):
 
 
 def snapping_cost(snapping: SnappingLike, guarantee: PureGuaranteeLike) -> str:
-    """Return what putting values on the nearest secret cost, and between what distances are meant."""
+    """Return the slack that moving values to the nearest secret cost, and what distances are between."""
     moved = snapping.snap if snapping.same_ground else snapping.apart
     return _row_values(
         "snap" if snapping.same_ground else "detour",
@@ -88,7 +88,7 @@ def snapping_cost(snapping: SnappingLike, guarantee: PureGuaranteeLike) -> str:
 
 
 def history(guarantee: GuaranteeLike, count: int, column: str, most: int) -> str:
-    """Return what the rows of one person add up to, slack included."""
+    """Return the total of the rows of one person, slack included."""
     words = {"count": f"{count:,}", "column": column, "rows": f"{most:,}"}
     if isinstance(guarantee, ConcentratedGuaranteeLike):
         return say("concentrated", "person", together=together(guarantee, most), **words)
@@ -96,7 +96,7 @@ def history(guarantee: GuaranteeLike, count: int, column: str, most: int) -> str
 
 
 def second_release(guarantee: GuaranteeLike) -> str:
-    """Return what a second release of the same rows adds up to, slack included."""
+    """Return the total of two releases of the same rows, slack included."""
     if isinstance(guarantee, ConcentratedGuaranteeLike):
         return say("concentrated", "twice", together=together(guarantee, 2))
     return _row_values("twice", **_added(guarantee, 2))
@@ -121,28 +121,29 @@ def _total(guarantee: PureGuaranteeLike, rows: int) -> str:
 
 
 def whole_history(guarantee: PureGuaranteeLike, near: float, whose: str) -> str:
-    """Return what all rows of a person together are worth; `near` is what `reach_together` returns."""
+    """Return what the guarantee of all rows of a person means; `near` is the result of `reach_together`."""
     if near <= 0.0:
-        return f"{whose}: the slack of all rows together is beyond a factor of two, however near their places are."
+        return f"{whose}: the slack of all rows together allows more than a factor of two, however close places are."
     called = things(guarantee.unit)
     return (
-        f"{whose}: the odds between two histories whose {called} lie up to {short_distance(near, guarantee.unit)} apart"
-        f"{guarantee.along} in every row shift by at most a factor of two; farther apart by more."
+        f"{whose}: take two histories whose {called} lie up to {short_distance(near, guarantee.unit)} apart"
+        f"{guarantee.along} in every row. The odds between them shift by at most a factor of two; farther apart by "
+        "more."
     )
 
 
 def reach_together(guarantee: PureGuaranteeLike, total: float, slack: float) -> float:
-    """Return how far apart places may lie in every row for all rows together to keep a factor of two.
+    """Return the distance in every row up to which all rows together differ by at most a factor of two.
 
-    `total` is the epsilon of all rows: histories whose places lie d apart in every row differ by a factor of
-    exp(total * d + slack) at most.
+    `total` is the epsilon of all rows: two histories whose places lie d apart in every row differ by at most a factor
+    of exp(total * d + slack).
     """
     near = max(0.0, math.log(2.0) - slack) / total if total > 0.0 else math.inf
     return near if guarantee.radius is None else min(near, guarantee.radius)
 
 
 def short_distance(value: float, unit: str) -> str:
-    """Return a distance as people say it, rounded down, in centimetres below a metre."""
+    """Return a distance as text, rounded down, in centimetres below a metre."""
     if unit == "km" and 0.0 < value < 1e-3:
         return f"{number(1e5 * value, 2, 'down')} cm"
     return distance(value, unit, "down")
@@ -153,7 +154,7 @@ def _row_values(kind: str, **values: str) -> str:
 
 
 class AllocationRequestLike(Protocol):
-    """What is read of a wish for everybody's rows."""
+    """The fields read from the limits of a person's rows."""
 
     @property
     def column(self) -> str: ...
@@ -168,7 +169,7 @@ class AllocationRequestLike(Protocol):
 
 
 class AllocationLevelLike(Protocol):
-    """What is read of a level: persons with so many rows, what each row costs, the mean distance of its report."""
+    """The fields read from a level: its persons have so many rows, each of this cost and mean distance."""
 
     @property
     def rows(self) -> int: ...
@@ -181,7 +182,7 @@ class AllocationLevelLike(Protocol):
 
 
 class SpendingLike(Protocol):
-    """What is read of what everybody spends."""
+    """The fields read from what every person spends."""
 
     @property
     def row_limits(self) -> AllocationRequestLike: ...
@@ -200,24 +201,24 @@ class SpendingLike(Protocol):
 
 
 def allocation_guarantee(guarantee: GuaranteeLike) -> str:
-    """Return the promise of rows that share a budget: at most this for each."""
-    return f"Promise per row: at most {guarantee_text(guarantee)}; less where a person has many rows."
+    """Return the guarantee of rows that share a budget: at most this for each row."""
+    return f"Guarantee per row: at most {guarantee_text(guarantee)}; less for persons with many rows."
 
 
 def spending_sentences(spending: SpendingLike, guarantee: GuaranteeLike | None) -> list[str]:
-    """Return what everybody's rows cost, how it was kept small, and what the table says about counts.
+    """Return the cost of every person's rows, how it was limited, and what the table says about counts.
 
-    Without a promise nothing is said of costs: rows of texts may have any length.
+    Without a guarantee there is no cost: a row of text may have any length.
     """
     row_limits, levels = spending.row_limits, spending.released
     persons = sum(level.persons for level in levels)
     most = max((level.rows for level in levels), default=0)
     lines = []
     if row_limits.at_most is not None:
-        how = "the first in the table" if row_limits.which == "first" else "drawn by chance"
+        how = "the first in the table" if row_limits.which == "first" else "drawn at random"
         lines.append(
-            f"At most {row_limits.at_most:,} rows of every person stay, {how}, chosen without looking at the secrets: "
-            f"{spending.left_out:,} rows were left out."
+            f"At most {row_limits.at_most:,} rows of every person stay, {how}. The choice does not depend on the "
+            f"secrets. {spending.left_out:,} rows were left out."
         )
     if guarantee is not None and row_limits.spread is not None and row_limits.budget is not None:
         least, largest = (choose((level.amount for level in levels), default=0.0) for choose in (min, max))
@@ -225,38 +226,34 @@ def spending_sentences(spending: SpendingLike, guarantee: GuaranteeLike | None) 
         if least < largest:
             shares = f"from {number(least, digits_of('epsilon'), 'up')} to {shares}"
         lines.append(
-            f"The budget of {_rate(row_limits.budget, guarantee)} is spread evenly: each of a person's rows gets the "
-            f"budget divided by how many there are, and at most {_rate(_full(guarantee), guarantee)}: {shares}."
+            f"The budget of {_rate(row_limits.budget, guarantee)} is divided evenly: each row gets the budget divided "
+            f"by the number of its person's rows, and at most {_rate(_full(guarantee), guarantee)}: {shares}."
         )
     extra = slack_words(spending.slack)
     if guarantee is None:
         lines.append(text_counts(persons, row_limits.column, most))
     else:
         lines.append(
-            f"{persons:,} persons by {row_limits.column}, none with more than {most:,} rows in the output. For every "
-            f"one of "
-            f"them all rows together are protected at {_rate(spending.amount, guarantee)}{extra}."
+            f"{persons:,} persons by {row_limits.column}, none with more than {most:,} rows in the output. All rows of "
+            f"any person together are protected at {_rate(spending.amount, guarantee)}{extra}."
         )
     lines.append(
-        f"How many rows each {row_limits.column} has is published with the table: there is one report a row, and "
-        "nothing hides the counts."
+        f"The table shows how many rows each {row_limits.column} has: every row has one report, and nothing hides the "
+        "counts."
     )
     return lines
 
 
 def second_spending(spending: SpendingLike, guarantee: GuaranteeLike) -> str:
-    """Return what a second release of the same rows adds up to for every person."""
+    """Return the total of two releases of the same rows for every person."""
     extra = slack_words(2 * spending.slack)
     total = _rate(2 * spending.amount, guarantee)
     twice = "" if parts_of(guarantee) else f"2 x {number(spending.amount, digits_of('epsilon'), 'up')} = "
-    return (
-        "Protecting this table a second time and releasing both costs every person as much again: "
-        f"{twice}{total}{extra} for all their rows."
-    )
+    return f"A second release of this table costs every person as much again: {twice}{total}{extra} for all their rows."
 
 
 def allocation_loss(spending: SpendingLike, unit: str) -> str:
-    """Return how far reports lie from the truth where rows have different promises."""
+    """Return how far reports lie from the truth in a table whose rows have different guarantees."""
     best, worst = (choose((level.loss for level in spending.released), default=0.0) for choose in (min, max))
     if best == worst:
         return f"On average a report lies {distance(best, unit)} from the truth."
@@ -267,7 +264,7 @@ def allocation_loss(spending: SpendingLike, unit: str) -> str:
 
 
 def _rate(value: float, guarantee: GuaranteeLike) -> str:
-    """Return what something costs: an epsilon, or the rho of promises that are approximate."""
+    """Return a cost: an epsilon, or the rho of an approximate guarantee."""
     if isinstance(guarantee, ConcentratedGuaranteeLike):
         return f"rho {rho(value, guarantee.unit)} (concentrated, not pure)"
     if parts := parts_of(guarantee):  # the amount counts the sum of metrics
@@ -280,7 +277,7 @@ def _full(guarantee: GuaranteeLike) -> float:
 
 
 def length(value: float, unit: str) -> str:
-    """Return a radius as people say it, rounded up: metres below a kilometre."""
+    """Return a radius as text, rounded up, in metres below a kilometre."""
     if unit == "m" and value >= 1000:
         return f"{number(value / 1000, 4, 'up')} km"
     if unit == "km" and value < 1:
@@ -289,65 +286,62 @@ def length(value: float, unit: str) -> str:
 
 
 def per_cent(level: float) -> str:
-    """Return a chance in per cent."""
+    """Return a probability in per cent."""
     return f"{100 * level:g} %"
 
 
 def accuracy(column: str, radius: float, unit: str, level: float, *, least: float | None = None) -> str:
-    """Return what a column of accuracies says: over the noise, for every secret, rows of different laws apart."""
+    """Return what a column of radii says: over the noise, for every secret, from `least` on where rows differ."""
     if least is not None and least < radius:
         return (
-            f"Column {column}: with a chance of at least {per_cent(level)} the truth lies within so much of its "
-            f"report, from {length(least, unit)} to {length(radius, unit)} by how many rows a person has, "
-            "whatever the truth is; by the law of the noise."
+            f"Column {column}: with probability at least {per_cent(level)} the truth lies within this radius of its "
+            f"report, whatever the truth is. The radius is {length(least, unit)} to {length(radius, unit)}, depending "
+            "on how many rows a person has. It follows from the distribution of the noise."
         )
     return (
-        f"Column {column}: with a chance of at least {per_cent(level)} the truth lies within {length(radius, unit)} of "
-        "its report, whatever the truth is; by the law of the noise, so the number is the same in every row."
+        f"Column {column}: with probability at least {per_cent(level)} the truth lies within {length(radius, unit)} of "
+        "its report, whatever the truth is. This follows from the distribution of the noise, so every row has the same "
+        "number."
     )
 
 
-def radius_phrase(radius: float, unit: str, level: float) -> str:
-    """Return how far reports lie from the truth at most, as half a sentence."""
-    return f"within {length(radius, unit)} of the truth with a chance of at least {per_cent(level)}"
-
-
 KINDS = {
-    "copy": "{the} the protected place once more (equal, rounded, scaled or projected)",
+    "copy": "{the} a copy of the protected place (equal, rounded, scaled or projected)",
     "geometry": "{hold} geometries",
     "coordinates": "{hold} coordinates",
     "cell": "{name} cells or places on the map",
-    "address": "{hold} internet addresses, which are looked up as places and households",
+    "address": "{hold} internet addresses, from which places and households can be looked up",
     "device": "{hold} addresses of devices",
     "prose": "{hold} sentences that are not protected",
     "repeats": "{hold} words of the protected text",
-    "text": "{have} one value for one text: rows with equal values held equal texts",
-    "stands": "{have} one value for one place: rows with equal values lie together",
+    "text": "{have} one value for each text: rows with equal values held equal texts",
+    "stands": "{have} one value for each place: rows with equal values lie together",
     "narrows": "{tell} most of where a row lies",
-    "follows": "{are} decided by where a row lies",
+    "follows": "{depend} on where a row lies",
     "person": "{name} persons",
-    "same_person": "{have} one value a person",
-    "unique": "{have} another value in every row: whoever knows it elsewhere finds the row",
-    "links": "{have} one value for rows that stand together, as a person or a trip has",
-    "seconds": "{hold} times to the second: whoever saw somebody then finds the row",
-    "minutes": "{hold} times to the minute: whoever saw somebody then finds the row",
+    "same_person": "{have} one value for each person",
+    "unique": "{have} a different value in every row: someone who knows the value finds the row",
+    "links": "{have} one value for rows that belong together, as those of a person or a trip do",
+    "seconds": "{hold} times to the second: someone who saw a person at that time finds the row",
+    "minutes": "{hold} times to the minute: someone who saw a person at that time finds the row",
 }
 NAMED = {
     "place": "{sound} like places",
     "time": "{sound} like times",
     "person": "{sound} like persons",
-    "motion": "{sound} like ways and movements, from which places are reckoned",
+    "motion": "{sound} like routes and movements, from which places can be computed",
 }
 PLURAL = {
-    "the": "are", "hold": "hold", "name": "name", "have": "have", "tell": "tell", "are": "are", "sound": "sound",
+    "the": "are", "hold": "hold", "name": "name", "have": "have", "tell": "show", "depend": "depend", "sound": "sound",
 }  # fmt: skip
 SINGULAR = {
-    "the": "is", "hold": "holds", "name": "names", "have": "has", "tell": "tells", "are": "is", "sound": "sounds",
+    "the": "is", "hold": "holds", "name": "names", "have": "has", "tell": "shows", "depend": "depends",
+    "sound": "sounds",
 }  # fmt: skip
 
 
 class FindingLike(Protocol):
-    """What is read of a finding: which column, in what way, by its values or by its name, and whether it is a time."""
+    """The fields read from a finding: the column, the kind, values or name as evidence, and whether it is a time."""
 
     @property
     def column(self) -> str: ...
@@ -360,7 +354,7 @@ class FindingLike(Protocol):
 
 
 def found_columns(found: Sequence[FindingLike]) -> list[str]:
-    """Return what was found, one kind a line, by values before names, and at the end what to do."""
+    """Return the findings, a line for each kind, by values before names; the last line says what to do."""
     lines = []
     for evidence, words in (("value", KINDS), ("name", NAMED)):
         for kind, phrase in words.items():
@@ -368,9 +362,9 @@ def found_columns(found: Sequence[FindingLike]) -> list[str]:
             if names:
                 verbs = SINGULAR if len(names) == 1 else PLURAL
                 lines.append(
-                    f"Look at {', '.join(names)}: {'it' if len(names) == 1 else 'they'} {phrase.format(**verbs)}."
+                    f"Check {', '.join(names)}: {'it' if len(names) == 1 else 'they'} {phrase.format(**verbs)}."
                 )
-    return [*lines, f"To leave out or coarsen what is not needed: {remedies(found)}."] if lines else []
+    return [*lines, f"Drop or coarsen what is not needed: {remedies(found)}."] if lines else []
 
 
 def remedies(found: Sequence[FindingLike]) -> str:
@@ -378,53 +372,53 @@ def remedies(found: Sequence[FindingLike]) -> str:
     dropped = list(dict.fromkeys(_top(item.column) for item in found if not item.is_time))
     options = [_option("--drop", ",".join(map(_plain, dropped)))] if dropped else []
     options += [_option("--coarsen", f"{_plain(item.column)}=1h") for item in found if item.is_time]
-    return f"{' '.join(options)} (or --keep and the names of those that may stay)"
+    return f"{' '.join(options)} (or --keep with the names of the columns that may stay)"
 
 
 def refused_columns(found: Sequence[FindingLike]) -> str:
-    """Return why a table is refused whose columns give the secret away."""
-    return f"columns that stay may give the secret away, and --strict was asked for. {' '.join(found_columns(found))}"
+    """Return why --strict refuses a table: its columns may reveal the secret."""
+    return f"columns that stay may reveal the secret, and --strict refuses that. {' '.join(found_columns(found))}"
 
 
-FILES_STAY = "The names of files, and of folders that are no keys, leave as they are: see that they tell nothing."
+FILES_STAY = "The names of files, and of folders that are not keys, do not change: check that they reveal nothing."
 
 
 def refused_names(kind: str) -> str:
-    """Return why files are refused whose names, or those of their folders, give the secret away."""
+    """Return why --strict refuses files: their names, or those of their folders, may reveal the secret."""
     shown = KINDS.get(kind, NAMED.get(kind, "{tell} something")).format(**PLURAL)
     return (
-        f"names of files or folders leave as they are and may give the secret away: they {shown}; --strict was asked "
-        "for. Give them other names."
+        f"names of files or folders do not change and may reveal the secret: they {shown}. --strict refuses that. "
+        "Rename them."
     )
 
 
 def inspected_rows(rows: int, among: int, *, first: bool = False) -> str:
-    """Return on how many rows columns were looked at, among how many; among the first ones, or spread over all."""
+    """Return on how many rows columns were checked, among how many: the first ones, or rows spread over all."""
     of = f"the first {rows:,} rows" if first else f"{rows:,} rows"
     if rows < among:
         of = f"{rows:,} of the first {among:,} rows" if first else f"{rows:,} rows spread over all {among:,}"
     return (
-        f"Columns were looked at by their names, and by their values on {of}: what was found is no proof that nothing "
-        "else is there."
+        f"Columns were checked by their names, and by their values on {of}. This does not prove that the others are "
+        "safe."
     )
 
 
 def inspected_names(engine: str) -> str:
-    """Return that values were not looked at, where an engine keeps the rows."""
+    """Return that values were not checked, because an engine holds the rows."""
     return (
-        f"Columns were looked at by their names alone, and secrets were not doubted: the rows are {engine}'s. "
-        "Protect a small part of them as a data frame first, which looks at values."
+        f"Columns were checked by their names alone, and secrets were not checked for errors: {engine} holds the "
+        "rows. First protect a small part of them as a data frame, which checks values."
     )
 
 
 def dropped_columns(names: Sequence[str]) -> str:
-    """Return which columns were left out."""
-    return f"Left out, as asked: {', '.join(names)}."
+    """Return which columns were dropped."""
+    return f"Dropped, as requested: {', '.join(names)}."
 
 
 def coarsened_columns(steps: Sequence[tuple[str, str]]) -> str:
     """Return which columns were coarsened."""
-    return f"Coarsened, as asked: {', '.join(f'{name} to {step}' for name, step in steps)}."
+    return f"Coarsened, as requested: {', '.join(f'{name} to {step}' for name, step in steps)}."
 
 
 def _top(column: str) -> str:
@@ -432,7 +426,7 @@ def _top(column: str) -> str:
 
 
 def _plain(column: str) -> str:
-    """Return a name with its commas marked: between names they part."""
+    """Return a name with its commas escaped: a comma separates names."""
     return column.replace(",", "\\,")
 
 

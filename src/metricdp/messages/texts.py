@@ -1,4 +1,4 @@
-"""Sentences about protected texts: what happens to each token, what a text is promised, what is not hidden."""
+"""Sentences about protected texts: what happens to each token, the guarantee of a text, what is not hidden."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from metricdp.rendering import number
 
 
 class NumberRule(Protocol):
-    """What is read of the noise for numbers."""
+    """The fields read from the noise for numbers."""
 
     @property
     def epsilon(self) -> float: ...
@@ -28,7 +28,7 @@ class NumberRule(Protocol):
 
 
 class TextRules(Protocol):
-    """What is read of the rules for texts."""
+    """The fields read from the rules for texts."""
 
     @property
     def unknown(self) -> str: ...
@@ -57,24 +57,24 @@ class TextRules(Protocol):
 UNKNOWN = {
     "refuse": "A text with a word outside the vocabulary is refused, with its row number only.",
     "drop": "Words outside the vocabulary are dropped.",
-    "mask": "For a word outside the vocabulary stands {mask}, which shows where it stood.",
-    "spelling": "For a word outside the vocabulary the word nearest by spelling is taken (fewest letters inserted, "
-    "deleted or exchanged, at a tie the first of the vocabulary), and its report is drawn. For what is no word of at "
-    "most 64 letters stands {mask}.",
+    "mask": "{mask} replaces each word outside the vocabulary, and shows where it stood.",
+    "spelling": "A word outside the vocabulary counts as the word with the nearest spelling (fewest letters inserted, "
+    "deleted or replaced; at a tie the first of the vocabulary), and the report of that word is drawn. {mask} replaces "
+    "any token that is not a word of at most 64 letters.",
 }
 BEYOND = {
-    "refuse": "a text that it does not pay for is refused",
-    "drop": "the words at the end of a text that it does not pay for are dropped",
-    "mask": "for each word at the end of a text that it does not pay for stands {mask}",
+    "refuse": "a text that costs more is refused",
+    "drop": "in a text that costs more, the words at the end are dropped",
+    "mask": "in a text that costs more, {mask} replaces each word at the end",
 }
 
 
 def text_rules(rules: TextRules) -> list[str]:
-    """Return what happens to the tokens of a text, a sentence each."""
+    """Return what happens to the tokens of a text, one sentence for each rule."""
     lines = [
-        "Words of the vocabulary are replaced by reports, each drawn for itself.",
-        "Where the vocabulary lacks the words a, I and n't, the words an, me and not are taken for them.",
-        "Spaces and punctuation are kept as they are; characters that cannot be seen are removed.",
+        "A report, drawn independently, replaces each word of the vocabulary.",
+        "If the vocabulary lacks the words a, I and n't, the words an, me and not stand in for them.",
+        "Spaces and punctuation do not change. Invisible characters are removed.",
         UNKNOWN[rules.unknown].format(mask=rules.mask),
         "Web and e-mail addresses, @names and #tags count as words outside the vocabulary. No such word is ever "
         "passed through.",
@@ -82,15 +82,15 @@ def text_rules(rules: TextRules) -> list[str]:
     if rules.keep:
         count = len(rules.keep)
         lines.append(
-            "The one word of the list to keep is published as it is, and so is where it stands."
+            "The one word of the list to keep is published unchanged, with its positions."
             if count == 1
-            else f"The {count:,} words of the list to keep are published as they are, and so is where they stand."
+            else f"The {count:,} words of the list to keep are published unchanged, with their positions."
         )
     if rules.units:
-        lines.append("Words of the vocabulary that are written apart (new york) count as one, the longest first.")
+        lines.append("Several words that are one entry of the vocabulary (new york) count as one, the longest first.")
     lines += _number_rules(rules)
     lines.append(
-        "Reports are written in lower case, Title or UPPER as the words were; any other case becomes lower."
+        "A report takes the case of its word: lower case, Title or UPPER; any other case becomes lower."
         if rules.case == "restore"
         else "Everything is written in lower case."
     )
@@ -103,10 +103,10 @@ def text_rules(rules: TextRules) -> list[str]:
 
 
 def _number_rules(rules: TextRules) -> list[str]:
-    """Return what happens to numbers, and to those that have no noise of their own."""
+    """Return what happens to numbers with noise of their own, and to the others."""
     noisy = [name for name, rule in _noises(rules) if rule is not None]
     plain = [name for name, rule in _noises(rules) if rule is None]
-    lines = [f"{_join_names(noisy).capitalize()} get noise of their own and are written as they were."] if noisy else []
+    lines = [f"{_join_names(noisy).capitalize()} get noise of their own and keep their format."] if noisy else []
     return [*lines, f"{_join_names([*plain, 'emoji']).capitalize()} count as words."]
 
 
@@ -120,28 +120,28 @@ def _noises(rules: TextRules) -> list[tuple[str, NumberRule | None]]:
 
 
 def text_guarantee(rules: TextRules, guarantee: PureGuaranteeLike, lower: Sequence[float] = ()) -> list[str]:
-    """Return what a text is promised, and what it is not; `lower` are smaller epsilons for longer texts."""
+    """Return the guarantee of a text and what it does not hide; `lower` are smaller epsilons for longer texts."""
     if guarantee.basis == "none":
         return [short_sentence(guarantee), f"Not hidden: {'; '.join(visible_facts(rules))}."]
     slack = f" and {number(guarantee.slack, 4, 'up')} a word" if guarantee.slack else ""
     lines = [
-        "Promise of a text: two texts that differ in their words alone give any output with probabilities at most a "
-        f"factor of exp(epsilon x the sum of the distances between their words{slack}) apart, with epsilon "
+        "Guarantee of a text: take two texts that differ only in their words. The probabilities of any output differ "
+        f"by at most a factor of exp(epsilon x the sum of the distances between their words{slack}), with epsilon "
         f"{epsilon(guarantee.epsilon, guarantee.unit)}.",
         "Every further word that differs multiplies that factor: a whole text is protected less than a word.",
     ]
     if guarantee.radius is not None:
         near = distance(guarantee.radius, guarantee.unit, "down")
         parts = " and stays in its part of the policy" if guarantee.in_parts else ""
-        lines.append(f"That holds where every word differs by at most {near}{parts}; nothing is promised beyond.")
+        lines.append(f"This holds if every word differs by at most {near}{parts}. There is no guarantee beyond.")
     if rules.unknown == "spelling":
-        lines.append("For words outside the vocabulary the distance is that of the words taken for them by spelling.")
+        lines.append("For words outside the vocabulary, the distance is that of the words with the nearest spelling.")
     for name, rule in _noises(rules):
         if rule is not None:
             unit = {"dates": " days", "times": " minutes"}.get(name, "")
             lines.append(
-                f"{name.capitalize()} that differ add epsilon {number(rule.epsilon, 6, 'up')} per "
-                f"{number(rule.scale, 6, 'down')}{unit} by which they differ."
+                f"{name.capitalize()} that differ add epsilon {number(rule.epsilon, 6, 'up')} for every "
+                f"{number(rule.scale, 6, 'down')}{unit} of difference."
             )
     if rules.budget is not None:
         most, rates = number(rules.budget, 6, "up"), ", ".join(number(rate, 6, "up") for rate in lower)
@@ -150,19 +150,19 @@ def text_guarantee(rules: TextRules, guarantee: PureGuaranteeLike, lower: Sequen
             f"(a number by its scale), the factor is at most exp({most})."
         )
         if lower:
-            lines.append(f"Longer texts get the first of the epsilons {rates} at which that pays for all of them.")
+            lines.append(f"Longer texts get the first of the epsilons {rates} at which the whole text costs no more.")
     return [*lines, f"Not hidden: {'; '.join(visible_facts(rules))}."]
 
 
 def visible_facts(rules: TextRules) -> list[str]:
-    """Return what the output of a text shows of it, whatever epsilon is."""
+    """Return what the output reveals of a text at any epsilon."""
     known = " of the vocabulary" if rules.unknown == "drop" else ""
     shown = [f"how many words{known} a text has and in which order they stand", "punctuation and spaces"]
     if rules.unknown == "mask":
         shown.append("which words are outside the vocabulary")
     if rules.unknown == "spelling":
         shown.append(
-            "how words outside the vocabulary are spelled, as far as the words nearest by spelling show it (Silva may "
+            "roughly how words outside the vocabulary are spelled, by the words with the nearest spelling (Silva may "
             "become Silver)"
         )
     if rules.keep:
@@ -171,56 +171,51 @@ def visible_facts(rules: TextRules) -> list[str]:
         shown.append("which words are written in lower case, Title or UPPER")
     noises = [name for name, rule in _noises(rules) if rule is not None]
     if noises:
-        shown.append(
-            f"where {_join_names(noises)} stand and how they are written (digits behind the point, separators)"
-        )
-    return [*shown, "topic and style, as far as words near the true ones tell them"]
+        shown.append(f"where {_join_names(noises)} stand and how they are written (digits after the point, separators)")
+    return [*shown, "topic and style, as far as words near the true ones show them"]
 
 
 def visible_in_texts() -> str:
-    """Return what stays visible in a text whose words are protected."""
+    """Return what a text with protected words still reveals."""
     return (
         "Words are protected one by one: topic, style, length and rare combinations of words can still identify people."
     )
 
 
 def unknown_words(policy: str, mask: str, masked: int, on_error: str = "fail") -> list[str]:
-    """Return how many words were unknown, as far as the output shows it."""
-    times = "nowhere" if not masked else "once" if masked == 1 else f"{masked:,} times"
-    lines = [f"In the output {mask} stands {times}."] if masked or policy == "mask" else []
+    """Return how many words were unknown, as far as the output shows this."""
+    times = "once" if masked == 1 else f"{masked:,} times"
+    lines = [f"The output has {mask} {times}."] if masked or policy == "mask" else []
     if policy == "refuse" and on_error != "fail":
-        done = "left out" if on_error == "drop" else "empty"
-        return [
-            *lines,
-            f"Texts with words outside the vocabulary are {done} in the output, so that this is not hidden.",
-        ]
+        done = "missing" if on_error == "drop" else "empty"
+        return [*lines, f"Texts with words outside the vocabulary are {done} in the output: this is visible."]
     if policy == "refuse":
         return [*lines, "No word was outside the vocabulary: the table would have been refused."]
     if policy == "mask":
         return lines
-    return [*lines, "How many words were outside the vocabulary is not told, since the output does not show it."]
+    return [*lines, "The number of words outside the vocabulary is not shown, because the output does not reveal it."]
 
 
 def texts_of_one_person() -> str:
-    """Return what the texts of one person add up to."""
+    """Return that the texts of one person add up."""
     return "Texts of one person add up: the distances of all their words count together."
 
 
 def text_counts(count: int, column: str, most: int) -> str:
-    """Return whose texts there are, where no budget says what a text costs."""
+    """Return the number of persons and of their texts, for texts without a budget."""
     return (
-        f"{count:,} persons by {column}, none with more than {most:,} texts. What they cost together depends on how "
-        "many words they have: a budget for every text would say it."
+        f"{count:,} persons by {column}, none with more than {most:,} texts. Their total cost depends on the number of "
+        "words; a budget for every text would limit it."
     )
 
 
 def second_text_release() -> str:
     """Return what a second release of the same texts costs."""
-    return "Protecting these texts a second time and releasing both doubles epsilon."
+    return "A second release of these texts doubles epsilon."
 
 
 def word_pair(guarantee: PureGuaranteeLike, first: str, second: str, apart: float) -> str:
-    """Return what a promise means between two words."""
+    """Return what a guarantee means between two words."""
     ratio = largest_factor(guarantee, apart)
     return (
         f"{first} and {second} are {distance(apart, guarantee.unit)} apart: factor {factor(ratio)}, {meaning(ratio)}."
@@ -228,14 +223,14 @@ def word_pair(guarantee: PureGuaranteeLike, first: str, second: str, apart: floa
 
 
 def unchanged(value: float) -> str:
-    """Return how many words of the public sample stay."""
-    return f"Of the words of the bundled sample text {share(value)} are reported as they are."
+    """Return the share of words of the public sample that do not change."""
+    return f"{share(value)} of the words of the bundled sample text are reported unchanged."
 
 
 def figure_sources(known: float) -> str:
-    """Return where figures about words come from."""
-    missing = "" if known >= 1.0 else f" Of their words {number(100 * known, 3, 'down')} % are in the vocabulary."
+    """Return the source of figures about words."""
+    missing = "" if known >= 1.0 else f" {number(100 * known, 3, 'down')} % of their words are in the vocabulary."
     return (
-        "These figures follow from the law of the mechanism on public sentences that come with metricdp, which were "
-        f"written for it: no table was looked at.{missing}"
+        "These figures follow from the mechanism's distribution on public sentences, which were written for metricdp "
+        f"and come with it. They do not depend on any table.{missing}"
     )

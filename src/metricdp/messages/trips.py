@@ -1,4 +1,4 @@
-"""Sentences about released trips: what one report promises, what a whole trip does, what it costs."""
+"""Sentences about released trips: the guarantee of one report, that of a whole trip, and the loss."""
 
 from __future__ import annotations
 
@@ -7,45 +7,51 @@ from metricdp.rendering import number
 
 
 def report_guarantee(rate: float, slack: float, reach: float, unit: str) -> str:
-    """Return what one report promises for places, and what putting fixes on places adds."""
+    """Return the guarantee of one report for places, and the slack for fixes that move to places."""
     return (
-        f"Promise of one report: epsilon {epsilon(rate, unit)} for the places with their history, by certificate; for "
-        f"the fixes themselves a slack of {number(slack, 4, 'up')} comes on top, since each is put on a place up to "
+        f"Guarantee of one report: epsilon {epsilon(rate, unit)} for places with their history, by certificate. "
+        f"{_fix_slack(slack, reach, unit)}"
+    )
+
+
+def _fix_slack(slack: float, reach: float, unit: str) -> str:
+    return (
+        f"For the fixes themselves a slack of {number(slack, 4, 'up')} is added: each fix moves to a place up to "
         f"{distance(reach, unit, 'up')} away."
     )
 
 
 def trip_guarantee(one: float, all_places: float, reports: int, unit: str) -> str:
-    """Return what all reports of a trip together leak when one of its places moves, and when all of them do."""
+    """Return the guarantee of a whole trip if one of its places moves, and if all of them move."""
     return (
-        f"Promise of a whole trip: at most epsilon {epsilon(one, unit)} by which one of its places moves, and "
-        f"{epsilon(all_places, unit)} by which all of them move (the longest trip has {reports:,} reports)."
+        f"Guarantee of a whole trip: at most epsilon {epsilon(one, unit)} that one of its places moves, and at most "
+        f"{epsilon(all_places, unit)} that all of them move (the longest trip has {reports:,} reports)."
     )
 
 
 def trip_loss(loss: float, lower_bound: float, unit: str) -> str:
-    """Return what a report costs on average, and what no mechanism with this promise that reports these places does."""
+    """Return the mean loss of a report, and the bound for mechanisms with the same guarantee and places."""
     return (
-        f"Loss: on average a report lies {distance(loss, unit, 'up')} from where the model puts the vehicle next; "
+        f"Loss: on average a report lies {distance(loss, unit, 'up')} from the next place that the model expects; "
         f"{rivals(unit)} goes below {distance(lower_bound, unit, 'down')}."
     )
 
 
 def prediction_guarantee(most: float, total: float | None, unit: str) -> str:
-    """Return what all reports of a trip together leak when all of its places move, at most and before the fact."""
+    """Return the guarantee of a whole trip if all of its places move: of these trips, and of any trip."""
     before = (
         f"no trip could have spent more than {epsilon(total, unit)}"
         if total is not None
-        else "no total was set, so a longer or wilder trip would have spent more"
+        else "no total was set, so a longer or less predictable trip would have spent more"
     )
     return (
-        f"Promise of a whole trip: at most epsilon {epsilon(most, unit)} by which all of its places move, tests and "
+        f"Guarantee of a whole trip: at most epsilon {epsilon(most, unit)} that all of its places move, tests and "
         f"fresh noise together; {before}."
     )
 
 
 def predicted_cost(spent: float, independent: float, unit: str) -> str:
-    """Return what all trips spent, and what independent noise of the same accuracy would have."""
+    """Return what all trips spent, and what independent noise of the same accuracy would have cost."""
     share = spent / independent if independent else 1.0
     return (
         f"Spent over all trips: {epsilon(spent, unit)}; fresh noise for every report would have cost "
@@ -54,92 +60,91 @@ def predicted_cost(spent: float, independent: float, unit: str) -> str:
 
 
 def predicted_loss(accuracy: float, caution: float, confidence: float, unit: str) -> str:
-    """Return how far fresh and predicted reports are off."""
+    """Return the loss of fresh and of predicted reports."""
     return (
-        f"Loss: a fresh report lies within {distance(accuracy, unit, 'up')} of its place with a chance of "
-        f"{confidence:.0%}; a prediction {distance(accuracy / caution, unit, 'up')} off passes the test with a chance "
-        f"of {1 - confidence:.0%}, one farther off with less."
+        f"Loss: a fresh report lies within {distance(accuracy, unit, 'up')} of its place with probability "
+        f"{confidence:.0%}. A prediction that is {distance(accuracy / caution, unit, 'up')} off passes the test with "
+        f"probability {1 - confidence:.0%}; one farther off passes less often."
     )
 
 
 def zone_guarantee(rate: float, scale: float, slack: float, reach: float, unit: str) -> str:
-    """Return what one report promises outside zones, across their borders and inside them."""
+    """Return the guarantee of one report outside zones, across their borders and inside them."""
     return (
-        f"Promise of one report: epsilon {epsilon(rate, unit)} for any two places, and {epsilon(rate * scale, unit)} "
-        f"for two places of one zone, by certificate; for the fixes themselves a slack of {number(slack, 4, 'up')} "
-        f"comes on top, since each is put on a place up to {distance(reach, unit, 'up')} away."
+        f"Guarantee of one report: epsilon {epsilon(rate, unit)} for any two places, and {epsilon(rate * scale, unit)} "
+        f"for two places of one zone, by certificate. {_fix_slack(slack, reach, unit)}"
     )
 
 
 def zoned_trip(rate: float, scale: float, reports: int, unit: str) -> str:
-    """Return what all reports of a trip together leak, in a zone and elsewhere."""
+    """Return the guarantee of a whole trip, in a zone and elsewhere."""
     return (
-        f"Promise of a whole trip: at most epsilon {epsilon(rate * reports, unit)} by which all of its places move, "
-        f"and {epsilon(rate * scale * reports, unit)} where they stay in one zone (the longest trip has {reports:,} "
-        "reports); the slack counts once for each report."
+        f"Guarantee of a whole trip: at most epsilon {epsilon(rate * reports, unit)} that all of its places move, and "
+        f"{epsilon(rate * scale * reports, unit)} if they stay in one zone (the longest trip has {reports:,} reports). "
+        "The slack counts once for each report."
     )
 
 
 def drawn_centres(rate: float, together: float, reports: int, unit: str, *, kept: bool) -> str:
-    """Return what the centre of a home zone is, what it leaks, and what all visits add to it."""
+    """Return what the centre of a home zone is, what it costs, and what all visits add to it."""
     again = (
-        "The books keep it: later tables get the same centre, for nothing."
+        "The ledger keeps the centre: later tables use it again at no cost."
         if kept
-        else "Another run would draw another centre and cost that again; with --ledger it is drawn once."
+        else "Another run draws another centre and costs this again; with --ledger the centre is drawn once."
     )
     return (
-        "Where a zone lies counts as public, so its centre is no home: it is a report of the home, at epsilon "
-        f"{epsilon(rate, unit)} by which the home moves. With {reports:,} visits it is at most "
-        f"{epsilon(together, unit)} by which the home moves inside the zone. {again} The home is where a person's own "
-        "trips stay longest: trips that are hardly apart may have homes that are far apart, and then the distance "
-        "between the homes counts."
+        "The position of a zone is public, so its centre is not the home but a report of it, at epsilon "
+        f"{epsilon(rate, unit)} that the home moves. With {reports:,} visits the total is at most "
+        f"{epsilon(together, unit)} that the home moves inside the zone. {again} The home is where a person's own "
+        "trips stay longest. Trips that hardly differ may have homes that are far apart: then the distance between the "
+        "homes counts."
     )
 
 
 def given_centres(count: int) -> str:
-    """Return what is public about zones whose centres were given."""
+    """Return what is public about zones with given centres."""
     return (
-        f"Where the {count:,} zones lie is public, whoever is inside: their centres were given and nothing was looked "
-        "up in the trips. A centre that is somebody's home gives it away."
+        f"The positions of the {count:,} zones are public: their centres were given and do not depend on the trips. A "
+        "centre at a person's home reveals that home."
     )
 
 
 def zoned_loss(loss: float, lower_bound: float, unit: str) -> str:
-    """Return what a report costs on average with every place equally likely, and how far above the bound that is."""
+    """Return the mean loss of a report with all places equally likely, and how far above the bound it is."""
     share = loss / lower_bound - 1.0 if lower_bound > 0 else 0.0
     return (
-        f"Loss: a report lies {distance(loss, unit, 'up')} from its place on average, with every place equally likely; "
+        f"Loss: a report lies {distance(loss, unit, 'up')} from its place on average, with all places equally likely; "
         f"{rivals(unit)} goes below {distance(lower_bound, unit, 'down')} "
         f"({share:.1%} above it)."
     )
 
 
 def clock_guarantee(place: float, time: float, slack: float, unit: str, minute: str) -> str:
-    """Return what one fix promises about its place and its time."""
-    more = f" and a slack of {number(slack, 4, 'up')}, since each is put on a time of the clock" if slack else ""
+    """Return the guarantee of one fix for its place and its time."""
+    more = f", with a slack of {number(slack, 4, 'up')}, since each time moves to a time of the clock" if slack else ""
     return (
-        f"Promise of one fix: epsilon {epsilon(place, unit)} by which its place moves, and {epsilon(time, minute)} by "
-        f"which it is earlier or later{more}. That one place came before another is covered: rows are in the order of "
-        "the reported times."
+        f"Guarantee of one fix: epsilon {epsilon(place, unit)} that its place moves, and {epsilon(time, minute)} that "
+        f"it is earlier or later{more}. The order of the true places is protected too: rows are in the order of the "
+        "reported times."
     )
 
 
 def clocked_trip(place: float, time: float, fixes: int, unit: str, minute: str) -> str:
-    """Return what all fixes of a trip together leak when all of them move, and when all are later."""
+    """Return the guarantee of a whole trip if all of its fixes move, and if all are later."""
     return (
-        f"Promise of a whole trip: at most epsilon {epsilon(place * fixes, unit)} by which all of its fixes move, and "
-        f"{epsilon(time * fixes, minute)} by which all are later (the longest trip has {fixes:,} fixes); a slack "
-        "counts once for each."
+        f"Guarantee of a whole trip: at most epsilon {epsilon(place * fixes, unit)} that all of its fixes move, and "
+        f"{epsilon(time * fixes, minute)} that all are later (the longest trip has {fixes:,} fixes). A slack counts "
+        "once for each fix."
     )
 
 
 def clocked_loss(time: float, lower_bound: float, place: float, unit: str, minute: str) -> str:
-    """Return how far places and times are off, and what none with these times as reports goes below."""
+    """Return the loss of places and times, and the bound for mechanisms with these times as reports."""
     off = f"Loss: on average a place is {distance(place, unit, 'up')} off and a time {distance(time, minute, 'up')}"
     if lower_bound <= 0:
         return f"{off}."
     share = time / lower_bound - 1.0
     return (
-        f"{off}; no mechanism with this promise about times that reports the same times goes below "
+        f"{off}; no mechanism with this guarantee for times that reports the same times goes below "
         f"{distance(lower_bound, minute, 'down')} ({share:.1%} above it), with all times of the day equally likely."
     )

@@ -477,7 +477,7 @@ def _sentence(text: str) -> str:
 def _text_refusal(group: ColumnGroup, secrets: Secrets, bad: Integers, first_row: int) -> OutOfDomain:
     """Return the error that names the rows of texts with unknown words, or with too many, and nothing in them."""
     space: Any = secrets.space
-    unknown, costly = space.broken(secrets.values)
+    unknown, costly = space.violations(secrets.values)
     rows = bad[unknown[bad] if unknown[bad].any() else costly[bad]] + first_row
     named = ", ".join(str(row) for row in rows[:ROWS_NAMED]) + (", ..." if rows.size > ROWS_NAMED else "")
     where = f"row {named}" if rows.size == 1 else f"{rows.size:,} rows so far: {named}"

@@ -298,7 +298,7 @@ def test_strict_refuses_and_kept_or_coarsened_columns_pass() -> None:
     with pytest.raises(NotPrivate, match=r"copy.*--drop copy --coarsen t=1h") as error:
         find_disclosures()
     assert not any(f"{value:.4f}" in str(error.value) for value in lat[:100])
-    with pytest.raises(NotPrivate, match="Look at t"):
+    with pytest.raises(NotPrivate, match="Check t"):
         find_disclosures(drop="copy")
     assert find_disclosures(drop="copy", coarsen={"t": "1h"}) == ()
     assert find_disclosures(keep=["copy", "t"]) == ()
@@ -329,10 +329,10 @@ def test_a_leak_is_found_wherever_in_the_table_it_begins_and_in_whatever_order_t
         given = table.take(pa.array(order))
         task = task_for(given.schema.names, EARTH)
         assert {one.column: one.kind for one in findings_in(given, task)} == {"c": "copy", "e": "geometry"}
-    with pytest.raises(NotPrivate, match="Look at c"):
+    with pytest.raises(NotPrivate, match="Check c"):
         mdp.perturb(table, EARTH, strict=True)
     pq.write_table(table, tmp_path / "in.parquet")
-    with pytest.raises(NotPrivate, match="Look at c"):
+    with pytest.raises(NotPrivate, match="Check c"):
         perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet", strict=True)
     assert not (tmp_path / "out.parquet").exists()
     made = perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet")

@@ -86,7 +86,7 @@ def test_a_level_that_all_files_share_stays(tmp_path: Path) -> None:
 
 def test_strict_covers_keys_also_those_whose_names_say_nothing(tmp_path: Path) -> None:
     place = folders(tmp_path / "in", "day={day}/k={zone}")
-    with pytest.raises(NotPrivate, match="Look at k"):
+    with pytest.raises(NotPrivate, match="Check k"):
         perturb(place, NOISE, to=tmp_path / "out", strict=True)
     assert not (tmp_path / "out").exists()
     assert main(["perturb", str(place), "--epsilon", "10/km", "-o", str(tmp_path / "out"), "--strict"]) != 0
@@ -219,8 +219,10 @@ def test_a_job_that_goes_on_numbers_files_as_it_began(tmp_path: Path) -> None:
 def test_names_that_are_no_keys_are_told_and_with_strict_looked_at(tmp_path: Path, pattern: str, kind: str) -> None:
     place = folders(tmp_path / "in", pattern)
     made = perturb(place, NOISE, to=tmp_path / "out")
-    assert any(line.startswith("The names of files, and of folders that are no keys, leave") for line in made.lines())
-    with pytest.raises(NotPrivate, match=f"names of files or folders leave as they are .*{kind}"):
+    assert any(
+        line.startswith("The names of files, and of folders that are not keys, do not change") for line in made.lines()
+    )
+    with pytest.raises(NotPrivate, match=f"names of files or folders do not change .*{kind}"):
         perturb(place, NOISE, to=tmp_path / "strict", strict=True, keep="day" if "day=" in pattern else ())
     assert not (tmp_path / "strict").exists()
 

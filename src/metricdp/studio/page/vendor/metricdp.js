@@ -825,7 +825,7 @@ const MESSAGES = {
       "words": "may be told apart: by design"
     }
   ],
-  "outside": "not protected: farther apart than the promise reaches",
+  "outside": "not protected: beyond the reach of the guarantee",
   "per": {
     "unit": " per {unit}",
     "none": " per unit of distance"
@@ -839,14 +839,14 @@ const MESSAGES = {
   "short": {
     "reach": "One report shifts the odds between two {things} up to {reach} apart{along} by at most a factor of two. Every further report adds to that.{outside}",
     "counted": "One report shifts the odds between two neighbours{along} by at most a factor of {factor}, and between {things} farther apart by at most that factor for every step on the way. Every further report adds to that.{outside}",
-    "slack": "Its slack alone allows more than a factor of two between any two {things}.{outside}",
+    "slack": "The slack alone allows more than a factor of two between any two {things}.{outside}",
     "outside": " Two {things} farther apart than {radius} are not protected from each other.",
-    "outside_part": " Two {things} in different parts of the policy, or farther apart than {radius}, are not hidden from each other at all, on purpose: a report may reveal in which part a secret lies.",
-    "nothing": "This promises nothing: it is for comparisons and must not protect data.",
+    "outside_part": " Two {things} in different parts of the policy, or farther apart than {radius}, are not protected from each other. This is by design: a report may reveal the part of a secret.",
+    "nothing": "This gives no guarantee: it is for comparisons and must not protect data.",
     "part": "Part {number}, while the others stay the same: {sentence}"
   },
   "meaning": {
-    "head": "What epsilon means: any report is at most so many times likelier from one of two {things} than from the other, and whoever has to guess between them at even odds is right at most so often.",
+    "head": "What epsilon means: any report is at most this many times likelier from one of two {things} than from the other. Someone who must guess between them, at even odds, is right at most this often.",
     "row": "  {distance} apart: factor {factor}   {words}"
   },
   "concentrated": {
@@ -857,14 +857,14 @@ const MESSAGES = {
       "none": " per squared unit of distance"
     },
     "whole": "rho {rho}{per} ({metric}){within}, concentrated: approximate and not pure, by {basis}",
-    "short": "Approximate, not pure: of two {things} up to {reach} apart{along} any set of reports is at most twice as likely from one as from the other, plus a chance of {delta} (delta) in which a report may tell more. Every further report adds to that.{outside}",
-    "head": "What rho means: at delta {delta}, any set of reports is at most so many times likelier from one of two {things} than from the other, plus delta; and whoever has to guess between them at even odds is right at most so often, on average over the reports.",
+    "short": "Approximate, not pure: for two {things} up to {reach} apart{along}, any set of reports is at most twice as likely from one as from the other, plus a probability of {delta} (delta) with which a report may reveal more. Every further report adds to that.{outside}",
+    "head": "What rho means: at delta {delta}, any set of reports is at most this many times likelier from one of two {things} than from the other, plus delta. Someone who must guess between them, at even odds, is right at most this often, on average over the reports.",
     "row": "  {distance} apart: factor {factor}   a guess is right at most {sure} of the time",
-    "beyond": "  {distance} apart: not protected: farther apart than the promise reaches",
-    "together": "Rho adds up: {rows} x {rho} = {total}{per}. With all of them, of {things} up to {reach} apart{along} no set of reports is more than twice as likely from one as from the other, plus delta {delta}.",
+    "beyond": "  {distance} apart: not protected: beyond the reach of the guarantee",
+    "together": "Rho adds up: {rows} x {rho} = {total}{per}. With all of them, for {things} up to {reach} apart{along}, no set of reports is more than twice as likely from one as from the other, plus delta {delta}.",
     "person": "{count} persons by {column}; the one with the most has {rows} rows. {together}",
-    "twice": "Protecting this file a second time and releasing both costs every row as much again. {together}",
-    "wish": "Asked for: {things} {distance} apart{along} differ by at most a factor of {asked}, but for delta {delta}. Kept: a factor of {kept} there, but for that delta; approximate, not pure."
+    "twice": "A second release of this file costs every row as much again. {together}",
+    "wish": "Requested: {things} {distance} apart{along} differ by at most a factor of {asked}, except for delta {delta}. Guaranteed: a factor of {kept} there, except for that delta; approximate, not pure."
   }
 };
 

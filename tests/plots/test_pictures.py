@@ -221,4 +221,4 @@ def test_a_report_does_not_mix_objectives(story):
     page = report_html(worst)
     assert "Expected loss" not in page
     assert "Worst loss of any secret" in page
-    assert page.count("fares worst") == 2  # the fact and the caption
+    assert page.count("with the largest one") == 2  # the fact and the caption

@@ -12,9 +12,9 @@ from typing import Any
 from metricdp import messages
 from metricdp.design.comparison.compare import ComparisonResult, excess_text, loss_text
 from metricdp.design.comparison.measures import Measure
+from metricdp.errors import InvalidInput
 from metricdp.files import replace_file
 from metricdp.plots import page, palette, vector
-from metricdp.plots.loss import loss_plot
 from metricdp.plots.report_content import Comparison, Contender
 from metricdp.rendering import escape
 
@@ -46,6 +46,58 @@ def comparisons_of(compared: ComparisonResult, measure: Measure) -> list[Compari
     return found
 
 
+def loss_plot(comparisons: Sequence[Comparison], axes: Any = None, *, unit: str | None = None) -> Any:
+    """Draw loss against epsilon, one line per mechanism, the proven lower bound below; return the axes.
+
+    All comparisons are of one objective and one unit, each with its own epsilon. Losses that were measured have bars
+    for their intervals. `unit` is that of distances, where losses are in another.
+    """
+    shown, objective = _common(comparisons)
+    unit = shown if unit is None else unit
+    with palette.plot_style():
+        axes = palette.axes(8.0, 5.0) if axes is None else axes
+        names = list(dict.fromkeys(entry.name for one in comparisons for entry in one.contenders))
+        for number, name in enumerate(names):
+            mine = [(one.epsilon, entry) for one in comparisons for entry in one.contenders if entry.name == name]
+            own = sorted((epsilon, entry.loss) for epsilon, entry in mine)
+            colour, marker = (
+                palette.SERIES[number % len(palette.SERIES)],
+                palette.MARKERS[number % len(palette.MARKERS)],
+            )
+            style = ("-", "--", ":")[number // len(palette.SERIES) % 3]
+            axes.plot(*zip(*own, strict=True), style, color=colour, marker=marker, label=name.replace("_", " "))
+            measured = [(epsilon, entry.low, entry.high) for epsilon, entry in mine if entry.high is not None]
+            if measured:
+                axes.vlines(*zip(*measured, strict=True), color=colour, linewidth=4, alpha=0.35)
+        bound = sorted((one.epsilon, one.lower_bound) for one in comparisons)
+        if any(value > 0 for _, value in bound):
+            # A smaller epsilon is a stronger guarantee: the bound at each epsilon holds for everything to its left too.
+            shade = {"color": palette.LINE, "alpha": 0.5, "linewidth": 0}
+            axes.fill_between(
+                *zip(*bound, strict=True), step="pre", label="no mechanism with these reports can be here", **shade
+            )
+            axes.plot(
+                *zip(*bound, strict=True),
+                "_",
+                color=palette.INK,
+                markersize=16,
+                label="proven lower bound for these reports",
+            )
+        axes.set_xlabel(f"epsilon per {unit}" if unit else "epsilon per unit of distance")
+        axes.set_ylabel(messages.objective(objective) + (f" in {shown}" if shown else ""))
+        axes.set_title("What privacy costs: less is better on both axes")
+        axes.set_ylim(bottom=0)
+        axes.legend(frameon=False)
+    return axes
+
+
+def _common(comparisons: Sequence[Comparison]) -> tuple[str, messages.Objective]:
+    kinds = {(one.unit, one.objective) for one in comparisons}
+    if len(kinds) != 1 or any(one.epsilon is None for one in comparisons):
+        raise InvalidInput("`comparisons` must be of one objective and one unit, each with its epsilon.")
+    return next(iter(kinds))
+
+
 def comparison_plot(compared: ComparisonResult, axes: Any = None) -> Any:
     """Draw loss against epsilon, one picture a loss; return the axes, several where there are several losses."""
     measures = compared.measures
@@ -68,7 +120,7 @@ def comparison_html(compared: ComparisonResult, title: str, notes: Sequence[str]
     best = [min(compared.of(measure), key=lambda one: (one.epsilon, one.loss)) for measure in compared.measures]
     facts = [
         (f"{compared.size:,}", "places, the same for all"),
-        (f"{len({one.builder for one in compared.trials})}", "mechanisms, each at the same promise"),
+        (f"{len({one.builder for one in compared.trials})}", "mechanisms, each with the same guarantee"),
         *(
             (loss_text(one, measure), f"{measure.name}, {measure.objective}: the least at epsilon {one.epsilon:g}, "
              f"by {one.builder.replace('_', ' ')}")
@@ -76,8 +128,8 @@ def comparison_html(compared: ComparisonResult, title: str, notes: Sequence[str]
         ),
     ]  # fmt: skip
     lead = (
-        "Mechanisms beside each other on the same places. All keep the same promise, epsilon times the distance with "
-        "no slack; what differs is how far reports lie from the truth. Shorter is better."
+        "Mechanisms on the same places. All have the same guarantee, epsilon times the distance without slack. They "
+        "differ in how far reports lie from the truth. Shorter is better."
     )
     parts = [page.header("metricdp compare", title, lead, facts)]
     if notes:
@@ -102,19 +154,18 @@ def _measure_section(compared: ComparisonResult, measure: Measure) -> str:
             f'<figure class="card" style="margin-bottom:1.2rem">{vector.bars_html(one)}'
             f"<figcaption>{caption}</figcaption></figure>"
         )
-    rows = "".join(
-        f'<tr><td>{escape(one.builder.replace("_", " "))}</td><td class="number">{one.epsilon:g}</td>'
-        f'<td class="number">{escape(loss_text(one, measure))}</td>'
-        f'<td class="number">{escape(excess_text(compared.excess_share(one)))}</td>'
-        f'<td class="number">{one.seconds:.2g} s</td></tr>'
+    rows = (
+        (
+            one.builder.replace("_", " "),
+            f"{one.epsilon:g}",
+            loss_text(one, measure),
+            excess_text(compared.excess_share(one)),
+            f"{one.seconds:.2g} s",
+        )
         for one in compared.of(measure)
     )
-    table = (
-        '<div class="card scroll"><table><thead><tr><th>Mechanism</th><th class="number">Epsilon</th>'
-        '<th class="number">Loss</th><th class="number">Above the bound for these reports</th>'
-        '<th class="number">Time</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    heads = ("Mechanism", "Epsilon", "Loss", "Above the bound for these reports", "Time")
+    table = page.table(heads, rows, "tnnnn", scroll=True)
     words = measure.words[0].upper() + measure.words[1:]
     measured = any(one.draws for one in compared.of(measure))
     interval = (

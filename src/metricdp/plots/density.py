@@ -12,11 +12,9 @@ from metricdp import messages
 from metricdp.arrays import Floats
 from metricdp.estimation import DensityEstimate
 from metricdp.estimation.sentences import FREE
-from metricdp.files import replace_file
 from metricdp.metrics import points_are
 from metricdp.plots import page, palette
-from metricdp.plots.vector import MAP_WIDTH
-from metricdp.rendering import escape
+from metricdp.plots.vector import MAP_WIDTH, svg
 from metricdp.spaces import FiniteSpace
 
 SHOWN_ROWS = 25  # of the table on a page
@@ -70,10 +68,8 @@ def interval_plot(estimate: DensityEstimate, axes: Any, *, truth: Floats | None 
 
 
 def write_density_page(estimate: DensityEstimate, path: str | Path, *, title: str, notices: Sequence[str] = ()) -> Path:
-    """Write the page; a failed write leaves no half page."""
-    with replace_file(path) as partial:
-        partial.write_text(density_html(estimate, title, notices), encoding="utf-8")
-    return Path(path)
+    """Write the page of an estimate."""
+    return page.write_page(density_html(estimate, title, notices), path)
 
 
 def density_html(estimate: DensityEstimate, title: str, notices: Sequence[str] = ()) -> str:
@@ -84,8 +80,8 @@ def density_html(estimate: DensityEstimate, title: str, notices: Sequence[str] =
         (messages.number(estimate.effective, 3), "secrets told without noise would say as much about single cells"),
     ]
     lead = (
-        "Where the secrets behind a table of reports lie, estimated from the reports and the public law of their "
-        "mechanism. No secret was needed, and none is on this page."
+        "Where the secrets behind a table of reports lie, estimated from the reports and the public distribution of "
+        "their mechanism. No secret was needed, and none is on this page."
     )
     head = page.header("metricdp estimate", title, lead, facts, notices)
     parts = [head, page.section("Where they were", _map(estimate)), page.section("The largest cells", _rows(estimate))]
@@ -99,12 +95,12 @@ def coverage_sentence(estimate: DensityEstimate) -> str:
     which = "All intervals together hold" if estimate.simultaneous else "Each interval by itself holds"
     if estimate.target == "table":
         return (
-            f"{which} the share of the secrets behind this very table with a chance of {level}; nothing is assumed "
-            "about the secrets, but that every row had noise of its own."
+            f"{which} the share of the secrets behind this table with probability {level}. The only assumption is that "
+            "every row had independent noise."
         )
     return (
-        f"{which} the share of the population with a chance of {level}, where the rows are independent draws from it: "
-        "one row a person."
+        f"{which} the share of the population with probability {level}, if the rows are independent draws from it: one "
+        "row for each person."
     )
 
 
@@ -127,33 +123,28 @@ def _map(estimate: DensityEstimate) -> str:
         )
         if alpha >= 0.005
     )
-    svg = (
-        f'<svg viewBox="0 0 {MAP_WIDTH:.0f} {height:.0f}" role="img" aria-label="estimated share of every cell">'
-        f'<g style="fill:var(--reported)">{boxes}</g></svg>'
-    )
+    picture = svg(f'<g style="fill:var(--reported)">{boxes}</g>', height, "estimated share of every cell")
     most = messages.per_cent(float(masses.max()))
     return (
-        f'<figure class="card">{svg}<figcaption>The stronger the colour the larger the estimated share, up to {most}.'
-        "</figcaption></figure>"
+        f'<figure class="card">{picture}<figcaption>The stronger the colour, the larger the estimated share, up to '
+        f"{most}.</figcaption></figure>"
     )
 
 
 def _rows(estimate: DensityEstimate) -> str:
     order = np.argsort(-estimate.masses)[:SHOWN_ROWS]
     counts = np.clip(estimate.counts(), 0.0, float(estimate.reports))
-    rows = "".join(
-        f"<tr><td>{escape(', '.join(_format_value(value) for value in estimate.cells.coordinates[code].tolist()))}</td>"
-        f'<td class="number">{counts[code, 0]:,.0f}</td>'
-        f'<td class="number">{counts[code, 1]:,.0f} to {counts[code, 2]:,.0f}</td>'
-        f'<td class="number">{escape(messages.per_cent(float(estimate.clipped[code, 0])))}</td></tr>'
+    rows = (
+        (
+            ", ".join(_format_value(value) for value in estimate.cells.coordinates[code].tolist()),
+            f"{counts[code, 0]:,.0f}",
+            f"{counts[code, 1]:,.0f} to {counts[code, 2]:,.0f}",
+            messages.per_cent(float(estimate.clipped[code, 0])),
+        )
         for code in order.tolist()
     )
-    return (
-        '<div class="card scroll"><table><thead><tr><th>Cell</th><th class="number">Estimated rows</th>'
-        f'<th class="number">{escape(messages.per_cent(estimate.confidence))} interval</th>'
-        '<th class="number">Share</th>'
-        f"</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    heads = ("Cell", "Estimated rows", f"{messages.per_cent(estimate.confidence)} interval", "Share")
+    return page.table(heads, rows, "tnnn", scroll=True)
 
 
 def _format_value(value: object) -> str:

@@ -25,7 +25,7 @@ def map_plot(scene: Map, axes: Any = None, *, title: str = "", arrows: int = 60)
 
 
 def loss_bars(comparison: Comparison, axes: Any = None, *, title: str = "") -> Any:
-    """Draw loss by mechanism under one promise, with the bound for all mechanisms that report the same."""
+    """Draw loss by mechanism under one guarantee, with the bound for all mechanisms that report the same."""
     with palette.plot_style():
         axes = palette.axes(8.0, 1.4 + 0.5 * len(comparison.contenders)) if axes is None else axes
         draw_bars(axes, comparison)
@@ -34,7 +34,7 @@ def loss_bars(comparison: Comparison, axes: Any = None, *, title: str = "") -> A
 
 
 def accuracy_plot(mechanism: Mechanism, axes: Any = None) -> Any:
-    """Draw with which chance the truth lies within a distance of its report, for every secret; return the axes."""
+    """Draw with which probability the truth lies within a distance of its report, for every secret; return the axes."""
     levels = sorted({0.95, *(float(level) for level in np.round(np.arange(0.02, 0.99, 0.02), 2))})
     radii = radii_of(mechanism, levels)
     with palette.plot_style():
@@ -48,7 +48,7 @@ def accuracy_plot(mechanism: Mechanism, axes: Any = None) -> Any:
         axes.set_xlim(left=0)
         axes.set_ylim(0, 100)
         axes.set_xlabel(f"from the truth{f', in {radii[0].unit}' if radii[0].unit else ''}")
-        axes.set_ylabel("chance, in %")
+        axes.set_ylabel("probability, in %")
         axes.set_title("How far reports lie from the truth, at most")
     return axes
 
@@ -86,8 +86,8 @@ def certificate_rows(story: ReportContent) -> list[tuple[str, str]]:
     guarantee, certificate, audit = story.guarantee, story.certificate, story.audit
     proven = messages.number(audit.epsilon, messages.templates()["digits"]["audited"], "up")
     rows = [
-        ("Promised", str(guarantee)),
-        ("Proven", f"epsilon {proven}, {audit.pairs:,} pairs judged, {audit.method}"),
+        ("Guarantee", str(guarantee)),
+        ("Proven", f"epsilon {proven}, {audit.pairs:,} pairs audited, {audit.method}"),
         *([("Worst pair", _worst_pair(audit.witness, story))] if audit.witness else []),
         (messages.objective(certificate.objective).capitalize(), messages.cost(certificate, guarantee.unit)),
     ]
@@ -175,7 +175,7 @@ def draw_bars(axes: Any, comparison: Comparison) -> None:
         axes.text(
             comparison.lower_bound,
             len(entries) - 0.38,
-            f" none with this promise and these reports below {least}",
+            f" none with this guarantee and these reports below {least}",
             color=palette.BOUND,
             fontsize=9.5,
             va="bottom",

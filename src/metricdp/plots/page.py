@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
+from pathlib import Path
 
 from metricdp import messages
+from metricdp.files import replace_file
 from metricdp.mechanisms import Guarantee
 from metricdp.rendering import escape
 
@@ -21,6 +23,13 @@ def whole_page(title: str, parts: Sequence[str]) -> str:
         + "\n".join(part for part in parts if part)
         + "\n</main>\n</body>\n</html>\n"
     )
+
+
+def write_page(text: str, path: str | Path) -> Path:
+    """Write a page; a failed write leaves no half page."""
+    with replace_file(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+    return Path(path)
 
 
 def header(eyebrow: str, title: str, lead: str, facts: Sequence[tuple[str, str]], notices: Sequence[str] = ()) -> str:
@@ -50,16 +59,34 @@ def bullets(sentences: Sequence[str]) -> str:
 def meaning_table(guarantee: Guarantee) -> str:
     """Return what epsilon means at round distances."""
     things = messages.things(guarantee.unit).capitalize()
-    rows = "".join(
-        f'<tr><td class="number">{escape(messages.distance(row.distance, guarantee.unit))}</td>'
-        f'<td class="number">{escape(messages.factor(row.factor))}</td><td>{escape(row.words)}</td></tr>'
+    rows = (
+        (messages.distance(row.distance, guarantee.unit), messages.factor(row.factor), row.words)
         for row in messages.meanings(guarantee)
     )
-    return (
-        f'<div class="card"><table><thead><tr><th class="number">{things} apart</th>'
-        '<th class="number">At most</th><th>For someone who must guess which of the two it was</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
+    return table((f"{things} apart", "At most", "For someone who must guess which of the two it was"), rows, "nnt")
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], kinds: str, *, scroll: bool = False) -> str:
+    """Return a table of plain texts; `kinds` has a letter for each column: t text, n number, b bold number."""
+    marks = ["" if kind == "t" else ' class="number"' for kind in kinds]
+    head = "".join(f"<th{mark}>{escape(text)}</th>" for mark, text in zip(marks, heads, strict=True))
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f"<td{mark}><b>{escape(cell)}</b></td>" if kind == "b" else f"<td{mark}>{escape(cell)}</td>"
+            for kind, mark, cell in zip(kinds, marks, cells, strict=True)
+        )
+        + "</tr>"
+        for cells in rows
     )
+    card = "card scroll" if scroll else "card"
+    return f'<div class="{card}"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def cite(citation: tuple[str, str]) -> str:
+    """Return how to cite: a text, and a BibTeX entry."""
+    text, entry = citation
+    return section("How to cite", f"<p>{escape(text)}</p>{listing(entry.splitlines())}") if text else ""
 
 
 def repeat_block(named: Sequence[tuple[str, str]], commands: Sequence[str]) -> str:

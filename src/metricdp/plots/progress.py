@@ -93,7 +93,7 @@ class _Terminal:
 
 
 def _in_notebook(title: str) -> _Notebook | None:
-    """Return a bar where a kernel runs: whoever has not imported IPython is in no notebook."""
+    """Return a bar where a kernel runs: anyone who has not imported IPython is in no notebook."""
     shell = sys.modules.get("IPython")
     running = None if shell is None else shell.get_ipython()
     if running is None or type(running).__name__ != "ZMQInteractiveShell":

@@ -17,7 +17,8 @@ SceneKind = Literal["map", "plane", "line", "words", "none"]  # how reports can 
 class Example:
     """Draws of the mechanism for a place that is public, such as a crossing of the design: nobody's position.
 
-    Coordinates as tables hold them; `radius` (in the unit of the law) holds the place around 95 % of its reports.
+    Coordinates as tables hold them; `radius` (in the unit of the distribution) holds the place around 95 % of its
+    reports.
     """
 
     place: Floats
@@ -27,7 +28,7 @@ class Example:
 
 @dataclass(frozen=True)
 class WordExample:
-    """What a public word may be reported as: the likeliest reports and their chances."""
+    """What a public word may be reported as: the likeliest reports and their probabilities."""
 
     word: str
     reports: tuple[tuple[str, float], ...]
@@ -54,9 +55,9 @@ class ReleaseScene:
 
 @dataclass(frozen=True)
 class NoiseDistribution:
-    """How far reports lie from the truth: chances with their radii, growing, and what is said about them."""
+    """How far reports lie from the truth: probabilities with their radii, growing, and what is said about them."""
 
-    curve: tuple[tuple[float, float], ...]  # chance, radius
+    curve: tuple[tuple[float, float], ...]  # probability, radius
     unit: str
     measured: str  # along what: "great circles"
     formula: str
@@ -91,12 +92,12 @@ class TableRelease:
     people: tuple[str, ...] = ()  # sentences on rows of one person and on releasing twice
     kept: tuple[str, ...] = ()  # columns that stayed
     remarks: tuple[str, ...] = ()  # sentences on what stayed, what was left out and what else should be known
-    promise: tuple[str, ...] = ()  # sentences on the promise of one row
+    promise: tuple[str, ...] = ()  # sentences on the guarantee of one row
     files: tuple[tuple[str, str], ...] = ()
     repeat: tuple[str, ...] = ()
     citation: tuple[str, str] = ("", "")  # as text, as BibTeX
     simulated: str = ""
-    shares: tuple[ShareOfBudget, ...] = ()  # where rows have different laws; `laws` are those of the most noise
+    shares: tuple[ShareOfBudget, ...] = ()  # `distributions` are then those of the most noise
 
     @property
     def shows_secrets(self) -> bool:

@@ -1,4 +1,4 @@
-"""The page of one's own protected table: what was promised, what was released, what it costs, what stays open."""
+"""The page of one's own protected table: what was guaranteed, what was released, what it costs, what stays open."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from metricdp import messages
-from metricdp.files import replace_file
 from metricdp.mechanisms import Guarantee
 from metricdp.plots import page, scenes
 from metricdp.plots.release import NoiseDistribution, ReleaseScene, ShareOfBudget, TableRelease
@@ -21,10 +20,8 @@ MOST_SHARES = 12  # rows of the table of shares
 
 
 def write_release(release: TableRelease, path: str | Path) -> Path:
-    """Write the page; a failed write leaves no half page."""
-    with replace_file(path) as partial:
-        partial.write_text(release_html(release), encoding="utf-8")
-    return Path(path)
+    """Write the page of a protected table."""
+    return page.write_page(release_html(release), path)
 
 
 def release_html(release: TableRelease) -> str:
@@ -46,7 +43,7 @@ def release_html(release: TableRelease) -> str:
             page.section("Totals per person", page.bullets(release.people)),
             _unprotected_section(release),
             page.section("Files, and how to repeat", page.repeat_block(release.files, release.repeat)),
-            _cite(release),
+            page.cite(release.citation),
             page.footer(),
         ],
     )
@@ -152,19 +149,10 @@ def _words(scene: ReleaseScene, names: str) -> str:
         if scene.words
         else ""
     )
-    rows = "".join(
-        f'<tr><td class="number"><b>{escape(one.word)}</b></td><td>'
-        + ", ".join(
-            f"{escape(word)} {escape(messages.number(100 * probability, 2))} %" for word, probability in one.reports
-        )
-        + "</td></tr>"
-        for one in scene.word_examples
-    )
     table = (
         '<p style="margin-top:1.2rem">By example, for words of the public vocabulary, not of the table:</p>'
-        '<div class="card"><table><thead><tr><th class="number">Word</th><th>Reported as, most often</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-        if rows
+        f"{scenes.word_table(scene.word_examples)}"
+        if scene.word_examples
         else ""
     )
     return f"<p>The reports stand in {names}.</p>{figure}{table}"
@@ -175,13 +163,11 @@ def _cost(distribution: NoiseDistribution, scene: ReleaseScene) -> str:
     exact = "" if distribution.tight else " These are upper bounds: for most secrets reports lie closer."
     return page.section(
         "What it costs",
-        f"<p>{escape(distribution.loss)} That follows from the law of the noise; it was not measured on this table, "
-        "which would say something about it.</p>"
-        f'<figure class="card">{scenes.distribution_svg(distribution)}<figcaption>With which chance, at least, the '
-        f"report in "
-        f"{escape(names)} lies within a distance of the truth ({escape(distribution.measured)}), for every secret: "
-        f"the chance "
-        f"is over the noise alone.{exact}</figcaption></figure>"
+        f"<p>{escape(distribution.loss)} This follows from the distribution of the noise. It was not measured on this "
+        "table, which would reveal something about it.</p>"
+        f'<figure class="card">{scenes.distribution_svg(distribution)}<figcaption>The least probability '
+        f"that the report in {escape(names)} lies within a distance of the truth ({escape(distribution.measured)}), "
+        f"for every secret. The probability is over the noise alone.{exact}</figcaption></figure>"
         f'<p style="margin-top:1rem">To model with it: {escape(distribution.formula)}.</p>',
     )
 
@@ -193,23 +179,12 @@ def _shares(release: TableRelease) -> str:
     some = _sample_evenly(release.shares, MOST_SHARES)
     radii = [f"Truth within, {messages.per_cent(OWN_LEVEL)} ({', '.join(scene.columns)})" for scene in release.scenes]
     names = ["Rows of a person", "Persons", "Epsilon of each row", *radii]
-    heads = "".join(f'<th class="number">{escape(name)}</th>' for name in names)
-    rows = "".join(
-        "<tr>"
-        + "".join(
-            f'<td class="number">{escape(value)}</td>'
-            for value in (f"{one.rows:,}", f"{one.persons:,}", one.epsilon, *one.radii)
-        )
-        + "</tr>"
-        for one in some
-    )
+    rows = ((f"{one.rows:,}", f"{one.persons:,}", one.epsilon, *one.radii) for one in some)
     left = f" {len(some)} of {len(release.shares)} are shown, evenly picked." if len(some) < len(release.shares) else ""
     return page.section(
         "What each row gets of a person's budget",
         "<p>A person's rows share one budget, so those of persons with many rows are noisier. What is said above of "
-        f"distances holds for the noisiest, and so for all.{left}</p>"
-        f'<div class="card"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>",
+        f"distances holds for the noisiest, and so for all.{left}</p>" + page.table(names, rows, "n" * len(names)),
     )
 
 
@@ -223,7 +198,7 @@ def _guarantee_section(release: TableRelease) -> str:
     stated = messages.epsilon(release.guarantee.epsilon, release.guarantee.unit)
     things = messages.things(release.guarantee.unit)
     return page.section(
-        "What is promised",
+        "What is guaranteed",
         f'{page.bullets([*release.promise, f"Mechanism: {release.mechanism}."])}<p style="margin-top:1rem">Epsilon is '
         f"{escape(stated)}. Take two {things} and any one report. How many times likelier can it be from one than from "
         f"the other?</p>{page.meaning_table(release.guarantee)}",
@@ -237,8 +212,3 @@ def _unprotected_section(release: TableRelease) -> str:
         body = f"<p>These columns are as they were, not protected: {names}.</p>"
     body += page.bullets(release.remarks)
     return page.section("What stayed in the table", body or "<p>Nothing but the reports.</p>")
-
-
-def _cite(release: TableRelease) -> str:
-    text, entry = release.citation
-    return page.section("How to cite", f"<p>{escape(text)}</p>{page.listing(entry.splitlines())}") if text else ""

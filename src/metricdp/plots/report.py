@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page that says what was promised, what it cost and what stays unprotected."""
+"""The report: one self-contained HTML page that says what was guaranteed, what it cost and what stays unprotected."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 
 from metricdp import messages
-from metricdp.files import replace_file
 from metricdp.plots import page, vector
 from metricdp.plots.figures import certificate_rows
 from metricdp.plots.report_content import ReportContent
@@ -14,10 +13,8 @@ from metricdp.rendering import escape
 
 
 def write_report(content: ReportContent, path: str | Path) -> Path:
-    """Write the page; nothing in it is fetched from elsewhere, and a failed write leaves no half page."""
-    with replace_file(path) as partial:
-        partial.write_text(report_html(content), encoding="utf-8")
-    return Path(path)
+    """Write the page of a report; nothing in it is loaded from elsewhere."""
+    return page.write_page(report_html(content), path)
 
 
 def report_html(content: ReportContent) -> str:
@@ -61,7 +58,7 @@ def _closeness(content: ReportContent) -> str:
 def _closeness_words(content: ReportContent) -> str:
     if content.certificate.lower_bound <= 0:
         return "pairs of places checked exactly"
-    return "is the most that any other mechanism with this promise could save"
+    return "is the most that any other mechanism with this guarantee could save"
 
 
 def _map(content: ReportContent) -> str:
@@ -114,7 +111,7 @@ def _certificate(content: ReportContent) -> str:
             f"The pair that is easiest to tell apart, for its distance, lies "
             f"{messages.distance(content.worst_distance, content.guarantee.unit)} apart{content.guarantee.along}. "
             f"Its reports differ by a factor of at most {messages.number(audit.witness.ratio, 6, 'up')}; "
-            f"the promise allows {allowed} there. {note}"
+            f"the guarantee allows {allowed} there. {note}"
         )
     return (
         f'<section><h2>The certificate</h2><div class="card"><span class="seal{seal}">{escape(audit.verdict)}</span> '
@@ -143,15 +140,14 @@ def _unprotected(content: ReportContent) -> str:
         points.append(f"The other columns stay as they are: {names}. Times and identifiers can give people away.")
     if content.rows_per_person > 1:
         points.append(
-            f"The promise is for one row. Rows of one {escape(content.person)} add up: the longest has "
+            f"The guarantee is for one row. Rows of one {escape(content.person)} add up: the longest has "
             f"{content.rows_per_person} rows, in total {escape(total)}."
         )
     points.append("Places far apart can be told apart. That is the purpose: the city stays visible, the door does not.")
     points.append("Protecting the same data again and releasing both adds up as well. Release once.")
     if guarantee.slack:
         points.append(
-            "Positions were first put on the nearest place of the design. "
-            "What that moves is in the slack of the promise."
+            "Positions first moved to the nearest place of the design. The slack of the guarantee includes this."
         )
     items = "".join(f"<li>{point}</li>" for point in points)
     return f'<section><h2>What stays unprotected</h2><ul class="plain">{items}</ul></section>'

@@ -18,7 +18,7 @@ ROUNDING = 1e-9
 class Contender:
     """One mechanism of a comparison and its loss.
 
-    `bounded` is False for what keeps another promise than the rest (a slack, or none proven): the bound of the
+    `bounded` is False for what keeps another guarantee than the rest (a slack, or none proven): the bound of the
     comparison says nothing about it.
     """
 
@@ -35,9 +35,9 @@ class Contender:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Mechanisms under one promise and one objective, with the loss below which none that reports the same can go.
+    """Mechanisms under one guarantee and one objective, with the loss below which none that reports the same can go.
 
-    A bound belongs to an objective (with its prior and loss) and to a promise. One that lies above the loss of a
+    A bound belongs to an objective (with its prior and loss) and to a guarantee. One that lies above the loss of a
     mechanism it speaks about belongs to something else, and is refused here, before anybody draws it.
     """
 
@@ -61,7 +61,7 @@ class Comparison:
             if entry.bounded and self.lower_bound > most + ROUNDING * abs(entry.loss):
                 raise InvalidInput(
                     f"the lower bound {self.lower_bound:.6g} lies above the loss {entry.loss:.6g} of {entry.name}: it "
-                    "belongs to another objective, prior, loss or promise."
+                    "belongs to another objective, prior, loss or guarantee."
                 )
 
     def bound_of(self, entry: Contender) -> float | None:
@@ -69,7 +69,7 @@ class Comparison:
         return min(self.lower_bound, entry.loss) if entry.bounded else None
 
     def gap_of(self, entry: Contender) -> float | None:
-        """Return (loss - bound) / loss: the most that any with this promise and these reports could save."""
+        """Return (loss - bound) / loss: the most that any with this guarantee and these reports could save."""
         bound = self.bound_of(entry)
         if bound is None:
             return None

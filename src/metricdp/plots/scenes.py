@@ -1,40 +1,24 @@
-"""Inline SVG for the page of a protected table: where reports lie, an example around a public place, the law."""
+"""Inline SVG for the page of a protected table: where reports lie, an example at a public place, the noise."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from metricdp import messages
 from metricdp.arrays import Floats
 from metricdp.metrics import KM_PER_DEGREE
-from metricdp.plots.release import NoiseDistribution, ReleaseScene
-from metricdp.plots.vector import MAP_WIDTH, dots, path
+from metricdp.plots import page
+from metricdp.plots.release import NoiseDistribution, ReleaseScene, WordExample
+from metricdp.plots.vector import MAP_WIDTH, Frame, dots, path, scale_bar, svg
 from metricdp.rendering import escape
 
 ACROSS = 44  # hexagons in the width of a picture
 SHOWN = 0.99  # share of the reports that a picture must show, far ones left out
 BARS = 60
 TALLEST, FLATTEST = 0.66, 0.42  # height over width of a picture
-
-
-@dataclass(frozen=True)
-class Frame:
-    """From coordinates of tables to a picture: kilometres equally long both ways on a map."""
-
-    left: float
-    top: float
-    scale: float  # pixels a unit of the vertical axis
-    stretch: float  # of the horizontal axis
-    height: float
-    flipped: bool  # latitude first, as on a map
-
-    def place(self, points: Floats) -> Floats:
-        """Return pixels of rows of coordinates."""
-        across, up = (points[:, 1], points[:, 0]) if self.flipped else (points[:, 0], points[:, 1])
-        return np.stack([(across - self.left) * self.stretch * self.scale, (self.top - up) * self.scale], axis=1)
 
 
 def frame_of(points: Floats, *, is_map: bool, share: float = SHOWN) -> Frame:
@@ -67,7 +51,7 @@ def density_svg(scene: ReleaseScene) -> tuple[str, int]:
         parts.append(f'<path class="join" d="{joins}"/>{dots(true, "true", 3.4)}')
     parts.append(_scale_bar(frame, scene))
     label = f"where the reports in {', '.join(scene.columns)} lie"
-    return _svg("".join(parts), frame.height, label), int((~inside).sum())
+    return svg("".join(parts), frame.height, label), int((~inside).sum())
 
 
 def example_svg(scene: ReleaseScene, radius: float) -> str:
@@ -90,7 +74,7 @@ def example_svg(scene: ReleaseScene, radius: float) -> str:
     circle = ring if ringed else ""
     parts = [_streets(scene, frame), circle, dots(frame.place(example.reports), "reported", 5.0)]
     parts += [dots(centre, "true", 7.0), _scale_bar(frame, scene)]
-    return _svg("".join(parts), frame.height, "an example: reports drawn for a public place")
+    return svg("".join(parts), frame.height, "an example: reports drawn for a public place")
 
 
 def bars_svg(values: Floats, label: str) -> str:
@@ -110,7 +94,7 @@ def bars_svg(values: Floats, label: str) -> str:
         f'<text class="small" x="0" y="{height + 34:.0f}">{first}</text>'
         f'<text class="small end" x="{MAP_WIDTH:.0f}" y="{height + 34:.0f}">{last}</text>'
     )
-    return _svg(f'<g class="reported">{boxes}</g>{ends}', height + 44, label)
+    return svg(f'<g class="reported">{boxes}</g>{ends}', height + 44, label)
 
 
 def words_html(words: tuple[tuple[str, int], ...]) -> str:
@@ -124,8 +108,17 @@ def words_html(words: tuple[tuple[str, int], ...]) -> str:
     return f'<div class="bars">{rows}</div>'
 
 
+def word_table(examples: Sequence[WordExample]) -> str:
+    """Return what words are most likely reported as."""
+    rows = (
+        (one.word, ", ".join(f"{word} {messages.number(100 * share, 2)} %" for word, share in one.reports))
+        for one in examples
+    )
+    return page.table(("Word", "Reported as, most often"), rows, "bt")
+
+
 def distribution_svg(distribution: NoiseDistribution) -> str:
-    """Return the chance that the truth lies within a distance of its report, with the distances of 50 % and 95 %."""
+    """Return the probability that the truth lies within a distance of its report; 50 % and 95 % are marked."""
     curve = [(0.0, 0.0), *distribution.curve] if distribution.curve[0][1] > 0 else list(distribution.curve)
     middle = next(radius for level, radius in distribution.curve if level >= 0.95)
     far, height = (
@@ -155,11 +148,7 @@ def distribution_svg(distribution: NoiseDistribution) -> str:
         f'<text class="small end" x="{right:.0f}" y="{height - 14:.0f}">'
         f"{escape(messages.length(far, distribution.unit))} from the truth</text>"
     )
-    return _svg(f'{ends}<path class="curve" d="{line}"/>{"".join(marks)}', height, "how far reports lie from the truth")
-
-
-def _svg(inner: str, height: float, label: str) -> str:
-    return f'<svg viewBox="0 0 {MAP_WIDTH:.0f} {height:.0f}" role="img" aria-label="{escape(label)}">{inner}</svg>'
+    return svg(f'{ends}<path class="curve" d="{line}"/>{"".join(marks)}', height, "how far reports lie from the truth")
 
 
 def _streets(scene: ReleaseScene, frame: Frame) -> str:
@@ -192,15 +181,5 @@ def _hexagons(pixels: Floats) -> str:
 
 
 def _scale_bar(frame: Frame, scene: ReleaseScene) -> str:
-    """Return a bar of a round length, about a fifth of the width."""
-    unit, per_pixel = scene.unit, 1.0 / frame.scale
-    if scene.kind == "map":
-        unit, per_pixel = "km", KM_PER_DEGREE / frame.scale
-    wished = MAP_WIDTH / 5.0 * per_pixel
-    power = 10.0 ** np.floor(np.log10(wished))
-    length = float(max(step * power for step in (1, 2, 5) if step * power <= wished))
-    pixels, y = length / per_pixel, frame.height - 18
-    return (
-        f'<path class="scale" d="M18 {y - 6:.0f}V{y:.0f}H{18 + pixels:.1f}V{y - 6:.0f}"/>'
-        f'<text class="small" x="{26 + pixels:.1f}" y="{y + 2:.0f}">{escape(messages.distance(length, unit))}</text>'
-    )
+    per_degree = KM_PER_DEGREE if scene.kind == "map" else 1.0
+    return scale_bar(per_degree / frame.scale, "km" if scene.kind == "map" else scene.unit, frame.height)

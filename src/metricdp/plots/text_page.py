@@ -1,4 +1,4 @@
-"""The page of a table of protected texts: what it does not hide first, then the promise, examples and what it costs."""
+"""The page of a table of protected texts: what it does not hide, then the guarantee, examples and the loss."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from metricdp import messages
-from metricdp.files import replace_file
-from metricdp.plots import page
+from metricdp.plots import page, scenes
 from metricdp.plots.release import WordExample
-from metricdp.plots.vector import MAP_WIDTH
-from metricdp.rendering import escape
+from metricdp.plots.vector import MAP_WIDTH, svg
 from metricdp.text.word_evaluation import WordEvaluation
 
 LINES = (("unchanged", "words unchanged"), ("recovered", "attacker right"), ("accuracy", "accuracy of the task"))
@@ -19,7 +16,7 @@ LINES = (("unchanged", "words unchanged"), ("recovered", "attacker right"), ("ac
 
 @dataclass(frozen=True)
 class TextPage:
-    """All that the page tells: finished sentences, and public examples. Nothing of it comes from the table."""
+    """The content of the page: finished sentences and public examples. None of it comes from the table."""
 
     title: str
     lead: str
@@ -39,10 +36,8 @@ class TextPage:
 
 
 def write_text_page(content: TextPage, path: str | Path) -> Path:
-    """Write the page; a failed write leaves no half page."""
-    with replace_file(path) as partial:
-        partial.write_text(text_html(content), encoding="utf-8")
-    return Path(path)
+    """Write the page of protected texts."""
+    return page.write_page(text_html(content), path)
 
 
 def text_html(content: TextPage) -> str:
@@ -50,20 +45,19 @@ def text_html(content: TextPage) -> str:
     head = page.header(
         "metricdp report", content.title, content.lead, content.facts, [content.simulated] if content.simulated else []
     )
-    text, entry = content.citation
     return page.whole_page(
         content.title,
         [
             head,
             page.section("What this does not hide", page.bullets(content.limits)),
-            page.section("What is promised", page.bullets(content.promise) + _pairs(content.pairs)),
+            page.section("What is guaranteed", page.bullets(content.promise) + _pairs(content.pairs)),
             page.section("Before and after, on a public text", _examples(content.before_after)),
             page.section("What words become", _likely(content.likely)),
             page.section("What it costs, and what an attacker makes of it", page.bullets(content.distribution)),
             page.section("What epsilons do", _evaluations(content.evaluations)),
             page.section("What stayed in the table", page.bullets(content.unprotected)),
             page.section("Files, and how to repeat", page.repeat_block(content.files, content.repeat)),
-            page.section("How to cite", f"<p>{escape(text)}</p>{page.listing(entry.splitlines())}" if text else ""),
+            page.cite(content.citation),
             page.footer(),
         ],
     )
@@ -81,30 +75,19 @@ def _pairs(sentences: Sequence[str]) -> str:
 def _examples(pairs: Sequence[tuple[str, str]]) -> str:
     if not pairs:
         return ""
-    rows = "".join(f"<tr><td>{escape(before)}</td><td>{escape(after)}</td></tr>" for before, after in pairs)
     return (
-        "<p>These sentences come with metricdp and tell of nobody. They were protected for this page alone, by the "
-        "same mechanism and rules; nothing of the table is here.</p>"
-        '<div class="card"><table><thead><tr><th>Public sentence</th><th>Protected</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
+        "<p>These sentences come with metricdp and are about no real person. They were protected for this page alone, "
+        "by the same mechanism and rules; nothing of the table is here.</p>"
+        + page.table(("Public sentence", "Protected"), pairs, "tt")
     )
 
 
 def _likely(examples: Sequence[WordExample]) -> str:
     if not examples:
         return ""
-    rows = "".join(
-        f'<tr><td class="number"><b>{escape(one.word)}</b></td><td>'
-        + ", ".join(
-            f"{escape(word)} {escape(messages.number(100 * probability, 2))} %" for word, probability in one.reports
-        )
-        + "</td></tr>"
-        for one in examples
-    )
     return (
-        "<p>The likeliest reports of some words of the public vocabulary, with their chances:</p>"
-        '<div class="card"><table><thead><tr><th class="number">Word</th><th>Reported as, most often</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
+        "<p>The likeliest reports of some words of the public vocabulary, with their probabilities:</p>"
+        + scenes.word_table(examples)
     )
 
 
@@ -112,14 +95,7 @@ def _evaluations(evaluations: Sequence[WordEvaluation]) -> str:
     if not evaluations:
         return ""
     names = ["epsilon", "words unchanged", "attacker right", "median rank of the true word", "accuracy of the task"]
-    rows = "".join(
-        '<tr><td class="number">'
-        + '</td><td class="number">'.join(escape(cell) for cell in cells_of(one))
-        + "</td></tr>"
-        for one in evaluations
-    )
-    head = "".join(f'<th class="number">{name}</th>' for name in names)
-    table = f'<div class="card"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    table = page.table(names, map(cells_of, evaluations), "n" * len(names))
     return f'<figure class="card">{evaluations_svg(evaluations)}</figure>{table}'
 
 
@@ -165,5 +141,4 @@ def evaluations_svg(evaluations: Sequence[WordEvaluation]) -> str:
             parts.append(f'<path class="curve" d="{line}"{dash}/>')
             parts.append(f'<path class="curve" d="M{right + 16:.0f} {y - 5:.0f}h34"{dash}/>')
             parts.append(f'<text class="small" x="{right + 58:.0f}" y="{y:.0f}">{words}</text>')
-    label = "what protected words are worth at several epsilons"
-    return f'<svg viewBox="0 0 {MAP_WIDTH:.0f} {height:.0f}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    return svg("".join(parts), height, "the effect of several epsilons on words")

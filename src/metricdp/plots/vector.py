@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from metricdp import messages
@@ -13,6 +15,28 @@ from metricdp.rendering import escape
 MAP_WIDTH = 960.0
 
 
+@dataclass(frozen=True)
+class Frame:
+    """From coordinates of tables to pixels; on a map kilometres are equally long both ways."""
+
+    left: float
+    top: float
+    scale: float  # pixels for one unit of the vertical axis
+    stretch: float  # of the horizontal axis
+    height: float
+    flipped: bool  # latitude first, as on a map
+
+    def place(self, points: Floats) -> Floats:
+        """Return the pixels of rows of coordinates."""
+        across, up = (points[:, 1], points[:, 0]) if self.flipped else (points[:, 0], points[:, 1])
+        return np.stack([(across - self.left) * self.stretch * self.scale, (self.top - up) * self.scale], axis=1)
+
+
+def svg(inner: str, height: float, label: str) -> str:
+    """Return an SVG element as wide as every picture of a page."""
+    return f'<svg viewBox="0 0 {MAP_WIDTH:.0f} {height:.0f}" role="img" aria-label="{escape(label)}">{inner}</svg>'
+
+
 def map_svg(scene: Map, *, arrows: int = 80) -> str:
     """Return the map as one SVG element; styles come from the page's classes."""
     everything = np.concatenate([scene.true, scene.reported])
@@ -21,17 +45,13 @@ def map_svg(scene: Map, *, arrows: int = 80) -> str:
     low, high = low - margin, high + margin
     stretch = float(np.cos(np.radians(0.5 * (low[0] + high[0]))))
     scale = MAP_WIDTH / ((high[1] - low[1]) * stretch)
-    height = (high[0] - low[0]) * scale
-
-    def place(points: Floats) -> Floats:
-        return np.stack([(points[:, 1] - low[1]) * stretch * scale, (high[0] - points[:, 0]) * scale], axis=1)
-
+    frame = Frame(float(low[1]), float(high[0]), scale, stretch, (high[0] - low[0]) * scale, flipped=True)
+    place = frame.place
     streets = "".join(path(place(line)) for line in scene.streets)
     true, reported = place(scene.true), place(scene.reported)
     chosen = np.linspace(0, len(true) - 1, min(arrows, len(true))).astype(int)
     joins = "".join(path(np.stack([true[row], reported[row]])) for row in chosen)
     parts = [
-        f'<svg viewBox="0 0 {MAP_WIDTH:.0f} {height:.0f}" role="img" aria-label="{escape(scene.caption)}">',
         f'<path class="street" d="{streets}"/><path class="join" d="{joins}"/>',
         _discs(reported),
         dots(true, "true", 3.4),
@@ -39,20 +59,19 @@ def map_svg(scene: Map, *, arrows: int = 80) -> str:
     if scene.worst_pair is not None:
         pair = place(scene.worst_pair)
         parts.append(f'<path class="worst" d="{path(pair)}"/>' + dots(pair, "worst", 10.0))
-    parts.append(_scale_bar(scale, height) + "</svg>")
-    return "".join(parts)
+    parts.append(scale_bar(KM_PER_DEGREE / scale, "km", frame.height))
+    return svg("".join(parts), frame.height, scene.caption)
 
 
-def _scale_bar(scale: float, height: float) -> str:
-    """Return a bar of a round number of metres, about a fifth of the width."""
-    kilometres = MAP_WIDTH / 5.0 / scale * KM_PER_DEGREE
-    power = 10.0 ** np.floor(np.log10(kilometres))
-    length = float(max(step * power for step in (1, 2, 5) if step * power <= kilometres))
-    pixels = length / KM_PER_DEGREE * scale
-    y = height - 18
+def scale_bar(per_pixel: float, unit: str, height: float) -> str:
+    """Return a bar of a round length, about a fifth of the width; a pixel is `per_pixel` units long."""
+    wished = MAP_WIDTH / 5.0 * per_pixel
+    power = 10.0 ** np.floor(np.log10(wished))
+    length = float(max(step * power for step in (1, 2, 5) if step * power <= wished))
+    pixels, y = length / per_pixel, height - 18
     return (
         f'<path class="scale" d="M18 {y - 6:.0f}V{y:.0f}H{18 + pixels:.1f}V{y - 6:.0f}"/>'
-        f'<text class="small" x="{26 + pixels:.1f}" y="{y + 2:.0f}">{messages.distance(length, "km")}</text>'
+        f'<text class="small" x="{26 + pixels:.1f}" y="{y + 2:.0f}">{escape(messages.distance(length, unit))}</text>'
     )
 
 

@@ -124,7 +124,7 @@ def test_a_mechanism_from_outside_is_saved_loaded_and_judged() -> None:
         assert mdp.audit(back).verdict == "holds"
         assert back.certificate.stated == ("loss", "lower_bound")
         lying = forged(dumps(made), lambda manifest, tensors: manifest["body"].update(truth=0.9))
-        with pytest.raises(CorruptFile, match="does not keep the promise"):
+        with pytest.raises(CorruptFile, match="does not keep the guarantee"):
             loads(lying)
         with pytest.raises(CorruptFile, match="truth of its body is not a number"):
             loads(forged(dumps(made), lambda manifest, tensors: manifest["body"].update(truth="1")))

@@ -17,7 +17,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from metricdp.artifacts.records import CERTIFICATE, CONCENTRATED_FIELDS, GUARANTEE_FIELDS, LATER
+from metricdp.artifacts.codecs import CERTIFICATE, CONCENTRATED_FIELDS, GUARANTEE_FIELDS, LATER
 from metricdp.cli import advice, app
 from metricdp.design.builders import BUILDERS
 from metricdp.design.local.build import FEW

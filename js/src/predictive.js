@@ -5,7 +5,7 @@
  *     near  iff  d(x, prediction) <= threshold + noise of rate `test`;      report = prediction if near, else fresh
  *
  * Either answer leaks at most test * d, a fresh report its epsilon * d. The coin of the test is exact: a uniform is compared with the
- * probability of the true distance, in doubles where they decide, in balls of whole numbers where not (src/metricdp/mobility/closeness.py).
+ * probability of the true distance, in doubles where they decide, in balls of whole numbers where not (src/metricdp/mobility/prediction.py).
  */
 
 import { settled } from "./balls.js";

@@ -111,7 +111,7 @@ def test_a_forged_matrix_is_audited_and_refused(path: Path) -> None:
         tensors["matrix"][0, 1] *= 0.001
 
     rewritten(path, forge)
-    with pytest.raises(CorruptFile, match=r"does not keep the promise.*violated"):
+    with pytest.raises(CorruptFile, match=r"does not keep the guarantee.*violated"):
         load(path)
     assert mdp.audit(inspect(path, verify=False).mechanism).verdict == "violated"
 
@@ -150,7 +150,7 @@ def test_a_forged_lattice_is_refused_and_a_coarser_one_is_as_private(path: Path)
         (lambda m, t: m.update(signature="me"), "signature"),
         (lambda m, t: m["guarantee"].update(epsilon={"float": "inf"}), "epsilon"),
         (lambda m, t: m["guarantee"].update(epsilon=-1.0), "epsilon"),
-        (lambda m, t: m["guarantee"].update(basis="trust me"), "basis of its promise is none of theorem"),
+        (lambda m, t: m["guarantee"].update(basis="trust me"), "basis of its guarantee is none of theorem"),
         (lambda m, t: m["guarantee"].update(promise=1), "does not know"),
         (lambda m, t: m["guarantee"].update(epsilon=True), "epsilon"),
         (lambda m, t: m["guarantee"].update(slack={"float": "nan"}), "slack"),

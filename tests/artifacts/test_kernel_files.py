@@ -142,7 +142,7 @@ def test_rows_that_the_file_does_not_have_are_refused(named: Path) -> None:
 def test_a_steeper_kernel_or_another_normaliser_is_refused(kernel: mdp.KernelMechanism, tmp_path: Path) -> None:
     path = save(kernel, tmp_path / "kernel.mdp")
     rewritten(path, lambda manifest, tensors: manifest["body"].update(inner=1.3 * kernel.inner))
-    with pytest.raises(CorruptFile, match="does not keep the promise in the file"):
+    with pytest.raises(CorruptFile, match="does not keep the guarantee in the file"):
         load(path)
     save(kernel, path)
 

@@ -108,7 +108,7 @@ FORGED = {
     "an infinite value": (change("values", with_value(3, np.inf)), "not possible"),
     "a background of nothing": (change("background", with_value(3, np.nan)), "not possible"),
     "a background too long": (change("background", lambda a: np.append(a, a[:1])), "background"),
-    "a report that tells all": (change("values", with_value(0, 1e6)), "does not keep the promise"),
+    "a report that tells all": (change("values", with_value(0, 1e6)), "does not keep the guarantee"),
     "another kind": (lambda manifest, _: manifest.update(kind="matrix"), "does not know|does not say"),
     "more than its kind has": (lambda manifest, _: manifest["body"].update(more=1), "does not know"),
 }
@@ -160,7 +160,7 @@ FORGED_CODES = {
     "a table with nothing in it": (coded("table", with_value(4, np.nan)), "not decreasing"),
     "an infinite weight": (coded("table", with_value(0, np.inf)), "not possible"),
     "a negative weight": (coded("table", with_value(-1, -1.0)), "not possible"),
-    "a weight that tells all": (coded("table", with_value(0, 1e6)), "does not keep the promise"),
+    "a weight that tells all": (coded("table", with_value(0, 1e6)), "does not keep the guarantee"),
     "a table too long": (coded("table", lambda a: np.linspace(1, 0.1, 65_537, dtype=np.float32)), "too long"),
     "no table": (lambda manifest, _: manifest["body"]["values"].pop("table"), "does not say"),
     "a table that is not there": (lambda manifest, _: manifest["body"]["values"].update(table="no"), "not there"),

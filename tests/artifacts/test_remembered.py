@@ -154,5 +154,5 @@ def test_a_forged_file_has_another_checksum(audits: list[Any], tmp_path: Path) -
         tensors[manifest["body"]["values"]][0] = 1e6
 
     rewritten(path, tell_all)
-    with pytest.raises(CorruptFile, match="does not keep the promise"):
+    with pytest.raises(CorruptFile, match="does not keep the guarantee"):
         load(path)

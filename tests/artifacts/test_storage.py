@@ -179,7 +179,7 @@ def test_saving_never_changes_a_law(name: str, path: Path) -> None:
         assert load(path).matrix.tobytes() == made.matrix.tobytes()  # type: ignore[attr-defined]
     if name == "remapped" or name == "zeros":
         return
-    with pytest.raises(InvalidInput, match=r"never changes a law: round them first with mdp\.quantised"):
+    with pytest.raises(InvalidInput, match=r"never changes a distribution: round them first with mdp\.quantised"):
         save(made, path, storage="quantised")
     rounded = quantised(made, bits=16)
     for storage in (None, "dense", "sparse", "quantised"):
@@ -216,7 +216,7 @@ def test_bytes_and_files_are_the_same(path: Path, keys: tuple[Path, Path]) -> No
         loads(dumps(made), trusted=keys[1])
     save(made, path)
     rewritten(path, lambda m, t: m["guarantee"].update(epsilon=0.3))
-    with pytest.raises(CorruptFile, match="does not keep the promise"):
+    with pytest.raises(CorruptFile, match="does not keep the guarantee"):
         loads(path.read_bytes())
     assert mdp.audit(loads(path.read_bytes(), verify=False)).verdict == "violated"
 
@@ -316,8 +316,8 @@ def forge_values(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
-        ({"storage": "quantised"}, forge_counts, "does not keep the promise"),
-        ({"storage": "sparse"}, forge_values, "does not keep the promise"),
+        ({"storage": "quantised"}, forge_counts, "does not keep the guarantee"),
+        ({"storage": "sparse"}, forge_values, "does not keep the guarantee"),
         ({"storage": "quantised"}, lambda m, t: t["matrix.counts"].__setitem__((0, 0), 1), "does not sum"),
         ({"storage": "quantised"}, lambda m, t: m["body"]["matrix"].update(bits=17), "does not sum"),
         ({"storage": "quantised"}, lambda m, t: m["body"]["matrix"].update(bits=99), "number of bits"),

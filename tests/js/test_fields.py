@@ -14,7 +14,7 @@ import pytest
 from browsers import outcomes
 from forging import forged, opened
 from metricdp.artifacts import inspect
-from metricdp.artifacts.records import CERTIFICATE, GUARANTEE_KINDS, LATER
+from metricdp.artifacts.codecs import CERTIFICATE, GUARANTEE_KINDS, LATER
 from metricdp.errors import CorruptFile
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS

@@ -15,7 +15,9 @@ from browsers import in_node as ask
 from metricdp import mobility
 from metricdp.artifacts import save
 from metricdp.metrics import EARTH_RADIUS_KM
-from metricdp.mobility import PREDICTIONS, StepCost, TraceRun, closeness
+from metricdp.mobility import PREDICTIONS, StepCost, TraceRun
+from metricdp.mechanisms.noise.arbitrary_precision import exact_ball
+from metricdp.mobility.prediction import exact_tail, flip, tail, true_distance
 from metricdp.randomness import RowWords
 
 RNG = np.random.default_rng(23)
@@ -109,8 +111,8 @@ def test_coins_are_exact_where_doubles_cannot_decide() -> None:
         test = float(RNG.uniform(0.2, 3.0) / max(away, 1e-3))
         threshold = float(away * RNG.uniform(0.0, 2.0))
         with flint.ctx.workprec(600):
-            excess = closeness.true_distance(place, prediction, metric) - closeness.exact_ball(threshold)
-            chance = closeness.exact_tail(closeness.exact_ball(test) * excess)
+            excess = true_distance(place, prediction, metric) - exact_ball(threshold)
+            chance = exact_tail(exact_ball(test) * excess)
             border = int((chance * flint.arb(2) ** 192).floor().unique_fmpz())
         whole = border + int(RNG.integers(-1, 2))
         words = [(whole >> shift) & (2**64 - 1) for shift in (128, 64, 0)] + [int(RNG.integers(0, 2**63))] * 4
@@ -123,7 +125,7 @@ def test_coins_are_exact_where_doubles_cannot_decide() -> None:
         source: Any = type(
             "Listed", (), {"words": lambda self, count, listed=listed: np.array([next(listed)], np.uint64)}
         )()
-        expected.append(closeness.flip(place, prediction, metric, test, threshold, source))
+        expected.append(flip(place, prediction, metric, test, threshold, source))
     script = f"""const {{ isNear }} = await import("{(PROJECT / "js" / "src" / "predictive.js").as_uri()}");
         answer = given.cases.map(([metric, place, prediction, step, words]) => {{
           if (metric.parameters.p === "Infinity") metric.parameters.p = Infinity;
@@ -160,7 +162,7 @@ def test_whoever_stays_spends_little_and_a_total_is_never_exceeded(tmp_path: Pat
     rate = Fraction(found["test"])
     assert Fraction(found["spent"]) == pytest.approx(float(10 * fresh + tests * rate), rel=1e-12)
     away = EARTH_RADIUS_KM * np.radians(0.0027)
-    chance = float(closeness.tail(5 * (away - 0.1)))
+    chance = float(tail(5 * (away - 0.1)))
     assert abs(found["near"] / 6000 - chance) < 6 * np.sqrt(chance * (1 - chance) / 6000)
 
 

@@ -24,7 +24,7 @@ from metricdp.mobility import (
     predictive,
     release_adversary,
 )
-from metricdp.mobility.closeness import flip, near_table
+from metricdp.mobility.prediction import flip, near_table
 from spaces_drawn import SPACES
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
@@ -133,7 +133,7 @@ def test_tests_and_runs_are_certified_on_spaces_of_every_metric(kind):
     assert mdp.audit(table).verdict == "holds"
     mechanism = predictive(space, budget=FixedUtility(accuracy))
     if kind == "policy in parts":  # where some pairs may be told apart, a run of them is no trace
-        with pytest.raises(InvalidInput, match="promise all pairs"):
+        with pytest.raises(InvalidInput, match="guarantee all pairs"):
             audit_runs(mechanism, 2)
         return
     assert audit_runs(mechanism, 2).verdict == "holds"

@@ -146,7 +146,7 @@ def test_vectors_alone_take_their_words_from_a_list_beside_them(tmp_path, list_n
 def test_many_blocks_are_read_as_one(tmp_path, monkeypatch):
     """More lines than a block holds, in text, binary and gzip, with one word that has spaces in the middle."""
     monkeypatch.setattr("metricdp.text.formats.lines.BLOCK", 1000)
-    monkeypatch.setattr("metricdp.text.formats.binary.BLOCK", 1000)
+    monkeypatch.setattr("metricdp.text.formats.lines.BLOCK", 1000)
     rng = np.random.default_rng(0)
     array = rng.normal(size=(700, 4)).astype(np.float32)
     words = [f"w{row}" if row != 350 else ". . ." for row in range(700)]

@@ -12,16 +12,32 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from metricdp import constants
-from metricdp.artifacts.codebooks import CODED, decode_codes, encode_codes
 from metricdp.artifacts.container import Entry, Tensors
 from metricdp.artifacts.limits import LoadBudget
-from metricdp.artifacts.records import CERTIFICATE, GUARANTEE_KINDS, LATER, certificate_from, certificate_values
 from metricdp.artifacts.references import KEYS, VectorFiles
-from metricdp.artifacts.scalars import decode_number, decode_text, decode_whole, encode_scalar
-from metricdp.artifacts.storage import StorageLayout, decode_table, encode_table, layout_of, outline
-from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range
+from metricdp.artifacts.storage import (
+    CODED,
+    StorageLayout,
+    decode_codes,
+    decode_table,
+    encode_codes,
+    encode_table,
+    layout_of,
+    outline,
+)
+from metricdp.artifacts.tensors import (
+    TensorReader,
+    TensorWriter,
+    checked_range,
+    decode_number,
+    decode_text,
+    decode_whole,
+    encode_scalar,
+)
 from metricdp.errors import CorruptFile, InvalidInput
-from metricdp.mechanisms import MECHANISMS, Mechanism
+from metricdp.mechanisms import MECHANISMS, AnyGuarantee, Certificate, ConcentratedGuarantee, Guarantee, Mechanism
+from metricdp.mechanisms.base import BASES, OBJECTIVES
+from metricdp.mechanisms.concentrated import FORMS
 from metricdp.metrics import METRICS, Metric
 from metricdp.registry import (
     Array,
@@ -39,6 +55,71 @@ from metricdp.registry import (
     Whole,
 )
 from metricdp.spaces import SPACES
+
+# Guarantees and certificates. A certificate keeps the names that version 1 of the format gave its values, so that older
+# readers understand it: `worst_pair` holds the codes of the witness, `verified_pairs` the number of pairs. `objective`
+# is written only for the worst loss, which an older reader would call the expected one: it refuses the word instead.
+# The kind of a mechanism says which kind of guarantee its file holds, one with an epsilon or a concentrated one with a
+# rho, so that no reader can confuse them.
+GUARANTEE_FIELDS: Mapping[str, Field] = {
+    "epsilon": Number(least=1 / constants.LARGEST_RATE, most=constants.LARGEST_RATE),
+    "slack": Number(least=0),
+    "radius": Maybe(Number(above=0)),
+    "unit": Text(longest=100),
+    "basis": Text(BASES),
+    "metric": Part("metric"),
+}
+CONCENTRATED_FIELDS: Mapping[str, Field] = {
+    "rho": Number(least=1 / constants.LARGEST_RATE, most=constants.LARGEST_RATE),
+    "form": Text(FORMS),
+    "radius": Maybe(Number(above=0)),
+    "unit": Text(longest=100),
+    "basis": Text(("theorem", "certificate")),
+    "metric": Part("metric"),
+}
+GUARANTEE_KINDS = {"pure": (GUARANTEE_FIELDS, Guarantee), "concentrated": (CONCENTRATED_FIELDS, ConcentratedGuarantee)}
+CERTIFICATE: Mapping[str, Field] = {
+    "loss": Number(),
+    "lower_bound": Number(),
+    "worst_pair": Many(Whole(), most=3),
+    "verified_pairs": Whole(),
+    "method": Text(),
+    "seconds": Number(least=0),
+    "epsilon": Number(least=0, infinite=True),
+    "note": Text(),
+    "objective": Text(OBJECTIVES),
+}
+LATER = {"radius": None, "note": "", "objective": None}  # what the first files did not say yet
+
+
+def certificate_values(certificate: Certificate) -> dict[str, Any]:
+    """Return a certificate under the names it has in files."""
+    values = {
+        "loss": certificate.loss,
+        "lower_bound": certificate.lower_bound,
+        "worst_pair": () if certificate.witness is None else tuple(certificate.witness),
+        "verified_pairs": certificate.pairs,
+        "method": certificate.method,
+        "seconds": certificate.seconds,
+        "epsilon": certificate.epsilon,
+        "note": certificate.note,
+    }
+    return values | ({"objective": "worst"} if certificate.objective == "worst" else {})
+
+
+def certificate_from(values: dict[str, Any], guarantee: AnyGuarantee) -> tuple[Certificate, tuple[int, ...]]:
+    """Undo `certificate_values`: the certificate without its witness, and the codes of the witness."""
+    values = dict(values)
+    codes = values.pop("worst_pair")
+    if len(codes) not in (0, 3):
+        raise CorruptFile("the worst pair of its certificate is not one")
+    if values["objective"] is None:  # files from before say it by the method alone
+        worst = values["method"].startswith(("constopt", "optimal (worst"))
+        values["objective"] = "worst" if worst else "expected"
+    if guarantee.basis == "none":  # where nothing is guaranteed, the bounds of private mechanisms do not bind
+        values["lower_bound"] = min(values["lower_bound"], values["loss"])
+    return Certificate(pairs=values.pop("verified_pairs"), **values), codes
+
 
 KINDS = {"float": "f", "single": "s", "whole": "i", "narrow": "u", "points": "fiU"}
 STORED = Many(Whole(), least=1, most=constants.LARGEST_COUNT)
@@ -65,14 +146,14 @@ class ManifestEncoder:
         self._layout = StorageLayout()
 
     def mechanism(self, mechanism: Mechanism, layout: StorageLayout) -> Entry:
-        """Return kind, body, promise and certificate of a mechanism."""
+        """Return kind, body, guarantee and certificate of a mechanism."""
         declaration = schema_of(MECHANISMS, mechanism)
         self._layout = layout
         body = self._record(declaration.fields, declaration.field_values(mechanism), "")
         fields, kind = GUARANTEE_KINDS[declaration.promise]
         if not isinstance(mechanism.guarantee, kind):
             raise InvalidInput(
-                f"a {declaration.name} keeps a {declaration.promise} promise, got {mechanism.guarantee}."
+                f"a {declaration.name} has a {declaration.promise} guarantee, got {mechanism.guarantee}."
             )
         promise = {name: getattr(mechanism.guarantee, name) for name in fields}
         certificate = certificate_values(mechanism.certificate)
@@ -230,10 +311,10 @@ class ManifestDecoder:
     def _mechanism(self, entry: Entry, where: str) -> Mechanism:
         known = self._lookup(MECHANISMS, entry["kind"], where)
         fields, kind = GUARANTEE_KINDS[known.promise]
-        promise = self._record(fields, entry["guarantee"], "its promise", LATER)
+        promise = self._record(fields, entry["guarantee"], "its guarantee", LATER)
         metric, unit = promise["metric"], promise.pop("unit")
         if unit != metric.unit:
-            raise CorruptFile(f"its promise is per {unit!r} and its metric measures in {metric.unit!r}")
+            raise CorruptFile(f"its guarantee is per {unit!r} and its metric measures in {metric.unit!r}")
         guarantee = kind(**promise)
         stated = self._record(CERTIFICATE, entry["certificate"], "its certificate", LATER)
         certificate, codes = certificate_from(stated, guarantee)

@@ -17,8 +17,9 @@ from metricdp.spaces import FiniteSpace
 def tabulate_metric(mechanism: Any) -> Any:
     """Return a table whose metric is somebody's own function with `Precomputed` distances; any other as it is.
 
-    The law and the promise stay: the distances are the very numbers that the promise was certified with. What tables
-    hold is looked up by its coordinates, as before; how far others lie from it, in that metric, the file does not know.
+    The distribution and the guarantee stay: the distances are the very numbers that the guarantee was certified with.
+    What tables hold is looked up by its coordinates, as before; how far others lie from it, in that metric, the file
+    does not know.
     """
     if not MECHANISMS.has("rows", mechanism) or (_fits(mechanism.inputs) and _fits(mechanism.outputs)):
         return mechanism

@@ -46,7 +46,7 @@ FIELDS_OF = {1: {*FIELDS}, 2: {*FIELDS, "licence", "signature"}}
 TYPES_OF: dict[int, tuple[type, ...]] = {1: (np.float64, np.int64, np.uint8)}
 TYPES_OF[2] = (*TYPES_OF[1], np.float32, np.uint16, np.uint32, np.uint64)
 PathLike = str | os.PathLike[str]
-AGAIN = "Do not use it; take a fresh copy from whoever made it, or design the mechanism again."
+AGAIN = "Do not use it. Get a fresh copy from its author, or design the mechanism again."
 UPDATE = "Update metricdp (pip install --upgrade metricdp)"
 ADVICE: dict[type[CorruptFile], str] = {
     NotMechanismFile: "Mechanism files are written by mdp.save and `metricdp design`.",
@@ -93,14 +93,14 @@ def dumps(
     key: PathLike | None = None,
     vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> bytes:
-    """Return the bytes of a mechanism file, after judging the mechanism once more; the law is stored as it is.
+    """Return the bytes of a mechanism file, after judging the mechanism once more; the distribution is stored as it is.
 
     `storage` says how its probabilities lie in the file: "dense", "sparse" (without zeros and unused reports) or
     "quantised" (whole multiples of a power of two, where `mdp.quantised` made them so). None takes the smallest. All
-    keep every bit of the law; weights of a `LocalMechanism` that are of few kinds take two bytes each. `licence` says
-    who owns the data in the file and under which terms it may be handed on; None says it where the places are streets
-    that come with metricdp (OpenStreetMap, ODbL 1.0). `key` is a private key file from `create_keys`: the file is then
-    signed. `vectors` are files that hold the vectors of a vocabulary: the mechanism
+    keep every bit of the distribution; weights of a `LocalMechanism` that are of few kinds take two bytes each.
+    `licence` says who owns the data in the file and under which terms it may be handed on; None says it where the
+    places are streets that come with metricdp (OpenStreetMap, ODbL 1.0). `key` is a private key file from
+    `create_keys`: the file is then signed. `vectors` are files that hold the vectors of a vocabulary: the mechanism
     file then names them, with their checksums, instead of holding a second copy.
     """
     return _dump(mechanism, VectorFiles.of(vectors), storage=storage, licence=licence, key=key)
@@ -128,7 +128,7 @@ def _dump(
     try:
         report = _refuse_broken(mechanism)
     except NotPrivate as error:
-        raise NotPrivate(f"this mechanism does not keep its promise and was not saved: {error}.") from error
+        raise NotPrivate(f"this mechanism does not keep its guarantee and was not saved: {error}.") from error
     seconds = time.perf_counter() - started
     data = _serialise(mechanism, layout, licence, key, vector_files)
     if isinstance(report, AuditReport):
@@ -147,8 +147,8 @@ def save(
 ) -> Path:
     """Write a mechanism to one file, whole or not at all, after judging it once more; see `dumps`.
 
-    Saving never changes a law. Small files for devices come from rounding first: `save(mdp.quantised(m), path)`. A
-    warning says where opening the file will take larger limits than `load` has.
+    Saving never changes a distribution. Small files for devices come from rounding first: `save(mdp.quantised(m),
+    path)`. A warning says where opening the file will take larger limits than `load` has.
     """
     vector_files = VectorFiles.of(vectors)
     refuse_ledger(path)
@@ -177,7 +177,7 @@ def loads(
 ) -> Mechanism:
     """Return the mechanism in the bytes of a file, verified as `load` does.
 
-    With `judged=False` only the bytes are verified: for workers, whose driver judged the promise when it packed them.
+    With `judged=False` only the bytes are verified: for workers, whose driver judged the guarantee when it packed them.
     """
     keys = _digits_of(trusted)
     budget, vector_files = LoadBudget(limits or LoadLimits(), len(data)), VectorFiles.of(vectors)
@@ -191,7 +191,7 @@ def load(
     limits: LoadLimits | None = None,
     vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> Mechanism:
-    """Read a mechanism from its file and verify it: the bytes by checksum, the promise by audit or theorem.
+    """Read a mechanism from its file and verify it: the bytes by checksum, the guarantee by audit or theorem.
 
     An audit that took more than a second is remembered by the checksum of the file and not repeated on this machine.
 
@@ -213,7 +213,7 @@ def inspect(
 ) -> Inspection:
     """Load a mechanism file, verify it as `load` does, and return it with what the file says about itself.
 
-    With `judged=False` only the bytes are verified: for auditors, who judge the promise themselves.
+    With `judged=False` only the bytes are verified: for auditors, who judge the guarantee themselves.
     """
     place = existing_file(path, "mechanism file")
     if not stat.S_ISREG(place.stat().st_mode):
@@ -253,7 +253,7 @@ def _open_bytes(
                 _refuse_broken(mechanism, manifest["sha256"])
             mechanism = verify_figures(mechanism, budget, verify=verify)
     except NotPrivate as error:
-        reason = f"the mechanism does not keep the promise in the file: {error}"
+        reason = f"the mechanism does not keep the guarantee in the file: {error}"
         raise CorruptFile(f"{name!r} was refused: {reason}. {AGAIN}") from error
     except CorruptFile as error:
         raise CorruptFile(f"{name!r} was refused: {str(error).rstrip('.')}. {_advice(error)}") from error
@@ -297,15 +297,15 @@ def _guard_errors() -> Iterator[None]:
 
 
 def _refuse_broken(mechanism: Mechanism, checksum: str = "") -> AuditReport | ConcentratedReport | None:
-    """Judge a promise, or recall the judgement where it is that of a file; None where nothing is promised."""
+    """Judge a guarantee, or recall the judgement where it is that of a file; None where nothing is guaranteed."""
     if isinstance(mechanism.guarantee, ConcentratedGuarantee):
         found = audit_concentrated(mechanism)
         if not found.kept:
             raise NotPrivate(f"the audit says {found}")
         if mechanism.certificate.epsilon != math.inf:
-            raise NotPrivate("its certificate says an epsilon, and its promise has none")
+            raise NotPrivate("its certificate has an epsilon, and its guarantee has none")
         return found
-    if mechanism.guarantee.basis == "none":  # it promises nothing, and `perturb` refuses it
+    if mechanism.guarantee.basis == "none":  # it guarantees nothing, and `perturb` refuses it
         _refuse_understated(mechanism)
         return None
     for number, part in enumerate(part for part in parts_of(mechanism) if part is not mechanism):

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.artifacts.container import Entry
-from metricdp.artifacts.scalars import decode_text, decode_whole
-from metricdp.artifacts.tensors import TensorReader, TensorWriter
+from metricdp.artifacts.tensors import TensorReader, TensorWriter, decode_text, decode_whole
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.registry import Text, Whole
 
@@ -98,7 +97,7 @@ class VectorFiles:
             raise CorruptFile(f"{where} names rows that its file does not have")
         points = array[rows.astype(np.int64)].astype(np.float64)
         if _digest(points) != _digits(entry["sha256"], where):
-            raise CorruptFile(f"{where} are other numbers than were judged")
+            raise CorruptFile(f"{where} are other numbers than those that were audited")
         points.flags.writeable = False
         return points
 

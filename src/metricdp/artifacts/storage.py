@@ -13,17 +13,65 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metricdp import constants
 from metricdp.arrays import Floats
-from metricdp.artifacts.codebooks import MOST_CODES, distinct_values
 from metricdp.artifacts.container import Entry
-from metricdp.artifacts.scalars import decode_whole
-from metricdp.artifacts.tensors import TensorReader, TensorWriter, narrowest
+from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range, decode_whole, narrowest
 from metricdp.design.quantised import FEWEST_BITS, MOST_BITS, smallest_bits
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS
-from metricdp.registry import Effort, Whole
+from metricdp.registry import Array, Effort, Whole
+
+# A codebook {"codes": tensor, "table": tensor} stores many numbers with few distinct values: number e is
+# table[codes[e]], with two bytes for a code. The table decreases, so that there is one way to write it.
+CODED = ("codes", "table")
+MOST_CODES = 1 << 16
+CHUNK = 1 << 20  # numbers whose kinds are counted at a time
+LEAST_SAVED = 1024  # bytes below which a second tensor does not pay
+
+
+def distinct_values(array: NDArray[np.float32]) -> NDArray[np.float32] | None:
+    """Return the distinct numbers, increasing; None where there are more than codes."""
+    table: NDArray[np.float32] = np.empty(0, dtype=np.float32)
+    for start in range(0, array.size, CHUNK):
+        table = np.union1d(table, array[start : start + CHUNK])
+        if table.size > MOST_CODES:
+            return None
+    return table
+
+
+def encode_codes(array: NDArray[np.float32], tensors: TensorWriter, name: str) -> Entry | None:
+    """Store single floats as codes and table, without loss; None where there are too many kinds or little is saved."""
+    table = distinct_values(array)
+    if table is None:
+        return None
+    width = narrowest(max(table.size - 1, 0))
+    if (4 - width.itemsize) * array.size < 4 * table.size + LEAST_SAVED:
+        return None
+    codes = np.empty(array.size, dtype=width)
+    for start in range(0, array.size, CHUNK):
+        codes[start : start + CHUNK] = table.size - 1 - np.searchsorted(table, array[start : start + CHUNK])
+    return {
+        "codes": tensors.narrow(codes, f"{name}.codes"),
+        "table": tensors.array(table[::-1], f"{name}.table", single=True),
+    }
+
+
+def decode_codes(kind: Array, entry: Entry, tensors: TensorReader, where: str) -> NDArray[Any]:
+    """Return the stored numbers, exactly."""
+    codes, table = tensors.array(entry["codes"], "u", where, kind.sides), tensors.array(entry["table"], "s", where, 1)
+    if not 0 < table.size <= MOST_CODES or not np.all(table[1:] < table[:-1]):
+        raise CorruptFile(f"{where} has a table that is empty, too long or not decreasing")
+    if codes.size and int(codes.max()) >= table.size:
+        raise CorruptFile(f"{where} has a code that its table does not hold")
+    checked_range(kind, table, where)
+    tensors.budget.spend(Effort(values=codes.size / 2.0), "its weights")
+    array: NDArray[Any] = table[codes]
+    array.flags.writeable = False
+    return array
+
 
 Storage = Literal["dense", "sparse", "quantised"]
 STORAGES = constants.STORAGES
@@ -51,8 +99,8 @@ def layout_of(mechanism: Any, storage: Storage | None) -> StorageLayout:
             )
         if storage == "quantised" and distinct_values(mechanism.values) is None:
             raise InvalidInput(
-                f"these weights are of more than {MOST_CODES:,} kinds, and saving never changes a law: round them "
-                "first with mdp.quantised(mechanism), which certifies the rounded law."
+                f"these weights have more than {MOST_CODES:,} values, and saving never changes a distribution: "
+                "round them first with mdp.quantised(mechanism), which certifies the rounded distribution."
             )
         return StorageLayout("sparse")
     # a kernel could write its table out, but what it holds are points and weights
@@ -67,8 +115,8 @@ def layout_of(mechanism: Any, storage: Storage | None) -> StorageLayout:
     bits = smallest_bits(matrix) if storage in (None, "quantised") else None
     if storage == "quantised" and bits is None:
         raise InvalidInput(
-            "these probabilities are no whole multiples of a power of two, and saving never changes a law: round them "
-            "first with mdp.quantised(mechanism, bits=...), which certifies the rounded law."
+            "these probabilities are not whole multiples of a power of two, and saving never changes a distribution: "
+            "round them first with mdp.quantised(mechanism, bits=...), which certifies the rounded distribution."
         )
     return StorageLayout(storage, bits) if storage is not None else _smallest(matrix, bits)
 

@@ -2,8 +2,9 @@
 
 Is X independent of Y given Z? `conditional_independence` is a permutation test for discrete places, calibrated at any
 sample size. Within every value of Z the values of Y are exchangeable under independence, so shuffling them there gives
-the exact null law of any statistic. The statistic is the conditional G, 2 sum n_xyz ln(n_xyz n_z / (n_xz n_yz)), whose
-chi-square limit is useless here (most cells hold zero or one sample) while its permutation law is exact.
+the exact null distribution of any statistic. The statistic is the conditional G, 2 sum n_xyz ln(n_xyz n_z / (n_xz
+n_yz)), whose chi-square limit is useless here (most cells hold zero or one sample) while its permutation distribution
+is exact.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A budget is a function of the run, which is public, so it may adapt: the composition counts what it gave out.
 Chatzikokolakis, Palamidessi and Stronati (2014) fix either how far reports may be off or how fast the budget goes.
-With c_noise and c_test the distances, in 1 / epsilon, that noise and threshold stay below with the chance `confidence`:
+With c_noise and c_test the distances, in 1 / epsilon, that noise and threshold stay below with the probability
+`confidence`:
 
     fixed utility   noise = c_noise / accuracy         test = share noise
     fixed rate      noise = rate / (1 - hit + share)   test = share noise,
@@ -41,9 +42,9 @@ LEARNING = 10  # steps until the share of tests that passed replaces the one tha
 class PredictionTuning:
     """How careful the test is; the published code has a slope of 0.8 and cautions of 0.5 (utility) and 0.6 (rate).
 
-    `confidence` is the chance behind both accuracies, `caution` scales the test down where the way is predictable: a
-    place `accuracy` / `caution` from its prediction passes with a chance of at most 1 - `confidence`. `rest` is how
-    many steps after a fresh report repeat it without a test, for nothing. `dimension` is that of the noise.
+    `confidence` is the probability behind both accuracies, `caution` scales the test down where the way is predictable:
+    a place `accuracy` / `caution` from its prediction passes with a probability of at most 1 - `confidence`. `rest` is
+    how many steps after a fresh report repeat it without a test, for nothing. `dimension` is that of the noise.
     """
 
     confidence: float = 0.9
@@ -59,14 +60,14 @@ class PredictionTuning:
 
     @property
     def noise_constant(self) -> float:
-        """How far Laplace noise of rate one goes at most, with the chance `confidence`: Pr[Gamma(n) <= c]."""
+        """How far Laplace noise of rate one goes at most, with the probability `confidence`: Pr[Gamma(n) <= c]."""
         from scipy.special import gammaincinv
 
         return float(gammaincinv(self.dimension, self.confidence))
 
     @property
     def test_constant(self) -> float:
-        """How far above zero the noise on the threshold goes at most, with the chance `confidence`."""
+        """How far above zero the noise on the threshold goes at most, with the probability `confidence`."""
         return -math.log(2.0 * (1.0 - self.confidence))
 
     @property
@@ -90,10 +91,10 @@ DEFAULT_TUNING = PredictionTuning()
 
 @dataclass(frozen=True)
 class FixedUtility:
-    """A fresh report is within `accuracy` with the chance `care.confidence`; the budget goes as fast as tests fail.
+    """A fresh report is within `accuracy` with probability `tuning.confidence`; the budget goes as fast as tests fail.
 
-    A prediction farther off than `accuracy` / `care.caution` passes with at most the rest of that chance. With a
-    `total` nothing is released that could exceed it: the promise of the whole trace is then `total`, for certain.
+    A prediction farther off than `accuracy` / `tuning.caution` passes with at most the rest of that probability. With a
+    `total` nothing is released that could exceed it: the guarantee of the whole trace is then `total`, for certain.
     """
 
     accuracy: float

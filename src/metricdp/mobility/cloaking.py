@@ -21,12 +21,12 @@ from metricdp.spaces import FiniteSpace
 class CloakedTraces:
     """Fixes whose places and times are reports, sorted by the reported times.
 
-    `place` and `time` are the promises of one fix about its place and about its time, `both` the joint one: a fix that
-    moves by d and is later by t is told apart by at most epsilon_place d + epsilon_time t. A trip of n fixes adds up n
-    of them. Since the order of rows is that of the reported times, two trips may be matched fix by fix in whatever way
-    makes that sum least: that one place came before another is protected as well. Not protected: how many fixes a trip
-    has (a trip that `resample` cut at a gap is as many trips as it has parts, and which came first shows), and with a
-    `period` (the hour of the day) on which day each was.
+    `place` and `time` are the guarantees of one fix about its place and about its time, `both` the joint one: a fix
+    that moves by d and is later by t is told apart by at most epsilon_place d + epsilon_time t. A trip of n fixes adds
+    up n of them. Since the order of rows is that of the reported times, two trips may be matched fix by fix in whatever
+    way makes that sum least: that one place came before another is protected as well. Not protected: how many fixes a
+    trip has (a trip that `resample` cut at a gap is as many trips as it has parts, and which came first shows), and
+    with a `period` (the hour of the day) on which day each was.
     """
 
     traces: Traces
@@ -50,7 +50,7 @@ def cloak_traces(
     dimension=1)` with `seconds_per_unit=60`, or any builder over times under `mdp.Temporal()`. Under a `Temporal` with
     a period (`mdp.Temporal(24.0, "h")`, `seconds_per_unit=3600`) the time of the day is the secret and the day stays.
     On finite places and times a fix is put on the nearest one up to the declared distances `snap` (of place and time),
-    and the promises have the slack that this costs; beyond them is an error.
+    and the guarantees have the slack that this costs; beyond them is an error.
     """
     unit = as_positive(seconds_per_unit, "seconds_per_unit")
     clock = traces.seconds / unit
@@ -71,10 +71,12 @@ def cloak_traces(
 
 
 def _encode(mechanism: Mechanism, values: Floats, snap: float) -> tuple[Any, Guarantee]:
-    """Return the secrets of a mechanism for some values, and its promise about the values themselves."""
+    """Return the secrets of a mechanism for some values, and its guarantee about the values themselves."""
     own_guarantee = mechanism.guarantee
     if not isinstance(own_guarantee, Guarantee):
-        raise InvalidInput(f"the promises of place and time must be pure, so that they add up; one is {own_guarantee}.")
+        raise InvalidInput(
+            f"the guarantees of place and time must be pure, so that they add up; one is {own_guarantee}."
+        )
     space: FiniteSpace | None = getattr(mechanism.inputs, "finite", None)
     if space is None:
         return mechanism.inputs.encode(values), own_guarantee

@@ -7,7 +7,7 @@ best, at most d apart at every step, differ at every step by the worst pair of p
     max over traces of ln Pr[r | x] - ln Pr[r | x'] = sum_t L_t(d),
     L_t(d) = max {ln p_t(x) - ln p_t(x'): d(x, x') <= d},
 
-and the promise of a run is checked at every distance d that two places have.
+and the guarantee of a run is checked at every distance d that two places have.
 
 Losses have two bounds, both from the engine's certified optimum, for two questions.
 
@@ -25,9 +25,9 @@ in all. So the release as one mechanism from traces to reports is private in
 
     D(x, x') = the shortest path of  min( sum_t c_t d(x_t, x'_t),  s max_t d(x_t, x'_t) ),
 
-and its mean loss is at least the optimum over all traces in that metric, with the law of the traces as the prior: of
-any mechanism that reports these places, one that knows the whole trace before its first report included. For few
-places and steps.
+and its mean loss is at least the optimum over all traces in that metric, with the distribution of the traces as the
+prior: of any mechanism that reports these places, one that knows the whole trace before its first report included. For
+few places and steps.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def audit_runs(mechanism: PredictiveMechanism, steps: int) -> AuditReport:
     """Judge every run of so many steps against what it spent; a proof, for a few places and steps.
 
     `claimed` is the most that any run spends, `epsilon` the most that any run leaks per unit of distance, an upper
-    bound in interval arithmetic. The promise holds where every single run leaks at most what it spent itself.
+    bound in interval arithmetic. The guarantee holds where every single run leaks at most what it spent itself.
     """
     space = mechanism.finite.space
     levels = np.unique(space.distances[(space.distances > 0) & np.isfinite(space.distances)])
@@ -191,7 +191,7 @@ class TraceLoss:
 
     def __str__(self) -> str:
         return (
-            f"A step loses {self.loss:.4g} on average and costs {self.spent:.4g}; with the same promise nothing loses "
+            f"A step loses {self.loss:.4g} on average and costs {self.spent:.4g}; with this guarantee nothing loses "
             f"less than {self.lower_bound:.4g} ({self.above:.1%} above it)."
         )
 
@@ -268,7 +268,7 @@ def trace_loss(
     costs: list[float] = []
 
     def ways(run: TraceRun, step: StepCost, prediction: Any, distribution: Floats) -> list[tuple[Any, bool, Any]]:
-        near, far = ground.outcome_probabilities(prediction, step)  # `law` is Pr[the run so far, place]
+        near, far = ground.outcome_probabilities(prediction, step)  # `distribution` is Pr[the run so far, place]
         losses.append(_expected_loss(distribution, near, far, prediction, ground.space.distances))
         costs.append(step.test * float(distribution.sum()) + step.noise * float(distribution @ far.sum(axis=1)))
         most[len(run)] = max(most[len(run)], step.most)
@@ -290,7 +290,7 @@ def trace_loss(
 
 
 def _expected_loss(distribution: Floats, near: Floats, far: Floats, prediction: int | None, apart: Floats) -> float:
-    """Return what a step loses on average over the places of a law, which may sum to less than one."""
+    """Return what a step loses on average over the places of a distribution, which may sum to less than one."""
     fresh = float(distribution @ (far * apart).sum(axis=1))
     return fresh if prediction is None else fresh + float((distribution * near) @ apart[:, prediction])
 

@@ -160,8 +160,8 @@ def smooth(hidden: HiddenWalk, reports: ArrayLike, *, loss: ArrayLike | None = N
     """Return the best guess of every step: argmin_t sum_x Pr[x | reports] loss(x, t).
 
     The posterior is that of the reports so far ("past", the filter) or of the whole trace ("all", forward-backward).
-    It uses reports and public knowledge only, so it is post-processing: the promise stays as it is. It is for whoever
-    receives the reports; the one who sends them gains nothing by doing it first.
+    It uses reports and public knowledge only, so it is post-processing: the guarantee stays as it is. It is for anyone
+    who receives the reports; the one who sends them gains nothing by doing it first.
     """
     inputs = hidden.mechanism.inputs
     costs = inputs.distances if loss is None else as_matrix(loss, "loss", (len(inputs), None))
@@ -172,8 +172,8 @@ def smooth(hidden: HiddenWalk, reports: ArrayLike, *, loss: ArrayLike | None = N
 def augmented_steps(augmented: Augmented, following: ArrayLike) -> Floats:
     """Return the transitions between augmented secrets: (x, v_1, ..) goes to (x', x, v_1, ..) with Pr[x' | x, v].
 
-    `following[s]` is the law of the next place after the augmented secret s. Next places that would leave the domain
-    are left out and the rest scaled up; a secret with none stays.
+    `following[s]` is the distribution of the next place after the augmented secret s. Next places that would leave the
+    domain are left out and the rest scaled up; a secret with none stays.
     """
     distributions = as_matrix(following, "following", (len(augmented), len(augmented.base)))
     matrix = np.zeros((len(augmented), len(augmented)))

@@ -31,9 +31,9 @@ class StayPoints:
     """Stays of many trips: the centre in degrees, when it began and ended, and how many fixes it has.
 
     They are as secret as the trace: release `centres` with a mechanism. Where every fix of a stay moves by at most d,
-    its centre does too, so a report of epsilon promises epsilon d for two traces *with the same stays*. How many stays
-    there are, and when, is not hidden by noise on their centres: a trace that lingers a little less has one report
-    less, whatever the noise.
+    its centre does too, so a report of epsilon guarantees epsilon d for two traces *with the same stays*. How many
+    stays there are, and when, is not hidden by noise on their centres: a trace that lingers a little less has one
+    report less, whatever the noise.
     """
 
     owner: Integers
@@ -87,8 +87,8 @@ def home_of(stays: StayPoints, walks: Walks, places: FiniteSpace, trips: Integer
     """Return the place at which the stays of some trips last longest; without a stay, where most of their steps are.
 
     It is as secret as the trips. Everybody has one, so that having one tells nothing. Two traces that are hardly apart
-    may have homes that are far apart, where two places come close in time: a report of the home promises something for
-    the distance between the homes, not for that between the traces.
+    may have homes that are far apart, where two places come close in time: a report of the home guarantees something
+    for the distance between the homes, not for that between the traces.
     """
     mine = np.isin(stays.owner, trips)
     spent = np.zeros(len(places))
@@ -100,7 +100,7 @@ def home_of(stays: StayPoints, walks: Walks, places: FiniteSpace, trips: Integer
 
 
 def cut_out(traces: Traces, centre: ArrayLike, *, radius_km: float) -> Traces:
-    """Return the traces without the fixes near a centre, as fitness apps hide a home. It promises nothing.
+    """Return the traces without the fixes near a centre, as fitness apps hide a home. It guarantees nothing.
 
     The reports outside are the true fixes, and where they stop is the border of the zone.
     """
@@ -109,7 +109,7 @@ def cut_out(traces: Traces, centre: ArrayLike, *, radius_km: float) -> Traces:
 
 
 def trip_ends(traces: Traces) -> Floats:
-    """Return the first and the last fix of every trip: where traces begin and end for whoever sees them."""
+    """Return the first and the last fix of every trip: where traces begin and end for anyone who sees them."""
     first = np.flatnonzero(np.concatenate([[True], traces.trip[1:] != traces.trip[:-1]]))
     last = np.append(first[1:], len(traces)) - 1
     return np.asarray(traces.coordinates[np.concatenate([first, last])])
@@ -149,8 +149,8 @@ class Visit:
 
     `border` is the largest log-ratio of a report between a place inside and one outside that are nearest to each other
     across the border, at most epsilon times their distance; `across` the largest between any place inside and any
-    outside. `prior` is the chance of being inside before a report, `least` and `most` the smallest and the largest
-    after one, `guessed` the chance that the best guess of in or out is right, and `ignorant` what it was without a
+    outside. `prior` is the probability of being inside before a report, `least` and `most` the smallest and the largest
+    after one, `guessed` the probability that the best guess of in or out is right, and `ignorant` what it was without a
     report. `error_inside` and `error_outside` are how far the best guess of the place lies off, inside and outside.
     """
 

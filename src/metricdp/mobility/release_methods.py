@@ -1,4 +1,4 @@
-"""The ways to release trips of a table, each a record of options and a function: reports, and what they promise."""
+"""The ways to release trips of a table, each a record of options and a function: reports, and what they guarantee."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def release_contextual(request: TripRequest[Contextual], fixes: Fixes) -> TripRe
     if (spent := made.model.spent) is not None:
         lines.append(
             f"Steps were counted in this table at a budget of {spent.epsilon:g} for {spent.protects}, on top of the "
-            f"promises above ({spent.mechanism})."
+            f"guarantees above ({spent.mechanism})."
         )
     lines.append(NOT_PROTECTED + _far_fixes(made.lost))
     table = fixes.reports(made.walks.owner, made.walks.seconds, at)

@@ -1,8 +1,8 @@
-"""Streams without end: one row in, one report out, and books in which everything lies that a restart needs.
+"""Streams without end: one row in, one report out, and a ledger that holds everything that a restart needs.
 
 Every test and every fresh report is a release of the ledger, committed before its answer is used. What it keeps says
 which step of which stream it was, what the step asked for and what came out. A step that repeats a report without a
-test leaks nothing; it is charged the least amount there is, a millionth, so that the books know it too. So a process
+test leaks nothing; it is charged the least amount there is, a millionth, so that the ledger knows it too. So a process
 that was killed knows where everybody is: the steps of the last window are read back, and a row that comes again gets
 the answer it got.
 """
@@ -117,7 +117,7 @@ class Stream:
         self._people: dict[bytes, _StreamState] = {}
 
     def step(self, person: Any, time: float, place: tuple[float, float]) -> StreamReport | None:
-        """Return the report of one row; None where the books refuse it and `charging.refused` is "report".
+        """Return the report of one row; None where the ledger refuses it and `charging.refused` is "report".
 
         A row that is not later than the last one of its person gets the report that stood then: nothing is drawn and
         nothing charged. `time` is in seconds, `place` latitude and longitude.
@@ -173,7 +173,7 @@ class Stream:
                 if not self.charging.ledger.holds(self.name, self):  # asked inside the transaction
                     raise LedgerUnavailable(
                         f"the lock of the stream {self.name!r} was lost: nothing was drawn or charged. Send the row "
-                        "again; the stream is then read from the books."
+                        "again; the stream is then read from the ledger."
                     )
                 asked = [step.test, step.noise, step.threshold]
                 entries = {"mark": MARK, "name": self.name, "setup": self.setup, "number": state.number, "time": time}
@@ -213,7 +213,7 @@ class Stream:
         return StreamReport(float(report[0]), float(report[1]), fresh)
 
     def _recover(self, who: Person) -> _StreamState:
-        """Return where a person's stream is, from the books."""
+        """Return the state of a person's stream, from the ledger."""
         state, number = _StreamState(self.budget.window + 1), 0
         records = [entries for one in self.charging.ledger.history(who) if (entries := _record(one.report)) is not None]
         mine = [entries for entries in records if entries["name"] == self.name]
@@ -238,7 +238,7 @@ class Stream:
         return state
 
     def _request(self, state: _StreamState, time: float, what: str) -> str:
-        """Return the id of a release. The first one is always the same: books that dropped its report refuse it."""
+        """Return the id of a release. The first one is always the same: a ledger that dropped its report refuses it."""
         return f"{self.name} {time!r} {what}" if state.number else f"{self.name} first {what}"
 
     def _window_records(self, mine: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -251,28 +251,29 @@ class Stream:
         needed = min(max(0, last - self.budget.window), max(fresh, default=-1))
         if needed < 0 or not known.issuperset(range(needed, last + 1)):
             raise InvalidInput(
-                f"the books dropped reports of the stream {self.name!r} (metricdp budget rotate) that say what its "
-                f"last {self.budget.window:,} steps cost, so nobody knows what the next may: keep reports for a "
-                "window at least. Under another name a stream begins anew, with windows of its own."
+                f"the ledger dropped reports of the stream {self.name!r} (metricdp budget rotate) with the cost of "
+                f"its last {self.budget.window:,} steps, so the cost of the next step is unknown. Keep reports for at "
+                "least one window. A stream with another name begins anew, with its own windows."
             )
         first = next(place for place, entries in enumerate(mine) if entries["what"] == "report")
         return mine[first:]  # before it tests alone, which cost the same
 
     def lines(self, step_seconds: float | None = None) -> list[str]:
-        """Return what was done, what is promised and what stays unprotected, one sentence a line."""
+        """Return what was done, what is guaranteed and what stays unprotected, one sentence a line."""
         done, budget = self.count, self.budget
         first = (
             f"{done.rows:,} rows, persons: {len(self._people):,}, fresh reports: {done.fresh:,}; {done.known:,} rows "
             "were answered before or came late, and cost nothing."
         )
         if done.refused:
-            first += f" {done.refused:,} have no report, since the budget of their person was spent."
+            first += f" {done.refused:,} have no report, because the budget of their person was spent."
         lines = [
             first,
-            f"Promise: any {budget.window:,} rows in a row of one person cost at most epsilon {budget.total:g} per km "
-            "by which they move. Streams that differ longer are told apart by more, window after window.",
-            f"Charged since the start: {done.charged / 1e6:.6g} per km, all persons together, a millionth for rows "
-            "that cost nothing. The books hold how many rows everybody had: a run that was killed goes on from there.",
+            f"Guarantee: any {budget.window:,} consecutive rows of one person cost at most epsilon {budget.total:g} "
+            "per km that they move. Streams that differ for longer are easier to tell apart with every window.",
+            f"Charged since the start: {done.charged / 1e6:.6g} per km for all persons, with a millionth for "
+            "each row that costs nothing. The ledger holds the number of rows of each person: a run that was killed "
+            "continues from there.",
         ]
         if near := count_near(self._people):
             lines.append(near_names(near, "person"))
@@ -283,7 +284,7 @@ class Stream:
 
 
 def daily_cost(budget: Distribution | Absorption, step_seconds: float) -> str:
-    """Say what a day of a stream costs at most, for the policy of the books."""
+    """Say what a day of a stream costs at most, for the policy of the ledger."""
     windows = math.ceil(SECONDS["d"] / step_seconds / budget.window)
     return (
         f"One row every {step_seconds:g} s: a day costs a person at most {windows * budget.total:g} per km "

@@ -137,7 +137,7 @@ def snap(traces: Traces, space: FiniteSpace, *, most_km: float, allowed: Any = N
     `allowed[a, b]` says which steps are possible; a step that is not also cuts. This is the nearest place, not map
     matching: streets, driving directions and the fixes before and after are not looked at, so a fix between two places
     may go to either. What it costs is the distance from fix to place (`snap_distances`), which comes on top of a loss
-    that is stated for places. The promise is about the place: it holds for the distance between the places that fixes
+    that is stated for places. The guarantee is about the place: it holds for the distance between the places that fixes
     were put on. Between two fixes it has a slack of epsilon * `space.charge(most_km)`, which on roads is far more than
     2 * epsilon * most_km: neighbouring fixes can be put on crossings that are far apart by road.
     """

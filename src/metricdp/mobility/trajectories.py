@@ -54,7 +54,7 @@ class Trajectories:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of one report about the fixes themselves: putting each step on its place adds to the slack."""
+        """The guarantee of one report about the fixes themselves: putting each step on its place adds to the slack."""
         reach = 1.0 + float(self.augmented.weights.sum())
         base_guarantee = Guarantee(self.problem.epsilon, self.problem.inputs.metric, basis="certificate")
         return base_guarantee.with_slack(self.problem.epsilon * self.augmented.base.charge(self.most_km) * reach)

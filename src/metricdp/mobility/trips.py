@@ -53,7 +53,7 @@ OF_FILES = OF_FRAMES | {"format", "target_format", "separator", "decimal", "crs"
 
 @dataclass(frozen=True, eq=False)
 class TripSummary:
-    """What was done to a file of trips, what it promises and what stays unprotected. It holds no secret place.
+    """What was done to a file of trips, what it guarantees and what stays unprotected. It holds no secret place.
 
     Attributes:
         source: The file that was read.
@@ -91,7 +91,7 @@ class TripSummary:
         }
 
     def lines(self) -> list[str]:
-        """Return what was done, what is promised, what it costs and what stays unprotected, one sentence a line."""
+        """Return what was done, what is guaranteed, what it costs and what stays unprotected, one sentence a line."""
         return list(self.sentences)
 
 

@@ -97,12 +97,12 @@ class TextMechanism:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise of a text whose words alone differ: their distances add up, and the slack is that of a word."""
+        """The guarantee of a text whose words alone differ: their distances add up, and the slack is that of a word."""
         return replace(require_pure(self.words.guarantee, "a text"), metric=self.inputs.metric)
 
     @property
     def row_guarantee(self) -> Guarantee:
-        """The promise of a whole text, each word of which moves by the distance; numbers are a metric of their own.
+        """The guarantee of a whole text, each word of which moves by the distance; numbers are a metric of their own.
 
         All words and numbers of a text cost its budget at most. Refused without one: a text may have any length.
         """
@@ -141,7 +141,7 @@ class TextMechanism:
         return self.words.certificate
 
     def promise(self) -> list[str]:
-        """Return what a text is promised, and what it is not, a sentence each."""
+        """Return what a text is guaranteed, and what it is not, a sentence each."""
         promise = require_pure(self.words.guarantee, "a text")
         return messages.text_guarantee(self.rules, promise, [level.guarantee.epsilon for level in self.lower])
 

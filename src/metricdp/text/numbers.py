@@ -37,10 +37,10 @@ Write = Callable[[float], str]
 
 @dataclass(frozen=True)
 class Numeric:
-    """Noise for numbers: the chances of any report differ by at most a factor exp(epsilon * |x - x'| / scale).
+    """Noise for numbers: the probabilities of any report differ by at most a factor exp(epsilon * |x - x'| / scale).
 
     Attributes:
-        epsilon: The promise, per `scale`.
+        epsilon: The guarantee, per `scale`.
         scale: A distance between numbers, in their own unit: of dates in days, of times in minutes.
         pitch: What reports are multiples of; by default a round number of at most a hundredth of scale / epsilon (for
             dates a day, for times a second).

@@ -86,7 +86,7 @@ class Rules:
         return rules.get(kind)
 
     def text(self) -> str:
-        """Return the rules as text, for whoever protects texts in another process."""
+        """Return the rules as text, for anyone who protects texts in another process."""
         fields = {name: value for name, value in asdict(self).items() if name != "keep"}
         return json.dumps({**fields, "keep": sorted(self.keep)})
 

@@ -20,8 +20,7 @@ from metricdp.metrics import Metric
 from metricdp.spaces import FiniteSpace
 from metricdp.text.formats import arrays, tables
 from metricdp.text.formats.base import Singles, VectorRows, VectorSource, head_of
-from metricdp.text.formats.binary import is_binary, read_binary
-from metricdp.text.formats.lines import header_of, read_lines
+from metricdp.text.formats.lines import header_of, is_binary, read_binary, read_lines
 from metricdp.text.formats.tensors import is_safetensors, read_safetensors
 from metricdp.text.vocabularies import vocabulary
 

@@ -1,4 +1,4 @@
-"""What protected words are still worth, and what an attacker makes of them: by the law, on public sentences.
+"""What protected words are still worth, and what an attacker makes of them: by the distribution, on public sentences.
 
 Nothing here looks at a table that is protected: what is found there would be one more release about it. The sentences
 are the bundled ones, so the figures say what a mechanism does to words like these.
@@ -23,7 +23,7 @@ from metricdp.spaces import FiniteSpace, require_space
 from metricdp.text.bundled import sample_reviews, sample_sentences
 
 FLATTENING = 2.7  # of Zipf's law as Mandelbrot has it: the word of rank r has a share of 1 / (r + 2.7)
-DRAWS = 400  # of every word, where a law has no closed form
+DRAWS = 400  # of every word, where a distribution has no closed form
 ATTACKS = 8  # reports of every word of the sample that an attacker sees
 FOLDS, ROUNDS = 4, 3
 RIDGE = 1.0
@@ -36,11 +36,11 @@ class WordEvaluation:
     """What a mechanism does to the words of the bundled sentences.
 
     Attributes:
-        epsilon: Its promise.
+        epsilon: Its guarantee.
         unchanged: The share of words that are reported as they are.
         distance: How far a report lies from its word on average.
         rank: The median rank of the true word among all for an attacker who knows the mechanism and how frequent words
-            are, and sees the report; 1 is the likeliest. None where the law has no closed form.
+            are, and sees the report; 1 is the likeliest. None where the distribution has no closed form.
         recovered: How often that attacker's first guess is right.
         accuracy: How often a classifier tells praise from complaint on held-out reviews, all of them protected; None
             where words have no vectors.
@@ -75,7 +75,7 @@ def epsilon_range(space: FiniteSpace) -> tuple[float, ...]:
 def evaluate_words(mechanism: Mechanism, *, prior: Floats | None = None, seed: int = 2026) -> WordEvaluation:
     """Return what a mechanism on words does to the bundled sentences.
 
-    Shares and distances are computed from the law; ranks and accuracies are of draws from a fixed seed.
+    Shares and distances are computed from the distribution; ranks and accuracies are of draws from a fixed seed.
 
     Args:
         mechanism: One whose secrets and reports are the same words.
@@ -109,9 +109,9 @@ def evaluate_words(mechanism: Mechanism, *, prior: Floats | None = None, seed: i
 
 
 def unchanged(mechanism: Mechanism) -> float | None:
-    """Return the share of the words of the bundled sample text that are reported as they are, by the law.
+    """Return the share of the words of the bundled sample text that are reported as they are, by the distribution.
 
-    None where the law has no closed form, or the words are those of another language.
+    None where the distribution has no closed form, or the words are those of another language.
     """
     codes = np.concatenate(_codes(sample_sentences(), words_of(mechanism))[0])
     if not len(codes) or not has_rows(mechanism):
@@ -133,7 +133,7 @@ def words_of(mechanism: Mechanism) -> FiniteSpace:
 
 
 def distribution_rows(mechanism: Mechanism, codes: Integers, generator: np.random.Generator) -> Floats:
-    """Return the chances of all reports for some words; those of noise are shares of draws."""
+    """Return the probabilities of all reports for some words; those of noise are shares of draws."""
     if has_rows(mechanism):
         return np.asarray(MECHANISMS.facet("rows", mechanism)(mechanism, codes), dtype=np.float64)
     counts = np.zeros((len(codes), int(mechanism.outputs.size or 0)))
@@ -163,7 +163,7 @@ def _attack(
 
 
 def _log_columns(mechanism: Mechanism, reports: Integers) -> Floats | None:
-    """Return ln z(y | x) for some reports y (rows) and all words x; None where the law has no closed form."""
+    """Return ln z(y | x) for some reports y (rows) and all words x; None where the distribution has no closed form."""
     kind, table = cast(Any, mechanism), as_table(mechanism)
     if table is not None:
         with np.errstate(divide="ignore"):

@@ -15,8 +15,8 @@ from metricdp.auditing.densities import ApproximateDistribution, distribution_vi
 from metricdp.metrics import ShortestPath
 from metricdp_papers import STUDIES
 from metricdp_papers.aipo import cases, extras, rivals
+from metricdp_papers.aipo.cases import claims
 from metricdp_papers.aipo.cities import RoadCity, RoadSetting, plane
-from metricdp_papers.aipo.claims import claims
 from metricdp_papers.aipo.dimensions import compare_points
 from metricdp_papers.aipo.fractional import charnes_cooper
 from metricdp_papers.aipo.measures import all_pairs

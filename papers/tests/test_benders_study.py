@@ -11,8 +11,7 @@ import pytest
 from metricdp.design.decomposed import Neighbours
 from metricdp_papers.benders import maps, parts, printed, runs
 from metricdp_papers.benders.data import DATA, gaussian
-from metricdp_papers.benders.pictures import draw
-from metricdp_papers.benders.study import STUDY, Setting
+from metricdp_papers.benders.study import STUDY, Setting, draw
 
 TINY = Setting("synthetic", 24, 2.0, 5, 3)
 

@@ -20,15 +20,13 @@ from metricdp_papers.contextual.ccit import known_laws, of_table_1
 from metricdp_papers.contextual.cities import Layout, simulated_city
 from metricdp_papers.contextual.correlations import measures_of, permutation_p
 from metricdp_papers.contextual.density import density, neighbourhoods
-from metricdp_papers.contextual.figures import DRAWINGS, picture
 from metricdp_papers.contextual.groups import GroupTests
 from metricdp_papers.contextual.levels import classifier_level, kernel_level
 from metricdp_papers.contextual.losses import Scene, losses, setting_of
-from metricdp_papers.contextual.network import cross_entropy, train_as_published
 from metricdp_papers.contextual.p_values import p_values
-from metricdp_papers.contextual.predictions import MEMORY, predictions
+from metricdp_papers.contextual.predictions import MEMORY, cross_entropy, predictions, train_as_published
 from metricdp_papers.contextual.records import runs_of
-from metricdp_papers.contextual.study import STUDY, pieces
+from metricdp_papers.contextual.study import DRAWINGS, STUDY, picture, pieces
 
 SMALL = Scene("simulated", Layout(5, 0.35, 30.0), (1.0, 0.5))
 PAPER = data_folder().parent / "papers" / "contextual.txt"

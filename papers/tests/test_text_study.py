@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from metricdp_papers.common import StudyRequest, reproduce
-from metricdp_papers.text import kernels, measures, noise, reading, rivals
+from metricdp_papers.text import kernels, measures, noise, rivals, study
 from metricdp_papers.text.corpora import Corpus, made_up
 from metricdp_papers.text.study import STUDY
 
@@ -135,7 +135,7 @@ def test_equal_recovery_is_read_off_straight_lines() -> None:
         for name, epsilon, top, right in points
         for measure, value in (("top-1", top), ("accuracy", right))
     ]
-    found = {(row["mechanism"], row["recovered"], row["measure"]): row for row in reading.equal_recovery(rows)}
+    found = {(row["mechanism"], row["recovered"], row["measure"]): row for row in study.equal_recovery(rows)}
     assert found["noise + nearest", 0.2, "accuracy"]["as_published"] == pytest.approx(0.6)
     assert found["noise + nearest", 0.2, "nominal epsilon"]["as_published"] == pytest.approx(2.0)
     assert found["exponential kernel", 0.3, "accuracy"]["corrected"] == pytest.approx(0.625)

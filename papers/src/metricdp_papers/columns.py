@@ -54,7 +54,7 @@ SHARE, ROUGH = 0.35, 1e-2  # of the time for a first bound, and how near the opt
 MOST_LOG_RATIO = 30.0  # scaled coefficients e^-w below 1e-13 would be dropped
 ROUNDS = 1_000
 SMOOTH = 0.5  # how far prices stay with those of the best bound (Wentges 1997)
-WORTH = 1e-9  # of the objective that a column must promise to join
+WORTH = 1e-9  # of the objective that a column must guarantee to join
 
 
 def dantzig_wolfe(

@@ -1,8 +1,8 @@
 """The other approximation the AIPO paper names: bounds by the extreme anchors of a cell, a linear-fractional program.
 
 Inside cell m the geometric interpolant of report k lies between l_mk and u_mk, the least and largest of its corners, so
-the normalised law is at most u_mk / sum_j l_mj. With C_mk = sum over the cell of p(x) loss(x, k) the true loss is
-at most
+the normalised distribution is at most u_mk / sum_j l_mj. With C_mk = sum over the cell of p(x) loss(x, k) the true loss
+is at most
 
     sum_m sum_k C_mk u_mk / s,   s <= sum_j l_mj for every cell m,
 
@@ -27,7 +27,7 @@ from metricdp.solvers import Edges, Highs, LinearProgram
 from metricdp_papers.aipo.cities import RoadSetting
 from metricdp_papers.aipo.relaxed import corner_rows
 
-MARGIN = 1e-6  # of the promise that the program keeps free, so that rounding cannot carry close points above it
+MARGIN = 1e-6  # of the guarantee that the program keeps free, so that rounding cannot carry close points above it
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a law leaks between places: all pairs of a sample as the paper counts them, random pairs, hard pairs."""
+"""The leaks of a distribution between places: all pairs of a sample as in the paper, random pairs, hard pairs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROWS = 64
 
 @dataclass(frozen=True)
 class Leaks:
-    """Shares in percent of what breaks the promise, and worst ratios |ln z - ln z'| / (epsilon d).
+    """Shares in percent of what breaks the guarantee, and worst ratios |ln z - ln z'| / (epsilon d).
 
     `pairs` counts pairs of places with any report that breaks it, `triples` (pair, report), `beyond` (ordered pair,
     report) by more than the additive 0.01 of the paper's code. `random` counts triples at independent random pairs of
@@ -44,9 +44,9 @@ def leaks(
     axes: tuple[Floats, ...],
     count: int = 100_000,
 ) -> Leaks:
-    """Measure a law at all pairs of `sample`, `count` random pairs of `points`, and a tenth as many hard pairs.
+    """Measure a distribution at all pairs of `sample`, `count` random pairs of `points` and `count` / 10 hard pairs.
 
-    Of an `ApproximateDistribution` law, what its error explains is no leak.
+    Of an `ApproximateDistribution` distribution, what its error explains is no leak.
     """
     error = distribution.error if isinstance(distribution, ApproximateDistribution) else 0.0
     pairs, triples, beyond, worst = all_pairs(distribution(sample), sample, box.metric, epsilon, error)

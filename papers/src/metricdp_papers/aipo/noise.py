@@ -1,4 +1,4 @@
-"""Laplace noise, then the nearest report: the law of the report, by an integral along the borders between reports.
+"""Laplace noise, then the nearest report: its distribution by an integral along the borders between reports.
 
 The density at distance r is proportional to e^(-epsilon r) in the norm N of the metric. In polar coordinates around the
 secret x, the mass beyond a border is G(epsilon N) with G(s) = (1 + s) e^-s, so with A the area of the unit ball
@@ -66,7 +66,7 @@ def borders(reports: Floats, reach: float) -> CellBorders:
 def nearest_report_distribution(
     reports: Floats, p: float, epsilon: float, *, nodes: int = 24
 ) -> ApproximateDistribution:
-    """Return the law of the nearest report after noise in the plane, for p = 1 or 2."""
+    """Return the distribution of the nearest report after noise in the plane, for p = 1 or 2."""
     if p not in (1.0, 2.0):
         raise ValueError("the law is written for l_1 and l_2")
     size = float(np.abs(reports).max())

@@ -1,4 +1,4 @@
-"""AIPO-R: the promise between all pairs of anchors, none between them; and what that really leaks."""
+"""AIPO-R: the guarantee between all pairs of anchors, none between them; and what that really leaks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def aipo_r(
     anchors: tuple[int, ...],
     gap: float = 1e-3,
 ) -> InterpolatedMechanism:
-    """Design laws at the corners of cells for epsilon between all pairs of them, and interpolate their logarithms.
+    """Design distributions at the corners of cells for epsilon between all pairs, and interpolate their logarithms.
 
     `loss` holds points and one row of losses a point, `anchors` the cells along each axis. Neighbours along the axes
     imply only l_1 between anchors, so all pairs are bound. Guarantee: none between anchors, so the basis is "none";
@@ -40,7 +40,7 @@ def aipo_r(
     apart = pairwise(box.metric, places, places)
     np.fill_diagonal(apart, 0.0)
     mass = weights[:, None] * losses
-    cost = np.asarray(corner_weights(axes, None, points).T @ mass)  # the surrogate: linear in the laws of the anchors
+    cost = np.asarray(corner_weights(axes, None, points).T @ mass)  # linear in the distributions of the anchors
     solution = solve_ratio(cost, epsilon * np.minimum(apart, apart.T), gap=gap)
     lengths = tuple(epsilon * np.diff(axis) for axis in axes)
     guarantee = Guarantee(epsilon, box.metric, basis="none")

@@ -1,4 +1,4 @@
-"""The mechanisms the AIPO paper compares with, as laws at every point of the plane."""
+"""The mechanisms the AIPO paper compares with, as distributions at every point of the plane."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DRAWS = 4  # of noise for every secret, where a loss is a mean over draws
 
 @dataclass(frozen=True)
 class Rival:
-    """A mechanism under comparison: its loss, its law at every point, and the seconds its design took."""
+    """A mechanism under comparison: its loss, its distribution at every point, and the seconds its design took."""
 
     loss: float
     distribution: Callable[[Floats], Floats]
@@ -78,7 +78,7 @@ def noisy_reports(case: RoadSetting, epsilon: float, seed: int) -> Integers:
 
 
 def planar_laplace(case: RoadSetting, epsilon: float, seed: int) -> Rival:
-    """Planar Laplace noise, then the nearest report; the loss is a mean over draws, the law an exact integral."""
+    """Planar Laplace noise, then the nearest report: the loss is a mean of draws, the distribution is exact."""
     nearest = noisy_reports(case, epsilon, seed)
     loss = float(np.mean([case.losses[np.arange(len(row)), row].mean() for row in nearest]))
     return Rival(loss, nearest_report_distribution(case.outputs.points, case.p, epsilon), 0.0)
@@ -104,7 +104,7 @@ def remapped(case: RoadSetting, epsilon: float, seed: int) -> Rival:
 
 
 def _move_reports(distribution: Callable[[Floats], Floats], joint: Floats, spent: float) -> Rival:
-    """Return the law with report k replaced by the column of least joint[k], the loss it then has."""
+    """Return the distribution with report k replaced by the column of least joint[k], the loss it then has."""
     target = joint.argmin(axis=1)
     move = np.zeros(joint.shape)
     move[np.arange(len(target)), target] = 1.0

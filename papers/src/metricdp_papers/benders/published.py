@@ -8,7 +8,7 @@ The master holds the cost of the boundary already, so the printed cut (Eq. 15, c
 value is no lower bound; `boundary_twice=False` puts that right. No start, no stabilisation, no cut is ever dropped.
 
 `Rules.of_the_code()` is what the authors' program runs instead: every ratio row may be broken by 0.01, entries of the
-master are at least 0.001, there are no initial cuts, and the run ends at 0.001. Its matrices keep no promise. (Its
+master are at least 0.001, there are no initial cuts, and the run ends at 0.001. Its matrices keep no guarantee. (Its
 master leaves the boundary pairs of one subset to the subproblems, a ray at a time; here it holds them, as in Eq. 25.)
 """
 

@@ -2,8 +2,8 @@
 
 A row is flat: texts, numbers and None. Columns that nobody knows here say what the row is about and come first.
 `measure` names what is measured; `published` is the paper's number, `as_published` ours with the method exactly as
-published, `corrected` ours with what keeps the promise, `bound` what none with
-that promise and these reports can beat.
+published, `corrected` ours with what keeps the guarantee, `bound` what none with
+that guarantee and these reports can beat.
 """
 
 from __future__ import annotations

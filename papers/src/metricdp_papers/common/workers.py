@@ -123,7 +123,7 @@ def _start_worker() -> tuple[SpawnProcess, Connection]:
 
 def _serve(pipe: Connection, names: Sequence[str]) -> None:
     """Run what comes down the pipe until nobody is at its other end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever gives the work answers an interruption
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # anyone who gives the work answers an interruption
     with suppress(EOFError, OSError):
         plugins.load_inherited(names)
         while True:

@@ -2,7 +2,7 @@
 
 Loss is the 95 % quantile of the secrets' expected losses (Eq. 11) and `tight` the tight epsilon at delta = 0.001
 (Eq. 10), computed exactly. `as_published` is half the budget and the published sweep of penalties; `corrected` keeps
-the same promise with a certified budget.
+the same guarantee with a certified budget.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def figure(domain: str, size: int, method: str, epsilon: float) -> list[Row]:
 
 
 def sample(domain: str, size: int, method: str, epsilon: float, seed: int) -> list[Row]:
-    """Return one method on one sample of words: both losses, at the same promise."""
+    """Return one method on one sample of words: both losses, at the same guarantee."""
     made, spent = time_build(_certified(method), Problem(space_of(domain, size, seed), epsilon))
     about: Row = {"domain": domain, "secrets": size, "method": method, "epsilon": epsilon, "sample": seed}
     return [
@@ -135,7 +135,7 @@ def _certified(method: str) -> Builder:
 def scaling(domain: str, size: int, method: str, epsilon: float, tables: tuple[str, str]) -> list[Row]:
     """Return a method at a tight epsilon on one size: time and non-zeros for a table, the loss for a figure.
 
-    As published, the nominal epsilon is raised until the tight one is `epsilon`; corrected, the promise itself is.
+    As published, the nominal epsilon is raised until the tight one is `epsilon`; corrected, the guarantee itself is.
     """
     space = space_of(domain, size)
     about: Row = {"domain": domain, "secrets": size, "method": method, "epsilon": epsilon}
@@ -169,7 +169,7 @@ def scaling(domain: str, size: int, method: str, epsilon: float, tables: tuple[s
 
 
 def half_budget(domain: str, size: int, method: str, epsilon: float) -> list[Row]:
-    """Return what half the budget costs at the same promise: epsilon itself, not the tight one."""
+    """Return what half the budget costs at the same guarantee: epsilon itself, not the tight one."""
     published, _ = builders(method)
     assert published is not None
     made, spent = time_build(published, Problem(space_of(domain, size), epsilon))

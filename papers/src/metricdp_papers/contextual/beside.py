@@ -1,4 +1,4 @@
-"""What the paper states and no figure shows: the neighbour radius, the refined program, one-way streets, promises."""
+"""What the paper states and no figure shows: the neighbour radius, the refined program, one-way streets, guarantees."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _about(scene: Scene, setting: ContextSetting, epsilon: float) -> Row:
 
 
 def near_pairs(scene: Scene, epsilon: float, radius_km: float) -> list[Row]:
-    """Return what binding only pairs within `radius_km` promises to the others, and what putting that right costs.
+    """Return what binding only pairs within `radius_km` guarantees to the others, and what putting that right costs.
 
     As published, pairs beyond eta are bound by chains of near pairs alone: up to the stretch times epsilon, and by
     nothing where no chain joins them. Corrected, epsilon is divided by the stretch; where that is infinite there is no
@@ -125,7 +125,7 @@ def one_way_streets(one_way: Scene, both_ways: Scene, epsilon: float) -> list[Ro
 
 
 def promises(scene: Scene, epsilon: float) -> list[Row]:
-    """Return what the promise on places with their history means for one place, a trajectory and 100 releases."""
+    """Return what the guarantee on places with their history means for one place, a trajectory and 100 releases."""
     setting = scene.setting()
     sizes, _ = blanket_sizes(scene, setting)
     histories = setting.augmented.histories

@@ -1,4 +1,4 @@
-"""The classifier test of its authors beside ours, on the same samples: known laws, and the columns of Table 1.
+"""The classifier test of its authors beside ours, on the same samples: known distributions, and the columns of Table 1.
 
 CCIT 0.4 is no extra of this package, since nothing else needs it: `pip install CCIT==0.4` puts it beside.
 """
@@ -63,7 +63,7 @@ def theirs(x: Floats, y: Floats, z: Floats | None) -> float:
 
 
 def known_laws(law: str, samples: int, runs: int) -> list[Row]:
-    """Return p-values of both tests on the same draws of a law: medians, rejections, and how far apart they are."""
+    """Return p-values of both tests on the same draws of a distribution: medians, rejections and differences."""
     started = time.perf_counter()
     found = np.empty((runs, 2))
     for run in range(runs):

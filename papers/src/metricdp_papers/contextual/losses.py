@@ -2,7 +2,7 @@
 
 As published, programs bind only pairs within eta = 5 km, every blanket has a program of its own that the secret
 chooses, and the exponential mechanisms spend half of epsilon on their normalisers. Corrected, all pairs are bound, one
-program covers all blankets, and the budgets are certified. The bound is what no mechanism with the corrected promise
+program covers all blankets, and the budgets are certified. The bound is what no mechanism with the corrected guarantee
 that reports the same places can beat.
 """
 

@@ -1,6 +1,6 @@
 """C-mDP as published: one program per group of secrets, where the group is read off the secret.
 
-Rows of different groups are rows of different programs, so no pair across groups is bound, and the promise is broken.
+Rows of different groups are rows of different programs, so no pair across groups is bound, and the guarantee is broken.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def one_program_per_group(
     gap: float = 1e-3,
     seconds: float | None = None,
 ) -> MatrixMechanism:
-    """Build the variant with one program per group of secrets, for comparison: it does NOT keep the promise.
+    """Build the variant with one program per group of secrets, for comparison: it does NOT keep the guarantee.
 
     Every group g solves its own reduced program (classes `blankets[g]`, prior restricted to the group) and a secret
     uses the row of the group it falls into. Where the group is read off the secret, rows of different groups were

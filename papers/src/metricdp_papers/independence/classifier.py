@@ -25,7 +25,7 @@ RATE, SLOW_RATE = 0.3, 0.02  # how much a tree counts: two plain columns, and mo
 
 @dataclass(frozen=True)
 class ClassifierTest:
-    """The p-value ("type I error") and how much more often than by chance the classifier was right."""
+    """The p-value ("type I error") and how much more often than by probability the classifier was right."""
 
     p_value: float
     advantage: float

@@ -36,12 +36,12 @@ class BoardEntry:
         metric: How far secrets are apart; given when it is judged.
         secrets: What is asked about, given when it is judged.
         draw: A sampler `draw(secret, count)`; or
-        matrix: a matrix whose rows are the laws of the secrets, judged exactly.
+        matrix: a matrix whose rows are the distributions of the secrets, judged exactly.
         package: The name of the package that has to be installed; empty where nothing has to be.
         note: What is behind it, precisely and kindly.
         draws: How many reports are asked for at most.
         slack: What the claim allows beside epsilon times the distance.
-        claims: Whether anything is claimed: what nobody promised is not violated, it would not be kept.
+        claims: Whether anything is claimed: what nobody guaranteed is not violated, it would not be kept.
     """
 
     key: str
@@ -90,7 +90,7 @@ def _by_matrix(entry: BoardEntry) -> tuple[AuditReport, list[str]]:
     matrix = entry.matrix()
     sums = matrix.sum(axis=1)
     said = []
-    if np.abs(sums - 1.0).max() > 1e-9:  # the law that is judged is row / sum(row)
+    if np.abs(sums - 1.0).max() > 1e-9:  # the distribution that is judged is row / sum(row)
         said.append(f"Rows sum to 1 only within {np.abs(sums - 1.0).max():.2g}; they were divided by their sums.")
         matrix = matrix / sums[:, None]
     report = metricdp.audit(matrix, metric=entry.metric(), points=points, epsilon=entry.epsilon)

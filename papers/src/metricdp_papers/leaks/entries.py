@@ -1,4 +1,4 @@
-"""What stands on the board: packages as they install, published defects in a few lines, and what keeps its promise."""
+"""The entries of the board: packages, published defects in a few lines, and samplers that keep their guarantee."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ DEFECTS = (
 
 
 def ours() -> tuple[BoardEntry, ...]:
-    """Return our own mechanisms, and those of others that keep their promise."""
+    """Return our own mechanisms, and those of others that keep their guarantee."""
     return (
         BoardEntry("opendp-laplace", "opendp", "make_laplace, floats", "1 per unit", 1.0, plane, lambda: LINE,
               **_package("opendp", "OPENDP_LAPLACE"), draws=FEW_DRAWS),

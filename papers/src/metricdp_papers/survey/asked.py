@@ -1,4 +1,4 @@
-"""What all families of one domain are asked, and what they answer with: a law that was audited, or draws."""
+"""What all families of one domain are asked, and what they answer with: a distribution that was audited, or draws."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GAP = 0.01
 class ReportTable:
     """Probabilities of reports, a row a secret, and what every report costs a secret.
 
-    `bound` is what was proven for all mechanisms with these reports; `own` says another promise in words.
+    `bound` is what was proven for all mechanisms with these reports; `own` says another guarantee in words.
     """
 
     matrix: Floats
@@ -84,7 +84,7 @@ class ComparisonTask:
     def check_table(
         self, matrix: Floats, costs: Floats | None = None, *, note: str = "", bound: float | None = None
     ) -> ReportTable:
-        """Return a law after the exact audit at the promise of the comparison; one that does not keep it is refused."""
+        """Return a distribution after the exact audit at the guarantee of the comparison; refuse one that breaks it."""
         table = np.asarray(matrix) / np.sum(matrix, axis=1, keepdims=True)
         reports = None if table.shape[1] == len(self.space) else FiniteSpace(np.arange(table.shape[1])[:, None], Lp(1))
         free = np.zeros(table.shape)
@@ -92,7 +92,7 @@ class ComparisonTask:
         return ReportTable(table, self.loss if costs is None else costs, bound, note=note)
 
     def best_on(self, other: FiniteSpace, *, note: str = "") -> ReportTable:
-        """Return the optimum under another metric, at the largest epsilon that keeps this promise."""
+        """Return the optimum under another metric, at the largest epsilon that keeps this guarantee."""
         apart, off = self.space.distances, ~np.eye(len(self.space), dtype=bool)
         ratio = float((other.distances[off] / apart[off]).max()) * (1.0 + 1e-9)
         problem = Problem(other, self.epsilon / ratio, loss=self.loss, prior=self.prior)

@@ -1,10 +1,10 @@
-"""All families at equal promise: one data set a domain, every builder that fits, one loss, one adversary, one bound.
+"""All families at equal guarantee: one data set a domain, every builder that fits, one loss, one adversary, one bound.
 
 Every mechanism of a comparison keeps ln Pr[y|x] - ln Pr[y|x'] <= epsilon d(x, x') for the same secrets, the same metric
 and the same epsilon, with no slack, audited where it is a table. Beside its expected loss (the distance, under one
-public prior a domain) stand the error of the best adversary who knows the law, and the largest lower bound that any
-search of the comparison proved for all mechanisms with this promise and these reports. What promises something else
-is marked: no bound stands beside it. What does not fit a domain is named, with the reason.
+public prior a domain) stand the error of the best adversary who knows the distribution, and the largest lower bound
+that any search of the comparison proved for all mechanisms with this guarantee and these reports. What guarantees
+something else is marked: no bound stands beside it. What does not fit a domain is named, with the reason.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TABLE = StudyTable(
 
 
 def compared(domain: str, epsilon: float) -> list[Row]:
-    """Build every family that fits at one promise; return one row each, the least loss first, then what is missing."""
+    """Build every family that fits at one guarantee; return a row for each, by loss, then what is missing."""
     task = ComparisonTask(domain, epsilon)
     listed, unfit = families(task)
     missing = unfit if epsilon == DOMAINS[domain].epsilons[-1] else {}  # once a domain: what does not fit fits nowhere
@@ -119,7 +119,7 @@ def _row(task: ComparisonTask, one: _Cost, bound: float) -> Row:
 
 
 def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
-    """Draw loss against the adversary's error, one panel a domain at its largest epsilon; own promises hollow."""
+    """Draw loss against the adversary's error, one panel a domain at its largest epsilon; own guarantees hollow."""
     if table.number != NUMBER:
         return
     rows = [row for row in rows if row.get("corrected") is not None]

@@ -15,7 +15,7 @@ from metricdp.places import bundled_roads, bundled_trips, grid
 from metricdp.spaces import FiniteSpace
 
 STEPS = 3  # of a trace
-STAYS = 0.6  # the chance of staying where one is, for a step
+STAYS = 0.6  # the probability of staying where one is, for a step
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _along(_: FiniteSpace) -> Floats:
 
 
 def _walking(_: FiniteSpace) -> Floats:
-    """Somebody begins anywhere, stays with a chance of 0.6, and goes to a neighbour otherwise."""
+    """Somebody begins anywhere, stays with a probability of 0.6, and goes to a neighbour otherwise."""
     size = len(street())
     near = np.abs(np.arange(size)[:, None] - np.arange(size)) == 1
     moves = STAYS * np.eye(size) + (1.0 - STAYS) * near / near.sum(axis=1, keepdims=True)

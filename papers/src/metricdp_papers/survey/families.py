@@ -1,10 +1,10 @@
-"""The families of the comparison: every builder that fits, and what else the survey names, all at one promise.
+"""The families of the comparison: every builder that fits, and what else the survey names, all at one guarantee.
 
-A family with a metric of its own (a policy graph, elastic levels, zones, protection sets, areas of a tree) promises
-something else at the same epsilon. It is brought to the promise of the comparison: with c the largest ratio of its
+A family with a metric of its own (a policy graph, elastic levels, zones, protection sets, areas of a tree) guarantees
+something else at the same epsilon. It is brought to the guarantee of the comparison: with c the largest ratio of its
 distance to that of the domain, its optimum at epsilon / c keeps epsilon times the distance of the domain. What comes
-out is audited there. Two rows keep a promise of their own, are marked, and have no bound beside them: the policy graph
-at the same epsilon a step, and Gaussian noise, whose promise is approximate.
+out is audited there. Two rows keep a guarantee of their own, are marked, and have no bound beside them: the policy
+graph at the same epsilon a step, and Gaussian noise, whose guarantee is approximate.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _edges(task: ComparisonTask) -> Any:
 
 
 def _policy(task: ComparisonTask) -> ReportTable:
-    """Return the optimum where neighbours must be hidden, at epsilon a step: another promise."""
+    """Return the optimum where neighbours must be hidden, at epsilon a step: another guarantee."""
     hops = policy(task.space, _edges(task))
     made = optimal(Problem(hops, task.epsilon, loss=task.loss, prior=task.prior), gap=GAP, seconds=SECONDS)
     result = made.matrix / made.matrix.sum(axis=1, keepdims=True)
@@ -221,7 +221,7 @@ def _product(task: ComparisonTask) -> ReportTable:
 
 
 def _noises(task: ComparisonTask, missing: dict[str, str]) -> dict[str, Build]:
-    """Return noise that keeps the promise in the metric, each followed by the nearest secret."""
+    """Return noise that keeps the guarantee in the metric, each followed by the nearest secret."""
     space = task.space
     listed: dict[str, Build] = {}
     for builder in BUILDERS:
@@ -270,7 +270,7 @@ def _gaussian(task: ComparisonTask) -> ReportSampler:
 
 
 def _ellipse(task: ComparisonTask) -> ReportSampler:
-    """Return noise twice as long one way: its distance is never above l_2, so that the promise is kept."""
+    """Return noise twice as long one way: its distance is never above l_2, so that the guarantee is kept."""
     noise, space = laplace(Mahalanobis(np.diag([4.0, 1.0])), task.epsilon), task.space
     return ReportSampler(
         lambda secrets, generator: space.nearest(noise.sample(space.points[secrets], rng=generator))[0]

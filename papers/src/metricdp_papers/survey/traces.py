@@ -1,7 +1,7 @@
-"""Traces released step by step, as laws over whole releases: exact for a few places and steps.
+"""Traces released step by step, as distributions over whole releases: exact for a few places and steps.
 
 Every run that a mechanism can give is a report; what it costs is the mean distance of its places from the trace. The
-promise is epsilon times the largest distance of a step, audited over all pairs of traces and all runs.
+guarantee is epsilon times the largest distance of a step, audited over all pairs of traces and all runs.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _once(task: ComparisonTask, run: TraceRun) -> StepCost:
 
 
 def _runs(task: ComparisonTask, budget: Callable[[TraceRun], StepCost | None]) -> ReportTable:
-    """Return the law of all runs of a predictive mechanism; where its budget ends, its last report is repeated."""
+    """Return the distribution of all runs of a predictive mechanism; after the budget ends, the last report repeats."""
     mechanism = predictive(street(), budget=budget)
     at, apart = walks(), street().distances
     columns: list[Floats] = []

@@ -1,1 +1,1 @@
-"""Text protected word by word: what a classifier still learns, what an attacker reads back, what is truly promised."""
+"""Text protected word by word: what a classifier still learns, what an attacker recovers, what is guaranteed."""

@@ -1,7 +1,7 @@
-"""Laws that are kernels of the distance: protected texts, and what an attacker reads back, exactly from the law.
+"""Distributions that are kernels of the distance: protected texts, and exactly what an attacker recovers.
 
 Nothing is n x n: rows give the draws, columns the attacker. Distances are in single precision; they are off by about
-1e-6, which no figure of the tables shows. What is promised is not computed here but certified, or see `leaks`.
+1e-6, which no figure of the tables shows. What is guaranteed is not computed here but certified, or see `leaks`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RANKED = 4000  # words whose rank is looked up
 
 @dataclass(frozen=True)
 class Kernel:
-    """Reports k of a secret x with chances in proportion to w_k exp(-inner min(d(x, k), cap)); w is 1 unless given.
+    """Reports k of a secret x with probabilities ~ w_k exp(-inner min(d(x, k), cap)); w is 1 unless given.
 
     Weights are those of all words of the vocabulary.
     """
@@ -54,7 +54,7 @@ class Reports:
 
 @dataclass
 class KernelResults:
-    """What became of a text under one law."""
+    """What became of a text under one distribution."""
 
     normalisers: Floats
     texts: Integers  # one row a repetition
@@ -102,8 +102,8 @@ def protect_text(text: Corpus, kernels: Sequence[Kernel], reports: Reports, *, r
 def attack_reports(text: Corpus, kernels: Sequence[Kernel], reports: Reports, found: Sequence[KernelResults]) -> None:
     """Add up what the Bayes attacker recovers of every report: the largest p_x z_xk, and the ten largest.
 
-    The attacker knows the law and how often every word occurs in this very text. A word that was kept and is no report
-    of another gives itself away.
+    The attacker knows the distribution and how often every word occurs in this very text. A word that was kept and is
+    no report of another gives itself away.
     """
     secrets, prior = text.used, text.prior
     given_away = float(prior @ np.where(_places(text, reports.codes)[secrets] < 0, 1.0 - reports.replaced, 0.0))

@@ -1,9 +1,9 @@
 """Noise on the vector, then a word near by: Madlib, Vickrey's second choice, and noise with the shape of the words.
 
-The law of the reported word has no closed form (it is the noise mass of a cell of the nearest word), so the attacker's
-recovery is estimated. Every draw y gives the whole posterior over the words of the text; the posterior of a report is
-the mean over the draws that led to it. Guesses learned from one half of the draws and judged by the other are an attack
-that works, so below the best one; guesses judged by the draws they were learned from lie above it.
+The distribution of the reported word has no closed form (it is the noise mass of a cell of the nearest word), so the
+attacker's recovery is estimated. Every draw y gives the whole posterior over the words of the text; the posterior of a
+report is the mean over the draws that led to it. Guesses learned from one half of the draws and judged by the other are
+an attack that works, so below the best one; guesses judged by the draws they were learned from lie above it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def roots(matrix: Floats) -> tuple[Floats, Floats]:
 
 
 def stretch_factor(matrix: Floats) -> float:
-    """Return how much larger the promise is in plain Euclidean distance: the most a unit vector measures."""
+    """Return how much larger the guarantee is in plain Euclidean distance: the most a unit vector measures."""
     return float(1.0 / np.sqrt(np.linalg.eigvalsh(matrix)[0]))
 
 
@@ -98,7 +98,7 @@ def estimate_recovery(
     """Estimate what the attacker recovers of the words behind these reports."""
     some = np.random.default_rng(8).permutation(len(reports))[:ATTACKED]
     reports, codes, noisy_, words = reports[some], text.codes[some], drawn.vectors[some], text.vectors
-    if inverse is not None:  # where the promise is Euclidean
+    if inverse is not None:  # where the guarantee is Euclidean
         words, noisy_ = ((one @ inverse).astype(np.float32) for one in (words, noisy_))
     secrets = np.ascontiguousarray(words[text.used])
     places = np.full(len(words), -1)

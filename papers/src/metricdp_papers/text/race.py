@@ -28,7 +28,7 @@ UNKNOWN = "words outside its list come back as they are"
 
 @dataclass(frozen=True)
 class Runner:
-    """A mechanism of a package, and whether its words keep the promise it is sold with."""
+    """A mechanism of a package, and whether its words keep the guarantee it is sold with."""
 
     package: str
     mechanism: str

@@ -1,4 +1,4 @@
-"""What others publish as tables of chances: SanText and SanText+ (Yue et al. 2021), CusText (Chen et al. 2023)."""
+"""Published tables of probabilities: SanText and SanText+ (Yue et al. 2021), CusText (Chen et al. 2023)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Sets:
     members: Integers
 
     def probabilities(self, text: Corpus, epsilon: float) -> Floats:
-        """Return the chances within every set, exp(epsilon u / 2) with u the distance scaled to -1 (farthest) to 0."""
+        """Return the probabilities within every set, exp(epsilon u / 2); u is the distance, scaled to [-1, 0]."""
         found = np.zeros((len(self.members), SET_SIZE, SET_SIZE))
         for number, row in enumerate(self.members):
             mine = row[row >= 0]

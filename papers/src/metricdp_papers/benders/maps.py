@@ -8,9 +8,8 @@ from scipy.sparse.csgraph import connected_components
 
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.design import Neighbours
-from metricdp.errors import MissingExtra
 from metricdp.problems import Problem
-from metricdp.solvers import PARTITIONS, boundary_of
+from metricdp.solvers import boundary_of
 from metricdp_papers.benders import printed
 from metricdp_papers.benders.data import WIDE_GRID
 from metricdp_papers.benders.runs import Setting
@@ -85,11 +84,7 @@ def partition_rows(setting: Setting, instance: int) -> list[Row]:
     graph = Neighbours.of(problem)
     places = positions(setting.data, problem)
     rows: list[Row] = []
-    for method in (*printed.PUBLISHED_PARTITIONS, *(one for one in PARTITIONS if one == "balanced")):
-        try:
-            labels = setting.labels(problem, graph, method)
-        except MissingExtra:
-            continue
+    for method, labels in setting.partitions(problem, graph):
         edge = boundary_of(labels, graph.adjacency)
         about = {"data": setting.data, "partition": printed.NAMES[method]}
         sizes = np.bincount(labels)

@@ -11,9 +11,8 @@ from scipy.sparse.csgraph import connected_components
 from metricdp import decomposed, exponential, optimal
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.design import Neighbours
-from metricdp.errors import MissingExtra
 from metricdp.problems import Problem
-from metricdp.solvers import PARTITIONS, PartitionName, balance
+from metricdp.solvers import PartitionName, balance
 from metricdp_papers.benders import printed
 from metricdp_papers.benders.data import DATA
 from metricdp_papers.benders.runs import ONE_CORE, Setting
@@ -25,11 +24,7 @@ def size_rows(setting: Setting, instance: int) -> list[Row]:
     problem = setting.problem(instance)
     graph = Neighbours.of(problem)
     rows: list[Row] = []
-    for method in (*printed.PUBLISHED_PARTITIONS, *(one for one in PARTITIONS if one == "balanced")):
-        try:
-            labels = setting.labels(problem, graph, method)
-        except MissingExtra:
-            continue
+    for method, labels in setting.partitions(problem, graph):
         rows += _sizes(setting, instance, method, labels, graph.adjacency)
     return rows
 

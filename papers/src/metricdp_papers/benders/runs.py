@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -12,9 +13,9 @@ import numpy as np
 from metricdp import decomposed
 from metricdp.arrays import Floats, Integers
 from metricdp.design import Neighbours
-from metricdp.errors import SolverFailure
+from metricdp.errors import MissingExtra, SolverFailure
 from metricdp.problems import Problem
-from metricdp.solvers import Highs, LocalWorkers, PartitionName, RatioProgram, Status, cluster_rows
+from metricdp.solvers import PARTITIONS, Highs, LocalWorkers, PartitionName, RatioProgram, Status, cluster_rows
 from metricdp_papers.benders import printed
 from metricdp_papers.benders.data import EPSILON, REPORTS, problem_of
 from metricdp_papers.benders.published import Published, PublishedRun, Rules
@@ -51,6 +52,14 @@ class Setting:
         points = problem.inputs.points.astype(np.float64)
         near, apart = graph.adjacency, problem.inputs.distances
         return cluster_rows(near, self.blocks, method=method, distances=apart, records=points, seed=seed)
+
+    def partitions(self, problem: Problem, graph: Neighbours) -> Iterator[tuple[PartitionName, Integers]]:
+        """Yield every partition that can run here: the published ones, and ours."""
+        for method in (*printed.PUBLISHED_PARTITIONS, *(one for one in PARTITIONS if one == "balanced")):
+            try:
+                yield method, self.labels(problem, graph, method)
+            except MissingExtra:
+                continue
 
     def about(self, instance: int) -> Row:
         """Return the columns that say what a row is about."""

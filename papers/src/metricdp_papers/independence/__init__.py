@@ -1,6 +1,7 @@
 """Is X independent of Y given Z? Tests for coordinates; the one for places is `mobility.conditional_independence`."""
 
-from metricdp_papers.independence.analytic_kernel import AnalyticTest, analytic_independence, kernel_independence
-from metricdp_papers.independence.classifier import ClassifierTest, classifier_independence
-
-__all__ = ["AnalyticTest", "ClassifierTest", "analytic_independence", "classifier_independence", "kernel_independence"]
+from metricdp_papers.independence.analytic_kernel import AnalyticTest as AnalyticTest
+from metricdp_papers.independence.analytic_kernel import analytic_independence as analytic_independence
+from metricdp_papers.independence.analytic_kernel import kernel_independence as kernel_independence
+from metricdp_papers.independence.classifier import ClassifierTest as ClassifierTest
+from metricdp_papers.independence.classifier import classifier_independence as classifier_independence

@@ -80,16 +80,9 @@ def sampler(name: str, adapter: str) -> CommandSampler:
 
 def matrix(name: str, adapter: str) -> Floats:
     """Return the matrix that a package computes."""
-    try:
-        done = subprocess.run(
-            [python(environment(name)), str(_script(name, adapter))],
-            capture_output=True, text=True, timeout=LONGEST_MATRIX, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired as error:
-        raise SamplerFailure(f"{name} did not end within {LONGEST_MATRIX:g} s.") from error
-    if done.returncode != 0:
-        raise SamplerFailure(f"{name} ended with exit code {done.returncode}: {_last_line(done.stderr)}")
-    lines = [line for line in done.stdout.splitlines() if "," in line]
+    words = [str(_script(name, adapter))]
+    printed = _run(environment(name), words, LONGEST_MATRIX, name, late="did not end", failed="ended with an error")
+    lines = [line for line in printed.splitlines() if "," in line]
     return np.array([[float(cell) for cell in line.split(",")] for line in lines])
 
 
@@ -108,15 +101,22 @@ def python(place: Path) -> str:
 
 
 def _pip(place: Path, words: Sequence[str], name: str) -> str:
+    words = ["-m", "pip", "--disable-pip-version-check", *words]
+    late = "could not be installed"
+    return _run(place, words, LONGEST_INSTALL, name, late=late, failed=f"{late} here")
+
+
+def _run(place: Path, words: Sequence[str], longest: float, name: str, *, late: str, failed: str) -> str:
+    """Return what the interpreter of an environment prints; refuse an error and an end that comes too late."""
     try:
         done = subprocess.run(
-            [python(place), "-m", "pip", "--disable-pip-version-check", *words],
-            capture_output=True, text=True, timeout=LONGEST_INSTALL, check=False, stdin=subprocess.DEVNULL,
+            [python(place), *words],
+            capture_output=True, text=True, timeout=longest, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        raise SamplerFailure(f"{name} could not be installed within {LONGEST_INSTALL:g} s.") from error
+        raise SamplerFailure(f"{name} {late} within {longest:g} s.") from error
     if done.returncode != 0:
-        raise SamplerFailure(f"{name} could not be installed here: {_last_line(done.stderr)}")
+        raise SamplerFailure(f"{name} {failed}: {_last_line(done.stderr)}")
     return done.stdout
 
 

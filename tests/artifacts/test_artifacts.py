@@ -150,7 +150,7 @@ def test_a_forged_lattice_is_refused_and_a_coarser_one_is_as_private(path: Path)
         (lambda m, t: m.update(signature="me"), "signature"),
         (lambda m, t: m["guarantee"].update(epsilon={"float": "inf"}), "epsilon"),
         (lambda m, t: m["guarantee"].update(epsilon=-1.0), "epsilon"),
-        (lambda m, t: m["guarantee"].update(basis="trust me"), "basis of its guarantee is none of theorem"),
+        (lambda m, t: m["guarantee"].update(basis="trust me"), "basis of its guarantee must be one of theorem"),
         (lambda m, t: m["guarantee"].update(promise=1), "does not know"),
         (lambda m, t: m["guarantee"].update(epsilon=True), "epsilon"),
         (lambda m, t: m["guarantee"].update(slack={"float": "nan"}), "slack"),

@@ -152,7 +152,7 @@ def test_the_command_says_a_warning_as_a_sentence(
         assert main(line.split()) == 0
     said = capsys.readouterr().err
     assert said.startswith("note: ")
-    assert "nobody can open it with the usual limits" in said
+    assert "the usual limits do not allow to open it" in said
     assert "Warning" not in said
 
 

@@ -149,13 +149,13 @@ def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     mdp.save(mdp.madlib(mdp.FiniteSpace([[0.0], [1.0], [3.0]], mdp.Lp(2)), 2.0), "words.mdp")
     assert run("inspect words.mdp --json") == 0
     assert json.loads(capsys.readouterr().out)["certificate"]["at_most"] is True
-    assert "no key you trust" in refused("inspect phone.mdp --key you.pub", capsys)
-    assert "nobody signed" in refused("inspect cells.mdp --key me.pub", capsys)
+    assert "not a trusted key" in refused("inspect phone.mdp --key you.pub", capsys)
+    assert "it has no signature" in refused("inspect cells.mdp --key me.pub", capsys)
     write("two.csv", ["x", "y"], [[1, 2], [3, 0]])
     assert run("perturb two.csv --mechanism phone.mdp --key me.pub -o kept.csv") == 0
     assert run("audit phone.mdp --key me.pub") == 0
-    assert "no key you trust" in refused("perturb two.csv --mechanism phone.mdp --key you.pub -o no.csv", capsys)
-    assert "nobody signed" in refused("audit cells.mdp --key me.pub", capsys)
+    assert "not a trusted key" in refused("perturb two.csv --mechanism phone.mdp --key you.pub -o no.csv", capsys)
+    assert "it has no signature" in refused("audit cells.mdp --key me.pub", capsys)
     assert "name it with --mechanism" in refused(
         "perturb two.csv --metric l2 --epsilon 1 --key me.pub -o no.csv", capsys
     )

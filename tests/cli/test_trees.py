@@ -158,7 +158,7 @@ def test_renormalising_is_refused_unless_the_law_was_made_for_it(
         ("prune TREE/places.mdp --around 50,50 --radius 1 -o TREE/m.mdp", "no report lies within 1"),
         ("prune TREE/2_city.mdp --tree TREE --areas north,south -o TREE/m.mdp", "one kept"),
         ("prune TREE/places.mdp --areas 1 --rule nearest --loss squared -o TREE/m.mdp", "belong to --rule cheapest"),
-        ("prune TREE/places.mdp --tree SHOPS --areas a -o TREE/m.mdp", "it is no tree that metricdp wrote"),
+        ("prune TREE/places.mdp --tree SHOPS --areas a -o TREE/m.mdp", "it is not a tree that metricdp wrote"),
         ("tree --points SHOPS --levels city,district --epsilon 1 -o TREE/new", "lies in several areas of level 2"),
         ("tree --points SHOPS --levels town --epsilon 1 -o TREE/new", "no column 'town'"),
         ("tree --points SHOPS --levels district,district --epsilon 1 -o TREE/new", "names a column twice"),
@@ -229,5 +229,5 @@ def test_what_is_no_mechanism_of_a_level_is_not_saved(tmp_path: Path) -> None:
         save_tree(tree, [distribution, tree.coarsen(distribution, 1)], tmp_path / "new", names=["places"])
     assert not (tmp_path / "new").exists()
     (tmp_path / "tree.json").write_text("[[[[")
-    with pytest.raises(CorruptFile, match="no tree that metricdp wrote"):
+    with pytest.raises(CorruptFile, match="not a tree that metricdp wrote"):
         load_tree(tmp_path)

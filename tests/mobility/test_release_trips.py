@@ -132,11 +132,11 @@ def test_rows_of_a_table_are_steps_of_a_stream_whose_windows_cost_at_most_a_tota
     ("options", "answer"),
     [
         ({"to": "out.csv"}, "`to` is for files; a Table comes back"),
-        ({"reading": Reading(scale=1e-7)}, "`scale` is for files, and a Table is none"),
+        ({"reading": Reading(scale=1e-7)}, "`scale` is for files, and a Table is not a file"),
         ({"job": Job(overwrite=True)}, "`overwrite` is for files"),
         ({"job": Job(name="mine")}, "`name` is for streams"),
-        ({"disclosure": Disclosure(drop=["who"])}, "`drop` is no option of `release_trips`"),
-        ({"people": People(id="who", budget=4.0)}, "`budget` is no option"),
+        ({"disclosure": Disclosure(drop=["who"])}, "`drop` is not an option of `release_trips`"),
+        ({"people": People(id="who", budget=4.0)}, "`budget` is not an option"),
         ({"people": People(purpose="x")}, "`purpose` is for a ledger that is charged"),
         ({"people": People(id="nobody")}, "must have the columns nobody"),
         ({"people": "who"}, "`people` must be `mdp.People"),
@@ -165,7 +165,7 @@ def test_mistakes_about_the_way_of_release_are_answered(fixes, places, tmp_path)
         with pytest.raises(InvalidInput, match="`refused` is for predicted trips"):
             release_trips(fixes, Cloaked(1.0, 1.0), people=people)
     parquet.write_table(fixes, tmp_path / "fixes.parquet")
-    with pytest.raises(InvalidInput, match="name it, such as to="):
+    with pytest.raises(InvalidInput, match="such as to="):
         release_trips(tmp_path / "fixes.parquet", Predictive(4.0))
 
 

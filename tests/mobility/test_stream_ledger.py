@@ -259,7 +259,7 @@ def test_other_settings_another_name_and_rows_from_before_the_stream_are_told_ap
             Stream(Charging(ledger), Distribution(WINDOW + 1, TOTAL)).step("anna", 200.0, (41.0, -8.0))
         other = Stream(Charging(ledger), Distribution(WINDOW + 1, TOTAL), name="other")
         assert other.step("anna", 200.0, (41.0, -8.0)).fresh
-        with pytest.raises(InvalidInput, match="older than everything"):
+        with pytest.raises(InvalidInput, match="older than all known"):
             other.step("anna", 100.0, (41.0, -8.0))
         with pytest.raises(InvalidInput, match="latitude"):
             other.step("anna", 300.0, (141.0, -8.0))
@@ -299,7 +299,7 @@ def test_lines_come_in_and_go_out_and_what_comes_again_is_answered_the_same(plac
         assert streamed(place, "-", "--every", "60s") == 0
         told = capsys.readouterr()
         outputs.append(told.out.splitlines())
-        assert "any 4 rows in a row of one person cost at most epsilon 20 per km" in told.err
+        assert "any 4 consecutive rows of one person cost at most epsilon 20 per km" in told.err
         assert "a day costs a person at most 7200 per km (360 windows)" in told.err
         assert "41.0" not in told.err
     assert outputs[0][0] == "person,t,lat,lon,fresh"

@@ -8,7 +8,7 @@ sorted, no spaces, UTF-8; numbers that are not finite as {"float": "inf"}). The 
     metrics   list; a metric is {"name", "parameters"} and may refer to earlier ones
     spaces    list; a space refers to its metrics by number and to its points by the names of tensors
     body      what belongs to the kind: spaces by number, tensors by name, plain numbers
-    guarantee, certificate                  what is guaranteed and what was verified
+    guarantee, certificate                  the guarantee, and what was verified
     units     of the distances              licence   of the data
     signature null, or {"algorithm": "ed25519", "public_key", "value"}
     sha256    of the whole file with these 64 digits written as zeros

@@ -54,7 +54,7 @@ def cached_audit(
 
 
 def store_audit(mechanism: Mechanism, checksum: str, report: AuditReport, seconds: float) -> None:
-    """Keep what an audit found for the next time, where it took long; a folder that takes no files is no error."""
+    """Store the result of a long audit for the next time; a folder that cannot be written to is not an error."""
     if seconds < LEAST_SECONDS or report.claimed is None or report.verdict not in VERDICTS:
         return
     if report.basis != "proof" or not _is_plain(mechanism):
@@ -127,7 +127,7 @@ def _read(path: Path) -> bytes:
     with open(os.open(path, os.O_RDONLY | NO_LINKS), "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode) or not is_ours(found) or found.st_mode & 0o022:
-            raise ValueError("somebody else may have written it")
+            raise ValueError("another user may have written it")
         return file.read(LARGEST_ENTRY)
 
 

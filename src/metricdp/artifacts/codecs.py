@@ -231,7 +231,7 @@ def _named_fields(vector_files: VectorFiles, kind: str, values: Mapping[str, Any
 
 
 def _check_value(kind: Number | Whole | Text, value: Any, where: str) -> Any:
-    """Return a plain value that its field allows, as it is."""
+    """Return a plain value unchanged if its field allows it; refuse it otherwise."""
     match kind:
         case Number():
             decode_number(kind, value, where)
@@ -324,7 +324,7 @@ class ManifestDecoder:
         if not codes:
             return cast(Mechanism, made)
         if not MECHANISMS.has("rows", made):
-            raise CorruptFile("its certificate names a worst pair where there are no pairs")
+            raise CorruptFile("its certificate names a worst pair and counts no pairs")
         return cast(Mechanism, replace(made, certificate=replace(made.certificate, witness=made.witness(*codes))))
 
     def _check_table_size(self, known: Schema, body: object) -> None:

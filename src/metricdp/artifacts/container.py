@@ -36,7 +36,7 @@ class NotMechanismFile(CorruptFile):
 
 
 def pack(manifest: Entry, tensors: Tensors) -> bytes:
-    """Return the bytes of a file with this manifest, as it is."""
+    """Return the bytes of a file with exactly this manifest."""
     return b"".join(_parts(manifest, tensors))
 
 

@@ -1,4 +1,4 @@
-"""What a file holds in place of a metric that it cannot hold: the distances themselves."""
+"""Distances that a file holds instead of a metric that it cannot hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metricdp.spaces import FiniteSpace
 
 
 def tabulate_metric(mechanism: Any) -> Any:
-    """Return a table whose metric is somebody's own function with `Precomputed` distances; any other as it is.
+    """Return a table with `Precomputed` distances if its metric is a function of the user's; any other unchanged.
 
     The distribution and the guarantee stay: the distances are the very numbers that the guarantee was certified with.
     What tables hold is looked up by its coordinates, as before; how far others lie from it, in that metric, the file

@@ -1,8 +1,8 @@
-"""Loss and lower bound of what was loaded: verified where the file holds what is needed, else marked as stated by it.
+"""Loss and lower bound of a loaded mechanism: verified if the file holds what is needed, else marked as stated.
 
 A file holds neither prior nor loss matrix, since a prior may tell more than any report does, and no multipliers that
 would prove a bound. So the loss is computed again as the distance, all secrets equally likely, and by the formulas of
-noise and products; what they do not give stays what the file states.
+noise and products; every other figure stays as the file states it.
 """
 
 from __future__ import annotations

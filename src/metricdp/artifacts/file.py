@@ -67,7 +67,7 @@ class NewerVersion(CorruptFile):
 class Inspection:
     """A loaded mechanism with what its file says about itself.
 
-    `signed_by` is the public key (64 digits) whose signature was verified, empty where there is none; `trusted` says
+    `signed_by` is the public key (64 digits) whose signature was verified, empty without a signature; `trusted` says
     whether that key is one the caller named.
     """
 
@@ -93,7 +93,7 @@ def dumps(
     key: PathLike | None = None,
     vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> bytes:
-    """Return the bytes of a mechanism file, after judging the mechanism once more; the distribution is stored as it is.
+    """Return the bytes of a mechanism file after another audit of the mechanism; its distribution is stored unchanged.
 
     `storage` says how its probabilities lie in the file: "dense", "sparse" (without zeros and unused reports) or
     "quantised" (whole multiples of a power of two, where `mdp.quantised` made them so). None takes the smallest. All
@@ -161,7 +161,7 @@ def save(
             manifest
         )
     except TooLarge as error:
-        text = f"{str(path)!r} was written, and nobody can open it with the usual limits: {error}. Open it with "
+        text = f"{str(path)!r} was written, but the usual limits do not allow to open it: {error}. Open it with "
         text += f"mdp.load(path, limits=metricdp.artifacts.Limits(...)), or set {SWITCH}=1 where it is used."
         warnings.warn(text, stacklevel=2)
     return Path(path)
@@ -242,7 +242,7 @@ def _open_bytes(
             signed_by = _verify_seals(data, manifest)
             if trusted and signed_by not in trusted:
                 raise CorruptFile(
-                    f"it is signed by {signed_by}, which is no key you trust" if signed_by else "nobody signed it"
+                    f"it is signed by {signed_by}, which is not a trusted key" if signed_by else "it has no signature"
                 )
             mechanism = ManifestDecoder(manifest, tensors, budget, verify=verify, vector_files=vector_files).mechanism(
                 manifest
@@ -389,7 +389,7 @@ def _check_manifest(manifest: Entry, tensors: Tensors) -> None:
 
 
 def _verify_seals(data: bytes, manifest: Entry) -> str:
-    """Verify checksum and signature, and return the digits of the key that signed; empty where nobody did."""
+    """Verify checksum and signature, and return the digits of the key that signed, or an empty text."""
     zeroed = check_seal(data, manifest)
     if manifest.get("signature") is None:
         return ""

@@ -2,8 +2,8 @@
 
 {"files": [{"name", "bytes", "sha256"}, ...], "rows": tensor, "sha256"}: the points are the vectors of these files, one
 after the other as `metricdp.text.read_vectors` reads them, taken at `rows`; `sha256` is that of the points themselves,
-as doubles, so that what is used is to the last bit what was judged. A name is that of a file, never of a folder: it is
-looked for among the files that were given, beside the mechanism file, and in the folder METRICDP_VECTORS.
+as doubles, so that the numbers in use are those that were audited, to the last bit. A name is that of a file, never of
+a folder. It is looked for among the given files, beside the mechanism file, and in the folder METRICDP_VECTORS.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MissingVectors(CorruptFile):
 
 @dataclass
 class VectorFiles:
-    """Where vectors are looked for: files that were given, and a folder; what was read is kept."""
+    """The places to look for vectors: given files and a folder; vectors that were read are kept."""
 
     given: tuple[Path, ...] = ()
     folder: Path | None = None
@@ -66,7 +66,7 @@ class VectorFiles:
         if found.array.shape[1:] != points.shape[1:] or not np.array_equal(found.array[rows].astype(float), points):
             raise InvalidInput(
                 f"the vectors of this mechanism are not those in {' or '.join(names)}: give the files that it was "
-                "made from, or leave `vectors` away, so that the mechanism file holds them."
+                "made from, or omit `vectors`, so that the mechanism file holds them."
             )
         entries: list[Entry] = [
             {"name": path.name, "bytes": path.stat().st_size, "sha256": digest_of(path)} for path in self.given

@@ -1,4 +1,4 @@
-"""Signatures with a key file: who wrote a mechanism file, and that nobody else did.
+"""Signatures with a key file: they prove who wrote a mechanism file.
 
 The signature is Ed25519 over `PURPOSE` followed by the SHA-256 of the file with the digits of its checksum and of its
 signature written as zeros. Keys are PEM files: PKCS 8 for the private one (mode 0600), SubjectPublicKeyInfo for the
@@ -37,7 +37,7 @@ PathLike = str | os.PathLike[str]
 
 
 def create_keys(path: PathLike) -> tuple[Path, Path]:
-    """Make a key pair: `path`.key to sign with, for nobody's eyes but yours, and `path`.pub to hand out."""
+    """Make a key pair: `path`.key, the secret key that signs, and `path`.pub, the public key to hand out."""
     base = str(path)
     private, public = Path(f"{base}.key"), Path(f"{base}.pub")
     for place in (private, public):
@@ -61,7 +61,7 @@ def read_private(path: PathLike) -> Ed25519PrivateKey:
     place = existing_file(path, "key file")
     if b"PUBLIC KEY" in place.read_bytes()[:LONGEST_KEY]:
         raise InvalidInput(
-            f"{str(path)!r} is a public key, with which nobody can sign: name the private one, usually ending in .key."
+            f"{str(path)!r} is a public key, which cannot sign: name the private one, which usually ends in .key."
         )
     if os.name == "posix" and place.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise InvalidInput(f"the key file {str(path)!r} can be read by others: chmod 600 it, or make a new pair.")
@@ -90,7 +90,7 @@ def read_public(path: PathLike) -> str:
         raise InvalidInput(f"{str(path)!r} must be an Ed25519 key. Make a pair with `metricdp keys`.")
     if is_weak(key.public_bytes(Encoding.Raw, PublicFormat.Raw)):
         raise InvalidInput(
-            f"{str(path)!r} is a weak key, for which anybody can sign. Make a pair with `metricdp keys`."
+            f"{str(path)!r} is a weak key, for which anyone can make signatures. Make a pair with `metricdp keys`."
         )
     return _digits(key)
 
@@ -118,7 +118,7 @@ def check_signature(entry: object, zeroed: bytes, data: bytes) -> str:
     if zeroed.count(value.encode()) != 1:
         raise CorruptFile("its signature is not written as one")
     if is_weak(bytes.fromhex(public)):
-        raise CorruptFile("its signature is by a weak key, for which anybody can sign")
+        raise CorruptFile("its signature is by a weak key, for which anyone can make signatures")
     digest = digest_of(zeroed.replace(value.encode(), BLANK.encode()), data)
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(value), PURPOSE + digest)
@@ -140,7 +140,7 @@ def _parts_of(entry: object) -> tuple[str, str]:
 
 
 def is_weak(public: bytes) -> bool:
-    """Tell whether a public key is a point of small order, under which signatures can be made by anybody.
+    """Return whether a public key is a point of small order, for which anyone can make signatures.
 
     y alone decides, the sign of x does not matter; other spellings of a y (y >= p) are no keys either.
     """

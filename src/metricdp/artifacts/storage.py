@@ -33,7 +33,7 @@ LEAST_SAVED = 1024  # bytes below which a second tensor does not pay
 
 
 def distinct_values(array: NDArray[np.float32]) -> NDArray[np.float32] | None:
-    """Return the distinct numbers, increasing; None where there are more than codes."""
+    """Return the distinct numbers, increasing; None if there are more of them than codes."""
     table: NDArray[np.float32] = np.empty(0, dtype=np.float32)
     for start in range(0, array.size, CHUNK):
         table = np.union1d(table, array[start : start + CHUNK])
@@ -43,7 +43,7 @@ def distinct_values(array: NDArray[np.float32]) -> NDArray[np.float32] | None:
 
 
 def encode_codes(array: NDArray[np.float32], tensors: TensorWriter, name: str) -> Entry | None:
-    """Store single floats as codes and table, without loss; None where there are too many kinds or little is saved."""
+    """Store single floats as codes and table, without loss; None for too many distinct values or a small saving."""
     table = distinct_values(array)
     if table is None:
         return None
@@ -88,14 +88,14 @@ class StorageLayout:
 
 
 def layout_of(mechanism: Any, storage: Storage | None) -> StorageLayout:
-    """Return how a mechanism's probabilities are to be stored without loss: as asked for, or the smallest way."""
+    """Return how to store a mechanism's probabilities without loss: as requested, or in the smallest way."""
     if storage is not None and storage not in STORAGES:
         raise InvalidInput(f"`storage` must be one of {', '.join(STORAGES)}, got {storage!r}.")
     kind = MECHANISMS.kind(mechanism)
     if kind is not None and kind.is_sparse:
         if storage == "dense":
             raise InvalidInput(
-                "a LocalMechanism is stored sparse, as near reports and a background; 'dense' is no way."
+                "a LocalMechanism is stored sparse, as near reports and a background; 'dense' is not possible."
             )
         if storage == "quantised" and distinct_values(mechanism.values) is None:
             raise InvalidInput(
@@ -110,7 +110,7 @@ def layout_of(mechanism: Any, storage: Storage | None) -> StorageLayout:
             return StorageLayout()
         raise InvalidInput(
             f"a {type(mechanism).__name__} holds no table of probabilities of its own that could be {storage}: "
-            "leave `storage` away."
+            "omit `storage`."
         )
     bits = smallest_bits(matrix) if storage in (None, "quantised") else None
     if storage == "quantised" and bits is None:
@@ -197,7 +197,7 @@ def decode_table(entry: object, tensors: TensorReader, where: str) -> Floats:
     size = (rows, int(columns.size))
     block = _sparse(entry, tensors, size, where) if storage == "sparse" else _counts(entry, tensors, size, where)
     if not np.all((block > 0).any(axis=0)):
-        raise CorruptFile("a report is listed as used that nobody uses")
+        raise CorruptFile("a report is listed as used and no secret uses it")
     matrix = np.zeros((rows, reports))
     matrix[:, columns.astype(np.int64)] = block
     matrix.flags.writeable = False

@@ -50,7 +50,7 @@ def decode_text(kind: Text, value: Any, where: str) -> str:
     if type(value) is not str or len(value) > kind.longest:
         raise CorruptFile(f"{where} is not a text")
     if kind.choices and value not in kind.choices:
-        raise CorruptFile(f"{where} is none of {', '.join(kind.choices)}")
+        raise CorruptFile(f"{where} must be one of {', '.join(kind.choices)}")
     return value
 
 
@@ -98,7 +98,7 @@ def narrowest(largest: int) -> np.dtype[Any]:
 
 
 class TensorReader:
-    """Gives arrays by name, and knows which were asked for."""
+    """Returns arrays by name, and knows which were read."""
 
     def __init__(self, tensors: Tensors, budget: LoadBudget) -> None:
         self._tensors, self.budget = tensors, budget
@@ -153,7 +153,7 @@ class TensorReader:
 
 
 def checked_range(kind: Array, array: NDArray[Any], where: str) -> NDArray[Any]:
-    """Return an array whose numbers its field allows, as it is."""
+    """Return an array unchanged if its field allows its numbers; refuse it otherwise."""
     least, most = -np.inf if kind.least is None else kind.least, np.inf if kind.most is None else kind.most
     if array.dtype.kind != "U" and array.size and not (least <= array.min() and array.max() <= most):
         raise CorruptFile(f"{where} holds a number that is not possible there")

@@ -133,7 +133,9 @@ def save_tree(
     """
     count = tree.height + 1
     if len(mechanisms) != count:
-        raise InvalidInput(f"`mechanisms` must be {count}, one a level and the places first, got {len(mechanisms)}.")
+        raise InvalidInput(
+            f"`mechanisms` must be {count}, one for each level and the places first, got {len(mechanisms)}."
+        )
     for level, mechanism in enumerate(mechanisms):
         sizes = len(mechanism.inputs), len(mechanism.outputs)
         wanted = len(tree.space), int(tree.labels[level].max()) + 1
@@ -183,7 +185,7 @@ def load_tree(path: str | os.PathLike[str]) -> TreeFile:
         found: Any = json.loads(place.read_text(encoding="utf-8"))
         return TreeFile(place.parent, _levels(found))
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError, KeyError, TypeError, ValueError) as error:
-        reason = str(error) if isinstance(error, _TreeError) else "it is no tree that metricdp wrote"
+        reason = str(error) if isinstance(error, _TreeError) else "it is not a tree that metricdp wrote"
         raise CorruptFile(f"{str(path)!r} was refused: {reason}.") from error
 
 
@@ -193,7 +195,7 @@ class _TreeError(ValueError):
 
 def _levels(found: Any) -> tuple[TreeLevel, ...]:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise _TreeError("it is no tree that metricdp wrote")
+        raise _TreeError("it is not a tree that metricdp wrote")
     if found["version"] != VERSION:
         raise _TreeError("it was written by a later metricdp")
     count, given = found["places"], found["levels"]
@@ -222,7 +224,7 @@ def _check(level: TreeLevel, finer: Sequence[TreeLevel]) -> None:
     if len(np.unique(level.of)) != len(level.middles):
         raise _TreeError("an area has no place")
     if not np.array_equal(level.of[level.middles], np.arange(len(level.middles))):
-        raise _TreeError("an area is told by a place outside it")
+        raise _TreeError("a place outside an area stands for it")
     below = finer[-1].of
     pairs = np.unique(np.column_stack([below, level.of]), axis=0)
     if len(pairs) > len(np.unique(below)):
@@ -244,7 +246,7 @@ def _names(given: Any, size: int) -> tuple[str, ...] | None:
     if not isinstance(given, list) or len(given) != size or len(set(given)) < size:
         raise _TreeError("areas need one name each, all different")
     if not all(isinstance(name, str) and 0 < len(name) <= LONGEST for name in given):
-        raise _TreeError("a name is no text")
+        raise _TreeError("a name is not a text")
     return tuple(given)
 
 

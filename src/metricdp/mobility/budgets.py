@@ -19,7 +19,7 @@ the one of the predictive mechanism with the last report as the prediction, and 
 off on average: what is nearer than that is not improved by a fresh report.
 
 For two streams that differ within `window` steps only, there by at most d, every run is at most exp(total * d) times
-likelier from one than from the other. Streams that differ longer are told apart by more, window after window.
+likelier from one than from the other. Streams that differ for longer are easier to tell apart with every window.
 """
 
 from __future__ import annotations

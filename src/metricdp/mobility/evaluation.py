@@ -63,7 +63,7 @@ StepOutcomes = Callable[[TraceRun, StepCost, Any, Any], list[tuple[Any, bool, An
 def _every_run(
     mechanism: PredictiveMechanism, run: TraceRun, steps: int, state: Any, ways: StepOutcomes
 ) -> Iterator[tuple[TraceRun, Any]]:
-    """Yield every run of so many steps, or until its budget ends, and the state that `ways` made for it."""
+    """Yield every run of `steps` steps, or until its budget ends, and the state that `ways` made for it."""
     step = mechanism.budget(run) if len(run) < steps else None
     if step is None:
         yield run, state
@@ -75,7 +75,7 @@ def _every_run(
 
 
 def audit_runs(mechanism: PredictiveMechanism, steps: int) -> AuditReport:
-    """Judge every run of so many steps against what it spent; a proof, for a few places and steps.
+    """Audit every run of `steps` steps against what it spent: a proof, for a few places and steps.
 
     `claimed` is the most that any run spends, `epsilon` the most that any run leaks per unit of distance, an upper
     bound in interval arithmetic. The guarantee holds where every single run leaks at most what it spent itself.
@@ -139,7 +139,7 @@ def _outcomes(
 
 
 def _logs(matrix: Floats) -> list[list[Any]]:
-    """Return the logarithms of row / sum(row), column by column, as balls; None for reports that nobody gives."""
+    """Return the logarithms of row / sum(row), column by column, as balls; None for reports of probability zero."""
     import flint
 
     with flint.ctx.workprec(BITS):
@@ -240,7 +240,7 @@ def trace_loss(
     transitions: ArrayLike | None = None,
     gap: float = 1e-2,
 ) -> TraceLoss:
-    """Return the exact mean loss over all traces of so many steps, and the optimum of all that report these places.
+    """Return the exact mean loss over all traces of `steps` steps, and the optimum for reports at these places.
 
     Without `start` and `transitions` all traces are equally likely.
 

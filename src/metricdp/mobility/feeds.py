@@ -1,4 +1,4 @@
-"""Rows that come line by line, without end, and reports that go out the same way: CSV on pipes and in growing files."""
+"""Endless rows, line by line, and their reports in the same way: CSV on pipes and in growing files."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class FeedRow:
 
 
 class BadRow(InvalidInput):
-    """A line that is no row; the message says which line and why, never what it holds."""
+    """A line that is not a row; the message has the line number and the reason, never the content."""
 
 
 def rows_of(lines: Iterable[str], columns: Sequence[str], separator: str = ",") -> Iterator[FeedRow | BadRow]:
-    """Yield the rows of lines, the first of which names the columns; what is no row comes as the reason why."""
+    """Yield the rows of lines, or the reason why a line is not a row; the first line names the columns."""
     waiting = iter(lines)
     first = next(waiting, None)
     if first is None:
@@ -77,7 +77,7 @@ def _row(line: str, number: int, at: Sequence[int], width: int, separator: str) 
 
 
 def seconds_of(written: str) -> float | None:
-    """Return a time in unix seconds, None where it is none; a date without a zone is taken as UTC."""
+    """Return a time in unix seconds, None for anything else; a date without a zone counts as UTC."""
     try:
         number = float(written)
         return number if math.isfinite(number) else None
@@ -104,7 +104,7 @@ def incoming_lines(file: IO[str]) -> Iterator[str]:
 
 
 def follow_file(source: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield the whole lines of a file, and those that are added to it, for ever."""
+    """Yield the whole lines of a file, and forever those that are added to it."""
     path = existing_file(source, "stream")
     with path.open("rb") as file:
         kept = b""
@@ -148,7 +148,7 @@ def answer_rows(
     drop: bool = False,
     show: Callable[[float, str], object] | None = None,
 ) -> int:
-    """Answer rows as they come; return how many were no rows or older than all that is known, where they may be."""
+    """Answer rows as they come; with `drop`, return how many lines were not rows or older than all that is known."""
     dropped = 0
     for row in rows:
         try:
@@ -178,9 +178,9 @@ def append_reports(
     resume: bool,
     overwrite: bool,
 ) -> Iterator[ReportWriter]:
-    """Yield where reports go in a CSV file that grows; with `resume` it goes on behind its last whole line.
+    """Yield the writer of a CSV file that grows; with `resume` it continues after its last whole line.
 
-    Its `done` then says up to which time everybody has reports there.
+    Its `done` then holds the time of each person's last report there.
     """
     path = Path(target)
     if path.exists() and not (resume or overwrite):
@@ -196,7 +196,7 @@ def append_reports(
 
 
 def _last_times(path: Path, columns: Sequence[str]) -> dict[str, float] | None:
-    """Cut off a line that a kill left unfinished, and return up to when everybody has reports; None for no lines."""
+    """Cut off a line that a kill left unfinished, and return each person's last time; None for no lines."""
     done: dict[str, float] = {}
     whole = 0
     with path.open("rb+") as file:

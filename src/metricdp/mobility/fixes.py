@@ -1,4 +1,4 @@
-"""Tables of fixes: how they are read, whose they are, and how reports get the names that the columns have."""
+"""Tables of fixes: reading them, their persons, and reports with the names of their columns."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _frame(table: Any) -> Any:
     except Exception as error:  # repeated names raise an error of narwhals' own, which shows them
         kind = type(error).__name__
     raise InvalidInput(
-        f"this is no data frame with different names for its columns ({kind}): got {type(table).__name__}."
+        f"`fixes` must be a data frame with different column names ({kind}), got {type(table).__name__}."
     )
 
 
@@ -85,7 +85,7 @@ def trip_numbers(labels: Any) -> tuple[Integers, Any]:
 
 
 def unix_seconds(values: Any, name: str) -> Floats:
-    """Return times in unix seconds: dates with times become these, numbers are taken as they are."""
+    """Return times in unix seconds: dates with times are converted, numbers do not change."""
     if values.dtype.kind == "M":
         if np.isnat(values).any():
             raise InvalidInput(
@@ -106,7 +106,7 @@ class FixesTable:
     Attributes:
         columns: Trip, time, latitude and longitude, or trip, time and a geometry.
         person: The column that says whose trip it is; without it every trip has a person of its own.
-        reading: What is said about files besides.
+        reading: The other options for files.
         disclosure: Coordinates that look wrong are refused unless `force`.
     """
 
@@ -163,7 +163,7 @@ class Fixes:
 
     table: pa.Table
     traces: Traces
-    names: Any  # of the trips, where they are no numbers
+    names: Any  # of the trips, if they are not numbers
     persons: Mapping[int, Person] | None
 
     def name(self, trip: int) -> Any:
@@ -175,7 +175,7 @@ class Fixes:
         return name_of(self.name(trip)) if self.persons is None else self.persons[trip]
 
     def trips_of(self, owner: Integers) -> dict[Person, Integers]:
-        """Return everybody's trips among those that some rows belong to."""
+        """Return the trips of each person, among those of some rows."""
         found: dict[Person, list[int]] = {}
         for trip in np.unique(owner).tolist():
             found.setdefault(self.person(trip), []).append(trip)
@@ -220,14 +220,14 @@ def _arrow(frame: Any) -> pa.Table:
 
 
 def _persons(table: pa.Table, trips: Integers, column: str) -> dict[int, Person]:
-    """Return whose every trip is; a trip of two persons is refused, and so is one of nobody."""
+    """Return the person of every trip; refuse a trip of two persons or of none."""
     persons, places = ids_of(table, column)
     if (places < 0).any():
-        raise InvalidInput(f"{column!r} must say whose every row is; one of them is empty.")
+        raise InvalidInput(f"{column!r} must name the person of every row; one cell is empty.")
     pairs = np.unique(np.stack([trips, places]), axis=1)
     if (np.diff(pairs[0]) == 0).any():
         raise InvalidInput(
-            f"a trip has rows of two persons in {column!r}: give the trips of different persons different labels."
+            f"a trip has rows of two persons in {column!r}: give trips of different persons different labels."
         )
     return {trip: name_of(persons[place]) for trip, place in pairs.T.tolist()}
 
@@ -240,11 +240,11 @@ def _labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
         numbers = column.cast(pa.int64())
     except pa.ArrowInvalid:
         return column
-    return numbers if numbers.cast(column.type).equals(column) else column  # 007 is no number
+    return numbers if numbers.cast(column.type).equals(column) else column  # 007 is not a number
 
 
 def _parse_column(kinds: Sequence[pa.DataType], column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column of text in the first of some types that all of it can be written in, where there is one."""
+    """Return a column of text in the first type that fits all of it, or unchanged if none does."""
     if is_text(column.type):
         known = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
         for kind in kinds:

@@ -19,27 +19,27 @@ from metricdp.spaces import Augmented
 
 @dataclass(frozen=True, eq=False)
 class HiddenWalk:
-    """A walk over secrets of which only noisy reports are seen: how it starts, how it goes on, how it is reported."""
+    """A walk over secrets that only noisy reports show: its start, its transitions and its mechanism."""
 
     start: Floats
     transitions: Floats
     mechanism: MatrixMechanism
 
-    def __init__(self, start: ArrayLike, transitions: ArrayLike, mechanism: MatrixMechanism) -> None:
-        n = len(mechanism.inputs)
-        steps = as_stochastic(transitions, "transitions")
+    def __post_init__(self) -> None:
+        n = len(self.mechanism.inputs)
+        steps = as_stochastic(self.transitions, "transitions")
         if steps.shape != (n, n):
             raise InvalidInput(f"`transitions` must be {n} x {n} like the secrets, got {steps.shape}.")
-        object.__setattr__(self, "start", as_probabilities(start, n, "start"))
+        # checked arrays in place of the lists that may be given
+        object.__setattr__(self, "start", as_probabilities(self.start, n, "start"))
         object.__setattr__(self, "transitions", steps)
-        object.__setattr__(self, "mechanism", mechanism)
 
     def filtered(self, reports: ArrayLike) -> Floats:
         """Return Pr[secret at t | reports up to t], one row per step (the forward pass)."""
         return filtered(self.start, self.transitions, self._likelihoods(reports))
 
     def smoothed(self, reports: ArrayLike) -> Floats:
-        """Return Pr[secret at t | all reports], one row per step (forward-backward): nobody can know more."""
+        """Return Pr[secret at t | all reports], one row per step (forward-backward): no adversary knows more."""
         return smoothed(self.start, self.transitions, self._likelihoods(reports))
 
     def simulate(self, steps: int, *, rng: Randomness = None) -> tuple[Integers, Integers]:
@@ -160,7 +160,7 @@ def smooth(hidden: HiddenWalk, reports: ArrayLike, *, loss: ArrayLike | None = N
     """Return the best guess of every step: argmin_t sum_x Pr[x | reports] loss(x, t).
 
     The posterior is that of the reports so far ("past", the filter) or of the whole trace ("all", forward-backward).
-    It uses reports and public knowledge only, so it is post-processing: the guarantee stays as it is. It is for anyone
+    It uses reports and public knowledge only, so it is post-processing: the guarantee does not change. It is for anyone
     who receives the reports; the one who sends them gains nothing by doing it first.
     """
     inputs = hidden.mechanism.inputs

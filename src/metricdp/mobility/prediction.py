@@ -40,7 +40,7 @@ from metricdp.randomness import Randomness, RandomSource, source_of
 from metricdp.spaces import FiniteSpace, Unbounded
 from metricdp.units import METRES
 
-STEEPEST = 700.0  # beyond this exponent a probability is no double; holding the exponent there keeps every slope
+STEEPEST = 700.0  # the largest exponent whose probability is a double; holding the exponent there keeps every slope
 MARGINS = (1e-12, 1e-9, 1e-6)  # how much of the rate is given up for the rounding of a table, the least that suffices
 ANSWERS = FiniteSpace([[0.0], [1.0]], Lp(1))  # near, far
 
@@ -245,7 +245,7 @@ class ContinuousGround:
         return np.asarray(self.inputs.encode(trace))
 
     def tidy(self, prediction: Report, /) -> Floats:
-        """Return coordinates; on the Earth a line that leaves it goes on at the pole or around it."""
+        """Return coordinates; on the Earth latitudes are clipped and longitudes wrap around."""
         point = np.array(prediction, dtype=np.float64).ravel()
         if points_are(self.metric, "degrees") and len(point) == 2 and np.all(np.isfinite(point)):
             point[0] = np.clip(point[0], -90.0, 90.0)
@@ -275,7 +275,7 @@ Ground: TypeAlias = FiniteGround | ContinuousGround
 
 
 def _check(made: M, epsilon: float, metric: Metric) -> M:
-    """Return noise that keeps the pure guarantee it was asked for; refuse any other."""
+    """Return noise that has the requested pure guarantee; refuse any other."""
     noise_guarantee = made.guarantee
     kept = isinstance(noise_guarantee, Guarantee) and noise_guarantee.basis != "none" and not noise_guarantee.slack
     if not kept or noise_guarantee.metric != metric or noise_guarantee.epsilon > epsilon:
@@ -286,7 +286,7 @@ def _check(made: M, epsilon: float, metric: Metric) -> M:
 
 
 def _remember(known: dict[Any, M], key: Any, build: Callable[[], M]) -> M:
-    """Return what was built for a key; an endless stream with ever new rates does not fill the memory."""
+    """Return the mechanism of a key from a bounded cache: an endless stream with new rates does not fill the memory."""
     if key not in known:
         if len(known) >= MOST_KEPT:
             known.clear()

@@ -107,7 +107,7 @@ def load_predictor(path: str | Path) -> BlanketPredictor:
             tensors = {name: np.asarray(file.get_tensor(name), dtype=np.float64) for name in file.keys()}  # noqa: SIM118
         layers = (len(tensors) - 2) // 2
         if header.get("format") != FORMAT:
-            raise CorruptFile(f"{path} is no blanket predictor (its format is {header.get('format')!r}).")
+            raise CorruptFile(f"{path} is not a blanket predictor (its format is {header.get('format')!r}).")
         return BlanketPredictor(
             tuple(tensors[f"weight{n}"] for n in range(layers)),
             tuple(tensors[f"bias{n}"] for n in range(layers)),

@@ -1,4 +1,4 @@
-"""The ways to release trips of a table, each a record of options and a function: reports, and what they guarantee."""
+"""The ways to release the trips of a table: for each way a record of options and a function that draws reports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 METRIC = Haversine()
 KEY = "trajectories"  # the scope of request ids
-MOST_PLACES = 400  # of which everybody's zone has a mechanism of its own
+MOST_PLACES = 400  # every zone has a mechanism of its own over them
 DAY = 1440.0  # minutes
 MOST_TIMES = 288  # on the clock of a day: every five minutes
 NOT_PROTECTED = "Not protected: which trips there are, when they begin and end, how many reports they have"
@@ -57,7 +57,7 @@ class TripRequest(Generic[H]):
     charging: Charging | None = None
 
     def report_progress(self, share: float) -> None:
-        """Tell how far it is."""
+        """Report the finished share."""
         if self.job.progress is not None:
             self.job.progress(share)
 
@@ -67,7 +67,7 @@ class TripRequest(Generic[H]):
         return self.charging.ledger.release(person, request, key=KEY, purpose=self.charging.purpose, draw=draw, **cost)
 
     def charge_rows(self, rows: Mapping[Person, int], **cost: Any) -> Callable[[], object]:
-        """Return what charges everybody for their rows, all or nobody; refuse now what the ledger does not hold."""
+        """Return a call that charges all persons for their rows, or none; refuse now what the ledger does not hold."""
         if self.charging is None:
             return lambda: None
         ledger, cost = self.charging.ledger, {**cost, "purpose": self.charging.purpose}
@@ -77,7 +77,7 @@ class TripRequest(Generic[H]):
 
 @dataclass(frozen=True, eq=False)
 class TripRelease:
-    """Reports that are ready, what to say about them, and the charge that is due before anybody sees them."""
+    """Reports that are ready, the lines about them, and the charge that is due before they are shown."""
 
     table: pa.Table
     lines: Sequence[str]
@@ -237,7 +237,7 @@ def release_predictive(request: TripRequest[Predictive], fixes: Fixes) -> TripRe
 
 
 class _Trip:
-    """One trip, and its person, who is asked for before every test and every fresh report."""
+    """One trip and its person, who is charged before every test and every fresh report."""
 
     def __init__(self, request: TripRequest[Predictive], fixes: Fixes, ticks: Traces) -> None:
         self.request, self.clock, self.trace = request, ticks.seconds, ticks.coordinates
@@ -258,7 +258,7 @@ class _Trip:
         return receipt.report
 
     def recall(self, label: str, epsilon: float, draw: Callable[[], bytes]) -> bytes:
-        """Return what was answered before; nothing is drawn or charged."""
+        """Return an earlier answer; nothing is drawn or charged."""
 
         def nothing() -> bytes:
             raise BudgetExceeded("nothing was answered yet.", asked=0)
@@ -267,7 +267,7 @@ class _Trip:
 
 
 def _check_balance(request: TripRequest[Predictive], mechanism: PredictiveMechanism, trips: Sequence[_Trip]) -> None:
-    """Raise `BudgetExceeded` unless the ledger holds the dearest way of all trips, less what was drawn before."""
+    """Raise `BudgetExceeded` unless the ledger holds the largest cost of all trips, less earlier draws."""
     budget = request.how.budget
 
     def granted(runs: Sequence[TraceRun]) -> None:
@@ -300,7 +300,7 @@ def _largest_cost(budget: FixedUtility, run: TraceRun, ticks: int) -> float:
 
 
 def _charges(trips: Sequence[_Trip]) -> str:
-    """Say what was charged, in millionths brought back."""
+    """Return a sentence on the charges, which are counted in millionths."""
     again = sum(one.repeated for one in trips)
     amount = messages.epsilon(sum(one.charged for one in trips) / 1e6, "km")
     more = f" {again:,} answers were drawn and charged before; they cost nothing now." if again else ""
@@ -326,7 +326,7 @@ class Zoned:
         scale: How much distances count inside a zone, above 0 and at most 1.
         centres: Latitude and longitude of public centres.
         centre_epsilon: What a report of the home may leak that its zone lies around; it is spent once.
-        stay_seconds: How long somebody must be in one place for a stay.
+        stay_seconds: How long a person must be in one place for a stay.
         stay_km: How far they may move meanwhile.
         step_seconds: The public clock: one report every so many seconds.
         most_km: How far a fix may lie from its place; as far as places lie apart unless given.
@@ -381,8 +381,8 @@ class Zoned:
 def release_zoned(request: TripRequest[Zoned], fixes: Fixes) -> TripRelease:
     """Release trips over public places, with distances inside zones counting less.
 
-    With a ledger the report of everybody's home is drawn and charged once and kept there; the reports of a table are
-    charged when all of them are ready and not yet to be seen, epsilon each, and the slack of putting fixes on places.
+    With a ledger the report of each home is drawn and charged once and kept there. The reports of a table are
+    charged when all of them are ready and none is shown: epsilon for each, and the slack of moving fixes to places.
     """
     how, places = request.how, request.how.places
     near = spacing_km(places) if how.most_km is None else as_positive(how.most_km, "most_km")
@@ -417,7 +417,7 @@ def release_zoned(request: TripRequest[Zoned], fixes: Fixes) -> TripRelease:
         messages.zoned_loss(found.loss, found.lower_bound, "km"),
     ]
     if request.charging is not None:
-        once = " The report of everybody's home was charged on its own, once." if how.centre_epsilon else ""
+        once = " The report of each home was charged separately, once." if how.centre_epsilon else ""
         lines.append(f"{len(mine):,} persons were charged for {len(walks):,} reports.{once}")
     lines.append(NOT_PROTECTED + _far_fixes(lost))
     table = fixes.reports(walks.owner, walks.seconds, np.asarray(places.decode(reports)))
@@ -425,7 +425,7 @@ def release_zoned(request: TripRequest[Zoned], fixes: Fixes) -> TripRelease:
 
 
 def _centre_sentences(request: TripRequest[Zoned], visits: int) -> str:
-    """Say what the centres of zones are; `visits` are the reports of the person who has most."""
+    """Return sentences on the centres of zones; `visits` are the reports of the person with the most."""
     how = request.how
     if how.centres is not None:
         return messages.given_centres(len(how.centres))
@@ -437,7 +437,7 @@ def _centre_sentences(request: TripRequest[Zoned], visits: int) -> str:
 def _centres(
     request: TripRequest[Zoned], fixes: Fixes, walks: Walks, trips: Mapping[Person, Integers]
 ) -> dict[Person, tuple[int, ...]]:
-    """Return the centres of everybody's zones, as places: given ones, or a report of the home, drawn once."""
+    """Return the centres of each person's zones as places: given ones, or a report of the home, drawn once."""
     how, places = request.how, request.how.places
     if how.centres is not None:
         return dict.fromkeys(trips, tuple(np.unique(places.nearest(how.centres)[0]).tolist()))

@@ -1,4 +1,4 @@
-"""A trace that is being released: what is asked of the next step, what came out so far, and guesses from that alone."""
+"""A trace during its release: the cost of the next step, the release so far, and predictions from that alone."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TraceRun:
     steps: list[StepCost] = field(default_factory=list)
     tests: int = 0
     passed: int = 0
-    resting: int = 0  # steps since the last fresh report, that one included; 0 where there is none
+    resting: int = 0  # steps since the last fresh report, that one included; 0 without one
     newest: StepCost | None = None  # the step of the last fresh report
     _spent: Fraction = Fraction(0)
 
@@ -81,7 +81,7 @@ class TraceRun:
             del kept[: max(0, len(kept) - keep)]
 
     def copy(self) -> TraceRun:
-        """Return the run as it is now, to go on from in another way."""
+        """Return a copy of the run that can continue in another way."""
         return replace(self, reports=list(self.reports), fresh=list(self.fresh), steps=list(self.steps))
 
     @property
@@ -122,7 +122,7 @@ def linear(run: TraceRun) -> Floats:
     """Predict that the last two reports go on in a line; for coordinates, degrees or not."""
     last = np.asarray(run.reports[-1], dtype=np.float64)
     if last.ndim == 0:
-        raise InvalidInput("`linear` goes on in coordinates; on finite places give a function of one's own, or parrot.")
+        raise InvalidInput("`linear` needs coordinates; on finite places use parrot or a function of your own.")
     return last if len(run) < 2 else np.asarray(2.0 * last - np.asarray(run.reports[-2], dtype=np.float64))
 
 

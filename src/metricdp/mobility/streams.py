@@ -40,7 +40,7 @@ BUDGETS: dict[str, type[Distribution] | type[Absorption]] = {"distribution": Dis
 
 @dataclass(frozen=True)
 class StreamReport:
-    """What one row got: a place, whether it is fresh, and whether it was given before or came late."""
+    """The answer to one row: a place, whether it is fresh, and whether it was known before."""
 
     latitude: float
     longitude: float
@@ -50,7 +50,7 @@ class StreamReport:
 
 @dataclass
 class StreamCounts:
-    """What a stream did since it was opened."""
+    """The counts of a stream since it was opened."""
 
     rows: int = 0
     fresh: int = 0
@@ -60,7 +60,7 @@ class StreamCounts:
 
 
 class _StreamState:
-    """Where one person's stream is: the steps of the last window, and the reports that stood since when."""
+    """The state of one person's stream: the steps of the last window, and the reports with their times."""
 
     def __init__(self, keep: int) -> None:
         self.run, self.keep, self.number, self.last = TraceRun(), keep, 0, -math.inf
@@ -80,7 +80,7 @@ class _StreamState:
                 del self.times[:1000], self.reports[:1000]
 
     def end_test(self, time: float | None = None) -> None:
-        """Take the step of a test that was paid for and whose row never came again, unless it comes at this time."""
+        """Take the step of a paid test whose row never came again, unless it comes at this time."""
         if self.open is not None and self.open[0] != time:
             self.add(*self.open)
 
@@ -88,9 +88,7 @@ class _StreamState:
         """Return the report that stood at a time that is over."""
         at = bisect_right(self.times, time) - 1
         if at < 0:
-            raise InvalidInput(
-                "a row is older than everything that is known of its person: rows come in order of time."
-            )
+            raise InvalidInput("a row is older than all known rows of its person: rows must come in order of time.")
         latitude, longitude = (float(value) for value in self.reports[at])
         return StreamReport(latitude, longitude, self.times[at] == time, known=True)
 
@@ -144,7 +142,7 @@ class Stream:
         return self._advance(who, state, time, secret)
 
     def hold(self) -> None:
-        """Be the only one who steps this stream, or say who is; what another one did meanwhile is read again."""
+        """Take the lock of this stream or refuse; steps of another process are then read again."""
         ledger = self.charging.ledger
         if not ledger.holds(self.name, self):
             self._people.clear()
@@ -279,7 +277,7 @@ class Stream:
             lines.append(near_names(near, "person"))
         if step_seconds is not None:
             lines.append(daily_cost(budget, step_seconds))
-        lines.append("Not protected: who has rows, how many and when. Which reports are fresh is paid for.")
+        lines.append("Not protected: who has rows, how many and when. The guarantee includes which reports are fresh.")
         return lines
 
 
@@ -307,9 +305,7 @@ def release_stream(request: TripRequest[Distribution | Absorption], fixes: Fixes
     one over a table that has grown, gets the answers that the ledger knows for nothing.
     """
     if request.charging is None:
-        raise InvalidInput(
-            "a stream needs a ledger, which knows where everybody is when it goes on: name it (`ledger`)."
-        )
+        raise InvalidInput("a stream needs a ledger, from which it continues after a restart: name it (`ledger`).")
     stream = Stream(request.charging, request.how, name=request.job.name or "stream")
     stream.hold()
     person, time, latitude, longitude = fixes.table.column_names

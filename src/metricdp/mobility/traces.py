@@ -170,6 +170,6 @@ def split_trips(walks: Walks, *, share: float = 0.7, seed: int = 0) -> tuple[Wal
     if not 0 < share < 1:
         raise InvalidInput(f"`share` must lie between 0 and 1, got {share:g}.")
     numbers = np.unique(walks.owner)
-    order = np.random.default_rng(seed).permutation(numbers)  # which trips train is no secret
+    order = np.random.default_rng(seed).permutation(numbers)  # the choice of training trips is public
     chosen = np.isin(walks.owner, order[: max(1, round(share * len(order)))])
     return walks.select(chosen), walks.select(~chosen)

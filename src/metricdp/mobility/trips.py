@@ -53,7 +53,7 @@ OF_FILES = OF_FRAMES | {"format", "target_format", "separator", "decimal", "crs"
 
 @dataclass(frozen=True, eq=False)
 class TripSummary:
-    """What was done to a file of trips, what it guarantees and what stays unprotected. It holds no secret place.
+    """The result of a release of a file: its guarantee and what is not protected. It holds no secret place.
 
     Attributes:
         source: The file that was read.
@@ -62,7 +62,7 @@ class TripSummary:
         reports: How many rows were written.
         lost: How many rows or ticks have no report.
         runs: What each trip released, where trips are predicted.
-        mechanism: The mechanism that was made, where there is one for all trips.
+        mechanism: The mechanism, if all trips have the same one.
         sentences: What `lines` returns.
     """
 
@@ -134,11 +134,13 @@ def release_trips(
             f"{type(how).__name__}."
         )
     from_file, what = isinstance(fixes, str | os.PathLike), f"a {type(fixes).__name__}"
-    call.refuse((word for word in WORDS if word not in OF_FILES), "{word} is no option of `release_trips`.")
+    call.refuse((word for word in WORDS if word not in OF_FILES), "{word} is not an option of `release_trips`.")
     if not from_file:
-        call.refuse((word for word in WORDS if word not in OF_FRAMES), f"{{word}} is for files, and {what} is none.")
+        call.refuse(
+            (word for word in WORDS if word not in OF_FRAMES), f"{{word}} is for files, and {what} is not a file."
+        )
         if to is not None:
-            raise InvalidInput(f"`to` is for files; {what} comes back as it is, in memory.")
+            raise InvalidInput(f"`to` is for files; {what} comes back in memory.")
     if isinstance(how, Contextual):
         call.refuse(
             ["id", "ledger"],
@@ -165,7 +167,7 @@ def release_trips(
                 logging.getLogger("metricdp").info("%s", line)
             return frame_like(fixes, made.table)
         if to is None:
-            raise InvalidInput('a file of trips is released into another: name it, such as to="reports.parquet".')
+            raise InvalidInput('`to` must name the file for the reports, such as to="reports.parquet".')
         origin, goal = locate_table(fixes, call.reading.format), target_location(to, call.reading.target_format)
         with open_target(goal, origin, overwrite=call.job.overwrite) as partial:
             made = RELEASE_METHODS[type(how)](request, table.read(origin))

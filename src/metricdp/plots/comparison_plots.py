@@ -1,4 +1,4 @@
-"""Comparisons as pictures and as a page: one picture a loss, bars and numbers for every epsilon."""
+"""Comparisons as pictures and as a page: a picture for each loss, bars and numbers for every epsilon."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _common(comparisons: Sequence[Comparison]) -> tuple[str, messages.Objective]
 
 
 def comparison_plot(compared: ComparisonResult, axes: Any = None) -> Any:
-    """Draw loss against epsilon, one picture a loss; return the axes, several where there are several losses."""
+    """Draw loss against epsilon, a picture for each loss; return the axes, one for each picture."""
     measures = compared.measures
     with palette.plot_style():
         if axes is None:
@@ -113,7 +113,7 @@ def comparison_plot(compared: ComparisonResult, axes: Any = None) -> Any:
 
 
 def comparison_html(compared: ComparisonResult, title: str, notes: Sequence[str] = ()) -> str:
-    """Return a page that stands alone: bars and numbers of every loss and epsilon, and what is missing and why.
+    """Return a self-contained page: bars and numbers of every loss and epsilon, and what is missing and why.
 
     `notes` are what a reader must know before the numbers.
     """

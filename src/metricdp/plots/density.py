@@ -1,4 +1,4 @@
-"""Densities estimated from reports: as a picture, and as a page that stands alone."""
+"""Densities estimated from reports: as a picture and as a self-contained page."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def density_html(estimate: DensityEstimate, title: str, notices: Sequence[str] =
     facts = [
         (f"{estimate.reports:,}", "reports"),
         (f"{len(estimate.cells):,}", "cells"),
-        (messages.number(estimate.effective, 3), "secrets told without noise would say as much about single cells"),
+        (messages.number(estimate.effective, 3), "secrets without noise would say as much about single cells"),
     ]
     lead = (
         "Where the secrets behind a table of reports lie, estimated from the reports and the public distribution of "

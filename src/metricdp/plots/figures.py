@@ -34,7 +34,7 @@ def loss_bars(comparison: Comparison, axes: Any = None, *, title: str = "") -> A
 
 
 def accuracy_plot(mechanism: Mechanism, axes: Any = None) -> Any:
-    """Draw with which probability the truth lies within a distance of its report, for every secret; return the axes."""
+    """Draw the probability that the truth lies within a distance of its report, for every secret; return the axes."""
     levels = sorted({0.95, *(float(level) for level in np.round(np.arange(0.02, 0.99, 0.02), 2))})
     radii = radii_of(mechanism, levels)
     with palette.plot_style():

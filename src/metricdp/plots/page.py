@@ -1,4 +1,4 @@
-"""One page that stands alone: its shell, and the pieces that every report has."""
+"""A self-contained page: its shell, and the pieces that every report has."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write_page(text: str, path: str | Path) -> Path:
 
 
 def header(eyebrow: str, title: str, lead: str, facts: Sequence[tuple[str, str]], notices: Sequence[str] = ()) -> str:
-    """Return the head of a page: what it is about, one sentence, a few numbers, and what must not be overlooked."""
+    """Return the head of a page: its subject, one sentence, a few numbers, and notices."""
     cards = "".join(
         f'<div class="fact"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for value, name in facts
     )
@@ -100,7 +100,7 @@ def repeat_block(named: Sequence[tuple[str, str]], commands: Sequence[str]) -> s
 
 
 def listing(lines: Sequence[str]) -> str:
-    """Return lines as they are typed, one below the other."""
+    """Return lines of code or commands."""
     return "<pre><code>" + "\n".join(escape(line) for line in lines) + "</code></pre>"
 
 

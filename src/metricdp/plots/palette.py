@@ -1,4 +1,4 @@
-"""One palette for every picture: colours that stay apart for the colour-blind, in light and in dark."""
+"""One palette for every picture: its colours differ for the colour-blind too, in light and in dark."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ def write_picture(picture: Any, path: str | Path) -> Path:
 
 
 def plot_style() -> Any:
-    """Return a context in which the house style holds."""
+    """Return a context with the style of every picture."""
     matplotlib = import_extra("matplotlib", "plots")
     return matplotlib.rc_context(STYLE)

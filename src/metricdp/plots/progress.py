@@ -1,4 +1,4 @@
-"""Progress of long work where one looks: in a notebook, on a terminal, or nowhere."""
+"""Progress of long work, shown in a notebook, on a terminal, or nowhere."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def progress(title: str) -> Iterator[ProgressCallback]:
 
 
 def share_and_words(values: tuple[Any, ...]) -> tuple[float | None, str]:
-    """Return the finished share (None where it is not known) and what is said beside it."""
+    """Return the finished share (None if unknown) and the words beside it."""
     if len(values) == 4:
         lower, upper, seconds, _ = (float(value) for value in values)
         gap = (upper - lower) / upper if 0 < upper < float("inf") else 1.0
@@ -93,7 +93,7 @@ class _Terminal:
 
 
 def _in_notebook(title: str) -> _Notebook | None:
-    """Return a bar where a kernel runs: anyone who has not imported IPython is in no notebook."""
+    """Return a bar if a kernel runs: without an imported IPython there is no notebook."""
     shell = sys.modules.get("IPython")
     running = None if shell is None else shell.get_ipython()
     if running is None or type(running).__name__ != "ZMQInteractiveShell":

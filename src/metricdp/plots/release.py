@@ -1,4 +1,4 @@
-"""What the page of a protected table tells: finished sentences, public numbers, and reports as they were released."""
+"""The content of the page of a protected table: finished sentences, public numbers, and released reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SceneKind = Literal["map", "plane", "line", "words", "none"]  # how reports can 
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """Draws of the mechanism for a place that is public, such as a crossing of the design: nobody's position.
+    """Draws of the mechanism for a public place, such as a crossing of the design: it is no person's position.
 
     Coordinates as tables hold them; `radius` (in the unit of the distribution) holds the place around 95 % of its
     reports.
@@ -38,7 +38,7 @@ class WordExample:
 class ReleaseScene:
     """The reports of one part of a secret: rows of coordinates, or words with how often each was reported.
 
-    `reports` are some of `total`. `true` are the secrets behind them, row by row, only where they were asked for.
+    `reports` are some of `total`. `true` are the secrets behind them, row by row, only on request.
     """
 
     kind: SceneKind
@@ -55,7 +55,7 @@ class ReleaseScene:
 
 @dataclass(frozen=True)
 class NoiseDistribution:
-    """How far reports lie from the truth: probabilities with their radii, growing, and what is said about them."""
+    """How far reports lie from the truth: growing probabilities with their radii, and sentences about them."""
 
     curve: tuple[tuple[float, float], ...]  # probability, radius
     unit: str
@@ -67,7 +67,7 @@ class NoiseDistribution:
 
 @dataclass(frozen=True)
 class ShareOfBudget:
-    """What each row gets of a person who shares a budget among so many: in words, as the page shows them."""
+    """The share of each row of a person who divides a budget among so many rows, as words of the page."""
 
     rows: int
     persons: int
@@ -77,7 +77,7 @@ class ShareOfBudget:
 
 @dataclass(frozen=True, eq=False)
 class TableRelease:
-    """All that the page of a protected table tells."""
+    """The whole content of the page of a protected table."""
 
     title: str
     guarantee: Guarantee

@@ -1,4 +1,4 @@
-"""The page of one's own protected table: what was guaranteed, what was released, what it costs, what stays open."""
+"""The page of a protected table: the guarantee, the reports, the loss, and what is not protected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metricdp.plots.release import NoiseDistribution, ReleaseScene, ShareOfBudge
 from metricdp.rendering import escape
 
 SECRET_PAGE = (
-    "This page shows secrets: true positions were asked for (--show-secrets). Treat it like the table itself, and "
+    "This page shows secrets: --show-secrets put true positions on it. Treat it like the table itself, and "
     "never publish it."
 )
 OWN_LEVEL = 0.95
@@ -95,7 +95,7 @@ def _reports_section(scene: ReleaseScene, distribution: NoiseDistribution, relea
         return page.section("What was released", _words(scene, names))
     if scene.kind == "none":
         text = (
-            f"The reports stand in {names}. Reports of this sort have no picture; how far they lie from the truth has."
+            f"The reports are in {names}. Reports of this kind have no picture; their distance from the truth has one."
         )
         return page.section("What was released", f"<p>{text}</p>")
     if scene.kind == "line":
@@ -108,7 +108,7 @@ def _reports_section(scene: ReleaseScene, distribution: NoiseDistribution, relea
     true = '<li><i style="background:var(--true)"></i>true, secret</li>' if scene.true is not None else ""
     intro = f"Where the reports in {names} lie, the stronger the colour the more"
     if scene.true is None:
-        intro += ". They are what was released: no true position is in this picture."
+        intro += ". They are the released reports: no true position is in this picture."
     else:
         intro += ", and some true positions behind them, joined by thin lines."
     figure = (
@@ -155,7 +155,7 @@ def _words(scene: ReleaseScene, names: str) -> str:
         if scene.word_examples
         else ""
     )
-    return f"<p>The reports stand in {names}.</p>{figure}{table}"
+    return f"<p>The reports are in {names}.</p>{figure}{table}"
 
 
 def _cost(distribution: NoiseDistribution, scene: ReleaseScene) -> str:
@@ -183,13 +183,13 @@ def _shares(release: TableRelease) -> str:
     left = f" {len(some)} of {len(release.shares)} are shown, evenly picked." if len(some) < len(release.shares) else ""
     return page.section(
         "What each row gets of a person's budget",
-        "<p>A person's rows share one budget, so those of persons with many rows are noisier. What is said above of "
+        "<p>A person's rows share one budget, so rows of persons with many rows have more noise. What is said above of "
         f"distances holds for the noisiest, and so for all.{left}</p>" + page.table(names, rows, "n" * len(names)),
     )
 
 
 def _sample_evenly(shares: Sequence[ShareOfBudget], most: int) -> list[ShareOfBudget]:
-    """Return so many of them at most, the first and the last among them."""
+    """Return at most `most` of them, evenly chosen, with the first and the last."""
     steps = min(most, len(shares))
     return [shares[round(step * (len(shares) - 1) / max(1, steps - 1))] for step in range(steps)]
 

@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML page that says what was guaranteed, what it cost and what stays unprotected."""
+"""The report: a self-contained HTML page with the guarantee, the loss, and what is not protected."""
 
 from __future__ import annotations
 
@@ -137,13 +137,13 @@ def _unprotected(content: ReportContent) -> str:
     points = [escape(content.secret)] if content.secret else []
     if content.kept_columns:
         names = ", ".join(f"<code>{escape(name)}</code>" for name in content.kept_columns)
-        points.append(f"The other columns stay as they are: {names}. Times and identifiers can give people away.")
+        points.append(f"The other columns do not change: {names}. Times and identifiers can reveal people.")
     if content.rows_per_person > 1:
         points.append(
             f"The guarantee is for one row. Rows of one {escape(content.person)} add up: the longest has "
             f"{content.rows_per_person} rows, in total {escape(total)}."
         )
-    points.append("Places far apart can be told apart. That is the purpose: the city stays visible, the door does not.")
+    points.append("Places far apart can be told apart. This is the purpose: the city stays visible, the door does not.")
     points.append("Protecting the same data again and releasing both adds up as well. Release once.")
     if guarantee.slack:
         points.append(

@@ -1,4 +1,4 @@
-"""Finished results that pictures and the report are drawn from."""
+"""The content of pictures and of the report: finished results."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Comparison:
     """Mechanisms under one guarantee and one objective, with the loss below which none that reports the same can go.
 
     A bound belongs to an objective (with its prior and loss) and to a guarantee. One that lies above the loss of a
-    mechanism it speaks about belongs to something else, and is refused here, before anybody draws it.
+    mechanism that it covers belongs to something else. It is refused here, before it is drawn.
     """
 
     contenders: tuple[Contender, ...]
@@ -89,7 +89,7 @@ class Map:
 
 @dataclass(frozen=True, eq=False)
 class ReportContent:
-    """All that a report tells."""
+    """The whole content of a report."""
 
     title: str
     place: str

@@ -66,9 +66,7 @@ def text_html(content: TextPage) -> str:
 def _pairs(sentences: Sequence[str]) -> str:
     if not sentences:
         return ""
-    words = (
-        "Between two words of the vocabulary, in one report and for somebody who must guess which of the two it was:"
-    )
+    words = "Between two words of the vocabulary, in one report, for a person who must guess which of the two it was:"
     return f'<p style="margin-top:1rem">{words}</p>{page.bullets(sentences)}'
 
 
@@ -100,7 +98,7 @@ def _evaluations(evaluations: Sequence[WordEvaluation]) -> str:
 
 
 def cells_of(one: WordEvaluation) -> list[str]:
-    """Return a row of the table: epsilon, share unchanged, recovered, rank, accuracy; - where there is none."""
+    """Return a row of the table: epsilon, share unchanged, recovered, rank, accuracy; - for a missing one."""
     return [
         f"{one.epsilon:g}",
         f"{100 * one.unchanged:.1f} %",

@@ -22,13 +22,13 @@ def bundled_vectors() -> Path:
 
 @cache
 def sample_sentences() -> tuple[str, ...]:
-    """Return the bundled sentences about everyday things. They were written for this package and tell of nobody."""
+    """Return the bundled sentences. They were written for this package and are about no real person."""
     return tuple((BUNDLED_WORDS / "sample.txt").read_text(encoding="utf-8").splitlines())
 
 
 @cache
 def sample_reviews() -> tuple[tuple[str, ...], Integers]:
-    """Return 160 short reviews and whether each praises (1) or complains (0); written for this package, nobody's."""
+    """Return 160 short reviews and whether each praises (1) or complains (0); written for this package."""
     with (BUNDLED_WORDS / "reviews.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     return tuple(row["text"] for row in rows), np.array([int(row["label"]) for row in rows])

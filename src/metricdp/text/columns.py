@@ -25,7 +25,7 @@ CHUNK = re.compile(r"\S+|\s+")
 class Column:
     """Texts in tokens: `tokens` are distinct, `ids` says which stands where, text t is `ids[starts[t]:starts[t + 1]]`.
 
-    Nothing of it outlives a call: what was asked before must not show in how long an answer takes.
+    Nothing of it outlives a call: the time of an answer must not depend on earlier texts.
     """
 
     tokens: list[Token]
@@ -37,7 +37,7 @@ class Column:
 
     @cached_property
     def rows(self) -> Integers:
-        """The number of the text that each token stands in."""
+        """The number of the text of each token."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def select_texts(self, rows: Integers) -> Column:
@@ -131,7 +131,7 @@ def cells_of(texts: Any) -> list[Any]:
 
 
 def texts_of(texts: Any) -> list[str]:
-    """Return a column of texts as a list; a cell that is no text is refused by its row."""
+    """Return a column of texts as a list; a cell that is not a text is refused by its row."""
     listed = cells_of(texts)
     wrong = [row for row, cell in enumerate(listed) if not isinstance(cell, str)]
     if wrong:

@@ -62,7 +62,11 @@ def nearest_spellings(words: Sequence[str], vocabulary: Sequence[str]) -> Intege
 KEEP, DRAW, NOISE, DROP, MASK, REFUSE = range(6)
 ACTIONS = {"refuse": REFUSE, "drop": DROP, "mask": MASK, "spelling": MASK}
 LONGEST_WORD = 64  # letters, that are looked up by spelling
-STAND_INS = {"a": "an", "i": "me", "n't": "not"}  # English words that files of vectors often lack, and which stands in
+STAND_INS = {
+    "a": "an",
+    "i": "me",
+    "n't": "not",
+}  # English words that files of vectors often lack, and their substitutes
 
 
 @dataclass(frozen=True, eq=False, repr=False)

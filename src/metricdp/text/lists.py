@@ -20,7 +20,7 @@ NAMED_WORDS = 5
 def word_space(
     vectors: str | None, words: str | None, metric: Metric | None = None
 ) -> tuple[FiniteSpace, tuple[str, ...]]:
-    """Return words as secrets, and what was done that nobody asked for, a sentence each.
+    """Return words as secrets, and notes on what was left out, a sentence each.
 
     `vectors` names files of vectors with commas between, or "bundled"; `words` how many of their first words, or a list
     of some of them. A list alone is measured by its spelling.
@@ -51,7 +51,7 @@ def word_space(
 
 
 def number_of(words: str | None) -> int | None:
-    """Return how many words were asked for, where `--words` is a number."""
+    """Return the number of words, if `--words` is a number."""
     if words is None or not words.strip().replace("_", "").isdigit() or Path(words).exists():
         return None
     many = int(words)

@@ -32,7 +32,7 @@ NOISES = ("number", "amount", "date", "time")
 ROUND_UP = 1 + Fraction(4, 10**9)  # a budget and all that sums of doubles may be above it
 ROUND_DOWN = 1 - Fraction(1, 10**8)
 NO_TOTAL = (
-    "what the texts of one person cost together depends on how many words each text has: give every text a budget, "
+    "the total cost of one person's texts depends on how many words each text has: give every text a budget, "
     "Rules(budget=60) for instance (--budget of metricdp text). It is what a text is charged."
 )
 
@@ -60,7 +60,7 @@ class TextMechanism:
     lower: Sequence[Mechanism] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lower", tuple(self.lower))
+        object.__setattr__(self, "lower", tuple(self.lower))  # a list could change after the checks below
         for mechanism in self._levels:
             if not isinstance(mechanism, Mechanism):
                 raise InvalidInput(f"`words` must be a mechanism on words, got {type(mechanism).__name__}.")
@@ -126,8 +126,8 @@ class TextMechanism:
         """Return the same with a share of the budget for each text, so that a row costs at most that share of it."""
         if self.rules.beyond == "refuse":
             raise InvalidInput(
-                "an even spread gives texts smaller budgets than they were checked for: say what becomes of the words "
-                'that these do not pay for, Rules(beyond="mask") or "drop".'
+                "an even spread gives texts smaller budgets than they were checked for. Say what happens to the words "
+                'that exceed them: Rules(beyond="mask") or "drop".'
             )
         most, budget = Fraction(self.row_guarantee.epsilon) * share, Fraction(self.rules.budget or 0.0) * share
         made = self
@@ -141,7 +141,7 @@ class TextMechanism:
         return self.words.certificate
 
     def promise(self) -> list[str]:
-        """Return what a text is guaranteed, and what it is not, a sentence each."""
+        """Return the guarantee of a text and what is not hidden, a sentence each."""
         promise = require_pure(self.words.guarantee, "a text")
         return messages.text_guarantee(self.rules, promise, [level.guarantee.epsilon for level in self.lower])
 
@@ -212,7 +212,7 @@ class TextMechanism:
                 pieces[places] = [value.write(report) for value, report in zip(values, reports, strict=True)]
 
     def _report_spellings(self, mechanism: Mechanism, reports: Integers, cases: Integers) -> Points:
-        """Return reports as they are written: every distinct one in every case once."""
+        """Return the spelling of reports; every distinct report is computed once for each case."""
         pairs, where = np.unique(reports * CASES + cases, return_inverse=True)
         words = self._reports if mechanism is self.words else spellings(mechanism.outputs)
         written = np.empty(len(pairs), dtype=object)

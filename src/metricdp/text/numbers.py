@@ -55,6 +55,7 @@ class Numeric:
     most: float | None = None
 
     def __post_init__(self) -> None:
+        # plain floats, whatever kind of number was given: rules travel as JSON
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
         object.__setattr__(self, "scale", as_positive(self.scale, "scale"))
         for name in ("least", "most"):
@@ -74,7 +75,7 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Value:
-    """A number as it stands in a text: what it is worth, and how another one is written in its place."""
+    """A number of a text: its value, and a function that writes another number in its format."""
 
     value: float
     write: Write
@@ -98,7 +99,7 @@ def fits_lattice(rule: Numeric, value: float, pitch: float | None) -> bool:
 
 
 def read_number(text: str, *, comma: bool = False) -> Value | None:
-    """Return a number such as -1,234.50 (or -1.234,50 with a decimal comma); None for what is none, such as 1.2.3."""
+    """Return a number such as -1,234.50 (or -1.234,50 with a decimal comma); None for anything else, such as 1.2.3."""
     plain = _plain_digits(text)
     match = (CONTINENTAL if comma else ENGLISH).fullmatch(plain[0]) if plain and len(text) <= LONGEST else None
     if match is None or plain is None:
@@ -121,7 +122,7 @@ def read_number(text: str, *, comma: bool = False) -> Value | None:
 
 
 def read_date(text: str, *, day_first: bool = True) -> Value | None:
-    """Return a date, in days; None for what is none. With slashes or hyphens the month may come first."""
+    """Return a date, in days; None for anything else. With slashes or hyphens the month may come first."""
     plain = _plain_digits(text)
     match = DATE.fullmatch(plain[0]) if plain else None
     if match is None or plain is None:

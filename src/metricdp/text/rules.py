@@ -1,4 +1,4 @@
-"""Rules for texts, public and stated: what is replaced, what is kept because it is public, what is refused."""
+"""Public rules for texts: what is replaced, what is published unchanged because it is public, what is refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Rules:
         decimal_comma: Whether numbers are written 1.234,50 rather than 1,234.50.
         units: Whether words of the vocabulary that are written apart (new_york, "new york") are found in texts, the
             longest first.
-        mask: What stands for a masked word.
+        mask: The text that replaces a masked word.
         case: "restore" writes a report in lower case, Title or UPPER as the word was, and anything else in lower case;
             "lower" writes all in lower case, which hides the case.
         contractions: Whether "don't" is the words "do" and "n't", as GloVe has it. None: where the vocabulary has
@@ -76,22 +76,23 @@ class Rules:
             raise InvalidInput("`keep` must be a list of words, got one text. Give ['the', 'a'] rather than 'the a'.")
         if not isinstance(self.mask, str):
             raise InvalidInput(f"`mask` must be a text, got {self.mask!r}.")
+        # plain values, whatever collection or kind of number was given: rules travel as JSON
         object.__setattr__(self, "keep", frozenset(str(word).lower() for word in self.keep))
         if self.budget is not None:
             object.__setattr__(self, "budget", as_positive(self.budget, "budget"))
 
     def noise(self, kind: str) -> Numeric | None:
-        """Return the noise for a kind of token, where there is one."""
+        """Return the noise for a kind of token, None without a rule."""
         rules = {"number": self.numbers, "amount": self.amounts or self.numbers, "date": self.dates, "time": self.times}
         return rules.get(kind)
 
     def text(self) -> str:
-        """Return the rules as text, for anyone who protects texts in another process."""
+        """Return the rules as text, for another process."""
         fields = {name: value for name, value in asdict(self).items() if name != "keep"}
         return json.dumps({**fields, "keep": sorted(self.keep)})
 
     def sentences(self) -> list[str]:
-        """Return what is replaced, kept and refused, a sentence each."""
+        """Return what is replaced, published unchanged and refused, a sentence each."""
         return messages.text_rules(self)
 
 

@@ -221,7 +221,7 @@ class TextSpace:
         return texts
 
     def decode(self, secrets: Any, /) -> Points:
-        """Return texts as they are, one row each."""
+        """Return texts unchanged, one row each."""
         return np.asarray(secrets, dtype=object)[:, None]
 
 

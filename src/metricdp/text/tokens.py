@@ -45,7 +45,7 @@ DOMAINS = "com|org|net|edu|gov|info|io|ai|app|dev|eu|uk|de|fr|es|it|nl|ch|at|pl|
 
 
 class Token(NamedTuple):
-    """A piece of a text and what it is, one of `KINDS`."""
+    """A piece of a text and its kind, one of `KINDS`."""
 
     kind: str
     text: str

@@ -1,6 +1,6 @@
-"""Vectors of words from the files people have.
+"""Vectors of words from files in common formats.
 
-Vocabularies are public: what is wrong with a file is said with its line and its word.
+Vocabularies are public: an error names the line and the word.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Vectors:
     Attributes:
         words: The words, all distinct.
         array: Their vectors, floats of 32 bits.
-        notes: What was left out or is worth knowing, a sentence each.
+        notes: What was left out, and other remarks, a sentence each.
     """
 
     words: list[str]
@@ -155,7 +155,9 @@ def _word_list(source: VectorSource, words: Location | None) -> list[str] | None
     else:
         place = existing_file(words, "list of words")
     if place.stat().st_size > LARGEST_LIST:
-        raise InvalidInput(f"the list of words {place.name!r} has over {LARGEST_LIST:,} bytes, and so is none.")
+        raise InvalidInput(
+            f"the list of words {place.name!r} has over {LARGEST_LIST:,} bytes: it is not a list of words."
+        )
     try:
         text = place.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -168,7 +170,7 @@ def _json_words(text: str, place: Path) -> list[str]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        raise InvalidInput(f"the list of words {place.name!r} is no JSON that can be read.") from None
+        raise InvalidInput(f"the list of words {place.name!r} is not JSON that can be read.") from None
     if isinstance(found, dict) and sorted(map(str, found.values())) == sorted(map(str, range(len(found)))):
         found = sorted(found, key=found.__getitem__)
     if not isinstance(found, list) or not all(isinstance(word, str) for word in found):

@@ -38,6 +38,6 @@ def vocabulary(words: Any, vectors: ArrayLike | None = None, *, metric: Metric |
         if (before := first.setdefault(vector.tobytes(), row)) != row:
             raise InvalidInput(
                 f"`vectors` must differ, the words {spellings[before]!r} and {spellings[row]!r} have the same one. Two "
-                "such words are one secret: leave the second out, as `distinct()` of vectors that were read does."
+                "such words are one secret: drop the second, as `distinct()` does for vectors from a file."
             )
     return FiniteSpace(array, Lp(2) if metric is None else metric, coordinates=np.array(spellings))

@@ -1,4 +1,4 @@
-"""What protected words are still worth, and what an attacker makes of them: by the distribution, on public sentences.
+"""The worth of protected words, and what an attacker learns from them: by the distribution, on public sentences.
 
 Nothing here looks at a table that is protected: what is found there would be one more release about it. The sentences
 are the bundled ones, so the figures say what a mechanism does to words like these.
@@ -37,7 +37,7 @@ class WordEvaluation:
 
     Attributes:
         epsilon: Its guarantee.
-        unchanged: The share of words that are reported as they are.
+        unchanged: The share of words that are reported unchanged.
         distance: How far a report lies from its word on average.
         rank: The median rank of the true word among all for an attacker who knows the mechanism and how frequent words
             are, and sees the report; 1 is the likeliest. None where the distribution has no closed form.
@@ -109,7 +109,7 @@ def evaluate_words(mechanism: Mechanism, *, prior: Floats | None = None, seed: i
 
 
 def unchanged(mechanism: Mechanism) -> float | None:
-    """Return the share of the words of the bundled sample text that are reported as they are, by the distribution.
+    """Return the share of the words of the bundled sample text that do not change, by the distribution.
 
     None where the distribution has no closed form, or the words are those of another language.
     """
@@ -182,7 +182,7 @@ def _log_columns(mechanism: Mechanism, reports: Integers) -> Floats | None:
 def _review_accuracies(
     mechanism: Mechanism, space: FiniteSpace, generator: np.random.Generator
 ) -> tuple[float | None, float | None]:
-    """Return how often praise is told from complaint with protected reviews and with clean ones, held out."""
+    """Return the accuracy of telling praise from complaint, with protected and with clean held-out reviews."""
     if space.points.dtype.kind == "U":
         return None, None
     codes, _ = _codes(sample_reviews()[0], space)

@@ -38,7 +38,7 @@ def read_array_header(stream: IO[bytes], source: VectorSource) -> ArrayHeader:
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(stream)
     except (ValueError, TypeError, SyntaxError, RecursionError, tokenize.TokenError):  # a head is a Python literal
-        source.refuse("is no NumPy array that can be read.")
+        source.refuse("is not a NumPy array that can be read.")
     if dtype.hasobject:
         source.refuse(PICKLE)
     return ArrayHeader(shape, fortran, dtype)

@@ -1,4 +1,4 @@
-"""What every format of vectors gives: words, numbers, and where each word stands in the file."""
+"""The result of every format of vectors: words, numbers, and the place of each word in the file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class VectorSource:
         return repr(f"{self.path.name}::{self.member}" if self.member else self.path.name)
 
     def is_enough(self, count: int) -> bool:
-        """Tell whether so many words are all that is wanted."""
+        """Return whether `count` words are all that is wanted."""
         return self.limit is not None and count >= self.limit
 
     def refuse(self, problem: str) -> NoReturn:
@@ -47,7 +47,7 @@ class VectorSource:
         raise InvalidInput(f"the file of vectors {self} {problem}")
 
     def refuse_size(self, words: int, dimension: int) -> None:
-        """Refuse more numbers than are read at once, and vectors that are none."""
+        """Refuse more numbers than are read at once, and vectors without numbers."""
         if not 1 <= dimension <= LARGEST_DIMENSION:
             self.refuse(f"must have vectors of 1 to {LARGEST_DIMENSION:,} numbers, got {dimension:,}.")
         wanted = words if self.limit is None else min(words, self.limit)

@@ -167,7 +167,7 @@ class _LineReader:
         self.numbers.append(number)
 
     def read(self) -> VectorRows:
-        """Return what was read, with what was left out."""
+        """Return the rows, with notes on what was left out."""
         source, notes = self.source, []
         if len(self.damaged) > MOST_DAMAGED * (len(self.damaged) + len(self.words)):
             source.refuse(

@@ -508,14 +508,14 @@ def position_lines(guarantee: PureGuaranteeLike, snap: float, slack: float, *, e
     `exponent` is the p of the distances: half a diagonal of a square is 2^(1/p) half sides.
     """
     said = number(slack, digits_of("slack"), "up")
-    lines = [_position_values("head", snap=distance(snap, guarantee.unit, "up"), slack=said), *meaning_rows(guarantee)]
+    lines = [say("positions", "head", snap=distance(snap, guarantee.unit, "up"), slack=said), *meaning_rows(guarantee)]
     return [*lines, *_slack_alone(guarantee.epsilon, guarantee.unit, slack, exponent)]
 
 
 def compared_positions(epsilon: float, unit: str, snap: float, slack: float, *, exponent: float) -> list[str]:
     """Return what a comparison between places leaves out: the slack of moving positions to places."""
     said = number(slack, digits_of("slack"), "up")
-    line = _position_values("compared", snap=distance(snap, unit, "up"), slack=said, epsilon=f"{epsilon:g}")
+    line = say("positions", "compared", snap=distance(snap, unit, "up"), slack=said, epsilon=f"{epsilon:g}")
     return [line, *_slack_alone(epsilon, unit, slack, exponent)]
 
 
@@ -525,42 +525,38 @@ def _slack_alone(epsilon: float, unit: str, slack: float, exponent: float) -> li
         return []
     most = math.log(2.0) / (2.0 * epsilon)
     cell = distance(most * 2.0 ** (1.0 - 1.0 / exponent), unit, "down")
-    return [_position_values("alone", factor=factor(_exp(slack)), most=distance(most, unit, "down"), cell=cell)]
+    return [say("positions", "alone", factor=factor(_exp(slack)), most=distance(most, unit, "down"), cell=cell)]
 
 
 def listed_lines(guarantee: PureGuaranteeLike, nearest: float) -> list[str]:
     """Return the table that explains a guarantee between listed places, no two closer than `nearest`."""
     away = distance(nearest, guarantee.unit, "down")
-    return [_position_values("listed", things=things(guarantee.unit), nearest=away), *meaning_rows(guarantee, nearest)]
+    return [say("positions", "listed", things=things(guarantee.unit), nearest=away), *meaning_rows(guarantee, nearest)]
 
 
 def ground_lines(guarantee: PureGuaranteeLike) -> list[str]:
     """Return the table of a guarantee along roads: its distances are not those by which positions move to places."""
     said = {"things": things(guarantee.unit), "along": guarantee.along}
-    return [_position_values("ground", **said), *meaning_rows(guarantee), _position_values("put", **said)]
+    return [say("positions", "ground", **said), *meaning_rows(guarantee), say("positions", "put", **said)]
 
 
 def listed_places_sentence(guarantee: PureGuaranteeLike, nearest: float) -> str:
     """Return what holds between two of the places."""
     ratio = factor(largest_factor(guarantee, nearest))
-    return _position_values("places", nearest=distance(nearest, guarantee.unit), factor=ratio)
+    return say("positions", "places", nearest=distance(nearest, guarantee.unit), factor=ratio)
 
 
 def unlisted_positions(guarantee: PureGuaranteeLike) -> str:
     """Return what happens to positions between the listed places, and the snap that alone allows a factor of two."""
-    return _position_values("unlisted", snap=distance(math.log(2.0) / (2.0 * guarantee.epsilon), guarantee.unit, "up"))
+    return say("positions", "unlisted", snap=distance(math.log(2.0) / (2.0 * guarantee.epsilon), guarantee.unit, "up"))
 
 
 def place_unchanged(share: float) -> str:
     """Return how often a report is the place that the position moved to."""
-    return _position_values("kept", share=f"{number(100 * share, 4)} %")
+    return say("positions", "kept", share=f"{number(100 * share, 4)} %")
 
 
 def position_loss(snap: float, away: float | None, unit: str) -> str:
     """Return how far reports lie from the positions; at most `away` on average, if that is known."""
-    even = "" if away is None else _position_values("even", away=distance(away, unit, "up"))
-    return _position_values("loss", snap=distance(snap, unit, "up"), even=even)
-
-
-def _position_values(kind: str, **values: str) -> str:
-    return say("positions", kind, **values)
+    even = "" if away is None else say("positions", "even", away=distance(away, unit, "up"))
+    return say("positions", "loss", snap=distance(snap, unit, "up"), even=even)

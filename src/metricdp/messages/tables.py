@@ -29,32 +29,32 @@ from metricdp.rendering import number
 
 def row_guarantee(guarantee: GuaranteeLike) -> str:
     """Return the guarantee of one row of a table."""
-    return _row_values("promise", promise=guarantee_text_in_parts(guarantee))
+    return say("rows", "promise", promise=guarantee_text_in_parts(guarantee))
 
 
 def uncounted_rows() -> str:
     """Return that rows of one person add up, for a table whose persons were not counted."""
-    return _row_values("unknown")
+    return say("rows", "unknown")
 
 
 def rows_without_person(count: int, column: str) -> str:
     """Return how many rows name no person."""
-    return _row_values("without", rows=f"{count:,}", column=column)
+    return say("rows", "without", rows=f"{count:,}", column=column)
 
 
 def unprotected_columns(columns: Sequence[str]) -> str:
     """Return which columns are unchanged."""
-    return _row_values("kept", columns=", ".join(columns))
+    return say("rows", "kept", columns=", ".join(columns))
 
 
 def dropped_metadata(what: Sequence[str]) -> str:
     """Return which metadata of a table were not copied."""
-    return _row_values("not_carried_over", what=", ".join(what))
+    return say("rows", "not_carried_over", what=", ".join(what))
 
 
 def simulated() -> str:
     """Return the warning on reports that were drawn from a seed."""
-    return _row_values("simulated")
+    return say("rows", "simulated")
 
 
 class SnappingLike(Protocol):
@@ -77,7 +77,8 @@ class SnappingLike(Protocol):
 def snapping_cost(snapping: SnappingLike, guarantee: PureGuaranteeLike) -> str:
     """Return the slack that moving values to the nearest secret cost, and what distances are between."""
     moved = snapping.snap if snapping.same_ground else snapping.apart
-    return _row_values(
+    return say(
+        "rows",
         "snap" if snapping.same_ground else "detour",
         snap=distance(snapping.snap, snapping.unit, "up"),
         epsilon=number(snapping.epsilon, digits_of("epsilon"), "up"),
@@ -92,14 +93,14 @@ def history(guarantee: GuaranteeLike, count: int, column: str, most: int) -> str
     words = {"count": f"{count:,}", "column": column, "rows": f"{most:,}"}
     if isinstance(guarantee, ConcentratedGuaranteeLike):
         return say("concentrated", "person", together=together(guarantee, most), **words)
-    return _row_values("person", **words, **_added(guarantee, most))
+    return say("rows", "person", **words, **_added(guarantee, most))
 
 
 def second_release(guarantee: GuaranteeLike) -> str:
     """Return the total of two releases of the same rows, slack included."""
     if isinstance(guarantee, ConcentratedGuaranteeLike):
         return say("concentrated", "twice", together=together(guarantee, 2))
-    return _row_values("twice", **_added(guarantee, 2))
+    return say("rows", "twice", **_added(guarantee, 2))
 
 
 def _added(guarantee: PureGuaranteeLike, times: int) -> dict[str, str]:
@@ -147,10 +148,6 @@ def short_distance(value: float, unit: str) -> str:
     if unit == "km" and 0.0 < value < 1e-3:
         return f"{number(1e5 * value, 2, 'down')} cm"
     return distance(value, unit, "down")
-
-
-def _row_values(kind: str, **values: str) -> str:
-    return say("rows", kind, **values)
 
 
 class AllocationRequestLike(Protocol):

@@ -11,6 +11,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
+
 from metricdp import constants
 from metricdp.artifacts.container import Entry, Tensors
 from metricdp.artifacts.limits import LoadBudget
@@ -38,7 +40,8 @@ from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS, AnyGuarantee, Certificate, ConcentratedGuarantee, Guarantee, Mechanism
 from metricdp.mechanisms.base import BASES, OBJECTIVES
 from metricdp.mechanisms.concentrated import FORMS
-from metricdp.metrics import METRICS, Metric
+from metricdp.mechanisms.conversions import FORMS
+from metricdp.metrics import Lp, METRICS, Metric, Precomputed
 from metricdp.registry import (
     Array,
     Effort,
@@ -54,7 +57,7 @@ from metricdp.registry import (
     Text,
     Whole,
 )
-from metricdp.spaces import SPACES
+from metricdp.spaces import SPACES, FiniteSpace
 
 # Guarantees and certificates. A certificate keeps the names that version 1 of the format gave its values, so that older
 # readers understand it: `worst_pair` holds the codes of the witness, `verified_pairs` the number of pairs. `objective`
@@ -437,3 +440,41 @@ def _list(value: object, kind: Many, where: str) -> list[Any]:
     if not isinstance(value, list) or not kind.least <= len(value) <= kind.most:
         raise CorruptFile(f"{where} is not a list of the right length")
     return value
+
+
+def tabulate_metric(mechanism: Any) -> Any:
+    """Return a table with `Precomputed` distances if its metric is a function of the user's; any other unchanged.
+
+    The distribution and the guarantee stay: the distances are the very numbers that the guarantee was certified with.
+    What tables hold is looked up by its coordinates, as before; how far others lie from it, in that metric, the file
+    does not know.
+    """
+    if not MECHANISMS.has("rows", mechanism) or (_fits(mechanism.inputs) and _fits(mechanism.outputs)):
+        return mechanism
+    inputs = _measure_space(mechanism.inputs)
+    outputs = inputs if mechanism.outputs is mechanism.inputs else _measure_space(mechanism.outputs)
+    old_guarantee = mechanism.guarantee
+    if old_guarantee.metric is mechanism.inputs.metric:
+        old_guarantee = replace(old_guarantee, metric=inputs.metric)
+    return replace(mechanism, inputs=inputs, outputs=outputs, guarantee=old_guarantee)
+
+
+def _measure_space(space: FiniteSpace) -> FiniteSpace:
+    if _fits(space):
+        return space
+    metric = space.metric if _is_storable(space.metric) else Precomputed(space.distances, unit=space.unit)
+    points = space.points if metric is space.metric else np.arange(len(space), dtype=float)[:, None]
+    ground = space.ground if _is_storable(space.ground) else metric if space.is_text else Lp(2)
+    return FiniteSpace(points, metric, coordinates=space.coordinates, ground=ground, columns=space.columns)
+
+
+def _fits(space: FiniteSpace) -> bool:
+    return _is_storable(space.metric) and _is_storable(space.ground)
+
+
+def _is_storable(metric: Metric) -> bool:
+    try:
+        ManifestEncoder().metric(metric)
+    except InvalidInput:
+        return False
+    return True

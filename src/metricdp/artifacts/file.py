@@ -16,7 +16,7 @@ import numpy as np
 
 from metricdp import constants
 from metricdp.artifacts.audit_cache import cached_audit, store_audit
-from metricdp.artifacts.codecs import ManifestDecoder, ManifestEncoder, UnknownKind, schema_of
+from metricdp.artifacts.codecs import ManifestDecoder, ManifestEncoder, UnknownKind, schema_of, tabulate_metric
 from metricdp.artifacts.container import (
     FORMAT,
     HEADER_LIMIT,
@@ -28,7 +28,6 @@ from metricdp.artifacts.container import (
     seal,
     unpack,
 )
-from metricdp.artifacts.distances import tabulate_metric
 from metricdp.artifacts.figures import verify_figures
 from metricdp.artifacts.limits import SWITCH, LoadBudget, LoadLimits, TooLarge
 from metricdp.artifacts.references import MissingVectors, VectorFiles

@@ -152,7 +152,7 @@ def test_numbers_and_budgets_and_pages(desk: Desk) -> None:
         *common, "--numbers", "1/10", "--dates", "1/7", "--budget", "14", "--lower", "1", "--beyond", "drop",
         "-o", "safe.csv", "--report", "page.html", "--json", "record.json",
     )  # fmt: skip
-    assert "Numbers that differ add epsilon 1 per 10" in out
+    assert "Numbers that differ add epsilon 1 for every 10" in out
     assert "Page: page.html. Nothing of the table is in it." in out
     text = Path("safe.csv").read_text()
     assert re.search(r"\d{4}-\d\d-\d\d", text)
@@ -214,7 +214,9 @@ def test_words_of_a_list_have_vectors_or_are_measured_by_their_spelling(desk: De
     assert "measures vectors" in errors[0]
     assert "leave it away with --points" in errors[2]
     Path("notes.csv").write_text("text\nTimes of year\n")
-    assert "[MASK] stands once" in desk.done("notes.csv", "--mechanism", "b.mdp", "--unknown", "mask", "-o", "safe.csv")
+    assert "The output has [MASK] once" in desk.done(
+        "notes.csv", "--mechanism", "b.mdp", "--unknown", "mask", "-o", "safe.csv"
+    )
 
 
 def test_a_wrong_column_is_said_before_a_mechanism_is_built(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

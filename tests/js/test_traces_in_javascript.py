@@ -14,9 +14,9 @@ from browsers import PROJECT
 from browsers import in_node as ask
 from metricdp import mobility
 from metricdp.artifacts import save
+from metricdp.mechanisms.noise.arbitrary_precision import exact_ball
 from metricdp.metrics import EARTH_RADIUS_KM
 from metricdp.mobility import PREDICTIONS, StepCost, TraceRun
-from metricdp.mechanisms.noise.arbitrary_precision import exact_ball
 from metricdp.mobility.prediction import exact_tail, flip, tail, true_distance
 from metricdp.randomness import RowWords
 

@@ -41,7 +41,7 @@ from metricdp.mechanisms import MECHANISMS, AnyGuarantee, Certificate, Concentra
 from metricdp.mechanisms.base import BASES, OBJECTIVES
 from metricdp.mechanisms.concentrated import FORMS
 from metricdp.mechanisms.conversions import FORMS
-from metricdp.metrics import Lp, METRICS, Metric, Precomputed
+from metricdp.metrics import METRICS, Lp, Metric, Precomputed
 from metricdp.registry import (
     Array,
     Effort,

@@ -184,9 +184,9 @@ def _mistakes() -> list[Mistake]:
     plant(rendering, 'rest.rfind("@")', 'rest.find("@")', *escaped)
 
     compacted, buffers = "src/metricdp/tables/disclosure/hidden_values.py", "tests/tables/test_compact.py"
-    plant(compacted, "made[gone] = 0", "pass", buffers)
-    plant(compacted, "if gone is not None and lengths[gone].any():", "if False:", buffers)
-    plant(compacted, "_compact(array.field(number), gone,", "_compact(array.field(number), hidden,", buffers)
+    plant(compacted, "made[null_rows] = 0", "pass", buffers)
+    plant(compacted, "if null_rows is not None and lengths[null_rows].any():", "if False:", buffers)
+    plant(compacted, "_compact(array.field(number), null_rows,", "_compact(array.field(number), hidden,", buffers)
     plant(compacted, "places = np.where(hidden, len(words), places)", "pass", buffers)
     plant(compacted, "unseen = other if hidden is None else other | hidden", "unseen = np.zeros_like(other)", buffers)
     return made

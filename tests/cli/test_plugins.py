@@ -170,7 +170,7 @@ import sys
 import pyarrow as pa
 from metricdp.metrics import METRICS
 from metricdp.tables.engines import ray, spark
-from metricdp.tables.draws import KEY_BYTES
+from metricdp.tables.batch import KEY_BYTES
 from metricdp.tables.jobs.plan import TaskSpec
 
 def block(names):

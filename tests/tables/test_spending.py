@@ -227,16 +227,16 @@ def test_rows_of_nobody_and_unknown_columns_are_refused() -> None:
 
 def test_a_table_that_changes_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(table(), tmp_path / "in.parquet")
-    from metricdp.tables import files
+    from metricdp.tables import api
 
-    counted = files.spending_in
+    counted = api.spending_in
 
     def one_row_less(*arguments: object) -> object:
         found = counted(*arguments)
         found.counts[b"p4"] -= 1
         return found
 
-    monkeypatch.setattr(files, "spending_in", one_row_less)
+    monkeypatch.setattr(api, "spending_in", one_row_less)
     with pytest.raises(InvalidInput, match="changed"):
         perturb(tmp_path / "in.parquet", EARTH, to=tmp_path / "out.parquet", id="who", max_rows=2)
     assert not (tmp_path / "out.parquet").exists()

@@ -108,7 +108,7 @@ def test_what_is_no_table_is_refused(thing: object) -> None:
 def test_repeated_and_nameless_columns_are_refused() -> None:
     with pytest.raises(InvalidInput, match="different names"):
         perturb(pd.DataFrame([[1.0, 2.0, 3.0]], columns=["lat", "lat", "lon"]), EARTH)
-    with pytest.raises(InvalidInput, match="names of text"):
+    with pytest.raises(InvalidInput, match="must be text"):
         perturb(pd.DataFrame([[1.0, 2.0]]), EARTH)
     doubled = pa.table([pa.array([1.0]), pa.array([1.0]), pa.array([1.0])], names=["lat", "lat", "lon"])
     with pytest.raises(InvalidInput, match="more than one"):

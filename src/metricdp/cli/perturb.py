@@ -285,7 +285,7 @@ def _noise(
     import metricdp
     from metricdp.design import PrivacyLevel
     from metricdp.tables.matrices import read_rows
-    from metricdp.tables.points import check_places, check_width, width_of
+    from metricdp.tables.sources import check_places, check_width, width_of
 
     if key is not None:
         raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")

@@ -17,8 +17,7 @@ from metricdp.errors import InvalidInput
 if TYPE_CHECKING:
     from metricdp.arrays import Floats
     from metricdp.spaces import FiniteSpace
-    from metricdp.tables.places import PlaceTable
-    from metricdp.tables.points import PointFile
+    from metricdp.tables.points import PlaceTable, PointFile
 
 Left = Literal["refuse", "join", "disclose"]
 USUAL = (
@@ -43,7 +42,7 @@ class PlaceSet:
 
     def from_table(self, read: Callable[[PlaceTable], Any], option: str = "prior") -> Any:
         """Return what is read of a table about the places; what was done there is said."""
-        from metricdp.tables.places import PlaceTable
+        from metricdp.tables.points import PlaceTable
 
         table = PlaceTable(self.space, self.file, option)
         found = read(table)
@@ -185,7 +184,7 @@ class PolicyOptions:
     def _pairs(self, space: FiniteSpace, names: list[str], path: str) -> Any:
         """Return the pairs of areas that are neighbours, by a distance or by a table; None where there are none."""
         from metricdp.places import policy_graphs
-        from metricdp.tables.places import read_pairs
+        from metricdp.tables.points import read_pairs
 
         if Path(path).suffix.lower().strip(".").isalpha() or Path(path).exists():
             return read_pairs(path, names)

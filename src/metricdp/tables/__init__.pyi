@@ -13,7 +13,6 @@ from .charging import first_policy as first_policy
 from .disclosure.checks import findings_in as findings_in
 from .disclosure.checks import refuse_odd_points as refuse_odd_points
 from .files import check_texts_in as check_texts_in
-from .files import names_many as names_many
 from .options import DEFAULT_READING as DEFAULT_READING
 from .options import Charging as Charging
 from .options import Disclosure as Disclosure
@@ -33,6 +32,7 @@ from .plan import task_for as task_for
 from .plan import usual_names as usual_names
 from .results import Summary as Summary
 from .results import open_input as open_input
+from .sources import names_many as names_many
 from .sources import open_table as open_table
 from .values import WIDEST_PLACE as WIDEST_PLACE
 from .values import holds_vectors as holds_vectors

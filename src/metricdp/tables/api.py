@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar, Unpack, overload
 
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
+from metricdp.files import link_notes
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
-from metricdp.tables.charging import open_request
+from metricdp.rendering import file_name
+from metricdp.tables.batch import is_simulated
+from metricdp.tables.charging import charge_at_end, grant, open_request, refuse_name
 from metricdp.tables.engines import engine_of
 from metricdp.tables.engines.base import FOR_TEXTS, refuse_target
 from metricdp.tables.engines.duckdb import pair_of, table_from
-from metricdp.tables.files import Files, names_many
-from metricdp.tables.files import perturb_file as one_file
 from metricdp.tables.files import perturb_files as job_over_files
+from metricdp.tables.formats import STANDARD, Location, locate_table, read_batches, target_location
 from metricdp.tables.frames import perturb_frame
 from metricdp.tables.options import (
     WORDS,
     Call,
+    Charging,
     Disclosure,
+    Files,
     Job,
     Names,
     People,
@@ -33,8 +40,11 @@ from metricdp.tables.options import (
     Target,
     call_of,
 )
-from metricdp.tables.plan import texts_of
-from metricdp.tables.results import Summary
+from metricdp.tables.people import Allotment, PeopleCounter, spending_in
+from metricdp.tables.pipeline import run_pipeline
+from metricdp.tables.plan import PersonLimits, TableTask, is_geographic, texts_of
+from metricdp.tables.results import Summary, TablePair, open_input, open_target
+from metricdp.tables.sources import OpenTable, names_many, open_for, outlet_like, row_progress, task_of
 
 Frame = TypeVar("Frame")
 NUMBER_OPTIONS = ("crs", "scale", "snap", "show_values", "accuracy_column")
@@ -148,7 +158,7 @@ def _protect_files(source: Files, call: Call) -> Summary:
         return job_over_files(source, call)
     assert isinstance(source, str | os.PathLike)
     call.refuse(["workers"], "{word} is for a job over many files: name its engine too, such as engine='local'.")
-    return one_file(source, call)
+    return _protect_file(source, call)
 
 
 def _protect_frame(frame: Any, call: Call) -> Any:
@@ -190,3 +200,82 @@ def duckdb_table(connection: Any, query: str, target: str, mechanism: Mechanism,
     """Call `mdp.perturb((connection, query), mechanism, to=target)`: an old name, for one version."""
     _warn("duckdb_table", "(connection, query), mechanism, to=target")
     return perturb((connection, query), mechanism, to=target, **options)
+
+
+def _protect_file(source: str | os.PathLike[str], call: Call) -> Summary:
+    """Protect a table of any length in a file and return what was done."""
+    started = time.perf_counter()
+    reading, job, rng, target = call.reading, call.job, call.rng, call.to
+    assert target is not None
+    with open_request(call) as request, open_input(source) as name:
+        persons, charging = request.persons, request.charging
+        refuse_name(charging)
+        origin = locate_table(name, reading.format)
+        goal = target_location(target, reading.target_format, like=origin)
+        if texts_of(request.mechanism) is not None:
+            request = replace(request, shown=str(source) != STANDARD)
+        checked = goal.format.typed and not origin.format.typed
+        open_source = partial(open_for, request, origin, reading, checked=checked)
+        with open_target(goal, origin, overwrite=job.overwrite) as made, open_source() as table:
+            task = task_of(table, request)
+            counter = _counter(persons, open_source, table.schema.names, task, (charging, rng))
+            spending = counter.spending if isinstance(counter, Allotment) else None
+            outlet = outlet_like(table, made, goal, point=_point(task))
+            with charge_at_end(charging, spending) as charge_lines:
+                tally = run_pipeline(
+                    table,
+                    outlet,
+                    task,
+                    rng,
+                    persons=counter,
+                    watch=job.watch,
+                    on_rows=row_progress(table, job.progress),
+                )
+                if tally.rows == 0:
+                    raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
+            notes = (
+                *link_notes([origin.path] if name == str(source) else []), *_notes_on(table, task, origin, goal),
+                    *charge_lines
+            )  # fmt: skip
+            names = table.schema.names
+    shown = "standard output" if str(target) == STANDARD else str(target)
+    passage = TablePair(str(source), shown, names, is_simulated(rng), notes)
+    people = None if counter is None else counter.people
+    return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started, spending=spending)
+
+
+def _counter(
+    persons: PersonLimits | None,
+    open_source: Callable[[], AbstractContextManager[OpenTable]],
+    names: Sequence[str],
+    task: TableTask,
+    more: tuple[Charging | None, Randomness],
+) -> PeopleCounter | Allotment | None:
+    """Return who counts the rows of every person.
+
+    With a budget or a ledger the table is read for that alone, before any draw.
+    """
+    charging, rng = more
+    if persons is None:
+        return None
+    if not persons.needs_counts and charging is None:
+        return PeopleCounter(persons.column, names)
+    with open_source() as table:
+        spending = spending_in(read_batches(table), persons, names, task)
+    return Allotment(spending if charging is None else grant(charging, spending), rng)
+
+
+def _point(task: TableTask) -> tuple[str, str] | None:
+    """Return the columns of latitude and longitude of the reports, where there are such."""
+    on_earth = [group for group in task.groups if is_geographic(group.mechanism.outputs) and len(group.reports) == 2]
+    return (on_earth[0].reports[0], on_earth[0].reports[1]) if on_earth else None
+
+
+def _notes_on(table: OpenTable, task: TableTask, origin: Location, goal: Location) -> tuple[str, ...]:
+    """Say what else should be known about the way from one format to another."""
+    notes = list(table.layout.notes)
+    if goal.format.typed and not origin.format.typed and (task.texts is None or len(table.schema) > 1):
+        notes.append(
+            f"Columns that are kept stay text in {file_name(goal.text)}: a {origin.format.name} file has no types."
+        )
+    return tuple(notes)

@@ -1,4 +1,4 @@
-"""One batch of a table: columns in, secrets checked, reports drawn, columns out.
+"""One batch of a table: columns in, secrets checked, reports drawn, columns out; and the streams it draws from.
 
 Every path (data frames, files, engines) comes through `protect`: numbers are read without a copy, bad rows are found
 before anything is drawn, the mechanism draws once for the whole batch, and the reports go back in the type that came.
@@ -6,6 +6,7 @@ before anything is drawn, the mechanism draws once for the whole batch, and the 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,9 +20,8 @@ from metricdp import spaces
 from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms import LimitedNoise, Mechanism
-from metricdp.randomness import Randomness
+from metricdp.randomness import KeyedSource, Randomness, SystemSource
 from metricdp.spaces import Space, exchange_hint
-from metricdp.tables.draws import Draws
 from metricdp.tables.options import OnError
 from metricdp.tables.plan import ColumnGroup, TableTask
 from metricdp.tables.values import (
@@ -37,6 +37,110 @@ from metricdp.tables.values import (
     texts_in,
     whole,
 )
+
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The place of one batch in a job, from which the random stream of that batch is derived.
+
+    Engines retry, speculate and resume. If a batch that was run twice drew twice, its secrets could be released twice;
+    if two different batches drew the same stream, their difference would be released without noise. So the stream of a
+    batch is ChaCha20 under a key derived (keyed BLAKE2b) from the secret job key and all of
+
+        what is applied      the mechanism's own bytes, the columns, snapping, what becomes of bad rows
+        where it is          the partition and the number of the batch in it
+        what is in it        the secrets themselves, bad rows included
+
+    The same batch, run again, gives the same reports: nothing is released twice. Anything else gets an independent
+    stream: the same secrets in another place, other secrets in the same place (the input changed between two tries), or
+    the same secrets under another mechanism or epsilon, where equal noise would let a reader solve for the secret. For
+    a reader without the key the stream is as good as fresh randomness, since every content has one label only: the
+    reports have the distribution of the mechanism, whatever the secrets are.
+
+    `key` is secret: `repr` never shows it.
+    """
+
+    key: bytes
+    partition: str
+    batch: int
+    applied: str
+
+    def __repr__(self) -> str:
+        return f"Draws(partition {self.partition}, batch {self.batch})"
+
+    def piece(self, number: int) -> Draws:
+        """Return the place of a piece of the batch, where it is too long to be protected at once."""
+        return Draws(self.key, f"{self.partition}, batch {self.batch}", number, self.applied)
+
+    def source(self, content: Sequence[Any]) -> KeyedSource:
+        """Return the stream for secrets with this content."""
+        parts = (self.applied, self.partition, str(self.batch), *(fingerprint(part) for part in content))
+        # Lengths go with the parts, so that no two lists of parts make one label.
+        return KeyedSource(self.key, "".join(f"{len(part)}:{part}," for part in parts))
+
+
+@dataclass(frozen=True, repr=False)
+class KeyedDraws:
+    """The streams of one partition of a job, one for every batch."""
+
+    key: bytes
+    partition: str
+    applied: str
+    simulated: bool = False  # the key came from a seed
+
+    def batch(self, number: int) -> Draws:
+        """Return the place of a batch, by its number in the partition."""
+        return Draws(self.key, self.partition, number, self.applied)
+
+
+def is_simulated(draws: Randomness | KeyedDraws) -> bool:
+    """Tell whether reports drawn so are for simulations: from a generator, or a source that is not cryptographic."""
+    if isinstance(draws, KeyedDraws):
+        return draws.simulated
+    return not (draws is None or isinstance(draws, SystemSource | KeyedSource))
+
+
+def fingerprint(content: Any) -> str:
+    """Return a digest of secrets as they were read: numbers as doubles, words and texts as bytes."""
+    digest = hashlib.blake2b(digest_size=32)
+    if isinstance(content, np.ndarray):
+        rows = np.ascontiguousarray(content, dtype=np.float64)
+        digest.update(f"numbers {rows.shape}".encode())
+        digest.update(memoryview(rows).cast("B"))  # type: ignore[arg-type]
+    else:
+        lengths = pc.fill_null(pc.binary_length(content), -1).to_numpy(zero_copy_only=False)
+        plain = content.fill_null("") if content.null_count else content
+        large = pa.types.is_large_string(content.type)
+        kind: Any = np.int64 if large else np.int32
+        offsets = np.frombuffer(plain.buffers()[1], dtype=kind)[plain.offset : plain.offset + len(plain) + 1]
+        digest.update(f"{'texts' if large else 'words'} {len(content)}".encode())
+        digest.update(np.ascontiguousarray(lengths, dtype=kind).tobytes())
+        if len(plain) and plain.buffers()[2] is not None:
+            digest.update(memoryview(plain.buffers()[2])[int(offsets[0]) : int(offsets[-1])])
+    return digest.hexdigest()
+
+
+SIMULATED_KEY = "metricdp.simulated"
+SIMULATED_COLUMN = "metricdp_simulated"  # in CSV files and Polars frames, which have no metadata
+SIMULATED = "drawn from a seeded generator: for tests and simulations, not for release"
+
+
+def mark_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with the mark."""
+    return schema.with_metadata({**(schema.metadata or {}), SIMULATED_KEY.encode(): SIMULATED.encode()})
+
+
+def mark_table(table: Any) -> Any:
+    """Return a record batch or table with the mark."""
+    return table.replace_schema_metadata(mark_schema(table.schema).metadata)
+
+
+def is_marked(schema: pa.Schema) -> bool:
+    """Tell whether a schema carries the mark."""
+    return SIMULATED_KEY.encode() in (schema.metadata or {})
+
 
 SHOWN_ITEMS = 6
 JOINT = "\x1f"  # between the columns of words of several columns
@@ -213,19 +317,20 @@ class BatchReports:
 
     def kept(self, rows: int) -> pa.Array:
         """Return the mask of the rows that were good."""
-        mask = np.ones(rows, dtype=bool)
-        mask[self.bad] = False
-        return pa.array(mask)
+        return _mask_without(self.bad, rows)
 
     def output_mask(self, rows: int, on_error: OnError) -> pa.Array | None:
         """Return the mask of the rows that are in the output; None where all are."""
         gone = [self.bad] if on_error == "drop" and self.bad.size else []
         gone += [] if self.left_out is None else [self.left_out]
-        if not gone:
-            return None
-        mask = np.ones(rows, dtype=bool)
-        mask[np.concatenate(gone)] = False
-        return pa.array(mask)
+        return _mask_without(np.concatenate(gone), rows) if gone else None
+
+
+def _mask_without(gone: Integers, rows: int) -> pa.Array:
+    """Return a mask of all rows that is false where they are gone."""
+    mask = np.ones(rows, dtype=bool)
+    mask[gone] = False
+    return pa.array(mask)
 
 
 def secret_columns(batch: Any, task: TableTask) -> list[pa.Array]:
@@ -237,13 +342,13 @@ def report_fields(schema: pa.Schema, task: TableTask) -> list[pa.Field]:
     """Return the fields of the report columns: those of the secret where they stay, with a type that holds reports."""
     fields = []
     for group in task.groups:
-        for number, name in enumerate(group.reports):
+        for name in group.reports:
             if name in group.columns:
                 field = schema.field(name)
                 nullable = field.nullable or task.on_error == "null"
                 fields.append(field.with_type(report_type(field.type, group)).with_nullable(nullable))
             else:
-                fields.append(pa.field(name, _own_type(group, number)))
+                fields.append(pa.field(name, _own_type(group)))
     return fields
 
 
@@ -254,7 +359,7 @@ def report_type(given: pa.DataType, group: ColumnGroup) -> pa.DataType:
         return given.value_type if outputs.size is None and pa.types.is_dictionary(given) else given
     if group.packed:
         if not holds_vectors(given):
-            return pa.list_(pa.float64())  # nothing but nulls, or whoever reads it refuses it
+            return pa.list_(pa.float64())  # nothing but nulls, or it is refused when it is read
         return report_kind(given, outputs.width, _number_type(plain_type(given).value_type, outputs))
     return _number_type(given, outputs)
 
@@ -273,7 +378,7 @@ def _number_type(given: pa.DataType, outputs: Space) -> pa.DataType:
     return pa.float64()
 
 
-def _own_type(group: ColumnGroup, number: int) -> pa.DataType:
+def _own_type(group: ColumnGroup) -> pa.DataType:
     return pa.string() if group.mechanism.outputs.is_text else pa.float64()
 
 
@@ -311,7 +416,7 @@ def protect(
 
 
 def pieces(batch: Any, task: TableTask) -> Iterator[Any]:
-    """Yield a batch in pieces that are protected at once: of texts so many bytes, so that their words fit in memory.
+    """Yield a batch in pieces that are protected at once: at most PIECE bytes of texts, whose words then fit in memory.
 
     Where the cuts are depends on the texts alone, so that a task that is run again draws from the same streams.
     """
@@ -369,9 +474,8 @@ def _protect(
     columns: list[pa.Array] = []
     for position, (group, own, secrets) in enumerate(parts):
         row_mechanisms = [other.groups[position].mechanism for other in portion.tasks] or [group.mechanism]
-        columns.extend(
-            _reports(group, own, secrets, None if wanted.all() else wanted, _RowSampler(row_mechanisms, number, source))
-        )
+        sampler = _RowSampler(row_mechanisms, number, source)
+        columns += _reports(group, own, secrets, None if wanted.all() else wanted, sampler)
     contents = tuple(secrets.content for _, _, secrets in parts)
     left_out = None if asked is None else np.flatnonzero(~asked)
     counts = (0, 0)
@@ -440,8 +544,8 @@ def _reports(
         made = [pa.nulls(len(secrets.good), pa.string() if outputs.is_text else pa.float64())] * outputs.width
     kinds = dict(zip(group.columns, (array.type for array in arrays), strict=True))
     return [
-        _cast_array(column, report_type(kinds[name], group) if name in kinds else _own_type(group, number))
-        for number, (name, column) in enumerate(zip(group.reports, made, strict=True))
+        _cast_array(column, report_type(kinds[name], group) if name in kinds else _own_type(group))
+        for name, column in zip(group.reports, made, strict=True)
     ]
 
 

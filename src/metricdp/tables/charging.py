@@ -1,6 +1,6 @@
 """Tables that are charged to a ledger: everybody for their own rows, before anything of the table can be seen.
 
-The books are asked twice. Before anything is drawn they say whether all rows fit (or how many of everybody's do), and
+The ledger is asked twice. Before anything is drawn it says whether all rows fit (or how many of everybody's do), and
 nothing is charged. When the whole output is ready and not yet in its place, everybody is charged in one transaction;
 only then does the output appear. A run that ends before that cost nothing; one that ends in between cost, and released
 nothing.
@@ -34,50 +34,32 @@ from metricdp.files import is_server
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee
 from metricdp.metrics import exponent_of, sum_of
 from metricdp.randomness import Randomness
-from metricdp.tables.batch import BatchReports, Portion
-from metricdp.tables.draws import is_simulated
+from metricdp.tables.batch import BatchReports, Portion, is_simulated
 from metricdp.tables.options import Call, Charging
 from metricdp.tables.people import Allotment, Spending, ids_of
 from metricdp.tables.plan import PersonLimits, TableRequest, TableTask, person_limits, texts_of
 from metricdp.tables.values import take_rows
 
 if TYPE_CHECKING:
-    from metricdp.ledger import BatchReceipt, Ledger  # its database is imported where books are used
-
-__all__ = [
-    "answered",
-    "charge",
-    "charge_at_end",
-    "charge_job",
-    "charge_new",
-    "first_policy",
-    "grant",
-    "is_released_elsewhere",
-    "name_of",
-    "open_charging",
-    "open_request",
-    "other_rows_error",
-    "refuse_name",
-    "request_of",
-]
+    from metricdp.ledger import BatchReceipt, Ledger  # its database is imported where a ledger is used
 
 ID_NEEDED = "the ledger charges everybody for their own rows: name the column that says whose row it is with --id."
 
 
 @contextmanager
 def open_request(call: Call) -> Iterator[TableRequest]:
-    """Return what a call asks to be done to the rows of a table, with its books open."""
+    """Return what a call asks to be done to the rows of a table, with its ledger open."""
     reading, mechanism = call.reading, call.mechanism
     persons = person_limits(call.people, _row_guarantee(call))
-    request = TableRequest(
-        mechanism, call.columns, reading.snap, reading.on_error, reading.show_values, call.disclosure, persons
-    )
     with open_charging(call, persons) as charging:
-        yield replace(request, charging=charging)
+        yield TableRequest(
+            mechanism, call.columns, reading.snap, reading.on_error, reading.show_values, call.disclosure, persons,
+            charging=charging,
+        )  # fmt: skip
 
 
 def _row_guarantee(call: Call) -> AnyGuarantee:
-    """Return the promise of a row that budgets and books count; of texts it is for the whole of one."""
+    """Return the guarantee of a row that budgets and ledgers count; of texts it is for the whole of one."""
     texts, people = texts_of(call.mechanism), call.people
     counted = people.budget is not None or people.ledger is not None
     return texts.row_guarantee if texts is not None and counted else call.mechanism.guarantee
@@ -85,25 +67,22 @@ def _row_guarantee(call: Call) -> AnyGuarantee:
 
 @contextmanager
 def open_charging(call: Call, row_limits: PersonLimits | None) -> Iterator[Charging | None]:
-    """Open the books of a table, and close those that were named by their place.
+    """Open the ledger of a table, and close one that was named by its place.
 
-    Books in a file that is not there yet begin with the budget, where one was given, as the total of every person.
+    A ledger in a file that is not there yet begins with the budget, where one was given, as the total of every person.
     """
     given_ledger = call.people.ledger
-    said: dict[str, Any] = {
-        word: getattr(call.people, word) for word in ("purpose", "key", "refused") if word in call.given
-    }
+    words = ("purpose", "key", "refused")
+    said: dict[str, Any] = {word: getattr(call.people, word) for word in words if word in call.given}
     said |= {"job": call.job.name} if "name" in call.given else {}
     if given_ledger is None:
-        call.refuse(
-            ("purpose", "key", "refused", "name"), "{word} is for a ledger that is charged: name it (`ledger`)."
-        )
+        call.refuse((*words, "name"), "{word} is for a ledger that is charged: name it (`ledger`).")
         yield None
         return
     if row_limits is None:
         raise InvalidInput(ID_NEEDED)
     if is_simulated(call.rng):
-        raise InvalidInput("a simulation is never released, so nobody is charged for it: leave the ledger away.")
+        raise InvalidInput("a simulation is never released, so nobody is charged for it: drop `ledger`.")
     if isinstance(given_ledger, Charging):
         for word in said:
             if getattr(given_ledger, word) != getattr(Charging(given_ledger.ledger), word):
@@ -206,9 +185,8 @@ def charge_job(charging: Charging, spending: Spending, request: str) -> tuple[st
         more = {person: spending.rows(person) - done.granted.get(name_of(person), 0) for person in spending.counts}
         if any(count > 0 for count in more.values()):
             extra = replace(spending, granted={person: max(0, count) for person, count in more.items()})
-            digest = hashlib.sha256(
-                repr(sorted((str(person_id), n) for person_id, n in more.items())).encode()
-            ).hexdigest()
+            rows = repr(sorted((str(person), count) for person, count in more.items()))
+            digest = hashlib.sha256(rows.encode()).hexdigest()
             charge(charging, extra, f"{request} {digest}")
     return charge_notes
 
@@ -259,7 +237,7 @@ def refuse_name(charging: Charging | None) -> None:
 
 @contextmanager
 def charge_at_end(charging: Charging | None, spending: Spending | None) -> Iterator[list[str]]:
-    """Charge for a table when the block ends well; what was charged is told in the list."""
+    """Charge for a table when the block ends well; the list then says what was charged."""
     charge_notes: list[str] = []
     yield charge_notes
     if charging is not None and spending is not None:
@@ -267,17 +245,16 @@ def charge_at_end(charging: Charging | None, spending: Spending | None) -> Itera
 
 
 def request_of(key: bytes) -> str:
-    """Return the request id of a job: the same as long as its key is, and nothing can be told from it about the key."""
+    """Return the request id of a job: the same as long as its key is, and it shows nothing of the key."""
     return hashlib.blake2b(b"ledger", key=key[:64], digest_size=16).hexdigest()
 
 
 def _costs(charging: Charging, spending: Spending) -> tuple[dict[Any, int], dict[str, Any]]:
-    """Return how many rows everybody has in the output, and what the books have to know of them."""
-    if spending.row_limits.column in spending.levels[0].task.columns:  # the books would hold hashes of secrets
+    """Return how many rows everybody has in the output, and what the ledger needs to know of them."""
+    if spending.row_limits.column in spending.levels[0].task.columns:  # the ledger would hold hashes of secrets
         raise InvalidInput(
             f"{spending.row_limits.column!r} is part of the secret and cannot say whose row it is: name another "
-            f"column with "
-            "--id. Nobody was charged."
+            "column with --id. Nobody was charged."
         )
     rows: dict[Any, int] = {}
     amounts, slacks = {}, {}
@@ -297,7 +274,7 @@ def _costs(charging: Charging, spending: Spending) -> tuple[dict[Any, int], dict
 
 
 def name_of(person: Any) -> str | bytes | int:
-    """Return a person as the books name them: what reads the same is the same person.
+    """Return a person as the ledger names them: what reads the same is the same person.
 
     A whole number in a type that writes it with more digits, such as the decimal 7.00, is refused: under its own text
     it would be another person than 7, and under 7 it would forget what was charged to its text before.
@@ -332,7 +309,7 @@ def _charge_notes(spending: Spending, done: BatchReceipt) -> tuple[str, ...]:
     return tuple(lines)
 
 
-LARGEST = 1 << 26  # bytes that the books keep of one job
+LARGEST = 1 << 26  # bytes that the ledger keeps of one job
 GOOD, BAD, LEFT_OUT = 0, 1, 2
 APPLIED, COUNTS, ORDER = b"applied", b"counts", b"order"
 Draw = Callable[[Portion], BatchReports]
@@ -350,7 +327,7 @@ class PersonRows:
     def of(cls, table: pa.Table, column: str) -> PersonRows:
         """Order the rows of a table by person."""
         persons, places = ids_of(table, column)
-        from metricdp.ledger.keys import in_order  # imported where books are used
+        from metricdp.ledger.keys import in_order  # imported where a ledger is used
 
         by_name = in_order([name_of(person) for person in persons])
         ranks = np.empty(len(persons), dtype=np.int64)
@@ -362,7 +339,7 @@ class PersonRows:
 def charge_reports(
     charging: Charging, spending: Spending, table: pa.Table, task: TableTask, draw: Draw, rng: Randomness
 ) -> BatchReports:
-    """Charge everybody for their rows of a table in memory and return its reports, or those the books have kept."""
+    """Charge everybody for their rows of a table in memory; return its reports, or those that the ledger has kept."""
     rows = PersonRows.of(table, spending.row_limits.column)
     found = answered(charging, spending)
     if found is None:
@@ -378,7 +355,7 @@ def charge_reports(
 
 
 def _pack_reports(protected: BatchReports, rows: PersonRows, task: TableTask) -> bytes:
-    """Return reports as the books keep them."""
+    """Return reports as the ledger keeps them."""
     state = np.zeros(len(rows.order), dtype=np.uint8)
     state[protected.bad] = BAD
     if protected.left_out is not None:
@@ -393,14 +370,14 @@ def _pack_reports(protected: BatchReports, rows: PersonRows, task: TableTask) ->
     kept: bytes = sink.getvalue().to_pybytes()
     if len(kept) > LARGEST:
         raise InvalidInput(
-            f"the reports of this table take {len(kept) >> 20:,} MiB, and the books keep {LARGEST >> 20} MiB of a job "
-            "with a name: leave `name` away, or protect a file. Nobody was charged."
+            f"the reports of this table take {len(kept) >> 20:,} MiB, and a ledger keeps {LARGEST >> 20} MiB of a job "
+            "with a name: drop `name`, or protect a file. Nobody was charged."
         )
     return kept
 
 
 def _unpack_reports(charging: Charging, found: Any, rows: PersonRows, task: TableTask) -> BatchReports:
-    """Return reports that the books have kept, in the order of the rows that are asked for now."""
+    """Return reports that the ledger has kept, in the order of the rows that are asked for now."""
     if not found.report:
         raise other_rows_error(charging)
     with pa.ipc.open_stream(found.report) as reader:
@@ -431,11 +408,11 @@ def _unpack_reports(charging: Charging, found: Any, rows: PersonRows, task: Tabl
     columns = [column.combine_chunks() for column in take_rows(table, pa.array(back)).columns]
     state = np.asarray(columns.pop())
     left_out = np.flatnonzero(state == LEFT_OUT)
-    logging.getLogger("metricdp").info("This job was charged before: its reports came from the books, at no cost.")
+    logging.getLogger("metricdp").info("This job was charged before: its reports came from the ledger, at no cost.")
     return BatchReports(tuple(columns), np.flatnonzero(state == BAD), left_out if len(left_out) else None)
 
 
 def _task_digest(task: TableTask) -> bytes:
-    """Return a digest of what was promised and of the columns it was done to."""
+    """Return a digest of the guarantee and of the columns it was done to."""
     said = (type(task.mechanism).__name__, repr(task.guarantee), task.columns, task.reports, task.snap, task.on_error)
     return hashlib.blake2b(repr(said).encode(), digest_size=16).hexdigest().encode()

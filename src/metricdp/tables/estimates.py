@@ -16,7 +16,7 @@ from metricdp.estimation.estimate import DensityEstimate, EstimateRequest, Withi
 from metricdp.estimation.report_models import ReportModel, report_models_of
 from metricdp.mechanisms import Mechanism
 from metricdp.spaces import FiniteSpace, Space
-from metricdp.tables.draws import SIMULATED_COLUMN, is_marked
+from metricdp.tables.batch import SIMULATED_COLUMN, is_marked
 from metricdp.tables.formats import Storage, locate_table, read_batches, target_location
 from metricdp.tables.options import DEFAULT_READING, Reading
 from metricdp.tables.plan import AXES, default_columns, is_geographic
@@ -80,10 +80,8 @@ def estimate_files(
     models = report_models_of(origin.mechanisms, origin.cells, within=default_within(origin.within, how.method))
     counter = _Counter(models, origin, rows)
     for number, source in enumerate(sources):
-        done = number / len(sources)
-        counter.read(
-            source, number, None if progress is None else _part_progress(progress, 0.5 * done, 0.5 / len(sources))
-        )
+        part = 0.5 / len(sources)
+        counter.read(source, number, None if progress is None else _part_progress(progress, number * part, part))
     if not any(count.sum() > 0 for parts in counter.found.values() for count in parts):
         raise InvalidInput(f"{', '.join(map(repr, sources))} holds no report: there is nothing to decode.")
     whole = [np.sum([parts[at] for parts in counter.found.values()], axis=0) for at in range(len(models))]
@@ -92,15 +90,14 @@ def estimate_files(
     if rows.by is not None:
         for name in sorted(counter.found, key=_sort_key):
             groups[name] = _estimate(models, counter.found[name], how)
-    return FileEstimates(
-        _estimate(models, whole, how, second), groups, counter.columns, counter.empty, counter.simulated
-    )
+    estimate = _estimate(models, whole, how, second)
+    return FileEstimates(estimate, groups, counter.columns, counter.empty, counter.simulated)
 
 
 def _estimate(
     models: Sequence[ReportModel], counts: Sequence[Floats], how: EstimateRequest, progress: Progress | None = None
 ) -> DensityEstimate:
-    """Return the estimate; a mechanism that nobody used is left away."""
+    """Return the estimate; a mechanism without reports is left out."""
     used = [at for at, count in enumerate(counts) if count.sum() > 0]
     return decode_counts([models[at] for at in used], [counts[at] for at in used], how, progress)
 
@@ -144,7 +141,7 @@ class _Counter:
                         raise InvalidInput(f"{table.name!r}: there is no column {one!r}.")
                 if len(names) != outputs.width:
                     raise InvalidInput(
-                        f"reports of this mechanism have {outputs.width} columns, got {', '.join(names)}."
+                        f"a report of this mechanism has {outputs.width} columns, got {', '.join(names)}."
                     )
                 self.columns, seen = names, 0
                 for batch in read_batches(table):
@@ -171,15 +168,11 @@ class _Counter:
                 raise InvalidInput(f"the column {which!r} names {name!r}, which is none of the mechanisms: {options}.")
             known[name] = same[0]
         if None in values:
-            raise InvalidInput(
-                f"the column {which!r} must name a mechanism in every row; row {values.index(None)} has none."
-            )
+            raise InvalidInput(f"every row of {which!r} must name a mechanism; row {values.index(None)} has none.")
         return np.array([known[value] for value in values], dtype=np.int64)
 
-    def _count(
-        self, reports: Any, kept: Booleans, mechanism_numbers: Integers, groups: list[str] | None, before: int
-    ) -> None:
-        there, mechanism_numbers = np.flatnonzero(kept), mechanism_numbers[kept]
+    def _count(self, reports: Any, kept: Booleans, makers: Integers, groups: list[str] | None, before: int) -> None:
+        there, makers = np.flatnonzero(kept), makers[kept]
         row_groups = [""] * len(there) if groups is None else [groups[at] for at in there.tolist()]
         names, chosen_by = np.unique(row_groups, return_inverse=True)
         for number, group in enumerate(names.tolist()):
@@ -187,12 +180,11 @@ class _Counter:
                 raise InvalidInput(f"--by makes more than {MOST_GROUPS:,} groups: choose a column with fewer values.")
             parts = self.found.setdefault(group, [np.zeros(models.size) for models in self._models])
             for at, models in enumerate(self._models):
-                chosen = np.flatnonzero((chosen_by == number) & (mechanism_numbers == at))
+                chosen = np.flatnonzero((chosen_by == number) & (makers == at))
                 if len(chosen):
                     picked = [reports[i] for i in chosen.tolist()] if isinstance(reports, list) else reports[chosen]
-                    parts[at] += _count_reports(
-                        models, self._origin.mechanisms[at].outputs, picked, there[chosen] + before
-                    )
+                    outputs = self._origin.mechanisms[at].outputs
+                    parts[at] += _count_reports(models, outputs, picked, there[chosen] + before)
 
 
 def _groups(column: pa.Array, name: str, part: str) -> list[str]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,150 +15,45 @@ import pyarrow as pa
 from metricdp import messages
 from metricdp.errors import InvalidInput, MetricdpError, NotPrivate, OutputProblem
 from metricdp.files import link_notes
-from metricdp.randomness import Randomness, source_of
-from metricdp.rendering import file_name
-from metricdp.tables.charging import charge_at_end, charge_job, grant, open_request, refuse_name, request_of
+from metricdp.randomness import source_of
+from metricdp.tables.batch import KEY_BYTES, is_simulated
+from metricdp.tables.charging import charge_job, grant, open_request, refuse_name, request_of
 from metricdp.tables.disclosure.checks import findings_in, refuse_names_of_files
-from metricdp.tables.disclosure.findings import ColumnFinding, rows_sampled, sample_of
-from metricdp.tables.draws import KEY_BYTES, is_simulated
+from metricdp.tables.disclosure.findings import ColumnFinding, Findings, rows_sampled, sample_of
 from metricdp.tables.engines import JobRunner, runner
-from metricdp.tables.formats import STANDARD, Location, locate_table, read_batches, target_location
+from metricdp.tables.formats import Location, locate_table, read_batches
 from metricdp.tables.jobs.errors import reword_error
 from metricdp.tables.jobs.folder import begin_job, forget, order_key_of, publish, records_of, resolve_folder
-from metricdp.tables.jobs.plan import (
-    JobPlan,
-    TaskSpec,
-    folder_keys,
-    home_of,
-    key_values,
-    other_names,
-    plan,
-    sources_of,
-    spec_of,
-)
+from metricdp.tables.jobs.plan import JobPlan, TaskSpec, folder_keys, home_of, key_values, other_names, plan, spec_of
 from metricdp.tables.options import (
-    DEFAULT_DISCLOSURE,
     Call,
     Charging,
     Disclosure,
+    Files,
+    Job,
     Names,
     Reading,
     Trim,
     disclosure_from,
     names_of,
 )
-from metricdp.tables.options import Job as JobOptions
-from metricdp.tables.people import Allotment, PeopleCount, PeopleCounter, Spending, spending_in
-from metricdp.tables.pipeline import run_pipeline
-from metricdp.tables.plan import PersonLimits, TableRequest, TableTask, check_texts, is_geographic, texts_of
-from metricdp.tables.results import RowTally, Summary, TablePair, open_input, open_target
-from metricdp.tables.sources import OpenTable, open_table, outlet_like, row_progress
-
-
-def perturb_file(source: str | os.PathLike[str], call: Call) -> Summary:
-    """Protect a table of any length in a file and return what was done."""
-    started = time.perf_counter()
-    reading, job, rng, target = call.reading, call.job, call.rng, call.to
-    assert target is not None
-    with open_request(call) as request, open_input(source) as name:
-        persons, charging = request.persons, request.charging
-        refuse_name(charging)
-        origin = locate_table(name, reading.format)
-        goal = target_location(target, reading.target_format, like=origin)
-        if texts_of(request.mechanism) is not None:
-            request = replace(request, shown=str(source) != STANDARD)
-        checked = goal.format.typed and not origin.format.typed
-        open_source = partial(open_for, request, origin, reading, checked=checked)
-        with open_target(goal, origin, overwrite=job.overwrite) as made, open_source() as table:
-            task = task_of(table, request)
-            counter = _counter(persons, open_source, table.schema.names, task, (charging, rng))
-            spending = counter.spending if isinstance(counter, Allotment) else None
-            outlet = outlet_like(table, made, goal, point=_point(task))
-            with charge_at_end(charging, spending) as charge_lines:
-                tally = run_pipeline(
-                    table,
-                    outlet,
-                    task,
-                    rng,
-                    persons=counter,
-                    watch=job.watch,
-                    on_rows=row_progress(table, job.progress),
-                )
-                if tally.rows == 0:
-                    raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
-            notes = (
-                *link_notes([origin.path] if name == str(source) else []), *_notes_on(table, task, origin, goal),
-                    *charge_lines
-            )  # fmt: skip
-            names = table.schema.names
-    shown = "standard output" if str(target) == STANDARD else str(target)
-    passage = TablePair(str(source), shown, names, is_simulated(rng), notes)
-    people = None if counter is None else counter.people
-    return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started, spending=spending)
-
-
-def open_for(
-    request: TableRequest, location: Location, reading: Reading, *, checked: bool = False
-) -> AbstractContextManager[OpenTable]:
-    """Open a table as a request asks for; columns of texts are not found by the names of coordinates."""
-    texts, asked = texts_of(request.mechanism) is not None, replace(request, care=DEFAULT_DISCLOSURE)
-    return open_table(
-        location, names_of(request.columns) or None, reading, geographic=is_geographic(request.mechanism.inputs),
-        vectors=not texts, checked=checked, usual=None if texts else lambda names: asked.task(names).columns,
-    )  # fmt: skip
-
-
-def task_of(table: OpenTable, request: TableRequest) -> TableTask:
-    """Return what is done to the rows of an open table, whose columns are flat."""
-    request = replace(request, columns=table.columns or request.columns, reads=table.layout.reads)
-    return request.task(table.schema.names, lambda: table.schema, table.reader.schema.names)
-
-
-def _counter(
-    persons: PersonLimits | None,
-    open_source: Callable[[], AbstractContextManager[OpenTable]],
-    names: Sequence[str],
-    task: TableTask,
-    more: tuple[Charging | None, Randomness],
-) -> PeopleCounter | Allotment | None:
-    """Return who counts the rows of every person.
-
-    With a budget or a ledger the table is read for that alone, before any draw.
-    """
-    charging, rng = more
-    if persons is None:
-        return None
-    if not persons.needs_counts and charging is None:
-        return PeopleCounter(persons.column, names)
-    with open_source() as table:
-        spending = spending_in(read_batches(table), persons, names, task)
-    return Allotment(spending if charging is None else grant(charging, spending), rng)
-
-
-def _point(task: TableTask) -> tuple[str, str] | None:
-    """Return the columns of latitude and longitude of the reports, where there are such."""
-    on_earth = [group for group in task.groups if is_geographic(group.mechanism.outputs) and len(group.reports) == 2]
-    return (on_earth[0].reports[0], on_earth[0].reports[1]) if on_earth else None
-
-
-def _notes_on(table: OpenTable, task: TableTask, origin: Location, goal: Location) -> tuple[str, ...]:
-    """Say what else should be known about the way from one format to another."""
-    notes = list(table.layout.notes)
-    if goal.format.typed and not origin.format.typed and (task.texts is None or len(table.schema) > 1):
-        notes.append(
-            f"Columns that are kept stay text in {file_name(goal.text)}: a {origin.format.name} file has no types."
-        )
-    return tuple(notes)
-
+from metricdp.tables.people import PeopleCount, PeopleCounter, Spending, spending_in
+from metricdp.tables.plan import PersonLimits, TableRequest, TableTask, check_texts
+from metricdp.tables.results import RowTally, Summary, TablePair
+from metricdp.tables.sources import (
+    names_many,
+    open_for,
+    open_table,
+    sources_of,
+    task_of,
+)
 
 Watch = Callable[[TableTask, Any], None]
 FILES_INSPECTED = 64
-MANY = ("engine", "resume", "discard")  # what makes a job over files of any source
 JOB_KEPT_HINT = (
     "The job is kept and nothing of it can be seen: mend what is wrong and continue it with resume=True (--resume), "
     "or give it up with discard=True (--discard)."
 )
-Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def perturb_files(sources: Files, call: Call) -> Summary:
@@ -231,7 +124,7 @@ def _begin(sources: Files, call: Call) -> tuple[JobRunner, list[Path], Path]:
     """Return who runs a job over files, which files they are, and where the output goes."""
     run, reading = runner(call.job.engine or "local"), call.reading
     if reading.target_format is not None:
-        raise InvalidInput("a job over many files writes each as it was read: leave the format of the output away.")
+        raise InvalidInput("a job over many files writes each as it was read: drop the format of the output.")
     paths = sources_of(sources)
     if bases := [path for path in paths if locate_table(path, reading.format).format.tables]:
         raise InvalidInput(f"{str(bases[0])!r} is a database: protect its tables one by one, as {bases[0]}::table.")
@@ -244,28 +137,19 @@ def _first_location(paths: Sequence[Path], keys: Sequence[str], reading: Reading
     return replace(locate_table(paths[0], reading.format), keys=key_values(paths[0], keys))
 
 
-def names_many(source: Files, job: JobOptions) -> bool:
-    """Tell whether a source is a job over many files: a folder, a pattern, a list, or because that is asked for."""
-    if not isinstance(source, str | os.PathLike) or any(getattr(job, word) for word in MANY):
-        return True
-    return not Path(source).is_file() and (Path(source).is_dir() or any(mark in os.fspath(source) for mark in "*?["))
-
-
-def check_texts_in(source: Files, job: JobOptions, columns: Names, care: Disclosure, reading: Reading) -> None:
+def check_texts_in(source: Files, job: Job, columns: Names, care: Disclosure, reading: Reading) -> None:
     """Refuse files whose columns of texts do not fit, before a mechanism is built for them, which may take minutes."""
     paths = sources_of(source) if names_many(source, job) else []
     origin = (
         _first_location(paths, folder_keys(paths), reading)
         if paths
-        else locate_table(cast(str, source), reading.format)
+        else locate_table(cast("str", source), reading.format)
     )
     with open_table(origin, names_of(columns) or None, reading, geographic=False) as table:
         check_texts(table.schema, table.columns or columns, care, table.reader.schema.names)
 
 
-def _inspect_keys(
-    paths: Sequence[Path], spec: TaskSpec, task: TableTask, person: str | None
-) -> tuple[ColumnFinding, ...]:
+def _inspect_keys(paths: Sequence[Path], spec: TaskSpec, task: TableTask, person: str | None) -> Findings:
     """Return which keys of folders give the secret away, by rows of many files: within one file a key never changes.
 
     With `strict` the other columns are looked at too, so that a job that is refused is refused before it begins, and
@@ -309,8 +193,8 @@ def _inspect_keys(
     return shown
 
 
-def _unique_findings(found: Sequence[ColumnFinding], id_column: str | None) -> tuple[ColumnFinding, ...]:
-    """Return what was found, once; a column whose values show something is not told by its name too."""
+def _unique_findings(found: Sequence[ColumnFinding], id_column: str | None) -> Findings:
+    """Return what was found, once; a column whose values show something is not named twice."""
     by_value = {one.column for one in found if one.evidence == "value"}
     kept = [one for one in found if one.evidence == "value" or one.column not in by_value]
     coarse = {one.column for one in kept} - {one.column for one in kept if not one.is_time}
@@ -360,7 +244,7 @@ def _refuse_parts(charging: Charging | None) -> None:
     if charging is not None and charging.refused != "fail":
         raise InvalidInput(
             "a job over many files is charged whole or not at all: a person may have rows in many, which are protected "
-            "side by side. Leave --refused report away, or write them to one file first."
+            "side by side. Drop --refused report, or write them to one file first."
         )
 
 

@@ -13,13 +13,24 @@ import pyarrow as pa
 
 from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
-from metricdp.tables.batch import ALL, BatchReports, Portion, protect, report_type, secret_columns
+from metricdp.tables.batch import (
+    ALL,
+    SIMULATED,
+    SIMULATED_COLUMN,
+    SIMULATED_KEY,
+    BatchReports,
+    Portion,
+    is_simulated,
+    mark_table,
+    protect,
+    report_type,
+    secret_columns,
+)
 from metricdp.tables.charging import Draw, charge_reports
 from metricdp.tables.disclosure.checks import SanityCheck, check_sanity, inspect_table, log_findings
-from metricdp.tables.disclosure.findings import SAMPLED_FROM, ColumnFinding, inspected_rows, rows_sampled, sample_rows
+from metricdp.tables.disclosure.findings import SAMPLED_FROM, Findings, inspected_rows, rows_sampled, sample_rows
 from metricdp.tables.disclosure.hidden_values import compact
 from metricdp.tables.disclosure.trim import trim_table
-from metricdp.tables.draws import SIMULATED, SIMULATED_COLUMN, SIMULATED_KEY, is_simulated, mark_table
 from metricdp.tables.options import DEFAULT_DISCLOSURE, Trim, names_of
 from metricdp.tables.people import Allotment, PeopleCounter, spending_in
 from metricdp.tables.pipeline import replace
@@ -112,7 +123,7 @@ def _is_pandas(frame: Any) -> bool:
 def _charged_reports(
     request: TableRequest, task: TableTask, column: Callable[[str], Any], names: list[str], rng: Randomness, draw: Draw
 ) -> BatchReports:
-    """Return the reports of a table in memory, charged where there are books, and log what everybody spends."""
+    """Return the reports of a table in memory, charged where there is a ledger, and log what everybody spends."""
     persons = request.persons
     if persons is None:
         return draw(ALL)
@@ -170,9 +181,7 @@ def _wrap(frame: Any) -> Any:
             "cost twice the budget. Collect it first: mdp.perturb(frame.collect(), ...)."
         )
     if not all(isinstance(name, str) for name in wrapped.columns):
-        raise InvalidInput(
-            "the columns of the table must have names of text: frame.columns = frame.columns.astype(str)."
-        )
+        raise InvalidInput("the names of the columns must be text: frame.columns = frame.columns.astype(str).")
     return wrapped
 
 
@@ -195,9 +204,8 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: TableRequest, rng: Rando
 
     protected = _charged_reports(request, task, column, list(wrapped.columns), rng, draw)
     _log(protected, task, len(wrapped))
-    fresh = nw.from_arrow(
-        pa.table(dict(zip(task.reports, protected.columns, strict=True))), backend=wrapped.implementation
-    )
+    reports = pa.table(dict(zip(task.reports, protected.columns, strict=True)))
+    fresh = nw.from_arrow(reports, backend=wrapped.implementation)
     kinds = {name: column(name).type for name in task.columns}
     groups = {name: group for group in task.groups for name in group.reports if name in group.columns}
     series = []
@@ -208,9 +216,7 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: TableRequest, rng: Rando
             fits = report_type(kinds[name], groups[name]) == kinds[name]
             missing = protected.bad.size or protected.left_out is not None
             fits = fits and not (missing and kind.is_integer())
-            if isinstance(
-                kind, nw.Enum
-            ):  # its categories are words that somebody had: those of the reports replace them
+            if isinstance(kind, nw.Enum):  # its categories are true words: those of the reports replace them
                 kind = nw.Enum(sorted(set(new.drop_nulls().to_list())))
             new = new.cast(kind) if fits and new.dtype != kind else new
         series.append(new)
@@ -249,9 +255,7 @@ def _kinds(wrapped: Any) -> pa.Schema:
     return _first_rows(wrapped.head(SAMPLED_FROM)).schema
 
 
-def _inspect_first(
-    frame: Any, task: TableTask, person: str | None
-) -> tuple[tuple[ColumnFinding, ...], list[SanityCheck | None]]:
+def _inspect_first(frame: Any, task: TableTask, person: str | None) -> tuple[Findings, list[SanityCheck | None]]:
     first = _first_rows(frame.head(inspected_rows(task.width)))
     if len(frame) <= inspected_rows(task.width):
         return inspect_table(first, task, person=person)

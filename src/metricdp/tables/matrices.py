@@ -1,7 +1,7 @@
 """Matrices that someone else made, as CSV, Parquet or .npy: probabilities, or distances.
 
 One row per secret, one column per report (or secret). Names of rows, as data frames write them in a first column, are
-told from numbers and left out.
+recognised and left out.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def read_matrix(path: str | os.PathLike[str], *, rows: int | None = None) -> Flo
     """Read probabilities: one row per secret, one column per report.
 
     A CSV file without a header is read too: a first line of numbers is a row where it fits the others, and a header
-    where it does not (such as 0,1,2,...), or where there is one line more than the `rows` expected and it is no law: a
-    line of probabilities that sum to 1 is never taken for a header, so that a point too few is an error.
+    where it does not (such as 0,1,2,...), or where there is one line more than the `rows` expected and it is no
+    distribution: a line of probabilities that sum to 1 is never taken for a header, so a missing point is an error.
     """
     matrix, bare, named = _numbers(path)
     if bare and len(matrix) > 1:

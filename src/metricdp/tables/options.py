@@ -27,6 +27,9 @@ OnError = Literal["fail", "drop", "null"]
 Names: TypeAlias = Sequence[str] | str
 Target: TypeAlias = str | os.PathLike[str] | None
 LedgerChoice: TypeAlias = "Ledger | Charging | str | os.PathLike[str] | None"
+Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
 R = TypeVar("R", bound="People | Disclosure | Reading | Job")
 
 

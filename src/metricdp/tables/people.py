@@ -41,9 +41,9 @@ MOST_TABLES = 64  # mechanisms on finitely many secrets that are built, one for 
 
 @dataclass(frozen=True)
 class BudgetLevel:
-    """What each row of a person with so many rows in the output costs, and how far its report lies from the truth.
+    """What each row of a person with that many rows in the output costs, and how far its report lies from the truth.
 
-    The amount is the epsilon of a row, or the rho of one whose promise is concentrated.
+    The amount is the epsilon of a row, or the rho of one whose guarantee is concentrated.
     """
 
     rows: int
@@ -77,7 +77,7 @@ class Spending:
 
     @property
     def epsilon(self) -> float:
-        """The same, of pure promises alone."""
+        """The same, of pure guarantees alone."""
         require_pure(self.levels[0].task.guarantee, "an epsilon for all rows of a person")
         return self.amount
 
@@ -112,11 +112,9 @@ class Spending:
     @property
     def refused(self) -> int:
         """How many rows are not in the output, since a ledger did not grant them."""
-        return (
-            0
-            if self.granted is None
-            else sum(self.asked_rows(person_id) - self.granted[person_id] for person_id in self.counts)
-        )
+        if self.granted is None:
+            return 0
+        return sum(self.asked_rows(person) - self.granted[person] for person in self.counts)
 
     @property
     def left_out(self) -> int:
@@ -125,7 +123,7 @@ class Spending:
 
     @property
     def is_spread(self) -> bool:
-        """Whether rows of different persons have different promises."""
+        """Whether rows of different persons have different guarantees."""
         return self.row_limits.spread is not None
 
     def rows(self, person: Any) -> int:
@@ -139,7 +137,7 @@ class Spending:
 
     @property
     def loss(self) -> float:
-        """How far a report lies from the truth on average, over the rows of the output; by the law, not measured."""
+        """How far a report of the output lies from the truth on average; by the distribution, not measured."""
         total = sum(level.persons * level.rows * level.loss for level in self.released)
         return total / self.written if self.written else 0.0
 
@@ -183,7 +181,7 @@ def spending_of(row_limits: PersonLimits, counts: Counter[Any], task: TableTask)
 
 
 def _share(row_limits: PersonLimits, rows: int, epsilon: float, guarantee: AnyGuarantee) -> float:
-    """Return the epsilon of each of so many rows: at most B / n in millionths, so that n of them keep the budget."""
+    """Return the epsilon of each of that many rows: at most B / n in millionths, so that n of them keep the budget."""
     if row_limits.budget is None:
         return epsilon
     limit = floor(Fraction(row_limits.budget) * MICRO)
@@ -194,8 +192,7 @@ def _share(row_limits: PersonLimits, rows: int, epsilon: float, guarantee: AnyGu
     share = limit // rows
     if share == 0:
         raise InvalidInput(
-            f"somebody has {rows:,} rows, among which a budget of {row_limits.budget:g} leaves less than a millionth "
-            f"for "
+            f"somebody has {rows:,} rows, and a budget of {row_limits.budget:g} leaves less than a millionth for "
             "each: keep fewer with --at-most."
         )
     chosen = min(epsilon, round_down(Fraction(share, MICRO)))
@@ -230,7 +227,7 @@ def _replace_mechanism(task: TableTask, mechanism: Mechanism) -> TableTask:
 
 
 def _maker(task: TableTask, kinds: int) -> Callable[[float], Mechanism]:
-    """Return what makes the same mechanism at another epsilon: the law of that epsilon, never scaled draws."""
+    """Return what makes the same mechanism at another epsilon: a new distribution, never scaled draws."""
     from metricdp.design.rescaling import rescaler  # imported where something is built
 
     mechanism, texts = task.mechanism, task.texts
@@ -281,9 +278,8 @@ class PeopleCounter:
         found, places = ids_of(pa.table({self.column: persons}), self.column)
         numbers = np.asarray(counts, dtype=np.int64)
         self.without += int(numbers[places < 0].sum())
-        for person, count in zip(
-            found, np.bincount(places[places >= 0], numbers[places >= 0], len(found)), strict=True
-        ):
+        sums = np.bincount(places[places >= 0], numbers[places >= 0], len(found))
+        for person, count in zip(found, sums, strict=True):
             self.rows[person] += int(count)
 
     @property
@@ -339,8 +335,7 @@ def spending_by(counter: PeopleCounter, row_limits: PersonLimits, task: TableTas
     if counter.without:
         raise InvalidInput(
             f"{counter.without:,} rows have no {row_limits.column}: they may be anybody's, and no total would hold. "
-            f"Give "
-            "them one or leave them out."
+            "Give them one or leave them out."
         )
     near = count_near(counter.rows)
     if near:
@@ -396,7 +391,7 @@ class Allotment:
             raise InvalidInput(CHANGED)
 
     def _rows_kept(self, persons: list[Any], places: Integers, order: Integers) -> Booleans | None:
-        """Return which rows stay: the first of a person, or some drawn by chance; the secrets play no part."""
+        """Return which rows stay: the first of a person, or some drawn at random; the secrets play no part."""
         row_limits = self.spending.row_limits
         if row_limits.at_most is None and self.spending.granted is None:
             return None
@@ -408,7 +403,7 @@ class Allotment:
         return np.asarray(np.isin(places * longest + order, np.concatenate(chosen)))
 
     def _draw_rows(self, person: Any, limit: int) -> Integers:
-        """Return which rows of a person stay, every choice of so many being as likely as any other."""
+        """Return which rows of a person stay, every choice of them as likely as any other."""
         if person not in self._drawn:
             count = self.spending.counts[person]
             drawn = np.argsort(open_uniform(count, self._source), kind="stable")[:limit]

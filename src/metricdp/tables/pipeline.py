@@ -20,12 +20,24 @@ import pyarrow.compute as pc
 from metricdp.arrays import Integers
 from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness, fresh_stream
-from metricdp.tables.batch import ALL, BatchReports, Portion, pieces, protect, report_fields, secret_columns
+from metricdp.tables.batch import (
+    ALL,
+    BatchReports,
+    Draws,
+    KeyedDraws,
+    Portion,
+    is_simulated,
+    mark_schema,
+    mark_table,
+    pieces,
+    protect,
+    report_fields,
+    secret_columns,
+)
 from metricdp.tables.disclosure.checks import BatchStatistics, SanityCheck, findings_in, inspect_table
-from metricdp.tables.disclosure.findings import ColumnFinding, Sample, inspected_rows, rows_sampled
+from metricdp.tables.disclosure.findings import Findings, Sample, inspected_rows, rows_sampled
 from metricdp.tables.disclosure.hidden_values import fewer_categories, harmless_schema, sanitise_table
 from metricdp.tables.disclosure.trim import trim_table
-from metricdp.tables.draws import Draws, KeyedDraws, is_simulated, mark_schema, mark_table
 from metricdp.tables.formats import Reader, read_batches
 from metricdp.tables.options import OnError
 from metricdp.tables.people import Allotment, PeopleCounter
@@ -96,7 +108,7 @@ def _empty(schema: pa.Schema, task: TableTask) -> BatchReports:
 
 THREADS = max(1, min(4, os.cpu_count() or 1))  # drawing spends its time in compiled code that shares the interpreter
 FIRST_BYTES = 16 << 20  # of a table of texts that are looked at before anything is drawn
-RowProgress = Callable[[int], None]  # told numbers of rows as they are done; a negative one takes them back
+RowProgress = Callable[[int], None]  # called with numbers of rows that are done; a negative one takes them back
 
 
 @dataclass(frozen=True)
@@ -117,7 +129,7 @@ class ProtectedBatch:
         return self.batch if self.output_mask is None else filter_rows(self.batch, self.output_mask)
 
 
-Watch = Callable[[TableTask, ProtectedBatch], None]  # told every batch after its reports are written
+Watch = Callable[[TableTask, ProtectedBatch], None]  # called with every batch after its reports are written
 
 
 def run_pipeline(
@@ -194,13 +206,13 @@ def _first(batches: Iterator[pa.RecordBatch], task: TableTask, first_row: int, t
 
 def _inspect_first(
     first: list[pa.RecordBatch], schema: pa.Schema, task: TableTask, person: str | None
-) -> tuple[tuple[ColumnFinding, ...], list[SanityCheck | None]]:
+) -> tuple[Findings, list[SanityCheck | None]]:
     if not first:
         return (), []
     return inspect_table(pa.Table.from_batches(first, schema).slice(0, inspected_rows(task.width)), task, person=person)
 
 
-def _merge_findings(first: tuple[ColumnFinding, ...], later: tuple[ColumnFinding, ...]) -> tuple[ColumnFinding, ...]:
+def _merge_findings(first: Findings, later: Findings) -> Findings:
     """Return what was found, once a column; what values show counts more than a name."""
     found = {one.column: one for one in first}
     found |= {one.column: one for one in later if one.evidence == "value" or one.column not in found}
@@ -255,10 +267,8 @@ def _step(
         None if one is None else one.batch_statistics(rows, done.bad)
         for one, rows in zip(sanity, done.contents, strict=False)
     )
-    output_mask = done.output_mask(batch.num_rows, task.on_error)
-    return ProtectedBatch(
-        batch, replace(batch, task, done), done.bad, output_mask, statistics_seen, done.empty, done.masked
-    )
+    mask, made = done.output_mask(batch.num_rows, task.on_error), replace(batch, task, done)
+    return ProtectedBatch(batch, made, done.bad, mask, statistics_seen, done.empty, done.masked)
 
 
 def _protect_on_threads(

@@ -90,7 +90,7 @@ class ColumnGroup:
 class Snapping:
     """How far values are put on secrets, in the unit of their places, and what that costs: a slack of epsilon * apart.
 
-    Where values are put on secrets by the distances of the promise, `apart` is twice the snap; where they are not, it
+    Where values are put on secrets by the distances of the guarantee, `apart` is twice the snap; where they are not, it
     is how far apart two secrets can be that one place may be put on, and distances are those of the secrets.
     """
 
@@ -107,10 +107,10 @@ class Snapping:
 
 @dataclass(frozen=True)
 class AccuracyColumn:
-    """A column that states how far the truth lies from a report at most, with a chance of at least `level`.
+    """A column that states how far the truth lies from a report at most, with a probability of at least `level`.
 
-    By the law of the noise alone and for every secret, so one number holds for all rows; in metres where distances are
-    lengths, else in the unit of the metric; rounded up.
+    It follows from the distribution of the noise and holds for every secret, so for all rows; in metres where distances
+    are lengths, else in the unit of the metric; rounded up.
     """
 
     column: str
@@ -131,7 +131,7 @@ def accuracy_of(group: ColumnGroup, column: str, level: float = LEVEL) -> Accura
 
 
 def snapping_of(group: ColumnGroup) -> Snapping:
-    """Return what snapping costs on the space of a group, or refuse it where no promise would be left."""
+    """Return what snapping costs on the space of a group, or refuse it where no guarantee would be left."""
     space, epsilon = group.mechanism.inputs, require_pure(group.mechanism.guarantee, "snapping").epsilon
     ground = space.ground.unit
     found = Snapping(group.snap, epsilon, space.charge(group.snap), space.same_ground, ground)
@@ -139,7 +139,7 @@ def snapping_of(group: ColumnGroup) -> Snapping:
         unit, snapped = (f" {one}" if one else "" for one in (space.unit, ground))
         apart = "with no way between them" if math.isinf(found.apart) else f"{found.apart:.4g}{unit} apart"
         raise InvalidInput(
-            f"snapping up to {group.snap:g}{snapped} can put one place on secrets {apart}: no promise is left of "
+            f"snapping up to {group.snap:g}{snapped} can put one place on secrets {apart}: no guarantee is left of "
             f"epsilon {epsilon:g}. Snap less far, or design on secrets that lie as they are measured."
         )
     return found
@@ -153,8 +153,8 @@ class PersonLimits:
         column: The column that says whose row it is.
         budget: What all rows of one person may cost together, per unit of the metric.
         spread: "even" shares the budget among the rows of a person.
-        at_most: So many rows of one person stay; the others are left out.
-        which: Which stay: the first in the table, or some drawn by chance.
+        at_most: How many rows of one person stay at most; the others are left out.
+        which: Which stay: the first in the table, or some drawn at random.
     """
 
     column: str
@@ -169,9 +169,7 @@ class PersonLimits:
         if self.which not in ("first", "random"):
             raise InvalidInput(f"`which` must be 'first' or 'random', got {self.which!r}.")
         if self.spread and self.budget is None:
-            raise InvalidInput(
-                "`allocation` shares a budget among the rows of a person: say which, such as --budget 40/km."
-            )
+            raise InvalidInput("`allocation` shares a budget among the rows of a person: name it, as --budget 40/km.")
         if self.budget is not None and not 0 < self.budget < float("inf"):
             raise InvalidInput(f"`budget` must be a finite number above 0, got {self.budget!r}.")
         if self.at_most is not None and (self.at_most != int(self.at_most) or self.at_most < 1):
@@ -188,16 +186,14 @@ def person_limits(people: People, guarantee: AnyGuarantee | None) -> PersonLimit
     budget = people.budget
     if people.id is None:
         if budget is not None or people.allocation is not None or people.max_rows is not None:
-            raise InvalidInput(
-                "a budget is for all rows of a person: name the column that says whose row it is with --id."
-            )
+            raise InvalidInput("a budget is for all rows of a person: name the column of persons with --id.")
         return None
     amount = parse_amount(budget, guarantee) if isinstance(budget, str) else _sum_budget(budget, guarantee)
     return PersonLimits(people.id, amount, people.allocation, people.max_rows, people.which)
 
 
 def parse_amount(budget: str, guarantee: AnyGuarantee | None) -> float:
-    """Return a budget in the unit of a promise, or of all parts of one: 40/km, or 3/km2 where it is rho."""
+    """Return a budget in the unit of a guarantee, or of all parts of one: 40/km, or 3/km2 where it is rho."""
     if isinstance(guarantee, Guarantee) and (unit := _unit_of_parts(guarantee)) is not None:
         found = _sum_budget(parse_epsilon(budget, unit), guarantee)
         assert found is not None
@@ -221,12 +217,11 @@ def _unit_of_parts(guarantee: Guarantee) -> str | None:
 
 
 def _sum_budget(budget: float | None, guarantee: AnyGuarantee | None) -> float | None:
-    """Return a budget for the parts of a product, all of one unit, as one for their sum: so many rows' worth of it."""
+    """Return a budget for the parts of a product, all of one unit, as one for their sum."""
     if budget is None or not isinstance(guarantee, Guarantee) or _unit_of_parts(guarantee) is None:
         return budget
-    return round_down(
-        Fraction(budget) / sum(Fraction(part.epsilon) for part in guarantee.parts) * Fraction(guarantee.epsilon)
-    )
+    total = sum(Fraction(part.epsilon) for part in guarantee.parts)
+    return round_down(Fraction(budget) / total * Fraction(guarantee.epsilon))
 
 
 SENTENCE = 5  # words in the name of a column from which on it reads as a text
@@ -274,7 +269,7 @@ class TableTask:
 
     @property
     def snapping(self) -> Snapping | None:
-        """What snapping does to the promise; None where nothing is snapped."""
+        """What snapping does to the guarantee; None where nothing is snapped."""
         return next((snapping_of(group) for group in self.groups if group.snap), None)
 
     @property
@@ -284,7 +279,7 @@ class TableTask:
 
     @property
     def guarantee(self) -> AnyGuarantee:
-        """The promise for the rows of a table, the slack of snapping included; of texts with a budget for all of it."""
+        """The guarantee for the rows of a table with the slack of snapping; of texts with a budget for a whole row."""
         if self.texts is not None and self.texts.rules.budget is not None:
             of_one, columns = self.texts.row_guarantee, len(self.groups)
             return replace(of_one, epsilon=columns * of_one.epsilon, slack=columns * of_one.slack)
@@ -298,14 +293,14 @@ class TableRequest:
     """What a caller asks to be done to a table, before its columns are known."""
 
     mechanism: Mechanism
-    columns: Sequence[str] | str | None = None
+    columns: Names | None = None
     snap: float = 0.0
     on_error: OnError = "fail"
     show_values: bool = False
     care: Disclosure = DEFAULT_DISCLOSURE
     persons: PersonLimits | None = None
     reads: str = "number"
-    charging: Charging | None = None  # of whoever is in `persons`
+    charging: Charging | None = None  # who is charged: the people in `persons`
     shown: bool = True  # whether errors name columns: the first line of standard input may be a text
 
     def task(self, names: Sequence[str], kinds: Kinds | None = None, stored: Sequence[str] | None = None) -> TableTask:
@@ -313,7 +308,47 @@ class TableRequest:
 
         For texts the types of the columns are asked for; `stored` are the columns of a file that has others.
         """
-        return _make_task(names, self, kinds, names if stored is None else stored)
+        stored = names if stored is None else stored
+        mechanism, snap, on_error = self.mechanism, self.snap, self.on_error
+        if not isinstance(mechanism, Mechanism):
+            raise InvalidInput(
+                f"`mechanism` must be a mechanism such as mdp.laplace(...), got {type(mechanism).__name__}."
+            )
+        if mechanism.guarantee.basis == "none":
+            raise NotPrivate(
+                "this mechanism was built for comparison and has no guarantee: it must not protect a table."
+            )
+        if on_error not in ("fail", "drop", "null"):
+            raise InvalidInput(f"`on_error` must be 'fail', 'drop' or 'null', got {on_error!r}.")
+        if not (math.isfinite(snap) and snap >= 0):
+            raise InvalidInput(f"`snap` must be a distance of at least 0, got {snap:g}.")
+        parts = parts_of(mechanism)
+        if texts_of(mechanism) is not None:
+            chosen = _columns_of_texts(names, self.columns, kinds, stored, shown=self.shown)
+            parts = parts * len(chosen)
+        elif any(texts_of(part) is not None for part in parts):
+            raise InvalidInput("texts are protected by themselves: their mechanism is no part of a product.")
+        else:
+            chosen = _choose_columns(names, parts, self.columns)
+        snapping = [number for number, part in enumerate(parts) if _has_nearest(part.inputs)]
+        if snap and not snapping:
+            raise InvalidInput("`snap` is for mechanisms on finitely many points; this one takes every value as it is.")
+        if snap and len(snapping) > 1:
+            raise InvalidInput("`snap` would mean several parts of this product: put the values on the points first.")
+        groups, start = [], 0
+        packed = len(chosen) < sum(part.inputs.width for part in parts)
+        for number, part in enumerate(parts):
+            own = chosen if packed else chosen[start : start + part.inputs.width]
+            start += len(own)
+            far = float(snap) if number in snapping else 0.0
+            groups.append(ColumnGroup(part, own, own if packed else _report_names(part, own), far, self.reads, packed))
+        task = TableTask(mechanism, tuple(groups), on_error, self.show_values, self.care, shown=self.shown)
+        _check_names(names, task)
+        _check_disclosure(names, task.columns, task.reports, task.care, shown=self.shown)
+        if added := names_of(self.care.accuracy_column):
+            task = replace(task, accuracy=_accuracies(names, task, added))
+        _ = task.snapping  # refused before any row is read
+        return task
 
 
 def texts_of(mechanism: Mechanism) -> TextMechanism | None:
@@ -326,7 +361,7 @@ def task_for(
     names: Sequence[str],
     mechanism: Mechanism,
     *,
-    columns: Sequence[str] | str | None = None,
+    columns: Names | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
 ) -> TableTask:
@@ -334,59 +369,18 @@ def task_for(
     return TableRequest(mechanism, columns, snap, on_error).task(names)
 
 
-def _make_task(names: Sequence[str], request: TableRequest, kinds: Kinds | None, stored: Sequence[str]) -> TableTask:
-    mechanism, snap, on_error = request.mechanism, request.snap, request.on_error
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidInput(f"`mechanism` must be a mechanism such as mdp.laplace(...), got {type(mechanism).__name__}.")
-    if mechanism.guarantee.basis == "none":
-        raise NotPrivate("this mechanism was built for comparison and keeps no promise: it must not protect a table.")
-    if on_error not in ("fail", "drop", "null"):
-        raise InvalidInput(f"`on_error` must be 'fail', 'drop' or 'null', got {on_error!r}.")
-    if not (math.isfinite(snap) and snap >= 0):
-        raise InvalidInput(f"`snap` must be a distance of at least 0, got {snap:g}.")
-    parts = parts_of(mechanism)
-    if texts_of(mechanism) is not None:
-        chosen = _columns_of_texts(names, request.columns, kinds, stored, shown=request.shown)
-        parts = parts * len(chosen)
-    elif any(texts_of(part) is not None for part in parts):
-        raise InvalidInput("texts are protected by themselves: their mechanism is no part of a product.")
-    else:
-        chosen = _choose_columns(names, parts, request.columns)
-    snapping = [number for number, part in enumerate(parts) if _has_nearest(part.inputs)]
-    if snap and not snapping:
-        raise InvalidInput("`snap` is for mechanisms on finitely many points; this one takes every value as it is.")
-    if snap and len(snapping) > 1:
-        raise InvalidInput("`snap` would mean several parts of this product: put the values on the points first.")
-    groups, start = [], 0
-    packed = len(chosen) < sum(part.inputs.width for part in parts)
-    for number, part in enumerate(parts):
-        own = chosen if packed else chosen[start : start + part.inputs.width]
-        start += len(own)
-        far = float(snap) if number in snapping else 0.0
-        groups.append(ColumnGroup(part, own, own if packed else _report_names(part, own), far, request.reads, packed))
-    task = TableTask(mechanism, tuple(groups), on_error, request.show_values, request.care, shown=request.shown)
-    _check_names(names, task)
-    _check_disclosure(names, task.columns, task.reports, task.care, shown=request.shown)
-    if added := names_of(request.care.accuracy_column):
-        task = replace(task, accuracy=_accuracies(names, task, added))
-    _ = task.snapping  # refused before any row is read
-    return task
-
-
 def _has_nearest(space: Space) -> bool:
     return space.size is not None and not space.is_text
 
 
-def _choose_columns(
-    names: Sequence[str], parts: Sequence[Mechanism], columns: Sequence[str] | str | None
-) -> tuple[str, ...]:
+def _choose_columns(names: Sequence[str], parts: Sequence[Mechanism], columns: Names | None) -> tuple[str, ...]:
     size = sum(part.inputs.width for part in parts)
     if columns is None:
         return tuple(name for part in parts for name in default_columns(names, part.inputs))
     chosen = expand_names((columns,) if isinstance(columns, str) else tuple(columns), names)
     check_present(names, chosen)
     if len(chosen) == len(parts) == 1 and not parts[0].inputs.is_text:
-        return chosen  # a list in every row; whoever reads it says where it is none
+        return chosen  # a list in every row; reading it says where it is none
     if len(chosen) != size:
         raise InvalidInput(
             f"this mechanism needs {size} column{'s' if size > 1 else ''}, got {len(chosen)}: "
@@ -457,9 +451,8 @@ def _columns_of_texts(
     check_present(names, chosen, shown=shown)
     lists = [name for name in chosen if name not in stored and name.endswith("]")]
     if lists:
-        raise InvalidInput(
-            f"the column {lists[0].rpartition('[')[0]!r} holds lists: join the items of a row to one text first."
-        )
+        column = lists[0].rpartition("[")[0]
+        raise InvalidInput(f"the column {column!r} holds lists: join the items of a row to one text first.")
     if len(set(chosen)) < len(chosen):
         raise InvalidInput(f"the columns of texts must be different ones, got {', '.join(chosen)}.")
     for name in chosen:

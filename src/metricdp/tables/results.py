@@ -20,7 +20,7 @@ from metricdp.files import check_target, is_ledger, lock_target, refuse_ledger, 
 from metricdp.mechanisms import APPROXIMATE, AnyGuarantee, ConcentratedGuarantee, require_pure
 from metricdp.registry import load_function
 from metricdp.rendering import card, file_name, plain_record, printable
-from metricdp.tables.disclosure.findings import SAMPLED, SAMPLED_FROM, ColumnFinding, rows_sampled
+from metricdp.tables.disclosure.findings import SAMPLED, SAMPLED_FROM, Findings, rows_sampled
 from metricdp.tables.formats import INPUT_FILE, OPEN_FILES, STANDARD, Location
 from metricdp.tables.formats.base import choose_table, same_table
 from metricdp.tables.options import DEFAULT_DISCLOSURE, Disclosure
@@ -42,9 +42,7 @@ def open_input(source: str | os.PathLike[str]) -> Iterator[str]:
         yield os.fspath(source)
         return
     if sys.stdin is None or sys.stdin.isatty():
-        raise InvalidInput(
-            "- stands for standard input, and nothing is handed over there: name a file, or pipe one in."
-        )
+        raise InvalidInput("- stands for standard input, and nothing comes from there: name a file, or pipe one in.")
     listed = Path(OPEN_FILES).is_dir()
     with tempfile.TemporaryFile() if listed else tempfile.NamedTemporaryFile(prefix=INPUT_FILE) as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
@@ -64,9 +62,7 @@ def open_target(goal: Location, source: Location | None = None, *, overwrite: bo
     if goal.format.tables and goal.path.is_file():
         refuse_ledger(goal.path)
         if source is not None and _is_read(source, goal):
-            raise OutputProblem(
-                f"cannot write {goal.text!r}: it is the table that is read. Choose another name for it."
-            )
+            raise OutputProblem(f"cannot write {goal.text!r}: it is the table that is read. Choose another name.")
         with lock_target(goal.path):
             yield from _write_database(goal, overwrite=overwrite)
         return
@@ -125,7 +121,7 @@ class RowTally:
     bad: int
     bad_rows: tuple[int, ...]  # the first of them
     dropped: tuple[str, ...] = ()  # metadata that was not carried over
-    findings: tuple[ColumnFinding, ...] = ()  # columns that may give the secret away
+    findings: Findings = ()  # columns that may give the secret away
     written: int | None = None  # rows in the output, where some were left out on purpose
     empty: int = 0  # of texts: cells without one, masks in the output, rows that other columns were looked at in
     masked: int = 0
@@ -196,7 +192,7 @@ class Summary:
     notes: tuple[str, ...] = ()  # sentences on what else should be known
     dropped: tuple[str, ...] = ()  # metadata that was not carried over, since it may hold values
     accuracy: tuple[AccuracyColumn, ...] = ()  # columns that state how far the truth may lie
-    findings: tuple[ColumnFinding, ...] = ()  # columns that stay and may give the secret away: for the owner's eyes
+    findings: Findings = ()  # columns that stay and may give the secret away: for the owner's eyes
     care: Disclosure = DEFAULT_DISCLOSURE  # what was dropped, coarsened and kept on purpose
     spending: Spending | None = None  # what the rows of every person cost, where a budget or a limit was asked for
     sampled: int = rows_sampled(1)  # how many rows of a table were looked at, at most
@@ -214,15 +210,14 @@ class Summary:
         spending: Spending | None = None,
     ) -> Summary:
         """Put together what was asked and what was done."""
+        dropped = tally.bad if task.on_error == "drop" else 0
         return cls(
             source=passage.source,
             target=passage.target,
             columns=task.columns,
             kept_columns=tuple(name for name in passage.names if name not in (*task.columns, *task.care.trim.touched)),
             rows=tally.rows,
-            written=tally.rows - (tally.bad if task.on_error == "drop" else 0)
-            if tally.written is None
-            else tally.written,
+            written=tally.rows - dropped if tally.written is None else tally.written,
             bad=tally.bad,
             on_error=task.on_error,
             bad_rows=tally.bad_rows,
@@ -257,12 +252,12 @@ class Summary:
 
         None where nobody was counted, and for texts without a budget, which may have any length.
         """
-        promise = require_pure(self.guarantee, "an epsilon for all rows of a person")
+        guarantee = require_pure(self.guarantee, "an epsilon for all rows of a person")
         if self.texts is not None and self.texts.mechanism.rules.budget is None:
             return None
         if self.spending is not None:
             return self.spending.epsilon
-        return None if self.people is None else self.people.most_rows * promise.epsilon
+        return None if self.people is None else self.people.most_rows * guarantee.epsilon
 
     @property
     def composed_slack(self) -> float | None:
@@ -306,13 +301,13 @@ class Summary:
         return [printable(line) for line in lines]
 
     def _row_lines(self) -> list[str]:
-        """Return what all rows of a person, and one, are promised."""
+        """Return what all rows of a person, and one, are guaranteed."""
         spread = self.spending is not None and self.spending.is_spread
         one = messages.allocation_guarantee(self.guarantee) if spread else messages.row_guarantee(self.guarantee)
         return [*self.whole_history(), one]
 
     def _text_lines(self) -> list[str]:
-        """Return what texts are promised, what happened to their words, and that texts of one person add up."""
+        """Return what texts are guaranteed, what happened to their words, and that texts of one person add up."""
         assert self.texts is not None
         mechanism, empty = self.texts.mechanism, self.texts.empty
         rules, lines = mechanism.rules, []
@@ -332,7 +327,7 @@ class Summary:
     def whole_history(self) -> list[str]:
         """Return what all rows of the person who has the most are worth, in distances; nothing where none were counted.
 
-        Rows of one person add up, so this comes before the promise of one row.
+        Rows of one person add up, so this comes before the guarantee of one row.
         """
         if self.people is None or self.people.most_rows < 2 or self.texts is not None:
             return []
@@ -364,9 +359,8 @@ class Summary:
             return None
         # a sum of metrics: every part of a row may lie that far apart, and what the parts leak adds up
         parts_epsilon = sum(part.epsilon for part in parts) / self.guarantee.epsilon if parts else 1.0
-        return messages.reach_together(
-            self.guarantee, parts_epsilon * self.composed_epsilon, self.composed_slack or 0.0
-        )
+        epsilon, slack = parts_epsilon * self.composed_epsilon, self.composed_slack or 0.0
+        return messages.reach_together(self.guarantee, epsilon, slack)
 
     def again(self) -> str:
         """Return what protecting and releasing the table a second time costs."""
@@ -483,15 +477,15 @@ class Summary:
 
 
 def composed(
-    promise: AnyGuarantee, people: PeopleCount | None, spending: Spending | None, texts: TextMechanism | None
+    guarantee: AnyGuarantee, people: PeopleCount | None, spending: Spending | None, texts: TextMechanism | None
 ) -> list[str]:
     """Return what the rows of one person add up to, one sentence a line; of texts without a budget only how many."""
     unknown = texts is not None and texts.rules.budget is None
     if spending is not None:
-        return messages.spending_sentences(spending, None if unknown else promise)
+        return messages.spending_sentences(spending, None if unknown else guarantee)
     if people is None:
         return []
-    counted = messages.text_counts if unknown else partial(messages.history, promise)
+    counted = messages.text_counts if unknown else partial(messages.history, guarantee)
     lines = [counted(people.count, people.column, people.most_rows)]
     return [*lines, messages.rows_without_person(people.without, people.column)] if people.without else lines
 

@@ -7,27 +7,46 @@ same for a CSV file with decimal commas, a struct in Parquet or a geometry. `Out
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from glob import glob
 from pathlib import Path
 
 import pyarrow as pa
 
-from metricdp.errors import InvalidInput
+from metricdp.errors import InvalidInput, MetricdpError
+from metricdp.files import existing_file
+from metricdp.metrics import Lp, Metric, points_are
+from metricdp.spaces import Unbounded
 from metricdp.tables.formats import (
     FORMATS,
+    PACKINGS,
+    STANDARD,
     FileReader,
     Location,
     Storage,
     Writer,
+    locate_table,
     open_reader,
     open_writer,
     read_batches,
 )
+from metricdp.tables.formats.base import ChangingWriter
 from metricdp.tables.layouts import PLAIN, ColumnLayout, TableInfo, layout_for
-from metricdp.tables.options import DEFAULT_READING, Reading
-from metricdp.tables.values import first_non_utf8_row, is_text
+from metricdp.tables.options import DEFAULT_DISCLOSURE, DEFAULT_READING, Files, Job, Reading, names_of
+from metricdp.tables.plan import (
+    LATITUDES,
+    LONGITUDES,
+    TableRequest,
+    TableTask,
+    default_columns,
+    is_geographic,
+    texts_of,
+)
+from metricdp.tables.values import WIDEST_PLACE, first_non_utf8_row, is_text
 
 
 class OpenTable:
@@ -102,7 +121,7 @@ class OpenTable:
 
 
 def row_progress(table: OpenTable, progress: Callable[[float], None] | None) -> Callable[[int], None]:
-    """Return who is told numbers of rows as they are done, and tells `progress` the share of the whole."""
+    """Return a callback that counts the rows done and calls `progress` with the share of the whole."""
     done = 0
 
     def on_rows(rows: int) -> None:
@@ -134,7 +153,7 @@ def open_table(
             (pos[0]), a list, a struct or a geometry as a whole. None for the usual ones.
         reading: What the caller says about the table.
         geographic: Whether a secret is a latitude and a longitude.
-        vectors: Leave a list of more numbers than a place has whole, for whoever reads lists.
+        vectors: Leave a list of more numbers than a place has whole, for a reader of lists.
         groups: Of a Parquet file, the row groups to read.
         checked: Refuse text that is not UTF-8.
         usual: Names the columns of the secret, where the caller did not.
@@ -142,15 +161,8 @@ def open_table(
     with open_reader(location, reading, groups) as reader:
         table = OpenTable(reader, checked=checked, keys=location.keys)
         dialect = getattr(reader, "dialect", None)
-        known = TableInfo(
-            reader.schema,
-            table.first,
-            commas=() if dialect is None else dialect.commas,
-            unclear=() if dialect is None else dialect.unclear,
-            mixed=() if dialect is None else dialect.mixed,
-            point=getattr(reader, "point", None),
-            usual=usual,
-        )
+        numbers = {word: getattr(dialect, word, ()) for word in ("commas", "unclear", "mixed")}
+        known = TableInfo(reader.schema, table.first, point=getattr(reader, "point", None), usual=usual, **numbers)
         table.layout = layout_for(known, columns, reading, geographic=geographic, vectors=vectors)
         yield table
 
@@ -187,35 +199,12 @@ class Outlet:
         written = pa.schema([one for one in schema if one.name not in self.keys], schema.metadata)
         back = self.layout.back_schema(written, made) if self.layout.stages else written
         with open_writer(self.path, back, self.storage) as inner:
-            writer: Writer = _RestoringWriter(inner, self) if self.layout.stages else inner
-            yield _KeyDroppingWriter(writer, self.keys) if self.keys else writer
+            restore = partial(self.layout.back, made=made)
+            writer: Writer = ChangingWriter(inner, restore) if self.layout.stages else inner
+            yield ChangingWriter(writer, self._drop_keys) if self.keys else writer
 
-
-class _RestoringWriter:
-    """Puts columns back together and writes them."""
-
-    def __init__(self, inner: Writer, outlet: Outlet) -> None:
-        self._inner, self._layout = inner, outlet.layout
-        self._made = FORMATS.named(outlet.storage.format)
-
-    def write(self, batch: pa.RecordBatch, /) -> None:
-        self._inner.write(self._layout.back(batch, self._made))
-
-    def close(self) -> None:
-        self._inner.close()
-
-
-class _KeyDroppingWriter:
-    """Leaves out what stands in the names of folders, and writes the rest."""
-
-    def __init__(self, inner: Writer, keys: Sequence[str]) -> None:
-        self._inner, self._keys = inner, keys
-
-    def write(self, batch: pa.RecordBatch, /) -> None:
-        self._inner.write(batch.drop_columns([name for name in self._keys if name in batch.schema.names]))
-
-    def close(self) -> None:
-        self._inner.close()
+    def _drop_keys(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.drop_columns([name for name in self.keys if name in batch.schema.names])
 
 
 def outlet_like(table: OpenTable, path: Path, goal: Location, *, point: tuple[str, str] | None = None) -> Outlet:
@@ -233,3 +222,108 @@ def outlet_like(table: OpenTable, path: Path, goal: Location, *, point: tuple[st
 def source_outlet(table: OpenTable, path: Path) -> Outlet:
     """Return where reports go that are stored just as the secrets were."""
     return Outlet(path, table.storage, table.layout, table.keys)
+
+
+def sources_of(pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """Return the files a pattern, a folder or a list of either stands for, in order of their names."""
+    patterns = [pattern] if isinstance(pattern, str | os.PathLike) else list(pattern)
+    found: set[Path] = set()
+    for item in patterns:
+        place = Path(item)
+        if place.is_dir():
+            inside = [path.relative_to(place) for path in place.rglob("*") if _is_part(path)]
+            found.update(place / path for path in inside if not any(part[0] in "._" for part in path.parts))
+        elif place.exists():
+            found.add(place)
+        else:
+            found.update(Path(path) for path in glob(str(item), recursive=True) if Path(path).is_file())
+    if not found:
+        raise InvalidInput(f"no file matches {', '.join(str(item) for item in patterns)}. Check spelling and folder.")
+    return _unique_paths(sorted(found))
+
+
+def _is_part(path: Path) -> bool:
+    """Tell whether a file of a folder holds rows of a job: its name says that it is a table, and not a database."""
+    ends = [end.lower() for end in path.suffixes if end.lower() not in PACKINGS]
+    return bool(ends) and any(ends[-1] in one.suffixes for one in FORMATS if not one.tables) and path.is_file()
+
+
+def _unique_paths(paths: list[Path]) -> list[Path]:
+    """Return every file once; one file under two names would be released twice, with two noises."""
+    kept: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        found = existing_file(path).stat()
+        other = kept.setdefault((found.st_dev, found.st_ino), path)
+        if os.path.abspath(other) != os.path.abspath(path):
+            raise InvalidInput(
+                f"{str(other)!r} and {str(path)!r} are one file: its rows would be released twice. Name it once."
+            )
+    return list(kept.values())
+
+
+MANY = ("engine", "resume", "discard")  # what makes a job over files of any source
+
+
+def names_many(source: Files, job: Job) -> bool:
+    """Tell whether a source is a job over many files: a folder, a pattern, a list, or because that is asked for."""
+    if not isinstance(source, str | os.PathLike) or any(getattr(job, word) for word in MANY):
+        return True
+    return _stands_for_many(source)
+
+
+def _stands_for_many(source: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is a folder or a pattern."""
+    return not Path(source).is_file() and (Path(source).is_dir() or any(mark in os.fspath(source) for mark in "*?["))
+
+
+def open_for(
+    request: TableRequest, location: Location, reading: Reading, *, checked: bool = False
+) -> AbstractContextManager[OpenTable]:
+    """Open a table as a request asks for; columns of texts are not found by the names of coordinates."""
+    texts, asked = texts_of(request.mechanism) is not None, replace(request, care=DEFAULT_DISCLOSURE)
+    return open_table(
+        location, names_of(request.columns) or None, reading, geographic=is_geographic(request.mechanism.inputs),
+        vectors=not texts, checked=checked, usual=None if texts else lambda names: asked.task(names).columns,
+    )  # fmt: skip
+
+
+def task_of(table: OpenTable, request: TableRequest) -> TableTask:
+    """Return what is done to the rows of an open table, whose columns are flat."""
+    request = replace(request, columns=table.columns or request.columns, reads=table.layout.reads)
+    return request.task(table.schema.names, lambda: table.schema, table.reader.schema.names)
+
+
+def width_of(source: str, names: Sequence[str] | None, reading: Reading, metric: Metric) -> int | None:
+    """Return how many numbers a secret of a table has, for noise of a metric that takes any; None where 2 are usual."""
+    if points_are(metric, "degrees"):
+        return None
+    if source == STANDARD:
+        return None if names is None else len(names)
+    path = str(sources_of(source)[0]) if _stands_for_many(source) else source
+    with open_table(locate_table(path, reading.format), names, reading, geographic=False, vectors=True) as opened:
+        return opened.layout.width
+
+
+def check_width(source: str, names: Sequence[str] | None, reading: Reading, metric: Metric) -> None:
+    """Refuse a column of vectors where places on the Earth are meant, before an epsilon is asked for its unit."""
+    if not points_are(metric, "degrees") or names is None or source == STANDARD:
+        return
+    try:
+        width = width_of(source, names, reading, Lp(2))
+    except MetricdpError:  # reading the table says later what is wrong with it
+        return
+    if width is not None and width > WIDEST_PLACE:
+        raise InvalidInput(
+            f"{', '.join(names)} has {width} numbers a row, and a place on the Earth has two: name the metric of the "
+            "vectors, such as --metric l2, or --metric angular for unit vectors. Epsilon then needs no unit."
+        )
+
+
+def check_places(source: str, names: Sequence[str] | None, reading: Reading, metric: Metric) -> None:
+    """Refuse a table without any column of places, where they are to be found by their names."""
+    if not points_are(metric, "degrees") or names is not None or not Path(source).is_file():
+        return
+    with open_table(locate_table(source, reading.format), None, reading) as opened:
+        found = {name.partition("#")[0].strip().lower() for name in opened.schema.names}
+        if opened.columns is None and not found & {*LATITUDES, *LONGITUDES}:
+            default_columns(opened.schema.names, Unbounded(metric, 2))

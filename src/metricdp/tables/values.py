@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,9 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         kind = pa.list_(kind.value_field)
     if pa.types.is_large_list_view(kind):
         kind = pa.large_list(kind.value_field)
-    return (
-        kind if pa.types.is_union(kind) else rebuild_type(kind, lambda field: field.with_type(plain_type(field.type)))
-    )
+    if pa.types.is_union(kind):
+        return kind
+    return rebuild_type(kind, lambda field: field.with_type(plain_type(field.type)))
 
 
 LISTS: tuple[tuple[Any, Any], ...] = (
@@ -65,13 +65,13 @@ def _cast_values(column: Any, kind: pa.DataType) -> Any:
         return pa.chunked_array([_cast_values(chunk, kind) for chunk in column.chunks], kind)
     if _is_tensor(column.type):
         return plain(column.storage)
-    if _is_view_of_lists(column.type):
+    if is_view_of_lists(column.type):
         large = pa.types.is_large_list(kind)
         lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
         offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int64() if large else pa.int32())
         made = pa.LargeListArray if large else pa.ListArray
         return made.from_arrays(offsets, plain(column.flatten()), type=kind, mask=column.is_null())
-    if any(_is_view_of_lists(inner) for inner in (*_inner_types(column.type), kind, *_inner_types(kind))):
+    if any(is_view_of_lists(inner) for inner in (*_inner_types(column.type), kind, *_inner_types(kind))):
         return pa.array(column.to_pylist(), kind)
     return column.cast(kind)
 
@@ -84,7 +84,7 @@ def _is_tensor(kind: pa.DataType) -> bool:
     return any(is_one(kind.storage_type) for is_one in lists)
 
 
-def _is_view_of_lists(kind: pa.DataType) -> bool:
+def is_view_of_lists(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
 
 
@@ -102,26 +102,23 @@ def drop_views(table: Any) -> Any:
 
 def take_rows(table: Any, rows: pa.Array) -> Any:
     """Return rows of a record batch or table by their numbers, in the types it has."""
-    return _cast_columns(
-        _cast_columns(table, _types_to_pick(table.schema)).take(rows), dict(enumerate(table.schema.types))
-    )
+    picked = _cast_columns(table, _types_to_pick(table.schema)).take(rows)
+    return _cast_columns(picked, dict(enumerate(table.schema.types)))
 
 
 def filter_rows(table: Any, kept: pa.Array) -> Any:
     """Return the rows of a record batch or table that are kept, in the types it has."""
-    return _cast_columns(
-        _cast_columns(table, _types_to_pick(table.schema)).filter(kept), dict(enumerate(table.schema.types))
-    )
+    picked = _cast_columns(table, _types_to_pick(table.schema)).filter(kept)
+    return _cast_columns(picked, dict(enumerate(table.schema.types)))
 
 
 def _types_to_pick(schema: pa.Schema) -> dict[int, pa.DataType]:
     """Return types whose rows Arrow picks; of lists that are views it does, and makes none of lists."""
-    return {place: kind if _is_picked(kind) else plain_type(kind) for place, kind in enumerate(schema.types)}
 
+    def is_picked(kind: pa.DataType) -> bool:
+        return _is_tensor(kind) or (is_view_of_lists(kind) and plain_type(kind.value_type) == kind.value_type)
 
-def _is_picked(kind: pa.DataType) -> bool:
-    """Tell whether Arrow picks rows of a type that `plain_type` would change."""
-    return _is_tensor(kind) or (_is_view_of_lists(kind) and plain_type(kind.value_type) == kind.value_type)
+    return {place: kind if is_picked(kind) else plain_type(kind) for place, kind in enumerate(schema.types)}
 
 
 def _cast_columns(table: Any, kinds: dict[int, pa.DataType]) -> Any:
@@ -132,7 +129,7 @@ def _cast_columns(table: Any, kinds: dict[int, pa.DataType]) -> Any:
     return table
 
 
-WIDEST_PLACE = 3  # a list of so many numbers is a place, whose coordinates become columns; a longer one is a vector
+WIDEST_PLACE = 3  # a list of up to three numbers is a place, whose coordinates become columns; a longer one is a vector
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -275,7 +272,7 @@ def texts_in(column: Any, name: str, first_row: int = 0, table: str = "") -> pa.
     if row is not None:
         raise InvalidInput(
             f"{f'{table!r}: ' if table else ''}the column {name!r} holds text that is not UTF-8 in row "
-            f"{first_row + row} (the first is row 0), so nobody knows its words. Save it as UTF-8."
+            f"{first_row + row} (the first is row 0), so its words are unknown. Save it as UTF-8."
         )
     return column.cast(pa.large_string())
 
@@ -312,3 +309,19 @@ def holds_text(kind: pa.DataType) -> bool:
     kind = plain_type(kind)
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def replace_columns(
+    batch: pa.RecordBatch, gone: Sequence[int], at: int, new: Sequence[tuple[pa.Field, Any]]
+) -> pa.RecordBatch:
+    """Return a batch with some columns taken out and others put in, where the first of them was."""
+    kept = [(batch.schema.field(i), batch.column(i)) for i in range(batch.num_columns) if i not in set(gone)]
+    before = sum(1 for i in range(at) if i not in set(gone))
+    columns = [*kept[:before], *new, *kept[before:]]
+    schema = pa.schema([field for field, _ in columns], metadata=batch.schema.metadata)
+    return pa.RecordBatch.from_arrays([column for _, column in columns], schema=schema)
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch without rows."""
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

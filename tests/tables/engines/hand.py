@@ -7,8 +7,9 @@ from typing import Any
 
 from metricdp.tables import perturb
 from metricdp.tables.engines import ENGINES, Engine
-from metricdp.tables.jobs.folder import RowProgress, run_partition
+from metricdp.tables.jobs.folder import run_partition
 from metricdp.tables.jobs.plan import JobPlan
+from metricdp.tables.pipeline import RowProgress
 
 
 def run(job: JobPlan, pending: Sequence[int], tell: RowProgress, /, *, workers: int | None = None) -> None:

@@ -20,7 +20,7 @@ import metricdp as mdp
 from metricdp import cli
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.tables import perturb
-from metricdp.tables.draws import Draws, fingerprint
+from metricdp.tables.batch import Draws, fingerprint
 from metricdp.tables.engines import local
 from metricdp.tables.jobs import plan as jobs
 from tables.engines.hand import perturbed

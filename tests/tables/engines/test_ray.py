@@ -14,7 +14,7 @@ from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain
 from metricdp.ledger import Ledger
 from metricdp.tables import Charging, Disclosure
-from metricdp.tables.draws import Draws
+from metricdp.tables.batch import Draws
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.plan import spec_of
 from metricdp.tables.pipeline import protect_table

@@ -20,7 +20,7 @@ from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain, OutputProblem
 from metricdp.ledger import Ledger
 from metricdp.tables import Charging, Disclosure
-from metricdp.tables.draws import Draws, KeyedDraws
+from metricdp.tables.batch import Draws, KeyedDraws
 from metricdp.tables.engines import spark
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.plan import spec_of

@@ -17,8 +17,7 @@ from scipy.stats import chi2
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain
 from metricdp.tables import files, perturb, task_for
-from metricdp.tables.batch import PIECE, pieces
-from metricdp.tables.draws import KeyedDraws
+from metricdp.tables.batch import PIECE, KeyedDraws, pieces
 from metricdp.tables.jobs.folder import records_of, run_partition
 from metricdp.tables.pipeline import protected
 from metricdp.text import TextMechanism

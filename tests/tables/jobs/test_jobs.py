@@ -23,7 +23,7 @@ from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
 from metricdp.files import lock_target
 from metricdp.tables import perturb, task_for
-from metricdp.tables.draws import Draws
+from metricdp.tables.batch import Draws
 from metricdp.tables.engines import local
 from metricdp.tables.jobs import folder as folders
 from metricdp.tables.jobs import plan as jobs
@@ -270,7 +270,7 @@ def test_links_are_not_written_through_and_links_that_are_read_are_named(tmp_pat
     (tmp_path / HOME).unlink()
     assert list((tmp_path / "elsewhere").iterdir()) == []
     (tmp_path / "in/link.parquet").symlink_to("day0.parquet")
-    with pytest.raises(InvalidInput, match="are the same file"):
+    with pytest.raises(InvalidInput, match="are one file"):
         perturbed(tmp_path / "in", tmp_path / "out", MATRIX)
     os.rename(tmp_path / "in/day0.parquet", tmp_path / "elsewhere/day0.parquet")
     (tmp_path / "in/link.parquet").unlink()

@@ -2,7 +2,7 @@
 
 Exchanged columns, (0, 0), constants, radians, scaled numbers, places far from all. Some mistakes show in the names of
 the columns and some in the first rows; the others need every row, so what batches show is gathered while they are
-protected, in constant memory, and judged before the output appears. All of them are refusals, and `force` takes them
+protected, in constant memory, and examined before the output appears. All of them are refusals, and `force` takes them
 back; what is said are rows, columns and reasons, never values.
 """
 
@@ -25,7 +25,9 @@ from metricdp.metrics import Haversine, Lp, exponent_of
 from metricdp.tables.batch import Secrets, rows_in, secrets_of
 from metricdp.tables.disclosure.findings import (
     ColumnFinding,
+    Findings,
     SecretSample,
+    column_words,
     find_disclosures,
     inspect_texts,
     kind_by_name,
@@ -36,7 +38,7 @@ from metricdp.tables.disclosure.findings import (
 from metricdp.tables.disclosure.shapes import names_place, text_kind
 from metricdp.tables.disclosure.trim import trim_table
 from metricdp.tables.plan import ColumnGroup, TableTask, available_columns, is_geographic
-from metricdp.tables.values import drop_views
+from metricdp.tables.values import drop_views, whole
 
 PROJECTED = "place of "  # how a group reads places of a named coordinate system
 FORCE_HINT = "If it is right, say so with force=True (--yes-really)."
@@ -46,25 +48,6 @@ FAR = 3.0  # times as far away as the others lie apart, and so many degrees
 TAIL, WIDE = 0.005, 20.0  # in other metrics: beyond the inner 99 %, by twenty times their width
 NAMED_ROWS = 10
 FEW = 3  # rows that fit exchanged: one or two may be anything
-LATITUDE = frozenset(
-    ("lat", "latitude", "lati", "breite", "breitengrad", "latitud", "latitudine", "широта", "纬度", "緯度")
-)
-LONGITUDE = frozenset(
-    (
-        "lon",
-        "lng",
-        "long",
-        "longitude",
-        "longi",
-        "laenge",
-        "laengengrad",
-        "longitud",
-        "longitudine",
-        "долгота",
-        "经度",
-        "経度",
-    )
-)
 RADIANS = np.array([np.pi / 2, np.pi])
 COLUMNS_OF_CELLS, ROWS_OF_CELLS = 720, 180  # one degree each; longitudes go round once in either direction
 
@@ -182,7 +165,7 @@ class SanityCheck:
         self.rows, self.known, self.small = self.rows + seen.rows, self.known + seen.known, self.small + seen.small
 
     def check_all(self, *, constants: bool = True) -> None:
-        """Refuse what all rows together show to be odd; without `constants` a column of one number is only told."""
+        """Refuse what all rows together show to be odd; without `constants` a column of one number is only logged."""
         columns = ", ".join(self.group.columns)
         if self.beyond >= max(FEW, (1.0 - BULK) * self.rows):
             raise InvalidInput(
@@ -278,17 +261,18 @@ def refuse_names(group: ColumnGroup) -> None:
     if len(group.columns) != 2:
         return
     first, second = (set(words_of(name)) for name in group.columns)
+    latitudes, longitudes = column_words("latitudes"), column_words("longitudes")
     names = ", ".join(group.columns)
     if is_geographic(group.mechanism.inputs):
         if group.reads.startswith(PROJECTED):  # of a named system east comes first
             return
-        if (first & LONGITUDE and second & LATITUDE) and not (first & LATITUDE or second & LONGITUDE):
+        if (first & longitudes and second & latitudes) and not (first & latitudes or second & longitudes):
             raise InvalidInput(
                 f"the columns {names} look exchanged by their names: the latitude comes first, --columns "
                 f"{group.columns[1]},{group.columns[0]}. {FORCE_HINT}"
             )
         return
-    degrees = (first & LATITUDE and second & LONGITUDE) or (first & LONGITUDE and second & LATITUDE)
+    degrees = (first & latitudes and second & longitudes) or (first & longitudes and second & latitudes)
     if degrees and exponent_of(group.mechanism.inputs.metric) is not None and group.mechanism.inputs.size is None:
         logging.getLogger("metricdp").warning(
             f"the columns {names} are degrees by their names, and the metric {group.mechanism.inputs.metric!r} takes "
@@ -384,7 +368,7 @@ NO_ROWS: Integers = np.empty(0, dtype=np.int64)
 
 def inspect_table(
     first: Any, task: TableTask, *, person: str | None = None, rows: Any = None
-) -> tuple[tuple[ColumnFinding, ...], list[SanityCheck | None]]:
+) -> tuple[Findings, list[SanityCheck | None]]:
     """Look at a table: what gives the secret away, and what checks the secrets from now on.
 
     Refuses what is wrong by its names or in the first rows, and with `strict` what gives the secret away. `rows` is the
@@ -404,7 +388,7 @@ def check_first_rows(first: Any, task: TableTask, sanity: Sequence[SanityCheck |
         return
     bad = np.zeros(first.num_rows, dtype=bool)
     for group in task.groups:
-        bad |= ~secrets_of([_one_array(first.column(name)) for name in group.columns], group).good
+        bad |= ~secrets_of([whole(first.column(name)) for name in group.columns], group).good
     check_sanity(sanity, group_numbers(first, task), np.flatnonzero(bad))
 
 
@@ -413,11 +397,11 @@ def group_numbers(table: Any, task: TableTask) -> list[Floats | None]:
     found: list[Floats | None] = []
     for group in task.groups:
         text = group.mechanism.inputs.is_text
-        found.append(None if text else rows_in([_one_array(table.column(name)) for name in group.columns], group))
+        found.append(None if text else rows_in([whole(table.column(name)) for name in group.columns], group))
     return found
 
 
-def findings_in(table: Any, task: TableTask, *, person: str | None = None) -> tuple[ColumnFinding, ...]:
+def findings_in(table: Any, task: TableTask, *, person: str | None = None) -> Findings:
     """Return which columns that leave give the secret away, by rows spread over a table; refuse them if strict.
 
     Args:
@@ -474,10 +458,10 @@ def refuse_names_of_files(names: Sequence[Sequence[str]], rows: pa.Table, task: 
         person: The column that says whose row it is.
     """
     secret = _secret(drop_views(rows), task)
-    who = None if person is None or person not in rows.schema.names else _one_array(rows.column(person)).to_pylist()
+    who = None if person is None or person not in rows.schema.names else whole(rows.column(person)).to_pylist()
     near = secret.places if secret.geographic else None
-    whole = ["/".join(unquote(name) for name in own) for own in names]  # a place may be cut into folders
-    for level in (whole, *zip(*([unquote(name) for name in own] for own in names), strict=True)):
+    joined = ["/".join(unquote(name) for name in own) for own in names]  # a place may be cut into folders
+    for level in (joined, *zip(*([unquote(name) for name in own] for own in names), strict=True)):
         kind = text_kind(pa.array(level, pa.string()), near)
         if kind is None and near is not None and names_place(level, near):
             kind = "coordinates"
@@ -488,7 +472,7 @@ def refuse_names_of_files(names: Sequence[Sequence[str]], rows: pa.Table, task: 
 
 
 def check_sanity(sanity: Sequence[SanityCheck | None], contents: Sequence[Any], bad: Integers = NO_ROWS) -> None:
-    """Refuse the secrets of a whole table in memory where they look wrong; rows that are all alike are only told.
+    """Refuse the secrets of a whole table in memory where they look wrong; rows that are all alike are only logged.
 
     A program may well hand over the rows of one person at one place.
     """
@@ -514,7 +498,7 @@ def refuse_odd_points(points: Floats, columns: Sequence[str], *, geographic: boo
 
 
 def log_findings(found: Sequence[ColumnFinding], looked_at: str = "") -> None:
-    """Tell whoever listens to the logger: columns and kinds, no values; and `looked_at`, what was looked at at all."""
+    """Log what was found: columns and kinds, no values; and `looked_at`, what was looked at at all."""
     logger = logging.getLogger("metricdp")
     for line in messages.found_columns(found):
         logger.warning("%s", line)
@@ -528,19 +512,12 @@ def _secret(sample: Any, task: TableTask) -> SecretSample:
         return SecretSample(task.columns, None, None, geographic=False)
     read: list[tuple[Any, Secrets]] = []
     for group in task.groups:
-        arrays = [_one_array(sample.column(name)) for name in group.columns]
+        arrays = [whole(sample.column(name)) for name in group.columns]
         read.append((group, secrets_of(arrays, group)))
     columns = tuple(dict.fromkeys((*task.columns, *task.reports)))
     for group, secrets in read:
         if isinstance(secrets.content, np.ndarray):
             return SecretSample(columns, secrets.content, None, is_geographic(group.mechanism.inputs))
     words = read[0][1].content.dictionary_encode().indices.fill_null(-1)
-    return SecretSample(
-        columns, None, np.asarray(words.to_numpy(zero_copy_only=False), dtype=np.int64), geographic=False
-    )
-
-
-def _one_array(column: Any) -> Any:
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    codes = np.asarray(words.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return SecretSample(columns, None, codes, geographic=False)

@@ -5,11 +5,13 @@ What is found depends on the secrets: it is for the owner of the table. It names
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.resources import files
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -31,7 +33,7 @@ from metricdp.tables.disclosure.shapes import (
 )
 from metricdp.tables.disclosure.trim import coarsen_column
 from metricdp.tables.options import CoarseningStep
-from metricdp.tables.values import take_rows
+from metricdp.tables.values import take_rows, whole
 
 SAMPLED = 20_000  # rows, in blocks
 BLOCKS = 16
@@ -41,7 +43,7 @@ BLOCK_BYTES = 4 << 20  # of a block of long rows fewer are kept
 
 
 def rows_sampled(width: int) -> int:
-    """Return how many rows are looked at, where a secret has so many numbers."""
+    """Return how many rows are looked at, where a secret has `width` numbers."""
     return min(SAMPLED, max(FEWEST_ROWS, NUMBERS_INSPECTED // width))
 
 
@@ -103,93 +105,17 @@ def _copy_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 ColumnKind = Literal["place", "time", "person", "motion"]
 
-PLACE = """
-x y lat lats latitude latitudes lati lon lons long lng lngs longitude longitudes longi latlon latlng lonlat lnglat
-latlong gps
-coord coords coordinate coordinates koordinate koordinaten coordenada coordenadas coordonnees coordinate coordinata
-geo geom geometry geometrie geometria geography geog geohash geocode geopoint geojson geolocation wkt wkb ewkt ewkb
-h3 s2 s2cell quadkey quadbin pluscode olc what3words w3w mgrs utm easting northing maidenhead geonames osmid placeid
-shape the_geom
-address addresses addr adr adress adresse adresses adressen anschrift direccion domicilio endereco indirizzo adres
-adresa
-street streets strasse strassen rue calle rua via ulica ulice straat gata gatan vej avenue avenida piazza
-house housenumber hausnummer hausnr apartment
-city town village ville ciudad cidade citta stadt ort gemeinde commune comune miasto mesto stad plaats kommune
-municipality county district arrondissement barrio bairro quartier bezirk stadtteil kiez borough neighborhood
-neighbourhood
-suburb ward parish province provincia provinz region state prefecture
-zip zipcode postcode postal postalcode plz postleitzahl cep codepostal pincode postnummer kodpocztowy
-place places poi pois venue venues venueid site stop station halt haltestelle bahnhof estacion gare stazione depot
-stand
-location locations loc locale localisation ubicacion localizacao posizione position pos standort lieu lugar luogo
-miejsce
-pickup dropoff origin destination origen destino origine destinazione start_point end_point
-home work workplace office heimat wohnort residence domicile
-cell cellid cgi lac tac tower antenna antenne celda beacon ssid bssid wifi accesspoint
-tract blockgroup fips nuts zone zones zona zonen taz locationid
-ip ips ipv4 ipv6 ipaddress ipaddr
-breite breitengrad geobreite laenge laengengrad geolaenge latitud longitud latitudine longitudine
-breedtegraad lengtegraad szerokosc dlugosc breddgrad laengdgrad breddegrad laengdegrad enlem boylam lintang bujur
-широта долгота адрес улица город место индекс 纬度 经度 緯度 経度 經度 地址 住所 位置 地点 城市 위도 경도 주소
-"""
-TIME = """
-time times timestamp timestamps datetime date dates dt ts t day hour hours minutes second seconds millis epoch
-unixtime when
-clock created updated recorded measured observed departure arrival began ended begin
-zeit zeitpunkt zeitstempel uhrzeit datum stunde sekunde heure horodatage jour fecha hora dia tiempo ora
-giorno tempo tijd tijdstip uur godzina czas czasu dzien tid tidpunkt dato klokke saat tarih zaman waktu tanggal
-время дата час 时间 日期 時刻 時間 日時 시간 날짜
-"""
-PERSON = """
-person persons persona personne people user users uid userid username client clients customer customers customerid
-kunde kunden cliente utente
-usuario utilisateur gebruiker subject patient respondent participant member employee driver driverid rider passenger
-owner
-account accountid login nick nickname handle
-name names firstname lastname surname forename fullname vorname nachname nom prenom nombre apellido apellidos nome
-cognome sobrenome naam imie nazwisko
-phone telephone tel telefon telefono telefone mobile mobil msisdn cell_phone handy
-mail email mails emails
-device deviceid imei imsi iccid idfa gaid aaid adid mac macaddress androidid udid serial
-vehicle vehicles vehicleid fahrzeug taxi taxis cab cabs
-plate plates licenseplate licence license registration matricula targa kennzeichen vin medallion
-ssn passport nid nif nie cpf dni steuernummer taxid insurance iban card cardnumber
-birth birthday birthdate dob born geburtsdatum geburtstag nacimiento naissance nascita age_exact
-cookie session sessionid fingerprint token hash uuid guid
-имя фамилия телефон 姓名 电话 名前 氏名 電話 이름 전화
-"""
-MOTION = """
-speed speeds velocity velocities geschwindigkeit vitesse velocidad velocidade velocita snelheid predkosc
-heading headings bearing bearings course azimuth azimut kurs cap_degrees direction richtung
-altitude altitudes alt elevation hoehe height_m altura
-accuracy hdop vdop pdop dist distance distances distanz distancia distanza mileage odometer kilometerstand route path
-track
-"""
-COUNT_WORDS = """
-count counts cnt anzahl nombre_de num_of tax taxes fee fees surcharge price prices cost costs amount amt fare rate
-ratio share pct percent percentage type types typ kind class klass category kategorie flag status score rating version
-unit units mode color colour split label paid toll tolls tip offset zone_type length width height size weight source
-method
-"""
-ROW_IDS = """
-id ids identifier identifiers identifiant identificador identificativo identifikator kennung kennnummer
-идентификатор 编号
-"""  # alone; of a product_id or a vendor_id the other word says what it is about
-TRIP_IDS = """
-tripid rideid journeyid tourid orderid bookingid transactionid recordid objectid caseid visitid checkinid sampleid
-"""
-BIRTH = "birth birthday birthdate dob born geburtsdatum geburtstag nacimiento naissance nascita"
 LONG = 6  # words of so many letters are also found inside longer ones: `startlatitude`, `homeaddress`
 
 
 def kind_by_name(name: str) -> ColumnKind | None:
     """Return what a column is about by its name, or None where the name says nothing."""
     words = words_of(name)
-    if not words or words[-1] in COUNT_WORDS.split():
+    if not words or words[-1] in column_words("counts"):
         return None
     known = _kinds_by_word()
     joined = ["".join(pair) for pair in pairwise(words)] + ["".join(words)]
-    if {*words, *joined} & {*BIRTH.split(), *TRIP_IDS.split()} or set(words) <= set(ROW_IDS.split()):
+    if {*words, *joined} & (column_words("births") | column_words("trip_ids")) or set(words) <= column_words("row_ids"):
         return "person"
     found = {known[word] for word in (*words, *joined) if word in known}
     found |= {kind for word in words if len(word) > LONG for long, kind in _long_words() if long in word}
@@ -216,19 +142,21 @@ def _without_number(word: str) -> list[str]:
 
 
 @cache
+def column_words(group: str) -> frozenset[str]:
+    """Return words that the names of columns consist of, in many languages; `row_ids` name a person only alone."""
+    lists = json.loads(files(__package__).joinpath("column_words.json").read_text(encoding="utf-8"))
+    return frozenset(" ".join(lists[group]).split())
+
+
+@cache
 def _kinds_by_word() -> dict[str, ColumnKind]:
-    lists: tuple[tuple[ColumnKind, str], ...] = (
-        ("motion", MOTION),
-        ("person", PERSON),
-        ("time", TIME),
-        ("place", PLACE),
-    )
-    return {word: kind for kind, words in lists for word in words.split()}
+    kinds: tuple[ColumnKind, ...] = ("motion", "person", "time", "place")
+    return {word: kind for kind in kinds for word in column_words(kind)}
 
 
 @cache
 def _long_words() -> tuple[tuple[str, ColumnKind], ...]:
-    unclear = {"second", "office", "subject", "record", "length", "minute", "region", "serial", "course", "height"}
+    unclear = column_words("unclear")
     return tuple((word, kind) for word, kind in _kinds_by_word().items() if len(word) >= LONG and word not in unclear)
 
 
@@ -250,6 +178,9 @@ class ColumnFinding:
     is_time: bool = False  # and can be coarsened to an hour: it is harmless where many others are in the same
 
 
+Findings = tuple[ColumnFinding, ...]
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class SecretSample:
     """What is protected, as far as a look needs it: coordinates or words, one row each.
@@ -264,13 +195,13 @@ class SecretSample:
 
 
 def inspected_rows(width: int) -> int:
-    """Return how many rows at the beginning of a table are checked, where a secret has so many numbers."""
+    """Return how many rows at the beginning of a table are checked, where a secret has `width` numbers."""
     return min(SAMPLED_FROM, max(FEWEST_ROWS, NUMBERS_INSPECTED // width))
 
 
 def find_disclosures(
     table: Any, secret: SecretSample, *, person: str | None = None, kept: Sequence[str] = ()
-) -> tuple[ColumnFinding, ...]:
+) -> Findings:
     """Return what is found in the columns of a sample that are neither protected nor looked at already (`kept`).
 
     Args:
@@ -280,7 +211,7 @@ def find_disclosures(
         kept: Columns that somebody has looked at.
     """
     without = frozenset((*secret.columns, *kept, *(() if person is None else (person,))))
-    people = None if person is None or person not in table.schema.names else _codes(_one_array(table.column(person)))
+    people = None if person is None or person not in table.schema.names else _codes(whole(table.column(person)))
     found = []
     for leaf in leaves(table, without=without):
         kind, evidence = _value_kind(leaf, secret, people), "value"
@@ -326,14 +257,12 @@ def _value_kind(leaf: Leaf, secret: SecretSample, people: Integers | None) -> st
     relation = _relation(codes, numbers, secret)
     fine = fineness(array)
     if relation == "narrows" and fine is not None:
-        relation = (
-            None  # where somebody was at a time is what a table of places is about; the time itself is the finding
-        )
+        relation = None  # a table of places says where somebody was at a time: the time itself is the finding
     if relation is not None:
         return relation
     if fine in ("seconds", "minutes"):
         return fine
-    return None if fine == "coarse" else _identifier_kind(codes, numbers, array, people)
+    return None if fine == "coarse" else _identifier_kind(codes, numbers, people)
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
@@ -367,7 +296,7 @@ def _counts_the_rows(numbers: Floats) -> bool:
     return bool(len(steps) and (np.mean(steps == 1.0) > 0.9 or np.mean(steps == -1.0) > 0.9))
 
 
-def _identifier_kind(codes: Integers, numbers: Floats | None, array: pa.Array, people: Integers | None) -> str | None:
+def _identifier_kind(codes: Integers, numbers: Floats | None, people: Integers | None) -> str | None:
     """Return whether values name a person or a row."""
     filled = codes >= 0
     rows, different = int(filled.sum()), int(codes.max(initial=-1)) + 1
@@ -397,9 +326,8 @@ def _codes(array: pa.Array) -> Integers:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_boolean(array.type) or not pa.types.is_primitive(array.type):
-        if not (pa.types.is_boolean(array.type) or pa.types.is_null(array.type)) and not pa.types.is_decimal(
-            array.type
-        ):
+        kind = array.type
+        if not (pa.types.is_boolean(kind) or pa.types.is_null(kind) or pa.types.is_decimal(kind)):
             array = pc.if_else(pc.greater(pc.binary_length(array), 0), array, pa.scalar(None, array.type))
         encoded = array.dictionary_encode()
         return np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -410,19 +338,13 @@ def _codes(array: pa.Array) -> Integers:
     return codes
 
 
-def _one_array(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
 ROWS_INSPECTED, LONGEST = 1_000, 20_000  # rows, and characters of a text
 PROSE, SENTENCE, MOST_PROSE = re.compile(r"[^\W\d_]{2,}"), 4, 0.5  # cells of so many words, in so many rows, are texts
 WORD = re.compile(r"\w{3,}")
 MOST, MORE = 0.3, 0.2  # the share of rows whose words stand in the text, and how much above that of other rows' texts
 
 
-def inspect_texts(
-    table: Any, texts: Sequence[str], *, person: str | None = None, kept: Sequence[str] = ()
-) -> tuple[ColumnFinding, ...]:
+def inspect_texts(table: Any, texts: Sequence[str], *, person: str | None = None, kept: Sequence[str] = ()) -> Findings:
     """Return what is found in the columns of a sample beside protected texts.
 
     Args:
@@ -435,7 +357,7 @@ def inspect_texts(
     usual = {one.column: one for one in find_disclosures(table, secret, person=person, kept=kept)}
     rows = np.unique(np.linspace(0, table.num_rows - 1, min(ROWS_INSPECTED, table.num_rows)).astype(int))
     some = table.take(pa.array(rows))
-    true = [[str(cell) for cell in Leaf(name, name, _column(some, name)).array.to_pylist()] for name in texts]
+    true = [[str(cell) for cell in Leaf(name, name, whole(some.column(name))).array.to_pylist()] for name in texts]
     joined = [" ".join(text[:LONGEST] for text in row).lower() for row in zip(*true, strict=True)]
     row_words, codes = [set(WORD.findall(text)) for text in joined], _text_codes(joined)
     found = []
@@ -468,8 +390,3 @@ def _repeats(leaf: Leaf, row_words: Sequence[set[str]], texts: Integers) -> str 
 def _text_codes(cells: Sequence[str]) -> Integers:
     place: dict[str, int] = {}
     return np.array([place.setdefault(cell, len(place)) for cell in cells], dtype=np.int64)
-
-
-def _column(table: Any, name: str) -> Any:
-    column = table.column(name)
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

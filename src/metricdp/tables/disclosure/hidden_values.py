@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Integers
-from metricdp.tables.draws import SIMULATED_KEY
-from metricdp.tables.values import LISTS, plain, rebuild_type
+from metricdp.tables.batch import SIMULATED_KEY
+from metricdp.tables.values import LISTS, is_view_of_lists, plain, rebuild_type
 
 
 def compact(column: Any, kind: pa.DataType | None = None) -> Any:
@@ -164,7 +164,7 @@ def _texts(array: Any, hidden: Booleans | None) -> Any:
 
 def _lists(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
     rows = len(array)
-    if _is_view(array.type):
+    if is_view_of_lists(array.type):
         begins, lengths = _offsets(array, 1, rows), _offsets(array, 2, rows)
     else:
         offsets = _offsets(array, 1, rows + 1)
@@ -181,16 +181,12 @@ def _lists(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
         values = plain(array.values).take(pa.array(items))  # of views Arrow takes no rows
     entries = pa.struct([kind.key_field, kind.item_field]) if pa.types.is_map(kind) else kind.value_type
     made = _compact(values, None, entries)
-    if _is_view(kind):
+    if is_view_of_lists(kind):
         whole = np.int64 if pa.types.is_large_list_view(kind) else np.int32
         places = [pa.py_buffer((ends - lengths).astype(whole)), pa.py_buffer(lengths.astype(whole))]
     else:
         places = [_row_offsets(lengths, kind)]
     return pa.Array.from_buffers(kind, rows, [_bits(array, hidden), *places], children=[made])
-
-
-def _is_view(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
 
 
 def _dictionary(array: Any, hidden: Booleans | None, kind: pa.DataType) -> Any:
@@ -325,7 +321,9 @@ def sanitise_table(table: Any) -> Any:
 
 def fewer_categories(before: pa.RecordBatch, after: pa.RecordBatch) -> set[str]:
     """Return the columns whose dictionaries held more than the rows that are left."""
-    both = [
-        field.name for field in after.schema if pa.types.is_dictionary(field.type) and field.name in before.schema.names
-    ]
-    return {name for name in both if len(after.column(name).dictionary) < len(before.column(name).dictionary)}
+    coded = {field.name for field in after.schema if pa.types.is_dictionary(field.type)}
+    return {
+        name
+        for name in coded & set(before.schema.names)
+        if len(after.column(name).dictionary) < len(before.column(name).dictionary)
+    }

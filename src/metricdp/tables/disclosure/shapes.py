@@ -10,8 +10,8 @@ tells no coordinate, and is still a function of the place. Both are
 
     1 - (squares within groups / (n - k)) / (squares in all / (n - 1))
 
-for n rows in k groups, which is 0 on average where nothing is told. A stay of many rows with one value of the column (a
-trip with its fare) counts as one row, or everything that a trip has would seem to tell where it was.
+for n rows in k groups, which is 0 on average where the column tells nothing. Many rows in a row with one value of the
+column (a trip with its fare) count as one row, or everything that a trip has would seem to tell where it was.
 """
 
 from __future__ import annotations
@@ -105,10 +105,8 @@ def _readable(array: Any) -> Any:
     try:
         return array.cast(pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
-        texts = array.cast(pa.large_binary()).to_pylist()
-        return pa.array(
-            [None if text is None else text.decode("utf-8", "replace") for text in texts], pa.large_string()
-        )
+        raw = array.cast(pa.large_binary()).to_pylist()
+        return pa.array([None if one is None else one.decode("utf-8", "replace") for one in raw], pa.large_string())
 
 
 def _places(array: Any) -> Iterator[Any]:
@@ -463,7 +461,7 @@ CERTAIN = 3.0  # standard deviations that a share must be above its threshold
 
 @dataclass(frozen=True, repr=False)
 class VarianceShare:
-    """A share of variance, how far chance alone would move it, and on how many rows, among how many, it rests."""
+    """A share of variance, how far randomness alone would move it, and on how many rows, among how many, it rests."""
 
     value: float
     error: float
@@ -539,35 +537,38 @@ def explained_variance(groups: Integers, values: Floats) -> VarianceShare:
     """Return the share of the variance of `values` that lies between groups of two rows or more."""
     among = len(groups)
     groups, values = _repeated_groups(groups, values)
-    rows, kinds = len(values), int(groups.max(initial=-1)) + 1
-    if rows - kinds < 2 or kinds < 2:
+    if not _are_enough(groups):
         return NOTHING
-    sizes = np.bincount(groups)
-    means = np.bincount(groups, values) / sizes
+    means = np.bincount(groups, values) / np.bincount(groups)
     within = float(np.square(values - means[groups]).sum())
     overall = float(np.square(values - values.mean()).sum())
-    if overall <= 0.0:
-        return NOTHING
-    share = 1.0 - (within / (rows - kinds)) / (overall / (rows - 1))
-    return VarianceShare(share, float(np.sqrt(2.0 * kinds)) / (rows - kinds), rows, among)
+    return NOTHING if overall <= 0.0 else _share(within, overall, groups, among)
 
 
 def agreement(groups: Integers, codes: Integers) -> VarianceShare:
     """Return by how much rows of one group agree in a column beyond rows of all (Goodman and Kruskal's tau)."""
     among = len(groups)
     groups, codes = _repeated_groups(groups, codes)
-    rows, kinds = len(codes), int(groups.max(initial=-1)) + 1
-    if rows - kinds < 2 or kinds < 2:
+    if not _are_enough(groups):
         return NOTHING
-    _, codes = np.unique(codes, return_inverse=True)
-    sizes = np.bincount(groups)
+    rows, codes = len(codes), np.unique(codes, return_inverse=True)[1]
     width = int(codes.max()) + 1
     both, pairs = np.unique(groups * width + codes, return_counts=True)
-    owner = both // width
-    within = rows - float((np.square(pairs) / sizes[owner]).sum())
+    within = rows - float((np.square(pairs) / np.bincount(groups)[both // width]).sum())
     overall = rows - float(np.square(np.bincount(codes)).sum()) / rows
-    if overall <= 0.02 * rows:  # nearly all rows hold one value: two of them agree whatever it is
-        return NOTHING
+    # where nearly all rows hold one value, two of them agree whatever it is
+    return NOTHING if overall <= 0.02 * rows else _share(within, overall, groups, among)
+
+
+def _are_enough(groups: Integers) -> bool:
+    """Tell whether rows of several groups say anything: two groups, and two rows more than groups."""
+    kinds = int(groups.max(initial=-1)) + 1
+    return kinds >= 2 and len(groups) - kinds >= 2
+
+
+def _share(within: float, overall: float, groups: Integers, among: int) -> VarianceShare:
+    """Return 1 - (within / (n - k)) / (overall / (n - 1)) for n rows in k groups."""
+    rows, kinds = len(groups), int(groups.max()) + 1
     share = 1.0 - (within / (rows - kinds)) / (overall / (rows - 1))
     return VarianceShare(share, float(np.sqrt(2.0 * kinds)) / (rows - kinds), rows, among)
 

@@ -6,7 +6,8 @@ zero, times from the beginning of 1970 (hours and parts of them from midnight): 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,25 +21,23 @@ PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 EARLIEST = 1e8  # seconds since 1970: March 1973
 CLOCK = r"^(?P<head>.*?)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?P<second>:\d{2})?(?P<fraction>[.,]\d+)?(?P<tail>\D.*)?$"
 DATE = r"^(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})(?P<rest>[T ].*)?$"
+Change = Callable[[Any], Any]
 NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 
 
 def trim_table(table: Any, trim: Trim) -> Any:
     """Return a record batch or table without what is dropped and with what is coarsened."""
-    for name, step in trim.coarsen:
+    changes: list[tuple[str, Change]] = [
+        *((name, partial(coarsen_column, name=name, step=step)) for name, step in trim.coarsen),
+        *((name, lambda array: None) for name in trim.drop),
+    ]
+    for name, change in changes:
         top, below = _locate_name(table.schema.names, name)
-        column, position = table.column(top), table.schema.get_field_index(top)
-        made = _map_chunks(
-            column, lambda array, below=below, name=name, step=step: _coarsen_inside(array, below, name, step)
-        )
-        table = table.set_column(position, table.schema.field(position).with_type(made.type), made)
-    for name in trim.drop:
-        top, below = _locate_name(table.schema.names, name)
-        if not below:
+        if not below and name in trim.drop:
             table = table.drop_columns([top])
             continue
+        made = _map_chunks(table.column(top), partial(_change_inside, below=below, change=change))
         position = table.schema.get_field_index(top)
-        made = _map_chunks(table.column(top), lambda array, below=below: _drop_inside(array, below))
         table = table.set_column(position, table.schema.field(position).with_type(made.type), made)
     return table
 
@@ -61,35 +60,17 @@ def _map_chunks(column: Any, change: Any) -> Any:
     return pa.chunked_array(chunks)
 
 
-def _fields(array: pa.StructArray) -> tuple[list[Any], list[pa.Field]]:
-    fields = [array.type.field(number) for number in range(array.type.num_fields)]
-    return [pc.struct_field(array, [number]) for number in range(len(fields))], fields
-
-
-def _rebuild(array: pa.StructArray, parts: list[Any], fields: list[pa.Field]) -> Any:
-    mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
-
-
-def _drop_inside(array: Any, below: tuple[str, ...]) -> Any:
-    parts, fields = _fields(array)
-    at = [field.name for field in fields].index(below[0])
-    if below[1:]:
-        parts[at] = _drop_inside(parts[at], below[1:])
-        fields[at] = fields[at].with_type(parts[at].type)
-    else:
-        del parts[at], fields[at]
-    return _rebuild(array, parts, fields)
-
-
-def _coarsen_inside(array: Any, below: tuple[str, ...], name: str, step: CoarseningStep) -> Any:
+def _change_inside(array: Any, below: tuple[str, ...], change: Change) -> Any:
+    """Return a column with a field inside it changed, or taken out where the change gives nothing."""
     if not below:
-        return coarsen_column(array, name, step)
-    parts, fields = _fields(array)
+        return change(array)
+    fields = [array.type.field(number) for number in range(array.type.num_fields)]
+    parts = [pc.struct_field(array, [number]) for number in range(len(fields))]
     at = [field.name for field in fields].index(below[0])
-    parts[at] = _coarsen_inside(parts[at], below[1:], name, step)
-    fields[at] = fields[at].with_type(parts[at].type)
-    return _rebuild(array, parts, fields)
+    made = _change_inside(parts[at], below[1:], change)
+    parts[at : at + 1] = [] if made is None else [made]
+    fields[at : at + 1] = [] if made is None else [fields[at].with_type(made.type)]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null() if array.null_count else None)
 
 
 def coarsen_column(array: Any, name: str, step: CoarseningStep) -> Any:

@@ -89,7 +89,7 @@ def _refuse_once(request: TableRequest) -> None:
     refuse_persons(what.rstrip(","), request)
     refuse_parts(what, request)
     if request.charging is not None and request.charging.job is not None:
-        raise InvalidInput(f"{what} cannot be repeated: leave `name` away.")
+        raise InvalidInput(f"{what} cannot be repeated: drop `name`.")
 
 
 def _spending(source: Any, request: TableRequest, task: TableTask) -> Spending | None:
@@ -122,7 +122,7 @@ class StreamReader:
                 yield batch
 
     def share(self, rows: int) -> float:
-        return 0.0  # nobody knows how long it is
+        return 0.0  # its length is unknown
 
 
 def _batch_rows(source: Any) -> int:

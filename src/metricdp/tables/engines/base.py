@@ -1,4 +1,4 @@
-"""What a table engine is: whoever runs the partitions of a job over files, or holds tables of its own, or both."""
+"""What a table engine is: it runs the partitions of a job over files, holds tables of its own, or both."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ FOR_TEXTS = (
 class JobRunner(Protocol):
     """How an engine runs the pending partitions of a job.
 
-    For every pending number somebody calls `run_partition(job.folder, number)`: in any order, in any process that sees
-    the folder, as often as it takes, since it gives the same reports every time. `tell` hears the rows of every
+    For every pending number it calls `run_partition(job.folder, number)`: in any order, in any process that sees
+    the folder, as often as it takes, since it gives the same reports every time. `on_rows` gets the rows of every
     partition that is done. It returns when all are done, and raises what no further try can mend.
     """
 
@@ -82,7 +82,7 @@ def refuse_parts(what: str, request: TableRequest) -> None:
     if request.charging is not None and request.charging.refused != "fail":
         raise InvalidInput(
             f"{what} is charged whole or not at all: which rows of a person come first is not known before the first "
-            "is drawn. Leave refused='report' away."
+            "is drawn. Drop refused='report'."
         )
 
 

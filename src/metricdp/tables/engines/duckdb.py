@@ -22,6 +22,7 @@ from metricdp.tables.disclosure.checks import check_first_rows, inspect_table, l
 from metricdp.tables.disclosure.findings import SAMPLED, inspected_rows
 from metricdp.tables.disclosure.trim import coarsen_column
 from metricdp.tables.engines.base import Engine, refuse_rng
+from metricdp.tables.formats.base import quote_name
 from metricdp.tables.jobs.errors import reword_error
 from metricdp.tables.options import Call, Charging, CoarseningStep, Disclosure, OnError, Trim
 from metricdp.tables.people import Allotment, PeopleCounter, Spending, spending_in
@@ -68,23 +69,15 @@ def register(
     if task.groups[0].packed:
         reports = [_list_type(engine, report_type(kinds[0], task.groups[0]))]
     result = engine.struct_type(dict(zip(task.reports, reports, strict=True))) if struct else reports[0]
-    connection.create_function(
-        name,
-        draw,
-        [
-            _list_type(engine, kind)
-            if is_list(kind)
-            else text
-            if is_text(getattr(kind, "value_type", kind))  # enumerations are text
-            else number
-            for kind in kinds
-        ]
-        + [engine.sqltype("BIGINT")] * bool(tasks),
-        result,
-        type="arrow",
-        null_handling="special",
-        side_effects=True,  # a constant argument must not be folded into one draw for all rows
-    )
+
+    def sql_type(kind: pa.DataType) -> Any:
+        if is_list(kind):
+            return _list_type(engine, kind)
+        return text if is_text(getattr(kind, "value_type", kind)) else number  # enumerations are text
+
+    arguments = [*map(sql_type, kinds), *[engine.sqltype("BIGINT")] * bool(tasks)]
+    # With side effects a constant argument is not folded into one draw for all rows.
+    connection.create_function(name, draw, arguments, result, type="arrow", null_handling="special", side_effects=True)
 
 
 def _list_type(engine: Any, kind: pa.DataType) -> Any:
@@ -156,17 +149,14 @@ def _make_table(engine: Any, connection: Any, where: tuple[str, str], request: T
     query, target = where
     care, persons, charging = request.care, request.persons, request.charging
     source = f"({query.strip().rstrip(';')})"
-    empty = _call_duckdb(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), "DuckDB cannot run the query")
+    problem = "DuckDB cannot run the query"
+    empty = _call_duckdb(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), problem)
     kinds = dict(zip(empty.columns, (str(kind) for kind in empty.types), strict=True))
     schema = empty.to_arrow_table().schema
     task = request.task(schema.names, lambda: schema)
     _refuse_inside(schema.names, care)
     limit = inspected_rows(task.width) if task.texts is None else FIRST_TEXTS
-    first = _call_duckdb(
-        engine,
-        lambda: connection.sql(f"FROM {source} LIMIT {limit}").to_arrow_table(),
-        "DuckDB cannot run the query",
-    )
+    first = _call_duckdb(engine, lambda: connection.sql(f"FROM {source} LIMIT {limit}").to_arrow_table(), problem)
     if first.num_rows:
         _inspect_first(first, task)
     name = f"metricdp_{secrets.token_hex(6)}"
@@ -175,43 +165,38 @@ def _make_table(engine: Any, connection: Any, where: tuple[str, str], request: T
         there = _exists(engine, connection, target)
         allotted, spending = _allot_rows(connection, name, source, (persons, task), (charging, target, there))
         if spending is None:
-            return connection.table(_quote_text(target))  # the job was charged before
+            return connection.table(quote_name(target))  # the job was charged before
         source = f"{name}_rows POSITIONAL JOIN {name}_portion"
     errors: list[MetricdpError] = []
     kind_of = [schema.field(c).type for c in task.columns]
     register(engine, connection, name, task, kind_of, errors, tasks=() if allotted is None else allotted)
     steps = _register_steps(connection, name, care.trim, kinds)
-    drawn = ", ".join(_quote_text(column) for column in task.columns) + (f", {name}_number" if allotted else "")
+    drawn = ", ".join(quote_name(column) for column in task.columns) + (f", {name}_number" if allotted else "")
     made = dict(zip(task.reports, report_fields(schema, task), strict=True))
     outputs = []
     for column in schema.names:
         if column in made:
             same = made[column].type == schema.field(column).type and not kinds[column].startswith("ENUM")
-            value = f"q.{_quote_text(column)}"
-            outputs.append(f"{f'CAST({value} AS {kinds[column]})' if same else value} AS {_quote_text(column)}")
+            value = f"q.{quote_name(column)}"
+            outputs.append(f"{f'CAST({value} AS {kinds[column]})' if same else value} AS {quote_name(column)}")
         elif column in steps:
-            outputs.append(f"{name}_{steps[column]}({_quote_text(column)}) AS {_quote_text(column)}")
+            outputs.append(f"{name}_{steps[column]}({quote_name(column)}) AS {quote_name(column)}")
         elif column not in task.columns and column not in care.trim.drop:
             outputs.append(_plain_column(column, kinds[column]))
-    outputs += [
-        f"q.{_quote_text(column)} AS {_quote_text(column)}" for column in task.reports if column not in schema.names
-    ]
+    new = [quote_name(column) for column in task.reports if column not in schema.names]
+    outputs += [f"q.{column} AS {column}" for column in new]
     kept = " WHERE q IS NOT NULL" if request.on_error == "drop" else ""
     source += f" WHERE {name}_kept" if allotted else ""
-    goal = (
-        f"TABLE {_quote_text(target)}" if charging is None else f"TEMP TABLE {name}_made"
-    )  # out of preview until charged
-    statement = (
-        f"CREATE {goal} AS SELECT {', '.join(outputs)} FROM (SELECT *, {name}({drawn}) AS q FROM {source}){kept}"
-    )
+    goal = f"TABLE {quote_name(target)}" if charging is None else f"TEMP TABLE {name}_made"  # hidden until charged
+    rows = f"(SELECT *, {name}({drawn}) AS q FROM {source})"
+    statement = f"CREATE {goal} AS SELECT {', '.join(outputs)} FROM {rows}{kept}"
     try:
         problem = f"DuckDB could not make the table {target!r}"
         _call_duckdb(engine, lambda: connection.execute(statement), problem, errors)
         if charging is not None and spending is not None:
             charge_ready(charging, spending)
-            _call_duckdb(
-                engine, lambda: connection.execute(f"CREATE TABLE {_quote_text(target)} AS FROM {name}_made"), problem
-            )
+            statement = f"CREATE TABLE {quote_name(target)} AS FROM {name}_made"
+            _call_duckdb(engine, lambda: connection.execute(statement), problem)
     finally:
         for made_here in (name, *(f"{name}_{number}" for number in steps.values())):
             connection.remove_function(made_here)
@@ -219,13 +204,13 @@ def _make_table(engine: Any, connection: Any, where: tuple[str, str], request: T
             connection.unregister(f"{name}_portion")
             connection.execute(f"DROP TABLE {name}_rows")
             connection.execute(f"DROP TABLE IF EXISTS {name}_made")
-    return connection.table(_quote_text(target))
+    return connection.table(quote_name(target))
 
 
 def _plain_column(column: str, kind: str) -> str:
     """Return a column that stays; an enumeration becomes text: its type names values of rows that do not leave too."""
     plain = ENUM.sub("VARCHAR", kind)
-    return _quote_text(column) if plain == kind else f"CAST({_quote_text(column)} AS {plain}) AS {_quote_text(column)}"
+    return quote_name(column) if plain == kind else f"CAST({quote_name(column)} AS {plain}) AS {quote_name(column)}"
 
 
 def _inspect_first(first: pa.Table, task: TableTask) -> None:
@@ -237,7 +222,7 @@ def _inspect_first(first: pa.Table, task: TableTask) -> None:
 
 def _exists(engine: Any, connection: Any, target: str) -> bool:
     try:
-        connection.table(_quote_text(target))
+        connection.table(quote_name(target))
     except engine.CatalogException:
         return False
     return True
@@ -259,7 +244,7 @@ def _allot_rows(
     try:
         names = connection.table(f"{name}_rows").columns
         PeopleCounter(persons.column, names)  # refuses a column that is not there
-        ids = connection.sql(f"SELECT {_quote_text(persons.column)} FROM {name}_rows ORDER BY rowid").to_arrow_table()
+        ids = connection.sql(f"SELECT {quote_name(persons.column)} FROM {name}_rows ORDER BY rowid").to_arrow_table()
         spending = spending_in([ids], persons, names, task)
         if charging is not None:
             if is_released_elsewhere(charging, spending, target, there=there):
@@ -333,10 +318,6 @@ def duckdb_function(
     task = TableRequest(mechanism, names, snap, on_error).task(names)
     kinds = [pa.string() if group.mechanism.inputs.is_text else NUMBERS for group in task.groups for _ in group.columns]
     register(engine, connection, name, task, kinds)
-
-
-def _quote_text(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 ENGINE = Engine(

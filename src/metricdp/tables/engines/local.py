@@ -138,7 +138,7 @@ def _end_worker(process: subprocess.Popen[str], *, kill: bool) -> int:
     """End a worker and return its status."""
     if kill:
         process.kill()
-    with suppress(BrokenPipeError):  # what it was not told in time is lost with it
+    with suppress(BrokenPipeError):  # the worker is gone already
         process.stdin.close()  # type: ignore[union-attr]
     status = process.wait()
     process.stdout.close()  # type: ignore[union-attr]

@@ -19,9 +19,9 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.plugins import inherited_plugins, load_inherited
 from metricdp.randomness import Randomness
+from metricdp.tables.batch import KEY_BYTES, Draws
 from metricdp.tables.charging import charge_ready, grant, is_released_elsewhere
 from metricdp.tables.disclosure.checks import inspect_names
-from metricdp.tables.draws import KEY_BYTES, Draws
 from metricdp.tables.engines.base import Engine, refuse_for_workers, refuse_target
 from metricdp.tables.jobs.errors import PackedError, is_ours, pack_error, reword_error, unpack_error
 from metricdp.tables.jobs.folder import run_partition
@@ -101,10 +101,8 @@ def _wait_for_blocks(ray: Any, made: Sequence[tuple[Any, Any]]) -> None:
             raise reword_error(error, f"block {number} of the data set: {error}")
 
 
-def _grant_blocks(
-    ray: Any, blocks: Sequence[Any], request: TableRequest, task: TableTask, names: Sequence[str]
-) -> Spending:
-    """Count the rows of everybody block by block, and see that the books hold them all, before anything is drawn."""
+def _grant_blocks(ray: Any, blocks: list[Any], request: TableRequest, task: TableTask, names: list[str]) -> Spending:
+    """Count the rows of everybody by block, and check that the ledger grants them all, before anything is drawn."""
     persons, charging = request.persons, request.charging
     assert persons is not None
     assert charging is not None
@@ -116,9 +114,8 @@ def _grant_blocks(
         found = ray.get(counts)
         counter.add_counts(found.column(persons.column), found.column("count_all"))
     spending = spending_by(counter, persons, task)
-    is_released_elsewhere(
-        charging, spending, "a data set of Ray", there=False
-    )  # its blocks are gone with who drew them
+    # Blocks of an earlier run are gone with the program that drew them.
+    is_released_elsewhere(charging, spending, "a data set of Ray", there=False)
     return grant(charging, spending)
 
 

@@ -21,10 +21,9 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.plugins import inherited_plugins, load_inherited
 from metricdp.randomness import Randomness
-from metricdp.tables.batch import report_fields
+from metricdp.tables.batch import KEY_BYTES, KeyedDraws, report_fields
 from metricdp.tables.charging import charge_ready, grant, is_released_elsewhere
 from metricdp.tables.disclosure.checks import inspect_names
-from metricdp.tables.draws import KEY_BYTES, KeyedDraws
 from metricdp.tables.engines.base import Engine, refuse_for_workers
 from metricdp.tables.jobs.errors import (
     PackedError,
@@ -71,9 +70,7 @@ def _target_path(frame: Any, target: Target) -> str:
     return str(target)
 
 
-def _protect_frame(
-    frame: Any, task: TableTask, types: Any, target: str, frame_charge: _FrameCharge | None = None
-) -> Any:
+def _protect_frame(frame: Any, task: TableTask, types: Any, target: str, frame_charge: _FrameCharge | None) -> Any:
     """Write the protected frame, unless it is there and was paid for, and return the frame that reads it."""
     spec = spec_of(task)
     session = frame.sparkSession
@@ -141,8 +138,8 @@ class _FrameCharge:
 def _write_frame(noisy: Any, context: Any, target: str, frame_charge: _FrameCharge | None = None) -> Exception | None:
     """Write a frame out of preview and put it in its place, or return what went wrong.
 
-    Spark writes where it is told before it knows whether all goes well, so it is told a hidden folder beside the target
-    that only its owner can look into; what it leaves there goes. Its own words may show values and go no further.
+    Spark writes before it knows whether all goes well, so it writes to a hidden folder beside the target that only its
+    owner can read; what it leaves there is deleted. Its own words may show values and go no further.
     """
     try:
         hadoop = context._jvm.org.apache.hadoop.fs
@@ -163,7 +160,7 @@ def _write_frame(noisy: Any, context: Any, target: str, frame_charge: _FrameChar
                 return OutputProblem(f"cannot write {target!r}: something is there by now. Choose another folder.")
         finally:
             system.delete(home, True)
-    except MetricdpError as error:  # of the books
+    except MetricdpError as error:  # of the ledger
         return error
     except Exception as error:  # Spark wraps what a worker raised in an error of its own
         found = error_in(str(error))
@@ -192,7 +189,8 @@ def _schema(frame: Any, task: TableTask, types: Any) -> Any:
             fields.append(type(field)(field.name, kind, report.nullable))
         elif field in kept:
             fields.append(_drop_metadata(field))
-    fields += [_field(frame, name, types.from_arrow_type(report.type)) for name, report in made.items()]
+    new = type(frame.schema.fields[0])
+    fields += [new(name, types.from_arrow_type(report.type), True) for name, report in made.items()]
     return type(frame.schema)(fields)
 
 
@@ -212,10 +210,6 @@ def _drop_metadata(field: Any) -> Any:
         return [plain(item) for item in entry] if isinstance(entry, list) else entry
 
     return type(field).fromJson(plain(field.jsonValue()))
-
-
-def _field(frame: Any, name: str, kind: Any) -> Any:
-    return type(frame.schema.fields[0])(name, kind, True)
 
 
 @dataclass(frozen=True, repr=False)
@@ -258,9 +252,8 @@ def run(job: JobPlan, pending: Sequence[int], on_rows: RowProgress, /, *, worker
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        answers = (
-            context.parallelize(list(pending), len(pending)).map(_Partition(job.folder, inherited_plugins())).collect()
-        )
+        partition = _Partition(job.folder, inherited_plugins())
+        answers = context.parallelize(list(pending), len(pending)).map(partition).collect()
     except Exception as error:  # py4j's errors share no base with ours
         raise error_in(str(error)) or OutputProblem(f"Spark gave up: {type(error).__name__}.") from None
     finally:

@@ -110,9 +110,7 @@ def _strip_quoted(line: str) -> str:
     return "".join(line.split('"')[::2])
 
 
-def _decimals(
-    rows: Sequence[Sequence[str]], delimiter: str
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+def _decimals(rows: Sequence[Sequence[str]], delimiter: str) -> tuple[tuple[int, ...], ...]:
     """Return the columns with decimal commas, those where nobody can tell, and those with both marks."""
     commas, unclear, mixed = [], [], []
     for column in range(max((len(row) for row in rows), default=0)):
@@ -162,19 +160,12 @@ class CsvReader:
         parse.ignore_empty_lines = len(names) > 1  # in a single column a blank line is a row without a value
         if all(reads_as_number(name) for name in names) and not all(name.strip().isdigit() for name in names):
             raise InvalidInput(
-                f"{self.name!r} has numbers where the names of the columns belong: a CSV file needs a header."
+                f"{self.name!r} has numbers in place of the names of columns: a CSV file needs a header."
             )
-        convert = csv.ConvertOptions(
-            column_types={name: pa.string() for name in names}, strings_can_be_null=False, check_utf8=False
-        )
+        kinds = dict.fromkeys(names, pa.string())
+        convert = csv.ConvertOptions(column_types=kinds, strings_can_be_null=False, check_utf8=False)
         self.dialect = found
-        self.storage = Storage(
-            "csv",
-            packing=location.packing,
-            delimiter=found.delimiter,
-            line_end=found.line_end,
-            has_bom=found.has_bom,
-        )
+        self.storage = Storage("csv", location.packing, found.delimiter, found.line_end, found.has_bom)
         self._file = pa.OSFile(str(location.path))
         self._size = max(1, self._file.size())
         unpacked: Any = pa.CompressedInputStream(self._file, location.packing) if location.packing else self._file

@@ -71,9 +71,8 @@ class DuckdbReader:
 
     def _row_bytes(self, whole: Any) -> float:
         """Return how many bytes the texts of a row take on average."""
-        texts = [
-            quote_name(name) for name, kind in zip(whole.columns, whole.types, strict=True) if str(kind) == "VARCHAR"
-        ]
+        kinds = zip(whole.columns, whole.types, strict=True)
+        texts = [quote_name(name) for name, kind in kinds if str(kind) == "VARCHAR"]
         if not texts:
             return 0.0
         lengths = " + ".join(f"coalesce(strlen({name}), 0)" for name in texts)

@@ -298,9 +298,7 @@ def _system(head: bytes, name: str, reading: Reading) -> str:
     if stated in ("OGC:CRS84", "EPSG:4326"):
         return found[1].decode("ascii", "replace")
     if reading.crs is None:
-        raise InvalidInput(
-            f"{name!r} says that its coordinates are of {stated}: say --crs {stated} to have them converted."
-        )
+        raise InvalidInput(f"{name!r} says that its coordinates are of {stated}: say --crs {stated} to convert them.")
     return ""
 
 

@@ -27,6 +27,18 @@ LONGEST_HEADER = 1 << 24  # bytes, of safetensors
 HEADER_ROOM = 512  # of what is written before the number of rows is known
 TENSORS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I8": "<i1", "I16": "<i2", "I32": "<i4"}
 
+DAMAGED = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OSError,
+    zipfile.BadZipFile,
+    struct.error,
+    RecursionError,
+    EOFError,
+)
+
 
 @dataclass(frozen=True)
 class StoredMatrix:
@@ -70,17 +82,7 @@ class MatrixReader:
         except InvalidInput:
             self._closing.close()
             raise
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            OSError,
-            zipfile.BadZipFile,
-            struct.error,
-            RecursionError,
-            EOFError,
-        ):
+        except DAMAGED:
             self._closing.close()
             self._refuse("cannot be read: it is damaged, or no matrix of numbers")
         except BaseException:
@@ -253,15 +255,10 @@ class TensorsWriter(MatrixWriter):
         if name is None:
             raise InvalidInput("a safetensors file holds floats of 32 or 64 bits.")
         width = max(1, self._width)
-        entry = {
-            "dtype": name,
-            "shape": [self._rows, width],
-            "data_offsets": [0, self._rows * width * self._item.itemsize],
-        }
+        size = self._rows * width * self._item.itemsize
+        entry = {"dtype": name, "shape": [self._rows, width], "data_offsets": [0, size]}
         notes = {key.decode(): value.decode() for key, value in (self._schema.metadata or {}).items()}
-        header = json.dumps(
-            {"__metadata__": notes, self._schema.names[0]: entry} if notes else {self._schema.names[0]: entry}
-        )
+        header = json.dumps(({"__metadata__": notes} if notes else {}) | {self._schema.names[0]: entry})
         room = HEADER_ROOM - 8
         if len(header.encode()) > room:
             raise InvalidInput("the name of the column is too long for a safetensors file: rename it.")

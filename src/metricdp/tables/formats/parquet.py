@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,7 +29,7 @@ def wkb_points(east: Floats, north: Floats) -> pa.Array:
 
 
 def is_in_degrees(crs: str) -> bool:
-    """Tell whether a system is one of latitude and longitude; a name that nobody knows is none."""
+    """Tell whether a system is one of latitude and longitude; an unknown name is none."""
     pyproj = import_extra("pyproj", "geo")
     try:
         return bool(pyproj.CRS.from_user_input(crs).is_geographic)
@@ -39,7 +40,7 @@ def is_in_degrees(crs: str) -> bool:
 def geo_metadata(column: str, crs: str | None, *, undefined: bool = False) -> bytes:
     """Return the metadata of a GeoParquet file with one column of points, without the bounds of any data.
 
-    Without a system they mean longitude and latitude; `undefined` says instead that nobody knows it.
+    Without a system they mean longitude and latitude; `undefined` says instead that it is unknown.
     """
     entry: dict[str, Any] = {"encoding": "WKB", "geometry_types": ["Point"]}
     if crs is not None:
@@ -89,10 +90,9 @@ class ParquetReader:
         """Return how many bytes a row takes in memory; a dictionary of long texts hides it, and the first rows tell."""
         first = [self.file.metadata.row_group(0).column(number) for number in range(self.file.metadata.num_columns)]
         hidden = any(column.has_dictionary_page and column.physical_type == "BYTE_ARRAY" for column in first)
-        batch = (
-            next(self.file.iter_batches(batch_size=MEASURED_ROWS, row_groups=self._groups), None) if hidden else None
-        )
-        return float(self._row_bytes if batch is None else max(self._row_bytes, batch.nbytes / max(1, batch.num_rows)))
+        batches = self.file.iter_batches(batch_size=MEASURED_ROWS, row_groups=self._groups) if hidden else ()
+        sizes = (batch.nbytes / max(1, batch.num_rows) for batch in itertools.islice(batches, 1))
+        return float(max((self._row_bytes, *sizes)))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         if not self.file.metadata.num_row_groups:
@@ -115,9 +115,8 @@ class ParquetWriter:
     def __init__(self, path: Path, schema: pa.Schema, storage: Storage) -> None:
         from pyarrow import parquet
 
-        self._writer = parquet.ParquetWriter(
-            path, schema, compression=storage.codec, use_dictionary=list(storage.dictionaries) or False
-        )
+        dictionaries = list(storage.dictionaries) or False
+        self._writer = parquet.ParquetWriter(path, schema, compression=storage.codec, use_dictionary=dictionaries)
 
     def write(self, batch: pa.RecordBatch, /) -> None:
         self._writer.write_batch(batch.cast(self._writer.schema))

@@ -181,9 +181,8 @@ def _refuse_virtual(ask: Callable[[str], Any], table: str) -> None:
     tables = [name for (name,) in ask("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()]
     for name in tables:
         # the program that would read it tells; a schema can be written by hand, and then tells anything
-        if same_table(name, table) and "VOpen" in {
-            step[1] for step in ask(f"EXPLAIN SELECT * FROM {quote_name(name)}")
-        }:
+        program = ask(f"EXPLAIN SELECT * FROM {quote_name(name)}") if same_table(name, table) else ()
+        if "VOpen" in {step[1] for step in program}:
             raise InvalidInput(
                 f"{table!r} is a virtual table of SQLite, which is neither read nor replaced here. Make a plain table "
                 "of what it holds (CREATE TABLE ... AS SELECT ...) and name that one."

@@ -1,7 +1,7 @@
-"""Errors that travel: from a worker to whoever waits for it, as plain values and without anybody's secret.
+"""Serialised errors: they go from a worker to its driver as plain values, without secrets.
 
-An error of ours names rows and columns and travels with its sentence. Any other may quote the data it stumbled over, so
-only its kind travels, and of one of the system its reason.
+An error of ours names rows and columns: its sentence is kept. Any other error may quote data: only its kind is kept,
+and of a system error its reason.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def error_in(text: str) -> MetricdpError | None:
 
 
 def bare_error(error: Exception) -> MetricdpError:
-    """Return an error that may be raised in a worker: whoever logs it logs no other that it came from."""
+    """Return an error that may be raised in a worker: a log of it shows no error that it came from."""
     return unpack_error(pack_error(error))
 
 

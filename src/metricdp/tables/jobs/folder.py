@@ -30,8 +30,8 @@ from typing import Any
 
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
 from metricdp.files import flush, lock_target, private_folder, refuse_link, replace_file, resolve_target
+from metricdp.tables.batch import KEY_BYTES, KeyedDraws
 from metricdp.tables.disclosure.findings import ColumnFinding
-from metricdp.tables.draws import KEY_BYTES, KeyedDraws
 from metricdp.tables.jobs.errors import reword_error
 from metricdp.tables.jobs.plan import JobPlan, home_of, job_from
 from metricdp.tables.pipeline import RowProgress, run_pipeline
@@ -121,7 +121,7 @@ def read_job(folder: Path) -> JobPlan:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(
-            f"the job in {str(folder)!r} cannot be read. Give it up with discard=True (--discard)."
+            f"the job in {str(folder)!r} cannot be read: give it up with discard=True (--discard)."
         ) from error
 
 
@@ -162,9 +162,7 @@ def _continue_job(there: JobPlan, job: JobPlan) -> JobPlan:
     same = (there.applied, there.sources, there.partitions) == (job.applied, job.sources, job.partitions)
     if there.finished:
         if not same:
-            raise InvalidInput(
-                f"{job.target!r} has {state} on other files, or they changed since. Choose another folder."
-            )
+            raise InvalidInput(f"{job.target!r} has {state} on other files, or they changed. Choose another folder.")
         return there
     _refuse_full(job)
     try:
@@ -318,9 +316,8 @@ def run_partition(folder: str, number: int, on_rows: RowProgress | None = None) 
     try:
         with job.spec.open_source(path, partition.groups) as table:
             task = job.spec.task_of(table)
-            tally = run_pipeline(
-                table, source_outlet(table, partial), task, draws, first_row=partition.first_row, on_rows=on_rows
-            )
+            outlet, first_row = source_outlet(table, partial), partition.first_row
+            tally = run_pipeline(table, outlet, task, draws, first_row=first_row, on_rows=on_rows)
         flush(partial)
         job.sources[partition.source].refuse_changes()
         record = Record(**vars(tally), size=partial.stat().st_size)

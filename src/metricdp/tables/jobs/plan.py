@@ -3,8 +3,8 @@
 A partition is a run of row groups of a Parquet file, or a whole CSV file. It becomes one file of the output. Keys of
 partition folders, such as day and zone in `day=2024-05-01/zone=7/part.parquet`, are columns of the table: their values
 leave in the names of folders, so they are looked at, dropped and coarsened like other columns, and the folders of the
-output are named after what is left of them. The mechanism travels as a mechanism file, never pickled. The driver judges
-the promise when it packs; workers check the bytes only.
+output are named after what is left of them. The mechanism travels as a mechanism file, never pickled. The driver audits
+the guarantee when it packs the file; workers check the bytes only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
-from glob import glob
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -33,7 +32,7 @@ from metricdp.files import existing_file, hidden_path
 from metricdp.mechanisms import Mechanism
 from metricdp.mechanisms.kinds.product import parts_of
 from metricdp.tables.disclosure.trim import trim_table
-from metricdp.tables.formats import FORMATS, PACKINGS, ParquetReader, locate_table
+from metricdp.tables.formats import ParquetReader, locate_table
 from metricdp.tables.options import DEFAULT_READING, OnError, Reading, Trim, disclosure_from, names_of, reading_from
 from metricdp.tables.plan import Kinds, TableRequest, TableTask, is_geographic
 from metricdp.tables.sources import OpenTable, open_table
@@ -78,16 +77,15 @@ def output_paths(paths: Sequence[Path], keys: Sequence[str], trim: Trim, order_k
     """Return where the output of every file lies: in folders that show what is left of the keys.
 
     Files that meet in one folder under one name are numbered in an order that a random key decides: from an order that
-    anybody can work out, whoever guesses the folders would know which file was in which.
+    anybody can work out, a reader who guesses the folders would know which file was in which.
     """
     root = root_of(paths)
     places = []
     for path in paths:
         place = Path(os.path.abspath(path)).relative_to(root)
         left = _values_left(dict(key_values(path, keys)), trim)
-        folders = [
-            _output_name(folder, left) for folder in place.parent.parts if _name_of(folder) not in set(keys) - set(left)
-        ]
+        dropped = set(keys) - set(left)
+        folders = [_output_name(folder, left) for folder in place.parent.parts if _name_of(folder) not in dropped]
         places.append(Path(*folders, place.name))
     meeting = Counter(places)
     key = order_key.encode()
@@ -319,43 +317,6 @@ def job_from(entry: dict[str, Any], folder: Path) -> JobPlan:
     listed = {name: tuple(value) for name, value in fields_given.items() if isinstance(value, list)}
     spec = TaskSpec(b"", **{**fields_given, **listed, "reading": reading_from(fields_given["reading"])})
     return JobPlan(folder=str(folder), sources=sources, partitions=parts, spec=spec, **entry)
-
-
-def sources_of(pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """Return the files a pattern, a folder or a list of either stands for, in order of their names."""
-    patterns = [pattern] if isinstance(pattern, str | os.PathLike) else list(pattern)
-    found: set[Path] = set()
-    for item in patterns:
-        place = Path(item)
-        if place.is_dir():
-            inside = [path.relative_to(place) for path in place.rglob("*") if _is_part(path)]
-            found.update(place / path for path in inside if not any(part[0] in "._" for part in path.parts))
-        elif place.exists():
-            found.add(place)
-        else:
-            found.update(Path(path) for path in glob(str(item), recursive=True) if Path(path).is_file())
-    if not found:
-        raise InvalidInput(f"no file matches {', '.join(str(item) for item in patterns)}. Check spelling and folder.")
-    return _unique_paths(sorted(found))
-
-
-def _is_part(path: Path) -> bool:
-    """Tell whether a file of a folder holds rows of a job: its name says that it is a table, and not a database."""
-    ends = [end.lower() for end in path.suffixes if end.lower() not in PACKINGS]
-    return bool(ends) and any(ends[-1] in one.suffixes for one in FORMATS if not one.tables) and path.is_file()
-
-
-def _unique_paths(paths: list[Path]) -> list[Path]:
-    """Return every file once; one file under two names would be released twice, with two noises."""
-    kept: dict[tuple[int, int], Path] = {}
-    for path in paths:
-        found = existing_file(path).stat()
-        other = kept.setdefault((found.st_dev, found.st_ino), path)
-        if os.path.abspath(other) != os.path.abspath(path):
-            raise InvalidInput(
-                f"{str(other)!r} and {str(path)!r} are the same file: its rows would be released twice. Name it once."
-            )
-    return list(kept.values())
 
 
 def plan(paths: Sequence[Path], target: Path, spec: TaskSpec, *, simulated: bool, order_key: str) -> JobPlan:

@@ -14,8 +14,7 @@ from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.tables.formats import Format
 from metricdp.tables.formats.parquet import KEY, geo_metadata, wkb_points
-from metricdp.tables.layouts.stages import replace_columns
-from metricdp.tables.values import numbers_of
+from metricdp.tables.values import numbers_of, replace_columns
 
 DEGREES = ("OGC:CRS84", "EPSG:4326", "OGC:CRS83", "EPSG:4979")  # longitude and latitude, as they are
 
@@ -28,7 +27,7 @@ class Geometry:
     encoding: str  # WKB or point
     crs: str | None  # None where coordinates are longitude and latitude
     stated: str | None  # the code that the metadata name, also where it is one of longitude and latitude
-    undefined: bool = False  # the metadata say that nobody knows the system: `"crs": null`
+    undefined: bool = False  # the metadata say that the system is unknown: `"crs": null`
     covering: tuple[str, ...] = ()  # columns that hold the bounding box of every row: the place itself
 
 
@@ -129,7 +128,7 @@ class Projection:
 
     A place that the projection does not give back within a millimetre holds no secret: it lies outside of what the
     projection can hold. A report beyond that is put on the border of the area the projection is for, by a rule that
-    knows the report only, so the promise stays.
+    knows the report only, so the guarantee stays.
     """
 
     crs: str
@@ -221,7 +220,7 @@ def projection(crs: str, columns: tuple[str, str]) -> Projection:
         raise InvalidInput(f"{crs} is neither a projection nor latitude and longitude: coordinates need two columns.")
     if system.area_of_use is None and system.is_projected:
         raise InvalidInput(
-            f"{crs!r} does not say which area it is for, so nobody knows where its reports may lie: name it by its "
+            f"{crs!r} does not say which area it is for, so the area of its reports is unknown: name it by its "
             "code, such as EPSG:25832."
         )
     return Projection(crs, columns, geographic=bool(system.is_geographic))

@@ -1,21 +1,23 @@
 """From what was done to a table to the page that tells it and the record that programs read.
 
-All of it is public: what is promised, what follows from the law, and what was released. True values are there only
-where `Preview` was asked to keep them.
+All of it is public: what is guaranteed, what follows from the distribution, and what was released. True values are
+there only where `Preview` was asked to keep them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pyarrow as pa
 
 from metricdp import messages
-from metricdp.arrays import Floats
+from metricdp.arrays import Floats, Points
 from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.auditing.distributions import describe_distribution, distribution_of
 from metricdp.auditing.leakage import has_rows
@@ -35,17 +37,19 @@ from metricdp.plots.release import (
 from metricdp.plots.release_page import OWN_LEVEL
 from metricdp.rendering import add_old_fields, file_name, json_text
 from metricdp.spaces import FiniteSpace, Space, require_space
+from metricdp.tables.batch import secrets_of
 from metricdp.tables.people import BudgetLevel, Spending
-from metricdp.tables.plan import ColumnGroup, is_geographic
-from metricdp.tables.reporting.preview import MOST_SECRETS, GroupPreview, Preview
+from metricdp.tables.pipeline import ProtectedBatch
+from metricdp.tables.plan import ColumnGroup, TableTask, is_geographic
 from metricdp.tables.results import Summary
+from metricdp.tables.values import rows_of, whole
 
-PAGE = ("the page of a protected table", "Leave the page out: what is printed says what such a promise keeps")
+PAGE = ("the page of a protected table", "Leave the page out: what is printed says what such a guarantee keeps")
 
 TITLE = "metricdp: metric differential privacy, designed, proven and applied"
 AUTHORS = "The metricdp maintainers"
 CURVE: tuple[float, ...] = tuple(np.round([*np.arange(0.02, 0.97, 0.03), 0.95, 0.97, 0.98, 0.99, 0.995], 3).tolist())
-EXAMPLE_DRAWS, EXAMPLE_WORDS, MOST_WORDS = 400, 4, 12
+EXAMPLE_DRAWS, EXAMPLE_WORDS, MOST_WORDS, MOST_LIKELY = 400, 4, 12, 5
 
 
 def release_of(
@@ -57,15 +61,15 @@ def release_of(
     files: Sequence[tuple[str, str]] = (),
 ) -> TableRelease:
     """Return what the page of a protected table tells."""
-    promise, people = require_pure(summary.guarantee, *PAGE), summary.people
+    guarantee, people = require_pure(summary.guarantee, *PAGE), summary.people
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
-    lines = [messages.row_guarantee(promise) if spread is None else messages.allocation_guarantee(promise)]
+    lines = [messages.row_guarantee(guarantee) if spread is None else messages.allocation_guarantee(guarantee)]
     groups = _noisiest_groups(preview, spread)
     if summary.snapping is not None:
-        lines.append(messages.snapping_cost(summary.snapping, promise))
+        lines.append(messages.snapping_cost(summary.snapping, guarantee))
     return TableRelease(
         title=f"{file_name(summary.source)}, protected",
-        guarantee=promise,
+        guarantee=guarantee,
         mechanism=mechanism.certificate.method,
         rows=summary.written,
         columns=summary.columns,
@@ -76,7 +80,7 @@ def release_of(
         distributions=tuple(_noise_curve(group, spread) for group in groups),
         person=""
         if people is None and spread is None
-        else messages.epsilon(summary.composed_epsilon or 0.0, promise.unit),
+        else messages.epsilon(summary.composed_epsilon or 0.0, guarantee.unit),
         together=summary.reach_together(),
         whole_history=messages.uncounted_rows() if people is None else " ".join(summary.whole_history()),
         people=(*summary.composition(), summary.again()),
@@ -87,12 +91,12 @@ def release_of(
         repeat=tuple(repeat),
         citation=citation(),
         simulated=messages.simulated() if summary.simulated else "",
-        shares=() if spread is None else tuple(_budget_share(level, promise.unit) for level in spread.released),
+        shares=() if spread is None else tuple(_budget_share(level, guarantee.unit) for level in spread.released),
     )
 
 
 def _noisiest_groups(preview: Preview, spread: Spending | None) -> list[ColumnGroup]:
-    """Return the groups whose law the page tells: where rows have different ones, that whose reports lie farthest."""
+    """Return the groups whose noise the page describes: where rows have several, the one with the most noise."""
     if spread is None:
         return [group_preview.group for group_preview in preview.groups]
     levels = spread.released or spread.levels
@@ -113,7 +117,7 @@ def _budget_share(level: BudgetLevel, unit: str) -> ShareOfBudget:
 
 
 def distribution_record(summary: Summary, mechanism: Mechanism) -> dict[str, Any]:
-    """Return the law of the noise as plain values; where a budget was spread, with the law of every share."""
+    """Return the distribution of the noise as plain values; where a budget was spread, of every share too."""
     distribution = describe_distribution(mechanism, snap=summary.snap)
     if summary.spending is not None and summary.spending.is_spread:
         distribution["shares"] = [
@@ -137,7 +141,7 @@ def record_of(summary: Summary, distribution: dict[str, Any]) -> dict[str, Any]:
 def _remarks(summary: Summary) -> list[str]:
     """Return what is said of the columns that stayed, to be shown to others.
 
-    What was found by looking at values depends on the secrets and is for whoever holds the table; so is which rows
+    What was found by looking at values depends on the secrets and is for the owner of the table; so is which rows
     were bad. What names alone suggest is there for all to see.
     """
     lines = summary.trimmed()
@@ -165,16 +169,15 @@ def citation() -> tuple[str, str]:
 def _noise_curve(group: ColumnGroup, spread: Spending | None) -> NoiseDistribution:
     mechanism, levels = group.mechanism, sorted(CURVE)
     radii = radii_of(mechanism, levels)
-    certificate, promise = mechanism.certificate, mechanism.guarantee
+    certificate, guarantee = mechanism.certificate, mechanism.guarantee
     is_distance = counts_distance(mechanism)
     if spread is not None and is_distance:
-        sentence = messages.allocation_loss(spread, promise.unit)
+        sentence = messages.allocation_loss(spread, guarantee.unit)
     else:
-        sentence = messages.loss(
-            certificate.loss, promise.unit, certificate.objective, is_distance=is_distance, at_most=certificate.at_most
-        )
-    if promise.along:
-        sentence += f" Such distances run{promise.along}."
+        about = {"is_distance": is_distance, "at_most": certificate.at_most}
+        sentence = messages.loss(certificate.loss, guarantee.unit, certificate.objective, **about)
+    if guarantee.along:
+        sentence += f" Such distances run{guarantee.along}."
     if group.snap and mechanism.inputs.same_ground:  # elsewhere the two distances do not add
         sentence += " " + messages.snapped_loss(group.snap, mechanism.inputs.ground.unit)
     formula = distribution_of(mechanism).density["formula"]
@@ -182,7 +185,7 @@ def _noise_curve(group: ColumnGroup, spread: Spending | None) -> NoiseDistributi
         curve=tuple((one.level, one.value + group.snap) for one in radii),
         unit=radii[0].unit,
         measured=distance_phrase(radii[0].metric),
-        formula=f"{formula}; epsilon = {promise.epsilon:.6g}{f' per {promise.unit}' if promise.unit else ''}",
+        formula=f"{formula}; epsilon = {guarantee.epsilon:.6g}{f' per {guarantee.unit}' if guarantee.unit else ''}",
         loss=sentence,
         tight=radii[0].tight and not group.snap,
     )
@@ -220,7 +223,7 @@ def _scene(group_preview: GroupPreview) -> ReleaseScene:
 
 def _streets(space: Space) -> tuple[Floats, ...]:
     """Return the streets between the crossings of a road network, straight: they are public."""
-    network, crossings = space.network, cast(Any, space.finite)
+    network, crossings = space.network, cast("Any", space.finite)
     if network is None or crossings is None:
         return ()
     codes = np.full(network.nodes, -1)
@@ -251,9 +254,8 @@ def _example(group: ColumnGroup, reports: Floats) -> Example | None:
         return _draw_example(mechanism, np.array([code]), places[code : code + 1], words)
     if inputs.limits is not None:
         place = (0.5 * (inputs.limits[0] + inputs.limits[1]))[None]
-        return _draw_example(
-            mechanism, place, place, "The middle of the box, which is public, is treated like any place."
-        )
+        words = "The middle of the box, which is public, is treated like any place."
+        return _draw_example(mechanism, place, place, words)
     place = _round_place(reports)
     words = "A round place amid the reports, nobody's position, is treated like everybody's."
     return _draw_example(mechanism, place, place, words)
@@ -297,7 +299,103 @@ def _word_examples(mechanism: Mechanism) -> list[WordExample]:
         else:
             drawn = mechanism.sample(np.full(2_000, code))
             probabilities = np.bincount(drawn, minlength=len(reports)) / 2_000
-        best = np.argsort(-probabilities, kind="stable")[:5]
-        likely = tuple((reports[k], float(probabilities[k])) for k in best if probabilities[k] > 0)
-        found.append(WordExample(words[code], likely))
+        found.append(word_example(words[code], reports, probabilities))
     return found
+
+
+def word_example(word: str, reports: Any, probabilities: Floats) -> WordExample:
+    """Return a word with its likeliest reports."""
+    best = np.argsort(-probabilities, kind="stable")[:MOST_LIKELY]
+    return WordExample(word, tuple((str(reports[k]), float(probabilities[k])) for k in best if probabilities[k] > 0))
+
+
+MOST_ROWS = 20_000  # reports that are kept for a picture
+MOST_SECRETS = 260  # true positions that are drawn where they were asked for
+
+
+@dataclass
+class GroupPreview:
+    """Some reports of one group, evenly picked from all, and words with their numbers; `true` row by row with them."""
+
+    group: ColumnGroup
+    total: int = 0
+    reports: list[Floats] = field(default_factory=list)
+    true: list[Floats] = field(default_factory=list)
+    words: Counter[str] = field(default_factory=Counter)
+    stride: int = 1
+
+    def rows(self) -> Floats:
+        """Return the reports as rows of numbers."""
+        return _join(self.reports, self.group.mechanism.outputs.width)
+
+    def secrets(self) -> Floats | None:
+        """Return the true values of those rows, where they were kept."""
+        return _join(self.true, self.group.mechanism.outputs.width) if self.true else None
+
+
+class Preview:
+    """Told every batch of a file as it is written (`watch` of a `Job`); memory does not grow with its length.
+
+    Without `secrets` it looks at what is released and at nothing else.
+    """
+
+    def __init__(self, *, secrets: bool = False) -> None:
+        self._secrets = secrets
+        self.groups: list[GroupPreview] = []
+
+    def __call__(self, task: TableTask, step: ProtectedBatch) -> None:
+        self.begin(task)
+        for group_preview in self.groups:
+            self.add_batch(group_preview, step.result, step.kept if self._secrets else None)
+
+    def released(self, task: TableTask, batch: Any) -> None:
+        """Take in reports that lie in a file already (`watch` of a `Job`)."""
+        self.begin(task)
+        for group_preview in self.groups:
+            self.add_batch(group_preview, batch, None)
+
+    def begin(self, task: TableTask) -> None:
+        """Make room for what every group of a task reports."""
+        if not self.groups:
+            self.groups = [GroupPreview(group) for group in task.groups]
+
+    def add_batch(self, group_preview: GroupPreview, released: Any, kept: Any | None) -> None:
+        """Take in the reports of one batch, and what is behind them where it is passed in."""
+        group, count = group_preview.group, released.num_rows
+        columns = [whole(released.column(name)) for name in group.reports]
+        if group.mechanism.outputs.is_text:
+            group_preview.total += count - columns[0].null_count
+            texts = columns[0].cast(pa.string()).drop_null()
+            for entry in texts.value_counts().to_pylist():
+                group_preview.words[entry["values"]] += entry["counts"]
+            return
+        width = group.mechanism.outputs.width
+        rows = rows_of(columns[0], width, group.reports[0]) if group.packed else _numbers(columns)
+        picked = np.arange(count)[(np.arange(count) + group_preview.total) % group_preview.stride == 0]
+        picked = picked[np.isfinite(rows[picked]).all(axis=1)]
+        group_preview.total += count
+        group_preview.reports.append(rows[picked])
+        if kept is not None and group.columns == group.reports and group.mechanism.inputs.width == width:
+            group_preview.true.append(_true_places(group, kept)[picked])
+        while sum(len(part) for part in group_preview.reports) > MOST_ROWS:
+            group_preview.reports, group_preview.true = (
+                [group_preview.rows()[::2]],
+                [true[::2]] if (true := group_preview.secrets()) is not None else [],
+            )
+            group_preview.stride *= 2
+
+
+def _true_places(group: ColumnGroup, kept: Any) -> Floats:
+    """Return the secrets of rows as tables hold them; where values were snapped, where they were put."""
+    secrets = secrets_of([whole(kept.column(name)) for name in group.columns], group)
+    places: Points = np.full((kept.num_rows, group.mechanism.inputs.width), np.nan)
+    places[secrets.good] = np.asarray(group.mechanism.inputs.decode(secrets.of(secrets.good)), dtype=np.float64)
+    return places
+
+
+def _numbers(columns: list[Any]) -> Floats:
+    return np.column_stack([column.cast(pa.float64()).to_numpy(zero_copy_only=False) for column in columns])
+
+
+def _join(parts: list[Floats], width: int) -> Floats:
+    return np.concatenate(parts) if parts else np.empty((0, width))

@@ -1,7 +1,7 @@
 """From what was done to a table of texts to the page that tells it and the record that programs read.
 
-All of it is public: what is promised, what follows from the law, and bundled sentences. Nothing is measured on the
-table, whose words would show in it.
+All of it is public: what is guaranteed, what follows from the distribution, and bundled sentences. Nothing is measured
+on the table, whose words would show in it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from metricdp.mechanisms import Mechanism, require_pure
 from metricdp.plots.release import WordExample
 from metricdp.plots.text_page import TextPage
 from metricdp.rendering import file_name
-from metricdp.tables.reporting.pages import citation
+from metricdp.tables.reporting.pages import citation, word_example
 from metricdp.tables.results import Summary, TextCounts
 from metricdp.text import TextMechanism
 from metricdp.text.bundled import sample_sentences
@@ -28,12 +28,12 @@ PAIRS = (
     ("good", "great"), ("doctor", "nurse"), ("monday", "friday"), ("london", "paris"), ("beer", "wine"),
     ("brother", "sister"), ("car", "train"), ("he", "she"),
 )  # fmt: skip
-MOST_PAIRS, SHOWN, MOST_LIKELY = 4, 6, 5
+MOST_PAIRS, SHOWN = 4, 6
 MUCH = 0.9  # of the words unchanged
 
 
 def word_pairs(mechanism: Mechanism) -> list[str]:
-    """Return what the promise means between some public words, one sentence each."""
+    """Return what the guarantee means between some public words, one sentence each."""
     space = words_of(mechanism)
     place = {word: code for code, word in enumerate(space.coordinates[:, 0].tolist())}
     pairs = [(place[one], place[two]) for one, two in PAIRS if one in place and two in place]
@@ -48,12 +48,12 @@ def word_pairs(mechanism: Mechanism) -> list[str]:
 
 
 def staying_words(mechanism: Mechanism) -> list[str]:
-    """Return how many words of public sentences stay, by the law; nothing where the law has no closed form."""
+    """Return how many words of public sentences stay, by the distribution; nothing where it has no closed form."""
     found = unchanged(mechanism)
     if found is None:
         return []
     much = " Hardly anything is hidden at this epsilon: `metricdp text --choose` shows others." if found > MUCH else ""
-    return [messages.unchanged(found) + " That follows from the law; no table was looked at." + much]
+    return [messages.unchanged(found) + " That follows from the distribution; no table was looked at." + much]
 
 
 def distribution_lines(found: WordEvaluation, unit: str) -> list[str]:
@@ -101,8 +101,8 @@ def page_of_texts(
     """Return what the page of a table of protected texts tells."""
     mechanism = counts_of(summary).mechanism
     words = mechanism.words
-    found, promise = _worth(words), require_pure(words.guarantee, "a text")
-    facts = [(messages.epsilon(promise.epsilon, promise.unit), "is epsilon, per distance between words")]
+    found, guarantee = _worth(words), require_pure(words.guarantee, "a text")
+    facts = [(messages.epsilon(guarantee.epsilon, guarantee.unit), "is epsilon, per distance between words")]
     if found is not None:
         facts.append((messages.share(found.unchanged), "of the words of a public sample stay as they are"))
     if found is not None and found.recovered is not None:
@@ -117,14 +117,14 @@ def page_of_texts(
     return TextPage(
         title=f"{file_name(summary.source)}, protected",
         lead="Every word was drawn anew at random, the likelier the closer its meaning; often it is the word itself. "
-        "What that promises is below; what it does not hide comes first.",
+        "What that guarantees is below; what it does not hide comes first.",
         facts=tuple(facts),
         limits=(messages.visible_in_texts(), messages.texts_of_one_person(), messages.second_text_release()),
         promise=(*mechanism.promise(), *mechanism.rules.sentences()),
         pairs=tuple(word_pairs(words)),
         before_after=tuple(before_after(mechanism)),
         likely=tuple(_likely(words)),
-        distribution=() if found is None else tuple(distribution_lines(found, promise.unit)),
+        distribution=() if found is None else tuple(distribution_lines(found, guarantee.unit)),
         unprotected=(*unprotected, *summary.notes),
         files=tuple(files),
         repeat=tuple(repeat),
@@ -167,19 +167,12 @@ def before_after(mechanism: TextMechanism) -> list[tuple[str, str]]:
 
 
 def _likely(mechanism: Mechanism) -> list[WordExample]:
-    """Return what some public words may be reported as, by the law."""
+    """Return what some public words may be reported as, by the distribution."""
     space = words_of(mechanism)
     words = space.coordinates[:, 0]
     place = {word: code for code, word in enumerate(words.tolist())}
     codes = [place[word] for pair in PAIRS for word in pair[:1] if word in place][:SHOWN]
     if not codes:
         codes = np.unique(np.linspace(0, len(space) - 1, SHOWN).astype(int)).tolist()
-    examples = []
-    for code, row in zip(
-        codes, distribution_rows(mechanism, np.array(codes), np.random.default_rng(2026)), strict=True
-    ):
-        best = np.argsort(-row, kind="stable")[:MOST_LIKELY]
-        examples.append(
-            WordExample(str(words[code]), tuple((str(words[k]), float(row[k])) for k in best if row[k] > 0))
-        )
-    return examples
+    rows = distribution_rows(mechanism, np.array(codes), np.random.default_rng(2026))
+    return [word_example(str(words[code]), words, row) for code, row in zip(codes, rows, strict=True)]

@@ -8,54 +8,32 @@ import warnings
 from collections.abc import Sequence
 from typing import TextIO
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Parameter
 
 import metricdp
 from metricdp import plugins
-from metricdp.cli import terminal, watching
+from metricdp.cli import help_screen, terminal, watching
+from metricdp.cli.help_screen import COMMANDS, HelpScreen
+from metricdp.cli.renamed import use_new_names
 from metricdp.errors import MetricdpError
-
-# Each is imported when it is called, so that a command loads only what it needs.
-COMMANDS = {
-    "perturb": "perturb:perturb",
-    "engines": "perturb:engines",
-    "formats": "perturb:formats",
-    "choose": "choose:choose",
-    "design": "design:design",
-    "builders": "design:builders",
-    "metrics": "design:metrics",
-    "audit": "audit:audit",
-    "compare": "compare:compare",
-    "trajectories": "trajectories:trajectories",
-    "stream": "streaming:stream",
-    "text": "texts:text",
-    "estimate": "estimate:estimate",
-    "shuffle": "shuffle:shuffle",
-    "tree": "tree:tree",
-    "prune": "tree:prune",
-    "inspect": "files:inspect",
-    "export": "files:export",
-    "keys": "files:keys",
-    "demo": "studies:demo",
-    "reproduce": "studies:reproduce",
-    "studio": "serve:studio",
-    "serve": "serve:serving",
-    "budget": "budget:budget",
-}
 
 app = App(
     name="metricdp",
-    help="Metric differential privacy: design mechanisms, protect tables, prove what was promised.\n\n"
-    "`--plugin NAME` with any command imports a module, a .py file or an entry point of the group `metricdp` first: "
-    "metrics, builders, engines and studies of your own.",
+    help="Metric differential privacy: design mechanisms, protect tables, verify guarantees.",
     version=metricdp.__version__,
     help_format="markdown",
+    help_formatter=HelpScreen(),
+    default_parameter=Parameter(negative=()),
     suppress_keyboard_interrupt=False,  # `main` answers it
 )
 
 
-for _name, _place in COMMANDS.items():
-    app.command(f"{__name__}.{_place}", name=_name)
+for _command in COMMANDS:  # each is imported when it is called, so that a command loads only what it needs
+    _place = f"{__name__}.{_command.place}"
+    if _command.first:
+        app.command(_place, name=_command.name, help_formatter=HelpScreen(_command.first))
+    else:
+        app.command(_place, name=_command.name)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,12 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note  # put back at the end
-            words = _with_study_help(_with_plugins(sys.argv[1:] if arguments is None else list(arguments)))
-            if not words or words[0] in app.help_flags:  # what every command is for
-                for name in COMMANDS:
-                    app[name]
+            warnings.filterwarnings("always", category=DeprecationWarning, module=r"metricdp\.cli")
+            words = use_new_names(_load_plugins(sys.argv[1:] if arguments is None else list(arguments)))
+            if not words or words[0] in (*app.help_flags, help_screen.ALL):
+                terminal.say(*help_screen.command_lines())
+                return 0
             code = app(
-                words,
+                _print_study_help(help_screen.parse_all(words)),
                 exit_on_error=False,
                 print_error=False,
                 result_action="return_value",
@@ -84,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         terminal.say(str(error) or "interrupted: nothing was written", stream=sys.stderr)
         return 130
     except BrokenPipeError:
-        # Whoever read our output has gone; keep the interpreter from complaining when it flushes at exit.
+        # The reader of our output has gone; keep the interpreter from complaining when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
@@ -101,11 +80,11 @@ def _note(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Say a warning as a sentence, without the line of code that gave it."""
-    terminal.say(f"note: {message}", stream=sys.stderr)
+    """Print a warning as a sentence, without the line of code that gave it."""
+    terminal.note(str(message))
 
 
-def _with_plugins(words: Sequence[str]) -> list[str]:
+def _load_plugins(words: Sequence[str]) -> list[str]:
     """Import every `--plugin NAME`, before the names it declares are needed, and return the other words."""
     left: list[str] = []
     waiting = iter(words)
@@ -120,11 +99,11 @@ def _with_plugins(words: Sequence[str]) -> list[str]:
     return left
 
 
-def _with_study_help(words: list[str]) -> list[str]:
+def _print_study_help(words: list[str]) -> list[str]:
     """Print what a study is where its help is asked for; the help of the command, with the options, comes after."""
     if words[:1] != ["reproduce"] or not {"--help", "-h"} & set(words) or len(words) < 2 or words[1].startswith("-"):
         return words
-    from metricdp.cli.studies import study_help
+    from metricdp.cli.learn import study_help
 
     terminal.say(*study_help(words[1]).split("\n"), "")
     return ["reproduce", "--help"]

@@ -86,7 +86,7 @@ QUESTIONS = (
         {"one": "one", "several": "several"},
         "one",
         "**How many rows does one person have?** The promise is for one row. Rows of one person add up: `--id` names "
-        "the column that says whose row it is, and `--budget` with `--spread even` keeps the total below a limit.",
+        "the column that says whose row it is, and `--budget` with `--allocation even` keeps the total below a limit.",
     ),
     AdviceQuestion(
         "device",

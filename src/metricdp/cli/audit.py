@@ -13,13 +13,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from metricdp.cli import terminal
-from metricdp.cli.options import DEFAULT_READING, Epsilon, ReadingOptions, metric_of
+from metricdp.cli.options import (
+    DEFAULT_READING,
+    Epsilon,
+    ReadingOptions,
+    Verbose,
+    distance_in,
+    mechanism_in,
+    metric_of,
+)
 from metricdp.cli.places import point_file
 from metricdp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from metricdp.arrays import Floats, Points
     from metricdp.auditing import AuditReport, ConcentratedReport
+    from metricdp.mechanisms import Mechanism
     from metricdp.metrics import Metric
     from metricdp.spaces import FiniteSpace
 
@@ -92,7 +101,7 @@ class ClaimOptions:
     """What is judged, and how sure a refutation has to be.
 
     Attributes:
-        metric: How far secrets are apart, such as l2; `metricdp metrics` lists the names. lat and lon mean haversine.
+        metric: How far secrets are apart, such as l2 (`metricdp list metrics`); lat and lon mean haversine.
         distances: Instead: a file with the distances between all secrets (.npy, CSV or Parquet), in their order.
         epsilon: The promise: 10/km on lat and lon, a bare number elsewhere; a mechanism file brings its own.
         slack: What the promise allows beside epsilon times the distance, whatever the distance; for samples.
@@ -118,7 +127,27 @@ class ClaimOptions:
         return parse_epsilon(self.epsilon, metric.unit)
 
 
-NOT_RECORDED, NOBODY, NOTHING = RecordedOptions(), SamplerOptions(), ClaimOptions()
+@dataclass(frozen=True)
+class CrowdOptions:
+    """A crowd whose reports are shuffled.
+
+    Attributes:
+        people: Instead: say what shuffling the reports of that many people adds to a mechanism file. Everybody reports
+            once through it, and a trusted shuffler removes names and order. The answer is an epsilon that holds except
+            with probability delta: it is approximate, never a pure guarantee, and no mechanism file states it.
+        distance: With --people: how far the secret of one person may move, such as 200m.
+        delta: With --people: the probability with which anything may show.
+        diameter: With --people: the largest distance of two people's secrets; that of the file's secrets unless given.
+            Noise on places anywhere needs it: the statement is then for crowds within it.
+    """
+
+    people: int | None = None
+    distance: str | None = None
+    delta: float = 1e-6
+    diameter: str | None = None
+
+
+NOT_RECORDED, NOBODY, NOTHING, NO_CROWD = RecordedOptions(), SamplerOptions(), ClaimOptions(), CrowdOptions()
 
 
 def audit(
@@ -129,12 +158,14 @@ def audit(
     claim: Annotated[ClaimOptions, Parameter(name="*")] = NOTHING,
     recorded: Annotated[RecordedOptions, Parameter(name="*")] = NOT_RECORDED,
     foreign: Annotated[SamplerOptions, Parameter(name="*")] = NOBODY,
+    crowd: Annotated[CrowdOptions, Parameter(name="*")] = NO_CROWD,
     key: str | None = None,
     again: bool = False,
     json: bool = False,
+    verbose: Verbose = False,
     table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
 ) -> int:
-    """Say what a mechanism really leaks: exit code 0 if its promise holds, 1 if it is violated, 2 if nobody can tell.
+    """Say what a mechanism really leaks: exit code 0 if its guarantee holds, 1 if it is violated, 2 if undecided.
 
     A mechanism file: `metricdp audit cells.mdp`
 
@@ -150,32 +181,35 @@ def audit(
     JavaScript: `metricdp audit --module sampler.mjs --secrets points.csv --epsilon 1.0`, or `metricdp audit cells.mdp
     --module metricdp.js` to have metricdp for JavaScript draw from a mechanism file.
 
-    Samples can refute a promise and never prove it: where they find nothing the verdict is "not refuted", which is exit
-    code 2, and it says which leak would have been found.
+    A crowd whose reports are shuffled: `metricdp audit cells.mdp --people 10000 --distance 200m`
+
+    Samples can refute a guarantee and never prove it: where they find nothing the verdict is "not refuted", which is
+    exit code 2, and it says which leak they would have found.
 
     Args:
         source: A mechanism file, a matrix (CSV, Parquet, .npy; one row per secret), or a table of recorded samples.
         points: For a matrix: the secrets, one a row.
-        promise: What is judged.
-        recorded: Which columns of a table hold what.
-        foreign: Who is asked.
         key: A public key file: a mechanism file is refused unless this key signed it.
-        again: Judge a mechanism file anew, also where an audit of it that took long is remembered.
+        again: Audit a mechanism file anew, also where the result of a long audit is stored.
         json: Print the report as JSON.
-        table: How points, secrets and samples are read.
+        verbose: Print the whole report.
     """
     from metricdp import messages
     from metricdp.auditing import AuditReport
-    from metricdp.cli import guarantees
+    from metricdp.cli import guarantees, summaries
 
+    if crowd != NO_CROWD:
+        return _audit_crowd(source, crowd, key, json=json)
     report, unit = _audit_source(source, points, claim, recorded, foreign, key, again=again, how=table)
     if json:
         terminal.say_json(guarantees.report_values(report, unit), sort_keys=True)
     elif report.claimed is None and isinstance(report, AuditReport):
         smallest = messages.number(report.epsilon, 12, "up")
         terminal.say(f"the smallest epsilon is {smallest}; name the promise with --epsilon to have it judged.")
-    else:
+    elif verbose:
         terminal.say(report)
+    else:
+        terminal.say(*summaries.audit_lines(report))
     return {"holds": 0, "violated": 1}.get(report.verdict, 2)
 
 
@@ -216,7 +250,7 @@ def _audit_source(
         )
     if table and named:
         return _audit_samples(source, recorded, claim, points, how)
-    _refuse(named, f"--secret and --report are for tables of samples (`metricdp formats`), not for {source!r}.")
+    _refuse(named, f"--secret and --report are for tables of samples (`metricdp list formats`), not for {source!r}.")
     asked = next(
         (name for name in ("slack", "confidence", "draws") if getattr(claim, name) != getattr(ClaimOptions(), name)), ""
     )
@@ -518,3 +552,63 @@ def _audit_progress(claimed: float, unit: str) -> Iterator[Callable[[float, floa
             bar(share, f"epsilon at least {known}{per}, claimed {claimed:.6g}")
 
         yield show
+
+
+def _audit_crowd(source: str | None, crowd: CrowdOptions, key: str | None, *, json: bool) -> int:
+    """Say what shuffling the reports of a crowd adds to a mechanism; it is approximate, never a pure guarantee."""
+    from metricdp import messages
+    from metricdp.auditing import shuffled_epsilon
+    from metricdp.mechanisms import require_pure
+
+    if source is None or crowd.people is None or crowd.distance is None:
+        raise InvalidInput(
+            "a crowd needs a mechanism file, its size and a distance: metricdp audit cells.mdp --people 10000 "
+            "--distance 200m."
+        )
+    made = mechanism_in(source, trusted=key)
+    people, delta = int(crowd.people or 0), crowd.delta
+    guarantee = require_pure(made.guarantee, "`audit --people`")
+    if guarantee.slack > 0 or guarantee.radius is not None:
+        raise InvalidInput(f"a crowd is counted for a guarantee of all pairs without slack, and this is {guarantee}.")
+    moved = distance_in(str(crowd.distance), guarantee.unit, "distance")
+    across = distance_in(crowd.diameter, guarantee.unit, "diameter") if crowd.diameter is not None else _across(made)
+    found = shuffled_epsilon(guarantee.epsilon, people, distance=moved, diameter=across, delta=delta)
+    values: dict[str, Any] = {
+        "approximate": True,
+        "epsilon": found,
+        "delta": delta,
+        "without_shuffling": guarantee.epsilon * moved,
+        "people": people,
+        "distance": moved,
+        "diameter": across,
+        "unit": guarantee.unit,
+    }
+    if json:
+        terminal.say_json(values, sort_keys=True)
+        return 0
+    far, wide = (messages.distance(one, guarantee.unit, "up") for one in (moved, across))
+    terminal.say(f"APPROXIMATE, never a pure guarantee: shuffled reports of {people:,} people, each through {source}.")
+    terminal.say(
+        f"Moving one person by at most {far} changes the probability of anything that the crowd shows by a factor of "
+        f"at most exp({messages.number(found, 4, 'up')}), except with probability {delta:g}. Without a shuffler the "
+        f"factor is exp({messages.number(guarantee.epsilon * moved, 4, 'up')}), for certain."
+    )
+    terminal.say(
+        f"It holds where all secrets lie within {wide} of each other, everybody reports once, and the shuffler removes "
+        "names and order. Somebody who sees a report before the shuffler has only the guarantee of the file."
+    )
+    return 0
+
+
+def _across(made: Mechanism) -> float:
+    """Return the largest distance of two secrets of a mechanism."""
+    from metricdp.spaces.finite import MOST_DISTANCES
+
+    places: Any = made.inputs.finite
+    if places is None or len(places) ** 2 > MOST_DISTANCES:
+        many = "places anywhere" if places is None else f"{len(places):,} places, too many to measure all pairs"
+        raise InvalidInput(
+            "say how far apart the secrets of two people may be, with --diameter such as 5km: this mechanism is for "
+            f"{many}."
+        )
+    return float(places.distances.max())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from cyclopts import App, Parameter
 
 from metricdp.cli import terminal
-from metricdp.cli.options import STANDARD, Epsilon, Output, Overwrite
+from metricdp.cli.options import STANDARD, Epsilon, Output
 from metricdp.errors import InvalidInput
 from metricdp.files import is_server, refuse_ledger, replace_file
 from metricdp.rendering import json_text, place
@@ -88,7 +88,7 @@ def show(
     *,
     person: Person | None = None,
     radius: str | None = None,
-    json_: Annotated[bool, Parameter(name="--json", negative="")] = False,
+    json_: bool = False,
     which: Flat = BESIDE,
 ) -> int:
     """Show what a person spent and has left, or the policy.
@@ -191,7 +191,7 @@ def policy(books: str, /, new: str, *, which: Flat = BESIDE) -> int:
 
 @budget.command
 def export(
-    books: str, /, *, output: Output, person: Person | None = None, which: Flat = BESIDE, overwrite: Overwrite = False
+    books: str, /, *, output: Output, person: Person | None = None, which: Flat = BESIDE, overwrite: bool = False
 ) -> int:
     """Write what is kept of a person, or the whole books without reports, as JSON, one object a line.
 
@@ -330,7 +330,7 @@ def recover(
     books: str,
     /,
     *,
-    accept_loss: Annotated[bool, Parameter(negative="")] = False,
+    accept_loss: bool = False,
     policy: str | None = None,
     which: Flat = BESIDE,
 ) -> int:

@@ -232,7 +232,7 @@ def commands(found: Advice, said: Situation, found_at: PlaceSet | None) -> list[
         return [_line(made), _line(use)]
     if found.name == "laplace":
         if said.device == "table":
-            spread = ["--id", said.person, "--budget", _budget(said), "--spread", "even"] if several else []
+            spread = ["--id", said.person, "--budget", _budget(said), "--allocation", "even"] if several else []
             return [_line(["perturb", said.table, *level, *spread, "-o", "protected.csv"])]
         return [_line(["design", "--builder", "laplace", *level, "-o", said.output]), _line(["inspect", said.output])]
     places = [part for name, value in _place_options(found_at).items() for part in (f"--{name}", value)]
@@ -247,7 +247,7 @@ def commands(found: Advice, said: Situation, found_at: PlaceSet | None) -> list[
     lines = [_line([*design, "-o", said.output])]
     if said.device == "phone":
         return [*lines, _line(["export", said.output, "-o", "phone.mdp"]), _line(["inspect", "phone.mdp"])]
-    snap, person = _snap(found_at), ["--id", said.person, "--at-most", "1"] if several else []
+    snap, person = _snap(found_at), ["--id", said.person, "--max-rows", "1"] if several else []
     return [*lines, _line(["perturb", said.table, "--mechanism", said.output, *snap, *person, "-o", "protected.csv"])]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from metricdp.cli import terminal
-from metricdp.cli.options import Epsilon, Overwrite
+from metricdp.cli.options import Epsilon
 from metricdp.cli.places import NOWHERE, PlaceOptions, PlaceSet
 from metricdp.errors import InvalidInput
 
@@ -37,7 +37,7 @@ def compare(
     gap: float = 1e-3,
     seconds: float = 60.0,
     draws: int = 20_000,
-    overwrite: Overwrite = False,
+    overwrite: bool = False,
 ) -> int:
     """Compare mechanisms on the same places at the same promise: losses, bounds for these reports, and time.
 
@@ -53,7 +53,7 @@ def compare(
         epsilon: The values to compare, with commas between: 0.5,1,2 or 1/km,5/km.
         output: Where results go, by the ending: .html a page, .png, .svg or .pdf a picture, .csv or .json numbers. May
             be repeated; a CSV file is put beside the first, where no file has its name.
-        builders: Names with commas between (`metricdp builders` lists them); all that fit unless given.
+        builders: Names with commas between (`metricdp list builders` lists them); all that fit unless given.
         loss: What a report costs: distance, squared, ground, time (with --roads), or a file with a matrix; several with
             commas.
         objective: expected (on average over the places), worst (of any place), or both with a comma between.

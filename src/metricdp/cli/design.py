@@ -1,22 +1,59 @@
-"""The commands that make mechanisms: design one, list builders and metrics."""
+"""The command that designs mechanisms, alone or as a tree of areas."""
 
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from metricdp.cli import terminal, watching
-from metricdp.cli.options import NO_BUILDER_OPTIONS, BuilderOptions, Epsilon, Output, Overwrite
+from metricdp.cli.options import NO_BUILDER_OPTIONS, BuilderOptions, Epsilon, Output, Verbose
 from metricdp.cli.places import NOWHERE, PlaceOptions
+from metricdp.errors import InvalidInput
 from metricdp.progress import report_task
 
 if TYPE_CHECKING:
     from metricdp.cli.build_spec import BuildSpec
     from metricdp.mechanisms import Mechanism
 
+INTERRUPTED_TEXT = (
+    "INTERRUPTED: the search was ended before it was done. What it had found by then is certified and written."
+)
 INTERRUPTED = 3  # exit code: written, but the search was ended before it was done
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """A mechanism for every level of a tree of areas.
+
+    Attributes:
+        levels: Design a mechanism for every level of a tree of areas: the columns of the points that name areas, finest
+            first, such as district,city; or a number of levels, made by halving the map. An area lies whole in one of
+            the next level. They must be public. OUTPUT is then a folder with places.mdp, one file for every level
+            above, and tree.json, which says what lies in what. All files have the same guarantee for the places.
+        secrets: With --levels: places (the default) hides places, and only the reports of a level are areas: the best
+            ones by optimal, with other builders those of the places, as areas. areas hides areas from each other, by
+            the distance of their nearest places, so that all places of an area have one distribution. That costs more.
+        prunable: With --levels: make places.mdp so that any such number of places can be removed from its reports and
+            the rest renormalised (`metricdp export --prune --rule renormalise`). The default rule needs no such
+            reserve and costs less.
+        key: With --levels: a private key file from `metricdp keys`, to sign with.
+    """
+
+    levels: str | None = None
+    secrets: Literal["places", "areas"] = "places"
+    prunable: int | None = None
+    key: str | None = None
+
+    def check(self) -> None:
+        """Refuse what says more about a tree that nobody asked for."""
+        if self != NO_TREE:
+            raise InvalidInput("--secrets, --prunable and --key belong to a tree of areas: name its --levels.")
+
+
+NO_TREE = TreeOptions()
 
 
 def design(
@@ -27,8 +64,10 @@ def design(
     output: Output,
     builder: str | None = None,
     options: Annotated[BuilderOptions, Parameter(name="*")] = NO_BUILDER_OPTIONS,
+    tree: Annotated[TreeOptions, Parameter(name="*")] = NO_TREE,
     json: bool = False,
-    overwrite: Overwrite = False,
+    verbose: Verbose = False,
+    overwrite: bool = False,
 ) -> int:
     """Design a mechanism for points, crossings or cells of a city, or for words, and write it with its certificate.
 
@@ -40,26 +79,34 @@ def design(
 
     Cells of a map: `metricdp design --grid 41.88,12.45,41.92,12.51 --cell 500m --epsilon 5/km -o cells.mdp`
 
+    Areas of several sizes: `metricdp design --points shops.csv --levels district,city --epsilon 10/km -o porto`
+
     A long search ends well on Ctrl-C: the best mechanism so far is certified and written, marked as interrupted, with
     exit code 3; where there is none yet, nothing is written, with exit code 130, and a second Ctrl-C always ends so.
     `--builder decomposed --checkpoint run.npz` also keeps its state, and the same command with `--resume` goes on from
     it.
 
     Args:
-        where: Points of a file, roads, cells of a map, or words.
         epsilon: How much may leak per distance: 10/km on lat and lon and on roads, a bare number elsewhere.
         protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
-        output: Where the mechanism file goes.
-        builder: The name of a builder; `metricdp builders` lists them. For words exponential, elsewhere optimal.
-        options: What only some builders take.
-        json: Print the same as JSON.
+        output: Where the mechanism file goes; with --levels a folder.
+        builder: The name of a builder; `metricdp list builders` lists them. For words exponential, elsewhere optimal.
+        json: Print the result as JSON.
+        verbose: Print everything that is known about the mechanism.
         overwrite: Replace a mechanism file that is there.
     """
     from metricdp.artifacts import save
     from metricdp.auditing import position_guarantee
-    from metricdp.cli import build_spec, guarantees
+    from metricdp.cli import build_spec, guarantees, summaries
     from metricdp.files import check_target
 
+    if tree.levels is not None:
+        from metricdp.cli.tree import design_tree
+
+        return design_tree(
+            where, epsilon, protect, output, builder, options, tree, json=json, verbose=verbose, overwrite=overwrite
+        )
+    tree.check()
     check_target(output, source=where.source_name, overwrite=overwrite or options.resume)
     builder = builder or ("exponential" if where.are_words else "optimal")
     with watching.watch("Designing") as watch:
@@ -77,10 +124,14 @@ def design(
     if json:
         terminal.say_json(_values(spec, made, output), sort_keys=True)
         return code
-    if code == INTERRUPTED:
+    interrupted = [INTERRUPTED_TEXT] if code == INTERRUPTED else []
+    if not verbose:
         terminal.say(
-            "INTERRUPTED: the search was ended before it was done. What it had found by then is certified and kept."
+            *summaries.design_lines(f"{output}, {builder} {spec.words}", made, spec.cost, kept, interrupted, spec.snap)
         )
+        terminal.say(*_next(spec, made, output)[-1:])
+        return code
+    terminal.say(*interrupted)
     terminal.say(f"{output}: {builder} {spec.words}.")
     in_distance = spec.cost.is_distance and made.certificate.pairs > 0 and spec.builder.start != "mechanisms"
     terminal.say(*guarantees.guarantee_lines(made, in_distance=in_distance, snap=spec.snap), *kept)
@@ -119,7 +170,7 @@ def _next(spec: BuildSpec, made: Mechanism, output: str) -> list[str]:
         unit = spec.places.space.ground.unit  # a value of a cell lies at most half its diagonal from the middle
         snap = f" --snap {messages.distance(spec.places.cell, unit, 'up').replace(' ', '').replace(',', '')}"
         what = "protects a table, every value put on the middle of its cell"
-    lines = ["Go on:", f"  metricdp audit {name}   judges it again, without trust in who made it"]
+    lines = ["Go on:", f"  metricdp audit {name}   verifies it again, without trust in who made it"]
     if made.inputs.is_text:
         text = f"  metricdp text reviews.csv --column text --mechanism {name} --unknown mask -o protected.csv"
         return [*lines, f"{text}   protects a column of texts"]
@@ -131,37 +182,3 @@ def _next(spec: BuildSpec, made: Mechanism, output: str) -> list[str]:
         around = f"--around {middle} --radius 3{made.inputs.ground.unit}"
         lines.append(f"  metricdp export {name} {around} -o district.mdp   writes a public district for devices")
     return lines
-
-
-def metrics() -> int:
-    """List the metrics that can be named, with what each one measures.
-
-    An example: `metricdp metrics`
-    """
-    from metricdp.metrics import METRICS, SHAPES
-
-    rows = [{"metric": ", ".join(one.words), "about": one.about.replace("`", "")} for one in METRICS if one.words]
-    rows += [{"metric": word, "about": about} for word, about in SHAPES.items()]
-    terminal.say(*terminal.table_lines(["metric", "about"], rows))
-    return 0
-
-
-def builders() -> int:
-    """List the builders there are, with what each one takes.
-
-    An example: `metricdp builders`
-    """
-    from metricdp.design import BUILDERS
-
-    rows = [
-        {
-            "builder": one.name,
-            "options": " ".join([*(f"--{name}" for name in one.options), *(f"--set {name}=" for name in one.own)])
-            or (one.elsewhere and f"made by {one.elsewhere}"),
-            "about": one.about,
-        }
-        for one in BUILDERS
-        if one.at_command or one.elsewhere
-    ]
-    terminal.say(*terminal.table_lines(["builder", "about", "options"], rows))
-    return 0

@@ -16,7 +16,6 @@ from metricdp.cli.options import (
     Corners,
     Input,
     Output,
-    Overwrite,
     ReadingOptions,
     check_targets,
     distance_in,
@@ -52,7 +51,7 @@ def estimate(
     target: Literal["table", "population"] = "table",
     intervals: Literal["analytic", "bootstrap"] = "analytic",
     confidence: float = 0.95,
-    together: Annotated[bool, Parameter(negative="")] = False,
+    together: bool = False,
     around: Corners | None = None,
     radius: str | None = None,
     picture: str | None = None,
@@ -60,7 +59,7 @@ def estimate(
     json: bool = False,
     key: str | None = None,
     table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
-    overwrite: Overwrite = False,
+    overwrite: bool = False,
 ) -> int:
     """Estimate where the secrets behind a table of reports lie: shares and counts of cells, with intervals.
 
@@ -79,7 +78,7 @@ def estimate(
     It tells about crowds. Small cells and small epsilons give wide intervals, and the command says so.
 
     Args:
-        sources: The table of reports, in any format of `metricdp formats`; - for standard input. Several are read as
+        sources: The table of reports, in any format of `metricdp list formats`; - for standard input. Several are read as
             one: all of one mechanism, or each of its own.
         output: Where the densities go, one row a cell, in the format its name says; - for standard output.
         mechanism: The mechanism file that the reports were drawn with; said again for every further one.
@@ -132,11 +131,11 @@ def estimate(
     with terminal.progress_bar(f"Decoding {title}") as progress:
         found = estimate_files(sources, origin, how, ReportColumns(table.names, by, table.reading()), progress)
     made = found.estimate
-    if made.misfits and not table.yes_really:
+    if made.misfits and not table.force:
         raise InvalidInput(
             f"the reports are not of this mechanism: {made.misfits} cells lie below 0 by more than a chance of one in "
             "a million allows. Another mechanism or epsilon made them, or rows were altered, selected or lie outside "
-            "the cells. --yes-really estimates all the same."
+            "the cells. --force estimates all the same."
         )
     region = None if around is None or radius is None else _region(made, around, radius)
     write_density(found, output, by=by, overwrite=overwrite)

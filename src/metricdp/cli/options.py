@@ -11,18 +11,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_transform, get_type_hints
 
 from cyclopts import Parameter
 
 from metricdp.errors import InvalidInput
+from metricdp.tables.options import Allocation, Charging, Disclosure, Job, OnError, People, Reading, Which
 
 if TYPE_CHECKING:
     import numpy as np
 
     from metricdp.mechanisms import Mechanism
     from metricdp.metrics import Metric
-    from metricdp.tables.options import Charging, Disclosure, People, Reading
 
 STANDARD = "-"  # standard input or output
 
@@ -37,34 +37,47 @@ Output = Annotated[str, Parameter(name=["--output", "-o"], allow_leading_hyphen=
 Input = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_file_name)]
 Corners = Annotated[str, Parameter(allow_leading_hyphen=True)]  # such as -8.7,41.1,...
 Epsilon = Annotated[str, Parameter(name="--epsilon", allow_leading_hyphen=True)]  # so that -1 gets our own answer
-Overwrite = Annotated[bool, Parameter(name="--overwrite", negative="")]
+Verbose = Annotated[bool, Parameter(name="--verbose")]
 
 
-@dataclass(frozen=True)
-class ReadingOptions:
-    """How a table is read, where that cannot be told from the file.
+HIDDEN = Parameter(parse=False)  # a field of a record that is no option of the command, or one of its own arguments
+T = TypeVar("T")
+Fields = TypeVar("Fields", People, Disclosure, Reading, Job)
+
+
+@dataclass_transform(frozen_default=True)
+def option_group(made: type[T]) -> type[T]:
+    """Make a frozen group of options of a record; the types of the record stay readable in other modules."""
+    group: Any = dataclass(frozen=True)(made)
+    group.__init__.__annotations__ |= get_type_hints(group, include_extras=True)
+    return made
+
+
+def plain_record(record: type[Fields], options: Fields, **changes: Any) -> Fields:
+    """Return a record of the library with the values of its options, and changes."""
+    return record(**{one.name: getattr(options, one.name) for one in fields(record)} | changes)
+
+
+@option_group
+class ReadingOptions(Reading):
+    """How a table is read, where the file does not say it.
 
     Attributes:
-        columns: The columns of the coordinates with commas between, such as lat,lon (trip,t,lat,lon for trips). pos.lat
+        columns: The columns of the coordinates with commas between, such as lat,lon (trip,t,lat,lon for trips,
+            person,t,lat,lon for streams). pos.lat
             is a field of a struct, pos[0] an item of a list, pos a whole list, struct or geometry, lat#2 the second of
             two columns lat, and e_* or e_0..e_299 are many columns at once.
-        scale: What numbers are multiplied with, such as 1e-7 for degrees stored as whole numbers; reports are stored
-            the same way.
-        crs: The columns hold projected coordinates of this system, east first, such as EPSG:25832; reports too. The
-            promise stays about kilometres on the Earth.
-        separator: What stands between the cells of a CSV file; found out unless said.
-        decimal: point or comma: how a CSV file writes its numbers; found out unless said.
-        source_format: The format of the file, where its name does not say it; `metricdp formats` lists them.
-        yes_really: The coordinates are right although they look exchanged, constant or far from all others.
+        force: Read coordinates that look exchanged, constant or far from all others: you have checked them.
     """
 
+    format: Annotated[str | None, Parameter(name="--from")] = None
+    target_format: Annotated[str | None, HIDDEN] = None
+    snap: Annotated[float, HIDDEN] = 0.0
+    on_error: Annotated[OnError, HIDDEN] = "fail"
+    show_values: Annotated[bool, HIDDEN] = False
+    block_bytes: Annotated[int, HIDDEN] = Reading.block_bytes
     columns: str | None = None
-    scale: float = 1.0
-    crs: str | None = None
-    separator: str | None = None
-    decimal: Literal["point", "comma"] | None = None
-    source_format: Annotated[str | None, Parameter(name="--from")] = None
-    yes_really: Annotated[bool, Parameter(name="--yes-really", negative="")] = False
+    force: bool = False
 
     @property
     def names(self) -> list[str] | None:
@@ -73,110 +86,106 @@ class ReadingOptions:
             return None
         return quoted_names(self.columns, "columns", "columns", "lat,lon")
 
-    def reading(self, target_format: str | None = None, **said: Any) -> Reading:
-        """Return the record of the library; `said` are words of it that are options of the command itself."""
-        from metricdp.tables.options import Reading
-
+    def reading(self, **changes: Any) -> Reading:
+        """Return the record of the library, with changes."""
         separator = None if self.separator is None else self.separator.replace("\\t", "\t")
         if separator is not None and len(separator.encode()) != 1:
             raise InvalidInput(f"--separator must be one character, such as ';' or '\\t', got {self.separator!r}.")
         if not (self.scale > 0.0 and self.scale < float("inf")):
             raise InvalidInput(f"--scale must be a number above 0, such as 1e-7, got {self.scale:g}.")
-        return Reading(self.source_format, target_format, separator, self.decimal, self.crs, self.scale, **said)
+        return plain_record(Reading, self, **{"separator": separator} | changes)
 
 
-@dataclass(frozen=True)
-class PeopleOptions:
-    """Whose rows they are, and what all rows of one person may cost.
+@option_group
+class TableOptions(ReadingOptions):
+    """How a table is read, and what becomes of rows that hold no legal secret."""
 
-    Attributes:
-        person: The column that says whose row it is; the total per person is stated.
-        budget: What all rows of one person may cost together, such as 40/km; with --spread or --at-most.
-        spread: even gives each row of a person the budget divided by how many there are, and at most --epsilon.
-        at_most: Leave so many rows of every person in the table, chosen without looking at the secrets.
-        which: Which rows stay with --at-most: the first of the table, or random ones.
-    """
-
-    person: Annotated[str | None, Parameter(name="--id")] = None
-    budget: str | None = None
-    spread: Literal["even"] | None = None
-    at_most: int | None = None
-    which: Literal["first", "random"] = "first"
-
-    def people(self, ledger: Charging | None) -> People:
-        """Return the record of the library."""
-        from metricdp.tables.options import People
-
-        return People(self.person, self.budget, self.spread, self.at_most, self.which, ledger)
+    target_format: Annotated[str | None, Parameter(name="--to")] = None
+    on_error: OnError = "fail"
+    show_values: bool = False
 
 
-@dataclass(frozen=True)
-class LedgerOptions:
+@option_group
+class LedgerOptions(People):
     """Which ledger everybody is charged in for their rows.
 
     Attributes:
-        ledger: The books, budget.db or the address of a server (`metricdp budget`); everybody is charged for their own
-            rows (--id) before the output appears. Books are begun by metricdp budget begin, or with --budget as the
-            total by a command that has it.
-        key_file: The key of books on a server.
-        head_file: The head file of books on a server, on this machine: it says how far they had come, so that an older
-            dump is refused. Beside a file it is kept by itself.
-        purpose: One of the purposes of the policy, where it names any.
-        refused: What becomes of rows that a budget does not hold: fail refuses the whole table, report leaves the last
-            ones of those persons out and says how many.
+        ledger: A ledger, budget.db or the address of a server (`metricdp budget`). It charges every person (--id) for
+            their own rows before the output appears. `metricdp budget begin` makes one; so does a command with
+            --budget, which is then the total of every person.
+        key_file: The key of a ledger on a server.
+        head_file: The head file of a ledger on a server, on this machine. It records the last entry, so that an older
+            dump is refused. A ledger in a file has its own.
     """
 
+    id: Annotated[str | None, HIDDEN] = None
+    budget: Annotated[str | None, HIDDEN] = None
+    allocation: Annotated[Allocation | None, HIDDEN] = None
+    max_rows: Annotated[int | None, HIDDEN] = None
+    which: Annotated[Which, HIDDEN] = "first"
     ledger: str | None = None
+    key: Annotated[str, HIDDEN] = "perturb"
     key_file: str | None = None
     head_file: str | None = None
-    purpose: str | None = None
-    refused: Literal["fail", "report"] = "fail"
 
     @contextmanager
-    def open_charging(self, budget: str | None = None, mechanism: Mechanism | None = None) -> Iterator[Charging | None]:
-        """Open the books, or begin them with a budget as the total of every person, in the unit of its guarantee."""
+    def open_people(self, mechanism: Mechanism | None = None, **changes: Any) -> Iterator[People]:
+        """Open the ledger, or begin one with the budget as the total of every person, and return the record."""
+        changes = {"purpose": None, "refused": "fail"} | changes  # both belong to the ledger
         if self.ledger is None:
             named = (self.purpose, self.key_file, self.head_file)
             if named != (None, None, None) or self.refused != "fail":
                 raise InvalidInput(
-                    "--purpose, --key-file, --head-file and --refused belong to --ledger: name the books."
+                    "--purpose, --key-file, --head-file and --refused belong to --ledger: name the ledger."
                 )
-            yield None
+            yield plain_record(People, self, **changes)
             return
         from metricdp.tables import parse_amount
         from metricdp.tables.charging import open_ledger
-        from metricdp.tables.options import Charging
 
         total, guarantee, dimension = None, None, None
-        if budget is not None and mechanism is not None:
+        if self.budget is not None and mechanism is not None:
             guarantee, dimension = mechanism.guarantee, mechanism.inputs.dimension
-            total = parse_amount(budget, guarantee)
+            total = parse_amount(self.budget, guarantee)
         with open_ledger(
             self.ledger, total, guarantee, dimension, key_file=self.key_file, head_file=self.head_file
         ) as ledger:  # fmt: skip
-            yield Charging(ledger, purpose=self.purpose, refused=self.refused)
+            charging = Charging(ledger, purpose=self.purpose, refused=self.refused)
+            yield plain_record(People, self, **changes | {"ledger": charging})
 
 
-@dataclass(frozen=True)
-class DisclosureOptions:
+@option_group
+class PeopleOptions(LedgerOptions):
+    """Whose rows they are, what all rows of one person may cost, and the ledger that is charged."""
+
+    id: Annotated[str | None, Parameter(name="--id")] = None
+    budget: str | None = None
+    allocation: Allocation | None = None
+    max_rows: int | None = None
+    which: Which = "first"
+
+
+@option_group
+class DisclosureOptions(Disclosure):
     """What leaves with a table besides the reports.
 
     Attributes:
-        drop: Columns that do not leave, with commas between, such as ip,address; position.accuracy is one in a struct.
+        drop: Columns that are removed, with commas between, such as ip,address; position.accuracy is one in a struct.
         coarsen: A column that gets coarser, such as t=1h or age=10; several with commas between or the option again.
-        keep: Columns that you have looked at and that may stay, with commas between: they are not named again.
-        strict: Refuse a table with columns that stay and may give the secret away, instead of naming them.
+        keep: Columns that you have checked and that may stay, with commas between: they are not named again.
     """
 
     drop: tuple[str, ...] = ()
-    coarsen: tuple[str, ...] = ()
+    coarsen: Any = ()
     keep: tuple[str, ...] = ()
-    strict: bool = False
+    force: Annotated[bool, HIDDEN] = False
+    accuracy_column: Annotated[str | None, HIDDEN] = None
 
-    def disclosure(self, *, force: bool = False, accuracy_column: list[str] | None = None) -> Disclosure:
-        """Return the record of the library."""
-        from metricdp.tables.options import Disclosure
+    def __post_init__(self) -> None:
+        """Leave the checks to the record that `disclosure` makes."""
 
+    def disclosure(self, **changes: Any) -> Disclosure:
+        """Return the record of the library, with changes."""
         steps: dict[str, str] = {}
         for item in _names(self.coarsen):
             name, mark, step = item.rpartition("=")
@@ -185,7 +194,18 @@ class DisclosureOptions:
             if name in steps:
                 raise InvalidInput(f"--coarsen names the column {name!r} twice.")
             steps[name] = step
-        return Disclosure(_names(self.drop), steps, _names(self.keep), self.strict, force, accuracy_column)
+        lists = {"drop": _names(self.drop), "coarsen": steps, "keep": _names(self.keep)}
+        return plain_record(Disclosure, self, **lists | changes)
+
+
+@option_group
+class JobOptions(Job):
+    """How the work on files is done."""
+
+    name: Annotated[str | None, HIDDEN] = None
+    workers: Annotated[int | None, HIDDEN] = None
+    progress: Annotated[Any, HIDDEN] = None
+    watch: Annotated[Any, HIDDEN] = None
 
 
 @dataclass(frozen=True)
@@ -291,8 +311,9 @@ class BuilderOptions:
         }
 
 
-DEFAULT_READING, NO_BUILDER_OPTIONS = ReadingOptions(), BuilderOptions()
-NO_PEOPLE, UNCHARGED, NO_DISCLOSURE = PeopleOptions(), LedgerOptions(), DisclosureOptions()
+DEFAULT_READING, DEFAULT_TABLE, DEFAULT_JOB = ReadingOptions(), TableOptions(), JobOptions()
+NO_PEOPLE, NO_LEDGER, NO_DISCLOSURE = PeopleOptions(), LedgerOptions(), DisclosureOptions()
+NO_BUILDER_OPTIONS = BuilderOptions()
 
 
 def _names(texts: tuple[str, ...]) -> list[str]:

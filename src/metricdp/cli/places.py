@@ -290,8 +290,8 @@ class PlaceOptions:
     """Where secrets are: the points of a file, the crossings of a road network, or the cells of a map.
 
     Attributes:
-        points: A table (`metricdp formats`) with one point a row and one coordinate a column (or lat, lon).
-        metric: Its name (`metricdp metrics` lists them), with a unit where wanted: l2, haversine:mi; lat and lon mean
+        points: A table (`metricdp list formats`) with one point a row and one coordinate a column (or lat, lon).
+        metric: Its name (`metricdp list metrics` lists them), with a unit where wanted: l2, haversine:mi; lat and lon mean
             haversine. On roads distances run along the roads, in km.
         roads: Instead of points: a GraphML file as osmnx writes it, a folder with the tables nodes and edges (.parquet
             or .csv), or a city of the data folder such as rome.
@@ -409,7 +409,7 @@ def point_file(path: str, table: ReadingOptions = DEFAULT_READING, besides: tupl
     """Return the points of a file."""
     from metricdp.tables.points import read_points
 
-    return read_points(path, table.names, table.reading(), force=table.yes_really, besides=besides)
+    return read_points(path, table.names, table.reading(), force=table.force, besides=besides)
 
 
 def _number_near(text: str, unit: str, said: str, word: str) -> float:

@@ -271,7 +271,7 @@ def studio(
     policy: str | None = None,
     key: str | None = None,
     mechanism: tuple[str, ...] = (),
-    browser: bool = True,
+    browser: Annotated[bool, Parameter(negative="--no-browser")] = True,
 ) -> int:
     """Open Studio in the browser: feel, protect, design, audit and budget, on this machine and nowhere else.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,60 +12,23 @@ from cyclopts import Parameter
 
 from metricdp.cli import terminal
 from metricdp.cli.options import (
+    DEFAULT_READING,
+    NO_LEDGER,
     STANDARD,
     Input,
     LedgerOptions,
     Output,
-    Overwrite,
     ReadingOptions,
     redirect_prints,
 )
 from metricdp.errors import InvalidInput
 from metricdp.files import is_server
+from metricdp.tables.options import Charging
 from metricdp.units import parse_duration, parse_epsilon
 
 if TYPE_CHECKING:
     from metricdp.mobility import Stream
     from metricdp.mobility.feeds import ReportWriter
-
-Flag = Parameter(negative="")
-
-
-@dataclass(frozen=True)
-class StreamLedger(LedgerOptions):
-    """Which ledger everybody is charged in, and where it is begun.
-
-    Attributes:
-        ledger: The ledger, budget.db or the address of a server (`metricdp budget`), which charges everybody before
-            their report appears. A file that is not there yet is begun with --policy.
-        key_file: The key of a ledger on a server.
-        purpose: One of the purposes of the policy, where it names any.
-        refused: What becomes of rows that a budget does not hold: fail ends the stream there, report leaves them
-            without a report and says how many.
-    """
-
-
-@dataclass(frozen=True)
-class StreamRows(ReadingOptions):
-    """How rows are read, where that cannot be told from the file.
-
-    Attributes:
-        columns: The columns of the person, the time, the latitude and the longitude with commas between, such as
-            user,when,lat,lon.
-        scale: For tables: what numbers are multiplied with, such as 1e-7 for degrees stored as whole numbers; reports
-            are stored the same way.
-        crs: For tables: the columns hold projected coordinates of this system, east first, such as EPSG:25832; reports
-            too. The guarantee stays about kilometres on the Earth.
-        separator: What stands between the cells of a CSV file; a comma unless said, and found out for tables.
-        decimal: For tables: point or comma, how a CSV file writes its numbers; found out unless said.
-        source_format: For tables: the format of the file, where its name does not say it; `metricdp formats` lists
-            them.
-        yes_really: For tables: the coordinates are right although they look exchanged, constant or far from all
-            others.
-    """
-
-
-NO_LEDGER, DEFAULT_READING = StreamLedger(), StreamRows()
 
 
 def stream(
@@ -80,12 +42,12 @@ def stream(
     name: str = "stream",
     policy: str | None = None,
     every: str | None = None,
-    follow: Annotated[bool, Flag] = False,
-    resume: Annotated[bool, Flag] = False,
+    follow: bool = False,
+    resume: bool = False,
     on_error: Literal["fail", "drop"] = "fail",
-    charged: Annotated[StreamLedger, Parameter(name="*")] = NO_LEDGER,
-    table: Annotated[StreamRows, Parameter(name="*")] = DEFAULT_READING,
-    overwrite: Overwrite = False,
+    charged: Annotated[LedgerOptions, Parameter(name="*")] = NO_LEDGER,
+    table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
+    overwrite: bool = False,
 ) -> int:
     """Release a stream without end: a report for every row, and any window of rows costs a person at most a total.
 
@@ -98,7 +60,7 @@ def stream(
 
     Args:
         source: Rows with the columns person, t (unix seconds or dates), lat and lon: - for lines of CSV on standard
-            input, or a table (`metricdp formats`).
+            input, or a table (`metricdp list formats`).
         window: How many rows in a row of one person the promise is about.
         total: What they may leak together per distance, such as 20/km.
         output: Where the reports go, - for standard output: one line each, at once; a table appears when it is whole.
@@ -115,7 +77,7 @@ def stream(
     """
     from metricdp.mobility import Absorption, Distribution, Stream, release_trips
     from metricdp.mobility.streams import daily_cost
-    from metricdp.tables import Disclosure, Job, People
+    from metricdp.tables import Disclosure, Job
 
     if charged.ledger is None:
         raise InvalidInput(
@@ -135,10 +97,10 @@ def stream(
     chosen = Distribution(window, rate) if budget == "distribution" else Absorption(window, rate)
     _begin(charged, policy)
     code = 0
-    with charged.open_charging() as books:
+    with charged.open_people() as people:
         if live:
-            assert books is not None  # they were named
-            flow = Stream(books, chosen, name=name)
+            assert isinstance(people.ledger, Charging)  # it was named
+            flow = Stream(people.ledger, chosen, name=name)
             flow.hold()
             try:
                 _lines(flow, source, output, table, on_error=on_error, resume=resume, overwrite=overwrite)
@@ -148,8 +110,8 @@ def stream(
         else:
             with terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
                 said = release_trips(
-                    source, chosen, columns=table.names, to=output, people=People(ledger=books),
-                    disclosure=Disclosure(force=table.yes_really), reading=table.reading(),
+                    source, chosen, columns=table.names, to=output, people=people,
+                    disclosure=Disclosure(force=table.force), reading=table.reading(),
                     job=Job(name=name, overwrite=overwrite, progress=progress),
                 ).lines()  # fmt: skip
     if every is not None:
@@ -187,7 +149,7 @@ def _lines(
         rows_of,
     )
 
-    if (table.scale, table.crs, table.decimal, table.source_format) != (1.0, None, None, None):
+    if (table.scale, table.crs, table.decimal, table.format) != (1.0, None, None, None):
         raise InvalidInput("lines hold degrees as they are: --scale, --crs, --decimal and --from are for tables.")
     columns = table.names or list(COLUMNS)
     if len(columns) != len(COLUMNS):

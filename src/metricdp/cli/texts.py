@@ -5,21 +5,26 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 import metricdp
 from metricdp import messages
-from metricdp.cli import terminal
+from metricdp.cli import summaries, terminal
 from metricdp.cli.options import (
+    DEFAULT_JOB,
+    HIDDEN,
     NO_DISCLOSURE,
     STANDARD,
     DisclosureOptions,
     Input,
+    JobOptions,
     Output,
-    Overwrite,
     ReadingOptions,
+    Verbose,
+    option_group,
+    plain_record,
     redirect_prints,
     seeded_generator,
     with_resume_hint,
@@ -28,9 +33,10 @@ from metricdp.cli.words import DEFAULT_TOKENS, NO_WORDS, TokenOptions, WordOptio
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target
 from metricdp.rendering import command_line
+from metricdp.tables.options import Job
 
 if TYPE_CHECKING:
-    from metricdp.tables import Job, Reading, Summary
+    from metricdp.tables import Reading, Summary
     from metricdp.text import TextMechanism
     from metricdp.text.word_evaluation import WordEvaluation
 
@@ -38,23 +44,24 @@ HELP_WORDS = 2_500  # words that the help for choosing looks at, unless asked fo
 PLAIN = (".txt", ".text")
 
 
-@dataclass(frozen=True)
-class TextSource:
-    """How the table is read, where that cannot be told from the file.
+@option_group
+class TextSource(ReadingOptions):
+    """How the table is read, where the file does not say it.
 
     Attributes:
         column: A column of texts; several with commas between or the option again. review.text is a field of a struct,
             text#2 the second of two columns text. The only column of text unless given.
-        separator: What stands between the cells of a CSV file; found out unless said.
-        source_format: The format of the file, where its name does not say it; `metricdp formats` lists them. A .txt
+        format: The format of the file, where its name does not say it; `metricdp list formats` lists them. A .txt
             file and standard input have one document a line, unless --column or --from says otherwise.
-        target_format: The format of the output, where its name does not say it.
     """
 
     column: tuple[str, ...] = ()
-    separator: str | None = None
-    source_format: Annotated[str | None, Parameter(name="--from")] = None
     target_format: Annotated[str | None, Parameter(name="--to")] = None
+    decimal: Annotated[Literal["point", "comma"] | None, HIDDEN] = "point"
+    crs: Annotated[str | None, HIDDEN] = None
+    scale: Annotated[float, HIDDEN] = 1.0
+    columns: Annotated[str | None, HIDDEN] = None
+    force: Annotated[bool, HIDDEN] = False
 
     @property
     def names(self) -> list[str]:
@@ -93,32 +100,6 @@ class TextReportOptions:
 NO_REPORT = TextReportOptions()
 
 
-@dataclass(frozen=True)
-class JobOptions:
-    """How many files are protected.
-
-    Attributes:
-        engine: For many files: local uses all cores, spark and ray run the parts as their tasks; `metricdp engines`.
-        resume: Continue a job over many files that was killed or failed; nothing is released twice. The rules for words
-            may be others than it was begun with.
-        discard: Give up such a job, its key and all it has done, and begin anew.
-    """
-
-    engine: str | None = None
-    resume: bool = False
-    discard: bool = False
-
-    @property
-    def job(self) -> Job:
-        """Return what was asked for, for the job."""
-        from metricdp.tables import Job
-
-        return Job(engine=self.engine, resume=self.resume, discard=self.discard)
-
-
-DEFAULT_JOB = JobOptions()
-
-
 def text(
     source: Input | None = None,
     /,
@@ -128,11 +109,11 @@ def text(
     words: Annotated[WordOptions, Parameter(name="*")] = NO_WORDS,
     speech: Annotated[TokenOptions, Parameter(name="*")] = DEFAULT_TOKENS,
     leaving: Annotated[DisclosureOptions, Parameter(name="*")] = NO_DISCLOSURE,
-    choose: Annotated[bool, Parameter(name="--choose", negative="")] = False,
+    choose: bool = False,
     report_options: Annotated[TextReportOptions, Parameter(name="*")] = NO_REPORT,
-    many: Annotated[JobOptions, Parameter(name="*")] = DEFAULT_JOB,
+    job: Annotated[JobOptions, Parameter(name="*")] = DEFAULT_JOB,
     seed: int | None = None,
-    overwrite: Overwrite = False,
+    verbose: Verbose = False,
 ) -> int:
     """Protect texts: every word becomes a word drawn at random, the likelier the closer its meaning.
 
@@ -148,25 +129,19 @@ def text(
 
     Args:
         source: The table to protect: a CSV file with a header, Parquet, JSON Lines, a table of a database
-            (shop.db::reviews) and more (`metricdp formats`); a .txt file with one document a line; a folder or
+            (shop.db::reviews) and more (`metricdp list formats`); a .txt file with one document a line; a folder or
             a pattern such as 'days/*.csv'; - for standard input, one document
             a line unless --column or --from is given.
         output: Where the protected table goes, in the format its name says (- for standard output); it appears when
             everything went well. A new folder for many files.
-        table: How the table is read.
-        words: Which words there are, and how they are protected.
-        speech: What becomes of the tokens of a text.
-        leaving: Columns besides the texts.
         choose: Show what epsilons do to bundled sentences, on the first 2,500 words unless --words says otherwise;
             --epsilon 1,2,3 names the epsilons.
-        told: What to write besides the table.
-        many: How many files are protected.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
-        overwrite: Replace an output that is there.
+        verbose: Print everything that is known about the release.
     """
     from metricdp.tables import names_many
 
-    report_options.check(source, output, overwrite=overwrite)
+    report_options.check(source, output, overwrite=job.overwrite)
     if choose:
         _refuse_table(source, output)
         return _choose(words, report_options)
@@ -176,19 +151,22 @@ def text(
             "glove.npz --epsilon 1.5 -o out.csv. To choose an epsilon: metricdp text --vectors glove.npz --choose."
         )
     if source != STANDARD:  # which is checked when it is read
-        _check_first(source, output, table, leaving, many=many.job, overwrite=overwrite)
+        _check_first(source, output, table, leaving, job)
     mechanism = _mechanism(source, words, speech)
     with terminal.progress_bar(f"Protecting {Path(source).name}") as progress:
-        several = names_many(source, many.job)
+        several = names_many(source, job)
         summary = (with_resume_hint(metricdp.perturb) if several else metricdp.perturb)(
             source, mechanism, columns=table.names or None, to=output, disclosure=leaving.disclosure(),
             reading=_reading(source, output, table), rng=seeded_generator(seed),
-            job=replace(many.job, overwrite=overwrite and not several, progress=progress),
+            job=plain_record(Job, job, overwrite=job.overwrite and not several, progress=progress),
         )  # fmt: skip
     with redirect_prints(output):
         from metricdp.tables.reporting import staying_words, word_pairs
 
-        files = _write_reports(summary, report_options)  # before anything is printed: whoever reads may go away
+        files = _write_reports(summary, report_options)  # before anything is printed: the reader may go away
+        if not verbose:
+            terminal.say(*summaries.text_lines(summary, files))
+            return 0
         terminal.say(messages.visible_in_texts(), *summary.lines())
         terminal.say("What epsilon means between words of the vocabulary:")
         made = mechanism.words
@@ -196,15 +174,13 @@ def text(
     return 0
 
 
-def _check_first(
-    source: str, output: str, table: TextSource, leaving: DisclosureOptions, *, many: Job, overwrite: bool
-) -> None:
+def _check_first(source: str, output: str, table: TextSource, leaving: DisclosureOptions, job: Job) -> None:
     """Refuse a table or an output that does not fit before a mechanism is built, which takes minutes for many words."""
     from metricdp.tables import check_texts_in, names_many
 
-    if not names_many(source, many) and output != STANDARD and Path(output).is_file():
-        check_target(output, source=source, overwrite=overwrite)
-    check_texts_in(source, many, table.names, leaving.disclosure(), _reading(source, output, table))
+    if not names_many(source, job) and output != STANDARD and Path(output).is_file():
+        check_target(output, source=source, overwrite=job.overwrite)
+    check_texts_in(source, job, table.names, leaving.disclosure(), _reading(source, output, table))
 
 
 def _mechanism(source: str, words: WordOptions, speech: TokenOptions) -> TextMechanism:
@@ -219,14 +195,13 @@ def _mechanism(source: str, words: WordOptions, speech: TokenOptions) -> TextMec
 
 def _reading(source: str, output: str, table: TextSource) -> Reading:
     """Return how the table is read: a .txt file without a column has one document a line."""
-    read = ReadingOptions(separator=table.separator, source_format=table.source_format, decimal="point")
-    if table.source_format is None and not table.column and (source == STANDARD or _is_plain(source)):
-        read = replace(read, source_format="lines")
+    form = table.format
+    if form is None and not table.column and (source == STANDARD or _is_plain(source)):
+        form = "lines"
     target = table.target_format
-    plain = output == STANDARD or _is_plain(output)
-    if target is None and plain and read.source_format == "lines":
+    if target is None and form == "lines" and (output == STANDARD or _is_plain(output)):
         target = "lines"
-    return read.reading(target)
+    return table.reading(format=form, target_format=target)
 
 
 def _is_plain(name: str) -> bool:

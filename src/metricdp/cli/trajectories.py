@@ -12,11 +12,10 @@ from metricdp.arrays import Floats
 from metricdp.cli import terminal
 from metricdp.cli.options import (
     DEFAULT_READING,
-    UNCHARGED,
+    NO_LEDGER,
     Epsilon,
     LedgerOptions,
     Output,
-    Overwrite,
     ReadingOptions,
     redirect_prints,
 )
@@ -56,7 +55,7 @@ class ZoneOptions:
     centre_epsilon: str | None = None
     stay: str = "10min"
 
-    def option_values(self, *, yes_really: bool) -> dict[str, Any] | None:
+    def option_values(self, *, force: bool) -> dict[str, Any] | None:
         """Return what was asked for, as options of `Zoned`."""
         if self.zones is None:
             if (self.centre_epsilon, self.zone_radius, self.zone_scale, self.stay) != (None, "1km", 0.2, "10min"):
@@ -77,7 +76,7 @@ class ZoneOptions:
             return zone | {"centre_epsilon": rate, "stay_seconds": parse_duration(self.stay)}
         if self.centre_epsilon is not None or self.stay != "10min":
             raise InvalidInput("--centre-epsilon and --stay belong to --zones home: given centres are public already.")
-        return zone | {"centres": _points(self.zones, "they are the centres of the zones", yes_really=yes_really)}
+        return zone | {"centres": _points(self.zones, "they are the centres of the zones", force=force)}
 
 
 @dataclass(frozen=True)
@@ -127,10 +126,10 @@ def trajectories(
     zoning: Annotated[ZoneOptions, Parameter(name="*")] = NO_ZONES,
     hiding: Annotated[HiddenTimeOptions, Parameter(name="*")] = NOT_HIDDEN,
     id_: Annotated[str | None, Parameter(name="--id")] = None,
-    charged: Annotated[LedgerOptions, Parameter(name="*")] = UNCHARGED,
+    charged: Annotated[LedgerOptions, Parameter(name="*")] = NO_LEDGER,
     table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
     mechanism: str | None = None,
-    overwrite: Overwrite = False,
+    overwrite: bool = False,
 ) -> int:
     """Release trips: knowing where a vehicle came from, by prediction, with home zones, or with hidden times.
 
@@ -147,7 +146,7 @@ def trajectories(
     out.parquet`
 
     Args:
-        source: A table of fixes (`metricdp formats`) with the columns trip, t (unix seconds or dates), lat and lon.
+        source: A table of fixes (`metricdp list formats`) with the columns trip, t (unix seconds or dates), lat and lon.
         epsilon: How much one report may leak per distance, such as 0.5/km, for a place together with its history; with
             `--predict`, what a fresh report may leak; with `--zones` and `--times`, a place.
         output: Where the reports go, in any format; the file appears when everything went well.
@@ -169,9 +168,9 @@ def trajectories(
         overwrite: Replace an output that is there.
     """
     from metricdp.mobility import Cloaked, Contextual, Predictive, Zoned, release_trips
-    from metricdp.tables import Disclosure, Job, People
+    from metricdp.tables import Disclosure, Job
 
-    homes, hidden = zoning.option_values(yes_really=table.yes_really), hiding.option_values()
+    homes, hidden = zoning.option_values(force=table.force), hiding.option_values()
     ways = [
         name for name, given in (("--predict", predict), ("--zones", homes), ("--times", hidden)) if given is not None
     ]
@@ -190,7 +189,7 @@ def trajectories(
         raise InvalidInput(
             "--refused report goes with --predict, whose trips can end early; others fit or are refused."
         )
-    space = None if places is None else _places(places, count, yes_really=table.yes_really)
+    space = None if places is None else _places(places, count, force=table.force)
     rate = parse_epsilon(epsilon, "km" if space is None else space.unit)
     clock: dict[str, Any] = {"step_seconds": step, "most_kmh": speed}
     near = None if snap is None else parse_distance(snap, "km")
@@ -208,10 +207,10 @@ def trajectories(
         from metricdp.files import check_target
 
         check_target(mechanism, source=source, overwrite=overwrite)
-    with charged.open_charging() as books, terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
+    with charged.open_people(id=id_) as people, terminal.progress_bar(f"Releasing {Path(source).name}") as progress:
         summary = release_trips(
-            source, how, columns=table.names, to=output, people=People(id=id_, ledger=books),
-            disclosure=Disclosure(force=table.yes_really), reading=table.reading(),
+            source, how, columns=table.names, to=output, people=people,
+            disclosure=Disclosure(force=table.force), reading=table.reading(),
             job=Job(overwrite=overwrite, progress=progress),
         )  # fmt: skip
     if mechanism is not None:
@@ -223,21 +222,21 @@ def trajectories(
     return 0
 
 
-def _places(source: str, count: int, *, yes_really: bool) -> FiniteSpace:
+def _places(source: str, count: int, *, force: bool) -> FiniteSpace:
     """Return the points of a file, or crossings that cover a road network."""
     if Path(source).is_file():
-        points = _points(source, "places are measured along the Earth", yes_really=yes_really)
+        points = _points(source, "places are measured along the Earth", force=force)
         return FiniteSpace(points, Haversine(), columns=("lat", "lon"))
     from metricdp.places import road_network, spread_places
 
     return spread_places(road_network(source), count)
 
 
-def _points(source: str, why: str, *, yes_really: bool) -> Floats:
+def _points(source: str, why: str, *, force: bool) -> Floats:
     """Return the latitudes and longitudes of a file."""
     from metricdp.tables.points import read_points
 
-    found = read_points(source, force=yes_really)
+    found = read_points(source, force=force)
     if not found.geographic:
         raise InvalidInput(f"{source!r} must have the columns lat and lon: {why}.")
     return found.points

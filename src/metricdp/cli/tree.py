@@ -1,27 +1,16 @@
-"""The commands for location trees: a mechanism for every level of a tree of areas, and reports that never come."""
+"""Location trees: a mechanism for every level of a tree of areas (`design --levels`), and `export --prune`."""
 
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cyclopts import Parameter
-
+from metricdp import messages
 from metricdp.cli import terminal, watching
-from metricdp.cli.options import (
-    NO_BUILDER_OPTIONS,
-    BuilderOptions,
-    Corners,
-    Epsilon,
-    Output,
-    Overwrite,
-    distance_in,
-    numbers,
-    quoted_names,
-)
-from metricdp.cli.places import NOWHERE, PlaceOptions, PlaceSet
+from metricdp.cli.options import BuilderOptions, distance_in, numbers, quoted_names
+from metricdp.cli.places import PlaceOptions, PlaceSet
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.progress import report_task
 
@@ -29,70 +18,46 @@ if TYPE_CHECKING:
     from metricdp.arrays import Integers
     from metricdp.artifacts import TreeFile
     from metricdp.cli.build_spec import BuildSpec
+    from metricdp.cli.design import TreeOptions
     from metricdp.mechanisms import MatrixMechanism
     from metricdp.places import LocationTree
     from metricdp.problems import LossSpec
 
 Secrets = Literal["places", "areas"]
 STANDING = (
-    "What is pruned shows in what is never reported: it must be a standing wish, chosen without looking at where "
-    "somebody is. A hole around a home shows the home: leave out whole areas instead."
+    "What is pruned shows in what is never reported. It must be a standing wish, chosen without looking at where "
+    "somebody is. A hole around a home shows the home: prune whole areas instead."
 )
+UNSIGNED = "The file read was signed; the new one is not: name your own key with --key to sign it."
 
 
-def tree(
+def design_tree(
+    where: PlaceOptions,
+    epsilon: str | None,
+    protect: str | None,
+    output: str,
+    builder: str | None,
+    options: BuilderOptions,
+    tree: TreeOptions,
     *,
-    where: Annotated[PlaceOptions, Parameter(name="*")] = NOWHERE,
-    levels: str,
-    epsilon: Epsilon | None = None,
-    protect: str | None = None,
-    output: Output,
-    secrets: Secrets = "places",
-    builder: str | None = None,
-    prunable: int | None = None,
-    options: Annotated[BuilderOptions, Parameter(name="*")] = NO_BUILDER_OPTIONS,
-    key: str | None = None,
-    json: bool = False,
-    overwrite: Overwrite = False,
+    json: bool,
+    verbose: bool,
+    overwrite: bool,
 ) -> int:
-    """Design a mechanism for every level of a tree of areas: places, districts, cities. People choose how precise.
-
-    An example: `metricdp tree --points shops.csv --levels district,city --epsilon 10/km -o porto`
-
-    Writes a folder: places.mdp, one file for every level above, and tree.json, which says what lies in what. All of
-    them keep the same promise for the places. `metricdp prune` leaves out areas that somebody never wants to be
-    reported at, and a browser or an app does both on the device.
-
-    Args:
-        where: Points of a file, roads, or cells of a map.
-        levels: The columns of the points that name areas, finest first, such as district,city; or a number of levels,
-            made by halving the map. An area lies whole in one of the next level. They must be public.
-        epsilon: How much may leak per distance: 10/km on lat and lon and on roads, a bare number elsewhere.
-        protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
-        output: The folder to write.
-        secrets: places (the default) hides places, and a level has other reports only: the best ones by optimal, with
-            other builders those of the places, told as areas. areas hides areas from each other, by the distance of
-            their nearest places, so that all places of an area have one law; that costs more.
-        builder: The name of a builder, optimal unless given; `metricdp builders` lists them.
-        prunable: Make places.mdp so that any so many places may be left out of its reports and the rest renormalised
-            (`metricdp prune --rule renormalise`); pruning by a map, the default, needs no such reserve and costs less.
-        options: What only some builders take.
-        key: A private key file from `metricdp keys`, to sign with.
-        json: Print the same as JSON.
-        overwrite: Replace a tree that is there.
-    """
+    """Design a mechanism for every level of a tree of areas: places, districts, cities."""
     from metricdp.artifacts import save_tree
     from metricdp.artifacts.trees import check_folder
     from metricdp.auditing import position_guarantee
-    from metricdp.cli import build_spec, guarantees
+    from metricdp.cli import build_spec, guarantees, summaries
     from metricdp.mechanisms import require_pure
 
     check_folder(output, overwrite=overwrite)
+    secrets, prunable = tree.secrets, tree.prunable
     if prunable is not None and (builder is not None or secrets == "areas"):
         raise InvalidInput(
-            "--prunable is a law of its own, with places as secrets: leave --builder and --secrets away."
+            "--prunable is a mechanism of its own, with places as secrets: remove --builder and --secrets."
         )
-    builder, columns = builder or "optimal", _columns(levels)
+    builder, columns = builder or "optimal", _columns(str(tree.levels))
     where = where if isinstance(columns, int) else _drop_columns(where, columns)
     with watching.watch("Designing") as watch:
         with report_task("reading"):
@@ -116,13 +81,22 @@ def tree(
         kept = [] if level is None else level.kept(wider)
         with report_task(watching.WRITING):
             names = None if isinstance(columns, int) else columns
-            written = save_tree(made_of, level_mechanisms, output, names=names, areas=named, key=key)
+            written = save_tree(made_of, level_mechanisms, output, names=names, areas=named, key=tree.key)
     if json:
         terminal.say_json(_values(written, level_mechanisms), sort_keys=True)
         return 0
     made_by = builder if prunable is None else f"prunable by any {prunable} reports"
+    first = next((one for one in written.levels[1:] if one.areas), written.levels[0])
+    area = (first.areas or ("0",))[0]
+    area = f'"{area}"' if "," in area else area
+    chosen = f"--prune --tree {shlex.quote(output)} --level {shlex.quote(first.name)} --areas {shlex.quote(area)}"
+    steps = f"  metricdp export {shlex.quote(output)}/places.mdp {chosen} -o mine.mdp   never reports a place there"
+    if not verbose:
+        name = f"{output}, a folder with {len(written.levels)} mechanism files: {made_by} {spec.words}"
+        terminal.say(*summaries.design_lines(name, finest, spec.cost, kept, snap=spec.snap), steps)
+        return 0
     terminal.say(f"{output}: {made_by} {spec.words}, {made_of!r}.")
-    terminal.say(f"Promise of every file: {finest.guarantee}.")
+    terminal.say(f"Guarantee of every file: {finest.guarantee}.")
     rows = [
         {
             "level": one.name,
@@ -138,14 +112,7 @@ def tree(
     terminal.say(*terminal.table_lines(list(rows[0]), rows))
     terminal.say(f"The loss is {spec.cost.about}, to the place that stands for the area.")
     terminal.say(*guarantees.factor_lines(finest, guarantee, spec.snap), *kept)
-    first = next((one for one in written.levels[1:] if one.areas), written.levels[0])
-    area = (first.areas or ("0",))[0]
-    area = f'"{area}"' if "," in area else area
-    chosen = f"--tree {shlex.quote(output)} --level {shlex.quote(first.name)} --areas {shlex.quote(area)}"
-    terminal.say(
-        "Go on:",
-        f"  metricdp prune {shlex.quote(output)}/places.mdp {chosen} -o mine.mdp   never reports a place there",
-    )
+    terminal.say("Go on:", steps)
     return 0
 
 
@@ -242,71 +209,76 @@ def _values(written: TreeFile, level_mechanisms: list[MatrixMechanism]) -> dict[
     }
 
 
-def prune(
-    source: str,
-    /,
-    *,
-    output: Output,
-    tree: str | None = None,
-    level: str | None = None,
-    areas: str | None = None,
-    around: Corners | None = None,
-    radius: str | None = None,
-    rule: Literal["cheapest", "nearest", "renormalise"] = "cheapest",
-    prior: str | None = None,
-    loss: str | None = None,
-    key: str | None = None,
-    json: bool = False,
-    overwrite: Overwrite = False,
-) -> int:
-    """Prune a mechanism: places that somebody never wants to be reported at are never reported; the promise stays.
+@dataclass(frozen=True)
+class PruneOptions:
+    """Places that are never reported.
 
-    An example: `metricdp prune porto/places.mdp --tree porto --areas Bonfim,Foz -o mine.mdp`
-
-    Without a tree: `metricdp prune cells.mdp --around 41.15,-8.61 --radius 300m -o mine.mdp`
-
-    A report that is left out becomes another one, always the same: post-processing, which keeps every promise. Whoever
-    is at such a place is protected as before. The new file is a mechanism like any other, for devices too. What is
-    pruned must be a standing wish ("never that street"): chosen by where somebody is it would tell that, and a hole
-    around a home would show the home.
-
-    Args:
-        source: A mechanism file on finitely many places; with --tree one of its files.
-        output: Where the new file goes.
-        tree: A folder from `metricdp tree`, or its tree.json.
-        level: The level that --areas names, such as district; found by the names unless given.
-        areas: Names of areas, or numbers of places (from 0), with commas between; "," in a name in double quotes.
-        around: Leave out all reports around this place, such as 41.15,-8.61.
-        radius: How far around it, such as 300m.
-        rule: cheapest puts a report on the one of least expected loss, nearest on the nearest; renormalise leaves it
-            out, as published, and is refused where that breaks the promise.
-        prior: With cheapest: how likely every place is, as for `metricdp design`. It must be public.
-        loss: With cheapest: what a report costs, as for `metricdp design`: distance, squared, ground or a file.
-        key: A private key file from `metricdp keys`, to sign with.
-        json: Print the same as JSON.
-        overwrite: Replace a file that is there.
+    Attributes:
+        prune: Remove reports instead of keeping a district: those in --areas, or --around a place within --radius. A
+            removed report becomes another one, always the same. This is post-processing, so the guarantee stays, also
+            for people at such a place. What you prune must be a standing wish ("never that street"). A choice by where
+            somebody is would show where that is, and a hole around a home would show the home.
+        areas: With --prune: names of areas, or numbers of places (from 0), with commas between; "," in a name in double
+            quotes.
+        tree: With --areas: a folder from `metricdp design --levels`, or its tree.json.
+        level: With --tree: the level that --areas names, such as district; found by the names unless given.
+        rule: With --prune: cheapest puts a report on the one of least expected loss, nearest on the nearest;
+            renormalise removes it, as published, and is refused where that breaks the guarantee.
+        prior: With --rule cheapest: how likely every place is, as for `metricdp design`. It must be public.
+        loss: With --rule cheapest: what a report costs, as for `metricdp design`: distance, squared, ground or a file.
     """
+
+    prune: bool = False
+    areas: str | None = None
+    tree: str | None = None
+    level: str | None = None
+    rule: Literal["cheapest", "nearest", "renormalise"] = "cheapest"
+    prior: str | None = None
+    loss: str | None = None
+
+    def check(self, around: str | None, radius: str | None) -> None:
+        """Refuse what says more about pruning that nobody asked for, and pruning of nothing."""
+        if not self.prune:
+            if named := [one.name for one in fields(self) if getattr(self, one.name) != one.default]:
+                raise InvalidInput(f"--{named[0]} says which reports are removed: add --prune.")
+            return
+        if (self.areas is None) == (around is None) or (around is None) != (radius is None):
+            raise InvalidInput("say what is never reported: --areas and names, or --around 41.15,-8.61 --radius 300m.")
+        if self.rule != "cheapest" and (self.prior is not None or self.loss is not None):
+            raise InvalidInput("--prior and --loss say which report is cheapest: they belong to --rule cheapest.")
+
+
+NO_PRUNING = PruneOptions()
+
+
+def prune_file(
+    source: str,
+    output: str,
+    wanted: PruneOptions,
+    around: str | None,
+    radius: str | None,
+    key: str | None,
+    *,
+    json: bool,
+    verbose: bool,
+) -> int:
+    """Write a mechanism whose reports avoid some places, with the same guarantee."""
     from metricdp.artifacts import inspect, load_tree, save
     from metricdp.auditing import expected_loss
-    from metricdp.cli import guarantees
+    from metricdp.cli import guarantees, summaries
     from metricdp.cli.build_spec import prior_of
     from metricdp.design.pruning import prune_reports
-    from metricdp.files import check_target
 
-    check_target(output, source=source, overwrite=overwrite)
-    if (areas is None) == (around is None) or (around is None) != (radius is None):
-        raise InvalidInput("say what is never reported: --areas and names, or --around 41.15,-8.61 --radius 300m.")
-    if rule != "cheapest" and (prior is not None or loss is not None):
-        raise InvalidInput("--prior and --loss say which report is cheapest: they belong to --rule cheapest.")
+    rule, prior, loss, level = wanted.rule, wanted.prior, wanted.loss, wanted.level
     opened = inspect(source)
     before = table_of(opened.mechanism)
-    found = None if tree is None else load_tree(tree)
+    found = None if wanted.tree is None else load_tree(wanted.tree)
     reported = None if found is None else _report_level(found, opened.sha256, source)
     if around is not None and radius is not None:
         codes = _reports_around(before, around, radius)
     else:
         codes = _reports_in_areas(
-            quoted_names(str(areas), "areas", "areas", "Bonfim,Foz"), found, reported, level, before
+            quoted_names(str(wanted.areas), "areas", "areas", "Bonfim,Foz"), found, reported, level, before
         )
     places = PlaceSet(before.inputs)
     likely = None if prior is None else prior_of(prior, places)
@@ -315,7 +287,8 @@ def prune(
         after = prune_reports(before, codes, rule=rule, prior=likely, loss=costs.loss)
     except NotPrivate as error:
         raise NotPrivate(
-            f"{error} Take --rule cheapest, which keeps every promise, or a file from `metricdp tree --prunable`."
+            f"{error} Take --rule cheapest, which keeps every guarantee, or a file from `metricdp design` with "
+            "--levels and --prunable."
         ) from error
     save(after, output, licence=opened.licence or None, key=key)
     if json:
@@ -323,15 +296,18 @@ def prune(
         return 0
     distances = before.inputs.distances_to(before.outputs)
     same = expected_loss(before, prior=likely, loss=distances if costs.loss is None else costs.loss)
-    terminal.say(f"{output}: {len(codes):,} of {len(before.outputs):,} reports are never given ({rule}).")
-    terminal.say(f"Promise: {after.guarantee}, as before; audited epsilon {after.certificate.epsilon:.9g}.")
+    unsigned = [UNSIGNED] if opened.signed_by and key is None else []
+    done = f"{output}: {len(codes):,} of {len(before.outputs):,} reports are never given ({rule})."
+    if not verbose:
+        terminal.say(*summaries.three_lines(done, messages.headline(after.guarantee), [STANDING, *unsigned]))
+        return 0
+    terminal.say(done)
+    terminal.say(f"Guarantee: {after.guarantee}, as before; audited epsilon {after.certificate.epsilon:.9g}.")
     terminal.say(
         f"Loss: {loss_text(after.certificate.loss, costs)}, before {loss_text(same, costs)} "
         f"({'all places equally likely' if likely is None else 'under the prior'})."
     )
-    terminal.say(STANDING)
-    if opened.signed_by and key is None:
-        terminal.say("The file read was signed; the new one is not: name your own key with --key to sign it.")
+    terminal.say(STANDING, *unsigned)
     return 0
 
 
@@ -371,7 +347,7 @@ def _reports_around(mechanism: MatrixMechanism, around: str, radius: str) -> Int
     reach = distance_in(radius, outputs.ground.unit, "radius")
     codes = np.flatnonzero(outputs.ground(outputs.coordinates, place) <= reach)
     if not len(codes):
-        raise InvalidInput(f"no report lies within {radius} of {around}: there is nothing to leave out.")
+        raise InvalidInput(f"no report lies within {radius} of {around}: there is nothing to remove.")
     return codes
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Literal
 
 from metricdp.cli.options import Epsilon, mechanism_in
 from metricdp.cli.places import PlaceOptions
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
     from metricdp.text import Rules
     from metricdp.text.numbers import Numeric
 
-Flag = Parameter(negative="")
-
 
 @dataclass(frozen=True)
 class WordOptions:
@@ -30,9 +26,10 @@ class WordOptions:
             several with commas between; or bundled, for 2,161 English words to try things with.
         words: So many of the first words of that file (files are in the order of frequency), or a file with one word a
             line.
-        metric: How words are measured: l2 (the default), angular, or another of `metricdp metrics`.
+        metric: How words are measured: l2 (the default), angular, or another of `metricdp list metrics`.
         epsilon: How much a word may leak per distance.
-        builder: exponential, truncated_exponential, madlib or another of `metricdp builders` that is made for words.
+        builder: exponential, truncated_exponential, madlib or another of `metricdp list builders`
+            that is made for words.
         mechanism: Instead of all these a mechanism file from `metricdp design --vectors`, which is there at once.
         key: A public key file: the mechanism file is refused unless this key signed it.
     """
@@ -43,7 +40,7 @@ class WordOptions:
     epsilon: Epsilon | None = None
     builder: str | None = None
     mechanism: str | None = None
-    key: Annotated[str | None, Parameter(name="--key")] = None
+    key: str | None = None
 
     def space(self) -> FiniteSpace:
         """Return the words."""
@@ -122,9 +119,9 @@ class TokenOptions:
     amounts: str | None = None
     dates: str | None = None
     times: str | None = None
-    month_first: Annotated[bool, Flag] = False
-    decimal_comma: Annotated[bool, Flag] = False
-    units: Annotated[bool, Flag] = False
+    month_first: bool = False
+    decimal_comma: bool = False
+    units: bool = False
     case: Literal["restore", "lower"] = "restore"
     budget: float | None = None
     beyond: Literal["refuse", "drop", "mask"] = "refuse"

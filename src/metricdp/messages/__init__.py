@@ -28,6 +28,7 @@ from metricdp.messages.guarantees import gap as gap
 from metricdp.messages.guarantees import ground_lines as ground_lines
 from metricdp.messages.guarantees import guarantee_text as guarantee_text
 from metricdp.messages.guarantees import guarantee_text_in_parts as guarantee_text_in_parts
+from metricdp.messages.guarantees import headline as headline
 from metricdp.messages.guarantees import largest_factor as largest_factor
 from metricdp.messages.guarantees import lead_sentence as lead_sentence
 from metricdp.messages.guarantees import listed_lines as listed_lines
@@ -52,6 +53,7 @@ from metricdp.messages.guarantees import share as share
 from metricdp.messages.guarantees import short_of_parts as short_of_parts
 from metricdp.messages.guarantees import short_sentence as short_sentence
 from metricdp.messages.guarantees import snapped_loss as snapped_loss
+from metricdp.messages.guarantees import snapped_positions as snapped_positions
 from metricdp.messages.guarantees import templates as templates
 from metricdp.messages.guarantees import things as things
 from metricdp.messages.guarantees import together as together

@@ -225,6 +225,17 @@ def short_sentence(guarantee: GuaranteeLike) -> str:
     return say("short", kind, reach=near, factor=factor(largest_factor(guarantee, 1.0)), **words)
 
 
+def headline(guarantee: GuaranteeLike) -> str:
+    """Return the guarantee in numbers and as a sentence: epsilon 10 per km (Haversine). One report shifts ..."""
+    numbers = guarantee_text_in_parts(guarantee).rpartition(", by ")[0]
+    return f"{numbers}. {short_sentence(guarantee)}"
+
+
+def snapped_positions(sentence: str) -> str:
+    """Return for whom a sentence is about positions that are put on the nearest place first."""
+    return f"For positions that are put on the nearest of these places: {sentence}"
+
+
 def parts_of(guarantee: object) -> tuple[PureGuaranteeLike, ...]:
     """Return the guarantees of the parts of a sum of metrics, each in its own unit; none for other guarantees."""
     found: tuple[PureGuaranteeLike, ...] = getattr(guarantee, "parts", ())

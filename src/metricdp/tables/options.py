@@ -17,8 +17,12 @@ from metricdp.errors import InvalidInput
 from metricdp.randomness import Randomness
 
 if TYPE_CHECKING:
-    from metricdp.ledger import Ledger  # its database is imported where books are used
+    from metricdp.ledger import Ledger  # its database is imported where a ledger is used
     from metricdp.mechanisms import Mechanism
+
+    LedgerChoice: TypeAlias = "Ledger | Charging | str | os.PathLike[str] | None"
+else:
+    LedgerChoice = object  # the command reads the annotations of the records
 
 Allocation = Literal["even"]
 Which = Literal["first", "random"]
@@ -26,10 +30,7 @@ Refused = Literal["fail", "report"]
 OnError = Literal["fail", "drop", "null"]
 Names: TypeAlias = Sequence[str] | str
 Target: TypeAlias = str | os.PathLike[str] | None
-LedgerChoice: TypeAlias = "Ledger | Charging | str | os.PathLike[str] | None"
-Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-
-
+Files: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 R = TypeVar("R", bound="People | Disclosure | Reading | Job")
 
 

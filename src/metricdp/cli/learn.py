@@ -1,12 +1,10 @@
-"""The commands that show something: the first journey, and the studies of papers."""
+"""The commands for learning: the first journey, the studies of papers, and lists of what there is."""
 
 from __future__ import annotations
 
 import importlib
 from importlib.util import find_spec
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any, Literal
 
 from metricdp.cli import terminal
 from metricdp.errors import MissingExtra
@@ -35,8 +33,8 @@ def reproduce(
     name: str | None = None,
     /,
     *,
-    table: Annotated[list[str] | None, Parameter(negative="")] = None,
-    full: Annotated[bool, Parameter(negative="")] = False,
+    table: list[str] | None = None,
+    full: bool = False,
     folder: str | None = None,
     jobs: int = 1,
     minutes: float | None = None,
@@ -83,6 +81,77 @@ def study_help(name: str) -> str:
     lines += ["", "Data for --full: " + (", ".join(study.needs) or "none beyond what comes with the package") + "."]
     lines += ["", *study.notes] if study.notes else []
     return "\n".join(lines)
+
+
+def list_names(what: Literal["builders", "metrics", "engines", "formats"] | None = None, /) -> int:
+    """List builders, metrics, engines or formats, with what each one is.
+
+    An example: `metricdp list builders`
+
+    Args:
+        what: builders (what `design --builder` takes), metrics (--metric), engines (for many files, --engine) or
+            formats (of tables, --from and --to).
+    """
+    if what is None:
+        rows = [{"list": f"metricdp list {name}", "about": about} for name, (about, _) in LISTS.items()]
+        terminal.say(*terminal.table_lines(["list", "about"], rows))
+        return 0
+    rows = LISTS[what][1]()
+    terminal.say(*terminal.table_lines(list(rows[0]), rows))
+    return 0
+
+
+def _builders() -> list[dict[str, str]]:
+    from metricdp.design import BUILDERS
+
+    return [
+        {
+            "builder": one.name,
+            "about": one.about,
+            "options": " ".join([*(f"--{name}" for name in one.options), *(f"--set {name}=" for name in one.own)])
+            or (one.elsewhere and f"made by {one.elsewhere}"),
+        }
+        for one in BUILDERS
+        if one.at_command or one.elsewhere
+    ]
+
+
+def _metrics() -> list[dict[str, str]]:
+    from metricdp.metrics import METRICS, SHAPES
+
+    rows = [{"metric": ", ".join(one.words), "about": one.about.replace("`", "")} for one in METRICS if one.words]
+    return rows + [{"metric": word, "about": about} for word, about in SHAPES.items()]
+
+
+def _engines() -> list[dict[str, str]]:
+    from metricdp.tables.engines import engines_for_files
+
+    return [
+        {"engine": one.name, "about": one.about, "needs": one.extra and f"metricdp[{one.extra}]"}
+        for one in engines_for_files()
+    ]
+
+
+def _formats() -> list[dict[str, str]]:
+    from metricdp.tables.formats import FORMATS
+
+    return [
+        {
+            "format": one.name,
+            "files": " ".join(one.suffixes) + (" (.gz .zst)" if one.packed else "") + ("::table" if one.tables else ""),
+            "about": one.about,
+            "needs": one.extra and f"metricdp[{one.extra}]",
+        }
+        for one in FORMATS
+    ]
+
+
+LISTS = {
+    "builders": ("what makes a mechanism", _builders),
+    "metrics": ("how far secrets are apart", _metrics),
+    "engines": ("what protects many files", _engines),
+    "formats": ("tables that can be read and written", _formats),
+}
 
 
 def _papers() -> Any:

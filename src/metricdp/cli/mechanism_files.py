@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from cyclopts import Parameter
+
+from metricdp import messages
 from metricdp.cli import terminal
-from metricdp.cli.options import Output, Overwrite, distance_in, numbers
+from metricdp.cli.options import Corners, Output, Verbose, distance_in, numbers
+from metricdp.cli.tree import NO_PRUNING, UNSIGNED, PruneOptions, prune_file
 from metricdp.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -13,18 +17,19 @@ if TYPE_CHECKING:
     from metricdp.mechanisms import Mechanism
 
 
-def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> int:
-    """Explain a mechanism file to a person: what it is, what it promises, what was verified, who signed it.
+def inspect(source: str, /, *, key: str | None = None, json: bool = False, verbose: Verbose = False) -> int:
+    """Explain a mechanism file: what it is, what it guarantees, what was verified, who signed it.
 
     An example: `metricdp inspect cells.mdp --key me.pub`
 
     Args:
         source: A mechanism file.
         key: A public key file; the file is refused unless this key signed it.
-        json: Print the same as JSON.
+        json: Print everything as JSON.
+        verbose: Print everything that is known about the mechanism.
     """
     from metricdp.artifacts import inspect as open_file
-    from metricdp.cli import guarantees
+    from metricdp.cli import guarantees, summaries
     from metricdp.mechanisms import MECHANISMS
     from metricdp.metrics import graph_of
     from metricdp.units import HOP
@@ -35,14 +40,18 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False) -> in
         return 0
     mechanism = found.mechanism
     snap = guarantees.snap_of(mechanism)
-    terminal.say(f"{source}: {MECHANISMS.named(found.kind).about} ({found.kind}), unaltered.")
+    about = f"{MECHANISMS.named(found.kind).about} ({found.kind}), unaltered"
+    if not verbose:
+        terminal.say(*summaries.inspect_lines(found, about, _signature(found, key), snap))
+        return 0
+    terminal.say(f"{source}: {about}.")
     terminal.say(f"From {mechanism.inputs} to {mechanism.outputs}.")
     terminal.say(*guarantees.guarantee_lines(mechanism, snap=snap))
     terminal.say(f"In short: {guarantees.guarantee_sentence(mechanism, snap=snap)}")
     if (graph := graph_of(mechanism.inputs.metric)) is not None and mechanism.guarantee.unit == HOP:
         terminal.say(
-            f"Policy: {graph.fingerprint}, a graph of {graph.nodes:,} places and {len(graph.edges):,} edges. A promise "
-            "in its hops is none in those of another, and the books keep an account for each."
+            f"Policy: {graph.fingerprint}, a graph of {graph.nodes:,} places and {len(graph.edges):,} edges. A "
+            "guarantee in its hops is none in those of another, and the ledger has an account for each."
         )
     terminal.say(f"Size: {_size(found.bytes)}; {_storage(found)}; format version {found.version}.")
     terminal.say(f"Licence of the data: {found.licence or 'not stated'}.")
@@ -58,19 +67,24 @@ def export(
     output: Output,
     storage: Literal["dense", "sparse", "quantised"] | None = None,
     bits: int | None = None,
-    around: str | None = None,
+    around: Corners | None = None,
     radius: str | None = None,
+    pruning: Annotated[PruneOptions, Parameter(name="*")] = NO_PRUNING,
     licence: str | None = None,
     key: str | None = None,
     vectors: str | None = None,
-    overwrite: Overwrite = False,
+    json: bool = False,
+    verbose: Verbose = False,
+    overwrite: bool = False,
 ) -> int:
-    """Write a mechanism file again for a device: smaller, a district of it, with the licence of its data, signed.
+    """Write a mechanism file again for a device: smaller, a district of it, without some places, signed.
 
     An example: `metricdp export cells.mdp -o phone.mdp --storage quantised --bits 16 --key me.key`
 
     A district: `metricdp export rome.mdp -o district.mdp --around 41.9,12.48 --radius 3km`. A device that asked a
-    server for the district around its own place would tell that place: ship districts that are public.
+    server for the district around its own place would show that place: ship districts that are public.
+
+    Never a report from some areas: `metricdp export porto/places.mdp --prune --tree porto --areas Bonfim -o mine.mdp`
 
     Args:
         source: A mechanism file.
@@ -78,25 +92,31 @@ def export(
         storage: dense, sparse (exact, without zeros) or quantised (whole numbers, certified as such; the default for
             tables). Mechanisms of whole cities are sparse.
         bits: For quantised: probabilities are whole multiples of 1 / 2**bits.
-        around: Keep the secrets around this place only, such as 41.9,12.48; the promise for them stays the same, and so
-            do all reports.
+        around: Keep the secrets around this place only, such as 41.9,12.48. Their guarantee stays the same, and so do
+            all reports. With --prune the reports around this place are removed instead.
         radius: How far around it, such as 3km.
-        licence: Who owns the data in it and under which terms; kept as it is where it is not
-            given. Streets that come with metricdp have one already.
+        licence: Who owns the data in it and under which terms. Unless given it stays as it is. Streets that come with
+            metricdp have one already.
         key: A private key file from `metricdp keys`, to sign with.
-        vectors: The file with the vectors of a vocabulary; the new file names it, with its checksum, instead of holding
-            a copy.
+        vectors: The file with the vectors of a vocabulary. The new file names it, with its checksum, and holds no copy.
+        json: Print the result as JSON.
+        verbose: Print everything that is known about the new file.
         overwrite: Replace a file that is there.
     """
     from metricdp.artifacts import inspect as open_file
     from metricdp.artifacts import save
     from metricdp.artifacts.storage import layout_of
-    from metricdp.cli import guarantees
+    from metricdp.cli import guarantees, summaries
     from metricdp.design.quantised import quantised
     from metricdp.files import check_target
     from metricdp.mechanisms import MECHANISMS
 
     check_target(output, source=source, overwrite=overwrite)
+    pruning.check(around, radius)
+    if pruning.prune:
+        if (storage, bits, licence, vectors) != (None, None, None, None):
+            raise InvalidInput("--prune writes a file of its own: export that file for --storage, --bits and the rest.")
+        return prune_file(source, output, pruning, around, radius, key, json=json, verbose=verbose)
     if (around is None) != (radius is None):
         raise InvalidInput("--around and --radius belong together, such as --around 41.9,12.48 --radius 3km.")
     before = open_file(source)
@@ -110,10 +130,17 @@ def export(
         made = quantised(made, bits=bits)
     save(made, output, storage=chosen, licence=terms, key=key, vectors=vectors)
     after = open_file(output, vectors=vectors)
-    terminal.say(f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}.")
-    terminal.say(*guarantees.guarantee_lines(after.mechanism, snap=guarantees.snap_of(after.mechanism)))
-    if before.signed_by and not after.signed_by:
-        terminal.say("The file read was signed; the new one is not: name your own key with --key to sign it.")
+    if json:
+        terminal.say_json(_values(after), sort_keys=True)
+        return 0
+    done = f"{output}: {_size(after.bytes)} (before {_size(before.bytes)}); {_storage(after)}."
+    unsigned = [UNSIGNED] if before.signed_by and not after.signed_by else []
+    if not verbose:
+        watch = [*unsigned, _signature(after, None)]
+        terminal.say(*summaries.three_lines(done, messages.headline(after.mechanism.guarantee), watch))
+        return 0
+    terminal.say(done)
+    terminal.say(*guarantees.guarantee_lines(after.mechanism, snap=guarantees.snap_of(after.mechanism)), *unsigned)
     terminal.say(_signature(after, None))
     return 0
 
@@ -129,7 +156,7 @@ def keys(name: str, /) -> int:
     from metricdp.artifacts.signing import create_keys, read_public
 
     private, public = create_keys(name)
-    terminal.say(f"{private}: the private key. Keep it to yourself: whoever has it can sign in your name.")
+    terminal.say(f"{private}: the private key. Keep it to yourself: anybody who has it can sign in your name.")
     terminal.say(f"{public}: the public key. Hand it out: with it everybody can check what you signed.")
     terminal.say(f"ed25519 {read_public(public)}")
     return 0
@@ -143,7 +170,7 @@ def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
     if kind is None or not (kind.holds_table or kind.is_sparse):
         raise InvalidInput(
             "--around is for mechanisms on finitely many places with rows of their own; this one has none to choose "
-            "from (a kernel is one law of all its words: design one for fewer)."
+            "from (a kernel is one distribution over all its words: design one for fewer)."
         )
     place = numbers(around, "around", "numbers such as 41.9,12.48")
     holder: Any = mechanism

@@ -1,0 +1,98 @@
+"""What a simple command prints: what was written, what is guaranteed, what to watch; `--verbose` prints the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from metricdp import messages
+from metricdp.auditing import AuditReport
+from metricdp.rendering import printable
+
+if TYPE_CHECKING:
+    from metricdp.artifacts import Inspection
+    from metricdp.auditing import ConcentratedReport
+    from metricdp.mechanisms import Mechanism
+    from metricdp.problems import LossSpec
+    from metricdp.tables import Summary
+
+MORE = "--verbose says more."
+
+
+def three_lines(written: str, guaranteed: str, watch: Iterable[str]) -> list[str]:
+    """Return the three lines; the last one says how to read the rest."""
+    return [f"Written: {written}", f"Guaranteed: {guaranteed}", f"To watch: {' '.join([*watch, MORE])}"]
+
+
+def release_lines(summary: Summary, asked: Sequence[str], written: Sequence[str] = ()) -> list[str]:
+    """Return what was released; `asked` is the guarantee in the words of a wish."""
+    guaranteed = list(asked) or summary.whole_history()
+    guaranteed = [*guaranteed[:1], messages.headline(summary.guarantee)] if not asked else guaranteed
+    first, *rest = summary.lines()
+    bad = rest[:1] if summary.bad else []
+    watch = [messages.simulated()] if summary.simulated else []
+    watch += bad + messages.found_columns(summary.findings) + summary.composition() + list(summary.notes)
+    return three_lines(" ".join([first, *written]), " ".join(guaranteed), watch)
+
+
+def design_lines(
+    name: str,
+    made: Mechanism,
+    cost: LossSpec,
+    asked: Sequence[str],
+    watch: Sequence[str] = (),
+    snap: float | None = None,
+) -> list[str]:
+    """Return what was designed and what it costs; `asked` is the guarantee in the words of a wish."""
+    certificate = made.certificate
+    sentence = messages.certificate_sentence(
+        certificate, cost.unit or made.guarantee.unit, is_distance=cost.is_distance
+    )
+    notes = [certificate.note] if certificate.note else []
+    guaranteed = " ".join([*asked, messages.headline(made.guarantee)])
+    return three_lines(f"{name}. {sentence}", guaranteed, [*watch, *notes, *_position_lines(made, snap)])
+
+
+def inspect_lines(found: Inspection, about: str, signature: str, snap: float | None) -> list[str]:
+    """Return what a mechanism file is, what it guarantees, and who vouches for it."""
+    made = found.mechanism
+    notes = [made.certificate.note] if made.certificate.note else []
+    watch = [*notes, *_position_lines(made, snap), signature]
+    _, *rest = three_lines("", messages.headline(made.guarantee), watch)
+    return [f"{found.path}: {about}, from {made.inputs} to {made.outputs}.", *rest]
+
+
+def _position_lines(made: Mechanism, snap: float | None) -> list[str]:
+    """Return what is guaranteed for positions that are put on places first."""
+    from metricdp.cli.guarantees import guarantee_sentence, positions_of
+
+    if positions_of(made, snap) is None:
+        return []
+    return [messages.snapped_positions(guarantee_sentence(made, snap=snap))]
+
+
+def audit_lines(report: AuditReport | ConcentratedReport) -> list[str]:
+    """Return the verdict, what it rests on, and what to watch."""
+    if not isinstance(report, AuditReport):
+        return [str(report)]
+    found = f"epsilon {report.epsilon:.12g}"
+    if report.is_lower_bound:
+        found = f"leaks at least {found} ({100.0 * report.confidence:.6g} %)"
+    claim = "" if report.claimed is None else f" (claimed {report.claimed:.12g})"
+    worst = "" if report.witness is None else f", {'seen' if report.is_lower_bound else 'worst'} at {report.witness}"
+    count = f", {report.pairs:,} {'pair' if report.pairs == 1 else 'pairs'}" if report.pairs else ""
+    watch = [report.reason or report.rounding, report.power, *(str(finding) for finding in report.findings)]
+    lines = [f"{report.verdict}: {found}{claim}{worst}.", f"How: by {report.basis}, {report.method}{count}."]
+    return [
+        printable(line) for line in [*lines, *([" ".join(["To watch:", *filter(None, watch)])] if any(watch) else [])]
+    ]
+
+
+def text_lines(summary: Summary, written: Sequence[str]) -> list[str]:
+    """Return what was released of texts."""
+    assert summary.texts is not None
+    guaranteed, *rest = summary.texts.mechanism.promise()
+    first = summary.lines()[0]
+    watch = [messages.simulated()] if summary.simulated else []
+    watch += [messages.visible_in_texts(), *messages.found_columns(summary.findings), messages.texts_of_one_person()]
+    return three_lines(" ".join([first, *written]), guaranteed, watch)

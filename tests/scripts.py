@@ -34,3 +34,11 @@ def command(words: list[str], folder: Path) -> str:
     with contextlib.chdir(folder), contextlib.redirect_stdout(said), contextlib.redirect_stderr(complaints):
         assert cli.main(words) == 0, complaints.getvalue()
     return said.getvalue()
+
+
+VERBOSE = ("perturb", "text", "trajectories", "estimate", "design", "audit", "inspect", "export", "choose")
+
+
+def main(words: list[str]) -> int:
+    """Run `metricdp` in this process and return its exit code; commands print all they know, which tests read."""
+    return cli.main([*words, "--verbose"] if words[0] in VERBOSE else words)

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import metricdp as mdp
-from metricdp import cli
 from metricdp.errors import InvalidInput
 from metricdp.units import (
     ProtectionTarget,
@@ -21,6 +20,7 @@ from metricdp.units import (
     parse_epsilon,
     parse_protection_target,
 )
+from scripts import main
 
 METRES = {"m": Fraction(1), "km": Fraction(1000), "mi": Fraction("1609.344"), "ft": Fraction("0.3048")}
 
@@ -160,7 +160,7 @@ def test_the_printed_promise_is_at_most_what_was_asked_there(line, tmp_path, mon
     Path("flat.csv").write_text("x\n" + "".join(f"{i}\n" for i in range(5)))
     columns = " --columns lat,lon" if line.startswith("perturb") and "--metric" in line else ""
     out = "out.csv" if line.startswith("perturb") else "out.mdp"
-    assert cli.main(f"{line}{columns} -o {out}".split()) == 0
+    assert main(f"{line}{columns} -o {out}".split()) == 0
     text = capsys.readouterr().out
     asked, apart = re.search(r"--protect (\S+)x@(\S+)", line).groups()
     found = re.search(

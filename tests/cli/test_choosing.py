@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp import cli
 from metricdp.cli import advice
 from metricdp.places import bundled_roads, bundled_trips
+from scripts import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "choose.md"
 
@@ -86,7 +86,7 @@ def combinations() -> list[str]:
 
 def answered(line: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     capsys.readouterr()
-    assert cli.main(["choose", *shlex.split(line)]) == 0
+    assert main(["choose", *shlex.split(line)]) == 0
     said = capsys.readouterr().out
     assert said.startswith("Take ")
     return [row.strip() for row in said.partition("Run:\n")[2].splitlines()]
@@ -105,7 +105,7 @@ def test_every_answer_it_can_give_works(here: Path, capsys: pytest.CaptureFixtur
         for command in lines:
             words = shlex.split(command)
             assert words[0] == "metricdp"
-            assert cli.main(words[1:]) == 0, (line, command, capsys.readouterr().err)
+            assert main(words[1:]) == 0, (line, command, capsys.readouterr().err)
         written = [name for name in ("phone.mdp", "chosen.mdp") if Path(name).exists()]
         assert all(mdp.audit(mdp.load(name)).kept for name in written)
         assert written or Path("protected.csv").exists()
@@ -124,7 +124,7 @@ def test_it_asks_at_a_terminal_and_takes_return_for_the_usual_answer(
 
     monkeypatch.setattr(sys, "stdin", Terminal())
     monkeypatch.setattr(builtins, "input", answer)
-    assert cli.main(["choose"]) == 0
+    assert main(["choose"]) == 0
     said = capsys.readouterr().out
     assert "Did you mean points?" in said
     assert [prompt.split()[0].rstrip(":") for prompt in asked] == [
@@ -156,7 +156,7 @@ class Terminal:
     ],
 )
 def test_mistakes_get_one_sentence(here: Path, line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["choose", *line.split()]) == 2
+    assert main(["choose", *line.split()]) == 2
     said = capsys.readouterr()
     assert message in said.err
     assert said.out == ""

@@ -15,10 +15,10 @@ import pyarrow.csv as pc
 import pytest
 
 import metricdp as mdp
-from metricdp import cli
 from metricdp.cli import terminal
 from metricdp.cli.build_spec import build_at
 from metricdp.design.builders import BUILDERS
+from scripts import main
 
 SIDE, STREET = 14, 0.1  # crossings a side, kilometres from one to the next
 NEAR = "--roads town --epsilon 10/km --window 0.8km"
@@ -45,7 +45,7 @@ def write_town(folder: Path) -> None:
 
 
 def run(line: str) -> int:
-    return cli.main(line.split())
+    return main(line.split())
 
 
 def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:

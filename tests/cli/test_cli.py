@@ -18,6 +18,7 @@ import pytest
 import metricdp as mdp
 from metricdp import cli
 from metricdp.artifacts import load, save
+from metricdp.cli.help_screen import COMMANDS
 
 GRID = np.array([(i, j) for i in range(4) for j in range(4)], dtype=float)
 
@@ -65,7 +66,7 @@ def refused(line: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def test_perturb_a_csv_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("perturb points.csv --epsilon 10/km -o out.csv --id user") == 0
+    assert run("perturb points.csv --epsilon 10/km -o out.csv --id user --verbose") == 0
     text = capsys.readouterr().out
     rows = read("out.csv")
     assert rows[0] == ["user", "lat", "lon", "time"]
@@ -76,7 +77,7 @@ def test_perturb_a_csv_file(here: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_perturb_asks_for_protection_in_words(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("perturb points.csv --protect 2x@200m -o out.csv") == 0
+    assert run("perturb points.csv --protect 2x@200m -o out.csv --verbose") == 0
     text = capsys.readouterr().out
     assert "epsilon 3.46574 per km" in text  # ln(2) / 0.2, all of it; rounded up to be shown
     assert (
@@ -98,7 +99,7 @@ def test_perturb_with_a_mechanism_file(here: Path, capsys: pytest.CaptureFixture
     pq.write_table(table, "points.parquet")
     assert "snap" in refused("perturb points.parquet --mechanism rome.mdp -o out.parquet", capsys)
     line = "perturb points.parquet --mechanism rome.mdp -o out.parquet --snap 200m --columns lat,lon --id user"
-    assert run(line + " --on-error drop") == 0
+    assert run(line + " --on-error drop --verbose") == 0
     text = capsys.readouterr().out
     assert "2 x 2 x 0.2 = 0.8 to the slack" in text
     assert "16 x 2 = 32 per km" in text
@@ -126,11 +127,11 @@ def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert run("keys me") == 0
     assert run("keys you") == 0
     capsys.readouterr()
-    assert run("export cells.mdp -o phone.mdp --bits 12 --key me.key --licence ODbL-1.0") == 0
+    assert run("export cells.mdp -o phone.mdp --bits 12 --key me.key --licence ODbL-1.0 --verbose") == 0
     text = capsys.readouterr().out
     for words in ("whole multiples of 1/2^12", "audited epsilon 0.99", "Signature: good"):
         assert words in text
-    assert run("inspect phone.mdp --key me.pub") == 0
+    assert run("inspect phone.mdp --key me.pub --verbose") == 0
     text = capsys.readouterr().out
     for words in (
         "one row of probabilities",
@@ -385,7 +386,7 @@ def test_a_loss_of_ones_own_is_not_called_a_distance(here: Path, capsys: pytest.
     space = mdp.FiniteSpace(GRID, mdp.Lp(2))
     apart = np.linalg.norm(GRID[:, None] - GRID[None], axis=2)
     save(mdp.optimal(mdp.Problem(space, 1.0, loss=100.0 * apart**2)), "own.mdp")
-    assert run("inspect own.mdp") == 0
+    assert run("inspect own.mdp --verbose") == 0
     text = capsys.readouterr().out
     assert "by the loss and the prior that the mechanism was designed for" in text
     matrix = load("own.mdp").matrix
@@ -393,14 +394,14 @@ def test_a_loss_of_ones_own_is_not_called_a_distance(here: Path, capsys: pytest.
     found = re.search(r"equally likely, a report lies ([\d.]+) from the truth on average", text)
     assert float(found[1]) == pytest.approx(average, rel=1e-3)
     save(mdp.optimal(mdp.Problem(space, 1.0)), "apart.mdp")
-    assert run("inspect apart.mdp") == 0
+    assert run("inspect apart.mdp --verbose") == 0
     assert "On average a report lies" in capsys.readouterr().out
 
 
 def test_snapping_counts_in_how_far_reports_lie(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save(mdp.exponential(mdp.FiniteSpace(GRID, mdp.Lp(2)), 1.0), "cells.mdp")
     write("near.csv", ["x", "y"], [[1.01, 2], [3, 0.02]])
-    assert run("perturb near.csv --mechanism cells.mdp --snap 0.05 -o out.csv") == 0
+    assert run("perturb near.csv --mechanism cells.mdp --snap 0.05 -o out.csv --verbose") == 0
     assert "From the value in the table it lies up to 0.05 farther" in capsys.readouterr().out
 
 
@@ -440,7 +441,70 @@ def test_a_command_loads_what_it_needs_and_no_other_command(words, most):
     assert int(found.stderr.split()[-1]) <= most
 
 
-def test_the_help_of_the_program_says_what_every_command_is_for(capsys):
-    assert cli.main(["--help"]) == 0
+def test_the_help_of_the_program_says_what_every_command_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == 0
     shown = capsys.readouterr().out
-    assert all(re.search(rf"│ {name} +[A-Z]", shown) for name in cli.COMMANDS)
+    assert len(COMMANDS) == 18
+    assert len({command.group for command in COMMANDS}) == 4
+    assert all(re.search(rf"^  {command.name} +[A-Z]", shown, re.MULTILINE) for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", ["", *(command.name for command in COMMANDS)])
+def test_help_fits_a_screen(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(f"{command} --help") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 50
+    assert max(map(len, lines)) <= 100
+    assert not any(word in line for line in lines for word in ("--no-", "--empty-") if word != "--no-browser")
+    for option in next((one.first for one in COMMANDS if one.name == command), ()):
+        assert any(re.match(rf"  (-., )?--{option}\b", line) for line in lines), option
+
+
+def test_help_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("perturb --help-all") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    for words in ("--head-file", "an older dump is refused", "SIMULATION ONLY"):
+        assert words in shown
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("perturb points.csv --epsilon 10/km -o out.csv --id user --budget 20/km --spread even", "--allocation"),
+        ("perturb points.csv --epsilon 10/km -o out.csv --id user --at-most=1", "--max-rows"),
+        ("perturb points.csv --epsilon 10/km -o out.csv --yes-really", "--force"),
+        ("perturb points.csv --epsilon 10/km -o out.csv --law", "--distribution"),
+        ("builders", "metricdp list builders"),
+        ("metrics", "metricdp list metrics"),
+        ("engines", "metricdp list engines"),
+        ("formats", "metricdp list formats"),
+        ("tree --points cells.csv --metric l2 --levels 1 --epsilon 1 --builder exponential -o out", "metricdp design"),
+        ("prune exponential.mdp --around 1,1 --radius 0.5 -o pruned.mdp", "metricdp export --prune"),
+        ("shuffle exponential.mdp --people 10000 --distance 1", "metricdp audit --people"),
+    ],
+)
+def test_old_names_work_for_one_version(here: Path, old: str, new: str, capsys: pytest.CaptureFixture[str]) -> None:
+    save(mdp.exponential(mdp.FiniteSpace(GRID, mdp.Lp(2)), 1.0), "exponential.mdp")
+    assert run(old) == 0
+    error = capsys.readouterr().err
+    assert error.startswith("note: ")
+    assert error.count("\n") == 1
+    assert new in error
+    assert Path("out.csv.law.json").exists() == ("--law" in old)
+
+
+def test_simple_commands_print_three_lines(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for line in (
+        "perturb points.csv --epsilon 10/km -o out.csv",
+        "design --points cells.csv --metric l2 --epsilon 1.0 --builder exponential -o cells.mdp",
+        "inspect cells.mdp",
+        "export cells.mdp -o phone.mdp",
+        "perturb cells.csv --mechanism cells.mdp --columns x,y -o drawn.csv",
+        "estimate drawn.csv --mechanism cells.mdp -o density.csv",
+    ):
+        assert run(line) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [word for word in ("Guaranteed: ", "To watch: ") if not any(one.startswith(word) for one in lines)] == []
+        assert len(lines) <= 4  # design says how to go on
+    assert run("audit cells.mdp") == 0
+    assert len(capsys.readouterr().out.splitlines()) <= 3

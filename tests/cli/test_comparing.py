@@ -13,8 +13,8 @@ import pytest
 from scipy.optimize import linprog
 
 import metricdp as mdp
-from metricdp import cli
 from metricdp.design import BUILDERS
+from scripts import main
 
 pytest.importorskip("matplotlib")
 
@@ -70,7 +70,7 @@ def losses(mechanism: mdp.MatrixMechanism, objective: str, prior: np.ndarray | N
 def test_no_printed_bound_lies_above_an_optimum(here: Path, capsys, objective: str, with_prior: bool) -> None:
     names = "exponential,constopt,optimal,spanner,truncated_exponential"
     line = f"compare --points cells.csv --metric l2 --epsilon 0.5,2 --builders {names} --objective {objective} -o c.png"
-    assert cli.main((line + (" --prior prior.csv" if with_prior else "")).split()) == 0
+    assert main((line + (" --prior prior.csv" if with_prior else "")).split()) == 0
     said = capsys.readouterr().out
     assert {"expected": "Expected loss", "worst": "Worst loss of any secret"}[objective] in said
     rows = read("c.csv")
@@ -98,7 +98,7 @@ def read(path: str) -> list[dict[str, str]]:
 def test_all_that_fit_are_compared_by_several_losses_and_the_others_are_named(here: Path, capsys) -> None:
     np.savetxt("own.csv", 1.0 - np.eye(len(POINTS)), delimiter=",")
     line = "compare --points cells.csv --epsilon 1 --loss squared,own.csv --objective expected --draws 3000"
-    assert cli.main([*line.split(), "--seconds", "5", "--gap", "0.02", "-o", "c.html", "-o", "c.json"]) == 0
+    assert main([*line.split(), "--seconds", "5", "--gap", "0.02", "-o", "c.html", "-o", "c.json"]) == 0
     out, err = capsys.readouterr()
     record = json.loads(Path("c.json").read_text())
     assert (record["format"], record["version"], record["places"]) == ("metricdp.compare", 1, 11)
@@ -150,30 +150,30 @@ def test_endings_objectives_and_limits_are_checked_before_any_work(here: Path, c
         ("-o c.csv --builders optimall", "optimal"),
         ("-o cells.csv", "it is the file that is read"),
     ):
-        assert cli.main([*start.split(), *more.split()]) == 2
+        assert main([*start.split(), *more.split()]) == 2
         assert why in capsys.readouterr().err
     assert sorted(path.name for path in here.iterdir()) == ["cells.csv", "prior.csv"]
 
 
 def test_design_does_not_call_the_worst_loss_an_average(here: Path, capsys) -> None:
     line = "design --points cells.csv --metric l2 --epsilon 1 --builder constopt --nearest 3 -o c.mdp"
-    assert cli.main(line.split()) == 0
+    assert main(line.split()) == 0
     text = capsys.readouterr().out
     assert "worst loss of any secret" in text
     assert "On average a report lies" not in text
     assert "For the secret with the largest loss" in text
     line = "design --points cells.csv --metric l2 --epsilon 1 --builder optimal --objective worst -o w.mdp"
-    assert cli.main(line.split()) == 0
+    assert main(line.split()) == 0
     assert "with the largest loss" in capsys.readouterr().out
-    assert cli.main(line.replace("worst -o w", "expected -o e").split()) == 0
+    assert main(line.replace("worst -o w", "expected -o e").split()) == 0
     assert "On average a report lies" in capsys.readouterr().out
-    assert cli.main(["inspect", "w.mdp"]) == 0
+    assert main(["inspect", "w.mdp"]) == 0
     assert "with the largest loss" in capsys.readouterr().out
 
 
 def test_an_objective_is_refused_where_the_builder_has_none(here: Path, capsys) -> None:
     line = "design --points cells.csv --metric l2 --epsilon 1 --builder exponential --objective worst -o w.mdp"
-    assert cli.main(line.split()) == 2
+    assert main(line.split()) == 2
     assert "--objective is not an option of exponential" in capsys.readouterr().err
     assert BUILDERS.named("optimal").options.count("objective") == 1
 
@@ -181,12 +181,12 @@ def test_an_objective_is_refused_where_the_builder_has_none(here: Path, capsys) 
 def test_a_page_named_like_the_points_does_not_replace_them(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = Path("cells.csv").read_text()
     words = ["compare", "--points", "cells.csv", "--epsilon", "1", "--builders", "exponential", "-o", "cells.html"]
-    assert cli.main(words) == 0
+    assert main(words) == 0
     assert Path("cells.html").exists()
     assert "cells.csv is there and stays as it is" in capsys.readouterr().err
-    assert cli.main([*words, "--overwrite"]) == 0
+    assert main([*words, "--overwrite"]) == 0
     assert Path("cells.csv").read_text() == before
-    assert cli.main([*words, "--overwrite", "-o", "cells.csv"]) == 2  # asked for by name: the source is never replaced
+    assert main([*words, "--overwrite", "-o", "cells.csv"]) == 2  # asked for by name: the source is never replaced
     assert Path("cells.csv").read_text() == before
 
 
@@ -194,7 +194,7 @@ def test_cells_of_a_map_are_not_compared_as_if_positions_needed_no_snapping(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = "compare --grid 41.0,-8.8,41.1,-8.7 --cell {} --epsilon 2/km --builders exponential,laplace -o {}"
-    assert cli.main(line.format("4km", "wide.html").split()) == 0
+    assert main(line.format("4km", "wide.html").split()) == 0
     printed = capsys.readouterr().out
     page = Path("wide.html").read_text(encoding="utf-8")
     slack = 2.0 * 2.0 * math.hypot(2.0, 2.0)  # epsilon times twice half a diagonal
@@ -204,5 +204,5 @@ def test_cells_of_a_map_are_not_compared_as_if_positions_needed_no_snapping(
         assert "Noise on coordinates needs no snapping" in shown
         assert "Warning: moving positions to places alone allows a factor of" in shown
     own = "compare --points cells.csv --metric l2 --epsilon 1 --builders exponential -o own.html"
-    assert cli.main(own.split()) == 0
+    assert main(own.split()) == 0
     assert "snapping" not in capsys.readouterr().out

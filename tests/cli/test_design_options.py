@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp import cli
 from metricdp.design.builders import BUILDERS
+from scripts import main
 
 SIX = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
 
@@ -30,7 +30,7 @@ def rows(name: str, header: str, values: object) -> None:
 
 
 def run(line: str) -> int:
-    return cli.main([*shlex.split(line), *(["--overwrite"] if " -o out.mdp" in line else [])])
+    return main([*shlex.split(line), *(["--overwrite"] if " -o out.mdp" in line else [])])
 
 
 def made(line: str) -> mdp.MatrixMechanism:
@@ -249,7 +249,7 @@ def test_every_declared_builder_is_reached_by_a_command(here: Path, capsys: pyte
         else:
             assert builder.elsewhere.startswith("metricdp ")
     capsys.readouterr()
-    assert run("builders") == 0
+    assert run("list builders") == 0
     listed = capsys.readouterr().out
     assert all(builder.name in listed for builder in BUILDERS)
 
@@ -301,14 +301,13 @@ def test_places_that_look_wrong_are_doubted_as_tables_are(here: Path, capsys: py
     ):
         rows("towns.csv", "lat,lon", wrong)
         assert why in refused(kind, capsys)
-    assert len(made(f"{kind} --yes-really").inputs) == 120
+    assert len(made(f"{kind} --force").inputs) == 120
     assert (
-        cli.main(["compare", "--points", "towns.csv", "--epsilon", "1/km", "--builders", "exponential", "-o", "c.csv"])
-        == 2
+        main(["compare", "--points", "towns.csv", "--epsilon", "1/km", "--builders", "exponential", "-o", "c.csv"]) == 2
     )
     np.savetxt("matrix.csv", np.full((120, 120), 1 / 120), delimiter=",")
     audit = "audit matrix.csv --points towns.csv --epsilon 1/km"
-    assert [cli.main(f"{audit}{more}".split()) for more in ("", " --yes-really")] == [2, 0]
+    assert [main(f"{audit}{more}".split()) for more in ("", " --force")] == [2, 0]
 
 
 def test_columns_that_are_exchanged_are_no_places(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -362,12 +361,12 @@ def test_a_crowd_is_said_to_be_approximate(here: Path, capsys: pytest.CaptureFix
     made("--points cells.csv --metric l2 --epsilon 1 --builder exponential")
     capsys.readouterr()
     asked = "--people 5000 --distance 0.5 --delta 1e-6"
-    assert run(f"shuffle out.mdp {asked} --json") == 0
+    assert run(f"audit out.mdp {asked} --json") == 0
     said = json.loads(capsys.readouterr().out)
     expected = mdp.shuffled_epsilon(1.0, 5000, distance=0.5, diameter=math.sqrt(5), delta=1e-6)
     assert said["epsilon"] == pytest.approx(expected, rel=1e-9)
     assert said["approximate"] is True
-    assert run(f"shuffle out.mdp {asked}") == 0
+    assert run(f"audit out.mdp {asked}") == 0
     shown = capsys.readouterr().out
     assert shown.startswith("APPROXIMATE, never a pure promise")
     assert "exp(0.5), for certain" in shown
@@ -376,13 +375,13 @@ def test_a_crowd_is_said_to_be_approximate(here: Path, capsys: pytest.CaptureFix
         ("--people 10 --distance 9", "`diameter` must be the largest distance"),
         ("--people 10 --distance 0.5 --delta 2", "`delta` must lie between 0 and 1"),
     ):
-        assert run(f"shuffle out.mdp {wrong}") == 2
+        assert run(f"audit out.mdp {wrong}") == 2
         assert why in capsys.readouterr().err
     assert run("design --metric l2 --builder laplace --epsilon 1 -o noise.mdp") == 0
     capsys.readouterr()
-    assert run(f"shuffle noise.mdp {asked}") == 2
+    assert run(f"audit noise.mdp {asked}") == 2
     assert "--diameter" in capsys.readouterr().err
-    assert run(f"shuffle noise.mdp {asked} --diameter 2") == 0
+    assert run(f"audit noise.mdp {asked} --diameter 2") == 0
     assert "within 2 of each other" in capsys.readouterr().out
 
 
@@ -390,7 +389,7 @@ def test_families_by_the_words_of_their_papers_are_answered_with_how_they_are_bu
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = "--points cells.csv --metric l2 --epsilon 1"
-    for word, how in (("PIVE", "--error"), ("condensed", "--set budget=half"), ("shuffling", "metricdp shuffle")):
+    for word, how in (("PIVE", "--error"), ("condensed", "--set budget=half"), ("shuffling", "audit --people")):
         assert how in refused(f"{where} --builder {word}", capsys)
     assert "branching must be a whole number, got 'x'" in refused(
         f"{where} --builder hierarchical --set branching=x", capsys

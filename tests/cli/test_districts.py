@@ -13,7 +13,7 @@ import pytest
 
 import metricdp as mdp
 from instances import local_on
-from metricdp import cli
+from scripts import main
 
 PLACES = np.array([41.9, 12.48]) + np.random.default_rng(3).uniform(-0.05, 0.05, (40, 2))
 
@@ -30,7 +30,7 @@ def city(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(line: str) -> int:
-    return cli.main(line.split())
+    return main(line.split())
 
 
 def test_inspect_says_what_it_is(city: None, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp import cli
+from scripts import main
 
 PLACES = [
     (41.15, -8.61, 40, "home"),
@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def design(line: str) -> int:
-    return cli.main(f"design --builder exponential {line} -o out.mdp --overwrite".split())
+    return main(f"design --builder exponential {line} -o out.mdp --overwrite".split())
 
 
 def kilometres() -> np.ndarray:
@@ -59,9 +59,9 @@ def test_levels_grow_until_the_mass_of_a_column_is_inside(mass: str, capsys: pyt
     assert np.allclose(distribution.inputs.distances, steps, rtol=1e-9)
     assert np.all(told(distribution) <= steps * (1 + 1e-9))
     assert distribution.certificate.loss == pytest.approx((distribution.matrix * apart).sum() / 4, rel=1e-6)
-    assert cli.main(["audit", "out.mdp"]) == 0
+    assert main(["audit", "out.mdp"]) == 0
     Path("table.csv").write_text("lat,lon\n41.15,-8.61\n41.17,-8.60\n")
-    assert cli.main(["perturb", "table.csv", "--mechanism", "out.mdp", "-o", "hidden.csv"]) == 0
+    assert main(["perturb", "table.csv", "--mechanism", "out.mdp", "-o", "hidden.csv"]) == 0
 
 
 def test_every_crossing_may_count_one_and_builders_are_compared_in_kilometres(
@@ -70,7 +70,7 @@ def test_every_crossing_may_count_one_and_builders_are_compared_in_kilometres(
     line = "--roads porto --nodes 20 --elastic one --requirement 3,12 --epsilon"
     assert design(f"{line} 1/level --loss squared") == 0
     assert "km²" in capsys.readouterr().out
-    assert cli.main(f"compare {line} 1/level --builders exponential,optimal -o table.csv".split()) == 0
+    assert main(f"compare {line} 1/level --builders exponential,optimal -o table.csv".split()) == 0
     assert "the distance from the truth to the report, in km" in capsys.readouterr().out
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp import cli
+from scripts import main
 
 pytest.importorskip("matplotlib")
 SPACE = mdp.FiniteSpace(
@@ -35,7 +35,7 @@ def read(name):
 
 def test_a_table_of_reports_becomes_densities_a_picture_and_a_page(here, capsys):
     words = ["--picture", "d.png", "--report", "d.html", "--around", "0,0", "--radius", "1"]
-    assert cli.main(["estimate", "reports.csv", "--mechanism", "cells.mdp", "-o", "density.csv", *words]) == 0
+    assert main(["estimate", "reports.csv", "--mechanism", "cells.mdp", "-o", "density.csv", *words]) == 0
     told = capsys.readouterr().out
     rows = read("density.csv")
     np.testing.assert_allclose([float(row["mass"]) for row in rows], here, atol=1e-8)
@@ -53,7 +53,7 @@ def test_a_table_of_reports_becomes_densities_a_picture_and_a_page(here, capsys)
 
 def test_json_and_other_formats(here, capsys):
     words = ["--method", "em", "--together", "--json", "--around", "2,2", "--radius", "0.5"]
-    assert cli.main(["estimate", "reports.csv", "--mechanism", "cells.mdp", "-o", "density.parquet", *words]) == 0
+    assert main(["estimate", "reports.csv", "--mechanism", "cells.mdp", "-o", "density.parquet", *words]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["method"] == "em"
     assert found["simultaneous"] is True
@@ -69,7 +69,7 @@ def test_noise_on_the_earth_is_decoded_on_a_grid_that_is_named(tmp_path, monkeyp
     reports = mdp.laplace(mdp.Haversine(), 2.0).sample(places, rng=rng)
     Path("out.csv").write_text("lat,lon\n" + "".join(f"{a},{b}\n" for a, b in reports.tolist()))
     grid = ["--grid", "41.88,12.48,41.92,12.52", "--cell", "1km"]
-    assert cli.main(["estimate", "out.csv", "--epsilon", "2/km", *grid, "-o", "density.csv"]) == 0
+    assert main(["estimate", "out.csv", "--epsilon", "2/km", *grid, "-o", "density.csv"]) == 0
     rows = read("density.csv")
     middle = max(rows, key=lambda row: float(row["mass"]))
     assert abs(float(middle["lat"]) - 41.9) < 0.01
@@ -94,26 +94,26 @@ def test_noise_on_the_earth_is_decoded_on_a_grid_that_is_named(tmp_path, monkeyp
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_written(here, capsys, words, said):
-    assert cli.main(["estimate", "reports.csv", "-o", "density.csv", *words]) == 2
+    assert main(["estimate", "reports.csv", "-o", "density.csv", *words]) == 2
     assert said in capsys.readouterr().err
     assert not Path("density.csv").exists()
 
 
 def test_a_row_that_is_no_report_is_named_without_its_value(here, capsys):
     Path("other.csv").write_text("x,y\n0,0\n0.123,0\n")
-    assert cli.main(["estimate", "other.csv", "--mechanism", "cells.mdp", "-o", "density.csv"]) == 2
+    assert main(["estimate", "other.csv", "--mechanism", "cells.mdp", "-o", "density.csv"]) == 2
     told = capsys.readouterr().err
     assert "row 1 (the first is row 0) holds no report" in told
     assert "0.123" not in told
     Path("empty.csv").write_text("x,y\n,\n")
-    assert cli.main(["estimate", "empty.csv", "--mechanism", "cells.mdp", "-o", "density.csv"]) == 2
+    assert main(["estimate", "empty.csv", "--mechanism", "cells.mdp", "-o", "density.csv"]) == 2
     assert "holds no report" in capsys.readouterr().err
 
 
 def test_reports_from_a_seed_are_called_a_simulation(here, capsys):
     Path("secrets.csv").write_text("x,y\n" + "".join(f"{x:g},{y:g}\n" for x, y in SPACE.points[SECRETS[:300]]))
-    assert cli.main(["perturb", "secrets.csv", "--mechanism", "cells.mdp", "--seed", "1", "-o", "seeded.csv"]) == 0
-    assert cli.main(["estimate", "seeded.csv", "--mechanism", "cells.mdp", "-o", "density.csv"]) == 0
+    assert main(["perturb", "secrets.csv", "--mechanism", "cells.mdp", "--seed", "1", "-o", "seeded.csv"]) == 0
+    assert main(["estimate", "seeded.csv", "--mechanism", "cells.mdp", "-o", "density.csv"]) == 0
     assert "drawn from a seed" in capsys.readouterr().err
 
 
@@ -127,19 +127,19 @@ def test_two_mechanisms_are_used_together_from_two_files_or_from_one_with_a_colu
     both = [f"{row},cells" for row in first] + [f"{row},sharp.mdp" for row in rows]
     Path("both.csv").write_text("\n".join(["x,y,law", *both]) + "\n")
     words = ["--mechanism", "cells.mdp", "--mechanism", "sharp.mdp", "-o"]
-    assert cli.main(["estimate", "reports.csv", "more.csv", *words, "one.csv"]) == 0
+    assert main(["estimate", "reports.csv", "more.csv", *words, "one.csv"]) == 0
     assert "6,000 reports" in capsys.readouterr().out
-    assert cli.main(["estimate", "both.csv", "--which", "law", *words, "two.csv"]) == 0
+    assert main(["estimate", "both.csv", "--which", "law", *words, "two.csv"]) == 0
     assert read("one.csv") == read("two.csv")
     shares = np.bincount(SECRETS, minlength=9) / 3000
     assert all(
         float(row["lower"]) - 0.01 <= share <= float(row["upper"]) + 0.01
         for row, share in zip(read("one.csv"), shares, strict=True)
     )
-    assert cli.main(["estimate", "both.csv", *words, "three.csv"]) == 2
+    assert main(["estimate", "both.csv", *words, "three.csv"]) == 2
     assert "2 mechanisms and 1 tables" in capsys.readouterr().err
     Path("both.csv").write_text("x,y,law\n0,0,other\n")
-    assert cli.main(["estimate", "both.csv", "--which", "law", *words, "three.csv"]) == 2
+    assert main(["estimate", "both.csv", "--which", "law", *words, "three.csv"]) == 2
     assert "names 'other', which is none of the mechanisms: cells.mdp, sharp.mdp" in capsys.readouterr().err
 
 
@@ -148,22 +148,22 @@ def test_every_hour_is_estimated_by_itself(here, capsys):
     timed = [f"{row},2026-11-16T{(9 if i % 3 else 17):02d}:05:00" for i, row in enumerate(lines)]
     Path("timed.csv").write_text("\n".join(["x,y,time", *timed]) + "\n")
     words = ["--mechanism", "cells.mdp", "--by", "time:hour", "-o", "hours.csv", "--json"]
-    assert cli.main(["estimate", "timed.csv", *words]) == 0
+    assert main(["estimate", "timed.csv", *words]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {name: one["reports"] for name, one in found["groups"].items()} == {"9": 2000, "17": 1000}
     rows = read("hours.csv")
     assert [row["time_hour"] for row in rows] == ["9"] * 9 + ["17"] * 9
     assert sum(float(row["count"]) for row in rows) == pytest.approx(3000)
-    assert cli.main(["estimate", "timed.csv", "--mechanism", "cells.mdp", "--by", "time:moon", "-o", "a.csv"]) == 2
+    assert main(["estimate", "timed.csv", "--mechanism", "cells.mdp", "--by", "time:moon", "-o", "a.csv"]) == 2
     assert "time:hour, time:date, time:weekday" in capsys.readouterr().err
-    assert cli.main(["estimate", "timed.csv", "--mechanism", "cells.mdp", "--by", "day", "-o", "a.csv"]) == 2
+    assert main(["estimate", "timed.csv", "--mechanism", "cells.mdp", "--by", "day", "-o", "a.csv"]) == 2
     assert "there is no column 'day'" in capsys.readouterr().err
 
 
 def test_reports_that_this_mechanism_cannot_have_made_are_refused(here, capsys):
     Path("plain.csv").write_text("x,y\n" + "1,1\n" * 3000)  # told plainly: sharper than this law ever is
     words = ["estimate", "plain.csv", "--mechanism", "cells.mdp", "-o", "density.csv"]
-    assert cli.main(words) == 2
+    assert main(words) == 2
     assert "the reports are not of this mechanism" in capsys.readouterr().err
     assert not Path("density.csv").exists()
-    assert cli.main([*words, "--yes-really"]) == 0
+    assert main([*words, "--force"]) == 0

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp import cli, plugins
+from metricdp import plugins
 from metricdp.artifacts import dumps, load, loads
 from metricdp.design.builders import BUILDERS
 from metricdp.errors import InvalidInput, OutOfDomain
+from scripts import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "extend"
 
@@ -51,7 +52,7 @@ def run(here: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
     def ran(line: str) -> Done:
         capsys.readouterr()
-        code = cli.main(line.split())
+        code = main(line.split())
         return Done(code, *capsys.readouterr())
 
     return ran
@@ -246,10 +247,10 @@ def test_a_mechanism_from_outside_has_every_facet_through_the_command(here: Path
     assert "holds: epsilon 0.5" in done.out
     assert stranger(here, "audit ages.mdp").code != 0  # nobody named the plugin
     given = f"{plugin} --mechanism ages.mdp --columns age"
-    people = "--id person --budget 1 --spread even --yes-really"  # another mechanism for every number of rows
-    done = stranger(here, f"perturb days/day0.csv {given} {people} --law -o out.csv --report out.html")
+    people = "--id person --budget 1 --allocation even --force"  # another mechanism for every number of rows
+    done = stranger(here, f"perturb days/day0.csv {given} {people} --distribution -o out.csv --report out.html")
     assert done.code == 0, done.err
-    distribution = json.loads((here / "out.csv.law.json").read_text())
+    distribution = json.loads((here / "out.csv.distribution.json").read_text())
     assert distribution["kind"] == "staircase"
     assert distribution["lattice"]["pitch"] == 0.01
     assert "|y - x|" in (here / "out.html").read_text()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp import cli
+from scripts import main
 
 AREAS = (
     "id,lat,lon,town\na,41.10,-8.60,P\nb,41.11,-8.60,P\nc,41.12,-8.60,P\n"
@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def design(line: str) -> int:
-    return cli.main(f"design --points cells.csv --builder exponential {line} -o out.mdp".split())
+    return main(f"design --points cells.csv --builder exponential {line} -o out.mdp".split())
 
 
 def test_a_table_of_edges_says_what_is_hidden_and_what_was_added_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,8 +42,8 @@ def test_a_table_of_edges_says_what_is_hidden_and_what_was_added_is_told(capsys:
     distribution = mdp.load("out.mdp")
     assert distribution.inputs.distances[0].tolist()[:3] == [0.0, 1.0, 2.0]
     assert not distribution.matrix[np.ix_([0, 1, 2, 5], [3, 4])].any()
-    assert cli.main(["audit", "out.mdp"]) == 0
-    assert cli.main(["inspect", "out.mdp"]) == 0
+    assert main(["audit", "out.mdp"]) == 0
+    assert main(["inspect", "out.mdp"]) == 0
     assert "a graph of 6 places and 4 edges" in capsys.readouterr().out
 
 
@@ -59,11 +59,11 @@ def test_edges_may_have_lengths_and_rows_for_names() -> None:
 def test_usual_policies_have_names() -> None:
     grid = "design --grid 41.88,12.45,41.90,12.48 --cell 1km --epsilon 1/hop --builder exponential -o cells.mdp"
     for name, longest in (("neighbours", 4), ("neighbours:8", 2), ("within:1.1km", 4), ("nearest:8", 1)):
-        assert cli.main([*grid.split(), "--policy", name, "--overwrite"]) == 0
+        assert main([*grid.split(), "--policy", name, "--overwrite"]) == 0
         found = mdp.load("cells.mdp").inputs
         assert (len(found), found.distances.max()) == (9, longest)
     roads = "design --roads porto --nodes 30 --policy streets --epsilon 1/hop --builder exponential -o roads.mdp"
-    assert cli.main(roads.split()) == 0
+    assert main(roads.split()) == 0
     assert mdp.load("roads.mdp").guarantee.unit == "hop"
 
 
@@ -171,10 +171,10 @@ def test_neighbouring_areas_are_hidden_from_each_other_by_a_distance_or_a_table(
 )
 def test_a_bad_column_of_areas_gets_a_sentence(points: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("cells.csv").write_text(points)
-    assert design("--policy areas:town --epsilon 1/hop --yes-really") == 2
+    assert design("--policy areas:town --epsilon 1/hop --force") == 2
     assert said in capsys.readouterr().err
     grid = "design --grid 41.88,12.45,41.90,12.48 --cell 1km --epsilon 1/hop --policy areas:town -o cells.mdp"
-    assert cli.main(grid.split()) == 2
+    assert main(grid.split()) == 2
     assert "it belongs to --points" in capsys.readouterr().err
 
 
@@ -184,7 +184,7 @@ def test_builders_are_compared_under_a_policy_with_the_bound_of_its_parts(capsys
         "compare --points cells.csv --policy areas:town --isolated disclose --apart disclose --epsilon 1/hop "
         "--loss distance,ground --builders exponential,optimal,laplace,gaussian -o found.csv"
     )
-    assert cli.main(line.split()) == 0
+    assert main(line.split()) == 0
     said = capsys.readouterr()
     assert "between places of one part of the policy: reports may reveal the part" in said.out
     assert "noise may end in another part of the policy" in said.err
@@ -209,7 +209,7 @@ def test_a_report_from_another_part_has_no_distance_in_hops(capsys: pytest.Captu
     losses = np.array([[1, 1, 0, 1], [1, 1, 1, 0], [0, 1, 1, 1], [1, 0, 1, 1]])
     np.savetxt("loss.csv", losses, delimiter=",", fmt="%d")
     line = "design --points cells.csv --policy areas:town --apart disclose --epsilon 1/hop --loss loss.csv -o out.mdp"
-    assert cli.main(line.split()) == 0
+    assert main(line.split()) == 0
     said = capsys.readouterr().out
     assert "hops from the truth" not in said
     assert mdp.load("out.mdp").matrix[0, 2] > 0.5
@@ -223,17 +223,17 @@ def test_tables_are_protected_under_a_policy_and_charged_to_its_own_account(
     Path("rows.csv").write_text("who,lat,lon\nanna,41.1001,-8.6\nben,41.11,-8.62\nanna,41.3,-8.7\n")
     capsys.readouterr()
     line = "perturb rows.csv --mechanism out.mdp --snap 100m --id who --budget 2/hop --ledger books.db -o out.csv"
-    assert cli.main(line.split()) == 0
+    assert main(line.split()) == 0
     assert "Snapping up to 100 m can move one place to secrets 0 hops apart" in capsys.readouterr().out
     with Path("out.csv").open() as file:
         reports = [(float(row["lat"]), float(row["lon"])) for row in csv.DictReader(file)]
     assert reports[0][1] == -8.6  # in town P
     assert reports[1][1] == -8.62
     assert reports[2] == (41.3, -8.7)  # told, as asked
-    assert cli.main(line.replace("out.csv", "again.csv").split()) == 2
+    assert main(line.replace("out.csv", "again.csv").split()) == 2
     assert "the budget of 2/hop ever is spent" in capsys.readouterr().err
-    assert cli.main(["budget", "show", "books.db", "--person", "anna"]) == 0
+    assert main(["budget", "show", "books.db", "--person", "anna"]) == 0
     assert "policy." in capsys.readouterr().out
     # another graph on the same places is another promise, with a budget of its own
     assert design("--policy nearest:2 --epsilon 1/hop --overwrite --apart join") == 0
-    assert cli.main(line.replace("out.csv", "other.csv").split()) == 0
+    assert main(line.replace("out.csv", "other.csv").split()) == 0

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp import cli
 from metricdp.artifacts import load
+from scripts import main
 
 WIDE = "design --grid 41.0,-8.8,41.2,-8.5 --cell 4km --epsilon 2/km --builder exponential -o cells.mdp"
 
 
 def run(line: str) -> int:
-    return cli.main(line.split())
+    return main(line.split())
 
 
 def test_tables_of_cells_state_factors_and_losses_of_positions(

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp import cli
 from metricdp.artifacts import save
+from scripts import main
 
 POINTS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.5]]
 MODULE = Path(__file__).parents[2] / "js" / "dist" / "metricdp.js"
@@ -58,7 +58,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(line: str, *whole: str) -> int:
     """Run a line, whose last words may hold blanks."""
-    return cli.main([*line.split(), *whole])
+    return main([*line.split(), *whole])
 
 
 def refused(capsys: pytest.CaptureFixture[str], line: str, *whole: str) -> str:
@@ -312,7 +312,7 @@ def test_distances_stand_in_for_points(here: Path, capsys: pytest.CaptureFixture
 
 
 def test_the_help_has_an_example_of_every_way(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["audit", "--help"]) == 0
+    assert main(["audit", "--help"]) == 0
     said = capsys.readouterr().out
     for words in ("--command", "--url", "--module", "--secret ", "--report", "--synthetic", "--distances", "--draws"):
         assert words in said

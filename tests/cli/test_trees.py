@@ -13,9 +13,9 @@ import pytest
 import metricdp as mdp
 from browsers import in_node as ask
 from brute import euclid, leakage
-from metricdp import cli
 from metricdp.artifacts import load_tree, save_tree
 from metricdp.errors import CorruptFile, InvalidInput
+from scripts import main
 
 PLACES = np.array([[0, 0], [1, 0.1], [0.2, 1], [1.3, 1.1], [4, 0], [5.1, 0.3], [4.2, 1.2], [9, 9.4]])
 APART = euclid(PLACES)
@@ -29,12 +29,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tree of eight places, four districts and two cities."""
     folder = tmp_path_factory.mktemp("trees")
     (folder / "shops.csv").write_text("\n".join(["id,x,y,district,city", *ROWS]) + "\n")
-    assert run(folder, f"tree --points {folder}/shops.csv --levels district,city --epsilon 1 -o {folder}/tree") == 0
+    assert run(folder, f"design --points {folder}/shops.csv --levels district,city --epsilon 1 -o {folder}/tree") == 0
     return folder
 
 
 def run(folder: Path, line: str) -> int:
-    return cli.main(line.replace("TREE", f"{folder}/tree").replace("SHOPS", f"{folder}/shops.csv").split())
+    return main(
+        line.replace("PRUNE", "export --prune TREE")
+        .replace("TREE", f"{folder}/tree")
+        .replace("SHOPS", f"{folder}/shops.csv")
+        .split()
+    )
 
 
 def test_a_tree_has_a_file_for_every_level_with_one_promise_for_the_places(made: Path) -> None:
@@ -63,7 +68,7 @@ def test_a_tree_has_a_file_for_every_level_with_one_promise_for_the_places(made:
 
 
 def test_areas_as_secrets_have_one_law_for_all_their_places(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    line = f"tree --points SHOPS --levels district,city --epsilon 1 --secrets areas -o {made}/areas --json"
+    line = f"design --points SHOPS --levels district,city --epsilon 1 --secrets areas -o {made}/areas --json"
     assert run(made, line) == 0
     told = json.loads(capsys.readouterr().out)
     assert [one["areas"] for one in told["levels"]] == [8, 4, 2]
@@ -86,7 +91,7 @@ def test_areas_are_pruned_by_name_at_any_level_and_the_promise_stays(
         ("--areas north", [7]),
         ("--around 0.5,0.5 --radius 0.8", [0, 1, 2]),
     ):
-        assert run(made, f"prune TREE/places.mdp --tree TREE {line} -o {made}/mine.mdp --overwrite") == 0
+        assert run(made, f"export --prune TREE/places.mdp --tree TREE {line} -o {made}/mine.mdp --overwrite") == 0
         said = capsys.readouterr().out
         assert f"{len(gone)} of 8 reports are never given (cheapest)" in said
         assert "must be a standing wish" in said
@@ -99,19 +104,21 @@ def test_areas_are_pruned_by_name_at_any_level_and_the_promise_stays(
             expected[:, kept[int(np.argmin(cost))]] += before[:, k]
         assert np.allclose(distribution.matrix[:, kept], expected[:, kept], rtol=1e-12)
         assert leakage(distribution.matrix, APART)[0] <= 1.0 + 1e-12
-    assert run(made, f"prune TREE/1_district.mdp --tree TREE --areas north -o {made}/mine.mdp --overwrite") == 0
+    assert (
+        run(made, f"export --prune TREE/1_district.mdp --tree TREE --areas north -o {made}/mine.mdp --overwrite") == 0
+    )
     assert not mdp.load(made / "mine.mdp").matrix[:, 3].any()
 
 
 def test_a_pruned_file_is_drawn_from_in_a_browser(made: Path) -> None:
-    assert run(made, f"prune TREE/places.mdp --areas 0,1 --rule nearest -o {made}/phone.mdp") == 0
+    assert run(made, f"export --prune TREE/places.mdp --areas 0,1 --rule nearest -o {made}/phone.mdp") == 0
     script = """const m = await open(given.path);
         answer = Array.from({ length: 300 }, () => m.sample([0, 0]).code);"""
     assert not {0, 1} & set(ask(script, path=str(made / "phone.mdp")))
 
 
 def test_a_device_opens_the_folder_and_prunes_as_python_does(made: Path) -> None:
-    assert run(made, f"prune TREE/places.mdp --tree TREE --areas c -o {made}/ours.mdp") == 0
+    assert run(made, f"export --prune TREE/places.mdp --tree TREE --areas c -o {made}/ours.mdp") == 0
     script = """const tree = await openTree(given.path);
         const mine = await tree.open("places", { avoid: { district: ["c"] } });
         const coarse = await tree.open("district", { avoid: { city: ["north"] } });
@@ -128,13 +135,13 @@ def test_renormalising_is_refused_unless_the_law_was_made_for_it(
     made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = "--areas 0,1 --rule renormalise"
-    assert run(made, f"prune TREE/places.mdp {line} -o {made}/bad.mdp") == 2
-    assert "Take --rule cheapest, which keeps every promise" in capsys.readouterr().err
+    assert run(made, f"export --prune TREE/places.mdp {line} -o {made}/bad.mdp") == 2
+    assert "Take --rule cheapest, which keeps every guarantee" in capsys.readouterr().err
     assert not (made / "bad.mdp").exists()
     (made / "four.csv").write_text("\n".join(["id,x,y,district,city", *ROWS[:4]]) + "\n")
     asked = f"--points {made}/four.csv --columns x,y --levels city --epsilon 1 --prunable 2"
-    assert run(made, f"tree {asked} -o {made}/any") == 0
-    assert run(made, f"prune {made}/any/places.mdp {line} -o {made}/good.mdp") == 0
+    assert run(made, f"design {asked} -o {made}/any") == 0
+    assert run(made, f"export --prune {made}/any/places.mdp {line} -o {made}/good.mdp") == 0
     left = np.delete(mdp.load(made / "good.mdp").matrix, [0, 1], axis=1)
     assert leakage(left, APART[:4, :4])[0] <= 1.0 + 1e-12
 
@@ -142,30 +149,30 @@ def test_renormalising_is_refused_unless_the_law_was_made_for_it(
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("prune TREE/places.mdp --tree TREE --areas x -o TREE/m.mdp", "no level has all of these areas"),
-        ("prune TREE/places.mdp --tree TREE --level city --areas a -o TREE/m.mdp", "no area 'a'; its areas are north"),
-        ("prune TREE/places.mdp --tree TREE --level town --areas a -o TREE/m.mdp", "no level 'town'; its levels"),
-        ("prune TREE/2_city.mdp --tree TREE --areas a -o TREE/m.mdp", "cannot be left out of them"),
-        ("prune TREE/places.mdp --areas 8 -o TREE/m.mdp", "numbers of reports from 0 to 7, got '8'"),
-        ("prune TREE/places.mdp --level city --areas 1 -o TREE/m.mdp", "give it with --tree"),
-        ("prune TREE/places.mdp --areas , -o TREE/m.mdp", "--areas must name areas with commas between"),
-        ("tree --points SHOPS --levels , --epsilon 1 -o TREE/new", "--levels must name areas with commas between"),
-        ("tree --points SHOPS --levels 31 --epsilon 1 --columns x,y -o TREE/new", "from 1 to 30"),
-        ("prune TREE/places.mdp -o TREE/m.mdp", "say what is never reported"),
-        ("prune TREE/places.mdp --areas 1 --around 0,0 --radius 1 -o TREE/m.mdp", "say what is never reported"),
-        ("prune TREE/places.mdp --around 0,0 -o TREE/m.mdp", "say what is never reported"),
-        ("prune TREE/places.mdp --around 0 --radius 1 -o TREE/m.mdp", "must be 2 numbers"),
-        ("prune TREE/places.mdp --around 50,50 --radius 1 -o TREE/m.mdp", "no report lies within 1"),
-        ("prune TREE/2_city.mdp --tree TREE --areas north,south -o TREE/m.mdp", "one kept"),
-        ("prune TREE/places.mdp --areas 1 --rule nearest --loss squared -o TREE/m.mdp", "belong to --rule cheapest"),
-        ("prune TREE/places.mdp --tree SHOPS --areas a -o TREE/m.mdp", "it is not a tree that metricdp wrote"),
-        ("tree --points SHOPS --levels city,district --epsilon 1 -o TREE/new", "lies in several areas of level 2"),
-        ("tree --points SHOPS --levels town --epsilon 1 -o TREE/new", "no column 'town'"),
-        ("tree --points SHOPS --levels district,district --epsilon 1 -o TREE/new", "names a column twice"),
-        ("tree --points SHOPS --levels district --epsilon 1 -o TREE", "it is there already"),
-        ("tree --points SHOPS --levels 2 --epsilon 1 --prunable 2 --builder optimal -o TREE/new", "leave --builder"),
-        ("tree --grid 0,0,3,3 --cell 1 --metric l2 --levels district --epsilon 1 -o TREE/new", "give a number"),
-        ("tree --metric l2 --builder laplace --levels 2 --epsilon 1 -o TREE/new", "is not built on places"),
+        ("PRUNE/places.mdp --tree TREE --areas x -o TREE/m.mdp", "no level has all of these areas"),
+        ("PRUNE/places.mdp --tree TREE --level city --areas a -o TREE/m.mdp", "no area 'a'; its areas are north"),
+        ("PRUNE/places.mdp --tree TREE --level town --areas a -o TREE/m.mdp", "no level 'town'; its levels"),
+        ("PRUNE/2_city.mdp --tree TREE --areas a -o TREE/m.mdp", "cannot be left out of them"),
+        ("PRUNE/places.mdp --areas 8 -o TREE/m.mdp", "numbers of reports from 0 to 7, got '8'"),
+        ("PRUNE/places.mdp --level city --areas 1 -o TREE/m.mdp", "give it with --tree"),
+        ("PRUNE/places.mdp --areas , -o TREE/m.mdp", "--areas must name areas with commas between"),
+        ("design --points SHOPS --levels , --epsilon 1 -o TREE/new", "--levels must name areas with commas between"),
+        ("design --points SHOPS --levels 31 --epsilon 1 --columns x,y -o TREE/new", "from 1 to 30"),
+        ("PRUNE/places.mdp -o TREE/m.mdp", "say what is never reported"),
+        ("PRUNE/places.mdp --areas 1 --around 0,0 --radius 1 -o TREE/m.mdp", "say what is never reported"),
+        ("PRUNE/places.mdp --around 0,0 -o TREE/m.mdp", "say what is never reported"),
+        ("PRUNE/places.mdp --around 0 --radius 1 -o TREE/m.mdp", "must be 2 numbers"),
+        ("PRUNE/places.mdp --around 50,50 --radius 1 -o TREE/m.mdp", "no report lies within 1"),
+        ("PRUNE/2_city.mdp --tree TREE --areas north,south -o TREE/m.mdp", "one kept"),
+        ("PRUNE/places.mdp --areas 1 --rule nearest --loss squared -o TREE/m.mdp", "belong to --rule cheapest"),
+        ("PRUNE/places.mdp --tree SHOPS --areas a -o TREE/m.mdp", "it is not a tree that metricdp wrote"),
+        ("design --points SHOPS --levels city,district --epsilon 1 -o TREE/new", "lies in several areas of level 2"),
+        ("design --points SHOPS --levels town --epsilon 1 -o TREE/new", "no column 'town'"),
+        ("design --points SHOPS --levels district,district --epsilon 1 -o TREE/new", "names a column twice"),
+        ("design --points SHOPS --levels district --epsilon 1 -o TREE", "it is there already"),
+        ("design --points SHOPS --levels 2 --epsilon 1 --prunable 2 --builder optimal -o TREE/new", "remove --builder"),
+        ("design --grid 0,0,3,3 --cell 1 --metric l2 --levels district --epsilon 1 -o TREE/new", "give a number"),
+        ("design --metric l2 --builder laplace --levels 2 --epsilon 1 -o TREE/new", "is not built on places"),
     ],
 )  # fmt: skip
 def test_mistakes_get_a_sentence_and_write_nothing(
@@ -179,7 +186,7 @@ def test_mistakes_get_a_sentence_and_write_nothing(
 
 def test_a_file_of_another_tree_is_refused(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mdp.save(mdp.exponential(mdp.FiniteSpace(PLACES, mdp.Lp(2)), 1.0), made / "other.mdp")
-    assert run(made, f"prune {made}/other.mdp --tree TREE --areas a -o {made}/m.mdp") == 2
+    assert run(made, f"export --prune {made}/other.mdp --tree TREE --areas a -o {made}/m.mdp") == 2
     assert "is none of the files of the tree" in capsys.readouterr().err
 
 

@@ -21,8 +21,9 @@ import pytest
 
 import browsers
 import metricdp as mdp
-from metricdp import cli, progress
+from metricdp import progress
 from metricdp.places import bundled_roads, bundled_trips
+from scripts import main
 
 PROJECT = Path(__file__).parents[2]
 MAP = "41.140,-8.630,41.160,-8.590"
@@ -51,7 +52,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def said(line: str, code: int, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     capsys.readouterr()
-    assert cli.main(shlex.split(line)) == code, capsys.readouterr().err
+    assert main(shlex.split(line)) == code, capsys.readouterr().err
     found = capsys.readouterr()
     return found.out, found.err
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp import cli
 from metricdp.places import bundled_roads
+from scripts import main
 
 SAMPLER = """
 import sys
@@ -60,7 +60,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> np.ndarray:
 
 def said(line: str, code: int, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     capsys.readouterr()
-    assert cli.main(shlex.split(line)) == code, capsys.readouterr()
+    assert main(shlex.split(line)) == code, capsys.readouterr()
     found = capsys.readouterr()
     return found.out, found.err
 

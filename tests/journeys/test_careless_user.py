@@ -98,7 +98,7 @@ def test_mistakes_in_the_columns_are_told_and_not_carried_out(desk: Desk, rows: 
     assert "no latitude column: expected one named lat or latitude" in refused(desk, "")
     said = refused(desk, "--columns pickup_lng,pickup_lat")
     assert "look exchanged by their names: the latitude comes first, --columns pickup_lat,pickup_lng" in said
-    assert said.endswith("force=True (--yes-really).")
+    assert said.endswith("force=True (--force).")
     assert "Did you mean 'pickup_lng'" in refused(desk, "--columns pickup_lat,pickup_lon")
 
     lost = [list(row) for row in rows]
@@ -111,7 +111,7 @@ def test_mistakes_in_the_columns_are_told_and_not_carried_out(desk: Desk, rows: 
     desk.save(flipped)
     said = refused(desk, RIGHT)
     assert "1 of 3,000 rows lie far from all others, such as row 2500 (the first is row 0)" in said
-    assert desk.types(f"{RIGHT} --yes-really")[0] == 0
+    assert desk.types(f"{RIGHT} --force")[0] == 0
 
 
 def test_the_advice_of_strict_works_as_it_is_printed(desk: Desk) -> None:
@@ -155,18 +155,18 @@ def test_forty_rows_of_one_person_cost_what_was_allowed(desk: Desk, rows: list[l
 
     said = refused(desk, f"{quiet} --budget 40/km")
     assert f"somebody has {most:,} rows, which cost {most:,} x 10 together, more than the budget of 40" in said
-    assert "--spread even, or keep fewer with --at-most 4" in said
-    assert "has no unit" in refused(desk, f"{quiet} --budget 40 --spread even")
-    assert "with --id" in refused(desk, f"{RIGHT} --budget 40/km --spread even")
+    assert "--allocation even, or keep fewer with --max-rows 4" in said
+    assert "has no unit" in refused(desk, f"{quiet} --budget 40 --allocation even")
+    assert "with --id" in refused(desk, f"{RIGHT} --budget 40/km --allocation even")
 
-    _, lines = desk.types(f"{quiet} --budget 40/km --at-most 4")
+    _, lines = desk.types(f"{quiet} --budget 40/km --max-rows 4")
     assert f"{sum(min(4, n) for n in Counter(row[0] for row in rows).values()):,} rows written to" in lines[0]
     assert "together are protected at 40 per km." in "\n".join(lines)
     assert "The choice does not depend on the secrets" in "\n".join(lines)
     kept = desk.result()
     assert max(Counter(row["taxi"] for row in kept).values()) == 4
 
-    _, lines = desk.types(f"{quiet} --budget 40/km --spread even")
+    _, lines = desk.types(f"{quiet} --budget 40/km --allocation even")
     text = "\n".join(lines)
     assert (
         "Guarantee per row: at most epsilon 10 per km (Haversine), by theorem; less for persons with many rows." in text

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from browsers import CHROMIUM_OPTIONS, chromium
-from metricdp import cli
 from metricdp.places import bundled_trips
+from scripts import main
 
 pytest.importorskip("matplotlib")
 
@@ -61,13 +61,13 @@ COMMAND = [
 
 def test_a_comparison_is_interrupted_goes_on_and_becomes_a_page(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # A first try without a unit: the answer says how to write it.
-    assert cli.main(["compare", "--points", "my points.csv", "--epsilon", "5", "-o", "study.html"]) == 2
+    assert main(["compare", "--points", "my points.csv", "--epsilon", "5", "-o", "study.html"]) == 2
     said = capsys.readouterr()
     assert "epsilon 5 has no unit" in said.err
     assert "10/km" in said.err
     assert not said.out
     # A name with a typing error.
-    assert cli.main([*COMMAND[:5], "--builders", "optmal", "-o", "study.html"]) == 2
+    assert main([*COMMAND[:5], "--builders", "optmal", "-o", "study.html"]) == 2
     assert "optimal" in capsys.readouterr().err
 
     # The real one takes long, and is stopped with Ctrl-C.
@@ -88,7 +88,7 @@ def test_a_comparison_is_interrupted_goes_on_and_becomes_a_page(desk: Path, caps
 
     # The same command again.
     Path("go").touch()
-    assert cli.main(COMMAND) == 0
+    assert main(COMMAND) == 0
     out, err = capsys.readouterr()
     assert "14 points" in out or "13 points" in out
     assert "Continued: 3 figures were there from an earlier run." in out
@@ -103,7 +103,7 @@ def test_a_comparison_is_interrupted_goes_on_and_becomes_a_page(desk: Path, caps
     assert not Path("study.html.unfinished").exists()
 
     # A second run would replace results: it has to be asked for.
-    assert cli.main(COMMAND) == 2
+    assert main(COMMAND) == 2
     assert "--overwrite" in capsys.readouterr().err
 
     # The page: it opens, fits a phone, and needs no network.
@@ -134,7 +134,7 @@ def test_the_numbers_are_those_of_the_mechanisms(desk: Path, capsys: pytest.Capt
     """What the researcher would check by hand: the loss of the exponential mechanism, from its matrix."""
     import metricdp as mdp
 
-    assert cli.main([*COMMAND[:5], "--builders", "exponential", "-o", "study.json"]) == 0
+    assert main([*COMMAND[:5], "--builders", "exponential", "-o", "study.json"]) == 0
     capsys.readouterr()
     rows = json.loads(Path("study.json").read_text())["rows"]
     lines = Path("my points.csv").read_text(encoding="utf-8-sig").split("\n")[1:15]

@@ -75,7 +75,7 @@ def test_mistakes_are_refused_with_the_reason(
         return
     with pytest.raises(InvalidInput, match=reason) as error:
         protect()
-    assert "--yes-really" in str(error.value)
+    assert "--force" in str(error.value)
     assert not target.exists()
     assert not set(re.findall(r"-?\d+\.\d+", str(error.value))) & {f"{value:g}" for value in (*lat[:50], *lon[:50])}
     if what in ("seven digits", "metres"):

@@ -43,8 +43,8 @@ def protected(folder, source, *words):
         ({"anna": 192, "ben": 3}, 50, ()),  # anna has five rows in the output, not 192
         ({"anna": 7, "ben": 4, "eva": 1}, 30, ()),
         ({"anna": 7, "ben": 7, "eva": 1}, 10, ()),  # one row of everybody
-        ({"anna": 40, "ben": 3}, 20, ("--budget", "100/km", "--spread", "even")),
-        ({"anna": 40, "ben": 9}, 50, ("--at-most", "8")),
+        ({"anna": 40, "ben": 3}, 20, ("--budget", "100/km", "--allocation", "even")),
+        ({"anna": 40, "ben": 9}, 50, ("--max-rows", "8")),
     ],
 )
 def test_what_is_said_of_persons_is_counted_in_the_output(tmp_path, capsys, rows, limit, more):
@@ -55,7 +55,7 @@ def test_what_is_said_of_persons_is_counted_in_the_output(tmp_path, capsys, rows
     released, record = protected(tmp_path, source, "--ledger", str(ledger), "--refused", "report", *more)
     printed = capsys.readouterr().out
     people, most = record["people"], max(released.values(), default=0)
-    each = {who: min(RATE, 100.0 / rows[who]) if "--spread" in more else RATE for who in rows}
+    each = {who: min(RATE, 100.0 / rows[who]) if "--allocation" in more else RATE for who in rows}
     total = max((count * each[who] for who, count in released.items()), default=0.0)
     assert record["rows"]["written"] == sum(released.values())
     assert (people["count"], people["most_rows"]) == (len(released), most)

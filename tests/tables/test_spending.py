@@ -194,8 +194,8 @@ def test_an_exponential_mechanism_is_built_for_every_count_and_an_optimal_one_is
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"budget": "40/km"}, "40 rows, which cost 40 x 10 .*--spread even.*--at-most 4"),
-        ({"budget": 40.0, "max_rows": 5}, "lower --at-most to 4"),
+        ({"budget": "40/km"}, "40 rows, which cost 40 x 10 .*--allocation even.*--max-rows 4"),
+        ({"budget": 40.0, "max_rows": 5}, "lower --max-rows to 4"),
         ({"allocation": "even"}, "--budget 40/km"),
         ({"budget": 40.0, "allocation": "odd"}, "'even'"),
         ({"budget": -1.0, "allocation": "even"}, "above 0"),

@@ -16,12 +16,12 @@ import pytest
 
 import metricdp as mdp
 from browsers import CHROMIUM_OPTIONS, chromium
-from metricdp import cli
 from metricdp.places import bundled_roads, bundled_trips
 from metricdp.tables import Disclosure
 from metricdp.tables.jobs.plan import job_from, plan, spec_of
 from metricdp.tables.plan import TableRequest
 from metricdp.tables.reporting.pages import citation
+from scripts import main
 
 PROJECT = Path(__file__).parents[2]
 PARTS = json.loads((PROJECT / "src/metricdp/metricdp.schema.json").read_text())["$defs"]
@@ -115,7 +115,7 @@ def test_every_kind_of_table_has_a_page_a_record_a_law_and_a_column(mechanisms, 
     column = "place,time" if case == "product" else "accuracy"
     target = tmp_path / "out.csv"
     words = f"perturb {CASES[case]} -o {target} --report {tmp_path / 'p.html'} --json {tmp_path / 's.json'}"
-    assert cli.main([*words.split(), "--accuracy-column", column]) == 0
+    assert main([*words.split(), "--accuracy-column", column]) == 0
     said = capsys.readouterr().out
     page = (tmp_path / "p.html").read_text(encoding="utf-8")
     text, reader = read(page)
@@ -124,7 +124,7 @@ def test_every_kind_of_table_has_a_page_a_record_a_law_and_a_column(mechanisms, 
     assert "http" not in page
     record = json.loads((tmp_path / "s.json").read_text())
     jsonschema.validate(record, SCHEMA)
-    distribution = json.loads((tmp_path / "out.csv.law.json").read_text())
+    distribution = json.loads((tmp_path / "out.csv.distribution.json").read_text())
     jsonschema.validate(distribution, LAW)
     assert record["law"] == distribution
     assert record["sentences"] == said.replace(str(target), "out.csv").splitlines()[: len(record["sentences"])]
@@ -158,12 +158,12 @@ def test_no_true_value_is_on_the_page_or_in_the_record_unless_asked_for(mechanis
     secret = tmp_path / "secret.csv"
     secret.write_text("\n".join(lines) + "\n")
     target = tmp_path / "out.csv"
-    told = ["--report", str(tmp_path / "p.html"), "--json", str(tmp_path / "s.json"), "--law"]
+    told = ["--report", str(tmp_path / "p.html"), "--json", str(tmp_path / "s.json"), "--distribution"]
     if "--snap" in rest:
         rest[rest.index("--snap") + 1] = "60m"
-    assert cli.main(["perturb", str(secret), *rest, "-o", str(target), *told]) == 0
+    assert main(["perturb", str(secret), *rest, "-o", str(target), *told]) == 0
     released = {value for row in rows_of(target) for value in row.values()}
-    for name in ("p.html", "s.json", "out.csv.law.json"):
+    for name in ("p.html", "s.json", "out.csv.distribution.json"):
         text = (tmp_path / name).read_text()
         assert "7731" not in text
         true = {number for line in lines[1:] for number in numbers_in(line)} - released
@@ -175,12 +175,12 @@ def test_no_true_value_is_on_the_page_or_in_the_record_unless_asked_for(mechanis
 def test_true_positions_are_shown_only_on_request_and_the_page_says_so(mechanisms, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(mechanisms)
     line = f"perturb trips.csv --epsilon 10/km -o {tmp_path / 'o.csv'} --report {tmp_path / 'p.html'} --show-secrets"
-    assert cli.main(line.split()) == 0
+    assert main(line.split()) == 0
     assert "as secret as the table" in capsys.readouterr().out
     page = (tmp_path / "p.html").read_text()
     assert "This page shows secrets" in page
     assert 'class="true"' in page.partition("Before and after")[0]
-    assert cli.main(f"perturb trips.csv --epsilon 10/km -o {tmp_path / 'q.csv'} --show-secrets".split()) == 2
+    assert main(f"perturb trips.csv --epsilon 10/km -o {tmp_path / 'q.csv'} --show-secrets".split()) == 2
     assert "--show-secrets belongs to a page" in capsys.readouterr().err
     assert not (tmp_path / "q.csv").exists()
 
@@ -196,7 +196,7 @@ def test_names_that_clash_are_refused_before_anything_is_written(mechanisms, tmp
         (f"--json {target}", "names of their own"),
         (f"--report {tmp_path / 'no' / 'p.html'}", "does not exist"),
     ):
-        assert cli.main([*start.split(), *more.split()]) == 2
+        assert main([*start.split(), *more.split()]) == 2
         assert why in capsys.readouterr().err
         assert not target.exists()
 
@@ -233,8 +233,8 @@ def test_rows_that_share_a_budget_have_each_their_own_accuracy(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     rows = ["a,41.15,-8.61", "a,41.16,-8.62", "b,41.17,-8.6", "a,41.14,-8.63", "a,41.13,-8.605"]
     Path("in.csv").write_text("\n".join(["who,lat,lon", *rows]) + "\n")
-    line = "perturb in.csv --epsilon 10/km --id who --budget 10/km --spread even -o o.csv --accuracy-column m"
-    assert cli.main([*line.split(), "--json", "s.json", "--report", "p.html"]) == 0
+    line = "perturb in.csv --epsilon 10/km --id who --budget 10/km --allocation even -o o.csv --accuracy-column m"
+    assert main([*line.split(), "--json", "s.json", "--report", "p.html"]) == 0
     said = capsys.readouterr().out
     assert "474.8 m to 1.9" in said
     page, _ = read(Path("p.html").read_text(encoding="utf-8"))
@@ -249,7 +249,7 @@ def test_rows_that_share_a_budget_have_each_their_own_accuracy(tmp_path, monkeyp
     record = json.loads(Path("s.json").read_text())
     jsonschema.validate(record, SCHEMA)
     assert record["columns"]["accuracy"][0]["radius"] == radii["a"]  # holds for every row
-    distribution = json.loads(Path("o.csv.law.json").read_text())
+    distribution = json.loads(Path("o.csv.distribution.json").read_text())
     jsonschema.validate(distribution, LAW)
     assert [(one["rows"], one["law"]["epsilon"]) for one in distribution["shares"]] == [(4, 2.5), (1, 10.0)]
 
@@ -262,7 +262,7 @@ def test_the_seed_of_a_simulation_is_not_on_the_page(mechanisms, tmp_path, monke
     assert command_line(["perturb", "--seed=77"]) == "metricdp perturb"
     monkeypatch.chdir(mechanisms)
     line = f"perturb trips.csv --epsilon 10/km --seed 3 -o {tmp_path / 'o.csv'} --report {tmp_path / 'p.html'}"
-    assert cli.main(line.split()) == 0
+    assert main(line.split()) == 0
     assert "SIMULATION ONLY" in (tmp_path / "p.html").read_text()
 
 
@@ -286,7 +286,7 @@ def test_the_page_fits_a_phone_and_a_screen_in_chromium(mechanisms, tmp_path, mo
     pages = []
     for case in ("earth", "words"):
         line = f"perturb {CASES[case]} -o {tmp_path / case}.csv --report {tmp_path / case}.html"
-        assert cli.main(line.split()) == 0
+        assert main(line.split()) == 0
         pages += [(f"{case}.html", width) for width in (360, 1200)]
     frames = "".join(f'<iframe src="{name}" style="width:{width}px;height:600px"></iframe>' for name, width in pages)
     script = """<script>onload = () => { document.title = [...document.querySelectorAll("iframe")].map((frame) => {

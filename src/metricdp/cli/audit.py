@@ -54,8 +54,8 @@ class SamplerOptions:
     """A sampler that is asked: a command, an address, or a JavaScript module.
 
     Attributes:
-        command: A program that reads one secret a line (0.5,1.25 or a word) and prints one report a line, at once. It
-            is started without a shell and kept running.
+        command: A program that reads one secret a line and prints one report a line. A secret is 0.5,1.25 or a word;
+            every report is printed at once. The program is started without a shell, once.
         url: An address that is called once a draw. Only made-up secrets may be sent: say so with --synthetic.
         module: An ES module with a function `sample`, run in Node; with a mechanism file before it, metricdp for
             JavaScript (js/dist/metricdp.js), which draws from that file.
@@ -132,8 +132,8 @@ class CrowdOptions:
     """A crowd whose reports are shuffled.
 
     Attributes:
-        people: Instead: say what shuffling the reports of that many people adds to a mechanism file. Everybody reports
-            once through it, and a trusted shuffler removes names and order. The answer is an epsilon that holds except
+        people: Instead: what shuffling the reports of this many people adds. Everybody reports once through the
+            mechanism file, and a trusted shuffler removes names and order. The answer is an epsilon that holds except
             with probability delta: it is approximate, never a pure guarantee, and no mechanism file states it.
         distance: With --people: how far the secret of one person may move, such as 200m.
         delta: With --people: the probability with which anything may show.
@@ -167,7 +167,7 @@ def audit(
 ) -> int:
     """Say what a mechanism really leaks: exit code 0 if its guarantee holds, 1 if it is violated, 2 if undecided.
 
-    A mechanism file: `metricdp audit cells.mdp`
+    An example: `metricdp audit cells.mdp`
 
     Anyone's matrix: `metricdp audit matrix.csv --points points.csv --metric l2 --epsilon 1.0 --json`
 
@@ -188,7 +188,7 @@ def audit(
 
     Args:
         source: A mechanism file, a matrix (CSV, Parquet, .npy; one row per secret), or a table of recorded samples.
-        points: For a matrix: the secrets, one a row.
+        points: For a matrix: a file with its secrets, one a row.
         key: A public key file: a mechanism file is refused unless this key signed it.
         again: Audit a mechanism file anew, also where the result of a long audit is stored.
         json: Print the report as JSON.

@@ -14,8 +14,9 @@ from cyclopts import Parameter
 
 from metricdp.cli import advice, terminal
 from metricdp.cli.advice import QUESTIONS, Advice, AdviceQuestion, Answers
-from metricdp.cli.options import Corners, Epsilon
+from metricdp.cli.options import Corners, Epsilon, Verbose
 from metricdp.cli.places import PlaceOptions, PlaceSet
+from metricdp.cli.summaries import MORE
 from metricdp.errors import InvalidInput
 
 
@@ -24,9 +25,9 @@ class Situation:
     """What `choose` asks; what is not given it asks for.
 
     Attributes:
-        secrets: anywhere (on Earth), points (places in a file), roads, grid (cells of a map), words, texts or trips.
-        places: Which places: the file of points or words, the city or folder of roads, the corners
-            south,west,north,east of the map, or for texts the file of word vectors (or bundled).
+        secrets: anywhere, points (in a file), roads, grid (of a map), words, texts or trips.
+        places: The file of points, words or vectors, the city, or the corners of the map. Corners are
+            south,west,north,east; a city can be a folder; for texts it is the file of word vectors (or bundled).
         cell: With --secrets grid: how wide a cell is, such as 200m.
         nodes: With --secrets roads: so many crossings around the centre, instead of all.
         metric: With --secrets points: the metric, where it is not that of the columns.
@@ -62,7 +63,7 @@ class Situation:
 NO_ANSWERS = Situation()
 
 
-def choose(*, said: Annotated[Situation, Parameter(name="*")] = NO_ANSWERS) -> int:
+def choose(*, said: Annotated[Situation, Parameter(name="*")] = NO_ANSWERS, verbose: Verbose = False) -> int:
     """Choose a mechanism: asks what decides, or takes it by options, and answers with command lines that work, and why.
 
     An example: `metricdp choose --secrets points --places cells.csv --epsilon 1.0 --prior none`
@@ -70,7 +71,7 @@ def choose(*, said: Annotated[Situation, Parameter(name="*")] = NO_ANSWERS) -> i
     At a terminal it asks for what is not given. Elsewhere the usual answers stand, and what has none must be given.
 
     Args:
-        said: What is known already.
+        verbose: Print all reasons.
     """
     known = _ask_missing(said)
     places = _places(known)
@@ -78,7 +79,8 @@ def choose(*, said: Annotated[Situation, Parameter(name="*")] = NO_ANSWERS) -> i
     size = 0 if places is None else len(places.space)
     answers = Answers(str(known.secrets), str(known.prior), str(known.loss), str(known.wait), size)
     found = advice.advice_for(answers)
-    terminal.say(*_reasons(found, known, answers, places))
+    reasons = _reasons(found, known, answers, places)
+    terminal.say(*(reasons if verbose else [reasons[0], f"To watch: {' '.join([reasons[-1], MORE])}"]))
     terminal.say("Run:")
     for line in commands(found, known, places):
         terminal.say(f"  {line}")

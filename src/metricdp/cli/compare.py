@@ -1,4 +1,4 @@
-"""The command that compares builders: one promise, several losses, each with the bounds that belong to it."""
+"""The command that compares builders: one guarantee, several losses, each with the bounds that belong to it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def compare(
     draws: int = 20_000,
     overwrite: bool = False,
 ) -> int:
-    """Compare mechanisms on the same places at the same promise: losses, bounds for these reports, and time.
+    """Compare mechanisms on the same places with the same guarantee: losses, bounds for these reports, and time.
 
     An example:
     `metricdp compare --points cells.csv --epsilon 0.5,1,2 -o compare.html -o compare.png`
@@ -51,11 +51,11 @@ def compare(
     Args:
         where: Points of a file, roads, or cells of a map.
         epsilon: The values to compare, with commas between: 0.5,1,2 or 1/km,5/km.
-        output: Where results go, by the ending: .html a page, .png, .svg or .pdf a picture, .csv or .json numbers. May
-            be repeated; a CSV file is put beside the first, where no file has its name.
+        output: Where results go: .html, .png, .svg, .pdf, .csv or .json. May be repeated. A CSV file is put beside the
+            first, where no file has its name.
         builders: Names with commas between (`metricdp list builders` lists them); all that fit unless given.
-        loss: What a report costs: distance, squared, ground, time (with --roads), or a file with a matrix; several with
-            commas.
+        loss: What a report costs: distance, squared, ground, time, or a matrix file. time needs --roads; several losses
+            have commas between.
         objective: expected (on average over the places), worst (of any place), or both with a comma between.
         speed: With --loss time: km/h on streets that do not say how fast they are.
         prior: A table that says how likely every place is, as for `metricdp design`.

@@ -29,10 +29,11 @@ class TreeOptions:
     """A mechanism for every level of a tree of areas.
 
     Attributes:
-        levels: Design a mechanism for every level of a tree of areas: the columns of the points that name areas, finest
-            first, such as district,city; or a number of levels, made by halving the map. An area lies whole in one of
-            the next level. They must be public. OUTPUT is then a folder with places.mdp, one file for every level
-            above, and tree.json, which says what lies in what. All files have the same guarantee for the places.
+        levels: Design a tree of areas: their columns, finest first, such as district,city. Every level has a mechanism
+            of its own. It takes the columns of the points that name areas, or a number of levels, made by halving the
+            map. An area lies whole in one of the next level. They must be public. OUTPUT is then a folder with
+            places.mdp, one file for every level above, and tree.json, which says what lies in what. All files have the
+            same guarantee for the places.
         secrets: With --levels: places (the default) hides places, and only the reports of a level are areas: the best
             ones by optimal, with other builders those of the places, as areas. areas hides areas from each other, by
             the distance of their nearest places, so that all places of an area have one distribution. That costs more.
@@ -87,8 +88,9 @@ def design(
     it.
 
     Args:
-        epsilon: How much may leak per distance: 10/km on lat and lon and on roads, a bare number elsewhere.
-        protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
+        epsilon: How much may leak per distance, such as 10/km. It is per km on lat and lon and on roads, a bare number
+            elsewhere.
+        protect: Instead of epsilon: 2x@200m, a factor of at most 2 between points 200 m apart.
         output: Where the mechanism file goes; with --levels a folder.
         builder: The name of a builder; `metricdp list builders` lists them. For words exponential, elsewhere optimal.
         json: Print the result as JSON.

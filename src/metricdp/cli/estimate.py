@@ -17,6 +17,7 @@ from metricdp.cli.options import (
     Input,
     Output,
     ReadingOptions,
+    Verbose,
     check_targets,
     distance_in,
     mechanism_in,
@@ -25,6 +26,7 @@ from metricdp.cli.options import (
     redirect_prints,
 )
 from metricdp.cli.places import cells
+from metricdp.cli.summaries import three_lines
 from metricdp.errors import InvalidInput, check_extra
 from metricdp.rendering import plain_values
 
@@ -57,6 +59,7 @@ def estimate(
     picture: str | None = None,
     report: str | None = None,
     json: bool = False,
+    verbose: Verbose = False,
     key: str | None = None,
     table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
     overwrite: bool = False,
@@ -74,36 +77,37 @@ def estimate(
 
     Counts of every hour: `metricdp estimate reports.csv --mechanism cells.mdp --by time:hour -o hours.csv`
 
-    It uses the reports and the public law of their mechanism, and no secret: post-processing, which spends no budget.
-    It tells about crowds. Small cells and small epsilons give wide intervals, and the command says so.
+    It uses the reports and the public distribution of their mechanism, and no secret: this is post-processing and
+    spends no budget. It is about crowds. Small cells and small epsilons give wide intervals, and the command says so.
 
     Args:
-        sources: The table of reports, in any format of `metricdp list formats`; - for standard input. Several are read as
-            one: all of one mechanism, or each of its own.
+        sources: The table of reports, in any format of `metricdp list formats`; - for standard input. Several are read
+            as one: all of one mechanism, or each of its own.
         output: Where the densities go, one row a cell, in the format its name says; - for standard output.
         mechanism: The mechanism file that the reports were drawn with; said again for every further one.
         epsilon: Instead: the epsilon of Laplace noise, such as 10/km; it needs --grid and --cell. Said again likewise.
         which: The column that names the mechanism of every row, by its file's name or by its epsilon. Who was given
             which must not depend on the secret.
-        by: Estimate every group of rows by itself: a column, or time:hour, time:date, time:weekday of a column of
-            times.
+        by: Estimate every group of rows by itself: a column, or time:hour. time:date and time:weekday of a column of
+            times are the other groups of times.
         metric: The metric of that noise, as for `metricdp perturb`.
         grid: For noise on places anywhere: two corners of a map, as for `metricdp design`. Secrets outside it are
             counted as elsewhere.
         cell: With grid: how wide and high a cell is, such as 1km.
         within: For noise: where in its cell a secret lies. anywhere assumes nothing, cell assumes all over it with
-            equal chance, point at its middle.
-        method: linear (unbiased), em (iterative Bayes: never below 0) or bounded (intervals that hold where the law has
-            no inverse); linear unless most of its intervals would be wider than from 0 to 1.
+            equal probability, point at its middle.
+        method: linear (unbiased), em (iterative Bayes: never below 0) or bounded (intervals that hold where the
+            distribution has no inverse); linear unless most of its intervals would be wider than from 0 to 1.
         target: table, the secrets behind these very rows; or population, from which rows are independent draws.
         intervals: analytic, or bootstrap from 999 tables drawn anew.
-        confidence: The chance with which each interval holds the truth.
-        together: Make intervals that hold for all cells at once with that chance.
+        confidence: The probability with which each interval holds the truth.
+        together: Make intervals that hold for all cells at once with that probability.
         around: Say the share of the region around this place too, such as 41.9,12.48.
         radius: How far around it, such as 3km.
         picture: Draw the densities and their intervals (.png, .svg, .pdf).
         report: Write a page (.html) that shows them and says what they are worth; it needs no network.
         json: Print what was found as JSON.
+        verbose: Print the largest cells and all that is known about the estimate.
         key: A public key file: the mechanism file is refused unless this key signed it.
         table: How the table is read.
         overwrite: Replace files that are there.
@@ -153,10 +157,11 @@ def estimate(
         if json:
             terminal.say_json(_values(found, region), sort_keys=True)
         else:
-            terminal.say(*_lines(found, region))
-            terminal.say(
-                f"Written: {', '.join(name for name in (output, picture, report) if name not in (None, '-'))}."
-            )
+            written = ", ".join(name for name in (output, picture, report) if name not in (None, "-"))
+            if verbose:
+                terminal.say(*_lines(found, region), f"Written: {written}.")
+            else:
+                terminal.say(*_short_lines(found, region, written))
         for notice in notices:
             terminal.say(f"note: {notice}", stream=sys.stderr)
     return 0
@@ -216,6 +221,28 @@ def _region(made: DensityEstimate, around: str, radius: str) -> tuple[int, Mass]
     return len(codes), made.region(codes)
 
 
+def _short_lines(found: FileEstimates, region: tuple[int, Mass] | None, written: str) -> list[str]:
+    """Return what was written, what the intervals hold, and what to watch."""
+    from metricdp.plots.density import coverage_sentence
+
+    made = found.estimate
+    first = f"{written}, {made.reports:,} reports, {len(made.cells):,} cells, method {made.method}."
+    empty = [f"{found.empty:,} rows hold no report and are not counted."] if found.empty else []
+    lines = three_lines(first, coverage_sentence(made), [*empty, *made.notes])
+    return lines if region is None else [*lines, _region_line(made, region)]
+
+
+def _region_line(made: DensityEstimate, region: tuple[int, Mass]) -> str:
+    """Return the share of a region, with its interval."""
+    count, mass = region
+    size = mass.scaled(made.reports)
+    least, most = (min(max(end, 0.0), made.reports) for end in (size.lower, size.upper))
+    return (
+        f"The region of {count} cells: {max(0.0, size.mass):,.0f} rows, {least:,.0f} to {most:,.0f} "
+        f"({max(0.0, mass.mass):.2%})."
+    )
+
+
 def _lines(found: FileEstimates, region: tuple[int, Mass] | None) -> list[str]:
     import numpy as np
 
@@ -244,13 +271,7 @@ def _lines(found: FileEstimates, region: tuple[int, Mass] | None) -> list[str]:
     ]
     lines += [f"The {len(rows)} largest cells:", *terminal.table_lines(list(rows[0]), rows)]
     if region is not None:
-        count, mass = region
-        size = mass.scaled(made.reports)
-        least, most = (min(max(end, 0.0), made.reports) for end in (size.lower, size.upper))
-        lines.append(
-            f"The region of {count} cells: {max(0.0, size.mass):,.0f} rows, {least:,.0f} to {most:,.0f} "
-            f"({max(0.0, mass.mass):.2%})."
-        )
+        lines.append(_region_line(made, region))
     if found.groups:
         sizes = ", ".join(f"{name or 'without a value'} {one.reports:,}" for name, one in found.groups.items())
         lines.append(f"{len(found.groups)} groups, each with rows and intervals of its own: {sizes}.")

@@ -19,8 +19,8 @@ def demo(folder: str = "demo", /, *, city: str | None = None, nodes: int | None 
 
     Args:
         folder: Where the results go.
-        city: A larger map instead of central Porto, solved on windows: a city of the data folder such as rome, a folder
-            with nodes and edges, a GraphML file; 5,000 crossings around its centre.
+        city: A larger map than central Porto: a city such as rome, a folder or a GraphML file. 5,000 crossings around
+            its centre are solved on windows. Cities lie in the data folder; a folder has nodes and edges.
         nodes: How many crossings instead.
     """
     from metricdp.demo import show
@@ -50,7 +50,7 @@ def reproduce(
     Args:
         name: The study.
         table: The number of a table or figure, as in the paper; may be repeated. All of them where it is left out.
-        full: The published size and data, with the published numbers beside ours, instead of a short version.
+        full: Run the published size and data instead of a short version. The published numbers stand beside ours.
         folder: Where pieces, tables, pictures and the page index.html go; the name of the study where it is left out.
         jobs: How many pieces run at a time, each in a process of its own.
         minutes: Begin no piece after that many minutes; 0 makes the tables and the page of what is there.
@@ -89,8 +89,7 @@ def list_names(what: Literal["builders", "metrics", "engines", "formats"] | None
     An example: `metricdp list builders`
 
     Args:
-        what: builders (what `design --builder` takes), metrics (--metric), engines (for many files, --engine) or
-            formats (of tables, --from and --to).
+        what: builders, metrics, engines or formats: what --builder, --metric, --engine and --from take.
     """
     if what is None:
         rows = [{"list": f"metricdp list {name}", "about": about} for name, (about, _) in LISTS.items()]

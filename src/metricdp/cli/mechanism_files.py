@@ -89,8 +89,8 @@ def export(
     Args:
         source: A mechanism file.
         output: Where the new file goes.
-        storage: dense, sparse (exact, without zeros) or quantised (whole numbers, certified as such; the default for
-            tables). Mechanisms of whole cities are sparse.
+        storage: How probabilities are stored: dense, sparse or quantised. sparse is exact, without zeros; quantised has
+            whole numbers, certified as such, and is the default for tables. Mechanisms of whole cities are sparse.
         bits: For quantised: probabilities are whole multiples of 1 / 2**bits.
         around: Keep the secrets around this place only, such as 41.9,12.48. Their guarantee stays the same, and so do
             all reports. With --prune the reports around this place are removed instead.

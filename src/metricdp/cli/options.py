@@ -63,8 +63,8 @@ class ReadingOptions(Reading):
     """How a table is read, where the file does not say it.
 
     Attributes:
-        columns: The columns of the coordinates with commas between, such as lat,lon (trip,t,lat,lon for trips,
-            person,t,lat,lon for streams). pos.lat
+        columns: The columns of the coordinates, such as lat,lon. For trips they are trip,t,lat,lon, for streams
+            person,t,lat,lon. pos.lat
             is a field of a struct, pos[0] an item of a list, pos a whole list, struct or geometry, lat#2 the second of
             two columns lat, and e_* or e_0..e_299 are many columns at once.
         force: Read coordinates that look exchanged, constant or far from all others: you have checked them.
@@ -210,12 +210,12 @@ class JobOptions(Job):
 
 @dataclass(frozen=True)
 class BuilderOptions:
-    """What only some builders take; None where it was not asked for.
+    """What only some builders take; None where it was not given.
 
     Attributes:
-        prior: A table that says how likely every place is: shares or counts, one row a place in their order, or with
-            the columns of the places (lat and lon), where rows count for the nearest one. It must be public.
-        sensitivity: A table of regions in which less may be told: lat, lon, radius (in km) and scale, or tiles south,
+        prior: A public table that says how likely every place is. It holds shares or counts: one row a place in their
+            order, or with the columns of the places (lat and lon), where rows count for the nearest one.
+        sensitivity: A table of regions that need more protection: lat, lon, radius (in km) and scale, or tiles south,
             west, north, east and scale, or one scale a place. With scale 0.2 distances there count a fifth, so that
             epsilon does; the loss stays in the places' own distances. It must be public. Or a scale for every category,
             with --categories.
@@ -224,19 +224,19 @@ class BuilderOptions:
             nearest place; of several the most sensitive counts.
         reach: With sensitivity on more than 4,096 places without streets: the longest single step between two, such as
             250m; ways of such steps count in between.
-        error: What every best guess of a place has to err by, whatever is reported, such as 100m, or a file with one
-            such number a place: places are divided into public protection sets (PIVE made sound), and epsilon is per
+        error: How far every best guess of a place has to be wrong, for every report, such as 100m, or a file with one
+            such number a place. Places are divided into public protection sets (PIVE made sound), and epsilon is per
             diameter of a set, such as 1/diameter. It is a bound for people who follow the prior.
         prior_column: Which column of the prior holds the numbers, where there are several.
         prior_within: How far a row of the prior may lie from its place, such as 300m; rows beyond are left out. As far
             as places lie apart unless given.
-        loss: What a report costs: distance (the default), squared (its square), ground (the distance on the map, where
-            --policy counts hops), time (to drive there, with --roads), or a file with a matrix, one row per place and
-            one column per report.
+        loss: What a report costs: distance, squared, ground, time, or a file with a matrix. distance is the default,
+            squared its square, ground the distance on the map (where --policy counts hops), time that to drive there
+            (with --roads). A matrix has one row per place and one column per report.
         speed: With --loss time: km/h on streets that do not say how fast they are.
-        gap: How far the loss may be from the proven optimum, as a share; for builders that search. On windows and with
-            --anchors refine (see there) 0.05 unless said, elsewhere 0.001.
-        seconds: When to stop searching: what was found by then is written, with the gap that it reached.
+        gap: How far the loss may be from the proven optimum, as a share; for builders that search. The default is 0.05
+            on windows and with --anchors refine (see there), elsewhere 0.001.
+        seconds: When to stop searching. The best result so far is written, with the gap that it reached.
         objective: expected (the default of optimal and spanner) or worst (that of constopt); for these three.
         solver: auto, interior, first_order or gpu, among others; on windows first_order or gpu; for optimal.
         window: How far from every report rows are stored, such as 2.2km; for optimal, which solves on windows above
@@ -245,9 +245,9 @@ class BuilderOptions:
             and no privacy, and may lower the loss; for optimal, dictionary and spanner.
         stretch: How much longer paths may be than the distance; for spanner. The published one is --stretch 3
             --objective worst.
-        nearest: How many nearest reports are free; for constopt, 10 unless said.
+        nearest: How many nearest reports are free; for constopt; 10 is the default.
         weights: A CSV file with a header and one positive number a point; for weighted_exponential.
-        base: What is remapped: the name of another builder (exponential unless said), or a mechanism file.
+        base: What is remapped: the name of another builder (exponential by default), or a mechanism file.
         parts: The mechanism files of a product, with commas between.
         matrix: A file with one's own matrix, one row per place and one column per report; for from_matrix.
         dimension: How many coordinates noise is added to; for laplace on l1, l2, linf, angular and hyperbolic.
@@ -263,7 +263,7 @@ class BuilderOptions:
         start: Where it begins: engine or kernels.
         executor: Who solves the blocks: threads, processes, ray, or ray:address.
         checkpoint: A file for the state of a long run.
-        resume: Go on from the checkpoint, where there is one.
+        resume: Continue from the checkpoint, where there is one.
         set: name=value for an option that only this builder has, such as one of a plugin; may be repeated.
     """
 
@@ -304,7 +304,7 @@ class BuilderOptions:
     set: tuple[str, ...] = ()
 
     def given(self) -> dict[str, Any]:
-        """Return what was asked for."""
+        """Return the options that were given."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             name: value for name, value in values.items() if value is not None and value is not False and value != ()
@@ -375,7 +375,7 @@ def seeded_generator(seed: int | None) -> np.random.Generator | None:
 
 
 def with_resume_hint(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Let an interruption say how the job goes on."""
+    """Make an interruption say how to continue the job."""
 
     def run(*arguments: Any, **options: Any) -> Any:
         try:
@@ -387,12 +387,12 @@ def with_resume_hint(work: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def redirect_prints(output: str) -> AbstractContextManager[object]:
-    """Have what people read printed on the error stream, where the table itself goes to standard output."""
+    """Print for people on the error stream where the table itself goes to standard output."""
     return redirect_stdout(sys.stderr) if output == STANDARD else nullcontext()
 
 
 def check_targets(sources: Sequence[str], *, overwrite: bool, table: str | None = None, **others: str | None) -> None:
-    """Refuse files beside a table that cannot be written, before any work is done; their names say what they hold."""
+    """Refuse files beside a table that cannot be written, before any work; their keywords say what they hold."""
     from pathlib import Path
 
     from metricdp.files import check_target

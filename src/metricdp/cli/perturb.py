@@ -170,12 +170,12 @@ def perturb(
     Many files: `metricdp perturb 'days/*.parquet' --epsilon 10/km -o protected --engine local`
 
     Args:
-        source: The table: a CSV file with a header, Parquet, a table of a database (trips.db::fixes) and more
-            (`metricdp list formats`); - for standard input; or a folder, or a pattern such as 'days/*.parquet'.
-        output: Where the protected table goes, in the format of its name (- for standard output). It appears when all
+        source: A table, a folder, or a pattern such as 'days/*.parquet'. A table is a CSV file with a header, Parquet,
+            a table of a database (trips.db::fixes) and more (`metricdp list formats`), or - for standard input.
+        output: Where the protected table goes (- for standard output). Its name says the format. It appears when all
             rows are done. For many files it is a new folder.
         epsilon: How much may leak per distance, such as 10/km. Laplace noise is added to the columns lat and lon.
-        protect: The same as a wish: 2x@200m makes points 200 m apart at most a factor of two apart.
+        protect: Instead of epsilon: 2x@200m, a factor of at most 2 between points 200 m apart.
         mechanism: A mechanism file from `metricdp design`, instead of Laplace noise.
         key: A public key file. A mechanism file that this key did not sign is refused.
         metric: The metric of the Laplace noise: haversine (haversine:mi for miles), l1, l2 or linf; angular for unit

@@ -290,23 +290,21 @@ class PlaceOptions:
     """Where secrets are: the points of a file, the crossings of a road network, or the cells of a map.
 
     Attributes:
-        points: A table (`metricdp list formats`) with one point a row and one coordinate a column (or lat, lon).
-        metric: Its name (`metricdp list metrics` lists them), with a unit where wanted: l2, haversine:mi; lat and lon mean
-            haversine. On roads distances run along the roads, in km.
-        roads: Instead of points: a GraphML file as osmnx writes it, a folder with the tables nodes and edges (.parquet
-            or .csv), or a city of the data folder such as rome.
-        nodes: With roads: so many crossings around the centre, instead of all.
-        grid: Instead of points: two corners of a map, south,west,north,east in degrees, such as
-            41.8,12.4,42.0,12.6; its cells are the secrets, each at its middle. With --metric l2 they are x,y,x,y.
-        cell: With grid: how wide and high a cell is, such as 200m.
-        vectors: Instead of points: a file of word vectors (GloVe, word2vec, fastText, .npz, safetensors or Parquet),
-            several with commas between, or bundled, for 2,161 English words to try things with. Its words are the
-            secrets.
-        words: With vectors: so many of its first words, or a file with one word a line. Without: the words of a file,
-            measured by their spelling.
-        policy: Which of them must be hidden from each other.
-        levels: How far a place is hidden, where that is not a distance.
-        table: How the points are read.
+        points: A table of points, one a row, one coordinate a column (or lat, lon). `metricdp list formats` lists what
+            can be read.
+        metric: How far places are apart, such as l2 or haversine:mi; `metricdp list metrics` lists the names. lat and
+            lon mean haversine. On roads distances run along the roads, in km.
+        roads: The crossings of a city such as rome, a folder or a GraphML file. The folder has the tables nodes and
+            edges (.parquet or .csv); the GraphML file is one that osmnx writes; a city lies in the data folder.
+        nodes: With --roads: how many crossings around the centre, instead of all.
+        grid: The cells of a map between two corners, south,west,north,east. They are in degrees, such as
+            41.8,12.4,42.0,12.6; with --metric l2 they are x,y,x,y. A secret lies at the middle of its cell.
+        cell: With --grid: how wide and high a cell is, such as 200m.
+        vectors: The words of a file of word vectors, such as glove.npz. It is GloVe, word2vec, fastText, .npz,
+            safetensors or Parquet; several files with commas between; or bundled, 2,161 English words to try things
+            with.
+        words: With --vectors: how many of its first words, or a file with one word a line. Without: the words of a
+            file, measured by their spelling.
     """
 
     points: str | None = None

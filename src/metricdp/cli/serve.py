@@ -74,9 +74,9 @@ class StorageOptions:
     """Where what must last is kept.
 
     Attributes:
-        ledger: The books of what everybody spent: a file such as budget.db, or postgresql://user@host/database.
-        policy: What a person may spend, such as "40/km per day, 200/km ever"; needed once, when the books begin.
-        ledger_key: The key file of the books; beside a file it is found by itself.
+        ledger: The ledger of what everybody spent: a file such as budget.db, or postgresql://user@host/database.
+        policy: What a person may spend, such as "40/km per day, 200/km ever"; needed once, when the ledger begin.
+        ledger_key: The key file of the ledger; beside a file it is found by itself.
         ledger_head: The head file of books on a server, on this machine: it says how far they had come, so that an
             older dump is refused. Beside a file it is kept by itself.
         keys: The file of API keys; beside a ledger file it is found as budget.db.keys.
@@ -140,7 +140,7 @@ def serve(
     bound_socket = listen.bound_socket()
     with bound_socket:
         served = [offer.served() for offer in offers]
-        settings.ledger_settings.open().close()  # what is wrong with a file or the books is said here, as a sentence
+        settings.ledger_settings.open().close()  # what is wrong with a file or the ledger is said here, as a sentence
         terminal.say(
             f"metricdp serves at {listen.address(bound_socket)}; Ctrl-C stops it when what was charged is answered."
         )
@@ -281,8 +281,8 @@ def studio(
 
     Args:
         port: The port on this machine; a free one unless given.
-        ledger: The books of the room Budget, such as budget.db; some that vanish with Studio unless given.
-        policy: What a person may spend, where the books begin, such as "40/km per day, 200/km ever".
+        ledger: The ledger of the room Budget, such as budget.db; some that vanish with Studio unless given.
+        policy: What a person may spend, where the ledger begin, such as "40/km per day, 200/km ever".
         key: The private key that signs what you design (`metricdp keys me`); one of this session unless given.
         mechanism: A mechanism file that the room Budget releases with, or name=file; may be repeated.
         browser: Open the browser; `--no-browser` only prints the address.

@@ -1,4 +1,4 @@
-"""The command about streams without end: a row in, a report out, and books that know where everybody is."""
+"""The command about streams without end: a row in, a report out, and a ledger that knows how far everybody is."""
 
 from __future__ import annotations
 
@@ -56,23 +56,22 @@ def stream(
     A CSV file that grows: `metricdp stream fixes.csv --follow --window 60 --total 20/km --ledger budget.db -o out.csv`
 
     A table so far, of any format: `metricdp stream fixes.parquet --window 60 --total 20/km --ledger budget.db -o
-    out.parquet`; run it again when the table has grown, with --overwrite: the books answer what they know, for nothing.
+    out.parquet`. Run it again when the table has grown, with --overwrite: known rows are not charged again.
 
     Args:
-        source: Rows with the columns person, t (unix seconds or dates), lat and lon: - for lines of CSV on standard
-            input, or a table (`metricdp list formats`).
-        window: How many rows in a row of one person the promise is about.
+        source: Rows with the columns person, t, lat and lon: a table, or - for lines of CSV. t is in unix seconds or
+            dates; `metricdp list formats` lists the formats of tables.
+        window: How many consecutive rows of one person the guarantee is about.
         total: What they may leak together per distance, such as 20/km.
-        output: Where the reports go, - for standard output: one line each, at once; a table appears when it is whole.
-        budget: distribution gives a fresh report half of what its window has left, absorption the shares of the rows
-            that were skipped before it.
-        name: The name of the stream in the books; another name is another stream, and costs on its own.
-        policy: What the books allow a person, where they are not there yet, such as '960/km per day'.
-        every: How often a person has a row, such as 60s: the command then says what a day costs at most.
-        follow: Go on when a CSV file grows, until Ctrl-C.
-        resume: Go on behind the last line of an output that is there.
+        output: Where the reports go, - for standard output. Lines appear at once, a table when it is complete.
+        budget: Who gets the budget of a window: distribution or absorption. distribution gives a fresh report half of
+            what its window has left, absorption the shares of the rows that were skipped before it.
+        name: The name of the stream in the ledger. Another name is another stream, with a cost of its own.
+        policy: What a new ledger allows a person, such as '960/km per day'.
+        every: How often a person has a row, such as 60s, to print what a day costs at most.
+        follow: Continue when a CSV file grows, until Ctrl-C.
+        resume: Continue behind the last line of an output that is there.
         on_error: What becomes of lines that are no rows: fail or drop.
-        table: How the rows are read; the columns are person, t, lat and lon unless named.
         overwrite: Replace an output that is there.
     """
     from metricdp.mobility import Absorption, Distribution, Stream, release_trips
@@ -81,13 +80,13 @@ def stream(
 
     if charged.ledger is None:
         raise InvalidInput(
-            "a stream needs books, which know where everybody is when it goes on: name them with --ledger budget.db, "
-            "and what they allow with --policy where they are not there yet."
+            "a stream needs a ledger, which knows how far every person is: name it with --ledger budget.db, "
+            "and what it allows with --policy where there is none yet."
         )
     live = source == STANDARD or follow
     if not live and resume:
         raise InvalidInput(
-            "--resume is for lines that come in; a table is run again with --overwrite, and the books answer."
+            "--resume is for lines that come in; a table is run again with --overwrite, and the ledger answers."
         )
     if follow and source != STANDARD and Path(source).suffix.lower() not in (".csv", ".tsv", ".txt"):
         raise InvalidInput(
@@ -122,13 +121,13 @@ def stream(
 
 
 def _begin(charged: LedgerOptions, policy: str | None) -> None:
-    """Begin books that are not there yet."""
+    """Make a ledger where there is none yet."""
     place = charged.ledger or ""
     if is_server(place) or Path(place).exists():
         return
     if policy is None:
         raise InvalidInput(
-            f"the books {place!r} are not there: say what they allow a person, such as --policy '960/km per day'."
+            f"there is no ledger {place!r} yet: say what it allows a person, such as --policy '960/km per day'."
         )
     from metricdp.ledger import Ledger
 

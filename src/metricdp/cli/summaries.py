@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from metricdp import messages
-from metricdp.auditing import AuditReport
 from metricdp.rendering import printable
 
 if TYPE_CHECKING:
     from metricdp.artifacts import Inspection
-    from metricdp.auditing import ConcentratedReport
+    from metricdp.auditing import AuditReport, ConcentratedReport
     from metricdp.mechanisms import Mechanism
+    from metricdp.mobility import TripSummary
     from metricdp.problems import LossSpec
     from metricdp.tables import Summary
 
@@ -26,8 +26,7 @@ def three_lines(written: str, guaranteed: str, watch: Iterable[str]) -> list[str
 
 def release_lines(summary: Summary, asked: Sequence[str], written: Sequence[str] = ()) -> list[str]:
     """Return what was released; `asked` is the guarantee in the words of a wish."""
-    guaranteed = list(asked) or summary.whole_history()
-    guaranteed = [*guaranteed[:1], messages.headline(summary.guarantee)] if not asked else guaranteed
+    guaranteed = [*asked, *summary.whole_history()[:1], messages.headline(summary.guarantee)]
     first, *rest = summary.lines()
     bad = rest[:1] if summary.bad else []
     watch = [messages.simulated()] if summary.simulated else []
@@ -73,6 +72,8 @@ def _position_lines(made: Mechanism, snap: float | None) -> list[str]:
 
 def audit_lines(report: AuditReport | ConcentratedReport) -> list[str]:
     """Return the verdict, what it rests on, and what to watch."""
+    from metricdp.auditing import AuditReport
+
     if not isinstance(report, AuditReport):
         return [str(report)]
     found = f"epsilon {report.epsilon:.12g}"
@@ -91,8 +92,14 @@ def audit_lines(report: AuditReport | ConcentratedReport) -> list[str]:
 def text_lines(summary: Summary, written: Sequence[str]) -> list[str]:
     """Return what was released of texts."""
     assert summary.texts is not None
-    guaranteed, *rest = summary.texts.mechanism.promise()
+    guaranteed, *_ = summary.texts.mechanism.promise()
     first = summary.lines()[0]
     watch = [messages.simulated()] if summary.simulated else []
     watch += [messages.visible_in_texts(), *messages.found_columns(summary.findings), messages.texts_of_one_person()]
     return three_lines(" ".join([first, *written]), guaranteed, watch)
+
+
+def trip_lines(summary: TripSummary) -> list[str]:
+    """Return what was released of trips."""
+    written, one_report, whole_trip, *_, unprotected = summary.lines()
+    return three_lines(written, f"{one_report} {whole_trip}", [unprotected])

@@ -77,8 +77,8 @@ class TextReportOptions:
     """What to write besides the table.
 
     Attributes:
-        report: Write a page (.html): limits, promise, and before and after on a public text. Nothing of the table is in
-            it.
+        report: Write a page (.html) with limits, guarantee and an example. The example is a public text before and
+            after; nothing of the table is in the page.
         json: Write the same as a record for programs.
     """
 
@@ -128,14 +128,13 @@ def text(
     Topic, style, length and rare combinations of words can still identify people.
 
     Args:
-        source: The table to protect: a CSV file with a header, Parquet, JSON Lines, a table of a database
-            (shop.db::reviews) and more (`metricdp list formats`); a .txt file with one document a line; a folder or
-            a pattern such as 'days/*.csv'; - for standard input, one document
-            a line unless --column or --from is given.
-        output: Where the protected table goes, in the format its name says (- for standard output); it appears when
-            everything went well. A new folder for many files.
-        choose: Show what epsilons do to bundled sentences, on the first 2,500 words unless --words says otherwise;
-            --epsilon 1,2,3 names the epsilons.
+        source: A table, a .txt file, a folder, or a pattern such as 'days/*.csv'. A table is a CSV file with a header,
+            Parquet, JSON Lines, a table of a database (shop.db::reviews) and more (`metricdp list formats`). A .txt
+            file has one document a line. So has standard input (-), unless --column or --from is given.
+        output: Where the protected table goes (- for standard output). Its name says the format. It appears when all
+            rows are done. For many files it is a new folder.
+        choose: Show what epsilons do to bundled sentences, to choose one. It takes the first 2,500 words unless --words
+            names others; --epsilon 1,2,3 names the epsilons.
         seed: SIMULATION ONLY: draw from a seed, so that a run can be repeated. Never release the result.
         verbose: Print everything that is known about the release.
     """
@@ -218,7 +217,7 @@ def _write_reports(summary: Summary, report_options: TextReportOptions) -> list[
     if report_options.json is not None:
         write_record(record_of_texts(summary), report_options.json)
         lines.append(f"Record: {report_options.json}.")
-        files.append((Path(report_options.json).name, "what was done and promised, for programs"))
+        files.append((Path(report_options.json).name, "what was done and guaranteed, for programs"))
     if report_options.report is not None:
         write_text_page(page_of_texts(summary, repeat=[command_line(sys.argv[1:])], files=files), report_options.report)
         lines.append(f"Page: {report_options.report}. Nothing of the table is in it.")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from metricdp.arrays import Floats
-from metricdp.cli import terminal
+from metricdp.cli import summaries, terminal
 from metricdp.cli.options import (
     DEFAULT_READING,
     NO_LEDGER,
@@ -17,6 +17,7 @@ from metricdp.cli.options import (
     LedgerOptions,
     Output,
     ReadingOptions,
+    Verbose,
     redirect_prints,
 )
 from metricdp.errors import InvalidInput
@@ -39,9 +40,9 @@ class ZoneOptions:
     """Zones in which places are coarse.
 
     Attributes:
-        zones: Report coarsely in zones and precisely elsewhere, over --places: `home` puts a zone around a report of
-            everybody's home, which is where their own trips stay longest; a file with lat and lon names public centres,
-            of districts say.
+        zones: Report coarsely in zones: home, or a file of public centres. Elsewhere reports are precise, over
+            --places. `home` puts a zone around a report of every person's home, where their trips stay longest; a file
+            with lat and lon has public centres, such as those of districts.
         zone_radius: How far a zone reaches.
         zone_scale: How much distances count inside a zone, above 0 and at most 1.
         centre_epsilon: With --zones home: how much the report of the home may leak that its zone lies around, such as
@@ -84,8 +85,8 @@ class HiddenTimeOptions:
     """Times that are hidden.
 
     Attributes:
-        times: Hide the times of fixes as well as the places: how much a fix may leak about its time, such as 0.1/min;
-            --epsilon is then for places with Laplace noise. Every fix gets one row, sorted by the reported times.
+        times: Hide times too: how much a fix may leak about its time, such as 0.1/min. --epsilon is then for places
+            with Laplace noise. Every fix has one row, sorted by the reported times.
         clock: With --times: report times of the day on a clock, such as 15min, drawn around it by the optimum; the day
             stays public.
     """
@@ -129,6 +130,7 @@ def trajectories(
     charged: Annotated[LedgerOptions, Parameter(name="*")] = NO_LEDGER,
     table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
     mechanism: str | None = None,
+    verbose: Verbose = False,
     overwrite: bool = False,
 ) -> int:
     """Release trips: knowing where a vehicle came from, by prediction, with home zones, or with hidden times.
@@ -146,14 +148,16 @@ def trajectories(
     out.parquet`
 
     Args:
-        source: A table of fixes (`metricdp list formats`) with the columns trip, t (unix seconds or dates), lat and lon.
-        epsilon: How much one report may leak per distance, such as 0.5/km, for a place together with its history; with
-            `--predict`, what a fresh report may leak; with `--zones` and `--times`, a place.
-        output: Where the reports go, in any format; the file appears when everything went well.
-        places: What may be reported: a file of points with lat and lon, or a road network (a city or a folder), of
-            which `--count` crossings are taken that cover it. With `--predict` and `--times` anything may be.
+        source: A table of fixes with the columns trip, t, lat and lon. t is in unix seconds or dates; `metricdp list
+            formats` lists the formats.
+        epsilon: How much one report may leak per distance, such as 0.5/km. It is for a place together with its history;
+            with `--predict` for a fresh report; with `--zones` and `--times` for a place.
+        output: Where the reports go, in any format. The file appears when all reports are drawn.
+        places: What may be reported: a file with lat and lon, or a city or folder of roads. Of roads `--count`
+            crossings are taken that cover the network. With `--predict` and `--times` any position may be reported.
         predict: How reports are predicted from those before, parrot or linear.
-        total: How much a whole trip may leak per distance with `--predict`, such as 40/km; then it has no more reports.
+        total: With `--predict`: how much a whole trip may leak per distance, such as 40/km. After that it has no
+            more reports.
         count: How many crossings of a road network become places.
         step: Seconds between two reports of a trip.
         weights: How much each step back counts in the distance, the latest first, with commas between.
@@ -161,10 +165,10 @@ def trajectories(
         speed: The fastest anyone drives, in km/h.
         learn: Count in this very table how places follow each other, at this budget for every whole trip.
         history: Count that in another file, which is taken as public.
-        id_: The column that says whose trip it is, for the books and for homes; unless given every trip has a person
+        id_: The column that says whose trip it is, for the ledger and for homes; unless given every trip has a person
             of its own.
-        table: How the table is read; its columns are trip, t, lat and lon unless named.
         mechanism: Where to write the mechanism file as well.
+        verbose: Print everything that is known about the release.
         overwrite: Replace an output that is there.
     """
     from metricdp.mobility import Cloaked, Contextual, Predictive, Zoned, release_trips
@@ -218,7 +222,7 @@ def trajectories(
 
         save(summary.mechanism, mechanism)
     with redirect_prints(output):
-        terminal.say(*summary.lines())
+        terminal.say(*(summary.lines() if verbose else summaries.trip_lines(summary)))
     return 0
 
 

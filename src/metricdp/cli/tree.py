@@ -214,12 +214,12 @@ class PruneOptions:
     """Places that are never reported.
 
     Attributes:
-        prune: Remove reports instead of keeping a district: those in --areas, or --around a place within --radius. A
+        prune: Remove reports: those in --areas, or --around a place. A
             removed report becomes another one, always the same. This is post-processing, so the guarantee stays, also
             for people at such a place. What you prune must be a standing wish ("never that street"). A choice by where
             somebody is would show where that is, and a hole around a home would show the home.
-        areas: With --prune: names of areas, or numbers of places (from 0), with commas between; "," in a name in double
-            quotes.
+        areas: With --prune: names of areas, such as Bonfim,Foz. A name with a comma stands in double quotes. Without
+            --tree they are numbers of places, from 0.
         tree: With --areas: a folder from `metricdp design --levels`, or its tree.json.
         level: With --tree: the level that --areas names, such as district; found by the names unless given.
         rule: With --prune: cheapest puts a report on the one of least expected loss, nearest on the nearest;

@@ -22,15 +22,15 @@ class WordOptions:
     """Which words there are, and how they are protected.
 
     Attributes:
-        vectors: A file of word vectors, which is public: GloVe, word2vec, fastText, .npz, safetensors or Parquet,
-            several with commas between; or bundled, for 2,161 English words to try things with.
-        words: So many of the first words of that file (files are in the order of frequency), or a file with one word a
+        vectors: A public file of word vectors, such as glove.npz, or bundled. It is GloVe, word2vec, fastText, .npz,
+            safetensors or Parquet, several with commas between. bundled has 2,161 English words to try things with.
+        words: How many of the first words of that file (files are in the order of frequency), or a file with one word a
             line.
         metric: How words are measured: l2 (the default), angular, or another of `metricdp list metrics`.
         epsilon: How much a word may leak per distance.
         builder: exponential, truncated_exponential, madlib or another of `metricdp list builders`
             that is made for words.
-        mechanism: Instead of all these a mechanism file from `metricdp design --vectors`, which is there at once.
+        mechanism: Instead: a mechanism file from `metricdp design --vectors`.
         key: A public key file: the mechanism file is refused unless this key signed it.
     """
 
@@ -95,8 +95,9 @@ class TokenOptions:
     """What becomes of the tokens of a text.
 
     Attributes:
-        unknown: What becomes of words outside the vocabulary: refuse the table, drop them, mask them, or take the word
-            nearest by spelling. They are never passed through.
+        unknown: Words outside the vocabulary: refuse, drop, mask, or the nearest spelling. refuse refuses the table,
+            drop removes the words, mask replaces them, spelling takes the word nearest by spelling. No such word is
+            ever passed through.
         keep_words: A file with one word a line: words that are public and stay as they are.
         numbers: Noise for numbers: 1/10 is epsilon 1 per difference of 10. Without it numbers count as words.
         amounts: The same for numbers beside a currency sign.
@@ -106,7 +107,7 @@ class TokenOptions:
         decimal_comma: Numbers are written 1.234,50; otherwise 1,234.50.
         units: Words of the vocabulary that are written apart (new_york, "new york") are one word.
         case: restore writes reports as the words were written, lower hides it.
-        budget: The most that all words and numbers of one text may cost together, the sum of their epsilons.
+        budget: The largest sum of epsilons that the words of one text may cost. Numbers count too.
         beyond: What becomes of the last words of a text that its budget does not pay for: refuse the table, drop them
             or mask them.
         lower: With a budget: smaller epsilons with commas between, or mechanism files, for texts that are too long for

@@ -33,7 +33,7 @@ OTHERWISE = {
     "cldp": "--builder exponential --set budget=half",
     "geomasking": "--builder masked --set inner=0.1 --set outer=0.5",
     "donut": "--builder masked --set inner=0.1 --set outer=0.5",
-    "shuffling": "`metricdp shuffle` of a mechanism file, since a crowd is no mechanism",
+    "shuffling": "`metricdp audit --people` of a mechanism file, since a crowd is no mechanism",
     "policy": "--policy, with any builder",
     "benders": "--builder decomposed",
 }  # families by the words of their papers, where these name no builder

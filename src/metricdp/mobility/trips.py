@@ -114,7 +114,7 @@ def release_trips(
     An example: `release_trips("trips.parquet", Predictive(2.0, total=40.0), to="reports.parquet")`
 
     Args:
-        fixes: A file of fixes in any of the formats that `metricdp formats` lists, or a data frame.
+        fixes: A file of fixes in any of the formats that `metricdp list formats` lists, or a data frame.
         how: How trips are released: `Contextual`, `Predictive`, `Zoned` or `Cloaked`. With `Distribution` or
             `Absorption` rows are the steps of a `Stream`, and any window of them has a total.
         columns: Trip, time (unix seconds or dates), latitude and longitude, or trip, time and a geometry; trip, t, lat

@@ -111,7 +111,7 @@ def perturb(
     Every row is protected by itself: rows of one person add up, and so do two calls on one table.
 
     Args:
-        source: The table: a data frame; a file in any of the formats that `metricdp formats` lists, a table of a
+        source: The table: a data frame; a file in any of the formats that `metricdp list formats` lists, a table of a
             database (`trips.db::fixes`), or "-" for standard input; many files, as a pattern such as "days/*.parquet",
             a folder, or a list; a DuckDB relation, or a connection and a query, `(connection, "FROM points")`.
         mechanism: What is applied to every row. A `mdp.text.TextMechanism` is applied to every text of every column

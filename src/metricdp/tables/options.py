@@ -1,4 +1,4 @@
-"""What can be said about protecting a table, as frozen records; `mdp.perturb` takes their words one by one too."""
+"""The options of `mdp.perturb` as frozen records; it takes their fields one by one too."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ R = TypeVar("R", bound="People | Disclosure | Reading | Job")
 
 @dataclass(frozen=True)
 class Charging:
-    """Which books a table is charged to, and what becomes of rows that do not fit.
+    """Which ledger a table is charged to, and what becomes of rows that a budget does not hold.
 
     Attributes:
-        ledger: The books.
+        ledger: The open ledger.
         key: Who releases, as in `Ledger.release`.
-        purpose: One of the purposes of the policy, where it names any.
-        refused: "fail" charges all rows or none; "report" leaves out the last rows of everybody whose budget does not
+        purpose: One of the purposes of the policy, where it has any.
+        refused: "fail" charges all rows or none. "report" removes the last rows of every person whose budget does not
             hold them all, and says how many.
-        job: A name for this release that a repetition repeats: then nobody is charged and nothing drawn a second time.
-            Without one every call is a release of its own.
+        job: The name of this release. A repetition with the same name charges nobody and draws nothing new. Without
+            one every call is a release of its own.
     """
 
     ledger: Ledger
@@ -68,19 +68,19 @@ class People:
     """Whose rows they are, what all rows of one person may cost together, and the ledger that is charged.
 
     Attributes:
-        id: The column that says whose row it is; the total for the person with the most rows is stated.
-        budget: What all rows of one person may cost together, per unit of the metric; 40.0 or "40/km". For Gaussian
-            noise it is rho per squared unit: 3.0 or "3/km2".
-        allocation: "even" gives each row of a person min(epsilon, budget / rows of that person).
-        max_rows: So many rows of every person stay in the table, chosen without looking at the secrets.
-        which: Which rows stay: the "first" of the table, or "random" ones.
-        ledger: The books that everybody is charged in for their own rows, in one transaction, before anything comes
-            back: an open `Ledger`, the place of one such as "budget.db", or a `Charging`. Books in a file that is not
-            there begin with `budget` as the total of every person.
-        purpose: One of the purposes of the ledger's policy, where it names any.
+        id: The column that says whose row it is. The total for the person with the most rows is stated.
+        budget: What all rows of one person may cost together, such as 40/km; per unit of the metric. In Python also a
+            number. For Gaussian noise it is rho per squared unit, such as 3/km2.
+        allocation: even gives each row of a person min(epsilon, budget / rows of that person).
+        max_rows: How many rows of every person stay in the table. They are chosen without looking at the secrets.
+        which: Which rows stay with max_rows: the first of the table, or random ones.
+        ledger: The ledger that charges every person for their own rows, in one transaction, before anything comes back:
+            an open `Ledger`, the place of one such as "budget.db", or a `Charging`. A file that does not exist yet
+            becomes a ledger with `budget` as the total of every person.
+        purpose: One of the purposes of the ledger's policy, where it has any.
         key: Who releases, as in `Ledger.release`.
-        refused: "fail" charges all rows or none; "report" leaves out the last rows of everybody whose budget does not
-            hold them all, and says how many.
+        refused: What becomes of rows that a budget does not hold: fail refuses the whole table; report removes the last
+            rows of those persons and says how many.
     """
 
     id: str | None = None
@@ -100,7 +100,7 @@ DAY = 86400
 
 @dataclass(frozen=True)
 class CoarseningStep:
-    """How coarse a column becomes: a number, or a time in seconds."""
+    """The step to which a column is rounded down: a number, or a time in seconds."""
 
     size: Fraction
     is_time: bool
@@ -108,7 +108,7 @@ class CoarseningStep:
 
     @classmethod
     def of(cls, value: Any) -> CoarseningStep:
-        """Read 1h, 15min, 10 or 0.5."""
+        """Read a step such as 1h, 15min, 10 or 0.5."""
         found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]*)\s*", str(value), re.ASCII)
         unit = "" if found is None else found[2].rstrip("s") or found[2]
         if found is None or (unit and unit not in SECONDS) or Fraction(found[1]) <= 0:
@@ -134,7 +134,7 @@ def names_of(columns: Sequence[str] | str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Trim:
-    """What does not leave as it came: columns that are dropped and columns that are coarsened.
+    """The columns that are dropped, and the columns that are coarsened.
 
     A name may be a path into a struct, such as `position.accuracy`.
     """
@@ -166,18 +166,18 @@ class Trim:
 
 @dataclass(frozen=True)
 class Disclosure:
-    """What leaves a table beside the reports.
+    """Which columns besides the reports leave with a table.
 
     Attributes:
-        drop: Columns that do not leave, such as ["ip"]; "position.accuracy" is a field inside a struct.
-        coarsen: Columns that get coarser, such as {"t": "1h", "age": 10}: times and numbers are put down to a step.
-        keep: Columns that you have looked at: what is found in them is not told again, and not refused.
-        strict: Refuse a table with columns that stay and may give the secret away; otherwise they are named in the
+        drop: Columns that are removed, such as ["ip"]; "position.accuracy" is a field inside a struct.
+        coarsen: Columns that get coarser, such as {"t": "1h", "age": 10}. Times and numbers are rounded down to a step.
+        keep: Columns that you have checked and that may stay. They are not named again, and not refused.
+        strict: Refuse a table with columns that stay and may give the secret away. Otherwise they are named: in the
             summary of files, and by the logger "metricdp" for tables in memory.
-        force: The secrets are right although they look exchanged, constant or far from all others.
-        accuracy_column: For files, the name of a column to add: how far the truth lies from a report at most with a
-            chance of 95 %, by the law and for every secret (`mdp.accuracy_radius`), in metres where distances are
-            lengths. One name for every part of a product.
+        force: Read coordinates that look exchanged, constant or far from all others: you have checked them.
+        accuracy_column: For files: the name of a column to add, with the radius around a report that holds the truth
+            with probability 95 % (`mdp.accuracy_radius`). It follows from the distribution of the noise, for every
+            secret; in metres where distances are lengths. One name for every part of a product.
     """
 
     drop: Names = ()
@@ -199,11 +199,11 @@ class Disclosure:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """The columns that somebody has looked at."""
+        """The columns that somebody has checked."""
         return names_of(self.keep)
 
     def text(self) -> str:
-        """Return what was asked for as text, for a job's file; nothing where nothing was."""
+        """Return the options as text for the file of a job; empty where all are the defaults."""
         steps = {name: step.written for name, step in self.trim.coarsen}
         asked = [list(self.trim.drop), steps, list(self.kept), self.strict, self.force]
         return json.dumps(asked) if any(asked) else ""
@@ -211,22 +211,24 @@ class Disclosure:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is read, where that cannot be told from it.
+    """How a table is read, where the file does not say it.
 
     Attributes:
-        format: The format of the file, where its name does not say it; `metricdp formats` lists them.
-        target_format: The format of the file that is written, where its name does not say it.
-        separator: What stands between the cells of a CSV file, where it is not found out by itself.
-        decimal: Whether numbers in text are written with a point or a comma, where that is not found out by itself.
-        crs: The projected coordinates that the two columns hold, east first, such as EPSG:25832.
-        scale: What a stored number is multiplied with, such as 1e-7 for degrees kept as whole numbers.
-        snap: For mechanisms on finitely many points: values up to this distance from a point become that point. It
-            adds a slack to the promise: 2 * epsilon * snap, and on roads epsilon times the largest distance by road
-            between two points that one place can reach (`FiniteSpace.charge`). In the unit of the metric.
-        on_error: What becomes of rows that hold no legal secret: "fail" raises an error that names them, "drop" leaves
-            them out, "null" empties their columns. The number of such rows is told. Rows are counted from 0 in a file.
-        show_values: Let the error show what the first bad row holds. Errors end in logs, so they name rows and columns
-            only unless this is asked for. Not where workers draw, which write logs of their own.
+        format: The format of the file, where its name does not say it; `metricdp list formats` lists them.
+        target_format: The format of the output, where its name does not say it.
+        separator: The character between the cells of a CSV file; found out unless given.
+        decimal: point or comma: how a CSV file writes its numbers; found out unless given.
+        crs: The projected coordinates in the two columns, east first, such as EPSG:25832. Reports have the same. The
+            guarantee stays about kilometres on the Earth.
+        scale: What numbers are multiplied with, such as 1e-7 for degrees stored as whole numbers. Reports are stored
+            the same way.
+        snap: For mechanisms on finitely many points: values up to this distance from a point become that point, in the
+            unit of the metric. It adds a slack to the guarantee: 2 * epsilon * snap. On roads it adds epsilon times the
+            largest distance by road between two points that one place can reach (`FiniteSpace.charge`).
+        on_error: What becomes of rows that hold no legal secret: fail raises an error that names them, drop removes
+            them, null empties their columns. The summary says how many there were. Rows are counted from 0 in a file.
+        show_values: Show in the error what the first bad row holds. Otherwise errors name rows and columns only, since
+            they end in logs. Workers never show values: they write logs of their own.
         block_bytes: How much of a CSV file is read at once; a row has to fit into it.
     """
 
@@ -248,7 +250,7 @@ class Reading:
             object.__setattr__(self, "format", source_format)
 
     def entry(self) -> dict[str, Any]:
-        """Return what a job's file says about reading, by the names and in the order that it always had."""
+        """Return the fields that the file of a job holds, under the names of 0.1 and in their order."""
         held = asdict(self)
         old = ("scale", "crs", "separator", "decimal", "source_format", "target_format", "block_bytes")
         return {name: held[OLD_WORDS.get(name, name)] for name in old}
@@ -259,20 +261,22 @@ class Job:
     """How the work on files is done, and the name of a release that may be repeated.
 
     Attributes:
-        engine: For many files: "local" uses worker processes on this machine; "spark" and "ray" run parts as their
-            tasks, on a file system that all workers see. One file is taken apart too where an engine is named.
-        name: For a table in a program that a ledger is charged for: repeated, the release of this name costs nothing
-            and gives what it gave.
-        resume: Continue the job for this output that was not finished. Files that changed since are done again; the
-            mechanism, columns and snap must be the same. The rules for texts may be others.
-        discard: Give up the job for this output that was not finished: its key and all it has done are destroyed, and
-            a new one begins with new noise. Nothing of it was released, so nothing is released twice. Of a finished
-            job whose output is gone it means that the same rows are protected, and paid for, once more.
-        workers: How many processes the local engine starts; all cores unless said.
-        overwrite: Replace an output file that is there.
+        engine: For many files: local uses worker processes on this machine; spark and ray run parts as their tasks
+            (`metricdp list engines`). They need a file system that all workers see. A single file is divided into parts
+            too where an engine is named.
+        name: For a table in memory and a ledger: the name of this release. A repetition with the same name costs
+            nothing and returns the same reports.
+        resume: Continue a job over many files that was killed or failed; nothing is released twice. Files that changed
+            since are done again. The mechanism, columns and snap must be the same; the rules for texts may be others.
+        discard: Give up such a job: its key and its results are destroyed, and a new one begins with new noise. Nothing
+            of it was released, so nothing is released twice. If the job had finished and its output is gone, the same
+            rows are protected, and paid for, once more.
+        workers: How many processes the local engine starts; one for each core unless given.
+        overwrite: Replace an output that is there.
         progress: Called with the finished share, from 0 to 1.
-        watch: Told every batch of a file as it was read and as it is written, such as `tables.reporting.Preview`; of
-            many files every batch of reports in the finished output, such as `tables.reporting.Preview.released`.
+        watch: Called with every batch of a file as it was read and as it is written, such as
+            `tables.reporting.Preview`. For many files it is called with every batch of reports in the finished output,
+            such as `tables.reporting.Preview.released`.
     """
 
     engine: str | None = None
@@ -286,7 +290,7 @@ class Job:
 
 
 class PerturbOptions(TypedDict, total=False):
-    """The words of the four records, as `mdp.perturb` takes them one by one; the last ones are old."""
+    """The fields of the four records, as `mdp.perturb` takes them one by one; the last six are old names."""
 
     id: str | None
     budget: float | str | None
@@ -343,7 +347,7 @@ DEFAULT_DISCLOSURE = Disclosure()
 
 @dataclass(frozen=True)
 class Call:
-    """All that is asked for in one call of `mdp.perturb`, but for the table."""
+    """One call of `mdp.perturb`, without its table."""
 
     mechanism: Mechanism
     columns: Names | None = None
@@ -356,11 +360,11 @@ class Call:
 
     @cached_property
     def given(self) -> frozenset[str]:
-        """The words of the records that were said."""
+        """The fields of the records that differ from their defaults."""
         return frozenset(word for word, record in WORDS.items() if _is_given(getattr(self, record), word))
 
     def refuse(self, words: Iterable[str], sentence: str) -> None:
-        """Refuse options that mean nothing here; `{word}` in the sentence is the first of them."""
+        """Refuse options that have no meaning here; `{word}` in the sentence becomes the first of them."""
         for word in words:
             if word in self.given:
                 raise InvalidInput(sentence.format(word=f"`{word}`"))
@@ -374,7 +378,7 @@ def call_of(
     records: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> Call:
-    """Return what is asked for, in records and in words beside them; unknown and repeated words are refused."""
+    """Return the call for records and for fields given one by one; unknown and repeated fields are refused."""
     words: dict[str, Any] = {} if to is None else {"to": to}
     for given, value in options.items():
         word = OLD_WORDS.get(given, given)
@@ -392,7 +396,7 @@ def call_of(
 
 
 def _record(name: str, kind: type[R], record: Any, words: Mapping[str, Any]) -> R:
-    """Return a record with the words that were said beside it."""
+    """Return a record with the fields that were given one by one."""
     record = kind() if record is None else record
     if not isinstance(record, kind):
         raise InvalidInput(f"`{name}` must be `mdp.{kind.__name__}(...)`, got {type(record).__name__}.")

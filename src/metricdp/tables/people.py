@@ -193,7 +193,7 @@ def _share(row_limits: PersonLimits, rows: int, epsilon: float, guarantee: AnyGu
     if share == 0:
         raise InvalidInput(
             f"somebody has {rows:,} rows, and a budget of {row_limits.budget:g} leaves less than a millionth for "
-            "each: keep fewer with --at-most."
+            "each: keep fewer with --max-rows."
         )
     chosen = min(epsilon, round_down(Fraction(share, MICRO)))
     assert rows * Fraction(chosen) <= Fraction(row_limits.budget)
@@ -209,12 +209,12 @@ def _over_budget_text(row_limits: PersonLimits, rows: int, epsilon: float, guara
     if row_limits.at_most is None:
         return (
             f"somebody has {rows:,} rows, which cost {rows:,} x {epsilon:g} together, more than the budget of "
-            f"{budget:g}. Share it among the rows of a person with --spread even, or keep fewer with "
-            f"--at-most {fits}."
+            f"{budget:g}. Share it among the rows of a person with --allocation even, or keep fewer with "
+            f"--max-rows {fits}."
         )
     return (
         f"{row_limits.at_most:,} rows of one person cost {rows:,} x {epsilon:g} together, more than the budget of "
-        f"{budget:g}: lower --at-most to {fits}, or share the budget among them with --spread even."
+        f"{budget:g}: lower --max-rows to {fits}, or share the budget among them with --allocation even."
     )
 
 
@@ -238,7 +238,7 @@ def _maker(task: TableTask, kinds: int) -> Callable[[float], Mechanism]:
     if mechanism.inputs.size is not None and kinds > MOST_TABLES:
         raise InvalidInput(
             f"an even spread would take {kinds} mechanisms, one for every number of rows: keep fewer rows of every "
-            f"person with --at-most {MOST_TABLES}, or use Laplace noise."
+            f"person with --max-rows {MOST_TABLES}, or use Laplace noise."
         )
     return rescaler(mechanism)
 

@@ -211,7 +211,7 @@ def _unit_of_parts(guarantee: Guarantee) -> str | None:
         shown = ", ".join(f"per {unit}" if unit else "without a unit" for unit in units)
         raise InvalidInput(
             f"a budget is in one unit, and the parts of this product are {shown}: charge a ledger whose policy has a "
-            "limit for each of them (--ledger), or keep fewer rows of every person (--at-most)."
+            "limit for each of them (--ledger), or keep fewer rows of every person (--max-rows)."
         )
     return next(iter(units))
 

@@ -41,7 +41,7 @@ from metricdp.tables.plan import ColumnGroup, TableTask, available_columns, is_g
 from metricdp.tables.values import drop_views, whole
 
 PROJECTED = "place of "  # how a group reads places of a named coordinate system
-FORCE_HINT = "If it is right, say so with force=True (--yes-really)."
+FORCE_HINT = "If it is right, say so with force=True (--force)."
 ENOUGH = 100  # rows from which a constant, or a place far away, is odd
 BULK = 0.99  # of the rows lie together, where a few others are far away
 FAR = 3.0  # times as far away as the others lie apart, and so many degrees

@@ -26,9 +26,9 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.design.interpolation.streets import interpolate_streets
 from metricdp.tables import Reading, perturb, perturb_batch
+from scripts import main
 
 POINTS = [[7.318264, 3.159357], [7.846213, 3.918472], [8.273951, 3.482716]]  # legal, and nobody's business either
 PLACES = [[41.157385, -8.629471], [41.163927, -8.621853], [41.171694, -8.634729]]

@@ -18,9 +18,9 @@ import pytest
 
 import books
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.ledger import Ledger
 from metricdp.mechanisms import ConcentratedGuarantee
+from scripts import main
 
 DATA = Path(__file__).parent / "data" / "0.1.0"
 FACTS = json.loads((DATA / "facts.json").read_text())

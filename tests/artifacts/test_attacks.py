@@ -31,10 +31,10 @@ from instances import (
 )
 from metricdp.artifacts import LoadLimits, dumps, limits, load, loads
 from metricdp.artifacts.limits import LoadBudget
-from metricdp.cli import main
 from metricdp.errors import CorruptFile, InvalidInput, MissingExtra
 from metricdp.mechanisms import KernelMechanism, LocalMechanism, MatrixMechanism
 from metricdp.registry import Effort
+from scripts import main
 
 DATA = Path(__file__).parents[1] / "data"
 FILES: dict[str, Callable[[], bytes]] = {

@@ -7,8 +7,8 @@ import pytest
 
 import metricdp as mdp
 from metricdp.artifacts import dumps, inspect
-from metricdp.cli import main
 from metricdp.places import bundled_roads
+from scripts import main
 
 
 def licence_in(path: Path) -> str:

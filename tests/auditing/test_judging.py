@@ -14,9 +14,9 @@ from forging import rewritten
 from metricdp.artifacts import load, save
 from metricdp.auditing import AuditReport, Claim, audit_matrix, verify_claim
 from metricdp.auditing.exact import float_leakage
-from metricdp.cli import main
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import Certificate, Guarantee
+from scripts import main
 
 LINE = mdp.FiniteSpace([[0.0], [1.0], [3.0]], mdp.Lp(1))
 EDGES = ([[0, 1], [1, 2], [2, 0]], [1.0, 1.5, 2.0])

@@ -12,8 +12,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from metricdp.cli import main
 from metricdp.tables.engines import local
+from scripts import main
 
 ROWS = 120
 RNG = np.random.default_rng(1)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from books import ask
-from metricdp.cli import main
 from metricdp.ledger import Ledger
+from scripts import main
 
 POLICY = "40/km per day, 200/km ever"
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from books import postgres, server
-from metricdp.cli import main
 from metricdp.errors import MetricdpError
 from metricdp.rendering import address, command_line, file_name, is_broken_address, place, printable
+from scripts import main
 
 SECRET = "hunter7canary"
 POLICY = "400/km ever"
@@ -107,7 +107,7 @@ def test_no_command_shows_the_password_of_a_server(running, tmp_path, monkeypatc
     plain = running.fresh("secrets")
     ledger = plain.replace("tester@", f"tester:{SECRET}@") + f"?sslpassword={SECRET}&sslkey=/keys/{SECRET}"
     printed = check(capfd, monkeypatch, tmp_path, ledger)
-    assert "The books postgresql://127.0.0.1/secrets allow" in printed
+    assert "The ledger postgresql://127.0.0.1/secrets allows" in printed
     page = (tmp_path / "page.html").read_text()
     assert "--ledger postgresql://127.0.0.1/secrets --key-file books.key" in page
     assert json.loads((tmp_path / "record.json").read_text())["target"] == "o.csv"

@@ -17,11 +17,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scripts import main
 
 import metricdp as mdp
 from forging import forged, opened
 from metricdp.artifacts import dumps, loads
-from metricdp.cli import main, terminal
+from metricdp.cli import terminal
 from metricdp.errors import InvalidInput
 from metricdp.tables import perturb
 

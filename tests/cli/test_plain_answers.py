@@ -5,8 +5,9 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scripts import main
 
-from metricdp.cli import app, main
+from metricdp.cli import app
 from metricdp.errors import BudgetExceeded
 from metricdp.ledger import Ledger
 
@@ -74,8 +75,8 @@ def test_the_help_of_a_stream_names_no_option_that_it_has_not(capsys):
     text = " ".join(capsys.readouterr().out.replace("│", " ").split())
     assert "--id" not in text
     assert "lat,lon (trip" not in text
-    assert "begun with --policy" in text
-    assert "user,when,lat,lon" in text
+    assert "What a new ledger allows a person" in text
+    assert "The columns of person, time" in text
 
 
 def test_a_table_of_vectors_is_not_asked_for_a_unit_of_length(folder, capsys):

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from metricdp.cli import main
-from metricdp.places import data_folder
+from metricdp.places import data_folder, sources
+from scripts import main
 
 ROWS = 3000
 HEADER = ["taxi", "trip", "pickup time", "pickup_lat", "pickup_lng", "lat_e3", "zone", "fare", "passenger_count", "ip"]

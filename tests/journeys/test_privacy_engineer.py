@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import messy
-from metricdp.cli import main
+from scripts import main
 
 START = ["--columns", "Lat#1,Lon#1"]
 

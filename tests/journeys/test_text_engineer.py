@@ -16,8 +16,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from metricdp.cli import main
 from metricdp.cli.words import WordOptions
+from scripts import main
 
 SCHEMA = Path(__file__).parents[2] / "src" / "metricdp" / "metricdp.schema.json"
 LONG = "the room was clean and the food was good. " * 24_000  # a megabyte

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from books import ask, fork
-from metricdp.cli import main
 from metricdp.errors import InvalidInput, LedgerUnavailable
 from metricdp.ledger import Ledger
 from metricdp.ledger.head import SLOT, End, Head, HeadFile
 from metricdp.metrics import Haversine
+from scripts import main
 
 POLICY = "40/km ever"
 OLD = Path(__file__).parents[1] / "data" / "0.1.0" / "ledgers"

@@ -15,11 +15,11 @@ import pyarrow.parquet as parquet
 import pytest
 
 from books import fork, quick_folder
-from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput, MetricdpError
 from metricdp.ledger import Ledger
 from metricdp.mobility import Absorption, Distribution, Stream, feeds
 from metricdp.tables import Charging
+from scripts import main
 
 KINDS = [Distribution, Absorption]
 WINDOW, TOTAL = 4, 20.0
@@ -392,7 +392,7 @@ def test_lines_that_are_no_rows_can_be_dropped(place, capsys, monkeypatch):
 def test_books_are_asked_for_and_begun_and_one_process_steps_a_stream(place, tmp_path, capsys, monkeypatch):
     words = ["stream", "-", "--window", "4", "--total", "20/km"]
     assert main(words) == 2
-    assert "a stream needs books" in capsys.readouterr().err
+    assert "a stream needs a ledger" in capsys.readouterr().err
     assert main([*words, "--ledger", str(tmp_path / "new.db")]) == 2
     assert "say what they allow" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", io.StringIO("person,t,lat,lon\nanna,0,41,-8\n"))

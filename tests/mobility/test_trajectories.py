@@ -7,9 +7,9 @@ import pytest
 from pyarrow import csv
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.files import lock_target
 from metricdp.places import bundled_roads, bundled_trips, road_network, spread_places
+from scripts import main
 
 
 @pytest.fixture(scope="module")

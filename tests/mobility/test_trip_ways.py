@@ -13,12 +13,12 @@ import pytest
 
 import metricdp as mdp
 from books import fork, quick_folder
-from metricdp.cli import main
 from metricdp.errors import BudgetExceeded
 from metricdp.ledger import Ledger
 from metricdp.mobility import Predictive, Walks, home_of, load_traces, release_trips, stay_points
 from metricdp.places import bundled_trips, road_network, spread_places
 from metricdp.tables import Charging, Job, People
+from scripts import main
 
 TEST_SHARE = 0.5 * np.log(5) / 3.8897201698674295 * (1 + 1 / 0.8)
 

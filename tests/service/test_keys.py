@@ -9,9 +9,9 @@ import stat
 import pytest
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.errors import InvalidInput
 from metricdp.service import keys
+from scripts import main
 
 
 @pytest.fixture

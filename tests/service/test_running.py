@@ -7,11 +7,11 @@ import socket
 import pytest
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.service.keys import make_key
 from metricdp.service.limits import ServiceLimits
 from metricdp.service.running import ListenOptions, MechanismSpec
+from scripts import main
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.5", "example.org", "localhost.example.org"])

@@ -8,11 +8,11 @@ import pyarrow.parquet
 import pytest
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput
 from metricdp.ledger import Ledger
 from metricdp.tables import Charging, files, perturb
 from metricdp.tables.jobs.folder import run_partition
+from scripts import main
 
 EARTH = "haversine/km"
 NOISE = mdp.laplace(mdp.Haversine(), 10.0)

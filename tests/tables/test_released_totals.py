@@ -10,8 +10,8 @@ import re
 import pytest
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.tables import perturb
+from scripts import main
 
 RATE = 10.0
 

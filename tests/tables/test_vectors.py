@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.tables import perturb
+from scripts import main
 
 WIDTH = 12
 VECTORS = np.random.default_rng(5).normal(size=(40, WIDTH)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The command that keeps the books: what people may spend, have spent and have left."""
+"""The command about the ledger: what people may spend, have spent and have left."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 budget = App(
     name="budget",
-    help="Keep the books: what people may spend, what they spent and have left.\n\n"
-    "Books are a file such as `budget.db`, with its key beside it (`budget.db.key`), or an address such as "
+    help="Keep the ledger: what people may spend, what they spent and have left.\n\n"
+    "A ledger is a file such as `budget.db`, with its key beside it (`budget.db.key`), or an address such as "
     "`postgresql://user@host/database` with `--key-file`.",
     help_format="markdown",
 )
@@ -34,18 +34,18 @@ budget = App(
 
 @dataclass(frozen=True)
 class LedgerFiles:
-    """Which books.
+    """Which ledger.
 
     Attributes:
-        key_file: The key of books on a server; beside a file it is found by itself.
-        head_file: The head file of books on a server, on this machine; beside a file it is found by itself.
+        key_file: The key of a ledger on a server. A ledger in a file has its own.
+        head_file: The head file of a ledger on a server, on this machine. A ledger in a file has its own.
     """
 
     key_file: str | None = None
     head_file: str | None = None
 
     def open(self, place: str, policy: str | None = None, *, read_only: bool = False) -> Ledger:
-        """Open them."""
+        """Open it."""
         from metricdp.ledger import Ledger
 
         return Ledger.open(place, policy=policy, key_file=self.key_file, head_file=self.head_file, read_only=read_only)
@@ -58,32 +58,30 @@ Person = Annotated[str, Parameter(name="--person", allow_leading_hyphen=True)]  
 
 
 @budget.command
-def begin(books: str, /, *, policy: str, which: Flat = BESIDE) -> int:
-    """Begin books, with what a person may spend.
+def begin(path: str, /, *, policy: str, which: Flat = BESIDE) -> int:
+    """Make a ledger, with what a person may spend.
 
     An example: `metricdp budget begin budget.db --policy '40/km per day, 200/km ever'`
 
     Args:
-        books: A new file, or the address of a PostgreSQL database.
+        path: A new file, or the address of a PostgreSQL database.
         policy: Limits with commas between: an amount per unit, and per hour, day, week, month, year or ever; `for
             NAME` under the total for a purpose; `slack 1 ever` where promises with slack are allowed; `5 ever in
             mahalanobis.474895b8c37ca3f2` for the account of a metric with parameters, as a refusal names it.
     """
-    with which.open(books, policy) as ledger:
-        terminal.say(f"The books {place(books)} allow every person: {ledger.policy()}.")
+    with which.open(path, policy) as ledger:
+        terminal.say(f"The ledger {place(path)} allows every person: {ledger.policy()}.")
     if which.key_file is None:
         terminal.say(
-            f"Their key is {place(books)}.key: keep a copy of it apart. Without it nobody can be found in the books "
-            "again.",
-            f"Their head is {place(books)}.head: keep it beside them. It says how far they have come, so that losses "
-            "show.",
+            f"Its key is {place(path)}.key: keep a copy of it apart. Without it nobody can be found in the ledger.",
+            f"Its head is {place(path)}.head: keep it beside the ledger. It records the last entry: losses show.",
         )
     return 0
 
 
 @budget.command
 def show(
-    books: str,
+    path: str,
     /,
     *,
     person: Person | None = None,
@@ -96,7 +94,7 @@ def show(
     An example: `metricdp budget show budget.db --person anna --radius 200m`
 
     Args:
-        books: The books.
+        path: The ledger.
         person: Whose account; `-` reads the name from standard input, where no list of processes shows it.
         radius: Also say what the releases add up to for places that far apart, by the basic and the concentrated rule.
         json_: Print JSON.
@@ -104,7 +102,7 @@ def show(
     from metricdp.ledger.amounts import is_replaced_name
     from metricdp.ledger.periods import time_text
 
-    with which.open(books, read_only=True) as ledger:
+    with which.open(path, read_only=True) as ledger:
         if person is None:
             allowed = str(ledger.policy())
             terminal.say(
@@ -141,12 +139,12 @@ def plan(
     purpose: str | None = None,
     which: Flat = BESIDE,
 ) -> int:
-    """Say what a day of releases would cost a person, and when it would be refused.
+    """Say what a day of releases costs a person, and when it is refused.
 
     An example: `metricdp budget plan '40/km per day, 200/km ever' --epsilon 2/km --every 10min`
 
     Args:
-        policy: What a person may spend; or books, whose policy is taken.
+        policy: What a person may spend; or a ledger, whose policy is taken.
         epsilon: What one release promises, such as 2/km.
         rho: Instead of it, the rho of a concentrated promise, such as 0.05/km2.
         every: The pace: one release every 30s, 10min, 2h or 1d.
@@ -177,12 +175,12 @@ def plan(
 
 
 @budget.command
-def policy(books: str, /, new: str, *, which: Flat = BESIDE) -> int:
-    """Change what people may spend from now on; what they spent stays counted, and the chain records the change.
+def policy(path: str, /, new: str, *, which: Flat = BESIDE) -> int:
+    """Change what people may spend from now on. What they spent stays counted, and the chain records the change.
 
     An example: `metricdp budget policy budget.db '20/km per day, 200/km ever'`
     """
-    with which.open(books) as ledger:
+    with which.open(path) as ledger:
         before = ledger.policy()
         ledger.change_policy(new)
         terminal.say(f"Every person may now spend: {ledger.policy()}. Before: {before}.")
@@ -191,14 +189,14 @@ def policy(books: str, /, new: str, *, which: Flat = BESIDE) -> int:
 
 @budget.command
 def export(
-    books: str, /, *, output: Output, person: Person | None = None, which: Flat = BESIDE, overwrite: bool = False
+    path: str, /, *, output: Output, person: Person | None = None, which: Flat = BESIDE, overwrite: bool = False
 ) -> int:
-    """Write what is kept of a person, or the whole books without reports, as JSON, one object a line.
+    """Write the entries of a person, or the ledger without reports, as JSON lines.
 
     An example: `metricdp budget export budget.db --person anna -o anna.jsonl`
 
     Args:
-        books: The books.
+        path: The ledger.
         output: The file to write, readable by you alone; - for standard output.
         person: Whose charges, with the stored reports; `-` reads the name from standard input. Without it everybody's,
             as keyed hashes and without reports.
@@ -208,7 +206,7 @@ def export(
     if output != STANDARD:
         refuse_ledger(output)
     with ExitStack() as held:
-        ledger = held.enter_context(which.open(books, read_only=True))
+        ledger = held.enter_context(which.open(path, read_only=True))
         if output == STANDARD:
             file: TextIO = sys.stdout
         else:
@@ -225,16 +223,16 @@ def export(
 
 
 @budget.command
-def erase(books: str, /, *, person: Person, which: Flat = BESIDE) -> int:
-    """Erase a person: what is kept of them goes, and a tombstone refuses every further release.
+def erase(path: str, /, *, person: Person, which: Flat = BESIDE) -> int:
+    """Erase a person: entries are removed, and every further release is refused.
 
     An example: `metricdp budget erase budget.db --person anna`
 
     Args:
-        books: The books.
+        path: The ledger.
         person: Who; `-` reads the name from standard input.
     """
-    with which.open(books) as ledger:
+    with which.open(path) as ledger:
         done = ledger.erase(_person(person))
     terminal.say(
         "Erased: reports, amounts, times and request ids are gone. The account is closed for ever, since erasing must "
@@ -246,40 +244,40 @@ def erase(books: str, /, *, person: Person, which: Flat = BESIDE) -> int:
 
 
 @budget.command
-def rotate(books: str, /, *, drop_reports: str | None = None, which: Flat = BESIDE) -> int:
+def rotate(path: str, /, *, drop_reports: str | None = None, which: Flat = BESIDE) -> int:
     """Close the periods that are over, and drop old reports.
 
     An example: `metricdp budget rotate budget.db --drop-reports 30d`
 
     Args:
-        books: The books.
+        path: The ledger.
         drop_reports: Drop stored reports older than this, such as 30d; their request ids are refused from then on.
     """
     before = None if drop_reports is None else time.time() - parse_duration(drop_reports)
-    with which.open(books) as ledger:
+    with which.open(path) as ledger:
         accounts, reports = ledger.rotate(reports_before=before)
     terminal.say(f"Periods that were over were closed in {accounts:,} accounts; {reports:,} reports were dropped.")
     return 0
 
 
 @budget.command
-def verify(books: str, /, *, head: list[str] | None = None, which: Flat = BESIDE) -> int:
-    """Check the books: every total equals its entries, and the chain is unbroken. Exit code 1 where it is not so.
+def verify(path: str, /, *, head: list[str] | None = None, which: Flat = BESIDE) -> int:
+    """Check that every total equals its entries and the chain is unbroken; exit code 1 if not.
 
     An example: `metricdp budget verify budget.db`
 
     Args:
-        books: The books.
-        head: An end of the chain that an earlier check printed; the books must still hold it. May be repeated.
+        path: The ledger.
+        head: An end of the chain that an earlier check printed; the ledger must still hold it. May be repeated.
     """
-    with which.open(books, read_only=True) as ledger:
+    with which.open(path, read_only=True) as ledger:
         verdict = ledger.verify(pins=head or ())
     for fault in verdict.faults:
         terminal.say(f"fault: {fault}")
     if verdict.faults:
         return 1
     terminal.say(
-        f"The books hold (entries: {verdict.entries:,}, accounts: {verdict.accounts:,}, erased: {verdict.closed:,}): "
+        f"The ledger holds (entries: {verdict.entries:,}, accounts: {verdict.accounts:,}, erased: {verdict.closed:,}): "
         "every total equals its entries and the chain is unbroken."
     )
     for note in verdict.notes:
@@ -290,58 +288,58 @@ def verify(books: str, /, *, head: list[str] | None = None, which: Flat = BESIDE
 
 
 @budget.command
-def backup(books: str, /, *, output: Output, which: Flat = BESIDE) -> int:
-    """Copy books in a file, with their key, while they are in use.
+def backup(path: str, /, *, output: Output, which: Flat = BESIDE) -> int:
+    """Copy a ledger in a file, with its key, while it is in use.
 
     An example: `metricdp budget backup budget.db -o monday.db`
 
     Args:
-        books: The books.
+        path: The ledger.
         output: The copy; its key and its head file go beside it.
     """
-    with which.open(books) as ledger:
+    with which.open(path) as ledger:
         ledger.backup(output)
     terminal.say(f"Copied to {output}, with {output}.key and {output}.head. What is spent from now on is not in it.")
     return 0
 
 
 @budget.command
-def restore(books: str, /, *, which: Flat = BESIDE) -> int:
-    """Make a backup the books in use, where those it was made of are lost.
+def restore(path: str, /, *, which: Flat = BESIDE) -> int:
+    """Make a backup the ledger in use, where the original is lost.
 
     An example: `metricdp budget restore monday.db`
 
     Args:
-        books: The backup. What people spent since it was made is not in it, and they may spend it again; lower the
+        path: The backup. What people spent since it was made is not in it, and they may spend it again; lower the
             policy for that time where this matters (`metricdp budget policy`).
     """
     from metricdp.ledger.periods import SECOND, time_text
 
-    with which.open(books) as ledger:
+    with which.open(path) as ledger:
         made = ledger.restore()
     if made is None:
-        raise InvalidInput(f"{place(books)} is no backup: it is in use already.")
+        raise InvalidInput(f"{place(path)} is no backup: it is in use already.")
     terminal.say(f"In use from now on. What was spent since {time_text(int(made * SECOND))} is not in it.")
     return 0
 
 
 @budget.command
 def recover(
-    books: str,
+    path: str,
     /,
     *,
     accept_loss: bool = False,
     policy: str | None = None,
     which: Flat = BESIDE,
 ) -> int:
-    """Go on with books that lost entries, where the right database cannot be put back.
+    """Continue with a ledger that lost entries and cannot be restored.
 
     An example: `metricdp budget recover budget.db --accept-loss`
 
     Args:
-        books: Books that are refused because they are behind their head file, or empty beside their key.
+        path: A ledger that is refused because it is behind its head file, or empty beside its key.
         accept_loss: Say that you know it: charges are missing, and people may spend again what they charged.
-        policy: What people may spend, where the books are empty or gone and begin anew.
+        policy: What people may spend, where the ledger is empty or gone and begins anew.
     """
     from metricdp.ledger import Ledger
 
@@ -350,7 +348,7 @@ def recover(
             "charges that were lost are given back to everybody: put the right database back with its `-wal` file, or "
             "a backup. If that is impossible, say so with --accept-loss."
         )
-    loss = Ledger.recover(books, policy=policy, key_file=which.key_file, head_file=which.head_file)
+    loss = Ledger.recover(path, policy=policy, key_file=which.key_file, head_file=which.head_file)
     terminal.say(f"In use from now on, without what was lost: {loss}. The chain records it.")
     terminal.say("Lower the policy for the time that is missing where this matters (`metricdp budget policy`).")
     return 0
@@ -383,7 +381,7 @@ def _composition_lines(ledger: Ledger, person: str, metric: str, radius: str) ->
     total = compose_charges(ledger.history(person), metric, radius=parse_distance(radius, unit), delta=DELTA)
     return [
         f"{total.releases:,} releases, places {radius} apart each time: at most a factor of {_factor(total.basic)} "
-        "(the basic rule, which the books charge by),",
+        "(the basic rule, which the ledger charges by),",
         f"and with probability 1 - {DELTA:g} at most {_factor(total.concentrated)} (the concentrated rule).",
     ]
 

@@ -118,11 +118,9 @@ class HelpScreen:
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
         """Print a panel: arguments, or options in two groups."""
         entries = [entry for entry in panel.entries if entry.names or entry.positional_label]
-        if panel.format == "command":
-            _print(console, ["Commands:", *_rows(entries, console)])
-            return
-        if all(not entry.names for entry in entries):
-            _print(console, [*_rows(entries, console), ""])
+        if not any(entry.names and entry.names[0].startswith("-") for entry in entries):
+            title = [] if entries[0].positional_label else ["Commands:"]
+            _print(console, [*title, *_rows(entries, console), ""])
             return
         by_name = {name: entry for entry in entries for name in entry.names}
         chosen = [by_name[f"--{name}"] for name in self.first if f"--{name}" in by_name] or entries

@@ -63,10 +63,9 @@ class ReadingOptions(Reading):
     """How a table is read, where the file does not say it.
 
     Attributes:
-        columns: The columns of the coordinates, such as lat,lon. For trips they are trip,t,lat,lon, for streams
-            person,t,lat,lon. pos.lat
-            is a field of a struct, pos[0] an item of a list, pos a whole list, struct or geometry, lat#2 the second of
-            two columns lat, and e_* or e_0..e_299 are many columns at once.
+        columns: The columns of the coordinates, such as lat,lon. pos.lat is a field of a struct, pos[0] an item of a
+            list, pos a whole list, struct or geometry, lat#2 the second of two columns lat, and e_* or e_0..e_299 are
+            many columns at once.
         force: Read coordinates that look exchanged, constant or far from all others: you have checked them.
     """
 

@@ -77,8 +77,8 @@ class StorageOptions:
         ledger: The ledger of what everybody spent: a file such as budget.db, or postgresql://user@host/database.
         policy: What a person may spend, such as "40/km per day, 200/km ever"; needed once, when the ledger begin.
         ledger_key: The key file of the ledger; beside a file it is found by itself.
-        ledger_head: The head file of books on a server, on this machine: it says how far they had come, so that an
-            older dump is refused. Beside a file it is kept by itself.
+        ledger_head: The head file of a ledger on a server, on this machine. It records the last entry, so that an older
+            dump is refused. A ledger in a file has its own.
         keys: The file of API keys; beside a ledger file it is found as budget.db.keys.
         jobs: A folder for designs, kept over restarts; a temporary one unless given.
     """
@@ -277,7 +277,7 @@ def studio(
 
     An example: `metricdp studio`
 
-    With books and a key of your own: `metricdp studio --ledger budget.db --key me.key`
+    With a ledger and a key of your own: `metricdp studio --ledger budget.db --key me.key`
 
     Args:
         port: The port on this machine; a free one unless given.

@@ -12,13 +12,12 @@ from cyclopts import Parameter
 
 from metricdp.cli import terminal
 from metricdp.cli.options import (
-    DEFAULT_READING,
-    NO_LEDGER,
     STANDARD,
     Input,
     LedgerOptions,
     Output,
     ReadingOptions,
+    option_group,
     redirect_prints,
 )
 from metricdp.errors import InvalidInput
@@ -29,6 +28,30 @@ from metricdp.units import parse_duration, parse_epsilon
 if TYPE_CHECKING:
     from metricdp.mobility import Stream
     from metricdp.mobility.feeds import ReportWriter
+
+
+@option_group
+class StreamLedger(LedgerOptions):
+    """The ledger of a stream.
+
+    Attributes:
+        ledger: The ledger, budget.db or the address of a server (`metricdp budget`). It charges everybody before their
+            report appears. A file that is not there yet is begun with --policy.
+    """
+
+
+@option_group
+class StreamTable(ReadingOptions):
+    """The rows of a stream.
+
+    Attributes:
+        columns: The columns of person, time, latitude and longitude, such as user,when,lat,lon.
+        separator: The character between the cells of a CSV file. Lines have a comma unless given; in tables it is
+            found out.
+    """
+
+
+NO_LEDGER, DEFAULT_READING = StreamLedger(), StreamTable()
 
 
 def stream(
@@ -45,8 +68,8 @@ def stream(
     follow: bool = False,
     resume: bool = False,
     on_error: Literal["fail", "drop"] = "fail",
-    charged: Annotated[LedgerOptions, Parameter(name="*")] = NO_LEDGER,
-    table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
+    charged: Annotated[StreamLedger, Parameter(name="*")] = NO_LEDGER,
+    table: Annotated[StreamTable, Parameter(name="*")] = DEFAULT_READING,
     overwrite: bool = False,
 ) -> int:
     """Release a stream without end: a report for every row, and any window of rows costs a person at most a total.

@@ -11,13 +11,13 @@ from cyclopts import Parameter
 from metricdp.arrays import Floats
 from metricdp.cli import summaries, terminal
 from metricdp.cli.options import (
-    DEFAULT_READING,
     NO_LEDGER,
     Epsilon,
     LedgerOptions,
     Output,
     ReadingOptions,
     Verbose,
+    option_group,
     redirect_prints,
 )
 from metricdp.errors import InvalidInput
@@ -104,6 +104,16 @@ class HiddenTimeOptions:
         return {"time_epsilon": parse_time_epsilon(self.times), "clock_minutes": minutes}
 
 
+@option_group
+class TripTable(ReadingOptions):
+    """The fixes of trips.
+
+    Attributes:
+        columns: The columns of trip, time, latitude and longitude, such as trip,t,lat,lon.
+    """
+
+
+DEFAULT_READING = TripTable()
 NO_ZONES = ZoneOptions()
 NOT_HIDDEN = HiddenTimeOptions()
 
@@ -128,7 +138,7 @@ def trajectories(
     hiding: Annotated[HiddenTimeOptions, Parameter(name="*")] = NOT_HIDDEN,
     id_: Annotated[str | None, Parameter(name="--id")] = None,
     charged: Annotated[LedgerOptions, Parameter(name="*")] = NO_LEDGER,
-    table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
+    table: Annotated[TripTable, Parameter(name="*")] = DEFAULT_READING,
     mechanism: str | None = None,
     verbose: Verbose = False,
     overwrite: bool = False,

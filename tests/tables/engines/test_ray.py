@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain
 from metricdp.ledger import Ledger
 from metricdp.tables import Charging, Disclosure
@@ -20,6 +19,7 @@ from metricdp.tables.jobs.plan import spec_of
 from metricdp.tables.pipeline import protect_table
 from metricdp.tables.plan import TableRequest
 from restoring import as_it_was
+from scripts import main
 from tables.engines.killing import killing
 from tables.engines.law import LOCAL, MATRIX, check, files, table, together
 from tables.engines.replay import copied, folder_of, replayed

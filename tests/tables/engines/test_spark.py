@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain, OutputProblem
 from metricdp.ledger import Ledger
 from metricdp.tables import Charging, Disclosure
@@ -27,6 +26,7 @@ from metricdp.tables.jobs.plan import spec_of
 from metricdp.tables.pipeline import protect_table, protected
 from metricdp.tables.plan import TableRequest
 from restoring import as_it_was
+from scripts import main
 from tables.engines.killing import killing
 from tables.engines.law import LOCAL, MATRIX, check, files, together
 from tables.engines.replay import HOME, copied, folder_of, replayed

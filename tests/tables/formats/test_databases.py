@@ -13,10 +13,10 @@ import duckdb
 import pytest
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.ledger import Ledger
 from metricdp.tables import perturb
+from scripts import main
 
 NOISE = mdp.laplace(mdp.Haversine(), 10.0)
 SECRET = "the-private-file-of-the-reader"

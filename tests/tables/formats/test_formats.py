@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
 from metricdp.tables import Reading, perturb
 from metricdp.tables.formats import FORMATS
+from scripts import main
 from tabled import (
     ALMOST,
     METRES,

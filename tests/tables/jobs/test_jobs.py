@@ -19,7 +19,6 @@ import pytest
 
 import metricdp as mdp
 from books import fork
-from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain, OutputProblem
 from metricdp.files import lock_target
 from metricdp.tables import perturb, task_for
@@ -31,6 +30,7 @@ from metricdp.tables.jobs.folder import run_partition
 from metricdp.tables.jobs.plan import spec_of
 from metricdp.tables.people import PeopleCount
 from metricdp.tables.pipeline import protect_table
+from scripts import main
 from tables.engines.hand import declare_hand, perturbed
 from tables.engines.law import CELLS, MATRIX, files, table
 from tables.engines.replay import HOME, folder_of

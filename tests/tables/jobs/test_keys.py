@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.ledger import Ledger
 from metricdp.tables import perturb
 from metricdp.tables.engines import local
+from scripts import main
 
 NOISE = mdp.laplace(mdp.Haversine(), 10.0)
 DAYS, ZONES = ("2024-05-03", "2024-05-04"), ((41.14, -8.62), (41.15, -8.61), (41.16, -8.60), (41.17, -8.59))

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import metricdp as mdp
-from metricdp.cli import main
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.tables import Reading, perturb
+from scripts import main
 from tabled import ALMOST, METRES, csv_rows
 from tables.engines.hand import perturbed
 

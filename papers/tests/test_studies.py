@@ -45,7 +45,7 @@ def test_studies_use_public_names_only(path: Path) -> None:
 def test_without_the_distribution_the_command_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("metricdp.cli.studies.find_spec", lambda name: None)
+    monkeypatch.setattr("metricdp.cli.learn.find_spec", lambda name: None)
     for words in (["reproduce"], ["reproduce", "aipo"], ["reproduce", "aipo", "--help"]):
         assert cli.main(words) == 2
         assert "pip install metricdp-papers" in capsys.readouterr().err

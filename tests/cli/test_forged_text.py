@@ -17,7 +17,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scripts import main
 
 import metricdp as mdp
 from forging import forged, opened
@@ -25,6 +24,7 @@ from metricdp.artifacts import dumps, loads
 from metricdp.cli import terminal
 from metricdp.errors import InvalidInput
 from metricdp.tables import perturb
+from scripts import main
 
 DATA = Path(__file__).parents[1] / "data" / "0.1.0" / "mechanisms"
 SOURCE = Path(mdp.__file__).parent

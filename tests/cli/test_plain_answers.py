@@ -5,11 +5,11 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scripts import main
 
 from metricdp.cli import app
 from metricdp.errors import BudgetExceeded
 from metricdp.ledger import Ledger
+from scripts import main
 
 
 @pytest.fixture

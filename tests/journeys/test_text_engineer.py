@@ -16,7 +16,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from metricdp.cli.words import WordOptions
+from metricdp.cli.texts import WordOptions
 from scripts import main
 
 SCHEMA = Path(__file__).parents[2] / "src" / "metricdp" / "metricdp.schema.json"

@@ -118,6 +118,8 @@ class HelpScreen:
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
         """Print a panel: arguments, or options in two groups."""
         entries = [entry for entry in panel.entries if entry.names or entry.positional_label]
+        if not entries:
+            return
         if not any(entry.names and entry.names[0].startswith("-") for entry in entries):
             title = [] if entries[0].positional_label else ["Commands:"]
             _print(console, [*title, *_rows(entries, console), ""])

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from metricdp import messages
+from metricdp.mechanisms import require_pure
 from metricdp.rendering import printable
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ def release_lines(summary: Summary, asked: Sequence[str], written: Sequence[str]
     first, *rest = summary.lines()
     bad = rest[:1] if summary.bad else []
     watch = [messages.simulated()] if summary.simulated else []
+    if summary.snapping is not None:
+        watch.append(messages.snapping_cost(summary.snapping, require_pure(summary.guarantee, "snapping")))
     watch += bad + messages.found_columns(summary.findings) + summary.composition() + list(summary.notes)
     return three_lines(" ".join([first, *written]), " ".join(guaranteed), watch)
 

@@ -170,7 +170,7 @@ def test_files_for_devices(here: Path, capsys: pytest.CaptureFixture[str]) -> No
     save(mdp.laplace(mdp.Haversine(), 10.0), "noise.mdp")
     assert run("export noise.mdp -o signed.mdp --key me.key") == 0  # no table: nothing to round
     assert "no table, noise is drawn" in capsys.readouterr().out
-    assert run("inspect plain.mdp") == 0
+    assert run("inspect plain.mdp --verbose") == 0
     text = capsys.readouterr().out
     assert "ODbL-1.0" in text
     assert "Signature: none" in text

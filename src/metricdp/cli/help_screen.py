@@ -60,7 +60,7 @@ COMMANDS = (
     Command("budget", OPERATE, "Keep the ledger: what people may spend, spent and have left.", "budget:budget"),
     Command("serve", OPERATE, "Serve releases, budgets, audits and designs over HTTP.", "serve:serving"),
     Command("studio", OPERATE, "Open Studio in the browser, on this machine alone.", "serve:studio",
-            ("port", "ledger", "policy", "key", "mechanism", "no-browser")),
+            ("port", "ledger", "policy", "key", "mechanism", "browser")),
     Command("keys", OPERATE, "Make a pair of keys to sign mechanism files with.", "mechanism_files:keys"),
     Command("demo", LEARN, "Run the whole journey on bundled data: design, protect, audit, report.", "learn:demo",
             ("city", "nodes")),

@@ -22,7 +22,8 @@ MORE = "--verbose says more."
 
 def three_lines(written: str, guaranteed: str, watch: Iterable[str]) -> list[str]:
     """Return the three lines; the last one says how to read the rest."""
-    return [f"Written: {written}", f"Guaranteed: {guaranteed}", f"To watch: {' '.join([*watch, MORE])}"]
+    to_watch = " ".join(watch) or "nothing."
+    return [f"Written: {written}", f"Guaranteed: {guaranteed}", f"To watch: {to_watch} {MORE}"]
 
 
 def release_lines(summary: Summary, asked: Sequence[str], written: Sequence[str] = ()) -> list[str]:

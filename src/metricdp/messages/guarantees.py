@@ -233,7 +233,7 @@ def headline(guarantee: GuaranteeLike) -> str:
 
 def snapped_positions(sentence: str) -> str:
     """Return for whom a sentence is about positions that are put on the nearest place first."""
-    return f"For positions that are put on the nearest of these places: {sentence}"
+    return f"Positions that are put on the nearest of these places have a slack of their own. {sentence}"
 
 
 def parts_of(guarantee: object) -> tuple[PureGuaranteeLike, ...]:

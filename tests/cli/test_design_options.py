@@ -368,7 +368,7 @@ def test_a_crowd_is_said_to_be_approximate(here: Path, capsys: pytest.CaptureFix
     assert said["approximate"] is True
     assert run(f"audit out.mdp {asked}") == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("APPROXIMATE, never a pure promise")
+    assert shown.startswith("APPROXIMATE, never a pure guarantee")
     assert "exp(0.5), for certain" in shown
     for wrong, why in (
         ("--people 0 --distance 0.5", "`people` must be"),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from metricdp.cli import terminal, watching
 from metricdp.cli.options import NO_BUILDER_OPTIONS, BuilderOptions, Epsilon, Output, Verbose
 from metricdp.cli.places import NOWHERE, PlaceOptions
-from metricdp.errors import InvalidInput
+from metricdp.cli.tree import NO_TREE, TreeOptions, design_tree
 from metricdp.progress import report_task
 
 if TYPE_CHECKING:
@@ -22,39 +21,6 @@ INTERRUPTED_TEXT = (
     "INTERRUPTED: the search was ended before it was done. What it had found by then is certified and written."
 )
 INTERRUPTED = 3  # exit code: written, but the search was ended before it was done
-
-
-@dataclass(frozen=True)
-class TreeOptions:
-    """A mechanism for every level of a tree of areas.
-
-    Attributes:
-        levels: Design a tree of areas: their columns, finest first, such as district,city. Every level has a mechanism
-            of its own. It takes the columns of the points that name areas, or a number of levels, made by halving the
-            map. An area lies whole in one of the next level. They must be public. OUTPUT is then a folder with
-            places.mdp, one file for every level above, and tree.json, which says what lies in what. All files have the
-            same guarantee for the places.
-        secrets: With --levels: places (the default) hides places, and only the reports of a level are areas: the best
-            ones by optimal, with other builders those of the places, as areas. areas hides areas from each other, by
-            the distance of their nearest places, so that all places of an area have one distribution. That costs more.
-        prunable: With --levels: make places.mdp so that any such number of places can be removed from its reports and
-            the rest renormalised (`metricdp export --prune --rule renormalise`). The default rule needs no such
-            reserve and costs less.
-        key: With --levels: a private key file from `metricdp keys`, to sign with.
-    """
-
-    levels: str | None = None
-    secrets: Literal["places", "areas"] = "places"
-    prunable: int | None = None
-    key: str | None = None
-
-    def check(self) -> None:
-        """Refuse what says more about a tree that nobody asked for."""
-        if self != NO_TREE:
-            raise InvalidInput("--secrets, --prunable and --key belong to a tree of areas: name its --levels.")
-
-
-NO_TREE = TreeOptions()
 
 
 def design(
@@ -103,8 +69,6 @@ def design(
     from metricdp.files import check_target
 
     if tree.levels is not None:
-        from metricdp.cli.tree import design_tree
-
         return design_tree(
             where, epsilon, protect, output, builder, options, tree, json=json, verbose=verbose, overwrite=overwrite
         )

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from metricdp.arrays import Integers
     from metricdp.artifacts import TreeFile
     from metricdp.cli.build_spec import BuildSpec
-    from metricdp.cli.design import TreeOptions
     from metricdp.mechanisms import MatrixMechanism
     from metricdp.places import LocationTree
     from metricdp.problems import LossSpec
@@ -29,6 +28,39 @@ STANDING = (
     "somebody is. A hole around a home shows the home: prune whole areas instead."
 )
 UNSIGNED = "The file read was signed; the new one is not: name your own key with --key to sign it."
+
+
+@dataclass(frozen=True)
+class TreeOptions:
+    """A mechanism for every level of a tree of areas.
+
+    Attributes:
+        levels: Design a tree of areas: their columns, finest first, such as district,city. Every level has a mechanism
+            of its own. It takes the columns of the points that name areas, or a number of levels, made by halving the
+            map. An area lies whole in one of the next level. They must be public. OUTPUT is then a folder with
+            places.mdp, one file for every level above, and tree.json, which says what lies in what. All files have the
+            same guarantee for the places.
+        secrets: With --levels: places (the default) hides places, and only the reports of a level are areas: the best
+            ones by optimal, with other builders those of the places, as areas. areas hides areas from each other, by
+            the distance of their nearest places, so that all places of an area have one distribution. That costs more.
+        prunable: With --levels: make places.mdp so that any such number of places can be removed from its reports and
+            the rest renormalised (`metricdp export --prune --rule renormalise`). The default rule needs no such
+            reserve and costs less.
+        key: With --levels: a private key file from `metricdp keys`, to sign with.
+    """
+
+    levels: str | None = None
+    secrets: Literal["places", "areas"] = "places"
+    prunable: int | None = None
+    key: str | None = None
+
+    def check(self) -> None:
+        """Refuse what says more about a tree that nobody asked for."""
+        if self != NO_TREE:
+            raise InvalidInput("--secrets, --prunable and --key belong to a tree of areas: name its --levels.")
+
+
+NO_TREE = TreeOptions()
 
 
 def design_tree(

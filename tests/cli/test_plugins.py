@@ -178,11 +178,11 @@ def block(names):
     rows = pa.table({"x": [0.0], "y": [0.0], "floor": [0.0]})
     spec = TaskSpec(b"", ("x", "y", "floor"), 0.0, "fail")
     rest = (spec, "applied", names)
-    made, failed = ray._block(rows, 0, open("rooms.mdp", "rb").read(), rest, b"k" * KEY_BYTES)
+    made, failed = ray._protect_block(rows, 0, open("rooms.mdp", "rb").read(), rest, b"k" * KEY_BYTES)
     assert failed is None and made.num_rows == 1, failed
 
 before = dict(METRICS._entries), set(sys.modules)
-ray_job = lambda names: ray._partition("nowhere", 0, names)
+ray_job = lambda names: ray._protect_partition("nowhere", 0, names)
 spark_job = lambda names: spark._Partition("nowhere", names)(0)
 for work in (block, ray_job, spark_job):
     assert METRICS.find("Walking") is None

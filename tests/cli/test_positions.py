@@ -129,7 +129,7 @@ def test_a_tree_of_cells_states_what_is_kept_for_positions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    line = "tree --grid 41.14,-8.65,41.17,-8.60 --cell 1km --levels 1 --builder exponential"
+    line = "design --grid 41.14,-8.65,41.17,-8.60 --cell 1km --levels 1 --builder exponential"
     assert run(f"{line} --protect 2x@200m -o wish") == 0
     assert "Guaranteed: at most a factor of 2 there, slack included" in capsys.readouterr().out
     assert run(f"{line} --epsilon 10/km -o sharp") == 0

@@ -97,8 +97,7 @@ def design(
         )
         terminal.say(*_next(spec, made, output)[-1:])
         return code
-    terminal.say(*interrupted)
-    terminal.say(f"{output}: {builder} {spec.words}.")
+    terminal.say(*interrupted, f"{output}: {builder} {spec.words}.")
     in_distance = spec.cost.is_distance and made.certificate.pairs > 0 and spec.builder.start != "mechanisms"
     terminal.say(*guarantees.guarantee_lines(made, in_distance=in_distance, snap=spec.snap), *kept)
     if not spec.cost.is_distance:

@@ -92,10 +92,8 @@ def design(
         return code
     interrupted = [INTERRUPTED_TEXT] if code == INTERRUPTED else []
     if not verbose:
-        terminal.say(
-            *summaries.design_lines(f"{output}, {builder} {spec.words}", made, spec.cost, kept, interrupted, spec.snap)
-        )
-        terminal.say(*_next(spec, made, output)[-1:])
+        lines = summaries.design_lines(f"{output}, {builder} {spec.words}", made, spec.cost, kept, spec.snap)
+        terminal.say(*interrupted, *lines, _next(spec, made, output)[-1])
         return code
     terminal.say(*interrupted, f"{output}: {builder} {spec.words}.")
     in_distance = spec.cost.is_distance and made.certificate.pairs > 0 and spec.builder.start != "mechanisms"

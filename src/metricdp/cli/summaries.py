@@ -43,7 +43,6 @@ def design_lines(
     made: Mechanism,
     cost: LossSpec,
     asked: Sequence[str],
-    watch: Sequence[str] = (),
     snap: float | None = None,
 ) -> list[str]:
     """Return what was designed and what it costs; `asked` is the guarantee in the words of a wish."""
@@ -53,7 +52,7 @@ def design_lines(
     )
     notes = [certificate.note] if certificate.note else []
     guaranteed = " ".join([*asked, messages.headline(made.guarantee)])
-    return three_lines(f"{name}. {sentence}", guaranteed, [*watch, *notes, *_position_lines(made, snap)])
+    return three_lines(f"{name}. {sentence}", guaranteed, [*notes, *_position_lines(made, snap)])
 
 
 def inspect_lines(found: Inspection, about: str, signature: str, snap: float | None) -> list[str]:

@@ -47,7 +47,7 @@ def interrupted_at(words: str, line: str, monkeypatch: pytest.MonkeyPatch, *, ti
     monkeypatch.setattr(progress, "report_step", saying)
     for module in ("metricdp.solvers.search", "metricdp.solvers.backends.first_order", "metricdp.design.constopt"):
         __import__(module)
-        monkeypatch.setattr(f"{module}.now", saying)
+        monkeypatch.setattr(f"{module}.report_step", saying)
     code = cli.main(line.split())
     assert left == [0], "the stage was never reached"
     return code

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from metricdp.cli import main
-from metricdp.places import data_folder, sources
+from metricdp.places import data_folder
 from scripts import main
 
 ROWS = 3000

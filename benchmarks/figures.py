@@ -47,49 +47,51 @@ TITLES = {
 }
 BEFORE = {
     "optimal": "Uniform prior, Euclidean loss and metric, epsilon 1 per cell unless said, all pairs audited exactly; "
-    "see [how the optimum is found](optimal.md). `benchmarks/optimal.py` measures grids and "
+    "see [how the optimum is found](explanation/optimality.md). `benchmarks/optimal.py` measures grids and "
     "`benchmarks/constopt.py` ConstOPT on words. Rows whose date has no day were measured before "
     "scripts kept their figures, and stay until they are measured again.",
     "cities": "`benchmarks/cities.py` and `benchmarks/borders.py`: loss = distance, uniform prior; the gap is that of "
-    "the audited law to a bound for all mechanisms that report its places. The rest is in [whole cities](cities.md).",
+    "the audited law to a bound for all mechanisms that report its places. The rest is in "
+    "[whole cities](how-to/cities.md).",
     "noise": "`benchmarks/noise.py`: spherical Laplace noise of 10 per km unless said; plain doubles are what was "
-    "drawn before. Why it is exact is in [noise that is exact](noise.md).",
+    "drawn before. Why it is exact is in [noise that is exact](explanation/exact_noise.md).",
     "interpolated": "The rest is in [secrets anywhere](../papers/docs/aipo.md).",
-    "kernels": "`benchmarks/kernels.py`; what is proven is in [kernels](kernels.md). Random vocabularies are judged by "
+    "kernels": "`benchmarks/kernels.py`; what is proven is in [kernels](explanation/exact_noise.md). "
+    "Random vocabularies are judged by "
     "their whole table in brute force.",
-    "traces": "`benchmarks/traces.py`; the tables are on the page about [traces](families/traces.md).",
-    "policies": "`benchmarks/policies.py`: random places, [policies](families/policy.md) and "
-    "[pruned reports](families/location_tree.md), every law judged exactly; shares are above the engine's lower bound "
+    "traces": "`benchmarks/traces.py`; the tables are on the page about [traces](how-to/trajectories.md).",
+    "policies": "`benchmarks/policies.py`: random places, [policies](how-to/policies.md) and "
+    "[pruned reports](how-to/policies.md), every law judged exactly; shares are above the engine's lower bound "
     "of the same problem. `benchmarks/corgi.py`: pruning as CORGI publishes it, beside ours.",
     "tables": '`benchmarks/tables.py`; "processor" counts all threads and children.',
     "vectors": "`benchmarks/vectors.py`: unit vectors of 300 coordinates, epsilon 50; what it means is in "
-    "[protect embeddings](journeys/embeddings.md).",
+    "[protect embeddings](how-to/embeddings.md).",
     "retrieval": "`benchmarks/retrieval.py`: ten nearest on the unit sphere, clean and protected queries; one promise "
     "in the l_2 distance for all rows but those of an epsilon per radian. The picture is in "
-    "[protect embeddings](journeys/embeddings.md).",
+    "[protect embeddings](how-to/embeddings.md).",
     "recognition": "`benchmarks/recognition.py`: the better of three classifiers, for the task and who it was; what "
-    "it means is in [images and series](families/images.md).",
+    "it means is in [images and series](how-to/embeddings.md).",
     "shapes": "`benchmarks/shapes.py`: 1,000 random settings each; the laws and the bounds are in "
-    "[ellipses, hyperbolic space, documents](families/directions.md).",
+    "[ellipses, hyperbolic space, documents](explanation/families.md).",
     "concentrated": "`benchmarks/concentrated.py`: approximate promises, and bounds of those and of no pure ones; see "
-    "[Gaussian noise](families/concentrated.md).",
+    "[Gaussian noise](explanation/families.md).",
     "ledger": "`benchmarks/ledger.py` and `benchmarks/kills.py`; what is promised is in "
-    "[keep a budget over time](journeys/budget.md).",
+    "[keep a budget over time](how-to/budget.md).",
     "devices": "`benchmarks/devices.py`, an exponential and a tight mechanism of 1,000 x 1,000; "
     "`benchmarks/noise_devices.py`, every law of noise in JavaScript beside Python.",
     "contextual": "`benchmarks/contextual.py` and `benchmarks/independence.py`; the rest is in "
     "[context](../papers/docs/contextual.md).",
     "decoding": "`benchmarks/decoding.py`: 95 % intervals over 1,000 tables, secrets and noise drawn anew, a third of "
-    "the cells empty and a third small; what they cover is in [decoding](families/decoding.md). Lines of flows and of "
+    "the cells empty and a third small; what they cover is in [decoding](how-to/estimate.md). Lines of flows and of "
     "New York from before 2026-11-18 are of intervals that were made otherwise.",
     "decomposed": "`benchmarks/rounds.py`; the rest is in [decomposition](../papers/docs/benders.md).",
     "betting": "`benchmarks/betting.py`. Noise is rounded to a public lattice. Defects are re-implementations from "
     "descriptions, not the code of the package. The same samplers are put to the test that was used before, and to a "
     "classifier whose best event is counted (the scheme of DP-Sniper, written again: of the public testers StatDP and "
-    "DP-Auditorium neither is on the package index). See [auditing a black box](black_box.md).",
+    "DP-Auditorium neither is on the package index). See [auditing a black box](explanation/black_box_audits.md).",
     "service": "`benchmarks/service.py` on two cores that also run the clients and, where it is named, PostgreSQL. "
     "Other work wanted the same cores (see the load), so rates, paces and batches were run before it (nice -10). "
-    "Sizing: [run it as a service](journeys/service.md).",
+    "Sizing: [run it as a service](how-to/service.md).",
     "attacks": "Each is a script in `benchmarks/` that anyone can run again, longer; a short version is in the check.",
 }
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import browsers
+from metricdp import cli
 from scripts import command, script
 
 PROJECT = Path(__file__).parents[1]
@@ -64,14 +65,14 @@ def test_the_phone_example_runs_on_a_device(tmp_path):
         assert done.returncode == 0, done.stderr
         for words in said:
             assert words in done.stdout
-    page = (PROJECT / "docs" / "journeys" / "phone.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs" / "how-to" / "phone.md").read_text(encoding="utf-8")
     for name in ("phone.py", *expected):
         assert (PROJECT / "examples" / name).read_text(encoding="utf-8") in page
 
 
 def test_the_phone_page_runs(tmp_path):
     """The other blocks of the page: the command lines, and the Python that is no example file."""
-    page = (PROJECT / "docs" / "journeys" / "phone.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs" / "how-to" / "phone.md").read_text(encoding="utf-8")
     lines = ["lat,lon", *(f"{41.1 + 0.002 * i},{-8.6 + 0.002 * j}" for i in range(4) for j in range(4))]
     (tmp_path / "cells.csv").write_text("\n".join(lines) + "\n")
     commands = [line for line in re.search(r"```sh\n(.*?)```", page, re.DOTALL)[1].splitlines() if line]
@@ -81,7 +82,7 @@ def test_the_phone_page_runs(tmp_path):
         assert name == "metricdp"
         said = command(arguments, tmp_path)
     assert "Signature: good" in said
-    assert "© whoever owns the places" in said
+    assert "© the owner of the places" in said
     blocks = re.findall(r"```python\n(.*?)```", EXAMPLE.sub("", page), re.DOTALL)
     assert len(blocks) == 1
     script(blocks[0], tmp_path)
@@ -102,7 +103,7 @@ def test_the_first_lines_of_the_page_about_cities_run(tmp_path):
         for i in range(4)
     ]
     (tmp_path / "rome.graphml").write_text("\n".join([*lines, "</graph></graphml>"]))
-    page = (PROJECT / "docs" / "cities.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs" / "how-to" / "cities.md").read_text(encoding="utf-8")
     (commands,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
     for line in commands.splitlines():
         said = command(shlex.split(line)[1:], tmp_path)
@@ -115,12 +116,50 @@ def test_readme_python_runs(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 1
     assert len([line for line in blocks[0].splitlines() if line.strip()]) <= 10
-    assert "holds" in script(blocks[0], tmp_path)
+    said = script(blocks[0], tmp_path).splitlines()
+    (shown,) = re.findall(r"```text\n(.*?)```", (PROJECT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert said[0] == shown.splitlines()[0]
+    assert said[1].startswith(shown.splitlines()[1].split(";")[0])
+    assert "holds" in said[1]
 
 
-def test_the_python_of_the_page_about_metrics_runs(tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", (PROJECT / "docs" / "metric.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert "holds" in script("\n".join(blocks), tmp_path)
+def test_the_readme_fits_on_a_screen():
+    assert max(map(len, (PROJECT / "README.md").read_text(encoding="utf-8").splitlines())) <= 120
+
+
+TUTORIALS = sorted((PROJECT / "docs" / "tutorials").glob("*.md"))
+BLOCK = re.compile(r"```(python|sh)\n(.*?)```", re.DOTALL)
+REFUSED, ENDS = "# refused", re.compile(r"# exit (\d)")
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda path: path.stem)
+def test_tutorials_run_from_top_to_bottom(page, tmp_path, monkeypatch):
+    """Every block, in one folder that begins empty: what a reader types is what runs here."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    for language, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if language == "python":
+            script(text, tmp_path)
+            continue
+        for line in filter(None, text.splitlines()):
+            name, *arguments = shlex.split(line, comments=True)
+            assert name == "metricdp"
+            ends = 2 if REFUSED in line else int(found[1]) if (found := ENDS.search(line)) else 0
+            assert cli.main(arguments) == ends, line
+
+
+def test_the_python_of_other_pages_runs(tmp_path):
+    """Blocks that are no example file and need nothing around them."""
+    said = []
+    for name, needs in (("extend", ()), ("how-to/policies", ()), ("how-to/text", ("duckdb", "pandas"))):
+        for need in needs:
+            pytest.importorskip(need)
+        page = (PROJECT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"```python\n(.*?)```", EXAMPLE.sub("", page), re.DOTALL)
+        assert blocks, name
+        said += [script(block, tmp_path) for block in blocks]
+    assert "violated" in "".join(said)
+    assert "holds" in "".join(said)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(PROJECT)))

@@ -205,7 +205,8 @@ def scales_maps() -> str:
     found = [one for one in measured("elastic") if one["values"].get("picture") in ("rome", "nyc")]
     return (
         "".join(
-            f"\n![Maps of a city: protection, loss and the error of the best guess](images/elastic_{city}.png)\n\n"
+            "\n![Maps of a city: protection, loss and the error of the best guess]"
+            f"(../../docs/images/elastic_{city}.png)\n\n"
             f"*{one['what']} (`docs/results/elastic_{city}.csv`, one row a square of the map). {one['measured']}.*\n"
             for one in found
             for city in [one["values"]["picture"]]
@@ -337,10 +338,10 @@ def solvers_table() -> str:
          " and fits the time, else first order"),
         ("more", f"{gap} or more", "first order"),
         ("more", f"below {gap}", "as in the first row"),
-        (f"more than {FEW:,} secrets", "any", "first order on [windows](cities.md), on cores or `mdp.solvers.Gpu()`; "
-         "nothing is n x n"),
-        (f"more than {FEW:,} secrets far apart, as words are", "any", "a [kernel in balance](text.md): no program, no "
-         "table"),
+        (f"more than {FEW:,} secrets", "any", "first order on [windows](../how-to/cities.md), on cores or "
+         "`mdp.solvers.Gpu()`; nothing is n x n"),
+        (f"more than {FEW:,} secrets far apart, as words are", "any",
+         "a [kernel in balance](../how-to/text.md): no program, no table"),
     ]  # fmt: skip
     return "\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\n"
 
@@ -396,7 +397,7 @@ def cities_picture() -> str:
         "pays least. The bound is one for the average, not for a single crossing."
     )
     lines = [one["measured"] for one in measured() if "picture" in one["values"]]
-    picture = "![A map of Rome, every crossing in the colour of its expected loss](images/cities.png)"
+    picture = "![A map of Rome, every crossing in the colour of its expected loss](../images/cities.png)"
     return "\n" + "".join(f"{picture}\n\n*Rome at epsilon 10/km, {said(line)}. {about}*\n\n" for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""The pictures of docs/families/policy.md and location_tree.md: python tools/policy_pictures.py [folder]."""
+"""The pictures of docs/how-to/policies.md: python tools/policy_pictures.py [folder]."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from metricdp.cli import advice
 from metricdp.places import bundled_roads, bundled_trips
 from scripts import main
 
-PAGE = Path(__file__).parents[2] / "docs" / "choose.md"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "choose.md"
 
 
 @pytest.fixture

@@ -297,7 +297,7 @@ def test_a_table_in_duckdb_is_charged_before_it_is_there(ledger):
 
 def test_the_python_of_the_page_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).parents[2] / "docs" / "journeys" / "budget.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "budget.md").read_text(encoding="utf-8")
     (code,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "mdp.perturb(" in block)
     exec(compile(code, "budget.md", "exec"), {})
 

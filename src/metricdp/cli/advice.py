@@ -1,6 +1,6 @@
 """Which mechanism: the questions that decide, and what follows from the answers.
 
-`metricdp choose` asks them, and the page docs/choose.md is written from the same lists.
+`metricdp choose` asks them, and the page docs/how-to/choose.md is written from the same lists.
 """
 
 from __future__ import annotations
@@ -131,27 +131,29 @@ ADVICE = (
            "mdp.remapped(mdp.exponential(...), prior=prior)",
            "never worse on average over that prior, often much better", "remapped"),
     Advice("optimal", "up to a thousand places (ten thousand on a GPU)", "also a minute or two",
-           "mdp.optimal(problem)", "the least loss for these reports, proven: [how](optimal.md)", "optimal"),
+           "mdp.optimal(problem)", "the least loss for these reports, proven: [how](../explanation/optimality.md)",
+           "optimal"),
     Advice("city", "every crossing or cell of a city", "minutes, or a GPU", "mdp.optimal(problem, gap=0.05)",
            "the same on windows, nothing n x n: [whole cities](cities.md)", "optimal"),
     Advice("dictionary", "the same as for `optimal`", "only seconds", "mdp.dictionary(problem)",
            "usually within a few per cent of the optimum, any metric", "dictionary"),
     Advice("", "anywhere in a box or along streets", "places to report and a loss",
            "mdp.interpolated(box, outputs, epsilon, ...)",
-           "private at every point, not only at cell centres: [how](../papers/docs/aipo.md)"),
+           "private at every point, not only at cell centres: [how](../../papers/docs/aipo.md)"),
     Advice("trips", "places with their history", "trips, public or older", "mdp.contextual(problem, classes=...)",
-           "uses where somebody came from: [what that promises](../papers/docs/contextual.md)"),
+           "uses where somebody came from: [what that promises](../../papers/docs/contextual.md)"),
     Advice("", "several things in one row", "a mechanism for each", "mdp.product(place, hour, word)",
            "every part on its own scale; the promises add up"),
     Advice("", "up to a hundred places", "a wish for the optimum to six digits", "mdp.decomposed(problem, gap=1e-6)",
-           "ends at a vertex: [when it pays](../papers/docs/benders.md)"),
+           "ends at a vertex: [when it pays](../../papers/docs/benders.md)"),
     Advice("", "the same as for `optimal`", "machines that come and go, hours of time",
            'mdp.decomposed(problem, executor="ray", checkpoint="run.npz")',
            "lost workers and killed runs change no bound; not faster"),
     Advice("", "evenly spaced places, large epsilon", "nothing else", "mdp.tight_constraints(space, epsilon)",
            "every pair of places uses its promise up, where that exists"),
     Advice("texts", "sentences", "a file of word vectors", "mdp.text.TextMechanism(mdp.exponential(space, epsilon))",
-           "word by word, over a whole vocabulary: [what that hides and what not](journeys/text.md)", "exponential"),
+           "word by word, over a whole vocabulary: [what that hides and what not](../tutorials/protect_text.md)",
+           "exponential"),
     Advice("", "words with vectors", "a vocabulary", "mdp.madlib(space, epsilon)",
            "noise in the embedding, then the nearest word"),
 )  # fmt: skip

@@ -217,7 +217,7 @@ def _reasons(found: Advice, said: Situation, answers: Answers, places: PlaceSet 
         lines.append("The promise is for one report. Every further report about the same person adds to it.")
     if said.device == "phone" and found.name != "trips":
         lines.append(
-            "A phone that draws its own report sends no secret: it gets the mechanism file, docs/journeys/phone.md."
+            "A phone that draws its own report sends no secret: it gets the mechanism file, docs/how-to/phone.md."
         )
     return lines
 

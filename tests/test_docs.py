@@ -43,6 +43,34 @@ def test_examples_run(example, tmp_path):
     assert done.stdout.strip()
 
 
+GALLERY = sorted((PROJECT / "examples" / "gallery").glob("*.py"))
+PICTURES = PROJECT / "docs" / "images" / "gallery"
+
+
+def test_the_gallery_shows_every_example_with_its_picture():
+    page = (PROJECT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    assert len(GALLERY) >= 20
+    assert {path.stem for path in GALLERY} == {path.stem for path in PICTURES.glob("*.png")}
+    for path in GALLERY:
+        assert f"](images/gallery/{path.stem}.png)" in page
+        assert path.read_text(encoding="utf-8") in page
+        assert (PICTURES / f"{path.stem}.png").stat().st_size < 60_000
+
+
+@pytest.mark.parametrize("example", GALLERY, ids=lambda path: path.stem)
+def test_the_gallery_runs(example, tmp_path):
+    """Each writes a picture of the size of the one that the page shows."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    try:
+        script(example, tmp_path)
+        made, shown = (pyplot.imread(folder / f"{example.stem}.png") for folder in (tmp_path, PICTURES))
+    finally:
+        pyplot.close("all")
+    assert made.shape == shown.shape
+    assert made.std() > 0.05  # something is on it
+
+
 EXAMPLE = re.compile(r"<!-- example .*?<!-- end -->", re.DOTALL)
 
 
@@ -151,7 +179,12 @@ def test_tutorials_run_from_top_to_bottom(page, tmp_path, monkeypatch):
 def test_the_python_of_other_pages_runs(tmp_path):
     """Blocks that are no example file and need nothing around them."""
     said = []
-    for name, needs in (("extend", ()), ("how-to/policies", ()), ("how-to/text", ("duckdb", "pandas"))):
+    for name, needs in (
+        ("cheatsheet", ()),
+        ("extend", ()),
+        ("how-to/policies", ()),
+        ("how-to/text", ("duckdb", "pandas")),
+    ):
         for need in needs:
             pytest.importorskip(need)
         page = (PROJECT / "docs" / f"{name}.md").read_text(encoding="utf-8")

@@ -219,7 +219,7 @@ def test_pictures_are_small():
 
 def test_the_site_builds(tmp_path):
     pytest.importorskip("zensical", reason="zensical is not installed: it comes with the tools of the check")
-    for name in ("docs", "examples", "papers", "src", "tools"):
+    for name in ("docs", "examples", "js", "papers", "src", "tools"):
         shutil.copytree(PROJECT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
     shutil.copy(PROJECT / "zensical.toml", tmp_path)
     assert run_python(str(tmp_path / "tools" / "site.py"), folder=tmp_path).returncode == 0
@@ -229,4 +229,7 @@ def test_the_site_builds(tmp_path):
     start = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert "Two commands" in start
     assert "epsilon_for" in start  # the example is in the page
+    for name in ("try.js", "metricdp.js", "porto.json", "porto_100.mdp"):
+        assert (tmp_path / "site" / "assets" / "try" / name).stat().st_size > 1000
+    assert "../assets/try/try.js" in (tmp_path / "site" / "try" / "index.html").read_text(encoding="utf-8")
     assert "road_network" in (tmp_path / "site" / "api" / "index.html").read_text(encoding="utf-8")

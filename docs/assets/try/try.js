@@ -39,7 +39,7 @@ export async function start(root) {
 
   root.innerHTML = `<p><label>Guarantee: a factor of two at most at
       <select><option value="100">100 m</option><option value="300">300 m</option></select></label>
-      <button type="button">Draw again</button></p>`;
+      <button type="button" style="border: 1px solid; border-radius: .3rem; padding: .2rem .6rem">Draw again</button></p>`;
   const [choice, button] = [root.querySelector("select"), root.querySelector("button")];
   const drawing = shape(root, "svg", {
     viewBox: `0 0 600 ${height}`, width: "100%", role: "img", "aria-label": "Crossings of central Porto. Click one.",

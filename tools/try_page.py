@@ -22,6 +22,7 @@ def main() -> None:
     for name, radius in RADII.items():
         mechanism = mdp.optimal(mdp.Problem(roads, mdp.epsilon_for(2, radius)), gap=0.02)
         mdp.save(mdp.quantised(mechanism, bits=20), FOLDER / f"porto_{name}.mdp", licence=LICENCE)
+    assert isinstance(roads.metric, mdp.ShortestPath)
     streets = {"places": roads.coordinates.round(6).tolist(), "streets": roads.metric.edges.tolist()}
     (FOLDER / "porto.json").write_text(json.dumps(streets, separators=(",", ":")) + "\n", encoding="utf-8")
 

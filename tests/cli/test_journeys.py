@@ -64,3 +64,22 @@ def test_tables(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
         for path in set(Path().iterdir()) - before:
             path.unlink()
     assert "slack" in capsys.readouterr().out  # of --snap
+
+
+def test_policies(here: Path) -> None:
+    """Graphs and trees of areas, on twelve shops and on cells; whole networks are designed in tests of their own."""
+    shops = [(0.008 * i + 0.002 * k, 0.0005 * k, i) for i in range(3) for k in range(4)]
+    rows = [f"{41.14 + a},{b - 8.611},{('Bonfim', 'Foz', 'Baixa')[i]},{'AB'[i // 2]}" for a, b, i in shops]
+    Path("shops.csv").write_text("\n".join(["lat,lon,district,city", *rows]) + "\n")
+    Path("cells.csv").write_text("x,y\n" + "".join(f"{x},{y}\n" for x in range(3) for y in range(3)))
+    Path("edges.csv").write_text("from,to\n0,1\n1,2\n3,4\n4,5\n")
+    assert cli.main(["keys", "me"]) == 0
+    lines = [line for line in commands("how-to/policies.md") if "--roads" not in line and "compare" not in line]
+    assert len(lines) >= 8
+    for line in lines:
+        for name in ("shops.mdp", "cells.mdp", "mine.mdp"):
+            Path(name).unlink(missing_ok=True)
+        words = shlex.split(line)[1:]
+        if "--metric" not in words and "cells.csv" in words:
+            words += ["--metric", "l2"]
+        assert cli.main(words) == 0, line

@@ -1,4 +1,4 @@
-"""The examples of the page about engines; those of Spark and Ray run in their own tests, where the engine is up already."""
+"""The examples of the page about engines; those of Spark and Ray run in their own tests, where the engine is up."""
 
 from __future__ import annotations
 

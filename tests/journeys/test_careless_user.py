@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from metricdp.cli import main
 from metricdp.places import data_folder
 from scripts import main
 

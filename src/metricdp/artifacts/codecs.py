@@ -39,6 +39,7 @@ from metricdp.artifacts.tensors import (
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS, AnyGuarantee, Certificate, ConcentratedGuarantee, Guarantee, Mechanism
 from metricdp.mechanisms.base import BASES, OBJECTIVES
+from metricdp.mechanisms.concentrated import FORMS
 from metricdp.metrics import METRICS, Lp, Metric, Precomputed
 from metricdp.registry import (
     Array,

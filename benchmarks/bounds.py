@@ -255,7 +255,7 @@ class Stated:
     problem: mdp.Problem | None = None  # where it is another one than that of the case
 
 
-def _of(mechanism: mdp.MatrixMechanism, problem: mdp.Problem | None = None) -> Stated:
+def _of(mechanism: mdp.mechanisms.MatrixMechanism, problem: mdp.Problem | None = None) -> Stated:
     certificate = mechanism.certificate
     return Stated(
         certificate.lower_bound,

@@ -73,7 +73,7 @@ GPU = {
 }
 
 
-def measured(case: Case, gpu: bool, keep: Recorder) -> mdp.LocalMechanism:
+def measured(case: Case, gpu: bool, keep: Recorder) -> mdp.mechanisms.LocalMechanism:
     """Build one case and record its gap, time and memory."""
     space = case.space()
     started = time.perf_counter()
@@ -89,7 +89,7 @@ def measured(case: Case, gpu: bool, keep: Recorder) -> mdp.LocalMechanism:
         window=case.window,
         progress=tell,
     )
-    assert isinstance(mechanism, mdp.LocalMechanism)
+    assert isinstance(mechanism, mdp.mechanisms.LocalMechanism)
     spent, found = time.perf_counter() - started, mechanism.certificate
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     text = (
@@ -138,7 +138,7 @@ def beside_dense(nodes: int, gpu: bool, keep: Recorder, gap: float = 0.02) -> No
     )
 
 
-def in_use(mechanism: mdp.LocalMechanism, keep: Recorder) -> None:
+def in_use(mechanism: mdp.mechanisms.LocalMechanism, keep: Recorder) -> None:
     """Save, open, draw and audit the mechanism of a city."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "city.mdp"

@@ -23,7 +23,7 @@ SHARES = (0.1, 0.5, 0.9)
 WHAT = "Rome, loss by place, epsilon 10/km"
 
 
-def losses(mechanism: mdp.LocalMechanism, window: float) -> NDArray[np.float64]:
+def losses(mechanism: mdp.mechanisms.LocalMechanism, window: float) -> NDArray[np.float64]:
     """Return the expected road distance in metres between truth and report, of every crossing, at most."""
     near = mechanism.inputs.near(window)
     assert np.array_equal(near.codes, mechanism.columns)
@@ -78,7 +78,7 @@ def main() -> None:
     chosen = parser.parse_args()
     city = mdp.road_network("rome", nodes=chosen.nodes)
     made = mdp.optimal(mdp.Problem(city, 10.0), gap=chosen.gap, seconds=chosen.seconds, window=WINDOW)
-    assert isinstance(made, mdp.LocalMechanism)
+    assert isinstance(made, mdp.mechanisms.LocalMechanism)
     metres = losses(made, WINDOW)
     draw(np.asarray(city.coordinates, dtype=np.float64), metres, made.certificate, chosen.output)
     certificate, shares = made.certificate, {f"{share:.0%}": float(np.quantile(metres, share)) for share in SHARES}

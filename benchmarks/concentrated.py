@@ -5,7 +5,8 @@
 
 **Spaces.** 3 to 6 points of a line or of a grid, rho drawn. Gaussian noise put on the nearest point (masses by the
 normal distribution function) keeps rho; so does the exponential mechanism at epsilon = sqrt(2 rho), and at the largest
-epsilon whose divergences keep it. Each is judged by `mdp.audit_concentrated` and by brute force, order by order. The
+epsilon whose divergences keep it. Each is judged by `mdp.auditing.audit_concentrated` and by brute force, order by
+order. The
 loss is held against a bound of THIS promise, and of no pure one: the least loss of any matrix whose divergences of the
 orders 1 and 2 keep rho. Whoever keeps all orders keeps these two, and both are convex in the matrix, so that a cone
 program has that least loss; its dual solution, put into the dual cone and its residual charged, proves the bound. Its
@@ -144,7 +145,7 @@ def mixed(best: np.ndarray, apart: np.ndarray, rho: float) -> np.ndarray:
     for _ in range(12):
         middle = 0.5 * (low + high)
         law = (1.0 - middle) * best + middle * best.mean(axis=0)
-        kept = mdp.audit_concentrated(law, distances=apart).rho <= rho
+        kept = mdp.auditing.audit_concentrated(law, distances=apart).rho <= rho
         low, high = (low, middle) if kept else (middle, high)
     return np.asarray((1.0 - high) * best + high * best.mean(axis=0))
 
@@ -156,7 +157,7 @@ def tuned(space: mdp.FiniteSpace, rho: float) -> np.ndarray:
     for _ in range(12):
         middle = 0.5 * (low + high)
         matrix = mdp.exponential(space, middle).matrix
-        kept = mdp.audit_concentrated(matrix, distances=space.distances).rho <= rho
+        kept = mdp.auditing.audit_concentrated(matrix, distances=space.distances).rho <= rho
         low, high = (middle, high) if kept else (low, middle)
     return np.asarray(mdp.exponential(space, low).matrix)
 
@@ -177,8 +178,8 @@ def judged(laws: dict[str, np.ndarray], apart: np.ndarray, rho: float, bound: fl
     found: dict[str, Any] = {"bound": bound}
     for name, matrix in laws.items():
         law = matrix / matrix.sum(axis=1, keepdims=True)
-        report = mdp.audit_concentrated(matrix, distances=apart, rho=rho * (1.0 + 1e-9))
-        less = mdp.audit_concentrated(matrix, distances=apart, rho=report.reached * (1.0 - 1e-6))
+        report = mdp.auditing.audit_concentrated(matrix, distances=apart, rho=rho * (1.0 + 1e-9))
+        less = mdp.auditing.audit_concentrated(matrix, distances=apart, rho=report.reached * (1.0 - 1e-6))
         brute = brute_rho(law, apart)
         found[name] = {
             "holds": report.verdict == "holds" and bool(brute <= min(rho, report.rho) * (1.0 + 1e-9)),
@@ -227,7 +228,10 @@ def one_setting(seed: int) -> dict[str, Any]:
         x = rng.normal(size=(400, size))
     reports = noise.sample(x, rng=rng)
     square = float(np.square(metric(x, reports)).mean()) * 2.0 * noise.guarantee.rho / size
-    report, less = mdp.audit_concentrated(noise), mdp.audit_concentrated(noise, rho=0.98 * noise.guarantee.rho)
+    report, less = (
+        mdp.auditing.audit_concentrated(noise),
+        mdp.auditing.audit_concentrated(noise, rho=0.98 * noise.guarantee.rho),
+    )
     # on the line, on a lattice as coarse as may be, the divergences of the masses
     coarse = mdp.gaussian(mdp.Lp(2), sigma=sigma, dimension=1, pitch=sigma * float(rng.uniform(0.05, 2.0)))
     grid = coarse.lattice.pitch * np.arange(-1200, 1201)
@@ -253,7 +257,7 @@ def composition() -> list[dict[str, Any]]:
     """Return what k releases of one mean error keep together at two distances, by three ways to add up."""
     pure = mdp.laplace(mdp.Haversine(), 2.0 / ERROR)
     normal = mdp.gaussian(mdp.Haversine(), sigma=ERROR / math.sqrt(math.pi / 2.0))
-    worth = mdp.concentrated(pure)
+    worth = mdp.auditing.concentrated(pure)
     rows = []
     for distance in (0.02, 0.1):
         for k in (1, 3, 10, 30, 100, 300, 1000):

@@ -28,7 +28,7 @@ FAST = np.abs(CUBE[:, 0] - CUBE[:, 1]) >= 2
 def toy(keep: Recorder) -> None:
     prior = np.exp(-np.abs(CUBE[:, 0] - CUBE[:, 1]) - np.abs(CUBE[:, 1] - CUBE[:, 2]))
     loss = np.abs((2.0 * CUBE[:, 0] - CUBE[:, 1])[:, None] - np.arange(4.0))
-    space = mdp.Augmented(LINE, CUBE, [0.5, 0.25]).space
+    space = mdp.spaces.Augmented(LINE, CUBE, [0.5, 0.25]).space
     problem = mdp.Problem(space, 1.0, outputs=LINE, loss=loss, prior=prior / prior.sum())
     broken = one_program_per_group(problem, groups=FAST.astype(int), blankets={0: CUBE[:, :2], 1: CUBE})
     share, _ = mdp.violation_ratio(broken, 1.0)
@@ -67,7 +67,7 @@ def toy(keep: Recorder) -> None:
         loss=reduced,
         full_loss=whole,
     )
-    encode = mdp.Augmented(LINE, CUBE, [0.5, 0.25])
+    encode = mdp.spaces.Augmented(LINE, CUBE, [0.5, 0.25])
     best = min(_timed(lambda: quotient.sample(encode.encode([[1, 2, 3]])), 500) for _ in range(5))
     print(f"a draw with context, encoding included: {best:.3f} ms (best of 5 means of 500)")
     told = f"{best:.3f} ms with encoding, best of five means of 500"

@@ -149,7 +149,7 @@ def main(keep: Recorder, settings: list[tuple[int, int, float, str]], processes:
                 keep("policies", **row)
 
 
-def mapped(best: mdp.MatrixMechanism, problem: mdp.Problem, count: int) -> tuple[str, float]:
+def mapped(best: mdp.mechanisms.MatrixMechanism, problem: mdp.Problem, count: int) -> tuple[str, float]:
     """Return what pruning by a map costs: each law audited, its loss beside the bound for the reports that are kept."""
     rng, size, shares = np.random.default_rng(7), len(problem.inputs), []
     for _ in range(FEW):

@@ -109,7 +109,7 @@ def contextual(points: Any, epsilon: float, rng: np.random.Generator) -> Iterato
     """Yield mechanisms that know one step back, and one that looks at classes."""
     base = mdp.FiniteSpace(points, PLANE)
     histories = np.array([[now, before] for now in range(3) for before in range(3)])
-    augmented = mdp.Augmented(base, histories, [float(rng.uniform(0.2, 0.8))]).space
+    augmented = mdp.spaces.Augmented(base, histories, [float(rng.uniform(0.2, 0.8))]).space
     whole = mdp.Problem(augmented, epsilon, outputs=base, loss=base.distances[histories[:, 0]])
     for kind, classes in (("contextual", None), ("contextual, classes", histories[:, 0])):
         made = mdp.contextual(whole, classes=classes)

@@ -62,7 +62,7 @@ def masses_of(n: int, seed: int = 0) -> np.ndarray:
     return found
 
 
-def local_of(side: int, epsilon: float) -> mdp.LocalMechanism:
+def local_of(side: int, epsilon: float) -> mdp.mechanisms.LocalMechanism:
     """Return an exponential law with stored reports up to three steps away, over one background."""
     places = mdp.grid((side, side))
     near = places.near(3.0)
@@ -70,7 +70,9 @@ def local_of(side: int, epsilon: float) -> mdp.LocalMechanism:
     background = np.full(len(places), np.exp(-2.0 * epsilon), dtype=np.float32)
     promise = mdp.Guarantee(epsilon, mdp.Lp(2), basis="none")
     certificate = mdp.Certificate(loss=1.0, lower_bound=0.0, method="given", epsilon=float("inf"))
-    return mdp.LocalMechanism(places, places, near.starts, near.codes, values, background, promise, certificate)
+    return mdp.mechanisms.LocalMechanism(
+        places, places, near.starts, near.codes, values, background, promise, certificate
+    )
 
 
 @cache

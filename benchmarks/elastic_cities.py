@@ -103,12 +103,12 @@ def space_of(case: Case, city: mdp.FiniteSpace, mass: NDArray[np.float64]) -> md
         side, scale = float(city.points.max()), np.ones(len(city))
         for x, y, radius, one in ((0.5, 0.5, 0.8, 0.3), (0.3, 0.7, 1.0, 0.5), (0.7, 0.2, 0.5, 0.3)):
             scale[np.hypot(city.points[:, 0] - x * side, city.points[:, 1] - y * side) <= radius] = one
-        return mdp.scaled(city, scale, reach=REACH)
+        return mdp.places.scaled(city, scale, reach=REACH)
     if case.kind == "scaled":
         where = np.array(CLINICS[case.city])
         many = np.ones(len(where))
         regions = {"lat": where[:, 0], "lon": where[:, 1], "radius": AROUND * many, "scale": SCALE * many}
-        return mdp.scaled(city, mdp.region_scale(city, regions))
+        return mdp.places.scaled(city, mdp.places.region_scale(city, regions))
     ends = 150.0 if case.thinned is not None else MOST  # as was asked for when places were thinned
     return mdp.elastic(city, mass=mass, requirement=lambda level: min(8.0 * level * level, ends))
 
@@ -176,7 +176,7 @@ def away(rows, guess, near, far, found):  # type: ignore[no-untyped-def]
                 apart[near_codes[at]] = far
 
 
-def by_place(made: mdp.LocalMechanism, city: mdp.FiniteSpace, far: float) -> dict[str, NDArray[Any]]:
+def by_place(made: mdp.mechanisms.LocalMechanism, city: mdp.FiniteSpace, far: float) -> dict[str, NDArray[Any]]:
     """Return loss and error of the best guess in metres, of every crossing; no distance counts more than `far`."""
     from scipy.sparse import csr_array
 
@@ -222,7 +222,7 @@ def solve(case: Case, chosen: argparse.Namespace) -> None:
     made = mdp.optimal(
         problem, gap=chosen.gap, seconds=chosen.seconds, solver=solver, progress=told, window=case.window
     )
-    assert isinstance(made, mdp.LocalMechanism)
+    assert isinstance(made, mdp.mechanisms.LocalMechanism)
     report = mdp.audit(made)
     assert report.verdict == "holds", report
     facts = made.certificate

@@ -52,7 +52,7 @@ def judged(name: str, problem: mdp.Problem, bound: float) -> tuple[float, float,
         error = np.full(len(problem.prior), 0.4 * blind * float(np.exp(-problem.epsilon)))
         if name == "personal_errors":  # one place in four asks for twice as much
             error *= np.where(np.arange(len(error)) % 4 == 1, 2.0, 1.0)
-        sets = mdp.protection_sets(problem.inputs, problem.epsilon, error=error, prior=problem.prior)
+        sets = mdp.places.protection_sets(problem.inputs, problem.epsilon, error=error, prior=problem.prior)
         asked = mdp.Problem(sets.space, problem.epsilon, loss=problem.loss, prior=problem.prior)
         made = mdp.exponential(sets.space, problem.epsilon, prior=problem.prior, loss=problem.loss)
         law = made.matrix / made.matrix.sum(axis=1, keepdims=True)

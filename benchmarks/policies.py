@@ -65,7 +65,7 @@ def random_places(seed: int, most: int) -> mdp.Problem:
     return mdp.Problem(places, float(np.exp(rng.uniform(-1.5, 1.0))), prior=prior)
 
 
-def judged(name: str, law: mdp.MatrixMechanism, bound: float | None = None) -> list[Any]:
+def judged(name: str, law: mdp.mechanisms.MatrixMechanism, bound: float | None = None) -> list[Any]:
     """Return whether the exact audit proves a law, and how far its loss is above a bound; below would refute it."""
     report = mdp.audit(law)
     holds = report.verdict == "holds" and report.basis == "proof"
@@ -98,7 +98,7 @@ def one_pruning(seed: int) -> Found:
     part = problem.inputs.part(np.delete(np.arange(size), gone))
     fewer = mdp.Problem(problem.inputs, problem.epsilon, outputs=part, prior=problem.prior)
     bound = mdp.optimal(fewer, gap=GAP).certificate.lower_bound
-    tree = mdp.location_tree(problem.inputs, 3)
+    tree = mdp.places.location_tree(problem.inputs, 3)
     areas = tree.for_places(mdp.exponential(tree.at_level(2), problem.epsilon), 2)
     laws = {
         rule: judged(rule, prune_reports(law, gone, rule=rule, prior=problem.prior), bound)

@@ -69,10 +69,12 @@ def scaled(space: mdp.FiniteSpace, rng: np.random.Generator) -> mdp.FiniteSpace:
     size, kind = len(space), int(rng.integers(4))
     where = space.coordinates
     if kind == 0 or where.shape[1] == 1:
-        scale = mdp.region_scale(space, {"scale": rng.uniform(0.1, 1.0, size)})
+        scale = mdp.places.region_scale(space, {"scale": rng.uniform(0.1, 1.0, size)})
     elif kind == 1:
         middle, radius, own = rng.uniform(0, 3, (2, 2)), rng.uniform(0.3, 1.5, 2), rng.uniform(0.1, 1.0, 2)
-        scale = mdp.region_scale(space, {"lat": middle[:, 0], "lon": middle[:, 1], "radius": radius, "scale": own})
+        scale = mdp.places.region_scale(
+            space, {"lat": middle[:, 0], "lon": middle[:, 1], "radius": radius, "scale": own}
+        )
         inside = np.array(
             [[space.metric(place, one) <= far for one, far in zip(middle, radius, strict=True)] for place in where]
         )
@@ -81,7 +83,7 @@ def scaled(space: mdp.FiniteSpace, rng: np.random.Generator) -> mdp.FiniteSpace:
         south, west = rng.uniform(0, 2, (2, 3))
         north, east, own = south + 1.0, west + 1.0, rng.uniform(0.1, 1.0, 3)
         tiles = {"south": south, "west": west, "north": north, "east": east, "scale": own}
-        scale = mdp.region_scale(space, tiles)
+        scale = mdp.places.region_scale(space, tiles)
         high, wide = where[:, :1], where[:, 1:]
         inside = (high >= south) & (high <= north) & (wide >= west) & (wide <= east)
         assert np.array_equal(scale, np.where(inside, own, 1.0).min(axis=1))
@@ -90,9 +92,9 @@ def scaled(space: mdp.FiniteSpace, rng: np.random.Generator) -> mdp.FiniteSpace:
         own = {"clinic": 0.2, "church": 0.5}
         there = sorted(set(kinds.tolist()) & set(own))  # a category that no place has is refused
         regions = {"category": there, "scale": [own[one] for one in there]}
-        scale = mdp.region_scale(space, regions, categories=kinds.tolist()) if there else np.ones(size)
+        scale = mdp.places.region_scale(space, regions, categories=kinds.tolist()) if there else np.ones(size)
         assert scale.tolist() == [own.get(str(one), 1.0) for one in kinds]
-    made = mdp.scaled(space, scale)
+    made = mdp.places.scaled(space, scale)
     smaller = np.minimum(scale[:, None], scale[None])
     steps = smaller * space.distances
     if space.network is not None:

@@ -65,7 +65,7 @@ def setting(family: str, rng: np.random.Generator) -> tuple[Any, Any, float, int
 
         return mdp.Angular(), directions, epsilon, n + 1
     count, size = int(rng.integers(2, 5)), int(rng.integers(1, 4))
-    metric = mdp.Bags(mdp.Lp([1, 2, np.inf][int(rng.integers(3))]), size)
+    metric = mdp.metrics.Bags(mdp.Lp([1, 2, np.inf][int(rng.integers(3))]), size)
     return metric, lambda rows: rng.normal(size=(rows, count * size)), epsilon, count * size
 
 
@@ -204,7 +204,7 @@ def bags_of_words(rng: np.random.Generator) -> tuple[Any, np.ndarray, float]:
         for bag in bags
     ])  # fmt: skip
     points = np.array([vectors[list(bag)].ravel() for bag in bags])
-    return mdp.FiniteSpace(points, mdp.Bags(mdp.Lp(2), 2)), matrix, epsilon
+    return mdp.FiniteSpace(points, mdp.metrics.Bags(mdp.Lp(2), 2)), matrix, epsilon
 
 
 def picture(path: str) -> None:

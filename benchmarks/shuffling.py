@@ -9,7 +9,8 @@ multiset of reports is convolved person by person; for every pair x, x', both wa
 
     delta = sum over multisets S of max(Pr[S | x] - exp(e) Pr[S | x'], 0)
 
-must not be above what `mdp.shuffled_delta` says, nor be above delta at the level of `mdp.shuffled_epsilon`. Nothing
+must not be above what `mdp.auditing.shuffled_delta` says, nor be above delta at the level of
+`mdp.auditing.shuffled_epsilon`. Nothing
 here is pure: where the stated delta is 0 the level is what the mechanism promises without a crowd.
 """
 
@@ -90,9 +91,9 @@ def judged(seed: int) -> tuple[int, list[float]]:
     for x, y in itertools.permutations(range(size), 2):
         distance = float(apart[x, y])
         pure, where = epsilon * distance, {"distance": distance, "diameter": diameter}
-        stated = [(at * pure, mdp.shuffled_delta(epsilon, people, level=at * pure, **where)) for at in LEVELS]
+        stated = [(at * pure, mdp.auditing.shuffled_delta(epsilon, people, level=at * pure, **where)) for at in LEVELS]
         delta = float(10 ** rng.uniform(-4, -1))
-        stated.append((mdp.shuffled_epsilon(epsilon, people, delta=delta, **where), delta))
+        stated.append((mdp.auditing.shuffled_epsilon(epsilon, people, delta=delta, **where), delta))
         for (level, most), crowds in itertools.product(stated, places):
             exact = hockey_stick(crowds[x], crowds[y], level)
             assert 0.0 <= level <= pure, (seed, x, y, level, pure)

@@ -234,7 +234,7 @@ class Knowledge:
     def contextual(self, model: Any) -> dict[str, Any]:
         """A place with the one before it; each place is in two releases, so both weights share the budget."""
         weight = 0.5
-        augmented = mdp.Augmented(self.places, histories_of(model.allowed, 1), [weight])
+        augmented = mdp.spaces.Augmented(self.places, histories_of(model.allowed, 1), [weight])
         rate = RATE / (1.0 + weight)
         losses = self.places.distances[augmented.histories[:, 0]]
         prior = model.history_prior(augmented.histories)

@@ -14,7 +14,7 @@ documents = ["doctor nurse hospital very kind", "good hospital staff very kind",
 bags = np.array([[vectors[index[word]] for word in text.split()] for text in documents])
 rows = bags.reshape(len(documents), -1)  # one row a document: five words of ten numbers
 
-noise = mdp.laplace(mdp.Bags(mdp.Lp(2), 10), 8.0, dimension=rows.shape[1])
+noise = mdp.laplace(mdp.metrics.Bags(mdp.Lp(2), 10), 8.0, dimension=rows.shape[1])
 print(noise.guarantee)  # epsilon times the total distance of the best pairing
 movers = noise.guarantee.metric(rows[:1], rows[1:]) / 5
 print("word mover's distances:", movers, "each costs", 5 * noise.epsilon, "per unit: N words cost N epsilon")

@@ -17,5 +17,5 @@ print(best.certificate)
 
 # A scale of one's own: around the crossing 30 (a clinic, say) distances count a fifth, so that epsilon does.
 near = kilometres[30] <= 0.2
-careful = mdp.scaled(roads, np.where(near, 0.2, 1.0))
+careful = mdp.places.scaled(roads, np.where(near, 0.2, 1.0))
 print(mdp.optimal(mdp.Problem(careful, 10.0, loss=kilometres), gap=0.05).certificate)

@@ -6,7 +6,7 @@ import metricdp as mdp
 from metricdp.artifacts import save_tree
 
 cells = mdp.grid((6, 6))
-tree = mdp.location_tree(cells, 3)  # 36 cells in 16 areas in 4 in 1
+tree = mdp.places.location_tree(cells, 3)  # 36 cells in 16 areas in 4 in 1
 best = mdp.optimal(mdp.Problem(cells, 1.0), gap=0.01)
 print(tree, best.certificate.loss)
 

@@ -5,7 +5,7 @@ from metricdp.places import bundled_roads
 
 roads = bundled_roads(nodes=60)
 mechanism = mdp.optimal(mdp.Problem(roads, mdp.epsilon_for(2, 0.2)), gap=0.01)
-mdp.create_keys("me")  # me.key signs, me.pub goes into the app
+mdp.artifacts.create_keys("me")  # me.key signs, me.pub goes into the app
 mdp.save(
     mdp.quantised(mechanism),
     "porto.mdp",

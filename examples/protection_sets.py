@@ -30,7 +30,7 @@ claim = mdp.ShortestPath(pairs, np.ones(len(pairs)), len(places), unit="set")  #
 
 print("as published:", mdp.audit(law, metric=claim, points=np.arange(len(places)), epsilon=epsilon))
 
-sound = mdp.protection_sets(places, epsilon, error=error, prior=prior)
+sound = mdp.places.protection_sets(places, epsilon, error=error, prior=prior)
 best = mdp.optimal(mdp.Problem(sound.space, epsilon, loss=apart, prior=prior))
 print(sound)
 print(best.certificate)

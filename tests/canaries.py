@@ -55,7 +55,7 @@ def mechanisms() -> dict[str, Any]:
     line = mdp.FiniteSpace(np.arange(3.0)[:, None], mdp.Lp(1), columns=["x"])
     network = mdp.ShortestPath([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 1.5], 3)
     crossings = mdp.FiniteSpace(np.arange(3), network, coordinates=PLACES, ground=mdp.Haversine())
-    histories = mdp.Augmented(words, [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2]], [0.5])
+    histories = mdp.spaces.Augmented(words, [[0, 0], [1, 0], [1, 1], [2, 1], [2, 2]], [0.5])
     losses = np.abs(np.linspace(0, 2, 9)[:, None] - line.points[:, 0])
     return {
         "earth": mdp.laplace(mdp.Haversine(), 10.0),

@@ -52,7 +52,7 @@ SPACES: dict[str, Callable[[], mdp.FiniteSpace]] = {
     "transport on a line": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.Wasserstein([0.0, 1.0, 3.0, 4.0])),
     "documents": lambda: mdp.FiniteSpace(HISTOGRAMS, mdp.WordMovers(PLANE[:4], mdp.Lp(1))),
     "curves": lambda: mdp.FiniteSpace(RNG.normal(size=(5, 6)), mdp.Frechet(mdp.Lp(1), 2)),
-    "bags": lambda: mdp.FiniteSpace(PLANE.reshape(4, 6), mdp.Bags(mdp.Lp(1), 2)),
+    "bags": lambda: mdp.FiniteSpace(PLANE.reshape(4, 6), mdp.metrics.Bags(mdp.Lp(1), 2)),
 }
 WORDS = mdp.FiniteSpace(RNG.normal(size=(4, 3)), mdp.Lp(2), coordinates=["cat", "dög", "", "bird"])
 OTHERS: dict[str, Callable[[], Any]] = {
@@ -124,12 +124,12 @@ def some_local() -> LocalMechanism:
     return local_on(mdp.FiniteSpace(points, mdp.Lp(2)), 3.5)
 
 
-def some_kernel() -> mdp.KernelMechanism:
+def some_kernel() -> mdp.mechanisms.KernelMechanism:
     """Two dozen words, their vectors singles as files have them, with weights."""
     vectors = np.random.default_rng(6).normal(size=(24, 3)).astype(np.float32).astype(float)
     space = mdp.vocabulary([f"word{i}" for i in range(24)], vectors)
     found = mdp.weighted_exponential(space, 1.2, weights=np.linspace(1.0, 2.0, 24), form="kernel")
-    assert isinstance(found, mdp.KernelMechanism)
+    assert isinstance(found, mdp.mechanisms.KernelMechanism)
     return found
 
 
@@ -166,7 +166,7 @@ KINDS: dict[str, tuple[Any, Any]] = {  # one of every kind, and a secret as a ro
     "projected-laplace": (lambda: mdp.laplace(mdp.Lp(2), 1.0, projection=[[0.6, 0.8]]), NUMBERS),
     "direction-noise": (lambda: mdp.laplace(mdp.Angular(), 3.0, dimension=3, normalise=True), CURVE),
     "hyperbolic-laplace": (lambda: mdp.laplace(mdp.Hyperbolic(), 2.0, dimension=2), [0.3, -0.2]),
-    "bag-laplace": (lambda: mdp.laplace(mdp.Bags(mdp.Lp(2), 1), 1.0, dimension=3), CURVE),
+    "bag-laplace": (lambda: mdp.laplace(mdp.metrics.Bags(mdp.Lp(2), 1), 1.0, dimension=3), CURVE),
     "outline-laplace": (lambda: mdp.laplace(mdp.Frechet(mdp.Lp(1), 1), 1.0, dimension=3), CURVE),
     "nearest": (lambda: mdp.madlib(SQUARE_OF_NINE, 1.0), [1.0, 2.0]),
     "product": (lambda: mdp.product(mdp.exponential(SQUARE_OF_NINE, 1.0), mdp.exponential(FOUR, 1.0)), None),

@@ -44,7 +44,7 @@ def noise_of(distribution: dict[str, Any]) -> Any:
     if distribution["metric"] == "angular":
         return mdp.laplace(mdp.Angular(distribution["unit"]), epsilon, normalise=True, **given)
     if "of" in distribution:  # rows of vectors of so many coordinates
-        rows = {"bags": mdp.Bags, "frechet": mdp.Frechet}[distribution["rows"]]
+        rows = {"bags": mdp.metrics.Bags, "frechet": mdp.Frechet}[distribution["rows"]]
         return mdp.laplace(rows(_metric(distribution), distribution["of"]), epsilon, **given)
     return mdp.laplace(_metric(distribution), epsilon, **given)
 
@@ -69,7 +69,7 @@ def report_of(mechanism: Any, secret: list[float], words: Any, *, exactly: bool 
     return (ball_points(places) if isinstance(mechanism, HyperbolicLaplace) else places)[0].tolist()
 
 
-def kernel_of(entry: dict[str, Any]) -> mdp.KernelMechanism:
+def kernel_of(entry: dict[str, Any]) -> mdp.mechanisms.KernelMechanism:
     """Return the kernel that an entry describes; 2 a is promised, which every kernel of rate a keeps."""
     space = mdp.FiniteSpace(np.array(entry["points"]), _metric(entry))
     logs = None if entry["log_weights"] is None else np.array(entry["log_weights"])
@@ -79,7 +79,7 @@ def kernel_of(entry: dict[str, Any]) -> mdp.KernelMechanism:
     totals = np.log(np.exp(powers).sum(axis=1))
     promise = mdp.Guarantee(2.0 * entry["inner"], space.metric, basis="certificate")
     proof = mdp.Certificate(loss=0.0, lower_bound=0.0, method="published", epsilon=2.0 * entry["inner"])
-    return mdp.KernelMechanism(space, entry["inner"], logs, cap, totals, promise, proof)
+    return mdp.mechanisms.KernelMechanism(space, entry["inner"], logs, cap, totals, promise, proof)
 
 
 def _metric(entry: dict[str, Any]) -> Any:

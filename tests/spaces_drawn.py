@@ -47,7 +47,7 @@ def home_zone(n, rng):
 def elastic_or_sensitive(n, rng):
     places = mdp.FiniteSpace(rng.uniform(0, 4, (n, 2)), mdp.Lp(2))
     if rng.integers(2):
-        return mdp.scaled(places, rng.choice([0.5, 0.9, 1.0], n))
+        return mdp.places.scaled(places, rng.choice([0.5, 0.9, 1.0], n))
     factor = float(rng.uniform(0.5, 3.0))
     return mdp.elastic(places, mass=rng.integers(1, 5, n), requirement=lambda level: factor * level * level)
 

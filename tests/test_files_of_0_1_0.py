@@ -32,7 +32,7 @@ def test_a_mechanism_file_keeps_its_guarantee_and_its_draws(name: str) -> None:
     mechanism: Any = mdp.load(DATA / "mechanisms" / f"{name}.mdp")
     assert str(mechanism.guarantee) == facts["guarantee"]
     concentrated = isinstance(mechanism.guarantee, ConcentratedGuarantee)
-    found = mdp.audit_concentrated(mechanism) if concentrated else mdp.audit(mechanism)
+    found = mdp.auditing.audit_concentrated(mechanism) if concentrated else mdp.audit(mechanism)
     assert found.verdict == facts["verdict"] == "holds"
     if "drawn" in facts:
         row = facts["row"]

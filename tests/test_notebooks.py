@@ -56,7 +56,8 @@ def things() -> list[object]:
     mechanism = mdp.exponential(space, 1.0)
     noise = mdp.laplace(mdp.Haversine(), 10.0)
     return [
-        space, words, mdp.Box([0, 0], [1, 1], mdp.Lp(2)), noise.inputs, mdp.Augmented(space, [[0, 1], [1, 0]], [0.5]),
+        space, words, mdp.Box([0, 0], [1, 1], mdp.Lp(2)), noise.inputs, mdp.spaces.Augmented(space, [[0, 1], [1,
+            0]], [0.5]),
         mechanism, mechanism.certificate, mechanism.guarantee, mdp.audit(mechanism), mdp.Problem(space, 1.0), noise,
         mdp.exponential(words, 1.0), mdp.product(noise, mechanism), mdp.product(noise, mechanism).inputs,
         mdp.compare(space, [1.0], builders=["exponential"], measures=[Measure("<b>")]),

@@ -51,7 +51,7 @@ def border(mechanism: mdp.Mechanism, row: int, rng: np.random.Generator) -> int:
 
 def draws_of(mechanism: mdp.Mechanism, rng: np.random.Generator) -> list[dict]:
     """Return draws with their words and reports."""
-    finite = isinstance(mechanism, mdp.MatrixMechanism)
+    finite = isinstance(mechanism, mdp.mechanisms.MatrixMechanism)
     result = []
     for number in range(DRAWS):
         words = source_of(rng).words(WORDS).tolist()

@@ -59,7 +59,7 @@ def policies(path: Path) -> None:
 
 def tree(path: Path) -> None:
     grid, avoided, epsilon = mdp.grid((SIDE, SIDE)), [14, 15, 20, 21], 1.0
-    made = mdp.location_tree(grid, 3)
+    made = mdp.places.location_tree(grid, 3)
     best = mdp.optimal(mdp.Problem(grid, epsilon), gap=0.005)
     kept = np.delete(np.arange(SIDE**2), avoided)
     again = mdp.optimal(mdp.Problem(grid, epsilon, outputs=grid.part(kept)), gap=0.005)

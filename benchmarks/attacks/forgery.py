@@ -107,7 +107,7 @@ def _more() -> dict[str, Any]:
     }
     made |= {f"words, {name}": mdp.madlib(mdp.FiniteSpace(words / 5, metric), 2.0) for name, metric in metrics.items()}
     grounds = metrics | {"earth": mdp.Haversine()}
-    made |= {f"bags, {name}": mdp.laplace(mdp.Bags(one, 2), 2.0, dimension=6) for name, one in grounds.items()}
+    made |= {f"bags, {name}": mdp.laplace(mdp.metrics.Bags(one, 2), 2.0, dimension=6) for name, one in grounds.items()}
     curves = {"l1": mdp.Lp(1), "l2": mdp.Lp(2)}
     made |= {f"curves, {name}": mdp.laplace(mdp.Frechet(one, 2), 1.0, dimension=8) for name, one in curves.items()}
     made["projected"] = mdp.laplace(mdp.Lp(2), 1.0, dimension=4, projection=rng.normal(size=(2, 4)))

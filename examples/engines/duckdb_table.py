@@ -13,7 +13,7 @@ mdp.perturb((connection, "SELECT * FROM visits WHERE id < 500"), mechanism, to="
 print(connection.sql("SELECT count(*), avg(lat) FROM protected").fetchall())
 
 # A function for queries of your own; write what it gives to a table, never to a view.
-mdp.duckdb_function(connection, "protect", mechanism)
+mdp.tables.duckdb_function(connection, "protect", mechanism)
 connection.execute(
     "CREATE TABLE reports AS SELECT id, p.lat, p.lon FROM (SELECT id, protect(lat, lon) AS p FROM visits)"
 )

@@ -8,7 +8,7 @@ import metricdp as mdp
 from metricdp.design import BUILDERS, Builder, certify
 
 
-def mixed(problem: mdp.Problem, *, strength: float = 0.5) -> mdp.MatrixMechanism:
+def mixed(problem: mdp.Problem, *, strength: float = 0.5) -> mdp.mechanisms.MatrixMechanism:
     """Build strength * exponential + (1 - strength) * uniform: mixing never leaks more than either part."""
     started = time.perf_counter()
     sharp = mdp.exponential(problem.inputs, problem.epsilon).matrix

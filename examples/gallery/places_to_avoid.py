@@ -6,7 +6,7 @@ import metricdp as mdp
 
 cells = mdp.grid((6, 6))
 best = mdp.optimal(mdp.Problem(cells, 1.0), gap=0.02)
-pruned = mdp.location_tree(cells, 3).prune(best, [14, 15, 20, 21])
+pruned = mdp.places.location_tree(cells, 3).prune(best, [14, 15, 20, 21])
 
 figure, panels = plt.subplots(1, 2, figsize=(6.5, 3.6))
 for axes, (name, mechanism) in zip(panels, {"as designed": best, "never the middle": pruned}.items(), strict=True):

@@ -18,7 +18,7 @@ def toy():
     """64 secrets: a walk on four places that prefers short steps; the loss is about where it heads next."""
     prior = np.exp(-np.abs(CUBE[:, 0] - CUBE[:, 1]) - np.abs(CUBE[:, 1] - CUBE[:, 2]))
     heading = 2.0 * CUBE[:, 0] - CUBE[:, 1]
-    space = mdp.Augmented(LINE, CUBE, [0.5, 0.25]).space
+    space = mdp.spaces.Augmented(LINE, CUBE, [0.5, 0.25]).space
     loss = np.abs(heading[:, None] - np.arange(4.0))
     return mdp.Problem(space, 1.0, outputs=LINE, loss=loss, prior=prior / prior.sum())
 

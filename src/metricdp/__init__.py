@@ -1,7 +1,8 @@
-"""Metric differential privacy: design mechanisms, prove what they promise, apply them, see what they cost.
+"""Metric differential privacy: design mechanisms, prove their guarantee, apply them, see what they cost.
 
-The public names stand in `__init__.pyi` and nowhere else: type checkers read them there, and so does this module, which
-imports each when it is first used. Builders and metrics have the names of their declarations, those of plugins too.
+The public names stand in `__init__.pyi`. Type checkers read them there, and so does this module; it imports each when
+it
+is first used. Builders and metrics of plugins are found by the names that they declare.
 """
 
 import importlib
@@ -13,13 +14,30 @@ from lazy_loader import attach_stub
 from metricdp.deprecation import warn_renamed
 
 __version__ = "0.1.0"
-RENAMED = {"pictures": "plots", "policies": "policy_graphs"}  # old public names, for one version
+MOVED = {  # names that stood here until 0.1.0, by the package that has them; they work for one version
+    "artifacts": "Inspection create_keys",
+    "auditing": "ConcentratedReport audit_concentrated concentrated continuous_violations delta_at quantile_loss "
+    "shuffled_delta shuffled_epsilon",
+    "design": "Measure",
+    "estimation": "DensityEstimate FlowEstimate",
+    "mechanisms": "ConcentratedGuarantee InterpolatedMechanism KernelMechanism LocalMechanism MatrixMechanism Witness "
+    "rho_for",
+    "metrics": "Bags PolicyGraph StreetPath",
+    "places": "LocationTree ProtectionSets location_tree protection_sets region_scale scaled",
+    "problems": "NearLoss",
+    "spaces": "Augmented",
+    "tables": "duckdb_function",
+}
+HOMES = {name: package for package, names in MOVED.items() for name in names.split()}
+RENAMED = {"pictures": "plots", "policies": "policy_graphs"}
+# functions that warn when they are called
+OLD_FUNCTIONS = ("duckdb_table", "perturb_file", "perturb_files", "protect_text_files", "protect_texts")
 _public, _, __all__ = attach_stub(__name__, __file__)
 
 
-def _catalogues() -> tuple[Any, Any]:
-    rooms = ("metricdp.design.builders", "metricdp.metrics")
-    builders, metrics = (importlib.import_module(room) for room in rooms)
+def _registries() -> tuple[Any, Any]:
+    packages = ("metricdp.design.builders", "metricdp.metrics")
+    builders, metrics = (importlib.import_module(package) for package in packages)
     return builders.BUILDERS, metrics.METRICS
 
 
@@ -29,9 +47,14 @@ def __getattr__(name: str) -> Any:
     if name in RENAMED:
         warn_renamed(f"mdp.{name}", f"mdp.{RENAMED[name]}")
         return _public(RENAMED[name])
-    # a room of the house (`from metricdp import messages`) is imported by the import itself
+    if name in HOMES:
+        warn_renamed(f"mdp.{name}", f"mdp.{HOMES[name]}.{name}")
+        return getattr(_public(HOMES[name]), name)
+    if name in OLD_FUNCTIONS:
+        return getattr(_public("tables"), name)
+    # `from metricdp import messages`: the import itself loads a package
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is None:
-        builders, metrics = _catalogues()  # plugins declare more of them
+        builders, metrics = _registries()
         if name in builders.names:
             return builders.named(name).function
         if name in metrics.names:
@@ -40,4 +63,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for catalogue in _catalogues() for name in catalogue.names)})
+    declared = {name for registry in _registries() for name in registry.names}
+    return sorted({*__all__, *(declared - HOMES.keys())})

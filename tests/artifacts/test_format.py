@@ -76,7 +76,7 @@ def written(manifest: dict[str, Any], tensors: dict[str, tuple[str, list[int], b
 
 
 def every_file(folder: Path) -> list[Path]:
-    private, _ = mdp.create_keys(folder / "me")
+    private, _ = mdp.artifacts.create_keys(folder / "me")
     made: list[tuple[Any, dict[str, Any]]] = [
         (some_matrix(), {}), (some_matrix(1e-5), {"licence": 'a "quoted"\n licence\t© \x01'}),
         (with_zeros(), {"storage": "sparse", "key": private}), (mdp.quantised(some_matrix(), bits=16), {}),

@@ -17,12 +17,12 @@ from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
 
 
 @pytest.fixture(scope="module")
-def kernel() -> mdp.KernelMechanism:
+def kernel() -> mdp.mechanisms.KernelMechanism:
     return some_kernel()
 
 
 @pytest.fixture
-def vectors(tmp_path: Path, kernel: mdp.KernelMechanism) -> Path:
+def vectors(tmp_path: Path, kernel: mdp.mechanisms.KernelMechanism) -> Path:
     """A file of vectors with the words of the kernel in another order, and one more."""
     words, points = kernel.space.coordinates[:, 0], kernel.space.points
     turned, extra = [*words[::-1], "another"], np.vstack([points[::-1], np.ones(3)])
@@ -32,18 +32,18 @@ def vectors(tmp_path: Path, kernel: mdp.KernelMechanism) -> Path:
 
 
 @pytest.fixture
-def named(tmp_path: Path, kernel: mdp.KernelMechanism, vectors: Path) -> Path:
+def named(tmp_path: Path, kernel: mdp.mechanisms.KernelMechanism, vectors: Path) -> Path:
     return save(kernel, tmp_path / "words.mdp", vectors=vectors)
 
 
-def same(one: mdp.KernelMechanism, two: Any) -> bool:
+def same(one: mdp.mechanisms.KernelMechanism, two: Any) -> bool:
     fields = ("inner", "cap", "log_normalisers", "log_weights")
     equal = all(np.array_equal(getattr(one, name), getattr(two, name)) for name in fields)
     return equal and np.array_equal(one.space.points, two.space.points)
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1.0, 3.0, 24)])
-def test_every_bit_comes_back(kernel: mdp.KernelMechanism, weights: Any, tmp_path: Path) -> None:
+def test_every_bit_comes_back(kernel: mdp.mechanisms.KernelMechanism, weights: Any, tmp_path: Path) -> None:
     made = mdp.weighted_exponential(kernel.space, 0.9, weights=weights, form="kernel")
     found = inspect(save(made, tmp_path / "kernel.mdp"))
     assert same(made, found.mechanism)
@@ -57,7 +57,7 @@ def test_every_bit_comes_back(kernel: mdp.KernelMechanism, weights: Any, tmp_pat
 
 
 def test_named_vectors_come_back_from_beside_the_file_from_a_folder_and_as_given(
-    named: Path, vectors: Path, kernel: mdp.KernelMechanism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    named: Path, vectors: Path, kernel: mdp.mechanisms.KernelMechanism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert inspect(named).vectors == ("words.npz",)
     assert same(kernel, load(named))
@@ -73,7 +73,7 @@ def test_named_vectors_come_back_from_beside_the_file_from_a_folder_and_as_given
     assert same(kernel, load(named))
 
 
-def test_vectors_of_two_files_are_one_vocabulary(kernel: mdp.KernelMechanism, tmp_path: Path) -> None:
+def test_vectors_of_two_files_are_one_vocabulary(kernel: mdp.mechanisms.KernelMechanism, tmp_path: Path) -> None:
     words, points = kernel.space.coordinates[:, 0], kernel.space.points.astype(np.float32)
     parts = [tmp_path / "frequent.npz", tmp_path / "rare.npz"]
     np.savez(parts[0], words=words[:10], vectors=points[:10])
@@ -95,7 +95,7 @@ def test_another_file_of_vectors_is_refused(named: Path, vectors: Path) -> None:
 
 
 def test_vectors_that_are_not_those_of_the_mechanism_are_refused_when_it_is_saved(
-    kernel: mdp.KernelMechanism, vectors: Path, tmp_path: Path
+    kernel: mdp.mechanisms.KernelMechanism, vectors: Path, tmp_path: Path
 ) -> None:
     words, points = kernel.space.coordinates[:, 0], kernel.space.points
     np.savez(tmp_path / "other.npz", words=words, vectors=(1.5 * points).astype(np.float32))
@@ -139,7 +139,9 @@ def test_rows_that_the_file_does_not_have_are_refused(named: Path) -> None:
         load(named)
 
 
-def test_a_steeper_kernel_or_another_normaliser_is_refused(kernel: mdp.KernelMechanism, tmp_path: Path) -> None:
+def test_a_steeper_kernel_or_another_normaliser_is_refused(
+    kernel: mdp.mechanisms.KernelMechanism, tmp_path: Path
+) -> None:
     path = save(kernel, tmp_path / "kernel.mdp")
     rewritten(path, lambda manifest, tensors: manifest["body"].update(inner=1.3 * kernel.inner))
     with pytest.raises(CorruptFile, match="does not keep the guarantee in the file"):
@@ -154,7 +156,9 @@ def test_a_steeper_kernel_or_another_normaliser_is_refused(kernel: mdp.KernelMec
         load(path)
 
 
-def test_a_signature_covers_the_names_of_vectors(kernel: mdp.KernelMechanism, vectors: Path, tmp_path: Path) -> None:
+def test_a_signature_covers_the_names_of_vectors(
+    kernel: mdp.mechanisms.KernelMechanism, vectors: Path, tmp_path: Path
+) -> None:
     private, public = create_keys(tmp_path / "me")
     path = save(kernel, tmp_path / "signed.mdp", vectors=vectors, key=private)
     assert same(kernel, load(path, trusted=public))
@@ -163,7 +167,7 @@ def test_a_signature_covers_the_names_of_vectors(kernel: mdp.KernelMechanism, ve
         load(path, trusted=public, vectors=vectors)
 
 
-def test_a_kernel_that_breaks_its_promise_is_not_saved(kernel: mdp.KernelMechanism, tmp_path: Path) -> None:
+def test_a_kernel_that_breaks_its_promise_is_not_saved(kernel: mdp.mechanisms.KernelMechanism, tmp_path: Path) -> None:
     from dataclasses import replace
 
     broken = replace(kernel, guarantee=replace(kernel.guarantee, epsilon=0.5 * kernel.guarantee.epsilon))

@@ -113,7 +113,7 @@ def test_of_a_city_in_windows_it_is_never_too_small() -> None:
     roads = bundled_roads(nodes=80)
     apart = roads.distances
     near = [np.flatnonzero(row <= 0.5) for row in apart]
-    mechanism = mdp.LocalMechanism(
+    mechanism = mdp.mechanisms.LocalMechanism(
         roads,
         roads,
         np.append(0, np.cumsum([len(row) for row in near])),
@@ -170,7 +170,7 @@ def test_the_nearest_word_lies_within_twice_the_noise() -> None:
 
 def test_of_a_history_the_current_place_counts() -> None:
     space = mdp.FiniteSpace([[0.0], [1.0], [2.0]], mdp.Lp(2))
-    secrets = mdp.Augmented(space, [[0, 0], [0, 1], [1, 1], [2, 1]], [0.5])
+    secrets = mdp.spaces.Augmented(space, [[0, 0], [0, 1], [1, 1], [2, 1]], [0.5])
     distribution = np.array([[0.5, 0.3, 0.2], [0.48, 0.32, 0.2], [0.4, 0.35, 0.25], [0.3, 0.3, 0.4]])
     away = np.abs(np.array([0.0, 0.0, 1.0, 2.0])[:, None] - np.arange(3)[None])
     mechanism = mdp.from_matrix(secrets.space, distribution, epsilon=2.0, outputs=space, loss=away)

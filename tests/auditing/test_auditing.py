@@ -25,7 +25,7 @@ def mechanism_of(matrix, points, epsilon=1.0):
     space = space_of(points)
     outputs = space if matrix.shape[0] == matrix.shape[1] else space_of(np.arange(float(matrix.shape[1]))[:, None])
     promise = mdp.Guarantee(epsilon, space.metric)
-    return mdp.MatrixMechanism(
+    return mdp.mechanisms.MatrixMechanism(
         space, outputs, matrix, promise, Certificate(loss=0.0, lower_bound=0.0, method="test", epsilon=epsilon)
     )
 
@@ -337,9 +337,9 @@ def test_losses_and_adversary_against_loops(seed):
     rows = [math.fsum(matrix[i, k] * loss[i, k] for k in range(6)) for i in range(6)]
     assert mdp.expected_loss(mechanism, prior=prior, loss=loss) == pytest.approx(float(prior @ rows))
     assert mdp.worst_loss(mechanism, loss=loss) == pytest.approx(max(rows))
-    assert mdp.quantile_loss(mechanism, 0.5, loss=loss) == pytest.approx(sorted(rows)[2])
-    assert mdp.quantile_loss(mechanism, 0.51, loss=loss) == pytest.approx(sorted(rows)[3])
-    assert mdp.quantile_loss(mechanism, loss=loss) == pytest.approx(max(rows))
+    assert mdp.auditing.quantile_loss(mechanism, 0.5, loss=loss) == pytest.approx(sorted(rows)[2])
+    assert mdp.auditing.quantile_loss(mechanism, 0.51, loss=loss) == pytest.approx(sorted(rows)[3])
+    assert mdp.auditing.quantile_loss(mechanism, loss=loss) == pytest.approx(max(rows))
     error = math.fsum(
         min(math.fsum(prior[x] * matrix[x, k] * apart[x, t] for x in range(6)) for t in range(6)) for k in range(6)
     )

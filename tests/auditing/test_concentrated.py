@@ -42,7 +42,7 @@ def drawn(seed, size, reports, scale):
 @given(st.integers(0, 10**6), st.integers(2, 6), st.integers(2, 9), st.floats(0.01, 4.0))
 def test_the_proven_rho_is_above_every_order_and_what_is_reached_is_below_it(seed, size, reports, scale):
     matrix, apart, _ = drawn(seed, size, reports, scale)
-    found = mdp.audit_concentrated(matrix, distances=apart)
+    found = mdp.auditing.audit_concentrated(matrix, distances=apart)
     true = brute_rho(matrix, apart)
     assert found.rho >= true * (1 - 1e-9)
     assert found.reached <= found.rho <= found.reached * (1 + 1e-6) + 1e-9
@@ -52,7 +52,7 @@ def test_the_proven_rho_is_above_every_order_and_what_is_reached_is_below_it(see
 def test_the_worst_pair_and_order_reach_what_is_said_in_high_precision():
     for seed in range(6):
         matrix, apart, _ = drawn(seed, 5, 7, 2.0)
-        found = mdp.audit_concentrated(matrix, distances=apart)
+        found = mdp.auditing.audit_concentrated(matrix, distances=apart)
         with flint.ctx.workprec(300):
             p, q = ([flint.arb(float(x)) for x in matrix[k]] for k in (found.secret, found.other))
             p, q = [x / sum(p) for x in p], [x / sum(q) for x in q]
@@ -69,7 +69,9 @@ def test_randomised_response_has_the_closed_form():
     """Of two secrets with odds e^L the worst order is 1: rho = L tanh(L / 2)."""
     for odds in (0.01, 0.5, 3.0):
         p = 1 / (1 + math.exp(-odds))
-        found = mdp.audit_concentrated(np.array([[p, 1 - p], [1 - p, p]]), distances=np.array([[0, 1.0], [1.0, 0]]))
+        found = mdp.auditing.audit_concentrated(
+            np.array([[p, 1 - p], [1 - p, p]]), distances=np.array([[0, 1.0], [1.0, 0]])
+        )
         assert found.rho == pytest.approx(odds * math.tanh(odds / 2), rel=1e-7)
         assert found.rho <= odds**2 / 2
 
@@ -77,37 +79,39 @@ def test_randomised_response_has_the_closed_form():
 def test_verdicts_are_of_the_claim_and_laws_that_give_secrets_away_have_none():
     matrix, apart, points = drawn(3, 4, 6, 1.0)
     true = brute_rho(matrix, apart)
-    assert mdp.audit_concentrated(matrix, distances=apart, rho=true * 1.001).verdict == "holds"
-    assert mdp.audit_concentrated(matrix, metric=mdp.Lp(2), points=points, rho=true * 0.999).verdict == "violated"
-    assert mdp.audit_concentrated(matrix, distances=apart).verdict == "cannot judge"
+    assert mdp.auditing.audit_concentrated(matrix, distances=apart, rho=true * 1.001).verdict == "holds"
+    assert (
+        mdp.auditing.audit_concentrated(matrix, metric=mdp.Lp(2), points=points, rho=true * 0.999).verdict == "violated"
+    )
+    assert mdp.auditing.audit_concentrated(matrix, distances=apart).verdict == "cannot judge"
     zero = np.array([[1.0, 0.0], [0.5, 0.5]])
-    found = mdp.audit_concentrated(zero, distances=np.array([[0, 1.0], [1.0, 0]]), rho=100.0)
+    found = mdp.auditing.audit_concentrated(zero, distances=np.array([[0, 1.0], [1.0, 0]]), rho=100.0)
     assert (found.verdict, found.rho) == ("violated", math.inf)
     same = np.full((2, 3), 1 / 3)
-    assert mdp.audit_concentrated(same, distances=np.array([[0, 1.0], [1.0, 0]]), rho=1e-9).verdict == "holds"
+    assert mdp.auditing.audit_concentrated(same, distances=np.array([[0, 1.0], [1.0, 0]]), rho=1e-9).verdict == "holds"
     with pytest.raises(InvalidInput, match="sampler"):
-        mdp.audit_concentrated(lambda secret, count: secret)
+        mdp.auditing.audit_concentrated(lambda secret, count: secret)
 
 
 def test_a_pure_mechanism_is_worth_at_most_half_its_squared_epsilon():
     space = mdp.FiniteSpace(np.arange(12.0)[:, None], mdp.Lp(2))
     for builder in (mdp.exponential, mdp.tight_constraints):
         made = builder(space, 0.8)
-        worth = mdp.concentrated(made)
+        worth = mdp.auditing.concentrated(made)
         assert brute_rho(made.matrix, space.distances) * (1 - 1e-9) <= worth.rho <= 0.32
         assert (worth.form, worth.basis) == ("renyi", "certificate")
         # n releases: what rho says beats adding up epsilon once there are many
         many = worth.composed(times=400)
         assert many.epsilon_at(1.0, 1e-6) < 400 * 0.8
-    noise = mdp.concentrated(mdp.laplace(mdp.Haversine(), 3.0))
+    noise = mdp.auditing.concentrated(mdp.laplace(mdp.Haversine(), 3.0))
     assert (noise.rho, noise.basis) == (4.5, "theorem")
-    assert mdp.concentrated(mdp.gaussian(mdp.Lp(2), 0.25)).rho == 0.25
+    assert mdp.auditing.concentrated(mdp.gaussian(mdp.Lp(2), 0.25)).rho == 0.25
     from dataclasses import replace
 
     with pytest.raises(InvalidInput, match="slack"):
-        mdp.concentrated(replace(made, guarantee=made.guarantee.with_slack(0.1)))
+        mdp.auditing.concentrated(replace(made, guarantee=made.guarantee.with_slack(0.1)))
     with pytest.raises(NotPrivate, match="comparison"):
-        mdp.concentrated(replace(made, guarantee=replace(made.guarantee, basis="none")))
+        mdp.auditing.concentrated(replace(made, guarantee=replace(made.guarantee, basis="none")))
 
 
 def test_delta_at_a_distance_is_that_of_the_best_event():
@@ -126,27 +130,27 @@ def test_delta_at_a_distance_is_that_of_the_best_event():
                                 events,
                                 distribution[i, inside].sum() - math.exp(epsilon) * distribution[j, inside].sum(),
                             )
-            assert events <= mdp.delta_at(made, distance, epsilon) <= events + 1e-14
-    assert mdp.delta_at(made, 3.0, 0.7 * 3.0) <= 1e-14
-    assert mdp.delta_at(mdp.gaussian(mdp.Lp(2), 0.5), 1.0, 1.0) == pytest.approx(0.12693673750664395, rel=1e-9)
+            assert events <= mdp.auditing.delta_at(made, distance, epsilon) <= events + 1e-14
+    assert mdp.auditing.delta_at(made, 3.0, 0.7 * 3.0) <= 1e-14
+    assert mdp.auditing.delta_at(mdp.gaussian(mdp.Lp(2), 0.5), 1.0, 1.0) == pytest.approx(0.12693673750664395, rel=1e-9)
     with pytest.raises(NotPure, match="pure"):
-        mdp.delta_at(mdp.laplace(mdp.Lp(2), 1.0), 1.0, 1.0)
+        mdp.auditing.delta_at(mdp.laplace(mdp.Lp(2), 1.0), 1.0, 1.0)
 
 
 def test_what_tells_two_secrets_apart_for_certain_has_a_delta_of_one_at_every_epsilon():
     parts = mdp.policy(mdp.grid((1, 4)), [[0, 1], [2, 3]], parts="disclose")
     made = mdp.exponential(parts, 1.0)
     across = parts.metric.apart
-    assert [mdp.delta_at(made, across, epsilon) for epsilon in (1.0, 699.0, 701.0, 1e6)] == [1.0] * 4
-    assert mdp.delta_at(made, 1.0, 1.0) <= 1e-14
+    assert [mdp.auditing.delta_at(made, across, epsilon) for epsilon in (1.0, 699.0, 701.0, 1e6)] == [1.0] * 4
+    assert mdp.auditing.delta_at(made, 1.0, 1.0) <= 1e-14
 
 
 def test_gaussian_noise_is_judged_by_its_sigma():
     made = mdp.gaussian(mdp.Lp(2), 0.5)
-    assert mdp.audit_concentrated(made).verdict == "holds"
-    assert mdp.audit_concentrated(made, rho=0.499).verdict == "violated"
-    assert mdp.audit_concentrated(made, rho=0.51).verdict == "holds"
-    assert "not pure" in str(mdp.audit_concentrated(made))
+    assert mdp.auditing.audit_concentrated(made).verdict == "holds"
+    assert mdp.auditing.audit_concentrated(made, rho=0.499).verdict == "violated"
+    assert mdp.auditing.audit_concentrated(made, rho=0.51).verdict == "holds"
+    assert "not pure" in str(mdp.auditing.audit_concentrated(made))
     earth = mdp.gaussian(mdp.Haversine(), 0.5)
-    assert mdp.audit_concentrated(earth, rho=0.499).verdict == "cannot judge"
-    assert mdp.audit_concentrated(earth, rho=0.4).verdict == "violated"
+    assert mdp.auditing.audit_concentrated(earth, rho=0.499).verdict == "cannot judge"
+    assert mdp.auditing.audit_concentrated(earth, rho=0.4).verdict == "violated"

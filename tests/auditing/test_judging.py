@@ -187,7 +187,9 @@ def test_a_radius_that_covers_no_pair_is_no_promise():
     with pytest.raises(InvalidInput, match="covers no two secrets"):
         mdp.optimal(mdp.Problem(LINE, 1.0, radius=0.5))
     with pytest.raises(InvalidInput, match="radius"):
-        mdp.MatrixMechanism(LINE, LINE, np.eye(3), Guarantee(1.0, LINE.metric, radius=math.nan), KINDS["matrix"]())
+        mdp.mechanisms.MatrixMechanism(
+            LINE, LINE, np.eye(3), Guarantee(1.0, LINE.metric, radius=math.nan), KINDS["matrix"]()
+        )
 
 
 def test_no_claim_is_no_verdict():

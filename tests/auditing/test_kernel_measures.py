@@ -13,15 +13,15 @@ SIZE = 30
 
 
 @pytest.fixture(scope="module")
-def kernel() -> mdp.KernelMechanism:
+def kernel() -> mdp.mechanisms.KernelMechanism:
     vectors = np.random.default_rng(0).normal(size=(SIZE, 4))
     space = mdp.vocabulary([f"w{i}" for i in range(SIZE)], vectors)
     found = mdp.weighted_exponential(space, 1.5, weights=np.linspace(1.0, 2.0, SIZE), form="kernel")
-    assert isinstance(found, mdp.KernelMechanism)
+    assert isinstance(found, mdp.mechanisms.KernelMechanism)
     return found
 
 
-def law_of(kernel: mdp.KernelMechanism) -> tuple[np.ndarray, np.ndarray]:
+def law_of(kernel: mdp.mechanisms.KernelMechanism) -> tuple[np.ndarray, np.ndarray]:
     """The law and the distances, by loops."""
     points = kernel.space.points
     apart = np.array([[np.linalg.norm(a - b) for b in points] for a in points])
@@ -29,7 +29,7 @@ def law_of(kernel: mdp.KernelMechanism) -> tuple[np.ndarray, np.ndarray]:
     return terms / terms.sum(axis=1, keepdims=True), apart
 
 
-def test_losses_are_those_of_the_table(kernel: mdp.KernelMechanism) -> None:
+def test_losses_are_those_of_the_table(kernel: mdp.mechanisms.KernelMechanism) -> None:
     distribution, apart = law_of(kernel)
     rows, prior = (distribution * apart).sum(axis=1), np.arange(1.0, SIZE + 1) / (SIZE * (SIZE + 1) / 2)
     assert mdp.expected_loss(kernel) == pytest.approx(rows.mean(), rel=1e-12)
@@ -42,7 +42,7 @@ def test_losses_are_those_of_the_table(kernel: mdp.KernelMechanism) -> None:
 
 
 def test_what_takes_the_table_is_refused_where_there_is_none(
-    kernel: mdp.KernelMechanism, monkeypatch: pytest.MonkeyPatch
+    kernel: mdp.mechanisms.KernelMechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     distribution, _ = law_of(kernel)
     shown = np.abs(np.log(distribution)[:, None] - np.log(distribution)[None]).max(axis=2)
@@ -58,7 +58,7 @@ def test_what_takes_the_table_is_refused_where_there_is_none(
 
 
 def test_a_large_vocabulary_is_not_measured_in_passing(
-    kernel: mdp.KernelMechanism, monkeypatch: pytest.MonkeyPatch
+    kernel: mdp.mechanisms.KernelMechanism, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("metricdp.auditing.loss.SOON", SIZE - 1)
     monkeypatch.setattr("metricdp.auditing.loss.sums_of", None)

@@ -108,7 +108,8 @@ def test_notebooks_show_small_tables(thing):
 
 
 ASKING = [
-    mdp.expected_loss, mdp.worst_loss, mdp.quantile_loss, mdp.adversary_error, mdp.posterior_leakage, mdp.remapped
+    mdp.expected_loss, mdp.worst_loss, mdp.auditing.quantile_loss, mdp.adversary_error, mdp.posterior_leakage,
+        mdp.remapped
 ]  # fmt: skip
 
 

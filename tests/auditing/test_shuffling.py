@@ -36,7 +36,7 @@ def test_no_crowd_of_a_mechanism_shows_more_than_is_stated(epsilon):
             for one, other in ((0, 1), (1, 0), (0, 2), (2, 0)):
                 distance = abs(one - other) / 2
                 for level in (0.2 * epsilon * distance, 0.8 * epsilon * distance):
-                    stated = mdp.shuffled_delta(epsilon, people, distance=distance, diameter=1.0, level=level)
+                    stated = mdp.auditing.shuffled_delta(epsilon, people, distance=distance, diameter=1.0, level=level)
                     assert hockey_stick(crowds[one], crowds[other], level) <= stated
 
 
@@ -53,14 +53,14 @@ def test_the_delta_is_that_of_the_two_laws_of_the_theorem(people):
             for extra, weight in ((1, p / (p + 1)), (0, 1 / (p + 1))):
                 one[c, a + extra] += share * weight
                 other[c, a + 1 - extra] += share * weight
-    stated = mdp.shuffled_delta(1.2, people, distance=1.0, diameter=1.0, level=level)
+    stated = mdp.auditing.shuffled_delta(1.2, people, distance=1.0, diameter=1.0, level=level)
     assert stated == pytest.approx(hockey_stick(one, other, level), rel=1e-5)
     assert stated >= hockey_stick(one, other, level)
 
 
 def test_a_crowd_hides_more_than_the_mechanism_does_and_never_less():
     asked = {"distance": 0.2, "diameter": 1.0, "delta": 1e-6}
-    levels = [mdp.shuffled_epsilon(2.0, people, **asked) for people in (1, 100, 10_000, 300_000)]
+    levels = [mdp.auditing.shuffled_epsilon(2.0, people, **asked) for people in (1, 100, 10_000, 300_000)]
     assert levels[0] == pytest.approx(0.4, rel=1e-4)  # alone, what the mechanism promises
     assert levels == sorted(levels, reverse=True)
     assert levels[-1] < 0.02
@@ -70,18 +70,18 @@ def test_a_crowd_hides_more_than_the_mechanism_does_and_never_less():
     published = math.log1p(
         (growth - 1) / (growth + 1) * (8 * math.sqrt(growth * math.log(4 / delta) / people) + 8 * growth / people)
     )
-    assert mdp.shuffled_epsilon(1.0, people, distance=1.0, diameter=1.0, delta=delta) <= published
-    found = mdp.shuffled_epsilon(1.0, people, distance=0.3, diameter=1.0, delta=delta)
-    assert mdp.shuffled_delta(1.0, people, distance=0.3, diameter=1.0, level=found) <= delta * (1 + 1e-3)
-    assert found < 0.4 * mdp.shuffled_epsilon(1.0, people, distance=1.0, diameter=1.0, delta=delta)
+    assert mdp.auditing.shuffled_epsilon(1.0, people, distance=1.0, diameter=1.0, delta=delta) <= published
+    found = mdp.auditing.shuffled_epsilon(1.0, people, distance=0.3, diameter=1.0, delta=delta)
+    assert mdp.auditing.shuffled_delta(1.0, people, distance=0.3, diameter=1.0, level=found) <= delta * (1 + 1e-3)
+    assert found < 0.4 * mdp.auditing.shuffled_epsilon(1.0, people, distance=1.0, diameter=1.0, delta=delta)
 
 
 def test_what_cannot_be_shuffled_is_refused():
     with pytest.raises(InvalidInput, match="`diameter` must be the largest distance"):
-        mdp.shuffled_epsilon(1.0, 10, distance=2.0, diameter=1.0, delta=1e-6)
+        mdp.auditing.shuffled_epsilon(1.0, 10, distance=2.0, diameter=1.0, delta=1e-6)
     with pytest.raises(InvalidInput, match="`people` must be a whole number from 1"):
-        mdp.shuffled_epsilon(1.0, 0, distance=1.0, diameter=1.0, delta=1e-6)
+        mdp.auditing.shuffled_epsilon(1.0, 0, distance=1.0, diameter=1.0, delta=1e-6)
     with pytest.raises(InvalidInput, match="at most 700, got 800: nothing is hidden"):
-        mdp.shuffled_delta(800.0, 10, distance=1.0, diameter=1.0, level=750.0)
+        mdp.auditing.shuffled_delta(800.0, 10, distance=1.0, diameter=1.0, level=750.0)
     with pytest.raises(InvalidInput, match="`delta` must lie between 0 and 1"):
-        mdp.shuffled_epsilon(1.0, 10, distance=1.0, diameter=1.0, delta=0.0)
+        mdp.auditing.shuffled_epsilon(1.0, 10, distance=1.0, diameter=1.0, delta=0.0)

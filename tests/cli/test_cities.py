@@ -70,7 +70,7 @@ def test_a_city_is_designed_audited_protected_and_cut_into_districts(
     assert "from one background" in said
     assert "On average a report lies at most" in said
     made = mdp.load("town.mdp")
-    assert isinstance(made, mdp.LocalMechanism)
+    assert isinstance(made, mdp.mechanisms.LocalMechanism)
     assert made.certificate.at_most
     assert made.certificate.gap <= 0.06
     assert made.guarantee.epsilon == 10.0
@@ -88,7 +88,7 @@ def test_a_city_is_designed_audited_protected_and_cut_into_districts(
     for place in zip(reports["lat"].to_pylist(), reports["lon"].to_pylist(), strict=True):
         assert np.abs(np.asarray(made.inputs.coordinates) - place).sum(axis=1).min() < 1e-9
     district = mdp.load("district.mdp")
-    assert isinstance(district, mdp.LocalMechanism)
+    assert isinstance(district, mdp.mechanisms.LocalMechanism)
     assert 1 < len(district.inputs) < len(made.inputs)
 
     assert run("inspect town.mdp") == 0
@@ -99,7 +99,7 @@ def test_crossings_around_the_centre_are_taken(town: Path, capsys: pytest.Captur
     assert run("design --roads town --nodes 20 --epsilon 10/km --gap 0.01 -o part.mdp") == 0
     assert "optimal on 20 crossings." in capsys.readouterr().out
     part = mdp.load("part.mdp")
-    assert isinstance(part, mdp.MatrixMechanism)  # few secrets: no windows
+    assert isinstance(part, mdp.mechanisms.MatrixMechanism)  # few secrets: no windows
     middle = np.array([SIDE - 1, SIDE - 1]) / 2 * STREET / 111.2
     away = (np.asarray(part.inputs.coordinates) - [45.0, 9.0]) * [1.0, np.cos(np.radians(45.0))] - middle
     assert np.linalg.norm(away, axis=1).max() < 4 * STREET / 111.2

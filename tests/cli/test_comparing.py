@@ -59,7 +59,7 @@ def optimum(epsilon: float, objective: str, prior: np.ndarray | None) -> float:
     return float(linprog(cost, np.array(rows), limits, sums, np.ones(size), bounds=(0, None)).fun)
 
 
-def losses(mechanism: mdp.MatrixMechanism, objective: str, prior: np.ndarray | None) -> float:
+def losses(mechanism: mdp.mechanisms.MatrixMechanism, objective: str, prior: np.ndarray | None) -> float:
     apart = np.linalg.norm(POINTS[:, None] - POINTS[None], axis=2)
     rows = (mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True) * apart).sum(axis=1)
     return float(rows.max() if objective == "worst" else (np.full(11, 1 / 11) if prior is None else prior) @ rows)

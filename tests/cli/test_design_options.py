@@ -33,7 +33,7 @@ def run(line: str) -> int:
     return main([*shlex.split(line), *(["--overwrite"] if " -o out.mdp" in line else [])])
 
 
-def made(line: str) -> mdp.MatrixMechanism:
+def made(line: str) -> mdp.mechanisms.MatrixMechanism:
     assert run(f"design {line} -o out.mdp") == 0
     found = mdp.load("out.mdp")
     assert mdp.audit(found).verdict == "holds"
@@ -363,7 +363,7 @@ def test_a_crowd_is_said_to_be_approximate(here: Path, capsys: pytest.CaptureFix
     asked = "--people 5000 --distance 0.5 --delta 1e-6"
     assert run(f"audit out.mdp {asked} --json") == 0
     said = json.loads(capsys.readouterr().out)
-    expected = mdp.shuffled_epsilon(1.0, 5000, distance=0.5, diameter=math.sqrt(5), delta=1e-6)
+    expected = mdp.auditing.shuffled_epsilon(1.0, 5000, distance=0.5, diameter=math.sqrt(5), delta=1e-6)
     assert said["epsilon"] == pytest.approx(expected, rel=1e-9)
     assert said["approximate"] is True
     assert run(f"audit out.mdp {asked}") == 0

@@ -58,7 +58,7 @@ def test_export_writes_a_district(city: None, capsys: pytest.CaptureFixture[str]
     assert "Loss and lower bound are those of the whole mechanism on 40 secrets" in said
     whole, part = mdp.load("rome.mdp"), mdp.load("district.mdp")
     same = whole.around([41.9, 12.48], 3.0)  # type: ignore[attr-defined]
-    assert isinstance(part, mdp.LocalMechanism)
+    assert isinstance(part, mdp.mechanisms.LocalMechanism)
     assert np.array_equal(part.values, same.values)
     assert np.array_equal(part.inputs.coordinates, same.inputs.coordinates)
     assert len(part.outputs) == 40

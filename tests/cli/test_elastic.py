@@ -35,7 +35,7 @@ def kilometres() -> np.ndarray:
     return mdp.Haversine()(where[:, None], where[None])
 
 
-def told(distribution: mdp.MatrixMechanism) -> np.ndarray:
+def told(distribution: mdp.mechanisms.MatrixMechanism) -> np.ndarray:
     """The largest log ratio of every two rows."""
     logs = np.log(distribution.matrix / distribution.matrix.sum(axis=1, keepdims=True))
     return np.abs(logs[:, None] - logs[None]).max(axis=2)

@@ -227,7 +227,7 @@ def test_a_tree_that_was_altered_is_refused(made: Path, tmp_path: Path, change: 
 
 def test_what_is_no_mechanism_of_a_level_is_not_saved(tmp_path: Path) -> None:
     space = mdp.FiniteSpace(PLACES, mdp.Lp(2))
-    tree, distribution = mdp.location_tree(space, [DISTRICTS]), mdp.exponential(space, 1.0)
+    tree, distribution = mdp.places.location_tree(space, [DISTRICTS]), mdp.exponential(space, 1.0)
     with pytest.raises(InvalidInput, match="`mechanisms` must be 2"):
         save_tree(tree, [distribution], tmp_path / "new")
     with pytest.raises(InvalidInput, match="level 1 must have 8 secrets and 4 reports"):

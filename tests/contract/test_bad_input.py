@@ -23,7 +23,7 @@ def distribution():
 
 def matrix_mechanism(matrix):
     promise = mdp.Guarantee(1.0, mdp.Lp(2))
-    return mdp.MatrixMechanism(
+    return mdp.mechanisms.MatrixMechanism(
         space(), space(), matrix, promise, Certificate(loss=0.0, lower_bound=0.0, method="test", epsilon=1.0)
     )
 
@@ -77,7 +77,7 @@ CALLS = {
     "text secret": (lambda: mdp.laplace(mdp.Lp(2), 1.0).sample([["a", "b"]]), "numbers"),
     "exchanged degrees": (lambda: mdp.laplace(mdp.Haversine(), 1.0).sample([[103.8, 1.35]]), "exchanged?"),
     "pitch": (lambda: mdp.laplace(mdp.Lp(2), 1.0, pitch=0), "`pitch` must be a positive"),
-    "quantile": (lambda: mdp.quantile_loss(distribution(), 1.5), "(0, 1]"),
+    "quantile": (lambda: mdp.auditing.quantile_loss(distribution(), 1.5), "(0, 1]"),
     "madlib metric": (lambda: mdp.madlib(mdp.FiniteSpace(["a", "b"], mdp.Levenshtein()), 1.0), "word vectors"),
     "value columns": (lambda: space().encode([[1.0, 2.0, 3.0]]), "2 columns"),
     "value NaN": (lambda: space().encode([[1.0, np.nan]]), "finite"),

@@ -38,7 +38,7 @@ def kind(request):
 
 def judge(mechanism):
     concentrated = isinstance(mechanism.guarantee, ConcentratedGuarantee)
-    return mdp.audit_concentrated(mechanism) if concentrated else mdp.audit(mechanism)
+    return mdp.auditing.audit_concentrated(mechanism) if concentrated else mdp.audit(mechanism)
 
 
 def lowered(mechanism):
@@ -253,6 +253,6 @@ def test_effort_is_declared_for_what_is_not_a_formula() -> None:
 
 def test_a_facet_is_registered_once_and_for_declared_kinds_only() -> None:
     with pytest.raises(InvalidInput, match="has its audit already"):
-        MECHANISMS.register(mdp.MatrixMechanism, audit=lambda one, claim: None)
+        MECHANISMS.register(mdp.mechanisms.MatrixMechanism, audit=lambda one, claim: None)
     with pytest.raises(InvalidInput, match="not a declared kind"):
         MECHANISMS.register(object, audit=lambda one, claim: None)

@@ -42,7 +42,7 @@ METRIC: dict[str, tuple[Any, Any]] = {  # one of every metric, and points of it
     "Wasserstein": (mdp.Wasserstein([0.0, 1.0, 2.5]), np.eye(3)),
     "WordMovers": (mdp.WordMovers([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]), np.eye(3)),
     "Frechet": (mdp.Frechet(mdp.Lp(2), 1), PLANE),
-    "Bags": (mdp.Bags(mdp.Lp(2), 1), PLANE),
+    "Bags": (mdp.metrics.Bags(mdp.Lp(2), 1), PLANE),
 }
 ASKED = sorted({one.name for one in fields(MetricKind)} - {one.name for one in fields(Schema)})
 PLUGIN = Path(__file__).parents[2] / "examples" / "extend" / "metric.py"

@@ -75,7 +75,7 @@ PURE = {
     "sphere": (mdp.laplace(mdp.Angular(), 9.0, dimension=4), directions, angle),
     "hyperbolic": (mdp.laplace(mdp.Hyperbolic(), 3.0, dimension=2),
                    lambda rng, rows: rng.uniform(-0.6, 0.6, (rows, 2)), ball),
-    "bags": (mdp.laplace(mdp.Bags(mdp.Lp(2), 2), 2.0, dimension=6), plain(6), bags),
+    "bags": (mdp.laplace(mdp.metrics.Bags(mdp.Lp(2), 2), 2.0, dimension=6), plain(6), bags),
     "outlines": (mdp.laplace(mdp.Frechet(mdp.Lp(1), 1), 0.8, dimension=5), plain(5), leash),
     "projection": (mdp.laplace(mdp.Lp(2), 1.1, projection=AXES), plain(5), lambda a, b: np.linalg.norm(a - b, axis=1)),
     "von Mises and Fisher": (mdp.von_mises_fisher(mdp.Lp(2), 6.0, dimension=4), directions,
@@ -103,8 +103,8 @@ def test_pure_noise_keeps_epsilon_times_the_distance_at_every_report(name):
     assert mdp.audit(noise).verdict == "holds"
     assert mdp.audit(noise, epsilon=0.97 * noise.guarantee.epsilon).verdict == "violated"
     with pytest.raises(InvalidInput, match=r"mdp\.concentrated\(mechanism\)"):
-        mdp.audit_concentrated(noise)
-    worth = mdp.concentrated(noise)
+        mdp.auditing.audit_concentrated(noise)
+    worth = mdp.auditing.concentrated(noise)
     assert worth.rho >= noise.guarantee.epsilon**2 / 2
     assert worth.rho == pytest.approx(noise.guarantee.epsilon**2 / 2)
 
@@ -128,8 +128,8 @@ def test_gaussian_noise_keeps_its_divergences_and_no_factor_at_every_report(name
         mdp.audit(noise)
     for epsilon in (0.1, 10.0, 1000.0):
         assert mdp.audit(noise, epsilon=epsilon).verdict == "violated"
-    assert mdp.audit_concentrated(noise).verdict == "holds"
-    assert mdp.audit_concentrated(noise, rho=0.97 * noise.guarantee.rho).verdict == "violated"
+    assert mdp.auditing.audit_concentrated(noise).verdict == "holds"
+    assert mdp.auditing.audit_concentrated(noise, rho=0.97 * noise.guarantee.rho).verdict == "violated"
     with pytest.raises(NotPure, match="sum of distances"):
         mdp.product(noise, PURE["l_2"][0])
 

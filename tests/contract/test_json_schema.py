@@ -44,7 +44,7 @@ def test_the_schema_is_one() -> None:
 def test_guarantee_certificate_audit_and_distribution_of_every_kind_keep_to_the_schema(kind: str) -> None:
     mechanism = KINDS[kind][0]()
     guarantee = mechanism.guarantee
-    report: Any = mdp.audit_concentrated if isinstance(guarantee, ConcentratedGuarantee) else mdp.audit
+    report: Any = mdp.auditing.audit_concentrated if isinstance(guarantee, ConcentratedGuarantee) else mdp.audit
     check(guarantee.to_dict(), "guarantee")
     check(mechanism.certificate.to_dict(guarantee.unit), "certificate")
     check(report(mechanism).to_dict(guarantee.unit), "audit")

@@ -81,7 +81,7 @@ def test_optimal_takes_kernels_where_a_table_would_be_too_large(monkeypatch: pyt
     monkeypatch.setattr("metricdp.design.optimal.MANY_WORDS", SIZE - 1)
     seen: list[float] = []
     found = mdp.optimal(mdp.Problem(words_of(2), 3.0), gap=1e-2, progress=lambda low, *rest: seen.append(low))
-    assert isinstance(found, mdp.KernelMechanism)
+    assert isinstance(found, mdp.mechanisms.KernelMechanism)
     assert found.certificate.gap <= 1e-2
     assert seen == [pytest.approx(found.certificate.lower_bound, rel=1e-6)]
 
@@ -90,7 +90,7 @@ def test_words_that_crowd_get_a_flatter_kernel_than_the_exponential() -> None:
     space = words_of(11, 60, spread=0.7)
     problem = mdp.Problem(space, 1.5)
     found, plain = optimal_kernel(problem, gap=1e-3), mdp.exponential(space, 1.5, form="kernel")
-    assert isinstance(plain, mdp.KernelMechanism)
+    assert isinstance(plain, mdp.mechanisms.KernelMechanism)
     assert plain.inner < found.inner < 1.49
     assert "words crowd" in found.certificate.note
     assert brute.leakage(found.matrix, brute.euclid(space.points))[0] <= 1.5 * (1 + 1e-12)
@@ -101,7 +101,7 @@ def test_a_program_goes_on_where_the_kernel_is_not_proven_good_enough(monkeypatc
     space = words_of(7)  # two of its words are near each other
     kernel = optimal_kernel(mdp.Problem(space, 2.0, prior=zipf(SIZE)), gap=1e-3)
     found = mdp.optimal(mdp.Problem(space, 2.0, prior=zipf(SIZE)), gap=1e-3)
-    assert isinstance(found, mdp.MatrixMechanism)
+    assert isinstance(found, mdp.mechanisms.MatrixMechanism)
     assert found.certificate.loss <= kernel.certificate.loss
     assert found.certificate.gap <= 1e-3
 

@@ -232,7 +232,7 @@ def test_noise_of_other_spaces_reports_the_nearest_secret_in_their_own_distance(
     spaces = {
         "angle": mdp.FiniteSpace(rows / np.linalg.norm(rows, axis=1, keepdims=True), mdp.Angular()),
         "hyperbolic": mdp.FiniteSpace(0.3 * np.tanh(rows[:, :2]), mdp.Hyperbolic()),
-        "bags": mdp.FiniteSpace(rows, mdp.Bags(mdp.Lp(2), 2)),
+        "bags": mdp.FiniteSpace(rows, mdp.metrics.Bags(mdp.Lp(2), 2)),
         "curves": mdp.FiniteSpace(rows, mdp.Frechet(mdp.Lp(2))),
     }
     space = spaces[kind]
@@ -253,7 +253,7 @@ def test_mechanisms_and_functions_of_ones_own_stand_beside_named_builders(tmp_pa
     matrix = mdp.exponential(SPACE, 0.5).matrix
     mine = mdp.from_matrix(SPACE, matrix, epsilon=0.5)
 
-    def halved(problem: mdp.Problem) -> mdp.MatrixMechanism:
+    def halved(problem: mdp.Problem) -> mdp.mechanisms.MatrixMechanism:
         return mdp.exponential(problem.inputs, problem.epsilon / 2)
 
     place = tmp_path / "c.unfinished"
@@ -298,10 +298,10 @@ def test_what_a_mechanism_of_ones_own_counted_bounds_no_other() -> None:
 
 
 def test_functions_of_ones_own_that_report_other_places_are_left_out() -> None:
-    def finer(problem: mdp.Problem) -> mdp.MatrixMechanism:
+    def finer(problem: mdp.Problem) -> mdp.mechanisms.MatrixMechanism:
         return mdp.optimal(mdp.Problem(problem.inputs, problem.epsilon, outputs="finer"))
 
-    def moved(problem: mdp.Problem) -> mdp.MatrixMechanism:
+    def moved(problem: mdp.Problem) -> mdp.mechanisms.MatrixMechanism:
         return mdp.exponential(mdp.FiniteSpace(problem.inputs.points + 1.0, mdp.Lp(2)), problem.epsilon)
 
     found = mdp.compare(SPACE, [1.0], builders=["exponential", finer, moved], measures=Measure())

@@ -67,7 +67,7 @@ def toy():
     """64 secrets: a walk on four places that prefers short steps; the loss is about where it heads next."""
     prior = np.exp(-np.abs(CUBE[:, 0] - CUBE[:, 1]) - np.abs(CUBE[:, 1] - CUBE[:, 2]))
     heading = 2.0 * CUBE[:, 0] - CUBE[:, 1]
-    space = mdp.Augmented(LINE, CUBE, [0.5, 0.25]).space
+    space = mdp.spaces.Augmented(LINE, CUBE, [0.5, 0.25]).space
     loss = np.abs(heading[:, None] - np.arange(4.0))
     return mdp.Problem(space, 1.0, outputs=LINE, loss=loss, prior=prior / prior.sum())
 
@@ -85,7 +85,7 @@ def test_full_program_matches_an_independent_solver():
     pairs = np.array(list(itertools.product(range(3), repeat=2)))
     line = mdp.FiniteSpace(np.arange(3.0)[:, None], mdp.Lp(1))
     loss = np.abs((1.5 * pairs[:, 0] - 0.5 * pairs[:, 1])[:, None] - np.arange(3.0))
-    problem = mdp.Problem(mdp.Augmented(line, pairs, [0.5]).space, 1.0, outputs=line, loss=loss)
+    problem = mdp.Problem(mdp.spaces.Augmented(line, pairs, [0.5]).space, 1.0, outputs=line, loss=loss)
     best = program_by_hand(loss / 9.0, distances_by_hand(pairs, [0.5]))
     built = contextual(problem, gap=1e-4)
     assert built.certificate.lower_bound <= best * (1 + 1e-7)
@@ -143,7 +143,7 @@ def copied(agreement, epsilon=1.0):
     line = mdp.FiniteSpace(np.arange(3.0)[:, None], mdp.Lp(1))
     reports = mdp.FiniteSpace(np.arange(-1.0, 4.0)[:, None], mdp.Lp(1))
     loss = np.abs((rows[:, 0] + 2 * rows[:, 1] - 1)[:, None] - np.arange(-1.0, 4.0))
-    space = mdp.Augmented(line, rows, [0.5, 0.5]).space
+    space = mdp.spaces.Augmented(line, rows, [0.5, 0.5]).space
     return mdp.Problem(space, epsilon, outputs=reports, loss=loss, prior=prior), rows
 
 
@@ -185,7 +185,7 @@ def test_any_classes_keep_the_promise_over_all_augmented_pairs(seed):
     points = rng.uniform(0, 3, size=(4, 2))
     base = mdp.FiniteSpace(points, mdp.Lp(2))
     rows = np.array(list(itertools.product(range(4), repeat=2)))
-    augmented = mdp.Augmented(base, rows, [rng.uniform(0.2, 2.0)])
+    augmented = mdp.spaces.Augmented(base, rows, [rng.uniform(0.2, 2.0)])
     loss = rng.uniform(size=(16, 4))
     problem = mdp.Problem(augmented.space, 1.3, outputs=base, loss=loss, prior=rng.dirichlet(np.ones(16)))
     built = contextual(problem, classes=rng.integers(0, 6, 16))
@@ -209,7 +209,7 @@ def test_bottleneck_distance_by_brute_force():
 
 
 def test_current_place_alone_is_promised_less_than_epsilon_per_distance(toy, full):
-    augmented = mdp.Augmented(LINE, CUBE, [0.5, 0.25])
+    augmented = mdp.spaces.Augmented(LINE, CUBE, [0.5, 0.25])
     stated = current_place(full, augmented, toy.prior)
     averaged = np.array(
         [toy.prior[CUBE[:, 0] == x] @ full.matrix[CUBE[:, 0] == x] / toy.prior[CUBE[:, 0] == x].sum() for x in range(4)]
@@ -224,12 +224,12 @@ def test_current_place_alone_is_promised_less_than_epsilon_per_distance(toy, ful
 
 
 def test_strange_histories_are_refused():
-    augmented = mdp.Augmented(LINE, [[0, 0], [1, 0], [1, 1]], [0.5])
+    augmented = mdp.spaces.Augmented(LINE, [[0, 0], [1, 0], [1, 1]], [0.5])
     assert augmented.encode([[1, 0]]).tolist() == [1]
     with pytest.raises(OutOfDomain, match="not in the domain"):
         augmented.encode([[0, 3]])
     with pytest.raises(InvalidInput, match="positive"):
-        mdp.Augmented(LINE, [[0, 0]], [0.0])
+        mdp.spaces.Augmented(LINE, [[0, 0]], [0.0])
 
 
 def test_wrong_requests_are_refused(toy):
@@ -268,7 +268,7 @@ def test_a_small_radius_leaves_pairs_unprotected_and_its_stretch_says_so():
     points = np.array([[0.0, 0.0], [0.6, 0.6], [1.2, 0.0], [9.0, 0.0]])
     base = mdp.FiniteSpace(points, mdp.Lp(2))
     rows = np.array([[0, 0], [1, 1], [2, 2], [3, 3]])
-    space = mdp.Augmented(base, rows, [1.0]).space
+    space = mdp.spaces.Augmented(base, rows, [1.0]).space
     apart = 2.0 * np.linalg.norm(points[:, None] - points[None], axis=-1)
     loss = np.linalg.norm(points[:, None] - points[None], axis=-1)
     tied = mdp.Problem(space, 1.0, outputs=base, loss=loss, radius=16.0)

@@ -36,7 +36,7 @@ def space_of(name: str, size: int, seed: int) -> mdp.FiniteSpace:
     return mdp.FiniteSpace(points, METRICS[name])
 
 
-def brute_law(mechanism: mdp.KernelMechanism) -> Any:
+def brute_law(mechanism: mdp.mechanisms.KernelMechanism) -> Any:
     """z_ik = w_k exp(-a min(d_ik, cap)) / N_i, term by term."""
     n, points, metric = len(mechanism.space), mechanism.space.points, mechanism.space.metric
     distribution = np.empty((n, n))
@@ -61,7 +61,7 @@ def brute_epsilon(distribution: Any, space: mdp.FiniteSpace) -> float:
 def test_the_audit_of_a_kernel_is_that_of_its_table(name: str) -> None:
     for epsilon in (0.5, 4.0):
         made = mdp.exponential(space_of(name, 14, 1), epsilon, form="kernel")
-        assert isinstance(made, mdp.KernelMechanism)
+        assert isinstance(made, mdp.mechanisms.KernelMechanism)
         distribution, report = brute_law(made), mdp.audit(made)
         assert (report.verdict, report.basis) == ("holds", "proof")
         assert report.epsilon == pytest.approx(brute_epsilon(distribution, made.space), rel=1e-9)
@@ -125,7 +125,7 @@ def test_a_stolen_budget_is_found() -> None:
     assert mdp.audit(honest).verdict == "violated"
 
 
-def _terms(mechanism: mdp.KernelMechanism) -> Any:
+def _terms(mechanism: mdp.mechanisms.KernelMechanism) -> Any:
     apart = mechanism.space.distances
     return np.exp(-mechanism.inner * np.minimum(apart, mechanism.cap))
 

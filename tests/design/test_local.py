@@ -21,7 +21,7 @@ def on_windows(lattice):
 
 
 def test_the_law_on_windows_keeps_the_promise_at_every_pair(lattice, on_windows):
-    assert isinstance(on_windows, mdp.LocalMechanism)
+    assert isinstance(on_windows, mdp.mechanisms.LocalMechanism)
     assert leakage(on_windows.matrix, lattice.inputs.distances)[0] <= lattice.epsilon * (1 + 1e-9)
     assert mdp.audit(on_windows).verdict == "holds"
 
@@ -43,7 +43,7 @@ def test_more_secrets_than_a_dense_program_takes_are_solved_on_windows():
     reports = mdp.grid((65, 65))  # other reports than secrets: where they are the same a kernel may be the best
     problem = mdp.Problem(mdp.grid((65, 65)), 8.0, outputs=reports)
     mechanism = mdp.optimal(problem, gap=0.2, seconds=60)
-    assert isinstance(mechanism, mdp.LocalMechanism)
+    assert isinstance(mechanism, mdp.mechanisms.LocalMechanism)
     assert mechanism.certificate.lower_bound > 0
     assert mdp.audit(mechanism).verdict == "holds"
 

@@ -113,9 +113,9 @@ def test_a_loss_of_near_pairs_is_stated_with_what_the_rest_may_cost():
     table = np.where(near, GRID.distances**1.5, 6.0)
     places = np.nonzero(near)
     stored = sparse.coo_array((table[places], places), shape=near.shape)
-    judged(mdp.Problem(GRID, 1.0, loss=mdp.NearLoss(stored, 6.0, 6.0)), window=2.5, loss=table)
+    judged(mdp.Problem(GRID, 1.0, loss=mdp.problems.NearLoss(stored, 6.0, 6.0)), window=2.5, loss=table)
     with pytest.raises(InvalidInput, match="must store every pair"):
-        mdp.optimal(mdp.Problem(GRID, 1.0, loss=mdp.NearLoss(stored, 2.6, 6.0)), window=3.0)
+        mdp.optimal(mdp.Problem(GRID, 1.0, loss=mdp.problems.NearLoss(stored, 2.6, 6.0)), window=3.0)
 
 
 def test_most_of_the_prior_is_zero():

@@ -42,7 +42,7 @@ def test_errors_reach_the_bound_that_fishers_information_sets(reports):
     outputs = mdp.FiniteSpace(np.arange(float(reports))[:, None], mdp.Lp(2))
     promise = mdp.Guarantee(50.0, mdp.Lp(2), basis="none")
     certificate = mdp.Certificate(loss=1.0, lower_bound=0.0, method="given", epsilon=float("inf"))
-    noise = mdp.MatrixMechanism(inputs, outputs, distribution, promise, certificate)
+    noise = mdp.mechanisms.MatrixMechanism(inputs, outputs, distribution, promise, certificate)
     masses = np.array([0.3, 0.2, 0.18, 0.12, 0.11, 0.09])
     expected = masses @ distribution
 

@@ -25,7 +25,7 @@ def mechanism(matrix):
     outputs = mdp.FiniteSpace(np.arange(float(matrix.shape[1]))[:, None], mdp.Lp(2))
     promise = mdp.Guarantee(50.0, mdp.Lp(2), basis="none")
     certificate = mdp.Certificate(loss=1.0, lower_bound=0.0, method="given", epsilon=math.inf)
-    return mdp.MatrixMechanism(inputs, outputs, matrix, promise, certificate)
+    return mdp.mechanisms.MatrixMechanism(inputs, outputs, matrix, promise, certificate)
 
 
 def table(counts):
@@ -165,7 +165,7 @@ def test_a_city_without_a_table_is_decoded_as_with_one(target, monkeypatch):
     near = places.distances <= 2.0
     background = (dense.min(axis=0) * 0.5).astype(np.float32)
     starts = np.append(0, np.cumsum(near.sum(axis=1)))
-    local = mdp.LocalMechanism(
+    local = mdp.mechanisms.LocalMechanism(
         places, places, starts, np.nonzero(near)[1], dense[near].astype(np.float32), background,
         mdp.Guarantee(50.0, mdp.Lp(2), basis="none"),
         mdp.Certificate(loss=1.0, lower_bound=0.0, method="given", epsilon=math.inf),

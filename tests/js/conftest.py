@@ -29,7 +29,7 @@ def every_kind(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     made |= {
         "ball": mdp.laplace(mdp.Hyperbolic(), 3.0, dimension=2),
         "words in the ball": mdp.madlib(mdp.FiniteSpace([[0.0, 0.0], [0.5, 0.1], [-0.3, 0.7]], mdp.Hyperbolic()), 3.0),
-        "bags": mdp.laplace(mdp.Bags(mdp.Lp(2), 2), 3.0, dimension=6),
+        "bags": mdp.laplace(mdp.metrics.Bags(mdp.Lp(2), 2), 3.0, dimension=6),
         "outlines": mdp.laplace(mdp.Frechet(mdp.Lp(2), 2), 3.0, dimension=6),
         "normal": mdp.gaussian(mdp.Lp(2), 2.0, dimension=3),
         "normal on Earth": mdp.gaussian(mdp.Haversine(), 5.0),

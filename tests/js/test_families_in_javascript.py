@@ -34,9 +34,9 @@ FAMILIES: dict[str, Any] = {
         mdp.policy(space(), [edge for edge in CHAIN if edge != (6, 7)], parts="disclose"), 0.7
     ),
     "elastic": lambda: mdp.exponential(mdp.elastic(space(), mass=np.full(14, 1 / 14), requirement=levels), 1.0),
-    "scaled": lambda: mdp.exponential(mdp.scaled(space(), RNG.uniform(0.5, 2.0, 14)), 1.0),
+    "scaled": lambda: mdp.exponential(mdp.places.scaled(space(), RNG.uniform(0.5, 2.0, 14)), 1.0),
     "zones": lambda: mdp.exponential(mobility.zones(space(), [3], radius=1.5).space, 1.0),
-    "areas that are told": lambda: mdp.exponential(mdp.location_tree(space(), 2).disclosing(1), 1.0),
+    "areas that are told": lambda: mdp.exponential(mdp.places.location_tree(space(), 2).disclosing(1), 1.0),
 }
 
 
@@ -80,7 +80,7 @@ def test_a_tree_of_the_command_is_pruned_in_the_page(chromium: browsers.Engine, 
     asked = {"file": "/tree/tree.json", "secrets": PLACES.tolist(), "count": 4000}
     found = chromium.ask("tree", **asked, level="places", avoid={"block": ["north west"]})
     whole = mdp.load(tmp_path / "tree" / "places.mdp")
-    pruned = mdp.location_tree(whole.inputs, 1).prune(whole, avoided)
+    pruned = mdp.places.location_tree(whole.inputs, 1).prune(whole, avoided)
     assert np.allclose(found["laws"], pruned.matrix, rtol=1e-9, atol=1e-15)
     fits(found["counts"], pruned.matrix[0])
     assert found["lines"][0] == messages.short_sentence(whole.guarantee)

@@ -36,7 +36,7 @@ class Files:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.made: dict[str, Any] = {}
-        self.private, self.public = mdp.create_keys(folder / "me")
+        self.private, self.public = mdp.artifacts.create_keys(folder / "me")
         plane = mdp.FiniteSpace(grid(7), mdp.Lp(2))
         words = mdp.FiniteSpace(RNG.normal(size=(5, 3)), mdp.Lp(2), coordinates=["cat", "dög", "", "bird", "no"])
         earth = mdp.FiniteSpace(np.array([[41.0, 179.9], [41.0, -179.9], [89.0, 0.0], [90.0, 0.0]]), mdp.Haversine())
@@ -231,7 +231,7 @@ def test_reports_beyond_65536_are_counted_in_blocks(engine: browsers.Engine, tmp
     bare = local_on(places, 0.5)
     values, background = np.linspace(1, 2, 7), np.full(150_000, 1e-6)
     promise, certificate = replace(bare.guarantee, epsilon=20.0), replace(bare.certificate, epsilon=20.0)
-    made = mdp.LocalMechanism(places, reports, [0, 5, 7], columns, values, background, promise, certificate)
+    made = mdp.mechanisms.LocalMechanism(places, reports, [0, 5, 7], columns, values, background, promise, certificate)
     path = save(made, tmp_path / "wide.mdp")
     laws = np.array(engine.ask("laws", file=engine.offer(path), secrets=[0, 1]))
     for row, own in enumerate((columns[:5], columns[5:])):
@@ -445,7 +445,7 @@ def test_files_are_judged_as_in_python(engine: browsers.Engine, files: Files, tm
     public = files.public.read_text()
     assert opened(files["zeros"], trusted=public)["signature"] == "trusted"
     assert opened(files["zeros"], trusted=[found["signedBy"]])["signature"] == "trusted"
-    _, other = mdp.create_keys(tmp_path / "other")
+    _, other = mdp.artifacts.create_keys(tmp_path / "other")
     assert "no key you trust" in opened(files["zeros"], trusted=other.read_text())["message"]
     assert "nobody signed" in opened(files["dense"], trusted=public)["message"]
     assert opened(files["dense"], trusted="me.pub")["error"] == "InvalidInput"
@@ -548,9 +548,9 @@ def test_the_example_page_never_calls_a_concentrated_promise_pure(tmp_path: Path
     """The same page with a file of normal noise: its promise in its own words, in rho and with a delta."""
     shutil.copytree(PROJECT / "js" / "example", tmp_path / "example")
     shutil.copytree(PROJECT / "js" / "dist", tmp_path / "dist")
-    mdp.create_keys(tmp_path / "me")
+    mdp.artifacts.create_keys(tmp_path / "me")
     shutil.copy(tmp_path / "me.pub", tmp_path / "example" / "example.pub")
-    noise = mdp.gaussian(mdp.Haversine(), mdp.rho_for(2, 0.2, 1e-6))
+    noise = mdp.gaussian(mdp.Haversine(), mdp.mechanisms.rho_for(2, 0.2, 1e-6))
     save(noise, tmp_path / "example" / "position.mdp", key=tmp_path / "me.key")
     said = re.sub(r"<(script|style).*?</\1>", "", page_of(tmp_path, tmp_path / "profile"), flags=re.DOTALL)
     for words in ("Approximate, not pure", "200 m apart", "rho 0.354 per km^2 in all", "spherical-gaussian"):

@@ -50,7 +50,7 @@ def node() -> Iterator[browsers.Engine]:
         yield running
 
 
-def border(kernel: mdp.KernelMechanism, secret: int, place: int) -> int:
+def border(kernel: mdp.mechanisms.KernelMechanism, secret: int, place: int) -> int:
     """Return the first 128 bits of a number at which one report ends and the next begins."""
     order = [secret, *(k for k in range(SIZE) if k != secret)]
     with flint.ctx.workprec(400):

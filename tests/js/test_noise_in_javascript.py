@@ -139,7 +139,9 @@ def test_hyperbolic_noise_has_its_law(tmp_path: Path) -> None:
 
 def test_bags_and_outlines_have_their_laws(tmp_path: Path) -> None:
     """Two far vectors keep their own noise, whichever comes first; the largest gap of an outline is Gamma."""
-    bags = drawn_in_javascript(mdp.laplace(mdp.Bags(mdp.Lp(2), 2), 2.0, dimension=4), [90.0, 0.0, -90.0, 5.0], tmp_path)
+    bags = drawn_in_javascript(
+        mdp.laplace(mdp.metrics.Bags(mdp.Lp(2), 2), 2.0, dimension=4), [90.0, 0.0, -90.0, 5.0], tmp_path
+    )
     assert np.all(bags[:, 0] < bags[:, 2])
     for away in (bags[:, :2] - [-90.0, 5.0], bags[:, 2:] - [90.0, 0.0]):
         assert stats.kstest(np.linalg.norm(away, axis=1), stats.gamma(2, scale=0.5).cdf).pvalue > 1e-6
@@ -165,8 +167,8 @@ def test_what_is_no_secret_is_refused_in_both_languages(tmp_path: Path) -> None:
     cases = [
         (ball, [1.0, 0.2], "unit ball"),
         (ball, [1.0 - 2.0**-22, 0.0], "border"),
-        (mdp.laplace(mdp.Bags(mdp.Haversine(), 2), 3.0, dimension=4), [1.0, 2.0, 91.0, 0.0], "latitude"),
-        (mdp.laplace(mdp.Bags(mdp.Lp(2), 2), 3.0, dimension=4), [1.0, 2.0, 3.0], "as many coordinates"),
+        (mdp.laplace(mdp.metrics.Bags(mdp.Haversine(), 2), 3.0, dimension=4), [1.0, 2.0, 91.0, 0.0], "latitude"),
+        (mdp.laplace(mdp.metrics.Bags(mdp.Lp(2), 2), 3.0, dimension=4), [1.0, 2.0, 3.0], "as many coordinates"),
         (mdp.gaussian(mdp.Lp(2), 5.0), [1e300, 0.0], "lattice"),
     ]
     given = []

@@ -24,10 +24,10 @@ def best() -> Any:
     return mdp.exponential(mdp.FiniteSpace(PLACES, mdp.Haversine()), 1.5)
 
 
-def written_tree(folder: Path) -> mdp.LocationTree:
+def written_tree(folder: Path) -> mdp.places.LocationTree:
     """A tree by hand: places, districts, two banks, with a file each."""
     banks = AREAS // 2
-    tree = mdp.location_tree(mdp.FiniteSpace(PLACES, mdp.Haversine()), [AREAS, banks])
+    tree = mdp.places.location_tree(mdp.FiniteSpace(PLACES, mdp.Haversine()), [AREAS, banks])
     places = best()
     files = {"places": places, "district": tree.coarsen(places, 1), "bank": tree.coarsen(places, 2)}
     levels: list[dict[str, Any]] = []
@@ -62,7 +62,7 @@ def test_laws_are_those_that_python_prunes(folder: Path, rule: Any) -> None:
         script, path=str(folder / "places.mdp"), gone=gone, more=more, rule=rule
     )
     whole = mdp.load(folder / "places.mdp")
-    tree = mdp.location_tree(whole.inputs, 1)
+    tree = mdp.places.location_tree(whole.inputs, 1)
     pruned = tree.prune(whole, gone, rule=rule)
     assert np.allclose(once, pruned.matrix, rtol=1e-12, atol=1e-15)
     assert np.allclose(twice, tree.prune(pruned, [*gone, *more], rule=rule).matrix, rtol=1e-12, atol=1e-15)
@@ -109,7 +109,7 @@ def test_a_tree_gives_every_level_and_avoids_areas_of_it(folder: Path) -> None:
         answer = [laws(exact), laws(coarse), file.reports, levels,
           tree.codes("bank", ["north"], { of: "district" }), coarse.sample([41.12, -8.62], { clamp: true }).code];"""
     exact, coarse, banks, levels, codes, drawn = ask(script, path=str(folder / "tree.json"))
-    tree = mdp.location_tree(mdp.FiniteSpace(PLACES, mdp.Haversine()), [AREAS, AREAS // 2])
+    tree = mdp.places.location_tree(mdp.FiniteSpace(PLACES, mdp.Haversine()), [AREAS, AREAS // 2])
     gone = sorted({*np.flatnonzero(AREAS == 0).tolist(), 20})
     ours = tree.prune(mdp.load(folder / "places.mdp"), gone)
     assert np.allclose(exact, ours.matrix, rtol=1e-12, atol=1e-15)

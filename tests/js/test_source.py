@@ -170,7 +170,7 @@ def test_the_list_of_weak_keys_is_every_point_of_small_order() -> None:
 
 
 def test_the_first_example_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
-    private, _ = mdp.create_keys(tmp_path / "me")
+    private, _ = mdp.artifacts.create_keys(tmp_path / "me")
     crossings = mdp.FiniteSpace([[41.9, 12.501], [41.91, 12.51], [41.92, 12.49]], mdp.Haversine())
     mdp.save(mdp.exponential(crossings, 10.0), tmp_path / "rome.mdp", key=private)
     example = (FOLDER / "README.md").read_text().split("```js\n")[1].split("```")[0]

@@ -54,7 +54,7 @@ def test_metrics_of_another_scale_have_accounts_of_their_own() -> None:
             mdp.Mahalanobis.ellipse(factor, 1.0, bearing=30.0),
             mdp.Precomputed(factor * np.array([[0.0, 1.0], [1.0, 0.0]])),
             mdp.Precomputed(factor * np.array([[0.0, 1.0], [1.0, 0.0]]), unit="km"),
-            mdp.Bags(ground, 2),
+            mdp.metrics.Bags(ground, 2),
             mdp.Frechet(ground, 2),
             mdp.Wasserstein(factor * np.array([0.0, 1.0, 2.0])),
             mdp.WordMovers(factor * np.eye(3)),
@@ -166,7 +166,7 @@ def test_a_class_that_inherits_from_a_metric_is_not_taken_for_it() -> None:
         with pytest.raises(InvalidInput, match="not declared"):
             accounts_for(tiny(*given))
         with pytest.raises(InvalidInput, match=r"by a Tiny|not declared"):
-            accounts_for(mdp.Bags(tiny(*given)))
+            accounts_for(mdp.metrics.Bags(tiny(*given)))
 
 
 @pytest.fixture
@@ -432,7 +432,7 @@ def function_steps(a, b):
 AFTER = {
     "mahalanobis": (mdp.Mahalanobis(7.0 * np.eye(2)), 2_500_000),
     "precomputed": (mdp.Precomputed([[0.0, 9.0], [9.0, 0.0]], unit="km"), 2_000_000),
-    "bags": (mdp.Bags(mdp.Lp(1)), 2_000_000),
+    "bags": (mdp.metrics.Bags(mdp.Lp(1)), 2_000_000),
     "wasserstein": (mdp.Wasserstein([0.0, 3.0]), 2_000_000),
     "function": (mdp.metric(function_steps, unit="steps"), 2_000_000),
 }

@@ -94,7 +94,7 @@ def test_books_begin_in_the_unit_of_the_promise(tmp_path, unit, promise):
     from metricdp.tables.charging import first_policy
 
     metric = mdp.Lp(2, unit)
-    guarantee = mdp.ConcentratedGuarantee(0.5, metric) if promise else mdp.Guarantee(0.5, metric)
+    guarantee = mdp.mechanisms.ConcentratedGuarantee(0.5, metric) if promise else mdp.Guarantee(0.5, metric)
     with Ledger.open(tmp_path / "b.db", policy=first_policy(2e-5, guarantee)) as ledger:
         cost = {"rho": 1.9e-5} if promise else {"epsilon": 1.9e-5}
         assert ledger.release("anna", "1", key="app", metric=metric, draw=lambda: b"x", **cost).left <= 1

@@ -31,7 +31,7 @@ def least(x: Any, y: Any) -> float:
 
 
 def test_the_distance_is_the_least_over_all_pairings_and_never_above() -> None:
-    metric = mdp.Bags(mdp.Lp(2), 3)
+    metric = mdp.metrics.Bags(mdp.Lp(2), 3)
     for n in (1, 2, 4, 6):
         x, y = RNG.normal(size=(2, 5, n, 3))
         y[0] = x[0][::-1]  # the same bag in another order
@@ -45,7 +45,7 @@ def test_the_distance_is_the_least_over_all_pairings_and_never_above() -> None:
 
 
 def test_the_triangle_holds_for_many_bags() -> None:
-    space = mdp.FiniteSpace(RNG.normal(size=(14, 8)), mdp.Bags(mdp.Lp(1), 2))
+    space = mdp.FiniteSpace(RNG.normal(size=(14, 8)), mdp.metrics.Bags(mdp.Lp(1), 2))
     apart = space.distances
     assert (apart <= (apart[:, :, None] + apart[None]).min(axis=1) + 1e-9).all()
     assert np.array_equal(apart, apart.T) or np.allclose(apart, apart.T, rtol=1e-13)
@@ -55,7 +55,7 @@ def test_the_triangle_holds_for_many_bags() -> None:
 @pytest.mark.parametrize("ground", [mdp.Lp(2), mdp.Lp(1), mdp.Mahalanobis([[2.0, 0.4], [0.4, 1.0]])])
 def test_reports_forget_the_order_and_keep_epsilon_times_the_total(ground: Any) -> None:
     n, epsilon = 4, 1.5
-    mechanism = noise(mdp.Bags(ground, 2), epsilon, 2 * n)
+    mechanism = noise(mdp.metrics.Bags(ground, 2), epsilon, 2 * n)
     assert mechanism.guarantee.epsilon == epsilon
     x = RNG.normal(size=(60, n, 2))
     other = x[:, RNG.permutation(n)] + 0.3 * RNG.normal(size=x.shape)
@@ -84,7 +84,7 @@ def test_reports_forget_the_order_and_keep_epsilon_times_the_total(ground: Any) 
 def test_n_words_cost_n_epsilon_and_no_less() -> None:
     """All words move one step: the word mover's distance is that step, and far reports show N epsilon of it."""
     n, epsilon, step = 5, 0.8, np.array([0.25, 0.0])
-    mechanism = noise(mdp.Bags(mdp.Lp(2), 2), epsilon, 2 * n)
+    mechanism = noise(mdp.metrics.Bags(mdp.Lp(2), 2), epsilon, 2 * n)
     x = RNG.normal(size=(n, 2))
     far = (x + np.array([-400.0, 0.0])).reshape(1, -1)
     shown = mechanism.log_density(x.reshape(1, -1), far) - mechanism.log_density((x + step).reshape(1, -1), far)
@@ -124,11 +124,11 @@ def test_words_of_a_vocabulary_cost_n_epsilon_by_an_exact_audit() -> None:
 
 
 def test_places_and_points_of_the_ball_come_in_bags_too(tmp_path: Path) -> None:
-    places = noise(mdp.Bags(mdp.Haversine(), 2), 5.0, 6)
+    places = noise(mdp.metrics.Bags(mdp.Haversine(), 2), 5.0, 6)
     assert places.guarantee.unit == "km"
     assert mdp.audit(places).verdict == "holds"
     assert places.sample([[41.9, 12.5, 41.8, 12.4, 0.0, 179.99]]).shape == (1, 6)
-    ball = noise(mdp.Bags(mdp.Hyperbolic(), 2), 3.0, 4)
+    ball = noise(mdp.metrics.Bags(mdp.Hyperbolic(), 2), 3.0, 4)
     for number, mechanism in enumerate((places, ball)):
         path = tmp_path / f"{number}.mdp"
         mdp.save(mechanism, path)
@@ -140,19 +140,19 @@ def test_places_and_points_of_the_ball_come_in_bags_too(tmp_path: Path) -> None:
     assert describe_distribution(ball)["kind"] == "bag_laplace"
     x = np.tile([0.1, 0.2, -0.3, 0.1], (800, 1))
     reports = ball.sample(x, rng=np.random.default_rng(3))
-    away = mdp.Bags(mdp.Hyperbolic(), 2)(x, reports)
+    away = mdp.metrics.Bags(mdp.Hyperbolic(), 2)(x, reports)
     assert np.mean(away <= mdp.accuracy_radius(ball, 0.8)) >= 0.8
     assert away.mean() <= ball.certificate.loss * 1.05
 
 
 def test_what_is_no_bag_is_said() -> None:
     for call, words in (
-        (lambda: mdp.laplace(mdp.Bags(mdp.Lp(2), 3), 1.0, dimension=7), "a multiple of the 3 of a vector"),
-        (lambda: mdp.laplace(mdp.Bags(mdp.Lp(2), 3), 1.0), "how many numbers a bag has"),
-        (lambda: mdp.laplace(mdp.Bags(mdp.Angular(), 3), 1.0, dimension=6), "bags of vectors take noise under"),
-        (lambda: mdp.Bags(mdp.Lp(2), 0), "whole number from 1"),
-        (lambda: mdp.FiniteSpace(np.ones((2, 5)), mdp.Bags(mdp.Lp(2), 2)), "a multiple of 2 numbers"),
-        (lambda: noise(mdp.Bags(mdp.Lp(1), 1), 1.0, 13).log_density([[0.0] * 13], [[0.0] * 13]), "up to 12"),
+        (lambda: mdp.laplace(mdp.metrics.Bags(mdp.Lp(2), 3), 1.0, dimension=7), "a multiple of the 3 of a vector"),
+        (lambda: mdp.laplace(mdp.metrics.Bags(mdp.Lp(2), 3), 1.0), "how many numbers a bag has"),
+        (lambda: mdp.laplace(mdp.metrics.Bags(mdp.Angular(), 3), 1.0, dimension=6), "bags of vectors take noise under"),
+        (lambda: mdp.metrics.Bags(mdp.Lp(2), 0), "whole number from 1"),
+        (lambda: mdp.FiniteSpace(np.ones((2, 5)), mdp.metrics.Bags(mdp.Lp(2), 2)), "a multiple of 2 numbers"),
+        (lambda: noise(mdp.metrics.Bags(mdp.Lp(1), 1), 1.0, 13).log_density([[0.0] * 13], [[0.0] * 13]), "up to 12"),
     ):
         with pytest.raises(InvalidInput, match=words):
             call()

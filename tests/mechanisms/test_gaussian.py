@@ -61,7 +61,9 @@ def test_the_renyi_conversion_is_the_best_of_all_orders(mu, epsilon):
 @pytest.mark.parametrize(("mu", "epsilon"), [(0.05, 0.1), (0.4, 0.0), (0.4, 1.0), (1.0, 0.5), (3.0, 2.0), (3.0, 9.0)])
 def test_delta_is_the_mass_that_lies_above_the_factor_by_three_ways_to_compute_it(mu, epsilon):
     """By the integral of max(p - e^epsilon q, 0), by the normal distribution function, and by Monte Carlo."""
-    found = mdp.ConcentratedGuarantee(0.5, mdp.Lp(2)).delta_at(mu, epsilon)  # rho 1/2: sigma is one, so mu is d
+    found = mdp.mechanisms.ConcentratedGuarantee(0.5, mdp.Lp(2)).delta_at(
+        mu, epsilon
+    )  # rho 1/2: sigma is one, so mu is d
     border = epsilon / mu + mu / 2
     whole = quad(
         lambda y: max(stats.norm.pdf(y, mu) - math.exp(epsilon) * stats.norm.pdf(y), 0.0), border, border + 40,
@@ -77,7 +79,7 @@ def test_delta_is_the_mass_that_lies_above_the_factor_by_three_ways_to_compute_i
 
 def test_many_releases_are_those_of_a_wider_gap_by_brute_force():
     """Two and five Gaussian reports of one secret: what their joint densities show, by draws of all of them."""
-    promise, rng = mdp.ConcentratedGuarantee(0.5, mdp.Lp(2)), np.random.default_rng(2)
+    promise, rng = mdp.mechanisms.ConcentratedGuarantee(0.5, mdp.Lp(2)), np.random.default_rng(2)
     for k, apart, epsilon in ((2, 0.8, 1.0), (5, 0.5, 0.3)):
         drawn = rng.normal(apart, 1.0, (200_000, k))
         logs = (apart * drawn - apart**2 / 2).sum(axis=1)
@@ -93,12 +95,12 @@ def test_the_rho_of_a_wish_is_found_again_by_the_normal_distribution_function(le
         return stats.norm.sf(border - mu) - level * stats.norm.sf(border) - delta
 
     mu = brentq(missed, 1e-3, 10.0, xtol=1e-14)
-    assert mdp.rho_for(level, 0.2, delta) == pytest.approx((mu / 0.2) ** 2 / 2, rel=1e-6)
+    assert mdp.mechanisms.rho_for(level, 0.2, delta) == pytest.approx((mu / 0.2) ** 2 / 2, rel=1e-6)
 
 
 def test_the_largest_distance_and_the_rho_of_a_wish_are_the_inverse():
-    rho = mdp.rho_for(2.0, 0.2, 1e-6)
-    promise = mdp.ConcentratedGuarantee(rho, mdp.Haversine())
+    rho = mdp.mechanisms.rho_for(2.0, 0.2, 1e-6)
+    promise = mdp.mechanisms.ConcentratedGuarantee(rho, mdp.Haversine())
     assert math.exp(promise.epsilon_at(0.2, 1e-6)) <= 2.0
     assert promise.distance_at(math.log(2.0), 1e-6) == pytest.approx(0.2, rel=1e-9)
     assert promise.distance_at(math.log(2.0), 1e-6) <= 0.2 * (1 + 1e-9)
@@ -111,7 +113,7 @@ def test_the_largest_distance_and_the_rho_of_a_wish_are_the_inverse():
     with pytest.raises(InvalidInput, match="distance"):
         promise.delta_at(-1.0, 1.0)
     with pytest.raises(InvalidInput, match="apart"):
-        mdp.ConcentratedGuarantee(rho, mdp.Haversine(), radius=0.1).delta_at(0.2, 1.0)
+        mdp.mechanisms.ConcentratedGuarantee(rho, mdp.Haversine(), radius=0.1).delta_at(0.2, 1.0)
 
 
 def test_the_divergence_of_the_noise_is_the_promised_one_at_every_order():
@@ -235,7 +237,7 @@ def test_promises_add_up_and_gaussian_ones_stay_gaussian():
     assert three.rho == pytest.approx(1.5)
     assert three.form == "gaussian"
     assert three.epsilon_at(0.1, 1e-6) == pytest.approx(epsilon_of(0.1 * math.sqrt(3.0), 1e-6, "gaussian"), rel=1e-9)
-    other = mdp.ConcentratedGuarantee(0.1, mdp.Lp(2, unit="km"), "renyi")
+    other = mdp.mechanisms.ConcentratedGuarantee(0.1, mdp.Lp(2, unit="km"), "renyi")
     assert promise.composed(other).form == "renyi"
     with pytest.raises(InvalidInput, match="do not add up"):
         promise.composed(EARTH.guarantee)
@@ -286,6 +288,6 @@ def test_a_file_that_states_less_than_its_noise_leaks_or_a_pure_promise_is_refus
     assert loads(dumps(replace(PLANE, guarantee=replace(PLANE.guarantee, rho=0.6)))).guarantee.rho == 0.6
     pure = mdp.laplace(mdp.Lp(2), 1.0)
     with pytest.raises(InvalidInput, match="pure guarantee"):
-        dumps(replace(pure, guarantee=mdp.ConcentratedGuarantee(0.5, mdp.Lp(2))))
+        dumps(replace(pure, guarantee=mdp.mechanisms.ConcentratedGuarantee(0.5, mdp.Lp(2))))
     with pytest.raises((CorruptFile, NotPrivate)):
         dumps(replace(PLANE, certificate=replace(PLANE.certificate, epsilon=1.0)))

@@ -201,7 +201,7 @@ def test_rows_at_the_border_are_left_out_of_a_table_where_that_is_asked_for() ->
     matrix = np.eye(2)[:1]
     for rows, bad, mechanism in (
         (table, [1, 3], noise(3.0, 2)),
-        (table, [1, 3], mdp.laplace(mdp.Bags(mdp.Hyperbolic(), 2), 3.0, dimension=2)),
+        (table, [1, 3], mdp.laplace(mdp.metrics.Bags(mdp.Hyperbolic(), 2), 3.0, dimension=2)),
         (far, [1], mdp.laplace(mdp.Lp(2), 3.0)),
         (far, [1], mdp.gaussian(mdp.Lp(2), 3.0)),
         (far, [1], mdp.laplace(mdp.Frechet(mdp.Lp(1), 1), 3.0, dimension=2)),

@@ -58,7 +58,7 @@ def test_the_table_of_a_large_vocabulary_is_not_written_out(monkeypatch: Any) ->
     monkeypatch.setattr("metricdp.mechanisms.kinds.kernel.MOST_DENSE", 400**2)
     points = np.random.default_rng(3).normal(size=(420, 2))
     large = mdp.exponential(mdp.FiniteSpace(points, mdp.Lp(2)), 1.0)
-    assert isinstance(large, mdp.KernelMechanism)
+    assert isinstance(large, mdp.mechanisms.KernelMechanism)
     with pytest.raises(InvalidInput, match="is not written out"):
         _ = large.matrix
     assert mdp.audit(large).verdict == "holds"

@@ -51,7 +51,7 @@ def reference(made: Any, secret: int, words: list[int]) -> int:
 
 def test_a_flat_row_is_drawn_by_its_law(made: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(kernel_rows, "FEWEST", 1)
-    fresh = mdp.KernelMechanism(
+    fresh = mdp.mechanisms.KernelMechanism(
         made.space, made.inner, None, made.cap, made.log_normalisers, made.guarantee, made.certificate,
         nearest=made.nearest,
     )  # fmt: skip

@@ -114,7 +114,7 @@ def test_a_witness_gives_the_ratio_of_the_normalised_rows():
     mechanism = mdp.exponential(LINE, 1.0)
     distribution = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
     assert mechanism.witness(0, 2, 0).ratio == pytest.approx(distribution[0, 0] / distribution[2, 0], rel=1e-12)
-    zeros = mdp.MatrixMechanism(LINE, LINE, np.eye(3), mechanism.guarantee, mechanism.certificate)
+    zeros = mdp.mechanisms.MatrixMechanism(LINE, LINE, np.eye(3), mechanism.guarantee, mechanism.certificate)
     assert zeros.witness(0, 1, 0).ratio == math.inf
     with pytest.raises(InvalidInput, match="no witness"):
         zeros.witness(0, 1, 1)

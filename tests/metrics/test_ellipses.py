@@ -100,7 +100,7 @@ def test_the_command_names_them(tmp_path: Path) -> None:
     assert parse_metric(f"regularised=0.25,{path}").covariance == pytest.approx(mixed)
     turned = mdp.Mahalanobis.ellipse(2, 0.5, bearing=30, at=(41.9, 12.5)).covariance
     assert parse_metric("ellipse=2,0.5,30@41.9,12.5").covariance == pytest.approx(turned)
-    assert parse_metric("bags=10") == mdp.Bags(mdp.Lp(2), 10)
+    assert parse_metric("bags=10") == mdp.metrics.Bags(mdp.Lp(2), 10)
     assert parse_metric("frechet=1") == mdp.Frechet(mdp.Lp(2), 1)
     for name, words in (
         ("bags=1.5", "a whole number"),

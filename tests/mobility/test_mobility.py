@@ -166,7 +166,7 @@ def test_what_newcomers_do_wrong_is_answered_in_a_sentence(tmp_path):
 
 def test_a_mechanism_with_context_is_saved_and_applied_to_a_table_of_histories(tmp_path):
     places = mdp.FiniteSpace([[41.0, -8.0], [41.01, -8.0], [41.02, -8.0]], mdp.Haversine())
-    augmented = mdp.Augmented(places, histories_of(np.ones((3, 3)), 1), [0.5])
+    augmented = mdp.spaces.Augmented(places, histories_of(np.ones((3, 3)), 1), [0.5])
     loss = places.distances[augmented.histories[:, 0]]
     built = mdp.contextual(mdp.Problem(augmented.space, 1.0, outputs=places, loss=loss), gap=1e-2)
     mdp.save(built, tmp_path / "trips.mdp")
@@ -429,7 +429,7 @@ def test_bounded_range_of_the_exponential_mechanism_is_its_budget(hidden):
 def test_augmented_steps_shift_the_history():
     rows = histories_of(RING, 1)
     base = mdp.FiniteSpace(np.arange(5.0)[:, None], mdp.Lp(1))
-    augmented = mdp.Augmented(base, rows, [0.5])
+    augmented = mdp.spaces.Augmented(base, rows, [0.5])
     model = estimate(walks_of(chain(1, 300, np.random.default_rng(0))), RING, order=2)
     steps = augmented_steps(augmented, model.next(rows))
     assert np.allclose(steps.sum(axis=1), 1.0)
@@ -440,7 +440,7 @@ def test_augmented_steps_shift_the_history():
 def test_a_draw_with_context_takes_less_than_a_millisecond():
     rows = histories_of(RING, 2)
     base = mdp.FiniteSpace(np.arange(5.0)[:, None], mdp.Lp(1))
-    augmented = mdp.Augmented(base, rows, [0.5, 0.25])
+    augmented = mdp.spaces.Augmented(base, rows, [0.5, 0.25])
     mechanism = mdp.contextual(
         mdp.Problem(augmented.space, 1.0, outputs=base, loss=np.abs(rows[:, :1] - np.arange(5.0))), classes=rows[:, :2]
     )

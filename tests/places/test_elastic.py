@@ -198,7 +198,7 @@ def test_windows_carry_metrics_of_both_kinds(monkeypatch: pytest.MonkeyPatch, ki
         space = scaled(roads.part(np.arange(70)), np.where(apart[3] < 0.2, 0.3, 1.0))
     epsilon, window = (1.5, 6.0) if kind == "elastic" else (12.0, 0.9)
     made = mdp.optimal(mdp.Problem(space, epsilon, loss=roads), window=window, gap=0.3, seconds=20)
-    assert isinstance(made, mdp.LocalMechanism)
+    assert isinstance(made, mdp.mechanisms.LocalMechanism)
     assert mdp.audit(made).verdict == "holds"
     logs = made.log_density(np.repeat(np.arange(70), 70), np.tile(np.arange(70), 70)).reshape(70, 70)
     told = np.abs(logs[:, None] - logs[None]).max(axis=2)
@@ -239,4 +239,4 @@ def test_what_is_no_requirement_or_has_no_distances_is_refused():
     with pytest.raises(InvalidInput, match="must be a function of the level"):
         mdp.elastic(mdp.grid((2, 2)), mass=np.ones(4), requirement=3)
     with pytest.raises(InvalidInput, match="two places or more"):
-        mdp.scaled(mdp.grid((1, 1)), [0.5])
+        mdp.places.scaled(mdp.grid((1, 1)), [0.5])

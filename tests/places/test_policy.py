@@ -281,7 +281,7 @@ def test_a_packing_bound_counts_pairs_of_one_part_alone() -> None:
 def test_windows_carry_a_policy_of_many_places_and_parts_are_asked_for_one_by_one() -> None:
     steps = mdp.policy(mdp.grid((8, 8)), mdp.policy_graphs.grid_neighbours((8, 8)))
     local = mdp.optimal(mdp.Problem(steps, 1.5), window=5.0, gap=0.2)
-    assert isinstance(local, mdp.LocalMechanism)
+    assert isinstance(local, mdp.mechanisms.LocalMechanism)
     assert mdp.audit(local).verdict == "holds"
     assert 0.9 * local.certificate.loss <= local.certificate.lower_bound <= local.certificate.loss
 

@@ -25,7 +25,7 @@ def test_ratios_within_a_set_and_the_error_of_every_guess_are_kept(count: int, s
     space = mdp.FiniteSpace(rng.normal(size=(count, 2)), mdp.Lp(2))
     prior, apart = rng.dirichlet(np.ones(count)), space.distances
     error = float(rng.uniform(0.2, 0.9)) * best_guess(prior, apart) * math.exp(-epsilon)
-    sets = mdp.protection_sets(space, epsilon, error=error, prior=prior)
+    sets = mdp.places.protection_sets(space, epsilon, error=error, prior=prior)
     assert sorted(set(sets.labels)) == list(range(len(sets)))
     for one in range(len(sets)):
         inside = np.flatnonzero(sets.labels == one)
@@ -48,7 +48,7 @@ def test_ratios_within_a_set_and_the_error_of_every_guess_are_kept(count: int, s
 def test_distances_are_the_paths_of_the_formula() -> None:
     rng = np.random.default_rng(4)
     space = mdp.FiniteSpace(rng.normal(size=(20, 2)), mdp.Lp(2))
-    sets = mdp.protection_sets(space, 1.0, error=0.1)
+    sets = mdp.places.protection_sets(space, 1.0, error=0.1)
     assert len(sets) > 2
     width = sets.diameters[sets.labels]
     found = space.distances / np.maximum(width[:, None], width[None])
@@ -81,19 +81,21 @@ def test_the_published_search_gives_members_of_one_set_different_diameters_and_i
         max(np.log(distribution[i] / distribution[j]).max() for i, j in pairs), rel=1e-9
     )
     assert report.epsilon > 2.7
-    sound = mdp.protection_sets(mdp.FiniteSpace(street[:, None], mdp.Lp(1)), epsilon, error=error)
+    sound = mdp.places.protection_sets(mdp.FiniteSpace(street[:, None], mdp.Lp(1)), epsilon, error=error)
     assert mdp.audit(mdp.exponential(sound.space, epsilon)).verdict == "holds"
 
 
 def test_what_cannot_be_divided_is_refused_with_a_sentence() -> None:
     space = mdp.grid((3, 3))
     with pytest.raises(Infeasible, match=r"errs by 1\.07298 only"):
-        mdp.protection_sets(space, 1.0, error=1.0)
+        mdp.places.protection_sets(space, 1.0, error=1.0)
     with pytest.raises(InvalidInput, match="`error`"):
-        mdp.protection_sets(space, 1.0, error=0.0)
+        mdp.places.protection_sets(space, 1.0, error=0.0)
     with pytest.raises(InvalidInput, match="2 to 4,096 places"):
-        mdp.protection_sets(mdp.FiniteSpace([[0.0]], mdp.Lp(2)), 1.0, error=0.1)
-    sets = mdp.protection_sets(space, 0.1, error=0.1, prior=[1, 0, 0, 0, 0, 0, 0, 0, 0] * np.array(0.9) + 0.1 / 9)
+        mdp.places.protection_sets(mdp.FiniteSpace([[0.0]], mdp.Lp(2)), 1.0, error=0.1)
+    sets = mdp.places.protection_sets(
+        space, 0.1, error=0.1, prior=[1, 0, 0, 0, 0, 0, 0, 0, 0] * np.array(0.9) + 0.1 / 9
+    )
     assert len(sets) >= 1  # one place holds nearly everything: few sets, none without an error
     assert sets.errors.min() >= math.exp(0.1) * 0.1
 
@@ -106,7 +108,7 @@ def test_places_that_ask_for_more_error_get_it_in_every_set(count: int, seed: in
     prior, apart = rng.dirichlet(np.ones(count)), space.distances
     blind = best_guess(prior, apart)
     error = rng.choice([0.2, 0.5, 0.9], count) * blind * math.exp(-epsilon)
-    sets = mdp.protection_sets(space, epsilon, error=error, prior=prior)
+    sets = mdp.places.protection_sets(space, epsilon, error=error, prior=prior)
     distribution = mdp.exponential(sets.space, epsilon).matrix
     distribution = distribution / distribution.sum(axis=1, keepdims=True)
     for one in range(len(sets)):
@@ -128,7 +130,7 @@ def test_personal_errors_as_published_break_both_halves_and_the_sound_ones_keep_
     pairs = [(x, one) for x, run in enumerate(other) for one in run if one != x]
     claim = mdp.ShortestPath(pairs, np.ones(len(pairs)), 8, unit="set")
     assert mdp.audit(even, metric=claim, points=np.arange(8), epsilon=1.0).verdict == "holds"
-    sound = mdp.protection_sets(mdp.FiniteSpace(street[:, None], mdp.Lp(1)), 1.0, error=errors)
+    sound = mdp.places.protection_sets(mdp.FiniteSpace(street[:, None], mdp.Lp(1)), 1.0, error=errors)
     assert sound.least[sound.labels[3]] == 0.35
     assert "0.1 to 0.35" in repr(sound)
     # a report from afar tells the third house from the second for certain, where an error of 0.015 was promised
@@ -157,8 +159,8 @@ def published(street: np.ndarray, epsilon: float, errors: np.ndarray) -> tuple[n
 def test_errors_that_cannot_be_kept_are_refused_with_the_place() -> None:
     space = mdp.grid((3, 3))
     with pytest.raises(InvalidInput, match="one positive number or 9 of them"):
-        mdp.protection_sets(space, 1.0, error=[0.1, 0.2])
+        mdp.places.protection_sets(space, 1.0, error=[0.1, 0.2])
     with pytest.raises(InvalidInput, match="one positive number or 9 of them"):
-        mdp.protection_sets(space, 1.0, error=np.zeros(9))
+        mdp.places.protection_sets(space, 1.0, error=np.zeros(9))
     with pytest.raises(Infeasible, match="the place 4 asks for an error of 2"):
-        mdp.protection_sets(space, 1.0, error=np.where(np.arange(9) == 4, 2.0, 1e-3))
+        mdp.places.protection_sets(space, 1.0, error=np.where(np.arange(9) == 4, 2.0, 1e-3))

@@ -11,7 +11,7 @@ PLACES = mdp.FiniteSpace([[41.0, 12.0], [41.01, 12.0], [41.1, 12.1], [41.2, 12.2
 
 def test_the_smallest_scale_of_all_regions_around_a_place_counts():
     circles = {"lat": [41.0, 41.01], "lon": [12.0, 12.0], "radius": [0.5, 2.0], "scale": [0.2, 0.5]}
-    assert mdp.region_scale(PLACES, circles).tolist() == [0.2, 0.5, 1.0, 1.0]  # 1.1 km between the first two
+    assert mdp.places.region_scale(PLACES, circles).tolist() == [0.2, 0.5, 1.0, 1.0]  # 1.1 km between the first two
     tiles = {
         "south": [41.05, 0.0],
         "west": [12.05, 0.0],
@@ -19,16 +19,19 @@ def test_the_smallest_scale_of_all_regions_around_a_place_counts():
         "east": [12.1, 90.0],
         "scale": [0.3, 0.9],
     }
-    assert mdp.region_scale(PLACES, tiles).tolist() == [0.9, 0.9, 0.3, 0.9]
-    assert mdp.region_scale(PLACES, {"scale": [1.0, 0.1, 1.0, 1.0]}).tolist() == [1.0, 0.1, 1.0, 1.0]
+    assert mdp.places.region_scale(PLACES, tiles).tolist() == [0.9, 0.9, 0.3, 0.9]
+    assert mdp.places.region_scale(PLACES, {"scale": [1.0, 0.1, 1.0, 1.0]}).tolist() == [1.0, 0.1, 1.0, 1.0]
     plane = mdp.FiniteSpace([[0.0, 0.0], [3.0, 0.0]], mdp.Lp(2), columns=("x", "y"))
-    assert mdp.region_scale(plane, {"x": [2.5], "y": [0.0], "radius": [1.0], "scale": [0.4]}).tolist() == [1.0, 0.4]
+    assert mdp.places.region_scale(plane, {"x": [2.5], "y": [0.0], "radius": [1.0], "scale": [0.4]}).tolist() == [
+        1.0,
+        0.4,
+    ]
 
 
 def test_a_category_has_one_scale_and_places_without_one_count_in_full():
     regions = {"category": ["clinic", "school"], "scale": [0.2, 0.6]}
     kinds = ["school", None, "clinic", "shop"]
-    assert mdp.region_scale(PLACES, regions, categories=kinds).tolist() == [0.6, 1.0, 0.2, 1.0]
+    assert mdp.places.region_scale(PLACES, regions, categories=kinds).tolist() == [0.6, 1.0, 0.2, 1.0]
     for wrong, found, words in (
         (regions, None, "belong together"),
         ({"scale": [0.5]}, kinds, "belong together"),
@@ -38,11 +41,11 @@ def test_a_category_has_one_scale_and_places_without_one_count_in_full():
         ({"category": ["shop"], "scale": [0.2], "radius": [1.0]}, kinds, "the columns category and scale"),
     ):
         with pytest.raises(InvalidInput, match=words):
-            mdp.region_scale(PLACES, wrong, categories=found)
+            mdp.places.region_scale(PLACES, wrong, categories=found)
 
 
 def test_distances_that_count_less_are_not_called_kilometres():
-    made = mdp.scaled(PLACES, mdp.region_scale(PLACES, {"scale": [1.0, 0.5, 1.0, 1.0]}))
+    made = mdp.places.scaled(PLACES, mdp.places.region_scale(PLACES, {"scale": [1.0, 0.5, 1.0, 1.0]}))
     assert made.unit == "scaled km"
     assert np.all(made.distances <= PLACES.distances)
     assert made.distances[0, 1] == pytest.approx(0.5 * PLACES.distances[0, 1])
@@ -61,4 +64,4 @@ def test_distances_that_count_less_are_not_called_kilometres():
 )
 def test_regions_that_say_nothing_are_refused(regions, words):
     with pytest.raises(InvalidInput, match=words):
-        mdp.region_scale(PLACES, regions)
+        mdp.places.region_scale(PLACES, regions)

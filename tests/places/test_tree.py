@@ -19,7 +19,7 @@ from metricdp.design.pruning import prunable, prune_reports, pruned_leakage, pru
 from metricdp.errors import InvalidInput, NotPrivate
 
 CELLS = mdp.grid((4, 4))
-TREE = mdp.location_tree(CELLS, 3)
+TREE = mdp.places.location_tree(CELLS, 3)
 APART = euclid(CELLS.points)
 
 
@@ -37,7 +37,7 @@ def renormalised(matrix: np.ndarray, gone: Any) -> np.ndarray:
 @given(size=st.integers(1, 40), seed=st.integers(0, 10**6), levels=st.integers(1, 6))
 def test_areas_lie_whole_in_larger_ones_and_the_last_is_one(size: int, seed: int, levels: int) -> None:
     places = np.random.default_rng(seed).normal(size=(size, 1 + seed % 3))
-    tree = mdp.location_tree(mdp.FiniteSpace(places, mdp.Lp(2)), levels)
+    tree = mdp.places.location_tree(mdp.FiniteSpace(places, mdp.Lp(2)), levels)
     assert tree.height == levels
     assert set(tree.labels[-1]) == {0}
     for level in range(levels):
@@ -51,18 +51,18 @@ def test_areas_lie_whole_in_larger_ones_and_the_last_is_one(size: int, seed: int
 def test_a_grid_is_halved_and_own_areas_are_taken_by_name() -> None:
     assert TREE.labels[2].tolist() == [0, 0, 1, 1] * 2 + [2, 2, 3, 3] * 2
     assert repr(TREE) == "LocationTree(16 in 16 in 4 in 1 areas)"
-    cities = mdp.location_tree(CELLS, [["a"] * 4 + ["b"] * 4 + ["c"] * 8, ["west"] * 8 + ["east"] * 8])
+    cities = mdp.places.location_tree(CELLS, [["a"] * 4 + ["b"] * 4 + ["c"] * 8, ["west"] * 8 + ["east"] * 8])
     assert repr(cities) == "LocationTree(16 in 3 in 2 areas)"
     with pytest.raises(InvalidInput, match="place 0 at level 1 lies in several areas of level 2"):
-        mdp.location_tree(CELLS, [["a"] * 16, ["west"] * 8 + ["east"] * 8])
+        mdp.places.location_tree(CELLS, [["a"] * 16, ["west"] * 8 + ["east"] * 8])
     with pytest.raises(InvalidInput, match="level 1 must name the area of each of the 16 places"):
-        mdp.location_tree(CELLS, [["a"] * 15])
+        mdp.places.location_tree(CELLS, [["a"] * 15])
     with pytest.raises(InvalidInput, match="from 1 to 30"):
-        mdp.location_tree(CELLS, 0)
+        mdp.places.location_tree(CELLS, 0)
     with pytest.raises(InvalidInput, match="at least one level"):
-        mdp.location_tree(CELLS, [])
+        mdp.places.location_tree(CELLS, [])
     with pytest.raises(InvalidInput, match="words have no box"):
-        mdp.location_tree(mdp.FiniteSpace(["a", "b"], mdp.Levenshtein()), 2)
+        mdp.places.location_tree(mdp.FiniteSpace(["a", "b"], mdp.Levenshtein()), 2)
     with pytest.raises(InvalidInput, match=r"`level` must be from 0 \(the places\) to 3"):
         TREE.at_level(4)
 
@@ -70,7 +70,7 @@ def test_a_grid_is_halved_and_own_areas_are_taken_by_name() -> None:
 def test_areas_are_as_far_apart_as_their_nearest_places_by_way_of_others() -> None:
     rng = np.random.default_rng(3)
     places, labels = rng.normal(size=(14, 2)), np.arange(14) % 5
-    space = mdp.location_tree(mdp.FiniteSpace(places, mdp.Lp(2)), [labels]).at_level(1)
+    space = mdp.places.location_tree(mdp.FiniteSpace(places, mdp.Lp(2)), [labels]).at_level(1)
     near = np.array([[euclid(places[labels == a], places[labels == b]).min() for b in range(5)] for a in range(5)])
     for middle in range(5):
         near = np.minimum(near, near[:, middle, None] + near[middle])
@@ -154,7 +154,7 @@ def test_what_any_pruning_costs_is_found_exactly(secrets: int, reports: int, cou
 
 def test_a_prunable_mechanism_keeps_its_promise_whatever_is_left_out() -> None:
     cells, apart = mdp.grid((3, 3)), euclid(mdp.grid((3, 3)).points)
-    tree = mdp.location_tree(cells, 2)
+    tree = mdp.places.location_tree(cells, 2)
     distribution = tree.prunable(1.5, 2)
     assert mdp.audit(distribution).verdict == "holds"
     for gone in itertools.combinations(range(9), 2):

@@ -53,7 +53,7 @@ def kinds(inputs, outputs, rng):
         yield mdp.FiniteSpace(line[:, None], mdp.Lp(1)), np.abs(line[:, None] - line), known
     stored = (rng.random((n, m)) < 0.6) | (apart <= np.quantile(apart, 0.4))
     yield (
-        mdp.NearLoss(sparse.coo_array((table[stored], np.nonzero(stored)), (n, m)), table[~stored].min(), 5.0),
+        mdp.problems.NearLoss(sparse.coo_array((table[stored], np.nonzero(stored)), (n, m)), table[~stored].min(), 5.0),
         table,
         stored,
     )
@@ -188,7 +188,7 @@ def test_builders_take_a_function():
 def test_a_table_of_near_losses_says_what_it_lacks():
     space = mdp.grid((2, 2))
     table = sparse.csr_array(np.array([[0.5, 1, 0, 0], [1, 0.5, 0, 1], [1, 0, 0.5, 1], [0, 1, 1, 0.5]], dtype=float))
-    problem = mdp.Problem(space, 1.0, loss=mdp.NearLoss(table, 1.2, 3.0))
+    problem = mdp.Problem(space, 1.0, loss=mdp.problems.NearLoss(table, 1.2, 3.0))
     assert "others from 1.2 to 3" in repr(problem)
     assert problem.losses([0, 1], [1, 3]).tolist() == [1.0, 1.0]
     with pytest.raises(InvalidInput, match=r"secret 0 and report 2 \(1 such pairs\).*those of loss 0"):
@@ -196,15 +196,15 @@ def test_a_table_of_near_losses_says_what_it_lacks():
     with pytest.raises(InvalidInput, match="near pairs only"):
         _ = problem.loss
     zero = sparse.coo_array(([0.0, 1.0], ([0, 0], [0, 1])), shape=(4, 4))
-    assert mdp.Problem(space, 1.0, loss=mdp.NearLoss(zero, 1.0, 2.0)).losses([0], [0]).tolist() == [0.0]
+    assert mdp.Problem(space, 1.0, loss=mdp.problems.NearLoss(zero, 1.0, 2.0)).losses([0], [0]).tolist() == [0.0]
     with pytest.raises(InvalidInput, match="shape 4 x 4"):
-        mdp.Problem(space, 1.0, loss=mdp.NearLoss(table[:3], 1.0, 2.0))
+        mdp.Problem(space, 1.0, loss=mdp.problems.NearLoss(table[:3], 1.0, 2.0))
     with pytest.raises(InvalidInput, match="not be above"):
-        mdp.NearLoss(table, 3.0, 2.0)
+        mdp.problems.NearLoss(table, 3.0, 2.0)
     with pytest.raises(InvalidInput, match=r"scipy\.sparse"):
-        mdp.NearLoss(table.toarray(), 1.0, 2.0)
+        mdp.problems.NearLoss(table.toarray(), 1.0, 2.0)
     with pytest.raises(InvalidInput, match="finite"):
-        mdp.NearLoss(table, 1.0, math.inf)
+        mdp.problems.NearLoss(table, 1.0, math.inf)
 
 
 def test_pairs_laws_and_near_lists_that_do_not_fit_are_refused():

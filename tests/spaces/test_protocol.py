@@ -28,7 +28,7 @@ SPACES = {
     "ball": (Unbounded(mdp.Hyperbolic(), 2), [[0.5, 0.5]], [[0.9, 0.9], [NAN, 0.0]]),
     "streets": (Streets(ROADS), [[1.0, 2.0]], [[1.0, 2.5], [0.5, 0.1], [3.0, 0.0], [NAN, 0.0]]),
     "histories": (
-        mdp.Augmented(LINE, [[0, 0], [1, 0]], [0.5]),
+        mdp.spaces.Augmented(LINE, [[0, 0], [1, 0]], [0.5]),
         [[1.0, 0.0]],
         [[0.0, 1.0], [0.5, 0.0], [9.0, 0.0], [NAN, 0]],
     ),
@@ -112,7 +112,7 @@ def test_a_product_says_which_part_a_row_is_no_secret_of() -> None:
 
 
 def test_a_problem_takes_histories_as_they_are() -> None:
-    augmented = mdp.Augmented(LINE, [[0, 0], [1, 0], [1, 1]], [0.5])
+    augmented = mdp.spaces.Augmented(LINE, [[0, 0], [1, 0], [1, 1]], [0.5])
     loss = LINE.distances[augmented.histories[:, 0]]
     assert mdp.Problem(augmented, 1.0, outputs=LINE, loss=loss).inputs is augmented.space
 

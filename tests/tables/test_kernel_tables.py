@@ -16,7 +16,7 @@ ROWS = 4_800
 
 
 @pytest.fixture(scope="module")
-def kernel() -> mdp.KernelMechanism:
+def kernel() -> mdp.mechanisms.KernelMechanism:
     return some_kernel()
 
 
@@ -25,7 +25,7 @@ def table() -> pa.Table:
     return pa.table({"id": range(ROWS), "word": [f"word{i % 24}" for i in range(ROWS)]})
 
 
-def protected(kind: str, table: pa.Table, kernel: mdp.KernelMechanism) -> Any:
+def protected(kind: str, table: pa.Table, kernel: mdp.mechanisms.KernelMechanism) -> Any:
     if kind == "arrow":
         return mdp.perturb(table, kernel, columns=["word"]).column("word").to_pylist()
     library = pytest.importorskip(kind)
@@ -39,7 +39,9 @@ def protected(kind: str, table: pa.Table, kernel: mdp.KernelMechanism) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["arrow", "pandas", "polars", "duckdb"])
-def test_words_of_every_kind_of_table_follow_the_law(kind: str, table: pa.Table, kernel: mdp.KernelMechanism) -> None:
+def test_words_of_every_kind_of_table_follow_the_law(
+    kind: str, table: pa.Table, kernel: mdp.mechanisms.KernelMechanism
+) -> None:
     words = protected(kind, table, kernel)
     codes = np.array([int(word.removeprefix("word")) for word in words])
     counts = np.zeros((24, 24))
@@ -51,7 +53,7 @@ def test_words_of_every_kind_of_table_follow_the_law(kind: str, table: pa.Table,
     assert abs(statistic - cells.sum()) < 6 * np.sqrt(2 * cells.sum())
 
 
-def test_a_stranger_is_refused_and_not_shown(kernel: mdp.KernelMechanism) -> None:
+def test_a_stranger_is_refused_and_not_shown(kernel: mdp.mechanisms.KernelMechanism) -> None:
     with pytest.raises(MetricdpError, match="holds no secret of this mechanism: secrets are the 24 words") as caught:
         mdp.perturb(pa.table({"word": ["word1", "stranger"]}), kernel, columns=["word"])
     assert "stranger" not in str(caught.value)

@@ -126,7 +126,7 @@ def test_streets(streets: StreetMechanism) -> None:
 
 def contextual_of(base: mdp.FiniteSpace):
     histories = np.array([[a, b] for a in range(4) for b in range(4) if abs(a - b) <= 1])
-    augmented = mdp.Augmented(base, histories, [0.5])
+    augmented = mdp.spaces.Augmented(base, histories, [0.5])
     loss = base.distances[histories[:, 0]]
     return augmented, mdp.contextual(mdp.Problem(augmented.space, 1.0, outputs=base, loss=loss))
 
@@ -211,7 +211,9 @@ def test_the_promise_of_a_product_is_the_sum() -> None:
     codes = [rows[:, i] for i in range(3)]
     again = mechanism.log_density(codes, [c[::-1] for c in codes])
     assert again == pytest.approx(np.log(joint[np.arange(36), np.arange(36)[::-1]]))
-    broken = mdp.MatrixMechanism(LINE, LINE, mdp.exponential(LINE, 2.0).matrix, place.guarantee, place.certificate)
+    broken = mdp.mechanisms.MatrixMechanism(
+        LINE, LINE, mdp.exponential(LINE, 2.0).matrix, place.guarantee, place.certificate
+    )
     assert mdp.audit(mdp.product(hour, broken)).verdict == "violated"
 
 
@@ -237,7 +239,7 @@ def test_products_that_make_no_sense() -> None:
     with pytest.raises(InvalidInput, match="in one call"):
         mdp.product(mdp.product(place, hour), word)
     promise = mdp.Guarantee(1.0, LINE.metric, basis="none")
-    comparison = mdp.MatrixMechanism(LINE, LINE, np.eye(4), promise, place.certificate)
+    comparison = mdp.mechanisms.MatrixMechanism(LINE, LINE, np.eye(4), promise, place.certificate)
     with pytest.raises(NotPrivate, match="comparison"):
         mdp.product(hour, comparison)
     with pytest.raises(InvalidInput, match="several parts"):

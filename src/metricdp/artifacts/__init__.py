@@ -27,6 +27,7 @@ from metricdp.artifacts.file import load as load
 from metricdp.artifacts.file import loads as loads
 from metricdp.artifacts.file import save as save
 from metricdp.artifacts.limits import LoadLimits as LoadLimits
+from metricdp.artifacts.signing import create_keys as create_keys
 from metricdp.artifacts.trees import TreeFile as TreeFile
 from metricdp.artifacts.trees import TreeLevel as TreeLevel
 from metricdp.artifacts.trees import load_tree as load_tree

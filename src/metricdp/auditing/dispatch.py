@@ -81,7 +81,7 @@ def audit(
     guarantee = mechanism.guarantee
     if isinstance(guarantee, ConcentratedGuarantee):
         if claimed is None:
-            require_pure(guarantee, "this audit", "Audit it with mdp.audit_concentrated")
+            require_pure(guarantee, "this audit", "Audit it with mdp.auditing.audit_concentrated")
         return verify_claim(mechanism, Claim(claimed or math.inf))
     return _audit_claim(mechanism, Claim.of(guarantee, claimed, progress))
 
@@ -181,7 +181,7 @@ def _verify_gaussian(mechanism: GaussianNoise | SphericalGaussian, claim: Claim)
         epsilon=math.inf,
         basis="theorem",
         method="the ratio of two normal densities has no bound: this noise is concentrated, not pure "
-        "(mdp.audit_concentrated audits what it guarantees)",
+        "(mdp.auditing.audit_concentrated audits what it guarantees)",
         refuted=True,
     )
 

@@ -321,7 +321,7 @@ def _audit_file(
     claimed = None if epsilon is None else parse_epsilon(epsilon, unit)
     if isinstance(found.mechanism.guarantee, ConcentratedGuarantee):
         if claimed is None:
-            return metricdp.audit_concentrated(found.mechanism), unit
+            return metricdp.auditing.audit_concentrated(found.mechanism), unit
         return metricdp.audit(found.mechanism, epsilon=claimed), unit
     with terminal.progress_bar("Auditing") as progress:
         return cached_audit(found.mechanism, found.sha256, epsilon=claimed, again=again, progress=progress), unit

@@ -8,6 +8,7 @@ from ._certify import certify as certify
 from .builders import BUILDERS as BUILDERS
 from .builders import Builder as Builder
 from .builders import builder_named as builder_named
+from .comparison.measures import Measure as Measure
 from .comparison.trials import ComparisonSpec as ComparisonSpec
 from .comparison.trials import noise_mismatch as noise_mismatch
 from .comparison.trials import noise_of as noise_of

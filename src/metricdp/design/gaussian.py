@@ -28,7 +28,8 @@ def gaussian(
 
     The guarantee is concentrated: D_a(M(x) || M(x')) <= a rho d(x, x')^2 for every order a > 1 of the Renyi divergence.
     It is approximate and no pure one: no factor holds for every report, so it has no epsilon per unit. What it keeps at
-    a distance and with a delta, `mechanism.guarantee.epsilon_at(distance, delta)` says; `mdp.rho_for(2, 0.2, 1e-6)` is
+    a distance and with a delta, `mechanism.guarantee.epsilon_at(distance, delta)` says; `mdp.mechanisms.rho_for(2,
+    0.2, 1e-6)` is
     the rho that keeps a factor of two 0.2 apart but for a delta of 1e-6.
 
     Give rho or sigma, the standard deviation of every coordinate (under `Mahalanobis`, of the whitened ones). Metrics

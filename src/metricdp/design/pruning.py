@@ -39,7 +39,7 @@ def prune_reports(
     argmin_t sum_x prior(x) z_xk loss(x, t), or the nearest one. That is post-processing: the guarantee stays as it is,
     whatever is pruned. "renormalise" divides every row by what is left of it, as CORGI does, and that is no
     post-processing: a distribution that keeps epsilon may leak up to 2 epsilon afterwards. It is audited, and refused
-    where the guarantee is broken; a mechanism of `mdp.LocationTree.prunable` is made so that it is not.
+    where the guarantee is broken; a mechanism of `mdp.places.LocationTree.prunable` is made so that it is not.
 
     All secrets stay: a person at a pruned place is protected as before. The reports must be chosen without looking
     at the secret, since reports show which ones never come. One set is taken for all secrets, never one for each.

@@ -10,6 +10,7 @@ from metricdp.mechanisms.base import Witness as Witness
 from metricdp.mechanisms.base import require_pure as require_pure
 from metricdp.mechanisms.concentrated import APPROXIMATE as APPROXIMATE
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee as ConcentratedGuarantee
+from metricdp.mechanisms.concentrated import rho_for as rho_for
 from metricdp.mechanisms.kind import MECHANISMS as MECHANISMS
 from metricdp.mechanisms.kinds.bags import BagLaplace as BagLaplace
 from metricdp.mechanisms.kinds.directions import DirectionNoise as DirectionNoise

@@ -96,7 +96,8 @@ class ConcentratedGuarantee:
         for other in others:
             if not isinstance(other, ConcentratedGuarantee):
                 raise InvalidInput(
-                    f"only concentrated guarantees add up to one, got {type(other).__name__}: mdp.concentrated says "
+                    f"only concentrated guarantees add up to one, got {type(other).__name__}: "
+                    f"mdp.auditing.concentrated says "
                     "what a pure one is worth here."
                 )
             if not _is_same(other.metric, self.metric):

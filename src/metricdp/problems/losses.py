@@ -183,7 +183,8 @@ class FunctionLoss:
         if n * m > MOST_EVALUATED:
             raise InvalidInput(
                 f"a loss given as a function is evaluated for all pairs of secrets and reports, here {n * m:.2g}, to "
-                f"bound it; at most {MOST_EVALUATED:.2g} are. Give the near pairs and bounds as mdp.NearLoss(table, "
+                f"bound it; at most {MOST_EVALUATED:.2g} are. Give the near pairs and bounds as "
+                f"mdp.problems.NearLoss(table, "
                 "least, most), or leave `loss` out where it is the distance."
             )
         step = max(1, BLOCK_PAIRS // m)

@@ -12,6 +12,7 @@ from .batch import secrets_of as secrets_of
 from .charging import first_policy as first_policy
 from .disclosure.checks import findings_in as findings_in
 from .disclosure.checks import refuse_odd_points as refuse_odd_points
+from .engines.duckdb import duckdb_function as duckdb_function
 from .files import check_texts_in as check_texts_in
 from .options import DEFAULT_READING as DEFAULT_READING
 from .options import Charging as Charging

@@ -47,7 +47,7 @@ def test_types_stay_and_functions_go(connection) -> None:
 
 
 def test_a_constant_is_not_folded_into_one_draw(connection) -> None:
-    mdp.duckdb_function(connection, "protect", EARTH)
+    mdp.tables.duckdb_function(connection, "protect", EARTH)
     rows = connection.sql("SELECT protect(41.0, -8.0) AS p FROM range(5000)").fetchall()
     assert len({(p["lat"], p["lon"]) for (p,) in rows}) > 4000
     # Both coordinates come from one draw: a draw a coordinate would break the promise.
@@ -62,7 +62,7 @@ def test_a_constant_is_not_folded_into_one_draw(connection) -> None:
 
 def test_a_view_over_the_function_draws_again(connection) -> None:
     """The trap that the documentation names: this is why tables are made once."""
-    mdp.duckdb_function(connection, "protect", WORDS)
+    mdp.tables.duckdb_function(connection, "protect", WORDS)
     connection.execute("CREATE VIEW noisy AS SELECT protect('dog') AS word FROM range(200)")
     assert connection.sql("FROM noisy").fetchall() != connection.sql("FROM noisy").fetchall()
 
@@ -79,24 +79,24 @@ def test_null_and_bad_rows(connection) -> None:
         (3, True, True),
     ]
     assert [row[0] for row in mdp.perturb((connection, "FROM t"), EARTH, to="q", on_error="drop").fetchall()] == [1]
-    mdp.duckdb_function(connection, "protect", EARTH)
+    mdp.tables.duckdb_function(connection, "protect", EARTH)
     with pytest.raises(duckdb.Error, match="lat holds no number"):
         connection.sql("SELECT protect(lat, lon) FROM t").fetchall()
-    mdp.duckdb_function(connection, "lenient", EARTH, on_error="null")
+    mdp.tables.duckdb_function(connection, "lenient", EARTH, on_error="null")
     assert [row[0] is None for row in connection.sql("SELECT lenient(lat, lon) FROM t").fetchall()] == [
         False,
         True,
         True,
     ]
     with pytest.raises(InvalidInput, match="cannot drop"):
-        mdp.duckdb_function(connection, "f", EARTH, on_error="drop")
+        mdp.tables.duckdb_function(connection, "f", EARTH, on_error="drop")
     with pytest.raises(InvalidInput, match="no column 'latitude'"):
         mdp.perturb((connection, "FROM t"), EARTH, to="p2", columns=["latitude", "lon"])
 
 
 def test_a_product_in_sql(connection) -> None:
     both = mdp.product(EARTH, WORDS)
-    mdp.duckdb_function(connection, "protect", both)
+    mdp.tables.duckdb_function(connection, "protect", both)
     ((found,),) = connection.sql("SELECT protect(41, -8, 'dog')").fetchall()
     assert set(found) == {"lat", "lon", "word"}
     made = mdp.perturb(

@@ -106,7 +106,7 @@ def test_options_of_rows_are_none_of_texts() -> None:
     with duckdb.connect() as connection:
         with pytest.raises(InvalidInput, match="`crs` is for rows"):
             mdp.perturb((connection, "SELECT 'a' AS text"), STAYING, to="made", crs="EPSG:25832")
-        mdp.duckdb_function(connection, "protect", STAYING)
+        mdp.tables.duckdb_function(connection, "protect", STAYING)
         found = connection.sql("SELECT protect('the room'), protect(NULL)").fetchall()
         assert found == [("the room", None)]
         with pytest.raises(InvalidInput, match="is a recipe"):
@@ -117,12 +117,12 @@ def test_options_of_rows_are_none_of_texts() -> None:
 
 
 def test_kernels_and_vectors_are_protected_in_duckdb() -> None:
-    assert isinstance(KERNEL, mdp.KernelMechanism)
+    assert isinstance(KERNEL, mdp.mechanisms.KernelMechanism)
     with duckdb.connect() as connection:
         connection.register("given", pa.table({"word": WORDS}))
         made = mdp.perturb((connection, "FROM given"), KERNEL, to="made", columns="word").fetchall()
         assert [word for (word,) in made] == WORDS
-        mdp.duckdb_function(connection, "protect", KERNEL)
+        mdp.tables.duckdb_function(connection, "protect", KERNEL)
         assert connection.sql("SELECT protect('room')").fetchall() == [("room",)]
         noise = mdp.laplace(mdp.Angular(), 1e6, dimension=4)
         for kind in ("FLOAT[4]", "DOUBLE[]"):

@@ -89,7 +89,7 @@ def _walk() -> Any:
     places = metricdp.FiniteSpace(np.arange(4.0)[:, None], metricdp.Lp(1))
     chance = np.exp(-np.abs(cube[:, 0] - cube[:, 1]) - np.abs(cube[:, 1] - cube[:, 2]))
     loss = np.abs((2.0 * cube[:, 0] - cube[:, 1])[:, None] - np.arange(4.0))
-    space = metricdp.Augmented(places, cube, [0.5, 0.25]).space
+    space = metricdp.spaces.Augmented(places, cube, [0.5, 0.25]).space
     return metricdp.Problem(space, 1.0, outputs=places, loss=loss, prior=chance / chance.sum())
 
 

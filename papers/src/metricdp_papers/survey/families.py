@@ -46,7 +46,7 @@ SHOWN_OTHERWISE = ("masked", "weighted_exponential", "quantised", "product", "co
 NOT_HERE = {
     "contextual": "its secrets are places together with the way there, see `metricdp reproduce contextual`",
     "from_matrix": "a matrix of one's own: no family",
-    "shuffling": "what a crowd adds is approximate and belongs to many reports, see mdp.shuffled_epsilon",
+    "shuffling": "what a crowd adds is approximate and belongs to many reports, see mdp.auditing.shuffled_epsilon",
     "cloaked times": "its secrets are places with times; each part is compared in its own domain",
     "stay points": "it thins traces before the noise and hides nothing by itself",
     "windows": "what optimal does above 4,096 places",

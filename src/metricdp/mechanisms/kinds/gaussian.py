@@ -55,7 +55,8 @@ class NormalNoise(LatticeNoise):
         set_fields(self, sigma=as_positive(self.sigma, "sigma"))
         if not isinstance(self.guarantee, ConcentratedGuarantee):
             raise InvalidInput(
-                "Gaussian noise keeps a concentrated guarantee (mdp.ConcentratedGuarantee), never a pure one, got "
+                "Gaussian noise keeps a concentrated guarantee (mdp.mechanisms.ConcentratedGuarantee), never a pure "
+                "one, got "
                 f"{type(self.guarantee).__name__}."
             )
         self.check()

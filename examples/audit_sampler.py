@@ -1,4 +1,4 @@
-"""Judge a black box from its reports: noise that claims epsilon 1 and leaks 1.5, and a careful one."""
+"""Audit a black box from its reports: noise that claims epsilon 1 and leaks 1.5, and a careful one."""
 
 import numpy as np
 

@@ -9,9 +9,9 @@ import metricdp as mdp
 ages = mdp.FiniteSpace(np.arange(100.0)[:, None], mdp.Lp(1))  # items in an order: 0 to 99 years
 
 
-def confidence(law):
+def confidence(distribution):
     """Return how sure somebody can be of a value after one report, all values alike before (MPC)."""
-    return (law / law.sum(axis=0)).max()
+    return (distribution / distribution.sum(axis=0)).max()
 
 
 # The conversion of a later study's public code (He et al. 2022): the alpha at which nobody is surer than after
@@ -19,12 +19,12 @@ def confidence(law):
 low, high = 0.0, 1.0
 for _ in range(30):
     alpha = (low + high) / 2
-    law = mdp.exponential(ages, alpha, budget="half").matrix  # Ordinal-CLDP
-    low, high = (alpha, high) if confidence(law) <= math.e / (math.e + 99) else (low, alpha)
+    distribution = mdp.exponential(ages, alpha, budget="half").matrix  # Ordinal-CLDP
+    low, high = (alpha, high) if confidence(distribution) <= math.e / (math.e + 99) else (low, alpha)
 ordinal = mdp.exponential(ages, low, budget="half")
 print("alpha", low, ordinal.guarantee)
 
-# As a promise per year it holds. As plain local privacy, all values one step apart, it is not an epsilon of 1:
+# As a guarantee per year it holds. As plain local privacy, all values one step apart, it is not an epsilon of 1:
 plain = mdp.Precomputed(1.0 - np.eye(100))
 print(mdp.audit(ordinal))
 print(mdp.audit(ordinal.matrix, metric=plain, points=np.arange(100), epsilon=1.0))

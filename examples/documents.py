@@ -26,7 +26,7 @@ for bag in reports:  # the nearest words are post-processing; nobody learns whic
     print(" ".join(names[k] for k in nearest))
 
 # A voice as a direction. No voiceprints come with this package: directions of real GloVe words, 2,161 of 100 numbers,
-# stand in for those of a speaker recognition system. Whoever knows all of them looks for the nearest to a report.
+# stand in for those of a speaker recognition system. An attacker who knows all of them takes the nearest to a report.
 enrolled = np.asarray(known.array, dtype=float)
 enrolled /= np.linalg.norm(enrolled, axis=1, keepdims=True)
 for epsilon in (30.0, 60.0, 100.0):
@@ -37,6 +37,6 @@ for epsilon in (30.0, 60.0, 100.0):
     found = np.mean((heard @ enrolled.T).argmax(axis=1) == np.arange(300))
     print(angular.guarantee, f"cosine {cosine:.2f}, found among {len(enrolled):,}: {found:.0%}")
 
-# Or one of finitely many directions, as voice-indistinguishability draws them; the best for the same promise beside it.
+# Or one of finitely many directions, as voice-indistinguishability draws them; the best with that guarantee beside it.
 some = mdp.FiniteSpace(enrolled[:40], mdp.Angular())
 print(mdp.exponential(some, 5.0).certificate.loss, mdp.optimal(mdp.Problem(some, 5.0), gap=0.02).certificate)

@@ -14,7 +14,7 @@ primal solution, mixed with its mean row until all orders keep rho, is a fourth 
 
 **Settings.** Gaussian noise under l_2, Mahalanobis and on the Earth in random dimensions and sizes: judged by its
 theorem, on a coarse lattice of the line by its masses, and its squared error held against n / (2 rho), which no
-mechanism with this promise goes below everywhere (docs/families/concentrated.md has the proof).
+mechanism with this promise goes below everywhere (docs/explanation/composition.md has the proof).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ hundredth less than epsilon, which must be refuted; its densities are compared w
 at reports beyond them, where the whole of epsilon shows. Losses are held against two lower bounds:
 
 - **anywhere**: the mean distance between secret and report that no mechanism with the same promise goes below at every
-  secret of the whole space (docs/families/directions.md has the proofs): n / epsilon in n dimensions, under any norm;
+  secret of the whole space (docs/explanation/families.md has the proofs): n / epsilon in n dimensions, under any norm;
   N times that for bags of N vectors; on the sphere the mean of the noise itself; in hyperbolic space the larger of
   the sum of 1 / (epsilon + 2 j) for j below n and of what the volumes of balls leave.
 - **finite**: over six random secrets the exponential mechanism of the same metric is audited exactly, and in one

@@ -71,7 +71,7 @@ def draws_of(mechanism: mdp.Mechanism, rng: np.random.Generator) -> list[dict]:
 if __name__ == "__main__":
     generator = np.random.default_rng(16)
     files = {f"{name}.mdp": draws_of(mdp.load(DATA / f"{name}.mdp"), generator) for name in FILES}
-    about = "Tables of probabilities: equal words give equal reports. docs/reader.md says how to use it."
+    about = "Tables of probabilities: equal words give equal reports. docs/format.md says how to use it."
     target = DATA / "draws.json"
     target.write_text(json.dumps({"about": about, "files": files}, separators=(",", ":")) + "\n", encoding="utf-8")
     longest = max(len(draw["words"]) for draws in files.values() for draw in draws)

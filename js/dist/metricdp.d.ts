@@ -1,3 +1,4 @@
+// Written by build.js --types from the comments of metricdp.js, SHA-256 5a98a68cba6f2bd2c49f78276cef3eacfb7f7330575af181576b435b2678f338.
 /**
  * A position as apps know it, with a report in the place of the true one.
  */

@@ -472,7 +472,7 @@ function settled(attempt, extra) {
 
 /**
  * From a concentrated guarantee to (epsilon, delta) at a distance, and back: upper bounds that are proven, computed in balls. Two secrets
- * are `mu` apart in units of the noise, mu = d sqrt(2 rho); what is known of a mechanism there is its form (docs/families/concentrated.md):
+ * are `mu` apart in units of the noise, mu = d sqrt(2 rho); what is known of a mechanism there is its form (docs/explanation/composition.md):
  *
  *     gaussian   delta(epsilon) = Phi(-a) - e^epsilon Phi(-b),  a = epsilon / mu - mu / 2,  b = epsilon / mu + mu / 2
  *     renyi      delta(epsilon) = e^((q - 1) (q mu^2 / 2 - epsilon)) / (q - 1) (1 - 1 / q)^q  at any order q > 1
@@ -1609,7 +1609,7 @@ function checkSum(entries, parts, file, guarantee) {
 
 /**
  * Elementary functions of doubles with proven error bounds: + - * / and square roots only, line for line those of
- * src/metricdp/mechanisms/noise/functions.py, where the bounds stand (docs/noise.md proves them). UNIT is 2^-53.
+ * src/metricdp/mechanisms/noise/functions.py, where the bounds stand (docs/explanation/exact_noise.md proves them). UNIT is 2^-53.
  */
 
 
@@ -2300,7 +2300,7 @@ function normalSize(share) {
 
 /**
  * Laplace and normal noise for vectors in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where those leave more than
- * one cell. The distributions, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
+ * one cell. The distributions, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/explanation/exact_noise.md).
  */
 
 
@@ -2607,7 +2607,7 @@ class VectorDistribution {
 /**
  * Noise in hyperbolic space of any dimension, in the Poincare ball: how far in one sum, which way by normal numbers. In doubles with
  * proven bounds, in balls of whole numbers where those leave more than one cell. Words, lattice and bounds are those of Python
- * (src/metricdp/mechanisms/noise/hyperbolic.py, docs/noise.md): with x in the ball, B = 1 - |x|^2, a unit vector u and C, S = cosh(r),
+ * (src/metricdp/mechanisms/noise/hyperbolic.py, docs/explanation/exact_noise.md): with x in the ball, B = 1 - |x|^2, a unit vector u and C, S = cosh(r),
  * sinh(r), the report is the point of the hyperboloid whose first coordinates are v = S u + 2 (C + S <x, u>) x / B.
  */
 
@@ -2760,7 +2760,7 @@ function readHyperbolicLaplace(body, file, guarantee) {
  * Noise on the sphere of any dimension in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where
  * those leave more than one cell. How far: a value proposed below a hat (`hats.js`), kept or not. Which way: a normal vector g less
  * its part along the secret x, w = g - <g, x> x / |x|^2. The report is y = sin(t) w / |w| + cos(t) x / |x|. Words and bounds are
- * those of Python (src/metricdp/mechanisms/noise/directions.py, docs/noise.md).
+ * those of Python (src/metricdp/mechanisms/noise/directions.py, docs/explanation/exact_noise.md).
  */
 
 
@@ -5177,7 +5177,7 @@ function checkedManifest(file) {
  *     near  iff  d(x, prediction) <= threshold + noise of rate `test`;      report = prediction if near, else fresh
  *
  * Either answer leaks at most test * d, a fresh report its epsilon * d. The coin of the test is exact: a uniform is compared with the
- * probability of the true distance, in doubles where they decide, in balls of whole numbers where not (src/metricdp/mobility/closeness.py).
+ * probability of the true distance, in doubles where they decide, in balls of whole numbers where not (src/metricdp/mobility/prediction.py).
  */
 
 

@@ -1,6 +1,6 @@
 /**
  * From a concentrated guarantee to (epsilon, delta) at a distance, and back: upper bounds that are proven, computed in balls. Two secrets
- * are `mu` apart in units of the noise, mu = d sqrt(2 rho); what is known of a mechanism there is its form (docs/families/concentrated.md):
+ * are `mu` apart in units of the noise, mu = d sqrt(2 rho); what is known of a mechanism there is its form (docs/explanation/composition.md):
  *
  *     gaussian   delta(epsilon) = Phi(-a) - e^epsilon Phi(-b),  a = epsilon / mu - mu / 2,  b = epsilon / mu + mu / 2
  *     renyi      delta(epsilon) = e^((q - 1) (q mu^2 / 2 - epsilon)) / (q - 1) (1 - 1 / q)^q  at any order q > 1

@@ -2,7 +2,7 @@
  * Noise on the sphere of any dimension in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where
  * those leave more than one cell. How far: a value proposed below a hat (`hats.js`), kept or not. Which way: a normal vector g less
  * its part along the secret x, w = g - <g, x> x / |x|^2. The report is y = sin(t) w / |w| + cos(t) x / |x|. Words and bounds are
- * those of Python (src/metricdp/mechanisms/noise/directions.py, docs/noise.md).
+ * those of Python (src/metricdp/mechanisms/noise/directions.py, docs/explanation/exact_noise.md).
  */
 
 import { UNDECIDED, settled } from "./balls.js";

@@ -1,6 +1,6 @@
 /**
  * Elementary functions of doubles with proven error bounds: + - * / and square roots only, line for line those of
- * src/metricdp/mechanisms/noise/functions.py, where the bounds stand (docs/noise.md proves them). UNIT is 2^-53.
+ * src/metricdp/mechanisms/noise/functions.py, where the bounds stand (docs/explanation/exact_noise.md proves them). UNIT is 2^-53.
  */
 
 import { rint } from "./whole.js";

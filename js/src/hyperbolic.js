@@ -1,7 +1,7 @@
 /**
  * Noise in hyperbolic space of any dimension, in the Poincare ball: how far in one sum, which way by normal numbers. In doubles with
  * proven bounds, in balls of whole numbers where those leave more than one cell. Words, lattice and bounds are those of Python
- * (src/metricdp/mechanisms/noise/hyperbolic.py, docs/noise.md): with x in the ball, B = 1 - |x|^2, a unit vector u and C, S = cosh(r),
+ * (src/metricdp/mechanisms/noise/hyperbolic.py, docs/explanation/exact_noise.md): with x in the ball, B = 1 - |x|^2, a unit vector u and C, S = cosh(r),
  * sinh(r), the report is the point of the hyperboloid whose first coordinates are v = S u + 2 (C + S <x, u>) x / B.
  */
 

@@ -1,6 +1,6 @@
 /**
  * Laplace and normal noise for vectors in whole numbers of cells: in doubles with proven bounds, in balls of whole numbers where those leave more than
- * one cell. The distributions, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/noise.md).
+ * one cell. The distributions, the words they take and the bounds are those of Python (src/metricdp/mechanisms/noise, docs/explanation/exact_noise.md).
  */
 
 import { UNDECIDED, settled } from "./balls.js";

@@ -36,10 +36,11 @@ def gaussian(
     are `Lp(2)` in any dimension (two unless said), `Mahalanobis`, and `Haversine`: there the noise is added in space
     and seen from the centre of the Earth, which keeps the guarantee in great-circle distances: no chord is longer.
 
-    What is drawn is exact: the lattice point nearest to secret + noise, both real numbers (docs/noise.md). `pitch` is
-    the lattice spacing, in degrees on the Earth; by default a round number that is at most sigma / 100.
+    What is drawn is exact: the lattice point nearest to secret + noise, both real numbers
+    (docs/explanation/exact_noise.md). `pitch` is the lattice spacing, in degrees on the Earth; by default a round
+    number that is at most sigma / 100.
 
-    References: Bun and Steinke (2016); docs/families/concentrated.md.
+    References: Bun and Steinke (2016); docs/explanation/composition.md.
     """
     spread, guaranteed_rho = _spread(rho, sigma)
     dimension = None if dimension is None else as_whole(dimension, "dimension")

@@ -62,7 +62,8 @@ def laplace(
     longitude) in degrees. On `Lp` and `Mahalanobis` the dimension defaults to two (or to that of the covariance).
     `pitch` is the lattice spacing, in degrees on the Earth, in the points' unit elsewhere; by default a round number
     that is at most 1 / (100 epsilon). What is drawn is exact: the lattice point nearest to secret + noise, both real
-    numbers, so the guarantee has no slack (docs/noise.md). A pitch so fine that doubles decide too little is refused.
+    numbers, so the guarantee has no slack (docs/explanation/exact_noise.md). A pitch so fine that doubles decide too
+    little is refused.
 
     On `Angular` secrets are unit vectors of `dimension` coordinates, the density is with respect to area on the sphere
     (Purkayastha 1991), and reports lie next to it, on a lattice of 2^-24 unless said. With `normalise` vectors of any

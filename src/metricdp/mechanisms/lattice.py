@@ -3,8 +3,8 @@
 The report is the lattice point nearest to secret + noise, both real numbers: the secret is a double and hence known
 exactly, the noise has its density in real numbers, and nothing is rounded before the end. Where doubles with proven
 error bounds leave one lattice point, that is the report; where not, more bits of the same uniforms and arbitrary
-precision decide (`noise`, docs/noise.md). So a guarantee needs no slack: the lattice is post-processing, and removes
-the low bits through which sums of doubles give a secret away.
+precision decide (`noise`, docs/explanation/exact_noise.md). So a guarantee needs no slack: the lattice is
+post-processing, and removes the low bits through which sums of doubles give a secret away.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Numbers, amounts, dates and times of a text: read, given noise of their own scale, written as they were.
 
 The digits behind the point, separators, currency signs, and how a date or time is written are public. The value is
-secret: it is put on a public lattice with exact Laplace noise (docs/noise.md), then rounded to those digits, which is
-post-processing.
+secret: it is put on a public lattice with exact Laplace noise (docs/explanation/exact_noise.md), then rounded to those
+digits, which is post-processing.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ that takes one centre to another keeps areas):
 
 the first by the triangle inequality, the second since <x, y> - <x', y> = <x - x', y> <= |x - x'| |y| and |y| = 1. So
 both keep the whole epsilon, in distances of the unit vectors. Reports are drawn exactly: around the direction of the
-secret in real numbers, put on the lattice once (`noise`, docs/noise.md).
+secret in real numbers, put on the lattice once (`noise`, docs/explanation/exact_noise.md).
 """
 
 from __future__ import annotations

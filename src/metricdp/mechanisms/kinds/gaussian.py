@@ -2,8 +2,9 @@
 
 The report is the lattice point nearest to secret + noise, both real numbers, exactly as for Laplace noise: normal
 numbers are made by Box and Muller from uniforms, in doubles with proven bounds, and in arbitrary precision where those
-leave more than one lattice point (`noise`, docs/noise.md). So what is drawn is N(x, sigma^2) to the last bit, tails
-included, put on the lattice: post-processing. The secret itself is the centre, nothing of it is rounded before.
+leave more than one lattice point (`noise`, docs/explanation/exact_noise.md). So what is drawn is N(x, sigma^2) to the
+last bit, tails included, put on the lattice: post-processing. The secret itself is the centre, nothing of it is rounded
+before.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from metricdp.mechanisms.noise.distributions import VectorDistribution
 from metricdp.metrics import EUCLID, Norm, norm_of
 from metricdp.registry import Field, Part
 
-DISPLACED = 40.0  # times 2^-52 of sigma: the mean error of a normal number in doubles, with room (docs/noise.md)
+DISPLACED = 40.0  # times 2^-52 of sigma: the mean error of a normal number, with room (docs/explanation/exact_noise.md)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -224,7 +224,7 @@ def _pairs(mechanism: HyperbolicLaplace, reach: Floats, rng: np.random.Generator
 #
 # (the boost that takes the origin to x, applied to S u). These coordinates are put on the lattice: they never move two
 # points closer than they are, so half a diagonal of a cell is the most that a report is displaced, wherever it lies.
-# u = 2^-53 in what follows; bounds are derived in docs/noise.md.
+# u = 2^-53 in what follows; bounds are derived in docs/explanation/exact_noise.md.
 
 FARTHEST = 10**300  # cells: what lies beyond is put there, which is post-processing
 

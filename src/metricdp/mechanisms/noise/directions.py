@@ -6,7 +6,8 @@ normal vector g less its part along the secret x, w = g - <g, x> x / |x|^2. The 
     y = b w + a x,      b = sin(t) / |w|,      a = cos(t) / |x|
 
 a unit vector at the angle t from x, whatever the length of x. The same in arbitrary precision, word for word, is in
-`deciding`. Bounds are derived in docs/noise.md; u = 2^-53. `proposal` and `turn` take one number or arrays.
+`deciding`. Bounds are derived in docs/explanation/exact_noise.md; u = 2^-53. `proposal` and `turn` take one number or
+arrays.
 """
 
 from __future__ import annotations

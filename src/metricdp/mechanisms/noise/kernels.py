@@ -1,8 +1,9 @@
 """Noise in doubles that knows how wrong it may be: a report where that leaves one cell, "undecided" elsewhere.
 
 One row at a time, or arrays of rows. u = 2^-53. Every number computed here carries a bound of its distance from the
-real number that all bits of the uniforms would give; docs/noise.md derives the bounds line by line. A report is decided
-if its whole interval lies in one cell of the lattice. What is undecided goes to `deciding`, with the same words.
+real number that all bits of the uniforms would give; docs/explanation/exact_noise.md derives the bounds line by line. A
+report is decided if its whole interval lies in one cell of the lattice. What is undecided goes to `deciding`, with the
+same words.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
     normal               normal g itself, in units of its standard deviation
 
 The same distributions in arbitrary precision, word for word, are in `arbitrary_precision`. Bounds are derived in
-docs/noise.md; u = 2^-53.
+docs/explanation/exact_noise.md; u = 2^-53.
 """
 
 from __future__ import annotations

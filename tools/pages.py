@@ -17,6 +17,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+import metricdp as mdp
 from metricdp.artifacts.codecs import CERTIFICATE, CONCENTRATED_FIELDS, GUARANTEE_FIELDS, LATER
 from metricdp.cli import advice, app
 from metricdp.design.builders import BUILDERS
@@ -123,7 +124,8 @@ def metrics_table() -> str:
     rows = ["| metric | what it measures | at the command line |", "| --- | --- | --- |"]
     for one in METRICS:
         words = " ".join(f"`--metric {word}`" for word in one.words)
-        rows.append(f"| `mdp.{one.name}` | {one.about} | {words} |")
+        home = "mdp" if one.name in mdp.__all__ else "mdp.metrics"
+        rows.append(f"| `{home}.{one.name}` | {one.about} | {words} |")
     return "\n" + "\n".join(rows) + "\n\n"
 
 

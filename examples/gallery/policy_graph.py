@@ -7,7 +7,7 @@ import metricdp as mdp
 
 cells = mdp.grid((6, 6))
 towns = np.repeat([0, 1], 18)
-space = mdp.policy(cells, mdp.policies.areas(towns), parts="disclose")
+space = mdp.policy(cells, mdp.policy_graphs.areas(towns), parts="disclose")
 mechanism = mdp.optimal(mdp.Problem(space, 1.0, loss=cells.distances), gap=0.02)
 
 figure, panels = plt.subplots(1, 2, figsize=(6.5, 3.6))

@@ -1,4 +1,4 @@
-"""Judge a matrix that somebody else made: randomised response on three points of a line."""
+"""Audit a matrix that somebody else made: randomised response on three points of a line."""
 
 import numpy as np
 

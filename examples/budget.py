@@ -7,7 +7,7 @@ from metricdp.errors import BudgetExceeded
 from metricdp.ledger import Ledger
 
 mechanism = mdp.laplace(mdp.Haversine(), 10.0)  # epsilon 10 per kilometre
-promise = mechanism.guarantee
+guarantee = mechanism.guarantee
 here = [41.1496, -8.6110]
 
 
@@ -23,13 +23,13 @@ with Ledger.open("budget.db", policy="40/km per day, 200/km ever") as ledger:
                 "anna",
                 request,
                 key="app",
-                metric=promise.metric,
-                epsilon=promise.epsilon,
-                slack=promise.slack,
+                metric=guarantee.metric,
+                epsilon=guarantee.epsilon,
+                slack=guarantee.slack,
                 draw=draw,
             )
             again = "the same again, for nothing" if receipt.repeated else f"{receipt.charged / 1e6:g}/km charged"
             print(f"{request}: {again}, {receipt.left / 1e6:g}/km left")
         except BudgetExceeded as refusal:
             print(f"{request}: {refusal}")
-    print("The books hold." if ledger.verify().holds else "The books were changed.")
+    print("The ledger is unchanged." if ledger.verify().holds else "The ledger was changed.")

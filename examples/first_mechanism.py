@@ -1,4 +1,4 @@
-"""A first mechanism: 36 places, a promise, a proof, three reports."""
+"""A first mechanism: 36 places, a guarantee, a proof, three reports."""
 
 import numpy as np
 

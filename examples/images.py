@@ -8,7 +8,7 @@ import metricdp as mdp
 images = load_digits().data / 16.0  # real pixels, 8 x 8, that come with scikit-learn
 public, secret = images[:900], images[900:]
 
-# Principal components of public images: eight numbers instead of 64, and the promise stays about pixels.
+# Principal components of public images: eight numbers instead of 64, and the guarantee still holds for pixels.
 middle = public.mean(axis=0)
 components = np.linalg.svd(public - middle, full_matrices=False)[2][:8]
 noise = mdp.laplace(mdp.Lp(2), 10.0, projection=components)

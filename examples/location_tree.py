@@ -1,4 +1,4 @@
-"""A tree of areas: everybody chooses how precise reports are and which places they avoid; the promise stays."""
+"""A tree of areas: each person chooses how precise reports are and which places they avoid; the guarantee stays."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ rest = np.delete(best.matrix, avoided, axis=1)
 rest /= rest.sum(axis=1, keepdims=True)
 print(mdp.audit(rest, distances=cells.distances, epsilon=1.0))
 
-# Coarser reports: one of four areas, drawn by the same promise for the cells.
+# Coarser reports: one of four areas, with the same guarantee for the cells.
 print(tree.coarsen(mine, 2).certificate)
 
 # Areas may be told: hidden inside one's own area only, and a smaller file for it.

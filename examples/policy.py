@@ -13,7 +13,7 @@ best = mdp.optimal(mdp.Problem(steps, 1.0, loss=kilometres), gap=0.02)
 print(best.guarantee)
 print(best.certificate)
 
-# Two towns: which one may be told, where in it must not. The promise says so.
+# Two towns: which one may be told, where in it must not. The guarantee says so.
 towns = np.repeat([0, 1], 18)
 told = mdp.policy(cells, mdp.policy_graphs.areas(towns), parts="disclose")
 inside = mdp.optimal(mdp.Problem(told, 1.0, loss=kilometres), gap=0.02)
@@ -33,6 +33,6 @@ tracing = mdp.exponential(mdp.policy(cells, open_there, isolated="disclose"), 1.
 print(tracing.matrix[14, 14], tracing.matrix[13, 14])  # a visit there is reported as it is, and nothing else is
 
 # The exponential mechanism written without the half, exp(-epsilon d): its normaliser leaks too.
-law = np.exp(-1.0 * steps.distances)
-law /= law.sum(axis=1, keepdims=True)
-print(mdp.audit(law, distances=steps.distances, epsilon=1.0))
+probabilities = np.exp(-1.0 * steps.distances)
+probabilities /= probabilities.sum(axis=1, keepdims=True)
+print(mdp.audit(probabilities, distances=steps.distances, epsilon=1.0))

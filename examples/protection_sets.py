@@ -1,4 +1,4 @@
-"""PIVE as published against the auditor, and protection sets that keep both halves of its promise."""
+"""PIVE as published before the audit, and protection sets that keep both halves of its guarantee."""
 
 import math
 
@@ -23,12 +23,12 @@ def published_set(place):
 
 sets = [published_set(place) for place in range(len(places))]
 diameters = np.array([street[run[-1]] - street[run[0]] for run in sets])
-law = np.exp(-epsilon * apart / (2 * diameters[:, None]))
-law /= law.sum(axis=1, keepdims=True)
+probabilities = np.exp(-epsilon * apart / (2 * diameters[:, None]))
+probabilities /= probabilities.sum(axis=1, keepdims=True)
 pairs = [(place, other) for place, run in enumerate(sets) for other in run if other != place]
 claim = mdp.ShortestPath(pairs, np.ones(len(pairs)), len(places), unit="set")  # members of one set: one step apart
 
-print("as published:", mdp.audit(law, metric=claim, points=np.arange(len(places)), epsilon=epsilon))
+print("as published:", mdp.audit(probabilities, metric=claim, points=np.arange(len(places)), epsilon=epsilon))
 
 sound = mdp.places.protection_sets(places, epsilon, error=error, prior=prior)
 best = mdp.optimal(mdp.Problem(sound.space, epsilon, loss=apart, prior=prior))

@@ -1,4 +1,4 @@
-"""A stream that ends and goes on, since the books know its window; and what a trace loses beside the best."""
+"""A stream that ends and goes on, because the ledger knows its window; and the loss of a trace beside the best."""
 
 import numpy as np
 
@@ -22,6 +22,6 @@ with Ledger.open("stream.db") as ledger:
 print(f"the same report: {(again.latitude, again.longitude) == (reports[-1].latitude, reports[-1].longitude)}")
 print("\n".join(stream.lines(step_seconds=60.0)))
 
-# What a predicted trace of two steps loses, beside everything that could be done with the same promise.
+# What a predicted trace of two steps loses, beside the best of all mechanisms with the same guarantee.
 corners = mdp.FiniteSpace(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [2.0, 2.0]]), mdp.Lp(2, unit="km"))
 print(trace_loss(predictive(corners, budget=FixedUtility(2.0)), 2))

@@ -1,4 +1,4 @@
-"""Words as secrets: a vocabulary with vectors, two mechanisms with the same promise, a table of words."""
+"""Words as secrets: a vocabulary with vectors, two mechanisms with the same guarantee, a table of words."""
 
 import numpy as np
 import pyarrow as pa

@@ -18,7 +18,7 @@ place = mdp.laplace(mdp.Haversine(), mdp.epsilon_for(2, 0.2))
 protected = mdp.perturb(visits, place)
 print(protected.head(3))
 
-# The hour as well: two mechanisms on separate columns of one row, and their promises add up.
+# The hour as well: two mechanisms on separate columns of one row, and their guarantees add up.
 hours = mdp.exponential(mdp.FiniteSpace(np.arange(24.0)[:, None], mdp.Temporal(24)), 0.5)
 both = mdp.product(place, hours)
 protected = mdp.perturb(visits, both, columns=["lat", "lon", "hour"])

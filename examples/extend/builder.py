@@ -1,4 +1,4 @@
-"""A builder of one's own: the exponential mechanism mixed with the uniform law."""
+"""A builder of one's own: the exponential mechanism mixed with the uniform distribution."""
 
 import time
 
@@ -20,7 +20,7 @@ BUILDERS.declare(
     Builder(
         "mixed",
         mixed,
-        "the exponential mechanism mixed with the uniform law",
+        "the exponential mechanism mixed with the uniform distribution",
         options=("prior",),
         own={"strength": float},
     )

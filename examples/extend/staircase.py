@@ -148,16 +148,16 @@ def staircase(metric: Lp, epsilon: float, *, dimension: int | None = None, step:
     """Build the staircase mechanism: the least mean error of all noise on one number, but for its lattice."""
     rate, cells = as_positive(epsilon, "epsilon"), CELLS
     inner = max(1, round(cells / (1.0 + math.exp(0.5 * rate * step))))
-    space, promise = Unbounded(metric, 1 if dimension is None else dimension), mdp.Guarantee(rate, metric)
+    space, guarantee = Unbounded(metric, 1 if dimension is None else dimension), mdp.Guarantee(rate, metric)
     proof = Certificate(loss=0.0, lower_bound=0.0, method="staircase (theorem)", epsilon=rate)
-    made = Staircase(space, rate, step, cells, inner, promise, proof)
+    made = Staircase(space, rate, step, cells, inner, guarantee, proof)
     return replace(made, certificate=replace(proof, loss=loss(made).loss))
 
 
 def theorem(mechanism: Staircase) -> Theorem:
     """Return the rate that the noise keeps: levels fall by epsilon a step, so less than that is broken."""
-    law = f"levels that fall by {mechanism.epsilon:.6g} d, of equal width but for the first; whole numbers drawn"
-    return Theorem(mechanism.epsilon, law)
+    shape = f"levels that fall by {mechanism.epsilon:.6g} d, of equal width but for the first; whole numbers drawn"
+    return Theorem(mechanism.epsilon, shape)
 
 
 def loss(mechanism: Staircase, spend=None) -> LossFigures:

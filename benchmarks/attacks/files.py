@@ -32,6 +32,8 @@ def _faults(made: Any, number: int) -> str:
     promise, found = made.guarantee, made.certificate
     if isinstance(promise, ConcentratedGuarantee):
         return judges.concentrated(made)
+    if promise.basis == "none" and found.epsilon == math.inf:
+        return ""  # it guarantees nothing and says that its leak has no bound: no understatement
     numbers = (promise.epsilon, promise.slack, found.epsilon)
     if not all(math.isfinite(value) and value >= 0 for value in numbers) or promise.epsilon <= 0:
         return f"promises {promise}"

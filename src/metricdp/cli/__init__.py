@@ -14,8 +14,20 @@ import metricdp
 from metricdp import plugins
 from metricdp.cli import help_screen, terminal, watching
 from metricdp.cli.help_screen import COMMANDS, HelpScreen
-from metricdp.cli.renamed import use_new_names
 from metricdp.errors import MetricdpError
+
+# commands and options of 0.1 under their new names; they work for one version, with a warning
+OLD_COMMANDS = {
+    "tree": ("design",),
+    "prune": ("export", "--prune"),
+    "shuffle": ("audit",),
+    "builders": ("list", "builders"),
+    "metrics": ("list", "metrics"),
+    "engines": ("list", "engines"),
+    "formats": ("list", "formats"),
+}
+OLD_EXAMPLES = {"tree": " --levels ...", "shuffle": " --people N --distance 200m"}
+OLD_OPTIONS = {"--spread": "--allocation", "--at-most": "--max-rows", "--yes-really": "--force"}
 
 app = App(
     name="metricdp",
@@ -48,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 terminal.say(*help_screen.command_lines())
                 return 0
             code = app(
-                _print_study_help(help_screen.parse_all(words)),
+                _print_study_help(parse_all(words)),
                 exit_on_error=False,
                 print_error=False,
                 result_action="return_value",
@@ -97,6 +109,35 @@ def _load_plugins(words: Sequence[str]) -> list[str]:
         name = next(waiting, "") if word == "--plugin" else word.partition("=")[2]
         plugins.load(name)
     return left
+
+
+def use_new_names(words: list[str]) -> list[str]:
+    """Return the words of a command with the new names, and warn of every old one."""
+    if words and (new := OLD_COMMANDS.get(words[0])) is not None:
+        example = OLD_EXAMPLES.get(words[0], "")
+        _warn_renamed(f"`metricdp {words[0]}` is called `metricdp {' '.join(new)}{example}` now.")
+        arguments = words[1:]
+        words = [new[0], *arguments, *new[1:]] if new[0] == "export" else [*new, *arguments]
+    found: list[str] = []
+    for at, word in enumerate(words):
+        if word == "--":
+            return [*found, *words[at:]]
+        name, equals, value = word.partition("=")
+        if name in OLD_OPTIONS:
+            _warn_renamed(f"`{name}` is called `{OLD_OPTIONS[name]}` now.")
+        found.append(OLD_OPTIONS.get(name, name) + equals + value)
+    return found
+
+
+def _warn_renamed(sentence: str) -> None:
+    warnings.warn(sentence, DeprecationWarning, stacklevel=1)
+
+
+def parse_all(words: list[str]) -> list[str]:
+    """Return the words with `--help` for `--help-all`, and remember which of the two it was."""
+    end = words.index("--") if "--" in words else len(words)
+    help_screen.in_full = help_screen.ALL in words[:end]
+    return [("--help" if word == help_screen.ALL else word) for word in words[:end]] + words[end:]
 
 
 def _print_study_help(words: list[str]) -> list[str]:

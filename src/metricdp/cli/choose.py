@@ -16,7 +16,6 @@ from metricdp.cli import advice, terminal
 from metricdp.cli.advice import QUESTIONS, Advice, AdviceQuestion, Answers
 from metricdp.cli.options import Corners, Epsilon, Verbose
 from metricdp.cli.places import PlaceOptions, PlaceSet
-from metricdp.cli.summaries import MORE
 from metricdp.errors import InvalidInput
 
 
@@ -80,7 +79,7 @@ def choose(*, said: Annotated[Situation, Parameter(name="*")] = NO_ANSWERS, verb
     answers = Answers(str(known.secrets), str(known.prior), str(known.loss), str(known.wait), size)
     found = advice.advice_for(answers)
     reasons = _reasons(found, known, answers, places)
-    terminal.say(*(reasons if verbose else [reasons[0], f"To watch: {' '.join([reasons[-1], MORE])}"]))
+    terminal.say(*(reasons if verbose else [reasons[0], f"To watch: {' '.join([reasons[-1], terminal.MORE])}"]))
     terminal.say("Run:")
     for line in commands(found, known, places):
         terminal.say(f"  {line}")

@@ -26,7 +26,6 @@ from metricdp.cli.options import (
     redirect_prints,
 )
 from metricdp.cli.places import cells
-from metricdp.cli.summaries import three_lines
 from metricdp.errors import InvalidInput, check_extra
 from metricdp.rendering import plain_values
 
@@ -228,7 +227,7 @@ def _short_lines(found: FileEstimates, region: tuple[int, Mass] | None, written:
     made = found.estimate
     first = f"{written}, {made.reports:,} reports, {len(made.cells):,} cells, method {made.method}."
     empty = [f"{found.empty:,} rows hold no report and are not counted."] if found.empty else []
-    lines = three_lines(first, coverage_sentence(made), [*empty, *made.notes])
+    lines = terminal.three_lines(first, coverage_sentence(made), [*empty, *made.notes])
     return lines if region is None else [*lines, _region_line(made, region)]
 
 

@@ -87,15 +87,7 @@ def command_lines() -> list[str]:
     ]  # fmt: skip
 
 
-_in_full = False
-
-
-def parse_all(words: list[str]) -> list[str]:
-    """Return the words with `--help` for `--help-all`, and remember which of the two it was."""
-    global _in_full
-    end = words.index("--") if "--" in words else len(words)
-    _in_full = ALL in words[:end]
-    return [("--help" if word == ALL else word) for word in words[:end]] + words[end:]
+in_full = False  # whether the command was asked for all of it
 
 
 @dataclass(frozen=True)
@@ -111,7 +103,7 @@ class HelpScreen:
     def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
         """Print what the command does: its first sentence and its examples, or all of it."""
         paragraphs = [_flat(part) for part in _text_of(description, console).split("\n\n") if part.strip()]
-        if not _in_full:
+        if not in_full:
             paragraphs = [paragraphs[0], *(part for part in paragraphs[1:] if "metricdp" in part)][:3]
         _print(console, [line for part in paragraphs for line in (*textwrap.wrap(part, WIDTH), "")])
 
@@ -128,7 +120,7 @@ class HelpScreen:
         chosen = [by_name[f"--{name}"] for name in self.first if f"--{name}" in by_name] or entries
         rest = [entry for entry in entries if entry not in chosen]
         lines = ["Options:", *_rows(chosen, console)]
-        if rest and (_in_full or len(chosen) + len(rest) <= HEIGHT // 2):
+        if rest and (in_full or len(chosen) + len(rest) <= HEIGHT // 2):
             lines += ["", "More options:", *_rows(rest, console)]
         elif rest:
             names = "  ".join(entry.names[0] for entry in rest)
@@ -142,7 +134,7 @@ def _rows(entries: list[HelpEntry], console: Console) -> list[str]:
         label = ", ".join([*entry.shorts, *entry.names]) or str(entry.positional_label)
         about = _flat(_text_of(entry.description, console))
         about += f" [{'|'.join(entry.choices)}]" if entry.choices and not _names_all(about, entry.choices) else ""
-        about = about if _in_full else _first_sentence(about)
+        about = about if in_full else _first_sentence(about)
         first, *more = textwrap.wrap(about, WIDTH - 24) or [""]
         lines.append(f"  {label:<20}  {first}" if len(label) <= 20 else f"  {label}  {first}"[:WIDTH])
         lines += [" " * 24 + line for line in more]

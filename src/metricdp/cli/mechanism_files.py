@@ -106,7 +106,7 @@ def export(
     from metricdp.artifacts import inspect as open_file
     from metricdp.artifacts import save
     from metricdp.artifacts.storage import layout_of
-    from metricdp.cli import guarantees, summaries
+    from metricdp.cli import guarantees
     from metricdp.design.quantised import quantised
     from metricdp.files import check_target
     from metricdp.mechanisms import MECHANISMS
@@ -137,7 +137,7 @@ def export(
     unsigned = [UNSIGNED] if before.signed_by and not after.signed_by else []
     if not verbose:
         watch = [*unsigned, _signature(after, None)]
-        terminal.say(*summaries.three_lines(done, messages.headline(after.mechanism.guarantee), watch))
+        terminal.say(*terminal.three_lines(done, messages.headline(after.mechanism.guarantee), watch))
         return 0
     terminal.say(done)
     terminal.say(*guarantees.guarantee_lines(after.mechanism, snap=guarantees.snap_of(after.mechanism)), *unsigned)

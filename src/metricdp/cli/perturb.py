@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -112,13 +113,33 @@ class ReportOptions:
             return None
         return f"{output}.{'law' if self.law else 'distribution'}.json"
 
+    def preview(self) -> Preview | None:
+        """Return what remembers rows for the page, if there is to be one."""
+        if self.report is None:
+            return None
+        from metricdp.tables.reporting import Preview
+
+        return Preview(secrets=self.show_secrets)
+
+    def check_guarantee(self, mechanism: Mechanism) -> None:
+        """Refuse the page of a mechanism whose guarantee it cannot show."""
+        if self.report is None:
+            return
+        from metricdp.mechanisms import require_pure
+        from metricdp.tables.reporting import PAGE
+
+        require_pure(mechanism.guarantee, *PAGE)
+
     def write(self, summary: Summary, mechanism: Mechanism, preview: Preview | None) -> list[str]:
         """Write all that was asked for and return a line about each."""
+        place = self.distribution_file(summary.target)
+        if place is None and self.json is None and self.report is None:
+            return []
         from metricdp.plots.release_page import write_release
         from metricdp.rendering import command_line
         from metricdp.tables.reporting import distribution_record, record_of, release_of, write_record
 
-        place, lines = self.distribution_file(summary.target), []
+        lines = []
         what = "the protected tables" if Path(summary.target).is_dir() else "the protected table"
         files = [(Path(summary.target).name, what)]
         noise = distribution_record(summary, mechanism) if place is not None or self.json is not None else {}
@@ -185,10 +206,7 @@ def perturb(
         verbose: Print everything that is known about the release.
     """
     import metricdp
-    from metricdp.cli import guarantees, summaries
-    from metricdp.mechanisms import require_pure
     from metricdp.tables import names_many
-    from metricdp.tables.reporting import PAGE, Preview
     from metricdp.units import parse_distance
 
     many = names_many(source, job)
@@ -199,15 +217,14 @@ def perturb(
             "--show-secrets is for one file: of many, the page shows the reports that lie in the output."
         )
     reports.check(source, output, overwrite=job.overwrite)
-    preview = None if reports.report is None else Preview(secrets=reports.show_secrets)
+    preview = reports.preview()
     if mechanism is None:
         wished, chosen = _noise(epsilon, protect, key, metric_of(metric), (source, table, vectors))
     else:
         if epsilon is not None or protect is not None:
             raise InvalidInput("a mechanism file has its own epsilon: remove --epsilon and --protect.")
         wished, chosen = None, mechanism_in(mechanism, trusted=key)
-    if reports.report is not None:
-        require_pure(chosen.guarantee, *PAGE)  # before anything is read or charged
+    reports.check_guarantee(chosen)  # before anything is read or charged
     snapping = 0.0 if snap is None else parse_distance(snap, chosen.inputs.ground.unit)
     with (
         people.open_people(chosen) as charged,
@@ -224,16 +241,32 @@ def perturb(
     asked = [] if wished is None else wished.kept(summary.guarantee)
     with redirect_prints(output):
         if not verbose:
-            terminal.say(*summaries.release_lines(summary, asked, written))
+            terminal.say(*release_lines(summary, asked, written))
             return 0
         spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
         terminal.say(*summary.lines(), *asked)
+        from metricdp.cli import guarantees
+
         terminal.say(*guarantees.meaning_lines(chosen, summary.guarantee, spending=spread))
         if snapping and chosen.inputs.same_ground:  # elsewhere the two distances do not add
             terminal.say(messages.snapped_loss(snapping, chosen.inputs.ground.unit))
         if written:
             terminal.say(*written)
     return 0
+
+
+def release_lines(summary: Summary, asked: Sequence[str], written: Sequence[str] = ()) -> list[str]:
+    """Return what was released; `asked` is the guarantee in the words of a wish."""
+    from metricdp.mechanisms import require_pure
+
+    guaranteed = [*asked, *summary.whole_history()[:1], messages.headline(summary.guarantee)]
+    first, *rest = summary.lines()
+    bad = rest[:1] if summary.bad else []
+    watch = [messages.simulated()] if summary.simulated else []
+    if summary.snapping is not None:
+        watch.append(messages.snapping_cost(summary.snapping, require_pure(summary.guarantee, "snapping")))
+    watch += bad + messages.found_columns(summary.findings) + summary.composition() + list(summary.notes)
+    return terminal.three_lines(" ".join([first, *written]), " ".join(guaranteed), watch)
 
 
 def _noise(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from metricdp import messages
-from metricdp.mechanisms import require_pure
+from metricdp.cli.terminal import three_lines
 from metricdp.rendering import printable
 
 if TYPE_CHECKING:
@@ -16,26 +16,6 @@ if TYPE_CHECKING:
     from metricdp.mobility import TripSummary
     from metricdp.problems import LossSpec
     from metricdp.tables import Summary
-
-MORE = "--verbose says more."
-
-
-def three_lines(written: str, guaranteed: str, watch: Iterable[str]) -> list[str]:
-    """Return the three lines; the last one says how to read the rest."""
-    to_watch = " ".join(watch) or "nothing."
-    return [f"Written: {written}", f"Guaranteed: {guaranteed}", f"To watch: {to_watch} {MORE}"]
-
-
-def release_lines(summary: Summary, asked: Sequence[str], written: Sequence[str] = ()) -> list[str]:
-    """Return what was released; `asked` is the guarantee in the words of a wish."""
-    guaranteed = [*asked, *summary.whole_history()[:1], messages.headline(summary.guarantee)]
-    first, *rest = summary.lines()
-    bad = rest[:1] if summary.bad else []
-    watch = [messages.simulated()] if summary.simulated else []
-    if summary.snapping is not None:
-        watch.append(messages.snapping_cost(summary.snapping, require_pure(summary.guarantee, "snapping")))
-    watch += bad + messages.found_columns(summary.findings) + summary.composition() + list(summary.notes)
-    return three_lines(" ".join([first, *written]), " ".join(guaranteed), watch)
 
 
 def design_lines(

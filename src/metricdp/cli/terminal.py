@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -15,9 +15,18 @@ if TYPE_CHECKING:
     from rich.progress import TextColumn
 
 
+MORE = "--verbose says more."
+
+
 def say(*lines: object, stream: TextIO | None = None) -> None:
     """Print lines, one of each: whatever a file wrote into them moves no cursor and begins no line of its own."""
     print("\n".join(printable(str(line)) for line in lines), file=stream or sys.stdout, flush=stream is not None)
+
+
+def three_lines(written: str, guaranteed: str, watch: Iterable[str]) -> list[str]:
+    """Return the three lines; the last one says how to read the rest."""
+    to_watch = " ".join(watch) or "nothing."
+    return [f"Written: {written}", f"Guaranteed: {guaranteed}", f"To watch: {to_watch} {MORE}"]
 
 
 def say_json(values: Any, *, sort_keys: bool = False) -> None:

@@ -297,7 +297,7 @@ def prune_file(
     """Write a mechanism whose reports avoid some places, with the same guarantee."""
     from metricdp.artifacts import inspect, load_tree, save
     from metricdp.auditing import expected_loss
-    from metricdp.cli import guarantees, summaries
+    from metricdp.cli import guarantees
     from metricdp.cli.build_spec import prior_of
     from metricdp.design.pruning import prune_reports
 
@@ -331,7 +331,7 @@ def prune_file(
     unsigned = [UNSIGNED] if opened.signed_by and key is None else []
     done = f"{output}: {len(codes):,} of {len(before.outputs):,} reports are never given ({rule})."
     if not verbose:
-        terminal.say(*summaries.three_lines(done, messages.headline(after.guarantee), [STANDING, *unsigned]))
+        terminal.say(*terminal.three_lines(done, messages.headline(after.guarantee), [STANDING, *unsigned]))
         return 0
     terminal.say(done)
     terminal.say(f"Guarantee: {after.guarantee}, as before; audited epsilon {after.certificate.epsilon:.9g}.")

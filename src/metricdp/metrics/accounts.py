@@ -28,8 +28,7 @@ import numpy as np
 
 from metricdp import constants
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import Metric
-from metricdp.metrics.kind import METRICS, sum_of
+from metricdp.metrics.base import METRICS, Metric, sum_of
 from metricdp.units import METRES
 
 DIGITS = 16  # of a fingerprint

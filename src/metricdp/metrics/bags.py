@@ -9,8 +9,7 @@ import numpy as np
 from metricdp import constants
 from metricdp.arrays import Floats, Points
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import pairwise
-from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, measuring_effort
+from metricdp.metrics.base import METRICS, UNIT_NAME, MetricKind, measuring_effort, pairwise
 from metricdp.metrics.rounding import UNIT, lower_differences
 from metricdp.metrics.transport import GroundMetric
 from metricdp.metrics.vectors import check_numbers

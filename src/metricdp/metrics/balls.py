@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Points
-from metricdp.metrics.base import Metric
-from metricdp.metrics.kind import METRICS
+from metricdp.metrics.base import METRICS, Metric
 
 
 def is_real(metric: Metric) -> bool:

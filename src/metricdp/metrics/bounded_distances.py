@@ -20,8 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from metricdp.arrays import Floats, Integers, Points
-from metricdp.metrics.base import Metric, pairwise
-from metricdp.metrics.kind import METRICS
+from metricdp.metrics.base import METRICS, Metric, pairwise
 from metricdp.metrics.limited_paths import worth_compiling
 from metricdp.metrics.rounding import UNIT
 

@@ -11,8 +11,17 @@ import numpy as np
 from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Points, as_positive, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import Metric, is_proven, measurable_rows, pairwise
-from metricdp.metrics.kind import METRICS, RATE, UNIT_NAME, MetricKind, measuring_effort
+from metricdp.metrics.base import (
+    METRICS,
+    RATE,
+    UNIT_NAME,
+    Metric,
+    MetricKind,
+    is_proven,
+    measurable_rows,
+    measuring_effort,
+    pairwise,
+)
 from metricdp.metrics.rounding import lower_where, multiply_down, rounding_error, sum_down
 from metricdp.metrics.vectors import check_numbers
 from metricdp.registry import Effort, Group, Many, Maybe, Part, Whole

@@ -11,8 +11,8 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, Integers, Points
 from metricdp.errors import InvalidInput
 from metricdp.metrics.balls import balls_of, gaps_of, length_of
+from metricdp.metrics.base import METRICS, UNIT_NAME, MetricKind
 from metricdp.metrics.bounded_distances import BoundedDistances, ChordDistances, Chords
-from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind
 from metricdp.metrics.rounding import LIBRARY, SMALLEST, UNIT, lower, squared_norms
 from metricdp.metrics.vectors import Lp, check_numbers, refuse_rows
 from metricdp.registry import Text

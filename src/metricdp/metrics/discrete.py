@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, Points, are_codes, as_codes, as_matrix, frozen, set_fields
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.metrics.balls import whole_number, whole_numbers
+from metricdp.metrics.base import METRICS, UNIT_NAME, MetricKind
 from metricdp.metrics.bounded_distances import BoundedDistances
-from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind
 from metricdp.registry import Array, Effort
 from metricdp.spreads import spreads
 

@@ -15,9 +15,8 @@ from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_floats, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics.balls import balls_of, root_of
-from metricdp.metrics.base import Metric
+from metricdp.metrics.base import METRICS, UNIT_NAME, Metric, MetricKind, Tree
 from metricdp.metrics.bounded_distances import BoundedDistances
-from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, Tree
 from metricdp.metrics.limited_paths import path_lengths, paths_within, worth_compiling
 from metricdp.metrics.neighbours import MARGIN, NeighbourRows, search_tree
 from metricdp.metrics.rounding import LIBRARY, is_on_grid, lower, rounding_error, shrink_factor

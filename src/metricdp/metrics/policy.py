@@ -10,9 +10,8 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_positive, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import Metric
+from metricdp.metrics.base import METRICS, RATE, Metric, MetricKind, measuring_effort
 from metricdp.metrics.geography import ShortestPath, policy_account, roads_of
-from metricdp.metrics.kind import METRICS, RATE, MetricKind, measuring_effort
 from metricdp.metrics.neighbours import NeighbourRows, search_rows
 from metricdp.registry import Effort, Part
 

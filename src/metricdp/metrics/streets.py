@@ -9,8 +9,8 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Points, as_floats
 from metricdp.errors import InvalidInput
+from metricdp.metrics.base import METRICS, MetricKind, measuring_effort
 from metricdp.metrics.geography import ShortestPath
-from metricdp.metrics.kind import METRICS, MetricKind, measuring_effort
 from metricdp.metrics.rounding import lower
 from metricdp.registry import Effort, Part
 

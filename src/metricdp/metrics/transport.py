@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -12,9 +12,19 @@ from numpy.typing import ArrayLike
 from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_matrix, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import BLOCK_VALUES, Metric, is_proven, pairwise
+from metricdp.metrics.base import (
+    BLOCK_VALUES,
+    METRICS,
+    UNIT_NAME,
+    Metric,
+    MetricKind,
+    is_proven,
+    measuring_effort,
+    pairwise,
+    plain_effort,
+    width_of,
+)
 from metricdp.metrics.discrete import FULL_TRIANGLE_CHECK, check_distances
-from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, measuring_effort, plain_effort, width_of
 from metricdp.metrics.rounding import UNIT, lower_differences
 from metricdp.metrics.vectors import Lp, check_numbers, refuse_rows
 from metricdp.registry import Array, Effort, Part, Whole
@@ -150,7 +160,7 @@ class WordMovers:
 class GroundMetric:
     """A distance of rows of several vectors, by the distances `ground` of the vectors, `dimension` coordinates each."""
 
-    ground: Metric = Lp(2)  # noqa: RUF009 - a frozen value
+    ground: Metric = field(default_factory=lambda: Lp(2))
     dimension: int = 2
     unit: str = ""
 

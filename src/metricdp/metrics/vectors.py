@@ -16,8 +16,8 @@ from metricdp.constants import EARTH_RADIUS_KM, LARGEST_COORDINATE
 from metricdp.errors import InvalidInput
 from metricdp.metrics.accounts import EUCLID, stretch_of
 from metricdp.metrics.balls import gaps_of, length_of, root_of
+from metricdp.metrics.base import METRICS, UNIT_NAME, MetricKind, Norm, Tree
 from metricdp.metrics.bounded_distances import BoundedDistances, ChordDistances, Chords
-from metricdp.metrics.kind import METRICS, UNIT_NAME, MetricKind, Norm, Tree
 from metricdp.metrics.neighbours import MARGIN, SCALE, WIDEST_TREE, NeighbourRows, search_rows, search_tree
 from metricdp.metrics.rounding import GRID, LIBRARY, SMALLEST, UNIT, is_on_grid, lower, rounding_error, shrink_factor
 from metricdp.registry import Array, Number

@@ -26,7 +26,6 @@ from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
-from metricdp.artifacts import dumps, loads
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file, hidden_path
 from metricdp.mechanisms import Mechanism
@@ -225,6 +224,8 @@ def spec_of(
                 f"{name!r} is protected and stands in the names of the folders too, which would show it: give the "
                 "folders another key, or move the files out of them."
             )
+    from metricdp.artifacts import dumps
+
     wanted = None if asked is None else names_of(asked)
     added = tuple(one.column for one in task.accuracy)
     held, rules = (task.mechanism, "") if task.texts is None else task.texts.to_parts()
@@ -242,6 +243,8 @@ def _drop_design_time(mechanism: Any) -> Any:
 
 @lru_cache(maxsize=2)
 def _load_mechanism(file: bytes, rules: str) -> Mechanism:
+    from metricdp.artifacts import loads
+
     held = loads(file, verify=False)
     return mechanism_from_parts(held, rules) if rules else held
 

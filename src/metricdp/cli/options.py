@@ -354,9 +354,10 @@ def distance_in(text: str, unit: str, option: str) -> float:
 
 def metric_of(name: str) -> Metric:
     """Return the metric a name stands for; numbers and files may stand behind a `=`."""
-    from metricdp.tables.matrices import metric_named
+    from metricdp.metrics import parse_metric
+    from metricdp.tables.matrices import read_matrix
 
-    return metric_named(name)
+    return parse_metric(name, read=read_matrix)
 
 
 def mechanism_in(path: str, *, trusted: str | None) -> Mechanism:

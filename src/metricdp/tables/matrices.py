@@ -19,7 +19,6 @@ import pyarrow as pa
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.files import existing_file
-from metricdp.metrics import Metric, parse_metric
 from metricdp.tables.formats import locate_table, read_batches, reading
 from metricdp.tables.formats.csv import HEAD_BYTES, dialect_of
 from metricdp.tables.options import DEFAULT_READING
@@ -35,11 +34,6 @@ CLOSE = 1e-6
 def is_matrix_file(path: str | os.PathLike[str]) -> bool:
     """Tell from its name whether a file may hold a matrix or a table."""
     return Path(path).suffix.lower() in SUFFIXES
-
-
-def metric_named(name: str) -> Metric:
-    """Return the metric a name stands for, such as `haversine:mi` or `mahalanobis=COVARIANCE.csv`; files are read."""
-    return parse_metric(name, read=read_matrix)
 
 
 def read_matrix(path: str | os.PathLike[str], *, rows: int | None = None) -> Floats:

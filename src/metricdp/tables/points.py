@@ -19,13 +19,13 @@ import pyarrow as pa
 from metricdp import messages
 from metricdp.arrays import Booleans, Floats, Integers, Points
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Lp, Metric, exponent_of, points_are, unit_vectors
+from metricdp.metrics import Lp, Metric, exponent_of, parse_metric, points_are, unit_vectors
 from metricdp.places import region_scale
 from metricdp.places.tables import FIRST, SECOND
 from metricdp.spaces import FiniteSpace
 from metricdp.tables.disclosure.checks import refuse_odd_points
 from metricdp.tables.formats import locate_table, read_batches
-from metricdp.tables.matrices import all_numbers, is_number, metric_named, read_distances
+from metricdp.tables.matrices import all_numbers, is_number, read_distances, read_matrix
 from metricdp.tables.options import DEFAULT_READING, Reading
 from metricdp.tables.plan import LATITUDES, LONGITUDES, available_columns
 from metricdp.tables.results import open_input
@@ -61,7 +61,7 @@ class PointFile:
         """Return the metric of a name, or the usual one: on the Earth, of words, or l2."""
         if name is None:
             name = "haversine" if self.geographic else "levenshtein" if self.points.dtype.kind == "U" else "l2"
-        chosen = metric_named(name)
+        chosen = parse_metric(name, read=read_matrix)
         if self.geographic and exponent_of(chosen) is not None:
             names = ", ".join(self.columns)
             holds = f"{self.path!r} holds degrees ({names})" if self.path else f"the columns {names} hold degrees"

@@ -46,7 +46,8 @@ class Mistake:
         return f"{self.file}: {text.splitlines()[0]}"
 
 
-def _mistakes() -> list[Mistake]:
+def planted_mistakes() -> list[Mistake]:
+    """Return every mistake; `tests/test_mutate.py` sees that each fits the code."""
     made: list[Mistake] = []
 
     def plant(file: str, old: str, new: str, *tests: str) -> None:
@@ -138,7 +139,12 @@ def _mistakes() -> list[Mistake]:
     )
     texts, of_texts = "src/metricdp/text/mechanism.py", "tests/tables/test_texts_of_persons.py"
     plant(
-        texts, "floor(Fraction(budget) * SURE / unit)", "floor(Fraction(budget) / unit)", of_texts, "-k", "never_below"
+        texts,
+        "floor(Fraction(budget) * ROUND_UP / unit)",
+        "floor(Fraction(budget) / unit)",
+        of_texts,
+        "-k",
+        "never_below",
     )
     plant("src/metricdp/tables/plan.py", "epsilon=columns * of_one.epsilon", "epsilon=of_one.epsilon",
           of_texts, "-k", "every_column")  # fmt: skip
@@ -180,7 +186,7 @@ def _mistakes() -> list[Mistake]:
     rendering, escaped = "src/metricdp/rendering.py", ("tests/cli/test_forged_text.py", "tests/cli/test_credentials.py")
     plant(rendering, r"\u2028-\u202e", "", *escaped)
     plant(rendering, r"\x7f-\x9f", "", *escaped)
-    plant(rendering, "text = _WORD.sub(_without_password, _NAMED", "text = (_NAMED", *escaped)
+    plant(rendering, "text = _WORD.sub(_hide_password, text)", "pass", *escaped)
     plant(rendering, 'rest.rfind("@")', 'rest.find("@")', *escaped)
 
     compacted, buffers = "src/metricdp/tables/disclosure/hidden_values.py", "tests/tables/test_compact.py"
@@ -204,7 +210,8 @@ def copied(folder: Path) -> None:
 
 def failing(folder: Path, tests: tuple[str, ...]) -> bool | None:
     """Tell whether tests fail in a copy of the tree; None where they could not be run."""
-    environment = os.environ | {"PYTHONPATH": str(folder / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    sources = os.pathsep.join(str(folder / name) for name in ("src", "papers/src"))
+    environment = os.environ | {"PYTHONPATH": sources, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
     try:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=LONGEST, check=False)
@@ -234,7 +241,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--list", action="store_true", help="print the mistakes and stop")
     chosen = parser.parse_args()
-    mistakes = [one for one in _mistakes() if chosen.only in f"{one.file} {one.new} {one.tests}"]
+    mistakes = [one for one in planted_mistakes() if chosen.only in f"{one.file} {one.new} {one.tests}"]
     if chosen.list:
         for one in mistakes:
             print(one)

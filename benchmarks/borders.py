@@ -60,8 +60,8 @@ def iterations(keep: Recorder) -> None:
     from metricdp.solvers.local.cores import LocalCores
 
     problem = mdp.Problem(mdp.road_network(CITY), EPSILON)
-    plan = build.Plan(0.05, REACH / EPSILON, REACH / EPSILON, 1.0)
-    near = problem.inputs.near(plan.window)
+    near = problem.inputs.near(REACH / EPSILON)
+    plan = build.Plan(0.05, REACH / EPSILON, REACH / EPSILON, 1.0, float(len(near.codes)))
     order = spatial_order(problem.inputs, problem.outputs, near)
     task = build.task_of(problem, plan, build.edges_of(problem.inputs, EPSILON, plan.window, plan.gap), near, order)
     program = solve.program_of(task, SecretWindows(task.entries, task.reports))

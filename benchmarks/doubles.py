@@ -25,7 +25,7 @@ class DoubleLaplace(SphericalLaplace):
 
         def draw(block: Floats) -> Floats:
             start = np.radians(self.lattice.values(self.lattice.cells(block)))
-            away = _angle(self.epsilon * self._metric.radius, len(block), source)
+            away = _angle(self.epsilon * self.earth.radius, len(block), source)
             bearing = 2.0 * np.pi * open_uniform(len(block), source)
             return self._report(np.degrees(_travel(start, away, bearing)))
 

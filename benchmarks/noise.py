@@ -79,7 +79,7 @@ def slow_path(keep: Recorder, draws: int) -> None:
         ("on the Earth", mdp.laplace(mdp.Haversine(), 10.0), np.array([60.17, 24.94])),
         ("in the plane", mdp.laplace(mdp.Lp(2), 1.0), np.array([512_345.678, 4_612_345.678])),
     ):
-        law, left = noise.law, 0
+        law, left = noise.distribution, 0
         places = np.tile(rows, (1 << 16, 1))
         for _ in range(0, draws, 1 << 16):
             words = RowWords(rng.bytes(32), law.width)
@@ -104,7 +104,7 @@ def planted(keep: Recorder, draws: int, seconds: float = np.inf) -> None:
     count = 2000
     while checked < draws and time.perf_counter() - start < seconds:
         for noise in makers:
-            law, words = noise.law, RowWords(rng.bytes(32), noise.law.width)
+            law, words = noise.distribution, RowWords(rng.bytes(32), noise.distribution.width)
             first = partial(words.first, start=0, stop=count)
             rows = rng.uniform(-80, 80, (count, noise.inputs.dimension))
             with np.errstate(all="ignore"):

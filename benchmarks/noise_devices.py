@@ -30,8 +30,8 @@ SCRIPT = """
   const folder = given.folder;
   const { open: opened } = await import(`${folder}/open.js`);
   if (given.exactly) {
-    const laws = [["vectors", "VectorLaw"], ["sphere", "SphereLaw"], ["sphere", "SphereGaussianLaw"],
-      ["directions", "DirectionLaw"], ["hyperbolic", "HyperbolicLaw"]];
+    const laws = [["vectors", "VectorDistribution"], ["sphere", "SphereDistribution"], ["sphere", "SphereGaussianDistribution"],
+      ["directions", "DirectionDistribution"], ["hyperbolic", "HyperbolicDistribution"]];
     for (const [file, name] of laws) (await import(`${folder}/${file}.js`))[name].prototype.inDoubles = () => undefined;
   }
   class Words {
@@ -85,7 +85,7 @@ def compared(
     made, source = noise_of(law), Key(rng)
     bag = law.get("rows") == "bags"
     vectors = made.count if bag else 1
-    stream = RowWords(source.key, (made.part if "rows" in law else made).law.width)
+    stream = RowWords(source.key, (made.part if "rows" in law else made).distribution.width)
     attempts = (
         3 if law["metric"] in ("angular", "fisher") else 40 if law["metric"] in ("haversine", "l1.5", "l20") else 1
     )

@@ -160,7 +160,7 @@ def density(case: Case, tables: int, rng: np.random.Generator) -> Found:
     hits, width = np.zeros(len(truth)), 0.0
     for _ in range(tables):
         if case.method == "anywhere":
-            counts = source.counted(noise.sample(places, rng=rng))
+            counts = source.count_reports(noise.sample(places, rng=rng))
             decoder = WindowDecoder([source.windows], [counts], boxes_of(cells))
             found = [
                 made.interval(error_probability(0.95)) for made in (decoder.measure(None, z), decoder.elsewhere(z))
@@ -168,7 +168,7 @@ def density(case: Case, tables: int, rng: np.random.Generator) -> Found:
             lower, upper = (np.concatenate([ends[at] for ends in found]) for at in (0, 1))
         else:
             made = decode_counts(
-                [source], [source.counted(tabled.sample(codes, rng=rng))], EstimateRequest(case.method)
+                [source], [source.count_reports(tabled.sample(codes, rng=rng))], EstimateRequest(case.method)
             )
             lower, upper = made.lower, made.upper
         assert np.all(lower <= upper)

@@ -111,7 +111,7 @@ def savings(quick: bool) -> list[dict[str, Any]]:
 
 def saved(traces: list[Floats], accuracy: float, guess: Any, care: PredictionTuning) -> dict[str, Any]:
     """Return what a predictive release costs beside independent noise, and beside reports that are simply fewer."""
-    budget, rng = FixedUtility(accuracy, care=care), np.random.default_rng(2026)
+    budget, rng = FixedUtility(accuracy, tuning=care), np.random.default_rng(2026)
     mechanism = predictive(METRIC, budget=budget, prediction=guess)
     runs = [mechanism.release(trace, rng=rng) for trace in traces]
     count = sum(len(run) for run in runs)

@@ -58,7 +58,7 @@ def measured(space: mdp.FiniteSpace, source: str, epsilon: float, keep: Recorder
     everybody = np.arange(size)
     for name, prior in priors(size).items():
         loss = sum(
-            float(prior[some] @ (plain.rows(some) * np.asarray(plain.law.measured.rows(some))).sum(axis=1))
+            float(prior[some] @ (plain.rows(some) * np.asarray(plain.distribution.measured.rows(some))).sum(axis=1))
             for some in np.array_split(everybody, max(1, size // 200))
         )
         told(keep, (source, size, epsilon, name), "exponential, certified", loss, unchanged(plain, prior), spent)

@@ -89,7 +89,7 @@ class ReportModel:
 
     @property
     def size(self) -> int:
-        """How many numbers `counted` returns."""
+        """How many numbers `count_reports` returns."""
         return self.operator.shape[1] if self.coarse is None else self.coarse.fine.size
 
     def count_reports(self, reports: Any) -> Floats:

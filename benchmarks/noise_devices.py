@@ -30,8 +30,9 @@ SCRIPT = """
   const folder = given.folder;
   const { open: opened } = await import(`${folder}/open.js`);
   if (given.exactly) {
-    const laws = [["vectors", "VectorDistribution"], ["sphere", "SphereDistribution"], ["sphere", "SphereGaussianDistribution"],
-      ["directions", "DirectionDistribution"], ["hyperbolic", "HyperbolicDistribution"]];
+    const laws = [["vectors", "VectorDistribution"], ["sphere", "SphereDistribution"],
+      ["sphere", "SphereGaussianDistribution"], ["directions", "DirectionDistribution"],
+      ["hyperbolic", "HyperbolicDistribution"]];
     for (const [file, name] of laws) (await import(`${folder}/${file}.js`))[name].prototype.inDoubles = () => undefined;
   }
   class Words {

@@ -394,7 +394,7 @@ def test_books_are_asked_for_and_begun_and_one_process_steps_a_stream(place, tmp
     assert main(words) == 2
     assert "a stream needs a ledger" in capsys.readouterr().err
     assert main([*words, "--ledger", str(tmp_path / "new.db")]) == 2
-    assert "say what they allow" in capsys.readouterr().err
+    assert "say what it allows" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", io.StringIO("person,t,lat,lon\nanna,0,41,-8\n"))
     assert main([*words, "--ledger", str(tmp_path / "new.db"), "--policy", "960/km per day"]) == 0
     assert main(["stream", "x.csv", *words[2:], "--ledger", str(place), "--resume", "-o", "y.csv"]) == 2

@@ -11,7 +11,7 @@
     ├── OutputProblem (also an OSError)      the output cannot be written
     ├── SamplerFailure                       a sampler of somebody else does not answer as it has to
     ├── BudgetExceeded                       a release would spend more than a person may
-    ├── LedgerUnavailable                    the books cannot be read or written now: nothing is released
+    ├── LedgerUnavailable                    the ledger cannot be read or written now: nothing is released
     └── MissingExtra (also an ImportError)   an optional part is not installed
 
 Messages say what was expected, what came, and what to do.
@@ -88,7 +88,7 @@ class BudgetExceeded(MetricdpError):
 
 
 class LedgerUnavailable(MetricdpError):
-    """The books cannot be read or written now: nothing is released."""
+    """The ledger cannot be read or written now: nothing is released."""
 
 
 class MissingExtra(MetricdpError, ImportError):

@@ -1,4 +1,4 @@
-"""Declarations from outside the package: modules that are imported because somebody named them, and only then.
+"""Registry entries from outside the package: modules that are imported because somebody named them, and only then.
 
 A plugin is a module that declares metrics, builders, engines or studies when it is imported. It is named as a module
 (`my_company.noise`), as a file (`./noise.py`), or as an entry point of the group `metricdp` that an installed package

@@ -1,13 +1,13 @@
-"""One declaration per thing: what a metric, a space or a mechanism is called, is made of and takes to be audited.
+"""One schema per thing: what a metric, a space or a mechanism is called, is made of and takes to be audited.
 
-A declaration stands beside its class. Files read from it how the thing is stored and which values are possible, the
+A schema stands beside its class. Files read from it how the thing is stored and which values are possible, the
 command its names and its one-line description, pages and other languages all of it (`Registry.table`). So a new metric
-or mechanism is one class and one declaration, in this package or in another:
+or mechanism is one class and one schema, in this package or in another:
 
-    METRICS.declare(Declaration(Temporal, "Temporal", "time apart", {"period": Number(above=0), "unit": Text()}))
+    METRICS.declare(Schema(Temporal, "Temporal", "time apart", {"period": Number(above=0), "unit": Text()}))
 
 What else can be asked for by name (builders, engines, studies) is declared in a `NameRegistry`. The command, the public
-names, the pages and the lists in messages all read these declarations; so a new one is one file and one declaration, in
+names, the pages and the lists in messages all read the registry; so a new one is one file and one schema, in
 this package or in another (see docs/extend.md).
 
 The fields are attributes of the thing and arguments of its constructor by the same names; where they are not, `read`
@@ -38,7 +38,7 @@ T = TypeVar("T", bound=RegistryEntry)
 
 
 class NameRegistry(Generic[T]):
-    """Declarations of one sort of thing, in the order they were made, by name."""
+    """Entries of one sort of thing, in the order they were made, by name."""
 
     def __init__(self, sort: str, entries: Iterable[T] = ()) -> None:
         self.sort = sort
@@ -137,7 +137,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Part:
-    """Another thing that is stored by itself; `named` says which kinds will do, by the names of their declarations."""
+    """Another thing that is stored by itself; `named` says which kinds will do, by the names of their schemas."""
 
     of: Literal["metric", "space", "mechanism"]
     named: tuple[str, ...] = ()
@@ -244,9 +244,9 @@ Facet = Any  # of a thing: a function that is called with it, or words
 
 
 class Registry(NameRegistry[Schema]):
-    """All declarations of one sort of thing, by name and by class, and what each can be asked for.
+    """All schemas of one sort of thing, by name and by class, and what each can be asked for.
 
-    A facet is what somebody asks of a thing: it stands in its declaration, or is registered by the package that asks,
+    A facet is what somebody asks of a thing: it stands in its schema, or is registered by the package that asks,
     where that lies above. What a thing has not is refused with a sentence.
     """
 

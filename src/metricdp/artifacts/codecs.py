@@ -1,6 +1,6 @@
-"""From declarations to manifest entries and back: every metric, space and mechanism, field by field.
+"""From the registry to manifest entries and back: every metric, space and mechanism, field by field.
 
-What is stored and what is possible stands in the declarations (`metricdp.registry`); here is the one way to write
+What is stored and what is possible stands in the registry (`metricdp.registry`); here is the one way to write
 a field and the one way to read it. A value that its field does not allow is refused before anything is made of it.
 """
 

@@ -45,7 +45,7 @@ class VectorFiles:
 
     @classmethod
     def of(cls, vectors: PathLike | Sequence[PathLike] | None, folder: Path | None = None) -> VectorFiles:
-        """Return a shelf with one or several files."""
+        """Return the places to look in, with one or several files."""
         some = () if vectors is None else (vectors,) if isinstance(vectors, str | os.PathLike) else tuple(vectors)
         if len(some) > MOST_FILES:
             raise InvalidInput(f"`vectors` must be at most {MOST_FILES} files, got {len(some)}.")

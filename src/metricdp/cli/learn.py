@@ -51,7 +51,7 @@ def reproduce(
         name: The study.
         table: The number of a table or figure, as in the paper; may be repeated. All of them where it is left out.
         full: Run the published size and data instead of a short version. The published numbers stand beside ours.
-        folder: Where pieces, tables, pictures and the page index.html go; the name of the study where it is left out.
+        folder: Where pieces, tables, figures and the page index.html go; the name of the study where it is left out.
         jobs: How many pieces run at a time, each in a process of its own.
         minutes: Begin no piece after that many minutes; 0 makes the tables and the page of what is there.
     """

@@ -109,7 +109,7 @@ def serve(
 
     Laplace noise without a file: `metricdp serve --epsilon 10/km --ledger budget.db --policy "40/km per day"`
 
-    Several processes: `metricdp serve --mechanism rome.mdp --ledger postgresql://host/books --ledger-key books.key
+    Several processes: `metricdp serve --mechanism rome.mdp --ledger postgresql://host/ledger --ledger-key ledger.key
     --keys service.keys --processes 4`
 
     Before the first start: `metricdp serve keys make my-app --scope release --keys budget.db.keys`

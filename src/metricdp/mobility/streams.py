@@ -151,8 +151,8 @@ class Stream:
     def _next_budget(self, run: TraceRun) -> StepCost:
         """Return what the next step may cost; nothing where the window holds more than it should.
 
-        Books of earlier versions may hold one person in two spellings, or steps of two processes, each with windows of
-        its own. Read back together they may exceed the total. Then nothing is tested or drawn until it fits again.
+        Ledgers of earlier versions may hold one person in two spellings, or steps of two processes, each with its own
+        windows. Read back together they may exceed the total. Then nothing is tested or drawn until it fits again.
         """
         step = self.budget(run)
         recent = max(0, len(run) - self.budget.window + 1)

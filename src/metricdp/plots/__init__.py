@@ -1,4 +1,4 @@
-"""Pictures, maps and the report, from finished results."""
+"""Figures, maps and the report, from finished results."""
 
 from metricdp.plots import palette as palette
 from metricdp.plots.comparison_plots import comparison_plot as comparison_plot

@@ -1,4 +1,4 @@
-"""Comparisons as pictures and as a page: a picture for each loss, bars and numbers for every epsilon."""
+"""Comparisons as figures and as a page: a figure for each loss, bars and numbers for every epsilon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures on matplotlib axes, given or new: the map, loss by mechanism, and the certificate."""
+"""Figures on matplotlib axes, given or new: the map, loss by mechanism, and the certificate."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def overview(story: ReportContent, axes: tuple[Any, Any] | None = None) -> tuple
 
 
 def certificate_rows(story: ReportContent) -> list[tuple[str, str]]:
-    """Return what the certificate says, as pairs of wording."""
+    """Return what the certificate says, as pairs of a label and a text."""
     guarantee, certificate, audit = story.guarantee, story.certificate, story.audit
     proven = messages.number(audit.epsilon, messages.templates()["digits"]["audited"], "up")
     rows = [

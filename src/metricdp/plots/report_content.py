@@ -1,4 +1,4 @@
-"""The content of pictures and of the report: finished results."""
+"""The content of figures and of the report: finished results."""
 
 from __future__ import annotations
 

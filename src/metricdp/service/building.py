@@ -16,7 +16,7 @@ from metricdp.spaces import FiniteSpace
 
 SERVICE = (
     "the service",
-    "Protect tables with it and count rho by metricdp perturb --mechanism FILE --id COLUMN --ledger BOOKS, or serve "
+    "Protect tables with it and count rho by metricdp perturb --mechanism FILE --id COLUMN --ledger LEDGER, or serve "
     "Laplace noise with --epsilon",
 )
 

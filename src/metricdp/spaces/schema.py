@@ -1,4 +1,4 @@
-"""The declarations of the spaces that files hold."""
+"""The registry entries of the spaces that files hold."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_CODE = 1_000  # bytes of a question for the token
 SAFE_METHODS = {"GET", "HEAD"}
-# Scripts and data from here only; the map draws in a worker made of a blob, and sets styles and pictures of its own.
+# Scripts and data from here only; the map draws in a worker made of a blob, and sets styles and images of its own.
 POLICY = (
     "default-src 'none'; script-src 'self'; worker-src blob:; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; connect-src 'self' blob: data:; font-src 'self'; "

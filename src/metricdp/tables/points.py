@@ -161,7 +161,7 @@ def read_points(
 
     Columns named lat and lon (latitude, longitude, lng) are taken alone, whatever stands beside them; columns
     `besides` the points, which say something else about them, are left out unless they are named. Points that look
-    wrong, as the secrets of a table may (`tables.doubts`), are refused unless `force`.
+    wrong, as the secrets of a table may (`tables.disclosure`), are refused unless `force`.
     """
     found = read_flat(path, columns, reading, besides=besides)
     table, chosen, geographic = found.table, found.columns, found.geographic

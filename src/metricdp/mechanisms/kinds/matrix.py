@@ -27,7 +27,7 @@ class MatrixMechanism:
     """A matrix of probabilities, one row per secret and one column per report.
 
     The distribution that is sampled and audited is exactly row / sum(row) of the stored doubles. Reports that are never
-    used stay as zero columns. `stakes` says how its loss is counted.
+    used stay as zero columns. `loss_basis` says how its loss is counted.
     """
 
     inputs: FiniteSpace

@@ -20,8 +20,8 @@ import metricdp as mdp
 from brute import grid, leakage
 from forging import rewritten
 from instances import OTHERS, interpolated, place_and_hour, some_matrix, streets, with_zeros
-from metricdp import create_keys, quantised
-from metricdp.artifacts import dumps, inspect, load, loads, save
+from metricdp import quantised
+from metricdp.artifacts import create_keys, dumps, inspect, load, loads, save
 from metricdp.artifacts import file as container
 from metricdp.errors import CorruptFile, Infeasible, InvalidInput, NotPrivate, OutputProblem
 from metricdp.mechanisms import LossBasis, MatrixMechanism, Mechanism

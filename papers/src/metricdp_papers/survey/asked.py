@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from metricdp import Measure, from_matrix, optimal
+from metricdp import from_matrix, optimal
 from metricdp.arrays import Floats, Integers
-from metricdp.design import ComparisonSpec
+from metricdp.design import ComparisonSpec, Measure
 from metricdp.metrics import Lp
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace

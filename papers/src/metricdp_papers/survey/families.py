@@ -25,12 +25,12 @@ from metricdp import (
     policy,
     policy_graphs,
     quantised,
-    rho_for,
     weighted_exponential,
 )
 from metricdp.arrays import Booleans, Floats
 from metricdp.design import BUILDERS, Builder, noise_mismatch, noise_of
 from metricdp.errors import MetricdpError
+from metricdp.mechanisms import rho_for
 from metricdp.metrics import Lp, Mahalanobis, exponent_of, points_are
 from metricdp.mobility import zones
 from metricdp.places import location_tree, protection_sets, scaled

@@ -340,10 +340,10 @@ def solvers_table() -> str:
          " and fits the time, else first order"),
         ("more", f"{gap} or more", "first order"),
         ("more", f"below {gap}", "as in the first row"),
-        (f"more than {FEW:,} secrets", "any", "first order on [windows](how-to/cities.md), on cores or "
+        (f"more than {FEW:,} secrets", "any", "first order on [windows](../how-to/cities.md), on cores or "
          "`mdp.solvers.Gpu()`; nothing is n x n"),
         (f"more than {FEW:,} secrets far apart, as words are", "any",
-         "a [kernel in balance](how-to/text.md): no program, no table"),
+         "a [kernel in balance](../how-to/text.md): no program, no table"),
     ]  # fmt: skip
     return "\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n\n"
 

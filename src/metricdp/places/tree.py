@@ -58,7 +58,10 @@ def location_tree(space: FiniteSpace, levels: int | Sequence[ArrayLike]) -> Loca
 
 @dataclass(frozen=True, eq=False)
 class LocationTree:
-    """Places in areas in larger areas: `labels[level][code]` is the area of a place; see `mdp.places.location_tree`."""
+    """Places in areas in larger areas: `labels[level][code]` is the area of a place.
+
+    `mdp.places.location_tree` makes one.
+    """
 
     space: FiniteSpace
     labels: tuple[Integers, ...]

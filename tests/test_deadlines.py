@@ -182,7 +182,7 @@ def test_blocks_are_told_how_long_they_may_take_and_the_best_so_far_stands_when_
 
     blocks: list = []
     workers = LocalWorkers(blocks, states={}, count=1)
-    workers._desk.answer = lambda request: (
+    workers._block_worker.answer = lambda request: (
         asked.append(request.seconds) or BlockAnswer(0, True, 0.0, None, None, 0, None)
     )
     with deadlines.time_limit(1e6):

@@ -164,7 +164,8 @@ def test_the_printed_promise_is_at_most_what_was_asked_there(line, tmp_path, mon
     text = capsys.readouterr().out
     asked, apart = re.search(r"--protect (\S+)x@(\S+)", line).groups()
     found = re.search(
-        r"Asked for: \w+ (\S+ ?\S*) apart differ by at most a factor of (\S+)\. Kept: .*factor of (\S+) there", text
+        r"Requested: \w+ (\S+ ?\S*) apart differ by at most a factor of (\S+)\. Guaranteed: .*factor of (\S+) there",
+        text,
     )
     assert found is not None, text
     assert Fraction(found[2]) == Fraction(asked)

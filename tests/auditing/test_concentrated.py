@@ -27,7 +27,7 @@ def brute_rho(matrix, apart):
             top = x.max(axis=1)
             totals = top + np.log((distribution[i] * np.exp(x - top[:, None])).sum(axis=1))
             kl = float((distribution[i] * logs).sum())
-            worst = max(worst, kl / apart[i, j] ** 2, (totals / (ORDERS - 1) / ORDERS)[60:].max() / apart[i, j] ** 2)
+            worst = max(worst, kl / apart[i, j] ** 2, (totals / (ORDERS - 1) / ORDERS)[36:].max() / apart[i, j] ** 2)
     return worst
 
 

@@ -162,7 +162,7 @@ def test_neighbouring_areas_are_hidden_from_each_other_by_a_distance_or_a_table(
 @pytest.mark.parametrize(
     ("points", "said"),
     [
-        (AREAS.replace(",Q\ne", ",\ne"), "row 3 (the first is row 0) has no 'town'"),
+        (AREAS.replace(",Q\ne", ",\ne"), "row 3 has no 'town'"),
         (AREAS + "g,41.3,-8.7,P\n", "row 6 repeats a point with another 'town'"),
         ("lat,lon,town\n1,2,a\n1.1,2,b\n1.2,2,c\n", "every place has a 'town' of its own"),
         ("lat,lon,town\n", "has no rows"),
@@ -188,7 +188,7 @@ def test_builders_are_compared_under_a_policy_with_the_bound_of_its_parts(capsys
     said = capsys.readouterr()
     assert "between places of one part of the policy: reports may reveal the part" in said.out
     assert "noise may end in another part of the policy" in said.err
-    assert "gaussian: its promise is concentrated" in said.err
+    assert "gaussian: its guarantee is concentrated" in said.err
     with Path("found.csv").open() as file:
         rows = {(row["builder"], row["measure"]): row for row in csv.DictReader(file)}
     assert set(rows) == {(b, m) for b in ("exponential", "optimal") for m in ("distance", "ground")} | {

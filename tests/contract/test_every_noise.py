@@ -102,7 +102,7 @@ def test_pure_noise_keeps_epsilon_times_the_distance_at_every_report(name):
         assert (logs <= noise.guarantee.epsilon * distance(x, other) * (1 + 1e-6) + 1e-6).all()
     assert mdp.audit(noise).verdict == "holds"
     assert mdp.audit(noise, epsilon=0.97 * noise.guarantee.epsilon).verdict == "violated"
-    with pytest.raises(InvalidInput, match=r"mdp\.concentrated\(mechanism\)"):
+    with pytest.raises(InvalidInput, match=r"mdp\.auditing\.concentrated\(mechanism\)"):
         mdp.auditing.audit_concentrated(noise)
     worth = mdp.auditing.concentrated(noise)
     assert worth.rho >= noise.guarantee.epsilon**2 / 2
@@ -124,7 +124,7 @@ def test_gaussian_noise_keeps_its_divergences_and_no_factor_at_every_report(name
         wide = 5.0 * terms.std() / math.sqrt(len(terms))
         most = math.exp((order - 1) * order * noise.guarantee.rho * apart**2)
         assert most * (1 - 0.02) - wide <= terms.mean() <= most + wide  # kept, and used up but for the lattice
-    with pytest.raises(NotPure, match=r"mdp\.audit_concentrated"):
+    with pytest.raises(NotPure, match=r"mdp\.auditing\.audit_concentrated"):
         mdp.audit(noise)
     for epsilon in (0.1, 10.0, 1000.0):
         assert mdp.audit(noise, epsilon=epsilon).verdict == "violated"

@@ -154,7 +154,7 @@ def test_the_scale_of_a_place_is_its_own_however_places_are_ordered() -> None:
     order, factor = np.random.default_rng(1).permutation(40), np.linspace(0.1, 1.0, 40)
     turned = scaled(roads.part(order), factor[order])
     assert np.allclose(turned.distances, scaled(roads, factor).distances[np.ix_(order, order)], rtol=1e-12)
-    with pytest.raises(InvalidInput, match="here are some"):
+    with pytest.raises(InvalidInput, match="this space has streets"):
         scaled(roads, factor, reach=1.0)
 
 

@@ -162,7 +162,7 @@ def test_a_function_is_evaluated_in_blocks(monkeypatch):
         np.testing.assert_allclose(one, other, rtol=1e-13)
     assert "squared" in repr(again)
     monkeypatch.setattr(losses, "MOST_EVALUATED", 899)
-    with pytest.raises(InvalidInput, match=r"mdp\.NearLoss"):
+    with pytest.raises(InvalidInput, match=r"mdp\.problems\.NearLoss"):
         again.most_beyond(distribution)
     monkeypatch.setattr(losses, "MOST_CELLS", 899)
     with pytest.raises(InvalidInput, match=r"would take 0 GB.*problem\.losses"):

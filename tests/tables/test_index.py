@@ -48,7 +48,7 @@ def test_an_index_that_tells_the_place_is_refused_if_strict_and_named_otherwise(
         mdp.perturb(given, NOISE, strict=True)
     caplog.set_level(logging.WARNING, "metricdp")
     made = mdp.perturb(given, NOISE)
-    assert "Look at" in caplog.text
+    assert "Check " in caplog.text
     pd.testing.assert_index_equal(made.index, given.index)
     assert list(made.columns) == ["lat", "lon"]
     if isinstance(given.index, pd.DatetimeIndex):

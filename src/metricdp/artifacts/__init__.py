@@ -15,20 +15,11 @@ sorted, no spaces, UTF-8; numbers that are not finite as {"float": "inf"}). The 
 
 Probabilities are stored dense, sparse or as whole numbers (see `storage`), those of whole cities as near reports
 and a background (see `mechanisms.local`). The format is described byte by byte in
-docs/format.md. Loading refuses a file that is truncated, altered in any byte, foreign or newer, and judges the
+docs/format.md. Loading refuses a file that is truncated, altered in any byte, foreign or newer, and audits the
 mechanism again: a matrix by the exact audit, noise by its theorem. An audit that took long is done once for a file on
-one machine (see `remembered`).
+one machine (see `audit_cache`).
 """
 
-from metricdp.artifacts.file import Inspection as Inspection
-from metricdp.artifacts.file import dumps as dumps
-from metricdp.artifacts.file import inspect as inspect
-from metricdp.artifacts.file import load as load
-from metricdp.artifacts.file import loads as loads
-from metricdp.artifacts.file import save as save
-from metricdp.artifacts.limits import LoadLimits as LoadLimits
-from metricdp.artifacts.signing import create_keys as create_keys
-from metricdp.artifacts.trees import TreeFile as TreeFile
-from metricdp.artifacts.trees import TreeLevel as TreeLevel
-from metricdp.artifacts.trees import load_tree as load_tree
-from metricdp.artifacts.trees import save_tree as save_tree
+from lazy_loader import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -51,7 +51,7 @@ def data_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     before = table(300_000)
     parts = [before.slice(start, 100_000) for start in range(0, 300_000, 100_000)]
     monkeypatch.setattr("metricdp.tables.engines.ray.secrets.token_bytes", lambda count: KEY)
-    thread, killed = killing(lambda command, parent: command.startswith(b"ray::_block"))
+    thread, killed = killing(lambda command, parent: command.startswith(b"ray::_protect_block"))
     result = mdp.perturb(ray.data.from_arrow(parts), MATRIX)
     thread.join()
     monkeypatch.undo()
@@ -109,7 +109,7 @@ def job_over_files(folder: Path) -> None:
     def copy() -> None:
         copied(folder)
 
-    thread, killed = killing(lambda command, parent: command.startswith(b"ray::_partition"), before=copy)
+    thread, killed = killing(lambda command, parent: command.startswith(b"ray::_protect_partition"), before=copy)
     mdp.save(MATRIX, folder / "cells.mdp")
     places = [str(folder / name) for name in ("in", "cells.mdp", "out")]
     assert main(["perturb", places[0], "--mechanism", places[1], "-o", places[2], "--engine", "ray"]) == 0

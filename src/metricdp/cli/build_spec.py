@@ -382,8 +382,8 @@ def _divide_into_sets(spec: BuildSpec, places: PlaceSet, error: str) -> BuildSpe
     many = "one protection set" if len(sets) == 1 else f"{len(sets):,} protection sets"
     known = "that all places are alike" if spec.prior is None else "the prior"
     note(
-        f"{len(space):,} places in {many}, {widths[0]} to {widths[1]} wide: after every report the best guess of "
-        f"whoever knows {known} errs by {least} on average at least, even told the set."
+        f"{len(space):,} places in {many}, {widths[0]} to {widths[1]} wide. Somebody who knows {known} and the "
+        f"set still errs by {least} on average at least, with the best guess after any report."
     )
     return _apply_distances(spec, sets.space)
 

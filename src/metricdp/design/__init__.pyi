@@ -1,8 +1,4 @@
-"""Design: how a mechanism is made. The only package where privacy meets solvers.
-
-Every builder lives in the module of its idea, named in `builders`, and is loaded when first used. So is what stands
-here beside them: what studies, comparisons and plugins are made of.
-"""
+"""Design: how a mechanism is made. The only package where privacy meets solvers."""
 
 from ._certify import certify as certify
 from .builders import BUILDERS as BUILDERS

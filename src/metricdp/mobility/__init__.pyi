@@ -1,7 +1,4 @@
-"""Mobility: traces, trips and streams, how they are released, and what releasing them over time costs.
-
-`release_trips` releases the trips of a table. What tables need is loaded when it is first used.
-"""
+"""Mobility: traces, trips and streams, how they are released, and what releasing them over time costs."""
 
 from .blankets import Discovery as Discovery
 from .blankets import Features as Features

@@ -26,8 +26,8 @@ events: Any = import_extra("numba.core.event", "fast")
 prange: Any = numba.prange
 
 ONCE = "compiling, once on this machine, about 20 s"
-LOOP_SECONDS = 8.0  # that compiling one parallel loop takes
-SHARE = 0.25  # of the time that is left: compiling may take no more
+LOOP_SECONDS = 0.5  # that compiling one parallel loop takes, on a machine with nothing else to do
+SHARE = 1.0  # of the time that is left: compiling may take no more
 EVERY_TIME = "compiling, about 20 s at every start: no folder to keep it in, set NUMBA_CACHE_DIR to one"
 
 

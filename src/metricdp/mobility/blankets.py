@@ -9,7 +9,7 @@ is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -96,20 +96,13 @@ def _dependence(x: Integers, y: Integers, strata: Integers, shuffles: Integers) 
     wide = int(y.max()) + 1
     cells = (int(pair.max()) + 1) * wide
     codes = pair * wide + y[shuffles]
+    flat = codes + np.arange(len(codes))[:, None] * cells
     if cells <= 4 * codes.shape[1]:
-        flat = codes + np.arange(len(codes))[:, None] * cells
         counts = np.bincount(flat.ravel(), minlength=cells * len(codes)).reshape(len(codes), cells)
         terms = np.where(counts > 1, counts * np.log(np.maximum(counts, 1)), 0.0)
         return np.asarray(2.0 * terms.sum(axis=1))
-    ordered = np.sort(codes, axis=1)
-    # Lengths of runs of equal codes; the last position of a run carries n ln n.
-    last = np.ones(ordered.shape, dtype=bool)
-    last[:, :-1] = ordered[:, 1:] != ordered[:, :-1]
-    row, at = np.nonzero(last)
-    before = np.concatenate([[-1], at[:-1]])
-    fresh = np.concatenate([[True], row[1:] != row[:-1]])
-    length = at - np.where(fresh, -1, before)
-    sums = np.bincount(row, weights=length * np.log(length), minlength=len(codes))
+    found, counts = np.unique(flat, return_counts=True)
+    sums = np.bincount(found // cells, weights=counts * np.log(counts), minlength=len(codes))
     return np.asarray(2.0 * sums, dtype=np.float64)
 
 
@@ -137,19 +130,12 @@ def discover(
     small sample gives a small blanket, which costs utility, never privacy.
     """
     rows = np.asarray(windows, dtype=np.int64)
-    last = rows.shape[1] - 1 if most_lag is None else min(most_lag, rows.shape[1] - 1)
-    values: list[float] = []
-    while len(values) < last and not (values and values[-1] > level):
-        values.append(_p_value(rows, len(values), last, permutations, seed + len(values)))
-    size = len(values) - (bool(values) and values[-1] > level)
-    return Discovery(size, tuple(values), len(rows))
-
-
-def _p_value(rows: Integers, size: int, last: int, permutations: int, seed: int) -> float:
-    """Return the p-value of "the first `size` places back suffice", tested over all older ones up to `last`."""
-    given = rows[:, 1 : size + 1] if size else None
-    older = rows[:, size + 1 : last + 1]
-    return conditional_independence(rows[:, 0], older, given, permutations=permutations, seed=seed).p_value
+    found = discover_groups(
+        rows, np.zeros((len(rows), 1)), least_samples=0, most_samples=len(rows), level=level, correction="none",
+        most_lag=rows.shape[1] - 1 if most_lag is None else most_lag, permutations=permutations, seed=seed,
+    )  # fmt: skip
+    values = found.p_values[0]
+    return Discovery(int(found.sizes[0]), tuple(values[~np.isnan(values)].tolist()), len(rows))
 
 
 def adjust_p_values(p_values: ArrayLike, *, correction: Correction = "holm") -> Floats:
@@ -263,27 +249,25 @@ def discover_groups(
     enough = np.flatnonzero(counts >= least_samples)
     last = min(most_lag, rows.shape[1] - 1)
     rng = np.random.default_rng(seed)
-    members: list[Integers] = []
-    for kind in enough:
-        inside = np.flatnonzero(inverse.ravel() == kind)
-        members.append(
-            np.sort(rng.choice(inside, most_samples, replace=False)) if len(inside) > most_samples else inside
-        )
+    members = [np.flatnonzero(inverse.ravel() == kind) for kind in enough]
+    members = [
+        np.sort(rng.choice(inside, most_samples, replace=False)) if len(inside) > most_samples else inside
+        for inside in members
+    ]
     sizes = np.full(len(enough), last, dtype=np.int64)
     values = np.full((len(enough), last), np.nan)
-    active: Sequence[int] = list(range(len(enough)))
+    active = np.arange(len(enough))
     for m in range(last):
-        if not active:
-            break
-        for done, group in enumerate(active):
-            values[group, m] = _p_value(rows[members[group]], m, last, permutations, seed + 1000 * group + m)
+        for done, group in enumerate(active.tolist()):
+            inside = rows[members[group]]
+            given, older = inside[:, 1 : m + 1] if m else None, inside[:, m + 1 : last + 1]
+            options = {"permutations": permutations, "seed": seed + 1000 * group + m}
+            values[group, m] = conditional_independence(inside[:, 0], older, given, **options).p_value
             if progress is not None:
                 progress((m + (done + 1) / len(active)) / last)
-        kept = adjust_p_values(values[list(active), m], correction=correction) <= level
-        for group, rejected in zip(active, kept.tolist(), strict=True):
-            if not rejected:
-                sizes[group] = m
-        active = [group for group, rejected in zip(active, kept.tolist(), strict=True) if rejected]
+        rejected = adjust_p_values(values[active, m], correction=correction) <= level
+        sizes[active[~rejected]] = m
+        active = active[rejected]
     return GroupBlankets(kinds[enough], sizes, values, np.array([len(m) for m in members], dtype=np.int64))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metricdp.arrays import Floats, Integers, as_floats
+from metricdp.arrays import Booleans, Floats, Integers, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine
 from metricdp.mobility.traces import Traces
@@ -174,12 +174,12 @@ class Fixes:
         """Return whose a trip is, as the ledger names them."""
         return name_of(self.name(trip)) if self.persons is None else self.persons[trip]
 
-    def trips_of(self, owner: Integers) -> dict[Person, Integers]:
-        """Return the trips of each person, among those of some rows."""
+    def rows_of(self, owner: Integers) -> dict[Person, Booleans]:
+        """Return which rows are each person's, by the trips of the rows."""
         found: dict[Person, list[int]] = {}
         for trip in np.unique(owner).tolist():
             found.setdefault(self.person(trip), []).append(trip)
-        return {person: np.array(trips) for person, trips in found.items()}
+        return {person: np.isin(owner, trips) for person, trips in found.items()}
 
     def reports(self, trips: Integers, clock: Floats, at: Floats) -> pa.Table:
         """Return reports with the names and kinds that trips, times and coordinates have in the table."""

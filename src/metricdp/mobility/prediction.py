@@ -21,7 +21,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -152,32 +152,45 @@ def _angle(a: list[Fraction], b: list[Fraction]) -> Any:
     return flint.arb.atan2(square.sqrt(), inner)
 
 
-def refuse_metric(metric: Metric) -> None:
-    """Refuse a metric whose true distance is not computed here."""
-    if not points_are(metric, "degrees") and exponent_of(metric) is None:
-        raise InvalidInput(
-            f"the test measures distances from places anywhere under mdp.Haversine() or mdp.Lp(p), got {metric!r}; "
-            "with any other metric give finite places, an mdp.FiniteSpace."
-        )
-
-
 MOST_KEPT = 1_000
 Builder = Callable[[float], Mechanism]
+S = TypeVar("S", FiniteSpace, Unbounded)
 M = TypeVar("M", bound=Mechanism)
 
 
 @dataclass(frozen=True, eq=False)
-class FiniteGround:
-    """Finite places: tests and noise are tables that were audited over all pairs, and the tables are what is drawn."""
+class _NoisyGround(Generic[S, M]):
+    """Places, and the noise that is drawn for them."""
 
-    space: FiniteSpace
+    space: S
     build: Builder
-    _noises: dict[float, MatrixMechanism] = field(default_factory=dict)
-    _tests: dict[tuple[int, float, float], MatrixMechanism] = field(default_factory=dict)
+    _noises: dict[float, M] = field(default_factory=dict)
 
     @property
     def metric(self) -> Metric:
         return self.space.metric
+
+    def noise(self, epsilon: float) -> M:
+        """Return the noise of a step; any without the requested pure guarantee is refused."""
+        return _remember(self._noises, epsilon, lambda: self._check_noise(self.build(epsilon), epsilon))
+
+    def _check_noise(self, made: Mechanism, epsilon: float) -> M:
+        its = made.guarantee
+        pure = isinstance(its, Guarantee) and its.basis != "none" and not its.slack
+        if not pure or its.metric != self.metric or its.epsilon > epsilon:
+            raise InvalidInput(f"`noise` was asked for epsilon {epsilon:g} in the metric of the places; it has: {its}.")
+        return cast(M, made)
+
+    def draw(self, place: Any, epsilon: float, source: RandomSource, /) -> Report:
+        """Return a fresh report."""
+        return self.noise(epsilon).sample(np.asarray(place)[None], rng=source)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteGround(_NoisyGround[FiniteSpace, MatrixMechanism]):
+    """Finite places: tests and noise are tables that were audited over all pairs, and the tables are what is drawn."""
+
+    _tests: dict[tuple[int, float, float], MatrixMechanism] = field(default_factory=dict)
 
     def encode(self, trace: Any, /) -> Integers:
         """Return the places of a trace, checked, one row each."""
@@ -192,24 +205,17 @@ class FiniteGround:
         key = (prediction, step.test, step.threshold)
         return _remember(self._tests, key, lambda: near_table(self.space, *key))
 
-    def noise(self, epsilon: float) -> MatrixMechanism:
-        """Return the noise of a step."""
-        return _remember(self._noises, epsilon, lambda: self._check_table(as_table(self.build(epsilon)), epsilon))
-
-    def _check_table(self, made: MatrixMechanism | None, epsilon: float) -> MatrixMechanism:
-        if made is None or made.inputs is not self.space:
+    def _check_noise(self, made: Mechanism, epsilon: float) -> MatrixMechanism:
+        table = as_table(made)
+        if table is None or table.inputs is not self.space:
             raise InvalidInput("`noise` must build a matrix over the places it was given, such as mdp.exponential.")
-        if made.outputs is not self.space or made.guarantee.slack or made.guarantee.radius is not None:
+        if table.outputs is not self.space or table.guarantee.slack or table.guarantee.radius is not None:
             raise InvalidInput("`noise` must report the places themselves and guarantee all pairs, without slack.")
-        return _check(made, epsilon, self.metric)
+        return super()._check_noise(table, epsilon)
 
     def near(self, place: Any, prediction: Report, step: StepCost, source: RandomSource, /) -> bool:
         """Return the answer of the private test."""
         return int(self.test(prediction, step).sample([place], rng=source)[0]) == 0
-
-    def draw(self, place: Any, epsilon: float, source: RandomSource, /) -> int:
-        """Return a fresh report."""
-        return int(self.noise(epsilon).sample([place], rng=source)[0])
 
     def pack(self, report: Report, /) -> bytes:
         return str(int(report)).encode()
@@ -228,21 +234,12 @@ class FiniteGround:
         return near, far[:, None] * fresh
 
 
-@dataclass(frozen=True, eq=False)
-class ContinuousGround:
+class ContinuousGround(_NoisyGround[Unbounded, Mechanism]):
     """Any point under a metric: Laplace noise, and a test with exactly the probability of the true distance."""
-
-    inputs: Unbounded
-    build: Builder
-    _noises: dict[float, Mechanism] = field(default_factory=dict)
-
-    @property
-    def metric(self) -> Metric:
-        return self.inputs.metric
 
     def encode(self, trace: Any, /) -> Floats:
         """Return the places of a trace, checked, one row each."""
-        return np.asarray(self.inputs.encode(trace))
+        return np.asarray(self.space.encode(trace))
 
     def tidy(self, prediction: Report, /) -> Floats:
         """Return coordinates; on the Earth latitudes are clipped and longitudes wrap around."""
@@ -250,39 +247,20 @@ class ContinuousGround:
         if points_are(self.metric, "degrees") and len(point) == 2 and np.all(np.isfinite(point)):
             point[0] = np.clip(point[0], -90.0, 90.0)
             point[1] = point[1] if -180.0 <= point[1] <= 180.0 else (point[1] + 180.0) % 360.0 - 180.0
-        return np.asarray(self.inputs.encode(point[None])[0])
-
-    def noise(self, epsilon: float) -> Mechanism:
-        """Return the noise of a step."""
-        return _remember(self._noises, epsilon, lambda: _check(self.build(epsilon), epsilon, self.metric))
+        return np.asarray(self.space.encode(point[None])[0])
 
     def near(self, place: Any, prediction: Report, step: StepCost, source: RandomSource, /) -> bool:
         """Return the answer of the private test."""
         return flip(place, np.asarray(prediction), self.metric, step.test, step.threshold, source)
 
-    def draw(self, place: Any, epsilon: float, source: RandomSource, /) -> Floats:
-        """Return a fresh report."""
-        return np.asarray(self.noise(epsilon).sample(place[None], rng=source)[0])
-
     def pack(self, report: Report, /) -> bytes:
-        return struct.pack(f"<{self.inputs.dimension}d", *report)
+        return struct.pack(f"<{self.space.dimension}d", *report)
 
     def unpack(self, stored: bytes, /) -> Floats:
-        return np.array(struct.unpack(f"<{self.inputs.dimension}d", stored))
+        return np.array(struct.unpack(f"<{self.space.dimension}d", stored))
 
 
 Ground: TypeAlias = FiniteGround | ContinuousGround
-
-
-def _check(made: M, epsilon: float, metric: Metric) -> M:
-    """Return noise that has the requested pure guarantee; refuse any other."""
-    noise_guarantee = made.guarantee
-    kept = isinstance(noise_guarantee, Guarantee) and noise_guarantee.basis != "none" and not noise_guarantee.slack
-    if not kept or noise_guarantee.metric != metric or noise_guarantee.epsilon > epsilon:
-        raise InvalidInput(
-            f"`noise` was asked for epsilon {epsilon:g} in the metric of the places; it has: {noise_guarantee}."
-        )
-    return made
 
 
 def _remember(known: dict[Any, M], key: Any, build: Callable[[], M]) -> M:
@@ -292,19 +270,6 @@ def _remember(known: dict[Any, M], key: Any, build: Callable[[], M]) -> M:
             known.clear()
         known[key] = build()
     return known[key]
-
-
-def ground_of(places: FiniteSpace | Metric, noise: Builder | None, dimension: int | None) -> Ground:
-    """Return the ground of places or of a metric, with the noise that was given or the usual one."""
-    if not isinstance(places, Metric):
-        return FiniteGround(places, (lambda epsilon: exponential(places, epsilon)) if noise is None else noise)
-    metric, wide = places, 2 if dimension is None else dimension
-    refuse_metric(metric)
-
-    def usual(epsilon: float) -> Mechanism:
-        return laplace(metric, epsilon) if points_are(metric, "degrees") else laplace(metric, epsilon, dimension=wide)
-
-    return ContinuousGround(Unbounded(metric, wide), usual if noise is None else noise)
 
 
 Spend = Callable[[str, float, Callable[[], bytes]], bytes]
@@ -354,19 +319,24 @@ class PredictiveMechanism:
         step = self.budget(run)
         if step is None:
             return False
-        source, pay = source_of(rng), _spend_nothing if spend is None else spend
-        prediction = self.predict(run, step)
+        source, pay, ground = source_of(rng), spend or (lambda label, epsilon, draw: draw()), self.ground
+        report = prediction = self.predict(run, step)
+        near = step.noise == 0 or step.test > 0  # until the test answers
+
+        def answer() -> bytes:
+            return b"near" if ground.near(place, prediction, step, source) else b"far"
+
+        def draw() -> bytes:
+            return ground.pack(ground.draw(place, step.noise, source))
+
         try:
-            near = step.noise == 0 or (
-                step.test > 0
-                and pay(f"{len(run)} test", step.test, lambda: self._answer(place, prediction, step, source)) == b"near"
-            )
+            if step.test > 0:
+                near = pay(f"{len(run)} test", step.test, answer) == b"near"
+            if not near:
+                report = ground.unpack(pay(f"{len(run)} report", step.noise, draw))
         except BudgetExceeded:
-            return False
-        try:
-            report = prediction if near else self._fresh(run, place, step, source, pay)
-        except BudgetExceeded:
-            run.end(step)  # that the run ends here tells what the test answered
+            if not near:
+                run.end(step)  # that the run ends here tells what the test answered
             return False
         run.add(report, step, fresh=not near)
         return True
@@ -379,15 +349,6 @@ class PredictiveMechanism:
             raise InvalidInput("the first step has nothing to predict from: its budget must have `test` 0 and noise.")
         return self.ground.tidy(self.prediction(run))
 
-    def _answer(self, place: Any, prediction: Report, step: StepCost, source: RandomSource) -> bytes:
-        return b"near" if self.ground.near(place, prediction, step, source) else b"far"
-
-    def _fresh(self, run: TraceRun, place: Any, step: StepCost, source: RandomSource, pay: Spend) -> Report:
-        def draw() -> bytes:
-            return self.ground.pack(self.ground.draw(place, step.noise, source))
-
-        return self.ground.unpack(pay(f"{len(run)} report", step.noise, draw))
-
     def likelihoods(self, run: TraceRun) -> Floats:
         """Return Pr[what step t gave | place, the run before], one row a step and one column a place; finite places."""
         rows = [seen for *_, seen in self.replay(run)]
@@ -396,9 +357,8 @@ class PredictiveMechanism:
     def replay(self, run: TraceRun) -> Iterator[tuple[StepCost, bool, Report, Floats, Floats, Floats]]:
         """Yield (step, fresh, prediction, near, far, seen) for every step of a run that was released; finite places.
 
-        `near` and `far` are what `FiniteGround.chances` gives after the run before the step, `seen` is Pr[what it
-        gave |
-        place].
+        `near` and `far` are what `outcome_probabilities` gives after the run before the step, `seen` is
+        Pr[what it gave | place].
         """
         past = TraceRun()
         for report, step, fresh in zip(run.reports, run.steps, run.fresh, strict=True):
@@ -437,10 +397,15 @@ def predictive(
             and Laplace noise elsewhere.
         dimension: How many coordinates a point has under `Lp`, two unless given.
     """
-    return PredictiveMechanism(ground_of(places, noise, dimension), budget, prediction)
-
-
-def _spend_nothing(label: str, epsilon: float, draw: Callable[[], bytes]) -> bytes:
-    """Draw without a ledger."""
-    del label, epsilon
-    return draw()
+    if not isinstance(places, Metric):
+        finite = FiniteGround(places, noise or (lambda epsilon: exponential(places, epsilon)))
+        return PredictiveMechanism(finite, budget, prediction)
+    if not points_are(places, "degrees") and exponent_of(places) is None:
+        raise InvalidInput(
+            f"the test measures distances from places anywhere under mdp.Haversine() or mdp.Lp(p), got {places!r}; "
+            "with any other metric give finite places, an mdp.FiniteSpace."
+        )
+    wide = 2 if dimension is None else dimension
+    usual: Any = {} if points_are(places, "degrees") else {"dimension": wide}
+    build = noise or (lambda epsilon: laplace(places, epsilon, **usual))
+    return PredictiveMechanism(ContinuousGround(Unbounded(places, wide), build), budget, prediction)

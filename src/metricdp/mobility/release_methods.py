@@ -7,13 +7,13 @@ import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
 
 from metricdp import messages
-from metricdp.arrays import Floats, Integers, as_positive
+from metricdp.arrays import Booleans, Floats, as_positive
 from metricdp.design.contextual import contextual
 from metricdp.design.exponential import exponential
 from metricdp.design.laplace import laplace
@@ -44,14 +44,12 @@ MOST_PLACES = 400  # every zone has a mechanism of its own over them
 DAY = 1440.0  # minutes
 MOST_TIMES = 288  # on the clock of a day: every five minutes
 NOT_PROTECTED = "Not protected: which trips there are, when they begin and end, how many reports they have"
-H = TypeVar("H")
 
 
 @dataclass(frozen=True)
-class TripRequest(Generic[H]):
-    """A release of trips: how, from which table, and who is charged."""
+class TripRequest:
+    """A release of trips: from which table, and who is charged."""
 
-    how: H
     table: FixesTable
     job: Job
     charging: Charging | None = None
@@ -85,6 +83,10 @@ class TripRelease:
     lost: int = 0
     runs: tuple[TraceRun, ...] = ()
     mechanism: MatrixMechanism | None = None
+
+
+def _far_fixes(lost: int) -> str:
+    return f", and that {lost:,} fixes lie far from every place (they have no report)." if lost else "."
 
 
 # --- with their history -----------------------------------------------------------------------------------------------
@@ -127,43 +129,38 @@ class Contextual:
             most_km=self.most_km, most_kmh=self.most_kmh, model=model,
         )  # fmt: skip
 
-
-def release_contextual(request: TripRequest[Contextual], fixes: Fixes) -> TripRelease:
-    """Release trips with a mechanism that knows the steps before."""
-    how = request.how
-    made = how.problem(fixes.traces)
-    if how.learn is not None or how.history is not None:  # counted over the walks of the problem without a model
-        known = made
-        if how.history is not None:
-            known = how.problem(request.table.read(locate_table(how.history)).traces)
-        model = estimate(known.walks, known.model.allowed, order=1, private_epsilon=how.learn)
-        made = how.problem(fixes.traces, model)
-    request.report_progress(0.2)
-    mechanism = contextual(made.problem, gap=how.gap)
-    request.report_progress(0.9)
-    at = how.places.decode(made.release(mechanism))
-    found, unit = mechanism.certificate, made.augmented.base.unit
-    most = int(made.reports_per_trip.max())
-    together = most * how.epsilon * (1.0 + float(made.augmented.weights.sum()))  # every report sees place and history
-    lines = [
-        f"{len(made.walks):,} reports of {len(made.reports_per_trip):,} trips over {len(how.places):,} places, each "
-        f"drawn from the current place and the {made.augmented.lags} before it ({len(made.augmented):,} histories).",
-        messages.report_guarantee(how.epsilon, made.guarantee.slack, made.most_km, unit),
-        messages.trip_guarantee(made.epsilon_per_place, together, most, unit),
-        messages.trip_loss(found.loss, found.lower_bound, unit),
-    ]
-    if (spent := made.model.spent) is not None:
-        lines.append(
-            f"Steps were counted in this table at a budget of {spent.epsilon:g} for {spent.protects}, on top of the "
-            f"guarantees above ({spent.mechanism})."
-        )
-    lines.append(NOT_PROTECTED + _far_fixes(made.lost))
-    table = fixes.reports(made.walks.owner, made.walks.seconds, at)
-    return TripRelease(table, lines, lost=made.lost, mechanism=mechanism)
-
-
-def _far_fixes(lost: int) -> str:
-    return f", and that {lost:,} fixes lie far from every place (they have no report)." if lost else "."
+    def release(self, request: TripRequest, fixes: Fixes) -> TripRelease:
+        """Release trips with a mechanism that knows the steps before."""
+        made = self.problem(fixes.traces)
+        if self.learn is not None or self.history is not None:  # counted over the walks of the problem without a model
+            counted = None if self.history is None else request.table.read(locate_table(self.history)).traces
+            known = made if counted is None else self.problem(counted)
+            model = estimate(known.walks, known.model.allowed, order=1, private_epsilon=self.learn)
+            made = self.problem(fixes.traces, model)
+        request.report_progress(0.2)
+        mechanism = contextual(made.problem, gap=self.gap)
+        request.report_progress(0.9)
+        at = self.places.decode(made.release(mechanism))
+        found, unit = mechanism.certificate, made.augmented.base.unit
+        most = int(made.reports_per_trip.max())
+        # every report sees place and history
+        together = most * self.epsilon * (1.0 + float(made.augmented.weights.sum()))
+        lines = [
+            f"{len(made.walks):,} reports of {len(made.reports_per_trip):,} trips over {len(self.places):,} places, "
+            f"each drawn from the current place and the {made.augmented.lags} before it ({len(made.augmented):,} "
+            "histories).",
+            messages.report_guarantee(self.epsilon, made.guarantee.slack, made.most_km, unit),
+            messages.trip_guarantee(made.epsilon_per_place, together, most, unit),
+            messages.trip_loss(found.loss, found.lower_bound, unit),
+        ]
+        if (spent := made.model.spent) is not None:
+            lines.append(
+                f"Steps were counted in this table at a budget of {spent.epsilon:g} for {spent.protects}, on top of "
+                f"the guarantees above ({spent.mechanism})."
+            )
+        lines.append(NOT_PROTECTED + _far_fixes(made.lost))
+        table = fixes.reports(made.walks.owner, made.walks.seconds, at)
+        return TripRelease(table, lines, lost=made.lost, mechanism=mechanism)
 
 
 # --- by prediction ----------------------------------------------------------------------------------------------------
@@ -196,56 +193,54 @@ class Predictive:
         """What the next step may cost."""
         return FixedUtility(PredictionTuning().noise_constant / self.epsilon, self.total)
 
+    def release(self, request: TripRequest, fixes: Fixes) -> TripRelease:
+        """Release trips with the predictive mechanism; the result has a column that says which reports are fresh.
 
-def release_predictive(request: TripRequest[Predictive], fixes: Fixes) -> TripRelease:
-    """Release trips with the predictive mechanism; the result has a column that says which reports are fresh.
-
-    With a ledger every test and every fresh report is charged to the trip's person before it is drawn, by trip, time
-    and all that was asked for. So a run that is killed goes on when it is started again: what was drawn before is
-    answered from the ledger and costs nothing. Where `refused` is "fail", the ledger must hold the dearest way that all
-    trips can go before anything is drawn; with "report" a trip ends where its person's budget does.
-    """
-    how, budget = request.how, request.how.budget
-    mechanism = predictive(METRIC, budget=budget, prediction=PREDICTIONS[how.predict])
-    ticks = resample(clean(fixes.traces, most_kmh=how.most_kmh), step_seconds=how.step_seconds)
-    # A trip that was cut at a gap stays one trace: its parts share one budget.
-    rows = np.split(np.arange(len(ticks)), np.flatnonzero(np.diff(ticks.owner)) + 1)
-    trips = [_Trip(request, fixes, ticks.select(one)) for one in rows]
-    if request.charging is not None and request.charging.refused == "fail":
-        _check_balance(request, mechanism, trips)
-    runs = []
-    for trip in trips:
-        spend = None if request.charging is None else trip.spend
-        runs.append(mechanism.release(trip.trace, spend=spend))
-        request.report_progress(0.95 * len(runs) / len(trips))
-    kept = ticks.select(np.concatenate([one[: len(run)] for one, run in zip(rows, runs, strict=True)]))
-    at = np.array([report for run in runs for report in run.reports]).reshape(-1, 2)
-    fresh = [fresh for run in runs for fresh in run.fresh]
-    lost, tuning = len(ticks) - len(kept), budget.tuning
-    lines = [
-        f"{len(kept):,} reports of {len(runs):,} trips, {sum(fresh):,} of them fresh; the others are what could be "
-        "predicted from the reports before.",
-        messages.prediction_guarantee(max(run.spent for run in runs), budget.total, "km"),
-        messages.predicted_cost(sum(run.spent for run in runs), len(kept) * budget.epsilon, "km"),
-        messages.predicted_loss(budget.accuracy, tuning.caution, tuning.confidence, "km"),
-        *([] if request.charging is None else [_charges(trips)]),
-        f"{NOT_PROTECTED}. Which reports are fresh is part of the release and paid for"
-        + (f"; {lost:,} ticks have none, since the budget of their trip was spent." if lost else "."),
-    ]
-    table = mark_fresh(fixes.reports(kept.owner, kept.seconds, at), fresh)
-    return TripRelease(table, lines, lost=lost, runs=tuple(runs))
+        With a ledger every test and every fresh report is charged to the trip's person before it is drawn, by trip,
+        time and all that was asked for. So a run that is killed goes on when it is started again: what was drawn before
+        is answered from the ledger and costs nothing. Where `refused` is "fail", the ledger must hold the dearest way
+        that all trips can go before anything is drawn; with "report" a trip ends where its person's budget does.
+        """
+        budget = self.budget
+        mechanism = predictive(METRIC, budget=budget, prediction=PREDICTIONS[self.predict])
+        ticks = resample(clean(fixes.traces, most_kmh=self.most_kmh), step_seconds=self.step_seconds)
+        # A trip that was cut at a gap stays one trace: its parts share one budget.
+        rows = np.split(np.arange(len(ticks)), np.flatnonzero(np.diff(ticks.owner)) + 1)
+        # Whatever changes what is drawn is part of the request, so that another wish is another release.
+        asked = (self.predict, self.epsilon, self.total, self.step_seconds, self.most_kmh)
+        trips = [_Trip(request, fixes, ticks.select(one), asked) for one in rows]
+        if request.charging is not None and request.charging.refused == "fail":
+            _check_balance(request, mechanism, trips)
+        runs = []
+        for trip in trips:
+            spend = None if request.charging is None else trip.spend
+            runs.append(mechanism.release(trip.trace, spend=spend))
+            request.report_progress(0.95 * len(runs) / len(trips))
+        kept = ticks.select(np.concatenate([one[: len(run)] for one, run in zip(rows, runs, strict=True)]))
+        at = np.array([report for run in runs for report in run.reports]).reshape(-1, 2)
+        fresh = [fresh for run in runs for fresh in run.fresh]
+        lost, tuning = len(ticks) - len(kept), budget.tuning
+        lines = [
+            f"{len(kept):,} reports of {len(runs):,} trips, {sum(fresh):,} of them fresh; the others are what could be "
+            "predicted from the reports before.",
+            messages.prediction_guarantee(max(run.spent for run in runs), budget.total, "km"),
+            messages.predicted_cost(sum(run.spent for run in runs), len(kept) * budget.epsilon, "km"),
+            messages.predicted_loss(budget.accuracy, tuning.caution, tuning.confidence, "km"),
+            *([] if request.charging is None else [_charges(trips)]),
+            f"{NOT_PROTECTED}. Which reports are fresh is part of the release and paid for"
+            + (f"; {lost:,} ticks have none, since the budget of their trip was spent." if lost else "."),
+        ]
+        table = mark_fresh(fixes.reports(kept.owner, kept.seconds, at), fresh)
+        return TripRelease(table, lines, lost=lost, runs=tuple(runs))
 
 
 class _Trip:
     """One trip and its person, who is charged before every test and every fresh report."""
 
-    def __init__(self, request: TripRequest[Predictive], fixes: Fixes, ticks: Traces) -> None:
+    def __init__(self, request: TripRequest, fixes: Fixes, ticks: Traces, asked: tuple[Any, ...]) -> None:
         self.request, self.clock, self.trace = request, ticks.seconds, ticks.coordinates
-        trip, how = int(ticks.owner[0]), request.how
-        self.person = fixes.person(trip)
-        # Whatever changes what is drawn is part of the request, so that another wish is another release.
-        asked = (how.predict, how.epsilon, how.total, how.step_seconds, how.most_kmh)
-        self._begin = f"{fixes.name(trip)!r} {asked!r}"
+        trip = int(ticks.owner[0])
+        self.person, self._begin = fixes.person(trip), f"{fixes.name(trip)!r} {asked!r}"
         self.charged = self.repeated = 0
 
     def spend(self, label: str, epsilon: float, draw: Callable[[], bytes]) -> bytes:
@@ -266,9 +261,9 @@ class _Trip:
         return self.spend(label, epsilon, nothing)
 
 
-def _check_balance(request: TripRequest[Predictive], mechanism: PredictiveMechanism, trips: Sequence[_Trip]) -> None:
+def _check_balance(request: TripRequest, mechanism: PredictiveMechanism, trips: Sequence[_Trip]) -> None:
     """Raise `BudgetExceeded` unless the ledger holds the largest cost of all trips, less earlier draws."""
-    budget = request.how.budget
+    budget = cast(FixedUtility, mechanism.budget)
 
     def granted(runs: Sequence[TraceRun]) -> None:
         most: dict[Person, float] = {}
@@ -377,89 +372,82 @@ class Zoned:
         mechanism = cast(MatrixMechanism, optimal(problem, gap=self.gap))  # so few places are a table
         return mechanism, zone.visit(mechanism)
 
+    def release(self, request: TripRequest, fixes: Fixes) -> TripRelease:
+        """Release trips over public places, with distances inside zones counting less.
 
-def release_zoned(request: TripRequest[Zoned], fixes: Fixes) -> TripRelease:
-    """Release trips over public places, with distances inside zones counting less.
+        With a ledger the report of each home is drawn and charged once and kept there. The reports of a table are
+        charged when all of them are ready and none is shown: epsilon for each, and the slack of moving fixes to places.
+        """
+        places = self.places
+        near = spacing_km(places) if self.most_km is None else as_positive(self.most_km, "most_km")
+        on_clock = resample(clean(fixes.traces, most_kmh=self.most_kmh), step_seconds=self.step_seconds)
+        walks = snap(on_clock, places, most_km=near)
+        mine = fixes.rows_of(walks.owner)
+        request.report_progress(0.1)
+        visits, apart = {person: int(rows.sum()) for person, rows in mine.items()}, places.charge(near)
+        charge = request.charge_rows(
+            visits, metric=places.metric, epsilon=self.epsilon, slack=self.epsilon * apart, dimension=places.dimension
+        )
+        centres = self._centres(request, fixes, walks, mine)
+        made: dict[tuple[int, ...], tuple[MatrixMechanism, Visit]] = {}
+        reports = np.empty(len(walks), dtype=np.int64)
+        for number, (person, rows) in enumerate(mine.items()):
+            around = centres[person]
+            if around not in made:
+                made[around] = self.mechanism(around)
+            reports[rows] = made[around][0].sample(walks.codes[rows])
+            request.report_progress(0.1 + 0.8 * (number + 1) / len(mine))
+        lost, per_trip = len(on_clock) - len(walks), np.unique(walks.owner, return_counts=True)[1]
+        found = max((mechanism.certificate for mechanism, _ in made.values()), key=lambda one: one.loss)
+        worst = max((visit for _, visit in made.values()), key=lambda one: one.across)
+        lines = [
+            f"{len(walks):,} reports of {len(per_trip):,} trips of {len(mine):,} persons over {len(places):,} places, "
+            f"coarse in a zone of {messages.distance(self.radius_km, 'km', 'up')} and precise elsewhere.",
+            messages.zone_guarantee(self.epsilon, self.scale, self.epsilon * apart, near, "km"),
+            messages.zoned_trip(self.epsilon, self.scale, int(per_trip.max()), "km"),
+            self._centre_sentences(request, max(visits.values())),
+            f"A visit to the border, with every place equally likely: {worst}",
+            messages.zoned_loss(found.loss, found.lower_bound, "km"),
+        ]
+        if request.charging is not None:
+            once = " The report of each home was charged separately, once." if self.centre_epsilon else ""
+            lines.append(f"{len(mine):,} persons were charged for {len(walks):,} reports.{once}")
+        lines.append(NOT_PROTECTED + _far_fixes(lost))
+        table = fixes.reports(walks.owner, walks.seconds, np.asarray(places.decode(reports)))
+        return TripRelease(table, lines, charge, lost=lost)
 
-    With a ledger the report of each home is drawn and charged once and kept there. The reports of a table are
-    charged when all of them are ready and none is shown: epsilon for each, and the slack of moving fixes to places.
-    """
-    how, places = request.how, request.how.places
-    near = spacing_km(places) if how.most_km is None else as_positive(how.most_km, "most_km")
-    on_clock = resample(clean(fixes.traces, most_kmh=how.most_kmh), step_seconds=how.step_seconds)
-    walks = snap(on_clock, places, most_km=near)
-    trips = fixes.trips_of(walks.owner)
-    mine = {person: np.isin(walks.owner, numbers) for person, numbers in trips.items()}
-    request.report_progress(0.1)
-    visits, apart = {person: int(rows.sum()) for person, rows in mine.items()}, places.charge(near)
-    charge = request.charge_rows(
-        visits, metric=places.metric, epsilon=how.epsilon, slack=how.epsilon * apart, dimension=places.dimension
-    )
-    centres = _centres(request, fixes, walks, trips)
-    made: dict[tuple[int, ...], tuple[MatrixMechanism, Visit]] = {}
-    reports = np.empty(len(walks), dtype=np.int64)
-    for number, (person, rows) in enumerate(mine.items()):
-        around = centres[person]
-        if around not in made:
-            made[around] = how.mechanism(around)
-        reports[rows] = made[around][0].sample(walks.codes[rows])
-        request.report_progress(0.1 + 0.8 * (number + 1) / len(mine))
-    lost, per_trip = len(on_clock) - len(walks), np.unique(walks.owner, return_counts=True)[1]
-    found = max((mechanism.certificate for mechanism, _ in made.values()), key=lambda one: one.loss)
-    worst = max((visit for _, visit in made.values()), key=lambda one: one.across)
-    lines = [
-        f"{len(walks):,} reports of {len(per_trip):,} trips of {len(mine):,} persons over {len(places):,} places, "
-        f"coarse in a zone of {messages.distance(how.radius_km, 'km', 'up')} and precise elsewhere.",
-        messages.zone_guarantee(how.epsilon, how.scale, how.epsilon * apart, near, "km"),
-        messages.zoned_trip(how.epsilon, how.scale, int(per_trip.max()), "km"),
-        _centre_sentences(request, max(visits.values())),
-        f"A visit to the border, with every place equally likely: {worst}",
-        messages.zoned_loss(found.loss, found.lower_bound, "km"),
-    ]
-    if request.charging is not None:
-        once = " The report of each home was charged separately, once." if how.centre_epsilon else ""
-        lines.append(f"{len(mine):,} persons were charged for {len(walks):,} reports.{once}")
-    lines.append(NOT_PROTECTED + _far_fixes(lost))
-    table = fixes.reports(walks.owner, walks.seconds, np.asarray(places.decode(reports)))
-    return TripRelease(table, lines, charge, lost=lost)
+    def _centre_sentences(self, request: TripRequest, visits: int) -> str:
+        """Return sentences on the centres of zones; `visits` are the reports of the person with the most."""
+        if self.centres is not None:
+            return messages.given_centres(len(self.centres))
+        rate = self.centre_epsilon or 0.0
+        together = rate + visits * self.epsilon * self.scale
+        return messages.drawn_centres(rate, together, visits, "km", kept=request.charging is not None)
 
+    def _centres(
+        self, request: TripRequest, fixes: Fixes, walks: Walks, mine: Mapping[Person, Booleans]
+    ) -> dict[Person, tuple[int, ...]]:
+        """Return the centres of each person's zones as places: given ones, or a report of the home, drawn once."""
+        places = self.places
+        if self.centres is not None:
+            return dict.fromkeys(mine, tuple(np.unique(places.nearest(self.centres)[0]).tolist()))
+        traces, rate = clean(fixes.traces, most_kmh=self.most_kmh), self.centre_epsilon or 0.0
+        stays = stay_points(traces, radius_km=self.stay_km, least_seconds=self.stay_seconds)
+        mechanism = exponential(places, rate)
+        # Another map, rate or size is another report of the home: it is charged again.
+        asked = (places.coordinates.tolist(), rate, self.radius_km, self.stay_seconds, self.stay_km)
+        once = f"home zone {hashlib.sha256(repr(asked).encode()).hexdigest()}"
+        found: dict[Person, tuple[int, ...]] = {}
+        for person, rows in mine.items():
+            home = home_of(stays, walks, places, np.unique(walks.owner[rows]))
 
-def _centre_sentences(request: TripRequest[Zoned], visits: int) -> str:
-    """Return sentences on the centres of zones; `visits` are the reports of the person with the most."""
-    how = request.how
-    if how.centres is not None:
-        return messages.given_centres(len(how.centres))
-    rate = how.centre_epsilon or 0.0
-    together = rate + visits * how.epsilon * how.scale
-    return messages.drawn_centres(rate, together, visits, "km", kept=request.charging is not None)
+            def draw(home: int = home) -> bytes:
+                return str(int(mechanism.sample([home])[0])).encode()
 
-
-def _centres(
-    request: TripRequest[Zoned], fixes: Fixes, walks: Walks, trips: Mapping[Person, Integers]
-) -> dict[Person, tuple[int, ...]]:
-    """Return the centres of each person's zones as places: given ones, or a report of the home, drawn once."""
-    how, places = request.how, request.how.places
-    if how.centres is not None:
-        return dict.fromkeys(trips, tuple(np.unique(places.nearest(how.centres)[0]).tolist()))
-    stays = stay_points(
-        clean(fixes.traces, most_kmh=how.most_kmh), radius_km=how.stay_km, least_seconds=how.stay_seconds
-    )
-    rate = how.centre_epsilon or 0.0
-    mechanism = exponential(places, rate)
-    # Another map, rate or size is another report of the home: it is charged again.
-    asked = (places.coordinates.tolist(), rate, how.radius_km, how.stay_seconds, how.stay_km)
-    once = f"home zone {hashlib.sha256(repr(asked).encode()).hexdigest()}"
-    found: dict[Person, tuple[int, ...]] = {}
-    for person, mine in trips.items():
-        home = home_of(stays, walks, places, mine)
-
-        def draw(home: int = home) -> bytes:
-            return str(int(mechanism.sample([home])[0])).encode()
-
-        cost = {"metric": places.metric, "epsilon": rate, "dimension": places.dimension}
-        report = draw() if request.charging is None else request.release(person, once, draw, **cost).report
-        found[person] = (int(report),)
-    return found
+            cost = {"metric": places.metric, "epsilon": rate, "dimension": places.dimension}
+            report = draw() if request.charging is None else request.release(person, once, draw, **cost).report
+            found[person] = (int(report),)
+        return found
 
 
 # --- with hidden times ------------------------------------------------------------------------------------------------
@@ -497,34 +485,33 @@ class Cloaked:
         space = FiniteSpace((np.arange(count) * step)[:, None], Temporal(DAY, "min"))
         return optimal(Problem(space, self.time_epsilon), gap=1e-3), step / 2.0
 
+    def release(self, request: TripRequest, fixes: Fixes) -> TripRelease:
+        """Release the fixes of trips with noise on places and on times.
 
-def release_cloaked(request: TripRequest[Cloaked], fixes: Fixes) -> TripRelease:
-    """Release the fixes of trips with noise on places and on times.
-
-    With a ledger everybody is charged for their fixes twice, for places and for times, when the table is ready and not
-    yet to be seen.
-    """
-    how = request.how
-    time, reach = how.time()
-    request.report_progress(0.3)
-    made = cloak_traces(
-        clean(fixes.traces, most_kmh=how.most_kmh), place=laplace(METRIC, how.epsilon), time=time,
-        seconds_per_unit=60.0, snap=(0.0, reach),
-    )  # fmt: skip
-    request.report_progress(0.8)
-    owner, both, found = made.traces.owner, made.both, time.certificate
-    rows = {person: int(np.isin(owner, trips).sum()) for person, trips in fixes.trips_of(owner).items()}
-    per_trip = np.unique(owner, return_counts=True)[1]
-    lines = [
-        f"{len(owner):,} fixes of {len(per_trip):,} trips, places and times drawn, rows sorted by the reported times.",
-        messages.clock_guarantee(made.place.epsilon, made.time.epsilon, made.time.slack, "km", "min"),
-        messages.clocked_trip(made.place.epsilon, made.time.epsilon, int(per_trip.max()), "km", "min"),
-        messages.clocked_loss(found.loss, found.lower_bound, 2.0 / made.place.epsilon, "km", "min"),
-    ]
-    if request.charging is not None:
-        lines.append(f"{len(rows):,} persons were charged for {len(owner):,} fixes, for places and for times.")
-    day = " and on which day each fix was" if how.clock_minutes is not None else ""
-    lines.append(f"Not protected: which trips there are, how many fixes they have{day}.")
-    # one charge in two accounts: that of places and that of times
-    charge = request.charge_rows(rows, metric=both.metric, epsilon=both.epsilon, slack=both.slack)
-    return TripRelease(fixes.reports(owner, made.traces.seconds, made.traces.coordinates), lines, charge)
+        With a ledger everybody is charged for their fixes twice, for places and for times, when the table is ready and
+        not yet to be seen.
+        """
+        time, reach = self.time()
+        request.report_progress(0.3)
+        made = cloak_traces(
+            clean(fixes.traces, most_kmh=self.most_kmh), place=laplace(METRIC, self.epsilon), time=time,
+            seconds_per_unit=60.0, snap=(0.0, reach),
+        )  # fmt: skip
+        request.report_progress(0.8)
+        owner, both, found = made.traces.owner, made.both, time.certificate
+        rows = {person: int(mine.sum()) for person, mine in fixes.rows_of(owner).items()}
+        per_trip = np.unique(owner, return_counts=True)[1]
+        lines = [
+            f"{len(owner):,} fixes of {len(per_trip):,} trips, places and times drawn, rows sorted by the reported "
+            "times.",
+            messages.clock_guarantee(made.place.epsilon, made.time.epsilon, made.time.slack, "km", "min"),
+            messages.clocked_trip(made.place.epsilon, made.time.epsilon, int(per_trip.max()), "km", "min"),
+            messages.clocked_loss(found.loss, found.lower_bound, 2.0 / made.place.epsilon, "km", "min"),
+        ]
+        if request.charging is not None:
+            lines.append(f"{len(rows):,} persons were charged for {len(owner):,} fixes, for places and for times.")
+        day = " and on which day each fix was" if self.clock_minutes is not None else ""
+        lines.append(f"Not protected: which trips there are, how many fixes they have{day}.")
+        # one charge in two accounts: that of places and that of times
+        charge = request.charge_rows(rows, metric=both.metric, epsilon=both.epsilon, slack=both.slack)
+        return TripRelease(fixes.reports(owner, made.traces.seconds, made.traces.coordinates), lines, charge)

@@ -298,7 +298,7 @@ def _record(report: bytes | None) -> dict[str, Any] | None:
     return entries
 
 
-def release_stream(request: TripRequest[Distribution | Absorption], fixes: Fixes) -> TripRelease:
+def release_stream(request: TripRequest, budget: Distribution | Absorption, fixes: Fixes) -> TripRelease:
     """Release the rows of a table as steps of a stream, in the order of their times.
 
     The reports are in the order of the rows; rows that the ledger refused are not among them. A run that was killed, or
@@ -306,7 +306,7 @@ def release_stream(request: TripRequest[Distribution | Absorption], fixes: Fixes
     """
     if request.charging is None:
         raise InvalidInput("a stream needs a ledger, from which it continues after a restart: name it (`ledger`).")
-    stream = Stream(request.charging, request.how, name=request.job.name or "stream")
+    stream = Stream(request.charging, budget, name=request.job.name or "stream")
     stream.hold()
     person, time, latitude, longitude = fixes.table.column_names
     seconds = unix_seconds(fixes.table[time].to_numpy(), time)

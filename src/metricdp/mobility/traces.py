@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,27 +17,28 @@ KMH_PER_MPH = 1.609344
 
 
 @dataclass(frozen=True, eq=False)
-class Traces:
-    """Fixes of many trips, sorted by trip and time: latitude and longitude in degrees, times in unix seconds."""
+class _Rows:
+    """Columns of one length, a row for each fix or step, and whether they were simulated."""
 
     trip: Integers
-    seconds: Floats
-    coordinates: Floats
-    owner: Integers  # the trip as recorded, which stays the same where a trip is cut into parts
-    simulated: bool = False
 
     def __len__(self) -> int:
         return len(self.trip)
 
-    def select(self, keep: Any) -> Traces:
-        """Return the chosen fixes."""
-        return replace(
-            self,
-            trip=self.trip[keep],
-            seconds=self.seconds[keep],
-            coordinates=self.coordinates[keep],
-            owner=self.owner[keep],
-        )
+    def select(self, keep: Any) -> Self:
+        """Return the chosen rows."""
+        columns = [column.name for column in fields(self) if column.name != "simulated"]
+        return replace(self, **{name: getattr(self, name)[keep] for name in columns})
+
+
+@dataclass(frozen=True, eq=False)
+class Traces(_Rows):
+    """Fixes of many trips, sorted by trip and time: latitude and longitude in degrees, times in unix seconds."""
+
+    seconds: Floats
+    coordinates: Floats
+    owner: Integers  # the trip as recorded, which stays the same where a trip is cut into parts
+    simulated: bool = False
 
     def speeds_kmh(self) -> Floats:
         """Return the speed from the fix before, NaN at the first fix of a trip."""
@@ -54,12 +56,10 @@ def clean(traces: Traces, *, most_kmh: float = 150.0) -> Traces:
     speeds = traces.speeds_kmh()
     suspects = np.unique(traces.trip[speeds > most_kmh])
     keep = np.ones(len(traces), dtype=bool)
-    starts = np.searchsorted(traces.trip, suspects)
-    ends = np.searchsorted(traces.trip, suspects, side="right")
+    starts, ends = (np.searchsorted(traces.trip, suspects, side=side) for side in ("left", "right"))
     measure = Haversine()
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        last = start
-        for at in range(start + 1, end):
+    for last, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        for at in range(last + 1, end):
             apart = float(measure(traces.coordinates[at], traces.coordinates[last]))
             if apart > limit * (traces.seconds[at] - traces.seconds[last]):
                 keep[at] = False
@@ -76,45 +76,33 @@ def resample(traces: Traces, *, step_seconds: float, most_gap_seconds: float = 3
     step = as_positive(step_seconds, "step_seconds")
     gaps = np.diff(traces.seconds)
     breaks = (np.diff(traces.trip) != 0) | (gaps > most_gap_seconds)
-    edges = np.concatenate([[0], np.flatnonzero(breaks) + 1, [len(traces)]])
-    trips, times, places, owners = [], [], [], []
-    for part, (start, end) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
+    parts = []
+    for part, (start, end) in enumerate(pairwise([0, *(np.flatnonzero(breaks) + 1).tolist(), len(traces)])):
         clock = traces.seconds[start:end]
         if end - start < 2 or clock[-1] - clock[0] < step:
             continue
         ticks = np.arange(clock[0], clock[-1] + 1e-9, step)
-        trips.append(np.full(len(ticks), part, dtype=np.int64))
-        times.append(ticks)
-        owners.append(np.full(len(ticks), traces.owner[start], dtype=np.int64))
-        columns = [np.interp(ticks, clock, traces.coordinates[start:end, axis]) for axis in (0, 1)]
-        places.append(np.stack(columns, axis=1))
-    if not trips:
+        places = [np.interp(ticks, clock, traces.coordinates[start:end, axis]) for axis in (0, 1)]
+        numbers = (np.full(len(ticks), number, dtype=np.int64) for number in (part, traces.owner[start]))
+        parts.append((ticks, np.stack(places, axis=1), *numbers))
+    if not parts:
         usual = float(np.median(gaps[np.diff(traces.trip) == 0])) if np.any(np.diff(traces.trip) == 0) else np.nan
         raise InvalidInput(
             f"no trip lasts one step of {step:g} seconds without a gap of more than {most_gap_seconds:g}; fixes of a "
             f"trip are usually {usual:g} apart. Times must be in seconds; if they are, raise `most_gap_seconds`."
         )
-    return Traces(
-        np.concatenate(trips), np.concatenate(times), np.concatenate(places), np.concatenate(owners), traces.simulated
-    )
+    seconds, coordinates, trip, owner = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Traces(trip, seconds, coordinates, owner, traces.simulated)
 
 
 @dataclass(frozen=True, eq=False)
-class Walks:
+class Walks(_Rows):
     """Trips as sequences of place codes at regular times; a new number starts wherever a trip was cut."""
 
-    trip: Integers
     seconds: Floats
     codes: Integers
     owner: Integers
     simulated: bool = False
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def select(self, keep: Any) -> Walks:
-        """Return the chosen steps."""
-        return Walks(self.trip[keep], self.seconds[keep], self.codes[keep], self.owner[keep], self.simulated)
 
     def windows(self, length: int) -> tuple[Integers, Integers]:
         """Return every run of `length` steps within a trip, the newest first, and the row at which it ends."""

@@ -1,7 +1,7 @@
 """One function that releases trips of a table: with their history, by prediction, with home zones, with hidden times.
 
 `release_trips` reads the fixes, opens the ledger and puts the table in its place. How trips are released is a record of
-options, with one function in `ways` for each kind of record.
+options, whose `release` draws the reports.
 """
 
 from __future__ import annotations
@@ -11,23 +11,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast, get_args
 
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mobility.budgets import Absorption, Distribution
 from metricdp.mobility.fixes import COLUMNS, FixesTable, frame_like, write_reports
-from metricdp.mobility.release_methods import (
-    Cloaked,
-    Contextual,
-    Predictive,
-    TripRequest,
-    Zoned,
-    release_cloaked,
-    release_contextual,
-    release_predictive,
-    release_zoned,
-)
+from metricdp.mobility.release_methods import Cloaked, Contextual, Predictive, TripRelease, TripRequest, Zoned
 from metricdp.mobility.runs import TraceRun
 from metricdp.mobility.streams import release_stream
 from metricdp.rendering import file_name
@@ -39,14 +29,6 @@ from metricdp.tables.plan import PersonLimits
 from metricdp.tables.results import open_target
 
 How: TypeAlias = Contextual | Predictive | Zoned | Cloaked | Distribution | Absorption
-RELEASE_METHODS: dict[type[Any], Any] = {
-    Contextual: release_contextual,
-    Predictive: release_predictive,
-    Zoned: release_zoned,
-    Cloaked: release_cloaked,
-    Distribution: release_stream,
-    Absorption: release_stream,
-}
 OF_FRAMES = {"id", "ledger", "purpose", "refused", "force", "name", "progress"}
 OF_FILES = OF_FRAMES | {"format", "target_format", "separator", "decimal", "crs", "scale", "block_bytes", "overwrite"}
 
@@ -128,11 +110,9 @@ def release_trips(
     """
     records = {"people": people, "disclosure": disclosure, "reading": reading, "job": job}
     call = call_of(cast(Any, how), columns, to, None, records, {})
-    if type(how) not in RELEASE_METHODS:
-        raise InvalidInput(
-            f"`how` must be {', '.join(kind.__name__ for kind in RELEASE_METHODS)} with its options, got "
-            f"{type(how).__name__}."
-        )
+    if not isinstance(how, How):
+        names = ", ".join(kind.__name__ for kind in get_args(How))
+        raise InvalidInput(f"`how` must be {names} with its options, got {type(how).__name__}.")
     from_file, what = isinstance(fixes, str | os.PathLike), f"a {type(fixes).__name__}"
     call.refuse((word for word in WORDS if word not in OF_FILES), "{word} is not an option of `release_trips`.")
     if not from_file:
@@ -154,14 +134,21 @@ def release_trips(
     whose = call.people.id
     usual = (whose or "person", *COLUMNS[1:]) if stream else COLUMNS
     table = FixesTable(columns or usual, None if stream else whose, call.reading, call.disclosure)
+
+    def release(source: Any) -> TripRelease:
+        read = table.read(source)
+        if isinstance(how, Distribution | Absorption):
+            return release_stream(request, how, read)
+        return how.release(request, read)
+
     with open_charging(call, PersonLimits(whose or table.columns[0])) as charging:
         if charging is not None and charging.refused != "fail" and isinstance(how, Zoned | Cloaked):
             raise InvalidInput(
                 "`refused` is for predicted trips, which can end early, and for streams; others fit or are refused."
             )
-        request = TripRequest(how, table, call.job, charging)
+        request = TripRequest(table, call.job, charging)
         if not from_file:
-            made = RELEASE_METHODS[type(how)](request, table.read(fixes))
+            made = release(fixes)
             made.charge()
             for line in made.lines:
                 logging.getLogger("metricdp").info("%s", line)
@@ -170,7 +157,7 @@ def release_trips(
             raise InvalidInput('`to` must name the file for the reports, such as to="reports.parquet".')
         origin, goal = locate_table(fixes, call.reading.format), target_location(to, call.reading.target_format)
         with open_target(goal, origin, overwrite=call.job.overwrite) as partial:
-            made = RELEASE_METHODS[type(how)](request, table.read(origin))
+            made = release(origin)
             write_reports(partial, goal, made.table)
             made.charge()
     request.report_progress(1.0)

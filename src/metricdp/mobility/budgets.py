@@ -25,7 +25,6 @@ likelier from one than from the other. Streams that differ for longer are easier
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -175,6 +174,10 @@ class _WindowBudget:
                 "`window` and `dimension` must be whole numbers from 1 on, and `share` lie between 0 and 1."
             )
 
+    def step(self, noise: float) -> StepCost:
+        """Return the step whose fresh noise costs this much, with the usual test."""
+        return StepCost(self.share * self.total / self.window * ROUNDING, noise, self.dimension / noise)
+
 
 @dataclass(frozen=True)
 class Distribution(_WindowBudget):
@@ -184,13 +187,12 @@ class Distribution(_WindowBudget):
     """
 
     def __call__(self, run: TraceRun, /) -> StepCost:
-        recent = _noises(run, self.window - 1)
-        noise = 0.5 * ((1.0 - self.share) * self.total - math.fsum(recent)) * ROUNDING
+        noise = 0.5 * ((1.0 - self.share) * self.total - run.recent_noise(self.window - 1)) * ROUNDING
         if not len(run):
             return StepCost(0.0, noise)
         if noise < LEAST * self.total / self.window:  # too little for a report that is of use
             return StepCost(0.0, 0.0)
-        return _step_with_test(noise, self.share * self.total / self.window, self.dimension)
+        return self.step(noise)
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,7 @@ class Absorption(_WindowBudget):
         if run.resting < taken:
             return StepCost(0.0, 0.0)
         skipped = min(run.resting - taken + 1, self.window)
-        return _step_with_test(skipped * unit, self.share * self.total / self.window, self.dimension)
+        return self.step(skipped * unit)
 
 
 def window_costs(costs: ArrayLike, window: int) -> Floats:
@@ -218,13 +220,3 @@ def window_costs(costs: ArrayLike, window: int) -> Floats:
         raise InvalidInput("`costs` must be one number a step and `window` at least 1.")
     ends = range(min(window, len(rates)), len(rates) + 1) if len(rates) else range(0)
     return np.array([np.nextafter(math.fsum(rates[max(0, end - window) : end]), np.inf) for end in ends])
-
-
-def _step_with_test(noise: float, test: float, dimension: int) -> StepCost:
-    return StepCost(test * ROUNDING, noise, dimension / noise)
-
-
-def _noises(run: TraceRun, count: int) -> Sequence[float]:
-    """Return what the last `count` steps spent on noise."""
-    start = max(0, len(run) - count) if count else len(run)
-    return [step.noise for step, fresh in zip(run.steps[start:], run.fresh[start:], strict=True) if fresh]

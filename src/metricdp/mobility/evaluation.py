@@ -36,6 +36,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ from metricdp.arrays import Floats, as_probabilities, as_stochastic
 from metricdp.auditing.report import AuditReport, Finding
 from metricdp.design.optimal import optimal
 from metricdp.errors import InvalidInput
+from metricdp.mechanisms.noise.arbitrary_precision import exact_ball
 from metricdp.metrics import Precomputed
 from metricdp.mobility.prediction import PredictiveMechanism
 from metricdp.mobility.runs import StepCost, TraceRun
@@ -87,13 +89,12 @@ def audit_runs(mechanism: PredictiveMechanism, steps: int) -> AuditReport:
             f"{len(space)} places and {steps} steps have {(len(space) + 1.0) ** steps:.3g} runs; at most {MOST_RUNS:,} "
             "are looked at one by one."
         )
-    known: dict[tuple[Any, StepCost], list[tuple[Any, bool, Floats]]] = {}
+    outcomes = cache(partial(_outcomes, mechanism, levels))
 
     def ways(run: TraceRun, step: StepCost, prediction: Any, leaks: Floats) -> list[tuple[Any, bool, Any]]:
-        key = (prediction, step)
-        if key not in known:
-            known[key] = _outcomes(mechanism, prediction, step, levels)
-        return [(report, fresh, np.nextafter(leaks + more, np.inf)) for report, fresh, more in known[key]]
+        return [
+            (report, fresh, np.nextafter(leaks + more, np.inf)) for report, fresh, more in outcomes(prediction, step)
+        ]
 
     runs, epsilon, spent, broken = 0, 0.0, 0.0, ""
     for run, leaks in _every_run(mechanism, TraceRun(), steps, np.zeros(len(levels)), ways):
@@ -118,7 +119,7 @@ def audit_runs(mechanism: PredictiveMechanism, steps: int) -> AuditReport:
 
 
 def _outcomes(
-    mechanism: PredictiveMechanism, prediction: Any, step: StepCost, levels: Floats
+    mechanism: PredictiveMechanism, levels: Floats, prediction: Any, step: StepCost
 ) -> list[tuple[Any, bool, Floats]]:
     """Return what a step can give: a report, fresh or not, and upper bounds of L_t(d) for every distance d.
 
@@ -138,21 +139,19 @@ def _outcomes(
     return found
 
 
-def _logs(matrix: Floats) -> list[list[Any]]:
+def _logs(matrix: Floats) -> list[tuple[Any, ...]]:
     """Return the logarithms of row / sum(row), column by column, as balls; None for reports of probability zero."""
     import flint
 
+    rows = []
     with flint.ctx.workprec(BITS):
-        columns: list[list[Any]] = [[] for _ in range(matrix.shape[1])]
         for row in matrix.tolist():
-            total = sum((Fraction(value) for value in row), start=Fraction(0))
-            for column, value in zip(columns, row, strict=True):
-                share = Fraction(value) / total
-                column.append(flint.arb(flint.fmpq(share.numerator, share.denominator)).log() if value else None)
-    return columns
+            total = sum(map(Fraction, row))
+            rows.append([exact_ball(Fraction(value) / total).log() if value else None for value in row])
+    return list(zip(*rows, strict=True))
 
 
-def _largest_difference(logs: list[Any], ground: Any, levels: Floats) -> Floats:
+def _largest_difference(logs: Sequence[Any], ground: Any, levels: Floats) -> Floats:
     """Return, rounded up, how much two places at most so far apart differ in a logarithm; at every level."""
     import flint
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import datetime
-import io
 import math
 import os
 import time
@@ -134,9 +133,7 @@ class ReportWriter:
         self._write([row.person, row.written, repr(latitude), repr(longitude), str(fresh).lower()])
 
     def _write(self, cells: Sequence[Any]) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerow(cells)
-        self._file.write(text.getvalue())
+        csv.writer(self._file, lineterminator="\n").writerow(cells)
         self._file.flush()
 
 

@@ -12,6 +12,7 @@ and that was paid for.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,9 +61,7 @@ def stay_points(traces: Traces, *, radius_km: float = 0.2, least_seconds: float 
     """
     near, least = as_positive(radius_km, "radius_km"), as_positive(least_seconds, "least_seconds")
     measure, rows = Haversine(), []
-    edges = np.concatenate([[0], np.flatnonzero(np.diff(traces.owner)) + 1, [len(traces)]])
-    for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        at = first
+    for at, last in pairwise([0, *(np.flatnonzero(np.diff(traces.owner)) + 1).tolist(), len(traces)]):
         while at < last:
             away = measure(traces.coordinates[at:last], traces.coordinates[at])
             beyond = np.flatnonzero(away > near)
@@ -110,9 +109,8 @@ def cut_out(traces: Traces, centre: ArrayLike, *, radius_km: float) -> Traces:
 
 def trip_ends(traces: Traces) -> Floats:
     """Return the first and the last fix of every trip: where traces begin and end for anyone who sees them."""
-    first = np.flatnonzero(np.concatenate([[True], traces.trip[1:] != traces.trip[:-1]]))
-    last = np.append(first[1:], len(traces)) - 1
-    return np.asarray(traces.coordinates[np.concatenate([first, last])])
+    _, first, fixes = np.unique(traces.trip, return_index=True, return_counts=True)
+    return np.asarray(traces.coordinates[np.concatenate([first, first + fixes - 1])])
 
 
 def locate_centre(ends: ArrayLike, *, radius_km: float | None = None) -> Floats:

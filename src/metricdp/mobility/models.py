@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,24 +64,14 @@ class Mobility:
     def next(self, histories: ArrayLike) -> Floats:
         """Return P(next place | history), one row per history; the current place comes first in a history."""
         rows = np.atleast_2d(as_codes(histories, self.size, "histories"))
-        used = min(self.order, rows.shape[1])
-        result = np.broadcast_to(
-            self._confine(np.full((1, self.size), 1.0 / self.size), rows[:, 0]), (len(rows), self.size)
-        )
-        start = self._lower_order(0)[None, :]
-        result = self._mix(np.broadcast_to(start, result.shape), result, rows[:, 0])
-        for order in range(1, used + 1):
+        allowed = self.allowed[rows[:, 0]]
+        uniform = np.where(allowed, 1.0 / self.size, 0.0)
+        result = uniform / uniform.sum(axis=1, keepdims=True)
+        for order in range(min(self.order, rows.shape[1]) + 1):
             index = tuple(rows[:, lag] for lag in range(order - 1, -1, -1))
-            result = self._mix(self._lower_order(order)[index], result, rows[:, 0])
-        return result
-
-    def _mix(self, counts: Floats, behind: Floats, current: Integers) -> Floats:
-        counts = np.where(self.allowed[current], counts, 0.0)
-        return np.asarray((counts + self.smoothing * behind) / (counts.sum(axis=1, keepdims=True) + self.smoothing))
-
-    def _confine(self, rows: Floats, current: Integers) -> Floats:
-        masked = np.where(self.allowed[current], rows, 0.0)
-        return np.asarray(masked / masked.sum(axis=1, keepdims=True))
+            counts = np.where(allowed, self._lower_order(order)[index], 0.0)
+            result = (counts + self.smoothing * result) / (counts.sum(axis=1, keepdims=True) + self.smoothing)
+        return np.asarray(result)
 
     @cached_property
     def transitions(self) -> Floats:
@@ -142,17 +133,13 @@ def estimate(
     rows, ends = walks.windows(order + 1)
     if len(rows) == 0:
         raise InvalidInput(f"no trip has {order + 1} steps in a row, which order {order} counts; take a lower order.")
-    keep = np.ones(len(rows), dtype=bool)
-    for lag in range(order):
-        keep &= steps[rows[:, lag + 1], rows[:, lag]]
+    keep = steps[rows[:, 1:], rows[:, :-1]].all(axis=1)
     rows, ends = rows[keep], ends[keep]
     if private_epsilon is not None:
-        chosen = _limit_positions(walks.owner[ends], most_per_trip)
-        rows = rows[chosen]
-    index = np.zeros(len(rows), dtype=np.int64)
-    for lag in range(order, -1, -1):
-        index = index * size + rows[:, lag]
-    counts = np.bincount(index, minlength=size ** (order + 1)).astype(np.float64).reshape((size,) * (order + 1))
+        rows = rows[_limit_positions(walks.owner[ends], most_per_trip)]
+    shape = (size,) * (order + 1)
+    index = np.ravel_multi_index(tuple(rows[:, ::-1].T), shape)
+    counts = np.bincount(index, minlength=size ** (order + 1)).astype(np.float64).reshape(shape)
     spent = None
     if private_epsilon is not None:
         rate = as_positive(private_epsilon, "private_epsilon") / most_per_trip
@@ -168,13 +155,9 @@ def estimate(
 
 def _limit_positions(trips: Integers, most: int) -> Integers:
     """Return at most `most` positions per trip, evenly spread."""
-    starts = np.flatnonzero(np.concatenate([[True], trips[1:] != trips[:-1]])) if len(trips) else np.empty(0, int)
-    ends = np.append(starts[1:], len(trips))
-    chosen = [
-        np.unique(np.linspace(start, end - 1, min(most, end - start)).astype(np.int64))
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-    ]
-    return np.concatenate(chosen) if chosen else np.empty(0, dtype=np.int64)
+    edges = pairwise([0, *(np.flatnonzero(np.diff(trips)) + 1).tolist(), len(trips)])
+    spread = [np.linspace(start, end - 1, min(most, end - start)) for start, end in edges]
+    return np.unique(np.concatenate(spread).astype(np.int64))
 
 
 def _geometric(count: int, rate: float, rng: Randomness) -> Floats:

@@ -78,7 +78,7 @@ class BlanketPredictor:
 
     def sizes(self, features: Features) -> Integers:
         """Return the predicted blanket size of each row: the first m whose hypothesis is not rejected."""
-        rows = _feature_rows(features)
+        rows = np.column_stack([features.hour, features.speed_mph, features.region[:, 0], features.region[:, 1]])
         result = np.full(len(rows), self.most_lag, dtype=np.int64)
         open_rows = np.ones(len(rows), dtype=bool)
         for m in range(self.most_lag):
@@ -169,10 +169,6 @@ def evaluate(predictor: BlanketPredictor, inputs: ArrayLike, suffices: ArrayLike
         int(np.sum((said == answer) & (labels == truth))) for truth in (True, False) for answer in (True, False)
     )
     return Scores.of((hit, missed, wrong, refused), float(-np.log(safe).mean()))
-
-
-def _feature_rows(features: Features) -> Floats:
-    return np.column_stack([features.hour, features.speed_mph, features.region[:, 0], features.region[:, 1]])
 
 
 def expand_features(rows: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -103,6 +104,11 @@ class TraceRun:
     def fits(self, step: StepCost, total: float | None) -> bool:
         """Tell whether a step stays within a total, whatever its test says."""
         return total is None or self._spent + Fraction(step.test) + Fraction(step.noise) <= Fraction(total)
+
+    def recent_noise(self, count: int) -> float:
+        """Return what the last `count` steps spent on fresh noise."""
+        begin = max(0, len(self) - count)
+        return math.fsum(one.noise for one, fresh in zip(self.steps[begin:], self.fresh[begin:], strict=True) if fresh)
 
     def mask(self) -> Booleans:
         """Return which reports are fresh, as an array."""

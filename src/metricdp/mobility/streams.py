@@ -155,9 +155,7 @@ class Stream:
         windows. Read back together they may exceed the total. Then nothing is tested or drawn until it fits again.
         """
         step = self.budget(run)
-        recent = max(0, len(run) - self.budget.window + 1)
-        spent = math.fsum(one.noise for one, fresh in zip(run.steps[recent:], run.fresh[recent:], strict=True) if fresh)
-        room = (1.0 - self.budget.share) * self.budget.total - spent
+        room = (1.0 - self.budget.share) * self.budget.total - run.recent_noise(self.budget.window - 1)
         return step if step.noise <= room else StepCost(0.0, 0.0)
 
     def _advance(self, who: bytes, state: _StreamState, time: float, secret: Any) -> StreamReport | None:
@@ -213,17 +211,15 @@ class Stream:
     def _recover(self, who: Person) -> _StreamState:
         """Return the state of a person's stream, from the ledger."""
         state, number = _StreamState(self.budget.window + 1), 0
-        records = [entries for one in self.charging.ledger.history(who) if (entries := _record(one.report)) is not None]
-        mine = [entries for entries in records if entries["name"] == self.name]
-        mine.sort(
-            key=lambda entries: (entries["time"], entries["what"] == "report")
-        )  # numbers of two spellings are alike
+        records = (_record(one.report) for one in self.charging.ledger.history(who))
+        mine = [entries for entries in records if entries.get("name") == self.name]
+        # numbers of two spellings are alike
+        mine.sort(key=lambda entries: (entries["time"], entries["what"] == "report"))
         for entries in self._window_records(mine):
             if entries["setup"] != self.setup:
                 raise InvalidInput(
                     f"the stream {self.name!r} was begun with other settings ({entries['setup']}): go on with those, "
-                    f"or "
-                    "give this one another name. Its windows would not be those of the other one."
+                    "or give this one another name. Its windows would not be those of the other one."
                 )
             time, step, answer = float(entries["time"]), StepCost(*entries["step"]), bytes.fromhex(entries["answer"])
             state.end_test(time)
@@ -290,12 +286,11 @@ def daily_cost(budget: Distribution | Absorption, step_seconds: float) -> str:
     )
 
 
-def _record(report: bytes | None) -> dict[str, Any] | None:
-    """Return what a charge of a stream says about it; None for charges of anything else."""
+def _record(report: bytes | None) -> dict[str, Any]:
+    """Return what a charge of a stream says about it; nothing for charges of anything else."""
     if report is None or not report.startswith(b'{"mark": "' + MARK.encode()):
-        return None
-    entries: dict[str, Any] = json.loads(report)
-    return entries
+        return {}
+    return dict(json.loads(report))
 
 
 def release_stream(request: TripRequest, budget: Distribution | Absorption, fixes: Fixes) -> TripRelease:

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -49,9 +50,8 @@ class Ledger:
 
     """
 
-    def __init__(self, store: Store, key: LedgerKey, files: tuple[Path, Path | None], clock: Clock) -> None:
+    def __init__(self, store: Store, key: LedgerKey, clock: Clock) -> None:
         self._store, self._key, self._clock = store, key, clock
-        self._key_file, self._head_file = files
         self._lane = os.getpid() % store.backend.lanes
         self._pile: GroupCommit[Charge, Outcome] = GroupCommit(self._settle)
         self._holds: dict[str, tuple[object, Hold]] = {}
@@ -83,15 +83,12 @@ class Ledger:
             read_only: Change nothing but the version of an earlier ledger; one behind its head file gives a warning.
             clock: Seconds since 1970, for tests.
         """
-        store = Store(place)
         chosen = Policy.parse(policy) if isinstance(policy, str) else policy
-        try:
-            key_path, head_path = store.key_file(key_file), store.head_file(head_file)
-            key = open_key(store, key_path, chosen, _milliseconds(clock), head_file=head_path, read_only=read_only)
-        except BaseException:
-            store.close()
-            raise
-        return cls(store, key, (key_path, head_path), clock)
+        with ExitStack() as failed:
+            store = failed.enter_context(closing(Store(place, key_file, head_file)))
+            key = open_key(store, chosen, _milliseconds(clock), read_only=read_only)
+            failed.pop_all()
+        return cls(store, key, clock)
 
     @staticmethod
     def recover(
@@ -106,13 +103,9 @@ class Ledger:
 
         People may spend again what the lost entries charged. A ledger that is empty or gone begins anew, with a policy.
         """
-        store = Store(place)
         chosen = Policy.parse(policy) if isinstance(policy, str) else policy
-        try:
-            key_path, head_path = store.key_file(key_file), store.head_file(head_file)
-            return recover(store, key_path, chosen, _milliseconds(clock), head_file=head_path)
-        finally:
-            store.close()
+        with closing(Store(place, key_file, head_file)) as store:
+            return recover(store, chosen, _milliseconds(clock))
 
     def release(
         self,
@@ -318,11 +311,11 @@ class Ledger:
         """
         with self._store.reading() as connection:
             found = check_ledger(connection, self._key, pins)
-        return limit_verdict(found, self._store.loss, self._head_file)
+        return limit_verdict(found, self._store.loss, self._store.head_file)
 
     def backup(self, target: str | os.PathLike[str]) -> Path:
         """Copy a ledger in a file, with key and head, while it is in use; a copy releases nothing before `restore`."""
-        return backup(self._store, (self._key, self._key_file), target, clock=_milliseconds(self._clock))
+        return backup(self._store, self._key, target, clock=_milliseconds(self._clock))
 
     def restore(self) -> float | None:
         """Make a backup the ledger in use; return when it was made, in seconds since 1970, None where it is no backup.

@@ -113,27 +113,22 @@ def restore(connection: sa.Connection, key: LedgerKey, *, clock: int, lane: int)
     return state.copied
 
 
-def backup(store: Store, key: tuple[LedgerKey, Path], target: str | os.PathLike[str], *, clock: int) -> Path:
+def backup(store: Store, key: LedgerKey, target: str | os.PathLike[str], *, clock: int) -> Path:
     """Copy a ledger in a file, with key and head, while others write to it; the copy is of one moment and marked."""
-    its_key, key_file = key
-    store.backend.check_copying(key_file)
+    store.backend.check_copying(store.key_file)
     place = check_target(target)
     copied, head = (place.with_name(f"{place.name}.{what}") for what in ("key", "head"))
     for taken in (place, copied, head):
         if taken.exists():
             raise OutputProblem(f"{str(taken)!r} exists already: a backup is never overwritten. Choose another name.")
     with ExitStack() as failed:
-        failed.callback(_remove, copied, head)
+        for part in (copied, head):
+            failed.callback(part.unlink, missing_ok=True)
         with replace_file(place, overwrite=False) as partial:
             ends = store.backend.copy(partial, os.fspath(target), clock)
             partial.chmod(0o600)
-            write_key(copied, key_file.read_bytes())
-            HeadFile(head, its_key).create(ends, new=True)
+            write_key(copied, store.key_file.read_bytes())
+            HeadFile(head, key).create(ends, new=True)
         failed.pop_all()
     place.chmod(0o600)
     return place
-
-
-def _remove(*paths: Path) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)

@@ -1,4 +1,16 @@
-"""Opening a ledger: it is made where there is none, else checked and brought up to this version."""
+"""Opening a ledger: it is made where there is none, else checked and brought up to this version.
+
+Every earlier version is brought to this one, step by step, inside one transaction:
+
+    1   the first
+    2   a ledger knows that it is a copy: a backup releases nothing until somebody has accepted what it lacks
+    3   accounts name metrics with their parameters, all l_p are one account, and sums are charged part by part. What
+        was spent under earlier names stays in its rows and counts against the accounts that follow them; this step
+        notes which such names there are. Earlier versions would charge them again: they refuse this one.
+
+A step adds; it changes no entry, so that the chain goes on. `tests/data/ledger-v1.db` and so on are ledgers of each
+version, which every later one has to open.
+"""
 
 from __future__ import annotations
 
@@ -10,45 +22,44 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput, OutputProblem
+from metricdp.ledger.amounts import may_be_replaced
 from metricdp.ledger.chain import HEAD, START, LedgerEntry, append, lock_lane
 from metricdp.ledger.head import RECOVER, End, Head, HeadFile
 from metricdp.ledger.keys import LedgerKey, create_key, read_key
 from metricdp.ledger.losses import ends_of, find_loss
-from metricdp.ledger.migrations import migrate
 from metricdp.ledger.policy import EXAMPLE, Policy
-from metricdp.ledger.schema import BOOKS, ENTRIES, LANES, METADATA, VERSION
+from metricdp.ledger.schema import ACCOUNTS, BOOKS, ENTRIES, LANES, METADATA, VERSION
 from metricdp.ledger.settling import state_of
 from metricdp.ledger.store import Store
 
 logger = logging.getLogger("metricdp.ledger")
 
 
-def open_key(
-    store: Store, key_file: Path, policy: Policy | None, clock: int, *, head_file: Path | None, read_only: bool = False
-) -> LedgerKey:
+def open_key(store: Store, policy: Policy | None, clock: int, *, read_only: bool = False) -> LedgerKey:
     """Return the key of a ledger that is there, or make it with a policy; one that lost entries is refused.
 
     Opened for reading only, a ledger that lost entries is warned of, and nothing is written.
     """
     if _is_there(store):
-        key = read_key(key_file)
+        key = read_key(store.key_file)
     elif policy is None or read_only:
         raise InvalidInput(
             f"there is no ledger at {store.place!r}: to begin one, say what a person may spend, such as "
             f"policy={EXAMPLE!r} (metricdp budget begin {store.place} --policy {EXAMPLE!r})."
         )
     else:
-        key = _begin(store, key_file, head_file, policy, clock)
+        key = _begin(store, policy, clock)
     if not read_only or not _is_current(store, key, policy):
         store.run(lambda connection: _check_version(connection, store, key, policy, clock))
     store.read_only = read_only
-    if head_file is not None:
-        _meet_head(store, HeadFile(head_file, key), key, clock)
+    if store.head_file is not None:
+        _meet_head(store, HeadFile(store.head_file, key), key, clock)
     return key
 
 
-def recover(store: Store, key_file: Path, policy: Policy | None, clock: int, *, head_file: Path | None) -> str:
+def recover(store: Store, policy: Policy | None, clock: int) -> str:
     """Accept that a ledger lost entries: go on with what is there, or begin anew. Return what was lost."""
+    key_file, head_file = store.key_file, store.head_file
     if head_file is None:
         raise InvalidInput("nothing says how far a ledger on a server had come: name its head file with --head-file.")
     if _is_there(store):
@@ -81,8 +92,9 @@ def recover(store: Store, key_file: Path, policy: Policy | None, clock: int, *, 
     return loss
 
 
-def _begin(store: Store, key_file: Path, head_file: Path | None, policy: Policy, clock: int) -> LedgerKey:
+def _begin(store: Store, policy: Policy, clock: int) -> LedgerKey:
     """Make a ledger where there is none, and return its key."""
+    key_file, head_file = store.key_file, store.head_file
     if not store.backend.needs_head:
         if head_file is not None and head_file.exists() and not _is_there(store):  # by now
             raise _missing_error(head_file, "head file")
@@ -206,7 +218,14 @@ def _check_version(
     store.backend.lock_schema(connection)
     if not sa.inspect(connection).has_table(BOOKS.name):
         _create(connection, store, key, policy, clock, name or secrets.token_hex(16))
-    migrate(connection, _version(connection, store, key, policy))
+    version = _version(connection, store, key, policy)
+    if version < 2:
+        connection.exec_driver_sql("ALTER TABLE books ADD COLUMN copied BIGINT")
+    if version < 3:
+        connection.exec_driver_sql("ALTER TABLE books ADD COLUMN replaced TEXT")
+        names = connection.execute(sa.select(ACCOUNTS.c.metric).distinct().order_by(ACCOUNTS.c.metric)).scalars()
+        replaced = "\n".join(name for name in names if may_be_replaced(name))
+        connection.execute(BOOKS.update().values(replaced=replaced, version=VERSION))
 
 
 def _version(connection: sa.Connection, store: Store, key: LedgerKey, policy: Policy | None) -> int:
@@ -225,8 +244,7 @@ def _version(connection: sa.Connection, store: Store, key: LedgerKey, policy: Po
             f"the ledger {store.place!r} has the policy {found.policy!r}: give no policy, or change it with "
             "`metricdp budget policy`, which the chain records."
         )
-    version: int = found.version
-    return version
+    return int(found.version)
 
 
 def _create(

@@ -21,6 +21,7 @@ from metricdp.ledger.head import ENDS, End, HeadFile
 from metricdp.ledger.losses import is_behind
 
 ATTEMPTS = 8  # of a transaction that met another one
+Location = str | os.PathLike[str]
 T = TypeVar("T")
 
 
@@ -33,74 +34,77 @@ class DrawFailed(Exception):
 
 
 class Store:
-    """A ledger that is open; `place` is what messages call it."""
+    """A ledger that is open, with its key and head files where they were named or the backend has them.
 
-    def __init__(self, place: str | os.PathLike[str]) -> None:
+    `place` is what messages call it.
+    """
+
+    def __init__(self, place: Location, key_file: Location | None = None, head_file: Location | None = None) -> None:
         self.backend = backend_at(place)
         self.place = self.backend.place
+        self.key_file = self.backend.key_file() if key_file is None else Path(key_file)
+        self.head_file = self.backend.head_file() if head_file is None else Path(head_file)
         self._process = os.getpid()
         self.head: HeadFile | None = None  # where the ledger has one, every commit is noted in it before the answer
         self.read_only = False
         self.loss = ""  # what is missing, where it was opened for reading only
         self.engine = connect(self.backend)
 
-    def key_file(self, named: str | os.PathLike[str] | None) -> Path:
-        """Return where the key lies: where it was said, or where the backend has it."""
-        return self.backend.key_file() if named is None else Path(named)
-
-    def head_file(self, named: str | os.PathLike[str] | None) -> Path | None:
-        """Return where the head file lies: where it was said, or where the backend has it; None without one."""
-        return self.backend.head_file() if named is None else Path(named)
-
     def run(self, work: Callable[[sa.Connection], T]) -> T:
         """Run work in one transaction, again where another one was in the way, commit it, and note it in the head."""
         if self.read_only:
             raise InvalidInput(f"the ledger {self.place!r} was opened for reading only: open it again to change it.")
         self._refuse_forks()
-        for attempt in range(ATTEMPTS):
-            try:
-                noted = {} if self.head is None else self.head.ends()  # before the transaction: others go on meanwhile
-                with self.engine.connect() as connection, connection.begin():
-                    if noted and is_behind(connection, noted):
-                        raise LedgerUnavailable(
-                            f"the ledger {self.place!r} lost entries while it was open: an older database was put "
-                            "in its place. Nothing was released. Put the right one back and open it again."
-                        )
-                    connection.info.pop(ENDS, None)
-                    result = work(connection)
-                    ends: dict[int, End] = connection.info.pop(ENDS, {})
-                self.note(ends)
-                return result
-            except MetricdpError:
-                raise
-            except DrawFailed as failed:
-                raise failed.error from None
-            except DAMAGE:
-                raise self._damaged() from None
-            except exc.SQLAlchemyError as error:
-                if not self.backend.may_pass(error) or attempt == ATTEMPTS - 1:
-                    raise self._trouble(error) from None
-        raise AssertionError("unreachable")
+        with self._own_words():
+            for _ in range(ATTEMPTS - 1):
+                try:
+                    return self._try(work)
+                except exc.SQLAlchemyError as error:
+                    if not self.backend.may_pass(error):
+                        raise
+            return self._try(work)
+
+    def _try(self, work: Callable[[sa.Connection], T]) -> T:
+        noted = {} if self.head is None else self.head.ends()  # before the transaction: others go on meanwhile
+        with self.engine.connect() as connection, connection.begin():
+            if noted and is_behind(connection, noted):
+                raise LedgerUnavailable(
+                    f"the ledger {self.place!r} lost entries while it was open: an older database was put in its "
+                    "place. Nothing was released. Put the right one back and open it again."
+                )
+            connection.info.pop(ENDS, None)
+            result = work(connection)
+            ends: dict[int, End] = connection.info.pop(ENDS, {})
+        self.note(ends)
+        return result
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """Read the ledger as it is at one moment."""
         self._refuse_forks()
-        try:
-            with self.engine.connect().execution_options(reading=True) as connection, connection.begin():
-                yield connection
-        except MetricdpError:
-            raise
-        except DAMAGE:
-            raise self._damaged() from None
-        except exc.SQLAlchemyError as error:
-            raise self._trouble(error) from None
+        with self._own_words(), self.engine.connect().execution_options(reading=True) as connection, connection.begin():
+            yield connection
 
     def hold(self, name: str, ledger: str) -> Hold:
         """Lock a stream for this process, or say that another one has it."""
         self._refuse_forks()
-        try:
+        with self._own_words():
             return self.backend.hold(self.engine, name, ledger)
+
+    @contextmanager
+    def _own_words(self) -> Iterator[None]:
+        """Say what goes wrong in words of our own."""
+        try:
+            yield
+        except MetricdpError:
+            raise
+        except DrawFailed as failed:
+            raise failed.error from None
+        except DAMAGE:
+            raise LedgerUnavailable(
+                f"the ledger {self.place!r} is damaged: it holds values that nobody wrote there. Nothing was released "
+                "or changed. Check it with `metricdp budget verify`, and restore a backup."
+            ) from None
         except exc.SQLAlchemyError as error:
             raise self._trouble(error) from None
 
@@ -122,12 +126,6 @@ class Store:
     def forget_log(self) -> None:
         """Remove what was overwritten from logs of the database too."""
         self.backend.forget_log(self.engine)
-
-    def _damaged(self) -> LedgerUnavailable:
-        return LedgerUnavailable(
-            f"the ledger {self.place!r} is damaged: it holds values that nobody wrote there. Nothing was released or "
-            "changed. Check it with `metricdp budget verify`, and restore a backup."
-        )
 
     def _trouble(self, error: exc.SQLAlchemyError) -> LedgerUnavailable:
         reason = "the disk is full" if is_full(getattr(error, "orig", None)) else self.backend.reason(error)

@@ -10,11 +10,12 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Integers
+from metricdp.arrays import Booleans, Integers
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.text.tokens import Cutting, Token, tokens
 
@@ -39,6 +40,15 @@ class Column:
     def rows(self) -> Integers:
         """The number of the text of each token."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    @cached_property
+    def begins(self) -> Booleans:
+        """Whether a text begins at each place, and at the end."""
+        return np.isin(np.arange(len(self.ids) + 1), self.starts)
+
+    def of_kind(self, kind: str) -> Booleans:
+        """Tell at which places tokens of a kind stand."""
+        return np.array([token.kind == kind for token in self.tokens], dtype=np.bool_)[self.ids]
 
     def select_texts(self, rows: Integers) -> Column:
         """Return some of the texts."""
@@ -89,22 +99,16 @@ def _spans(begins: Integers, lengths: Integers) -> tuple[Integers, Integers]:
 
 def mark_amounts(column: Column) -> Column:
     """Return the column with numbers beside a currency sign as a kind of their own."""
-    size, kinds = len(column.ids), np.array([token.kind for token in column.tokens])
-    if not size:
+    ids, begins = column.ids, np.append(column.begins, True)  # two places beyond the end
+    if not len(ids):
         return column
-    begins = np.zeros(size + 2, dtype=np.bool_)  # at each place: whether a text begins there, two places beyond the end
-    begins[column.starts] = begins[-2:] = True
-    opens, closes, spaces = np.zeros(
-        (3, size + 2), dtype=np.bool_
-    )  # signs before an amount, behind it, what is between
-    opens[:size] = np.array([_is_currency(token, -1) for token in column.tokens])[column.ids]
-    closes[:size] = np.array([_is_currency(token, 0) for token in column.tokens])[column.ids]
-    spaces[:size] = (kinds == "space")[column.ids]
-    ahead = np.append(False, opens[: size - 1]) & ~begins[:size]
-    behind = ~begins[1:-1] & (closes[1:-1] | (spaces[1:-1] & closes[2:] & ~begins[2:]))
-    numbers, ids = np.flatnonzero((kinds == "number")[column.ids]), column.ids
-    same = ahead | behind
-    amounts, changed = numbers[same[numbers]], ids.copy()
+    # signs before an amount, signs behind it, what may be between
+    opens = np.array([_is_currency(token, -1) for token in column.tokens])[ids]
+    closes = np.append(np.array([_is_currency(token, 0) for token in column.tokens])[ids], [False, False])
+    spaces = np.append(column.of_kind("space"), False)
+    ahead = np.append(False, opens[:-1]) & ~begins[:-2]
+    behind = ~begins[1:-1] & (closes[1:-1] | (spaces[1:] & closes[2:] & ~begins[2:]))
+    amounts, changed = np.flatnonzero(column.of_kind("number") & (ahead | behind)), ids.copy()
     tokens = dict(zip(column.tokens, range(len(column.tokens)), strict=True))
     for place in amounts.tolist():
         changed[place] = tokens.setdefault(Token("amount", column.tokens[ids[place]].text), len(tokens))
@@ -189,11 +193,8 @@ def join_units(column: Column, units: Units) -> Column:
     return replace(column, tokens=list(tokens), ids=changed[stays], starts=before[column.starts])
 
 
-def _parts(ids: list[int], spaces: np.ndarray[tuple[int], np.dtype[np.bool_]], lower: list[str]) -> list[str]:
+def _parts(ids: list[int], spaces: Booleans, lower: list[str]) -> list[str]:
     """Return the words from here on that are apart by spaces alone."""
-    parts = [lower[ids[0]]]
-    for at in range(1, len(ids) - 1, 2):
-        if not spaces[ids[at]] or not lower[ids[at + 1]]:
-            break
-        parts.append(lower[ids[at + 1]])
-    return parts
+    apart = zip(ids[1::2], ids[2::2], strict=False)
+    behind = takewhile(bool, (lower[word] if spaces[between] else "" for between, word in apart))
+    return [lower[ids[0]], *behind]

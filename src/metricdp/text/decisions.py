@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -62,11 +63,7 @@ def nearest_spellings(words: Sequence[str], vocabulary: Sequence[str]) -> Intege
 KEEP, DRAW, NOISE, DROP, MASK, REFUSE = range(6)
 ACTIONS = {"refuse": REFUSE, "drop": DROP, "mask": MASK, "spelling": MASK}
 LONGEST_WORD = 64  # letters, that are looked up by spelling
-STAND_INS = {
-    "a": "an",
-    "i": "me",
-    "n't": "not",
-}  # English words that files of vectors often lack, and their substitutes
+STAND_INS = {"a": "an", "i": "me", "n't": "not"}  # words that files of vectors often lack, and their substitutes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,13 +113,9 @@ def decide_tokens(tokens: list[Token], rules: Rules, codes: Mapping[str, int]) -
 
 def _known_spelling(text: str, codes: Mapping[str, int]) -> str | None:
     """Return the spelling under which a token is in the vocabulary; what is written apart may be joined there."""
-    found = next((form for form in forms(text) if form in codes), None)
-    if found is None and " " in text:
-        found = next((form for form in forms(text.replace(" ", "_")) if form in codes), None)
-    if found is None:
-        other = next((STAND_INS[form] for form in forms(text) if form in STAND_INS), None)
-        found = other if other in codes else None
-    return found
+    joined = forms(text.replace(" ", "_")) if " " in text else ()
+    others = (STAND_INS[form] for form in forms(text) if form in STAND_INS)
+    return next((form for form in chain(forms(text), joined, others) if form in codes), None)
 
 
 def _number(kind: str, text: str, rules: Rules) -> Value | None:
@@ -143,8 +136,7 @@ def _take_nearest(
     tokens: list[Token], unknown_tokens: list[int], found: TokenDecisions, codes: Mapping[str, int]
 ) -> None:
     """Take the word nearest by spelling for words outside the vocabulary that have a spelling to speak of."""
-    able = [
-        place for place in unknown_tokens if tokens[place].kind == "word" and len(tokens[place].text) <= LONGEST_WORD
-    ]
+    words = (place for place in unknown_tokens if tokens[place].kind == "word")
+    able = [place for place in words if len(tokens[place].text) <= LONGEST_WORD]
     found.actions[able] = DRAW
     found.codes[able] = nearest_spellings([tokens[place].text for place in able], list(codes))

@@ -70,9 +70,6 @@ class TextMechanism:
                         f"`words` must be a mechanism on words, its {side} are {space!r}. "
                         "Make one of mdp.vocabulary(words, vectors)."
                     )
-        self._check_levels()
-
-    def _check_levels(self) -> None:
         if self.lower and self.rules.budget is None:
             raise InvalidInput("`lower` holds mechanisms for long texts: give the rules a `budget` that decides.")
         rates = [mechanism.guarantee.epsilon for mechanism in self._levels]
@@ -203,9 +200,8 @@ class TextMechanism:
         """Put in numbers with noise, written as they were."""
         if not noisy.any():
             return
-        kinds = np.array([token.kind for token in column.tokens])[column.ids]
         for kind in NOISES:
-            rule, places = self.rules.noise(kind), np.flatnonzero(noisy & (kinds == kind))
+            rule, places = self.rules.noise(kind), np.flatnonzero(noisy & column.of_kind(kind))
             if rule is not None and places.size:
                 values = [choice.values[token] for token in column.ids[places].tolist()]
                 reports = draw_numbers(rule, [value.value for value in values], PITCHES.get(kind), rng)
@@ -250,11 +246,7 @@ def _largest_sum(costs: Sequence[float], budget: float) -> Fraction:
 def _part_clitics(column: Column, draw_numbers: Booleans, pieces: Points) -> None:
     """Put a space before the report of a clitic (n't, 's) that was written to the word before it and is a word now."""
     clitic = np.array([CLITIC.fullmatch(token.text) is not None for token in column.tokens], dtype=np.bool_)
-    begins = np.zeros(len(column.ids) + 1, dtype=np.bool_)
-    begins[column.starts] = True
-    places = (
-        np.flatnonzero(clitic[column.ids] & draw_numbers & ~begins[:-1]) if len(column.ids) else np.zeros(0, np.int64)
-    )
+    places = np.flatnonzero(clitic[column.ids] & draw_numbers & ~column.begins[:-1])
     for place in places[draw_numbers[places - 1]].tolist():
         if not CLITIC.fullmatch(pieces[place]):
             pieces[place] = f" {pieces[place]}"
@@ -262,14 +254,11 @@ def _part_clitics(column: Column, draw_numbers: Booleans, pieces: Points) -> Non
 
 def _join_texts(column: Column, pieces: Points, dropped: Booleans) -> list[str]:
     """Return the texts; with a dropped word goes the space before it, or behind it where it begins the text."""
-    begins = np.zeros(len(column.ids) + 1, dtype=np.bool_)
-    begins[column.starts] = True
     if dropped.any():
-        spaces = np.array([token.kind == "space" for token in column.tokens], dtype=np.bool_)[column.ids]
-        before = np.flatnonzero(dropped & ~begins[:-1]) - 1
-        pieces[before[spaces[before]]] = ""
+        before = np.flatnonzero(dropped & ~column.begins[:-1]) - 1
+        pieces[before[column.of_kind("space")[before]]] = ""
     listed = pieces.tolist()
     texts = ["".join(listed[start:stop]) for start, stop in pairwise(column.starts.tolist())]
-    for row in column.rows[dropped & begins[:-1]].tolist() if dropped.any() else []:
+    for row in column.rows[dropped & column.begins[:-1]].tolist():
         texts[row] = texts[row].lstrip()
     return texts

@@ -8,13 +8,13 @@ import pytest
 from books import Clock, quick_folder
 from crowds import POLICY, compared
 from metricdp.errors import InvalidInput, MetricdpError
-from metricdp.ledger import Ledger, batch_accounts, columns
+from metricdp.ledger import Ledger, batch_accounts
 
 
 @pytest.fixture
 def few(monkeypatch):
     """Few people in one statement, so that batches take several."""
-    monkeypatch.setattr(columns, "MOST", 7)
+    monkeypatch.setattr(batch_accounts, "MOST", 7)
     monkeypatch.setattr(batch_accounts, "MOST_KINDS", 3)
 
 

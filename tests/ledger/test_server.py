@@ -16,7 +16,7 @@ from crowds import compared
 from killing import POLICY as PLENTY
 from killing import Tally, back, balanced, killed, repeated
 from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
-from metricdp.ledger import Ledger, batch_accounts, columns, settling
+from metricdp.ledger import Ledger, batch_accounts, settling
 from metricdp.ledger.periods import PERIODS
 from metricdp.mobility import Absorption, Stream
 from metricdp.tables import Charging
@@ -42,7 +42,7 @@ def test_a_server_wants_the_key_it_began_with_and_has_a_program_for_backups(runn
 
 
 def test_a_batch_of_many_people_is_what_one_by_one_would_be(running, tmp_path, monkeypatch):
-    monkeypatch.setattr(columns, "MOST", 7)  # people in one statement
+    monkeypatch.setattr(batch_accounts, "MOST", 7)  # people in one statement
     monkeypatch.setattr(batch_accounts, "MOST_KINDS", 3)
     clock, place = Clock(), running.fresh("crowd")
     with Ledger.open(place, policy=CROWDS, key_file=tmp_path / "books.key", clock=clock) as ledger:

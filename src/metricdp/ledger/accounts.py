@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from metricdp.arrays import Integers
 from metricdp.errors import BudgetExceeded
@@ -85,10 +86,10 @@ def account_seal(key: LedgerKey, number: int, place: Place) -> bytes:
     return key.seal(b"account", number.to_bytes(8, "big"), person, f"{metric} {purpose}".encode())
 
 
-def account_seals(key: LedgerKey, numbers: Integers, people: bytes, of: tuple[str, str]) -> bytes:
+def account_seals(key: LedgerKey, numbers: Integers, people: NDArray[np.void], of: tuple[str, str]) -> bytes:
     """Return the seals of many accounts in one metric and for one purpose, one after the other."""
     said = np.empty(len(numbers), dtype=[("number", ">i8"), ("person", f"V{TAG_BYTES}")])
-    said["number"], said["person"] = numbers, np.frombuffer(people, dtype=f"V{TAG_BYTES}")
+    said["number"], said["person"] = numbers, people
     return key.seals(b"account", said.tobytes(), said.itemsize, " ".join(of).encode())
 
 

@@ -1,7 +1,10 @@
 """The accounts of a crowd: found, opened and charged set by set, however many people there are.
 
 One question finds the accounts of everybody and what is left of each, one statement opens those that are missing, one
-charges them all.
+charges them all. A statement that is run once for every person costs microseconds each time and lets go of the
+interpreter each time, for which whatever else is at work makes it queue again. So a column of values goes into a
+statement as one run of bytes, pieces of equal length, which the database takes apart by number (`substr`), and comes
+out as one text of whole numbers.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import sqlalchemy as sa
@@ -20,30 +23,30 @@ from metricdp.ledger.accounts import COUNTS, LANES_MOST, account_seals
 from metricdp.ledger.amounts import Account, account_named, accounts_of, charge_of
 from metricdp.ledger.backends import backend_of
 from metricdp.ledger.chain import Lane
-from metricdp.ledger.columns import chunks, numbers, piece, question_columns, whole
 from metricdp.ledger.keys import DIGEST_BYTES, TAG_BYTES, LedgerKey
 from metricdp.ledger.periods import PERIODS, begin
-from metricdp.ledger.policy import Limit
+from metricdp.ledger.policy import Kind, Limit
 from metricdp.ledger.records import BatchPeople, Cost
 from metricdp.ledger.schema import ACCOUNTS, TOMBSTONES
 from metricdp.ledger.settling import LedgerState
 from metricdp.metrics import Metric
 
 MOST_KINDS = 8  # of charges that are written kind by kind, which is twice as fast as person by person
+KINDS: tuple[Kind, ...] = get_args(Kind)
 PLENTY = 1 << 62  # what is left where nothing limits
+MOST = 1 << 17  # persons in one statement
+DIGITS = 19  # of a number of 63 bits
 
 
 @dataclass(frozen=True)
 class LedgerBatch:
-    """A batch as the ledger sees it: people, how many rows each has, and what one row of each costs.
+    """A batch as the ledger sees it: people with their rows, and what one row of each costs.
 
-    `people` are their keyed hashes in ascending order, one after the other; all columns go by them. `draw` gets how
-    many rows were granted to each. `others` are more accounts that every row is charged in, with what it costs there;
-    the slack is charged in every account.
+    All columns go by the people, whose keyed hashes ascend. `draw` gets how many rows were granted to each. `others`
+    are more accounts that every row is charged in, with what it costs there; the slack is charged in every account.
     """
 
-    people: bytes
-    rows: Integers
+    people: BatchPeople
     amounts: Integers
     slacks: Integers
     account: Account
@@ -69,34 +72,24 @@ class LedgerBatch:
         """The rows of an account it touches: the total, and the purpose under it."""
         return ("", self.purpose) if self.purpose else ("",)
 
-    def person(self, number: int) -> bytes:
-        """Return the keyed hash of one person."""
-        return self.people[number * TAG_BYTES : (number + 1) * TAG_BYTES]
-
 
 def batch_of(
     people: BatchPeople,
     metric: Metric | str,
-    costs: tuple[Cost | None, Cost | None, Cost],
-    more: tuple[str | None, int | None],
+    epsilon: Cost | None,
+    rho: Cost | None,
+    slack: Cost,
     *,
+    dimension: int | None,
+    purpose: str | None,
     partial: bool,
 ) -> LedgerBatch:
     """Return a batch as the ledger sees it, without a request and with nothing to draw."""
-    purpose, dimension = more
-    accounts = accounts_of(metric, costs[0], costs[1], dimension)
-    rates = (costs[1] if costs[0] is None else costs[0]) or 0.0
-    first, *others = ((account, people.costs(rates, account.charge)) for account in accounts)
-    return LedgerBatch(
-        people=people.tags,
-        rows=people.rows,
-        amounts=first[1],
-        slacks=people.costs(costs[2], lambda value: charge_of(value, "slack")),
-        account=first[0],
-        purpose=purpose or "",
-        partial=partial,
-        others=tuple(others),
-    )
+    rates = (rho if epsilon is None else epsilon) or 0.0
+    accounts = accounts_of(metric, epsilon, rho, dimension)
+    (account, amounts), *others = ((one, people.costs(rates, one.charge)) for one in accounts)
+    slacks = people.costs(slack, lambda value: charge_of(value, "slack"))
+    return LedgerBatch(people, amounts, slacks, account, purpose or "", partial, tuple(others))
 
 
 @dataclass
@@ -115,96 +108,88 @@ def find_accounts(
     connection: sa.Connection, batch: LedgerBatch, state: LedgerState, *, locking: bool = False
 ) -> BatchAccounts:
     """Find the accounts of everybody, locked in the order of their persons, and what is left of each."""
-    count, now = len(batch.rows), state.now
-    binding = state.policy.binding(batch.account.unit, batch.purpose, batch.account.name)
+    now, own = state.now, batch.account
+    binding = state.policy.binding(own.unit, batch.purpose, own.name)
     while True:
-        left, slack_left, latest = np.full(count, PLENTY), np.full(count, PLENTY), 0
         places: dict[str, Integers] = {}
+        left, latest = {kind: np.full(len(batch.people.rows), PLENTY) for kind in KINDS}, 0
         for purpose in batch.purposes:
             limits = [one for one in binding if one.purpose == purpose]
-            places[purpose] = np.full(count, -1)
-            for least, kind in ((left, "epsilon"), (slack_left, "slack")):
-                np.minimum(least, min((one.amount for one in limits if one.kind == kind), default=PLENTY), out=least)
-            for some in chunks(count):
-                rows, time = _read_accounts(connection, batch, (purpose, limits), some, (now, locking))
-                at, latest = rows[0] + some.start, max(latest, time)
-                places[purpose][at] = rows[1]
-                for least, remaining in zip((left, slack_left), rows[2:], strict=False):
-                    least[at] = np.minimum(least[at], remaining)
+            places[purpose], more, time = _read_accounts(connection, batch, purpose, limits, now, locking=locking)
+            left = {kind: np.minimum(least, more[kind]) for kind, least in left.items()}
+            latest = max(latest, time)
         if latest <= now:
             break
         now = latest  # somebody's clock is ahead: what is left is what is left then
-    for limit in (
-        binding if (names := [one for one in state.replaced if batch.account.counted(one) is not None]) else ()
-    ):
-        least = left if limit.kind == "epsilon" else slack_left
-        np.minimum(least, _remaining_with_replaced(connection, batch, limit, names, now), out=least)
-    for name in names if batch.account.in_sum else ():  # the limits of sums hold for their parts while they count
+    names = [one for one in state.replaced if own.counted(one) is not None]
+    shared: list[tuple[Limit, Any]] = [(limit, slice(None)) for limit in binding if names]
+    for name in names if own.in_sum else ():  # the limits of sums hold for their parts while they count
         held = numbers_under(connection, batch, name) >= 0
         for limit in state.policy.limits if held.any() else ():
             if limit.purpose in ("", batch.purpose) and limit.applies_to(name.partition("/")[2], name):
-                least = left if limit.kind == "epsilon" else slack_left
-                remaining = _remaining_with_replaced(connection, batch, limit, names, now)
-                least[held] = np.minimum(least[held], remaining[held])
+                shared.append((limit, held))
+    for limit, held in shared:
+        remaining, least = _remaining_with_replaced(connection, batch, limit, names, now), left[limit.kind]
+        least[held] = np.minimum(least[held], remaining[held])
     if not any(limit.kind == "slack" for limit in binding):
-        slack_left[:] = 0
+        left["slack"][:] = 0
     closed = _is_erased(connection, batch)
-    left[closed] = slack_left[closed] = 0
-    return BatchAccounts(places, left, slack_left, closed, latest)
+    for least in left.values():
+        least[closed] = 0
+    return BatchAccounts(places, left["epsilon"], left["slack"], closed, latest)
 
 
 def _remaining_with_replaced(
     connection: sa.Connection, batch: LedgerBatch, limit: Limit, names: list[str], now: int
 ) -> Integers:
     """Return what a limit leaves of an account of everybody, with what earlier versions charged under other names."""
-    remaining = _remaining_of(connection, batch, limit, now)
+
+    def remaining(account: Account) -> Integers:
+        own = replace(batch, account=account)
+        return _read_accounts(connection, own, limit.purpose, [limit], now)[1][limit.kind]
+
+    total = remaining(batch.account)
     for name in names:
         share = 1 if limit.kind == "slack" else batch.account.counted(name) or 1
-        before = limit.amount - _remaining_of(connection, replace(batch, account=account_named(name)), limit, now)
-        remaining = remaining - before * share
-    return np.maximum(remaining, 0)
-
-
-def _remaining_of(connection: sa.Connection, batch: LedgerBatch, limit: Limit, now: int) -> Integers:
-    """Return what a limit leaves of the accounts of a batch, which may be those of another name."""
-    remaining = np.full(len(batch.rows), limit.amount)
-    for some in chunks(len(remaining)):
-        rows, _ = _read_accounts(connection, batch, (limit.purpose, [limit]), some, (now, False))
-        remaining[rows[0] + some.start] = rows[-1]
-    return remaining
+        total = total - (limit.amount - remaining(account_named(name))) * share
+    return np.maximum(total, 0)
 
 
 def numbers_under(connection: sa.Connection, batch: LedgerBatch, name: str) -> Integers:
     """Return the accounts that everybody has under a name; -1 where there is none."""
-    found = np.full(len(batch.rows), -1)
-    named = replace(batch, account=account_named(name))
-    for some in chunks(len(found)):
-        rows, _ = _read_accounts(connection, named, ("", []), some, (0, False))
-        found[rows[0] + some.start] = rows[1]
-    return found
+    return _read_accounts(connection, replace(batch, account=account_named(name)), "", [], 0)[0]
 
 
 def _read_accounts(
-    connection: sa.Connection, batch: LedgerBatch, of: tuple[str, list[Limit]], some: slice, at: tuple[int, bool]
-) -> tuple[Integers, int]:
-    """Return the places, the accounts and what is left of them for some persons, and the latest time.
-
-    What is left of slack is there only where a limit of slack is.
-    """
-    (purpose, limits), (now, locking) = of, at
-    table = numbers(connection, some.stop - some.start)
-    people = batch.people[some.start * TAG_BYTES : some.stop * TAG_BYTES]
-    mine = sa.and_(
-        ACCOUNTS.c.person == piece(people, table.c.i, TAG_BYTES),
-        ACCOUNTS.c.metric == batch.account.name,
-        ACCOUNTS.c.purpose == purpose,
-    )
-    kinds = ("epsilon", "slack") if any(limit.kind == "slack" for limit in limits) else ("epsilon",)
-    left = (_remaining(limits, kind, now).label(kind) for kind in kinds)
-    rows = sa.select(ACCOUNTS.c.time, table.c.i, ACCOUNTS.c.id, *left).select_from(table.join(ACCOUNTS, mine))
-    if locking:
-        rows = backend_of(connection).lock_rows(rows, ACCOUNTS, table.c.i)
-    return question_columns(connection, rows)
+    connection: sa.Connection,
+    batch: LedgerBatch,
+    purpose: str,
+    limits: list[Limit],
+    now: int,
+    *,
+    locking: bool = False,
+) -> tuple[Integers, dict[str, Integers], int]:
+    """Return everybody's account, -1 where there is none, what limits leave of it by kind, and the latest time."""
+    count, latest = len(batch.people.rows), 0
+    found, left = np.full(count, -1), dict[str, Integers]()
+    for kind in KINDS:
+        left[kind] = np.full(count, min((one.amount for one in limits if one.kind == kind), default=PLENTY))
+    kinds = [kind for kind in KINDS if any(limit.kind == kind for limit in limits)]
+    for some, table in _tables(connection, count):
+        mine = sa.and_(
+            ACCOUNTS.c.person == _piece(batch.people.tags[some].tobytes(), table, TAG_BYTES),
+            ACCOUNTS.c.metric == batch.account.name,
+            ACCOUNTS.c.purpose == purpose,
+        )
+        amounts = (_remaining(limits, kind, now).label(kind) for kind in kinds)
+        rows = sa.select(ACCOUNTS.c.time, table.c.i, ACCOUNTS.c.id, *amounts).select_from(table.join(ACCOUNTS, mine))
+        if locking:
+            rows = backend_of(connection).lock_rows(rows, ACCOUNTS, table.c.i)
+        (at, *columns), time = _question_columns(connection, rows)
+        for column, values in zip((found, *(left[kind] for kind in kinds)), columns, strict=True):
+            column[at + some.start] = values
+        latest = max(latest, time)
+    return found, left, latest
 
 
 def _remaining(limits: list[Limit], kind: str, now: int) -> Any:
@@ -214,20 +199,18 @@ def _remaining(limits: list[Limit], kind: str, now: int) -> Any:
         column = ACCOUNTS.c[f"slack_{limit.period}" if kind == "slack" else limit.period]
         spent = sa.case((ACCOUNTS.c.time >= begin(limit.period, now), column), else_=0)
         left.append(sa.case((spent >= limit.amount, 0), else_=limit.amount - spent))
-    return reduce(lambda a, b: sa.case((a < b, a), else_=b), left) if left else sa.literal(PLENTY, sa.BigInteger)
+    return reduce(lambda a, b: sa.case((a < b, a), else_=b), left)
 
 
 def _is_erased(connection: sa.Connection, batch: LedgerBatch) -> Booleans:
     """Tell who was erased."""
-    closed = np.zeros(len(batch.rows), dtype=np.bool_)
+    closed = np.zeros(len(batch.people.rows), dtype=np.bool_)
     if connection.execute(sa.select(TOMBSTONES.c.person).limit(1)).one_or_none() is None:
         return closed
-    for some in chunks(len(closed)):
-        table = numbers(connection, some.stop - some.start)
-        people = batch.people[some.start * TAG_BYTES : some.stop * TAG_BYTES]
-        mine = TOMBSTONES.c.person == piece(people, table.c.i, TAG_BYTES)
+    for some, table in _tables(connection, len(closed)):
+        mine = TOMBSTONES.c.person == _piece(batch.people.tags[some].tobytes(), table, TAG_BYTES)
         them = sa.select(TOMBSTONES.c.lane, table.c.i).select_from(table.join(TOMBSTONES, mine))
-        closed[question_columns(connection, them)[0] + some.start] = True
+        closed[_question_columns(connection, them)[0] + some.start] = True
     return closed
 
 
@@ -259,17 +242,15 @@ def _insert(
 ) -> int:
     """Open accounts for people who have none; return how many there were to open indeed."""
     batch, purpose = of
-    tags = np.frombuffer(batch.people, dtype=f"V{TAG_BYTES}")[missing].tobytes()
+    tags, count = batch.people.tags[missing], 0
     seals = account_seals(key, given, tags, (batch.account.name, purpose))
-    count = 0
-    for some in chunks(len(missing)):
-        table = numbers(connection, some.stop - some.start)
+    for some, table in _tables(connection, len(missing)):
         values = {
-            "id": whole(connection, given[some], table.c.i),
-            "person": piece(tags[some.start * TAG_BYTES : some.stop * TAG_BYTES], table.c.i, TAG_BYTES),
+            "id": _whole(connection, given[some], table),
+            "person": _piece(tags[some].tobytes(), table, TAG_BYTES),
             "metric": sa.literal(batch.account.name),
             "purpose": sa.literal(purpose),
-            "seal": piece(seals[some.start * DIGEST_BYTES : some.stop * DIGEST_BYTES], table.c.i, DIGEST_BYTES),
+            "seal": _piece(seals[some.start * DIGEST_BYTES : some.stop * DIGEST_BYTES], table, DIGEST_BYTES),
             **dict.fromkeys(("time", *COUNTS), sa.literal_column("0")),
         }
         rows = sa.select(*(value.label(name) for name, value in values.items())).select_from(table)
@@ -296,10 +277,9 @@ def charge(connection: sa.Connection, batch: LedgerBatch, found: BatchAccounts, 
                 update = ACCOUNTS.update().where(chosen).values(_charged_values(amount, slack, now))
                 charged += connection.execute(update).rowcount
     else:
-        for part in chunks(len(places)):
-            table = numbers(connection, part.stop - part.start)
+        for part, table in _tables(connection, len(places)):
             columns = {"id": places[part], "amount": costs[0, part], "slack": costs[1, part]}
-            values = [whole(connection, column, table.c.i).label(name) for name, column in columns.items()]
+            values = [_whole(connection, column, table).label(name) for name, column in columns.items()]
             each = sa.select(*values).subquery("charges")
             update = ACCOUNTS.update().where(ACCOUNTS.c.id == each.c.id)
             charged += connection.execute(update.values(_charged_values(each.c.amount, each.c.slack, now))).rowcount
@@ -316,9 +296,8 @@ def _account_conditions(connection: sa.Connection, places: Integers) -> Iterator
     if np.all(np.diff(places) == LANES_MOST):
         yield ACCOUNTS.c.id.between(first, last) & (ACCOUNTS.c.id % LANES_MOST == first % LANES_MOST)
         return
-    for part in chunks(len(places)):
-        table = numbers(connection, part.stop - part.start)
-        yield ACCOUNTS.c.id.in_(sa.select(whole(connection, places[part], table.c.i)))
+    for part, table in _tables(connection, len(places)):
+        yield ACCOUNTS.c.id.in_(sa.select(_whole(connection, places[part], table)))
 
 
 def _charged_values(amount: Any, slack: Any, now: int) -> dict[str, Any]:
@@ -330,3 +309,38 @@ def _charged_values(amount: Any, slack: Any, now: int) -> dict[str, Any]:
             kept = column if period == "ever" else sa.case((ACCOUNTS.c.time >= begin(period, now), column), else_=0)
             values[column.name] = kept + cost
     return values
+
+
+def _tables(connection: sa.Connection, count: int) -> Iterator[tuple[slice, Any]]:
+    """Yield what goes into one statement each, and the numbers of its rows as a table with the column `i`."""
+    for start in range(0, count, MOST):
+        some = slice(start, min(count, start + MOST))
+        yield some, backend_of(connection).numbers(connection, some.stop - some.start)
+
+
+def _piece(column: bytes, table: Any, width: int) -> Any:
+    """Return the piece for each row of a table of numbers; pieces are `width` bytes long."""
+    return sa.func.substr(sa.literal(column, sa.LargeBinary), table.c.i * width + 1, width, type_=sa.LargeBinary)
+
+
+def _whole(connection: sa.Connection, column: Integers, table: Any) -> Any:
+    """Return the number of a column for each row of a table of numbers; none is below 0."""
+    rest = np.asarray(column, dtype=np.int64)
+    pieces = np.empty((len(rest), DIGITS), dtype=np.uint8)
+    for place in reversed(range(DIGITS)):
+        rest, pieces[:, place] = np.divmod(rest, 10)
+    digits = _piece((pieces + ord("0")).tobytes(), table, DIGITS)
+    return sa.cast(backend_of(connection).as_text(digits), sa.BigInteger)
+
+
+def _question_columns(connection: sa.Connection, rows: Any) -> tuple[Integers, int]:
+    """Return the columns of a question about whole numbers but for the first, and the largest number in the first.
+
+    The order of the rows is unknown: a column has to say it.
+    """
+    table = rows.subquery("asked")
+    first, *others = table.c
+    line = backend_of(connection).join_words(others)
+    packed = sa.select(sa.func.aggregate_strings(line, " "), sa.func.max(first)).select_from(table)
+    text, largest = connection.execute(packed).one()
+    return np.fromstring(text or "", dtype=np.int64, sep=" ").reshape(-1, len(others)).T, largest or 0

@@ -111,7 +111,7 @@ def check_batch(connection: sa.Connection, batch: LedgerBatch, clock: int) -> Le
     state.policy.check_purpose(batch.purpose)
     for column in batch.columns:
         state.policy.binding(column.account.unit, batch.purpose, column.account.name)
-    if not len(batch.rows) or batch.rows.min() < 1 or batch.rows.max() > MOST_ROWS:
+    if not len(batch.people.rows) or batch.people.rows.min() < 1 or batch.people.rows.max() > MOST_ROWS:
         raise InvalidInput(f"a batch needs people, each with 1 to {MOST_ROWS:,} rows.")
     return state
 
@@ -120,21 +120,21 @@ def _count_rows(
     connection: sa.Connection, batch: LedgerBatch, policy: Policy, found: list[BatchAccounts], now: int
 ) -> Integers:
     """Find out how many rows of every person fit in all accounts; all or nothing unless parts are welcome."""
-    fits = batch.rows
+    fits = batch.people.rows
     for column, its in zip(batch.columns, found, strict=True):
         for cost, left in ((column.amounts, its.left), (column.slacks, its.slack_left)):
             fits = np.where(cost > 0, np.minimum(fits, left // np.maximum(cost, 1)), fits)
         fits = np.where(its.closed, 0, fits)
-    short = np.flatnonzero(fits < batch.rows)
+    short = np.flatnonzero(fits < batch.people.rows)
     if len(short) and not (batch.partial and fits.any()):
         raise _refusal(AccountSet(connection, policy, now), batch, int(short[0]), len(short))
     return fits
 
 
 def _refusal(account_set: AccountSet, batch: LedgerBatch, number: int, refused: int) -> BudgetExceeded:
-    person = batch.person(number)
+    person = batch.people.tags[number].tobytes()
     account_set.fetch((person, column.account.name, purpose) for column in batch.columns for purpose in batch.purposes)
-    count = int(batch.rows[number])
+    count = int(batch.people.rows[number])
     why, cost = None, ""
     for column in batch.columns:
         amount, slack = int(column.amounts[number]), int(column.slacks[number])
@@ -144,8 +144,8 @@ def _refusal(account_set: AccountSet, batch: LedgerBatch, number: int, refused: 
             break
     assert why is not None
     return BudgetExceeded(
-        f"{refused:,} of {len(batch.rows):,} people have less left than their rows cost, {cost} a row. Of one of them: "
-        f"{why} Nobody was charged.",
+        f"{refused:,} of {len(batch.people.rows):,} people have less left than their rows cost, {cost} a row. Of one "
+        f"of them: {why} Nobody was charged.",
         asked=why.asked,
         left=why.left,
         refreshes=why.refreshes,

@@ -205,10 +205,10 @@ class Ledger:
                 mebibytes; empty where reports are stored elsewhere, as the file of a job is.
         """
         people = BatchPeople.of(self._key, rows)
-        batch = batch_of(people, metric, (epsilon, rho, slack), (purpose, dimension), partial=partial)
+        batch = batch_of(people, metric, epsilon, rho, slack, dimension=dimension, purpose=purpose, partial=partial)
         tag = self._batch_request(key, request)
         batch = replace(batch, request=tag, draw=lambda granted: draw(people.granted(granted)))
-        return _batch_receipt(people, self._run(settle_batch, batch, lane=self._lane), batch)
+        return _batch_receipt(self._run(settle_batch, batch, lane=self._lane), batch)
 
     def answered(
         self,
@@ -223,14 +223,14 @@ class Ledger:
     ) -> BatchReceipt | None:
         """Return what `release_batch` answered to a request before, None where it is new; nobody is charged."""
         people = BatchPeople.of(self._key, rows)
-        costs = (None, 1.0, 0.0) if concentrated else (1.0, None, 0.0)
-        batch = batch_of(people, metric, costs, (purpose, dimension), partial=True)
+        epsilon, rho = (None, 1.0) if concentrated else (1.0, None)
+        batch = batch_of(people, metric, epsilon, rho, 0.0, dimension=dimension, purpose=purpose, partial=True)
         batch = replace(batch, request=self._batch_request(key, request))
         with self._store.reading() as connection:
             done = find_batch_answer(connection, self._key, batch, clock=_milliseconds(self._clock))
             ends = ends_of(connection)
         self._store.note(ends)
-        return None if done is None else _batch_receipt(people, done, batch)
+        return None if done is None else _batch_receipt(done, batch)
 
     def granted(
         self,
@@ -249,7 +249,7 @@ class Ledger:
         The answer is of this moment: only a charge makes sure of it.
         """
         people = BatchPeople.of(self._key, rows)
-        batch = batch_of(people, metric, (epsilon, rho, slack), (purpose, dimension), partial=partial)
+        batch = batch_of(people, metric, epsilon, rho, slack, dimension=dimension, purpose=purpose, partial=partial)
         with self._store.reading() as connection:
             return people.granted(count_granted(connection, batch, clock=_milliseconds(self._clock)))
 
@@ -391,7 +391,8 @@ class Ledger:
         self.close()
 
 
-def _batch_receipt(people: BatchPeople, done: BatchOutcome, batch: LedgerBatch) -> BatchReceipt:
+def _batch_receipt(done: BatchOutcome, batch: LedgerBatch) -> BatchReceipt:
+    people = batch.people
     parts = tuple(
         BatchPart(one.account.name, one.account.unit, amount, people.values_by_person(left))
         for one, amount, left in zip(batch.columns, done.amounts, done.left, strict=True)

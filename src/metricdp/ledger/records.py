@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from metricdp.arrays import Integers
 from metricdp.errors import InvalidInput
@@ -100,13 +101,13 @@ class BatchPeople:
 
     Attributes:
         asked: How many rows there are of everybody, as it was asked.
-        tags: The keyed hashes, one after the other.
+        tags: The keyed hashes.
         rows: How many rows there are of everybody, in the order of the hashes.
         order: Which of those who were asked for stands at every place.
     """
 
     asked: Mapping[Person, int]
-    tags: bytes
+    tags: NDArray[np.void]
     rows: Integers
     order: Integers
 
@@ -129,7 +130,7 @@ class BatchPeople:
             rows = np.fromiter(map(operator.index, asked.values()), dtype=np.int64, count=len(asked))
         except (TypeError, OverflowError):
             raise InvalidInput("`rows` must say how many rows there are of every person, in whole numbers.") from None
-        return cls(asked, found[order].tobytes(), rows[order], order)
+        return cls(asked, found[order], rows[order], order)
 
     def costs(self, values: Cost, charge: Callable[[float], int]) -> Integers:
         """Return what one row of everybody costs."""

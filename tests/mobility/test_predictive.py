@@ -19,12 +19,13 @@ from metricdp.mobility import (
     StepCost,
     TraceRun,
     audit_runs,
+    flip,
     linear,
+    near_table,
     parrot,
     predictive,
     release_adversary,
 )
-from metricdp.mobility.prediction import flip, near_table
 from spaces_drawn import SPACES
 
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput
-from metricdp.text import Numeric, Rules, TextMechanism
-from metricdp.text.numbers import read_date, read_number, read_time
+from metricdp.text import Numeric, Rules, TextMechanism, read_date, read_number, read_time
 
 
 @settings(max_examples=80, deadline=None)

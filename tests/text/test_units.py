@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.text import Rules, TextMechanism
+from metricdp.text import Cutting, Rules, TextMechanism
 from metricdp.text.columns import column_of, join_units, units_of
-from metricdp.text.tokens import DEFAULT_CUTTING
 
 
 def joined(text, units):
@@ -25,7 +24,7 @@ def test_units_are_joined_as_brute_force_joins_them():
     vocabulary = [*(unit.replace(" ", "_") for unit in units), "a", "b_", "_x"]
     for _ in range(60):
         texts = [" ".join(rng.choice(list("abcdAD"), size=rng.integers(1, 12))) for _ in range(5)]
-        column = join_units(column_of(texts, DEFAULT_CUTTING), units_of(vocabulary))
+        column = join_units(column_of(texts, Cutting()), units_of(vocabulary))
         for row, text in enumerate(texts):
             ids = column.ids[column.starts[row] : column.starts[row + 1]]
             assert [column.tokens[i].text for i in ids if column.tokens[i].kind == "word"] == joined(text, units)

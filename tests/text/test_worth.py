@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +11,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
-from metricdp.text import word_evaluation
-from metricdp.text.bundled import BUNDLED_WORDS, bundled_vectors, sample_reviews, sample_sentences
+from metricdp.text import bundled_vectors, sample_reviews, sample_sentences, word_evaluation
 
 WORDS = ["the", "my", "doctor", "said", "pain", "and", "train", "clean", "dirty", "good", "bad"]
 
@@ -27,7 +25,7 @@ def made() -> MatrixMechanism:
 
 
 def spoken() -> list[str]:
-    text = (BUNDLED_WORDS / "sample.txt").read_text()
+    text = (bundled_vectors().parent / "sample.txt").read_text()
     return [word for word in re.findall(r"[a-z']+", text.lower()) if word in WORDS]
 
 
@@ -108,12 +106,12 @@ def test_every_bundled_word_has_a_vector_and_files_are_small() -> None:
     text = " ".join([*sample_sentences(), *sample_reviews()[0]]).lower()
     assert set(re.findall(r"[a-z']+", text)) <= set(words)
     assert len(words) == len(set(words)) == len(vectors) == 2161
-    assert sum(path.stat().st_size for path in Path(BUNDLED_WORDS).iterdir()) < 500_000
+    assert sum(path.stat().st_size for path in bundled_vectors().parent.iterdir()) < 500_000
 
 
 def test_reviews_come_in_pairs_of_praise_and_complaint() -> None:
     """Both of a pair are held out together, so that a classifier cannot learn the one from the other."""
-    rows = list(csv.reader((BUNDLED_WORDS / "reviews.csv").read_text().splitlines()))[1:]
+    rows = list(csv.reader((bundled_vectors().parent / "reviews.csv").read_text().splitlines()))[1:]
     labels = [int(row[0]) for row in rows]
     assert labels == [1] * 80 + [0] * 80
     assert len({row[1] for row in rows}) == 160

@@ -235,17 +235,11 @@ class AccountSet:
     def write(self) -> None:
         """Write what changed."""
         changed = [row for row in self.rows.values() if row.changed]
-        if changed:
-            statement = ACCOUNTS.update().where(ACCOUNTS.c.id == sa.bindparam("row"))
+        names = ("row", *(f"new_{name}" for name in ("time", *COUNTS)))
+        rows = [dict(zip(names, (row.id, row.time, *row.spent, *row.slack), strict=True)) for row in changed]
+        if rows:
             values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in ("time", *COUNTS)}
-            self.connection.execute(
-                statement.values(values),
-                [
-                    {"row": row.id, "new_time": row.time}
-                    | {f"new_{name}": value for name, value in zip(COUNTS, (*row.spent, *row.slack), strict=True)}
-                    for row in changed
-                ],
-            )
+            self.connection.execute(ACCOUNTS.update().where(ACCOUNTS.c.id == sa.bindparam("row")).values(values), rows)
 
 
 def spent_of(row: AccountRow, limit: Limit) -> int:

@@ -161,13 +161,7 @@ def numbers_under(connection: sa.Connection, batch: LedgerBatch, name: str) -> I
 
 
 def _read_accounts(
-    connection: sa.Connection,
-    batch: LedgerBatch,
-    purpose: str,
-    limits: list[Limit],
-    now: int,
-    *,
-    locking: bool = False,
+    connection: sa.Connection, batch: LedgerBatch, purpose: str, limits: list[Limit], now: int, *, locking: bool = False
 ) -> tuple[Integers, dict[str, Integers], int]:
     """Return everybody's account, -1 where there is none, what limits leave of it by kind, and the latest time."""
     count, latest = len(batch.people.rows), 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import sqlalchemy as sa
@@ -48,6 +48,9 @@ class LedgerEntry:
     report: bytes | None = None
     shares: bytes | None = None
     person: bytes = b""  # of a tombstone
+
+
+SAID = [column.name for column in fields(LedgerEntry) if column.name != "person"]  # as columns of the table
 
 
 def record(entry: LedgerEntry, lane: int, number: int, mark: bytes | None, salt: bytes) -> bytes:
@@ -97,14 +100,8 @@ def append(
         salt, number = salts[SALT_BYTES * place : SALT_BYTES * (place + 1)], lane.entries + place
         mark = mark_of(key, entry.report, salt)
         seals.append(key.seal(record(entry, lane.lane, number, mark, salt)))
-        rows.append(
-            {
-                "lane": lane.lane, "number": number, "kind": entry.kind, "account": entry.account, "time": entry.time,
-                "amount": entry.amount, "slack": entry.slack, "purpose": entry.purpose, "request": entry.request,
-                "note": entry.note, "shares": entry.shares, "report": entry.report, "mark": mark, "salt": salt,
-                "seal": seals[-1],
-            }
-        )  # fmt: skip
+        proof = {"lane": lane.lane, "number": number, "mark": mark, "salt": salt, "seal": seals[-1]}
+        rows.append({name: getattr(entry, name) for name in SAID} | proof)
     made = link(key, lane.head, (lane.lane, lane.blocks, lane.entries, time), seals)
     block = {"lane": lane.lane, "number": lane.blocks, "first": lane.entries, "count": len(rows), "time": time}
     connection.execute(ENTRIES.insert(), rows)

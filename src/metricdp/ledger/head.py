@@ -150,18 +150,13 @@ class HeadFile:
                 self._handle = None
 
     def _slot(self, head: Head) -> bytes:
-        text = self._text(head)
+        lanes = [[lane, end.blocks, end.entries, end.link.hex()] for lane, end in sorted(head.lanes.items())]
+        said = {"format": FORMAT, "ledger": head.ledger, "number": head.number}
+        text = json.dumps(said | {"entries": sum(end.entries for end in head.lanes.values()), "lanes": lanes})
         line = json.dumps({"head": text, "seal": self._seal(text)}).encode()
         if len(line) >= SLOT:
             raise InvalidInput("a head file holds at most 16 lanes.")
         return line.ljust(SLOT - 1) + b"\n"
-
-    def _text(self, head: Head) -> str:
-        lanes = [[lane, end.blocks, end.entries, end.link.hex()] for lane, end in sorted(head.lanes.items())]
-        entries = sum(end.entries for end in head.lanes.values())
-        return json.dumps(
-            {"format": FORMAT, "ledger": head.ledger, "number": head.number, "entries": entries, "lanes": lanes}
-        )
 
     def _seal(self, text: str) -> str:
         return self._key.seal(b"head", text.encode()).hex()

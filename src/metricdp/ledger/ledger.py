@@ -28,7 +28,7 @@ from metricdp.ledger.opening import open_key, recover
 from metricdp.ledger.periods import begin
 from metricdp.ledger.policy import Policy
 from metricdp.ledger.queue import GroupCommit
-from metricdp.ledger.records import BatchPart, BatchPeople, BatchReceipt, Cost, Person, Release, Steady
+from metricdp.ledger.records import BatchPeople, BatchReceipt, Cost, Person, ReceiptPart, Release, Steady
 from metricdp.ledger.schema import BOOKS
 from metricdp.ledger.settling import Charge, Outcome, Receipt, settle, state_of
 from metricdp.ledger.store import Store
@@ -394,7 +394,7 @@ class Ledger:
 def _batch_receipt(done: BatchOutcome, batch: LedgerBatch) -> BatchReceipt:
     people = batch.people
     parts = tuple(
-        BatchPart(one.account.name, one.account.unit, amount, people.values_by_person(left))
+        ReceiptPart(one.account.name, one.account.unit, amount, people.values_by_person(left))
         for one, amount, left in zip(batch.columns, done.amounts, done.left, strict=True)
     )
     first, granted = parts[0], people.granted(done.granted)

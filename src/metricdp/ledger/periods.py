@@ -25,13 +25,6 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = 253_370_764_800_000  # the year 9999: later times have no calendar here
 
 
-def parse_period(word: str) -> Period:
-    """Return the period of a word."""
-    if word not in PERIODS:
-        raise InvalidInput(f"a period must be one of {', '.join(PERIODS)}, got {word!r}.")
-    return word
-
-
 def begin(period: Period, now: int) -> int:
     """Return when the period that holds a moment began; 0 for ever."""
     return 0 if period == "ever" else _begin(period, moment(now))

@@ -25,7 +25,7 @@ from metricdp.ledger.amounts import (
     is_opened_by_name,
     is_replaced_name,
 )
-from metricdp.ledger.periods import PERIODS, Period, parse_period
+from metricdp.ledger.periods import PERIODS, Period
 from metricdp.units import METRES
 
 Kind = Literal["epsilon", "slack"]
@@ -179,7 +179,7 @@ def _limit(part: str) -> Limit:
     amount = math.floor(number * MICRO)
     if not 0 < amount <= LARGEST_TOTAL:
         raise InvalidInput(f"a limit must lie between 0.000001 and {LARGEST_TOTAL // MICRO:,}, got {part!r}.")
-    return Limit(amount, "*" if kind == "slack" else unit, parse_period(word), found["purpose"] or "", kind, account)
+    return Limit(amount, "*" if kind == "slack" else unit, word, found["purpose"] or "", kind, account)
 
 
 def _rho_unit(unit: str, number: Fraction, part: str) -> tuple[str, Fraction]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,10 @@ from metricdp.arrays import Integers
 from metricdp.errors import InvalidInput
 from metricdp.ledger.amounts import in_words
 from metricdp.ledger.keys import TAG_BYTES, LedgerKey
-from metricdp.ledger.periods import Period, parse_period
+from metricdp.ledger.periods import PERIODS, Period
 from metricdp.metrics import Metric
 
+L = TypeVar("L")
 Person = str | bytes | int
 Cost = float | Mapping[Person, float]  # of one row: the same for all or by person
 
@@ -36,7 +38,8 @@ class Steady:
     name: str = ""
 
     def __post_init__(self) -> None:
-        parse_period(self.period)
+        if self.period not in PERIODS:
+            raise InvalidInput(f"a period must be one of {', '.join(PERIODS)}, got {self.period!r}.")
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,14 @@ class Release:
     dimension: int | None = None
 
 
-@dataclass(frozen=True)
-class BatchPart:
-    """What one row of a batch cost in one account, in millionths per `unit`, and what is left there to everybody."""
+@dataclass(frozen=True, slots=True)
+class ReceiptPart(Generic[L]):
+    """What a release, or one row of a batch, cost in one account, in millionths per `unit`, and what is left there."""
 
     account: str
     unit: str
     charged: int
-    left: Mapping[Person, int]
+    left: L
 
     def __str__(self) -> str:
         return f"{in_words(self.charged, self.unit)} in {self.account}"
@@ -92,7 +95,7 @@ class BatchReceipt:
     repeated: bool
     unit: str
     left: Mapping[Person, int] = field(default_factory=dict)
-    parts: tuple[BatchPart, ...] = ()
+    parts: tuple[ReceiptPart[Mapping[Person, int]], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +143,7 @@ class BatchPeople:
         costs = np.fromiter((known[values[person]] for person in self.asked), dtype=np.int64, count=len(self.asked))
         return costs[self.order]
 
-    def values_by_person(self, column: Integers) -> dict[Person, int]:
+    def values_by_person(self, column: Integers) -> Mapping[Person, int]:
         """Return a column of the ledger by name."""
         back = np.empty_like(column)
         back[self.order] = column

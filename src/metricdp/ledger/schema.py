@@ -12,6 +12,9 @@ All amounts are whole millionths, all times whole milliseconds since 1970 in UTC
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import sqlalchemy as sa
 
 from metricdp.ledger.backends import WholeNumber
@@ -21,6 +24,12 @@ VERSION = 3
 WHOLE = WholeNumber()
 
 METADATA = sa.MetaData()
+
+
+def _wholes(*names: str) -> Iterator[sa.Column[Any]]:
+    """Yield columns of whole numbers that are always there."""
+    return (sa.Column(name, WHOLE, nullable=False) for name in names)
+
 
 BOOKS = sa.Table(
     "books",
@@ -39,10 +48,8 @@ LANES = sa.Table(
     "lanes",
     METADATA,
     sa.Column("lane", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("blocks", WHOLE, nullable=False),
-    sa.Column("entries", WHOLE, nullable=False),
-    sa.Column("accounts", WHOLE, nullable=False),  # opened by this lane: their numbers follow from it
-    sa.Column("time", WHOLE, nullable=False),  # of the last block: the clock of the ledger never runs back
+    # accounts that this lane opened, whose numbers follow from it; the time of the last block, which never runs back
+    *_wholes("blocks", "entries", "accounts", "time"),
     sa.Column("head", sa.LargeBinary, nullable=False),
 )
 
@@ -51,9 +58,7 @@ BLOCKS = sa.Table(
     METADATA,
     sa.Column("lane", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("number", WHOLE, primary_key=True, autoincrement=False),
-    sa.Column("first", WHOLE, nullable=False),
-    sa.Column("count", WHOLE, nullable=False),
-    sa.Column("time", WHOLE, nullable=False),
+    *_wholes("first", "count", "time"),
     sa.Column("link", sa.LargeBinary, nullable=False),
 )
 
@@ -87,9 +92,8 @@ ACCOUNTS = sa.Table(
     sa.Column("person", sa.LargeBinary, nullable=False),
     sa.Column("metric", sa.String(100), nullable=False),
     sa.Column("purpose", sa.String(64), nullable=False),  # empty for the total
-    sa.Column("time", WHOLE, nullable=False),  # of the last charge: what lies before a period's begin is refreshed
-    *(sa.Column(period, WHOLE, nullable=False) for period in PERIODS),
-    *(sa.Column(f"slack_{period}", WHOLE, nullable=False) for period in PERIODS),
+    # the time of the last charge, before which a period is refreshed, and what was spent in the periods
+    *_wholes("time", *PERIODS, *(f"slack_{period}" for period in PERIODS)),
     sa.Column("seal", sa.LargeBinary, nullable=False),  # over the number and whose it is
     sa.UniqueConstraint("person", "metric", "purpose"),
 )

@@ -16,28 +16,16 @@ import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.ledger.accounts import AccountOpening, AccountSet, Place
-from metricdp.ledger.amounts import Account, in_words
+from metricdp.ledger.amounts import Account
 from metricdp.ledger.chain import LedgerEntry, append, lock_lane
 from metricdp.ledger.keys import LedgerKey
 from metricdp.ledger.periods import time_text
 from metricdp.ledger.policy import Policy
+from metricdp.ledger.records import ReceiptPart
 from metricdp.ledger.schema import BOOKS, ENTRIES, LANES
 from metricdp.ledger.store import DrawFailed
 
 LARGEST_REPORT = 1 << 20  # bytes of one report
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiptPart:
-    """What a release cost in one account, in millionths per `unit`, and what is left there."""
-
-    account: str
-    unit: str
-    charged: int
-    left: int
-
-    def __str__(self) -> str:
-        return f"{in_words(self.charged, self.unit)} in {self.account}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +53,7 @@ class Receipt:
     slack_left: int = 0
     unit: str = ""
     time: int = 0
-    parts: tuple[ReceiptPart, ...] = ()
+    parts: tuple[ReceiptPart[int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

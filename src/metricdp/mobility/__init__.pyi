@@ -46,6 +46,8 @@ from .models import estimate as estimate
 from .models import histories_of as histories_of
 from .models import reachable_steps as reachable_steps
 from .prediction import PredictiveMechanism as PredictiveMechanism
+from .prediction import flip as flip
+from .prediction import near_table as near_table
 from .prediction import predictive as predictive
 from .predictor import BlanketPredictor as BlanketPredictor
 from .predictor import Scores as Scores

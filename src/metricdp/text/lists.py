@@ -11,9 +11,8 @@ from metricdp.errors import InvalidInput
 from metricdp.metrics import Levenshtein, Metric, points_are
 from metricdp.spaces import FiniteSpace
 from metricdp.text.bundled import BUNDLED, bundled_vectors
-from metricdp.text.vectors import Vectors, read_vectors
+from metricdp.text.vectors import Vectors, read_list, read_vectors
 
-LONGEST_LIST = 64 << 20  # bytes of a list of words
 NAMED_WORDS = 5
 
 
@@ -65,13 +64,7 @@ def word_list(path: str, option: str) -> tuple[list[str], tuple[str, ...]]:
     place = Path(path)
     if not place.is_file():
         raise InvalidInput(f"--{option} must be a file with one word a line, there is none at {path!r}.")
-    if place.stat().st_size > LONGEST_LIST:
-        raise InvalidInput(f"{path!r} is larger than {LONGEST_LIST >> 20} MB: a list of words has one a line.")
-    try:
-        lines = place.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{path!r} is not UTF-8: save the list as UTF-8, one word a line.") from None
-    words = [line.strip() for line in lines if line.strip()]
+    words = [line.strip() for line in read_list(place).splitlines() if line.strip()]
     spaced = [row for row, word in enumerate(words) if len(word.split()) > 1]
     if spaced:
         raise InvalidInput(f"{path!r} must hold one word a line, line {spaced[0] + 1} holds several.")

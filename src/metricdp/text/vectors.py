@@ -28,12 +28,7 @@ Location = str | os.PathLike[str]
 FASTTEXT = (793712314).to_bytes(4, "little")
 HEAD = 2**16  # bytes looked at to tell a format
 LARGEST_LIST = 2**28  # bytes of a list of words
-WORD_LIST_SUFFIXES = (
-    ".words.txt",
-    ".txt",
-    ".vocab",
-    ".json",
-)  # of a list of words, in place of the suffix of the vectors
+WORD_LIST_SUFFIXES = (".words.txt", ".txt", ".vocab", ".json")  # in place of the suffix of the vectors
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,24 +140,26 @@ def _member(source: VectorSource, member: str) -> VectorSource:
 
 def _word_list(source: VectorSource, words: Location | None) -> list[str] | None:
     """Return the list of words that was given or lies beside the vectors."""
-    if words is None:
-        beside = [source.path.with_suffix(suffix) for suffix in WORD_LIST_SUFFIXES]
-        beside += [source.path.with_name(name) for name in ("words.txt", "vocab.txt", "words.json", "vocab.json")]
-        found = next((place for place in beside if place.is_file() and place != source.path), None)
-        if found is None:
-            return None
-        place = found
-    else:
-        place = existing_file(words, "list of words")
+    beside = [source.path.with_suffix(suffix) for suffix in WORD_LIST_SUFFIXES]
+    beside += [source.path.with_name(name) for name in ("words.txt", "vocab.txt", "words.json", "vocab.json")]
+    found = next((place for place in beside if place.is_file() and place != source.path), None)
+    place = found if words is None else existing_file(words, "list of words")
+    if place is None:
+        return None
+    text = read_list(place)
+    return _json_words(text, place) if text.lstrip()[:1] in ("[", "{") else text.removesuffix("\n").split("\n")
+
+
+def read_list(place: Path) -> str:
+    """Return the text of a list of words."""
     if place.stat().st_size > LARGEST_LIST:
         raise InvalidInput(
             f"the list of words {place.name!r} has over {LARGEST_LIST:,} bytes: it is not a list of words."
         )
     try:
-        text = place.read_text(encoding="utf-8-sig")
+        return place.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise InvalidInput(f"the list of words {place.name!r} is not UTF-8. Convert it first.") from None
-    return _json_words(text, place) if text.lstrip()[:1] in ("[", "{") else text.removesuffix("\n").split("\n")
 
 
 def _json_words(text: str, place: Path) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +38,13 @@ class Hold:
     """The lock of one process on a stream, which the system takes back when the process ends."""
 
     _stack: ExitStack
+    _is_held: Callable[[], bool] = lambda: True
 
     def lasts(self) -> bool:
-        """Tell whether it is still held."""
-        return True
+        """Tell whether it is still held; one that was lost is given back."""
+        if not (held := self._is_held()):
+            self.close()
+        return held
 
     def close(self) -> None:
         """Give it back."""

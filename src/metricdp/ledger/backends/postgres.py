@@ -15,7 +15,6 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -108,16 +107,23 @@ class Postgres(Backend):
         said = f"metricdp stream\0{ledger}\0{name}".encode()
         number = int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), signed=True)
         session = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        if session.execute(sa.select(sa.func.pg_try_advisory_lock(number))).scalar_one():
-            stack = ExitStack()
-            stack.callback(session.close)
-            stack.callback(session.invalidate)  # the server takes the lock back with the session
-            return _Session(stack, session)
-        session.close()
-        raise InvalidInput(
-            f"another process steps the stream {name!r} of the ledger {self.place!r}: two would not know each other's "
-            "windows. Wait until it has ended, or give this one another name."
-        )
+        if not session.execute(sa.select(sa.func.pg_try_advisory_lock(number))).scalar_one():
+            session.close()
+            raise InvalidInput(
+                f"another process steps the stream {name!r} of the ledger {self.place!r}: two would not know each "
+                "other's windows. Wait until it has ended, or give this one another name."
+            )
+        stack = ExitStack()
+        stack.enter_context(suppress(exc.SQLAlchemyError))
+        stack.callback(session.close)
+        stack.callback(session.invalidate)  # the server takes the lock back with the session
+
+        def answers() -> bool:
+            with suppress(exc.SQLAlchemyError):
+                return bool(session.execute(sa.select(1)))
+            return False
+
+        return Hold(stack, answers)
 
     def insert(self, table: sa.Table) -> Any:
         """Return an insertion."""
@@ -143,25 +149,6 @@ class Postgres(Backend):
         )
 
 
-@dataclass(frozen=True)
-class _Session(Hold):
-    """A lock that lasts as long as the session that has it."""
-
-    _session: sa.Connection
-
-    def lasts(self) -> bool:
-        try:
-            self._session.execute(sa.select(1))
-        except exc.SQLAlchemyError:
-            self.close()
-            return False
-        return True
-
-    def close(self) -> None:
-        with suppress(exc.SQLAlchemyError):
-            super().close()
-
-
 def _url(place: str) -> sa.URL:
     try:
         url = sa.make_url(place)
@@ -183,14 +170,8 @@ def _state(error: exc.SQLAlchemyError) -> str | None:
 
 def _connect_arguments(said: Any) -> dict[str, Any]:
     """Return what connections are opened with, but for what the address of the server says itself."""
-    usual = {
-        "connect_timeout": CONNECTING,
-        "keepalives": 1,
-        "keepalives_idle": IDLE,
-        "keepalives_interval": INTERVAL,
-        "keepalives_count": COUNT,
-        "tcp_user_timeout": SILENCE * 1000,
-    }
+    usual = {"connect_timeout": CONNECTING, "keepalives": 1, "tcp_user_timeout": SILENCE * 1000}
+    usual |= {"keepalives_idle": IDLE, "keepalives_interval": INTERVAL, "keepalives_count": COUNT}
     return {name: value for name, value in usual.items() if name not in said}
 
 

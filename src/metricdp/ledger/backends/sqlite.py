@@ -10,9 +10,8 @@ import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -92,16 +91,16 @@ class Sqlite(Backend):
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Be the only process that begins a ledger in this file; a second one waits."""
-        until = time.monotonic() + PATIENCE
-        with ExitStack() as held:
-            while True:
-                try:
-                    held.enter_context(lock_target(f"{self.path}.begin"))
-                    break
-                except OutputProblem:
-                    if time.monotonic() > until:
-                        raise
-                    time.sleep(0.02)
+        until, held = time.monotonic() + PATIENCE, ExitStack()
+        while True:
+            try:
+                held.enter_context(lock_target(f"{self.path}.begin"))
+                break
+            except OutputProblem:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
+        with held:
             yield
 
     def create(self) -> None:
@@ -123,7 +122,7 @@ class Sqlite(Backend):
             lasts = stack.enter_context(lock_target(file))
         except OutputProblem as error:
             raise InvalidInput(f"the stream {name!r} of the ledger {self.place!r} cannot go on here: {error}") from None
-        return _File(stack, lasts)
+        return Hold(stack, lasts)
 
     def insert(self, table: sa.Table) -> Any:
         """Return an insertion."""
@@ -189,19 +188,6 @@ class Sqlite(Backend):
 
     def _beside(self, what: str) -> Path:
         return self.path.with_name(f"{self.path.name}.{what}")
-
-
-@dataclass(frozen=True)
-class _File(Hold):
-    """A lock that lasts as long as its file."""
-
-    _lasts: Callable[[], bool]
-
-    def lasts(self) -> bool:
-        if not self._lasts():
-            self.close()
-            return False
-        return True
 
 
 @compiles(WholeNumber, "sqlite")

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 
 from metricdp.design import BUILDERS
-from metricdp.ledger.backends import BACKENDS
+from metricdp.ledger import BACKENDS
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS
 from metricdp.plugins import VARIABLE

@@ -56,7 +56,7 @@ def test_bad_epsilons(text):
 
 @pytest.mark.parametrize("number", ["0.1", "0.3", "10", "0.125", "1e-3", "7.7", "2.675"])
 def test_an_epsilon_in_its_own_unit_is_the_double_of_programs_and_never_charged_below(number):
-    from metricdp.ledger.amounts import account_for
+    from metricdp.ledger import account_for
 
     epsilon = parse_epsilon(f"{number}/km")
     assert epsilon == float(number)

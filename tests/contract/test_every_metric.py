@@ -15,7 +15,7 @@ import metricdp as mdp
 from metricdp import plugins
 from metricdp.artifacts import dumps, loads
 from metricdp.errors import InvalidInput
-from metricdp.ledger.amounts import accounts_for
+from metricdp.ledger import accounts_for
 from metricdp.mechanisms import Mechanism
 from metricdp.metrics import METRICS, MetricKind, distance_phrase, measuring_effort, pairwise, route_phrase, tree_of
 from metricdp.metrics.base import Sort

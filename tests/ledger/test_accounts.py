@@ -16,8 +16,7 @@ import books
 import metricdp as mdp
 from books import DAY, Clock
 from metricdp.errors import BudgetExceeded, InvalidInput
-from metricdp.ledger import Ledger, Policy
-from metricdp.ledger.amounts import MICRO, accounts_for, in_words
+from metricdp.ledger import MICRO, Ledger, Policy, accounts_for, in_words
 from metricdp.metrics import METRICS
 from metricdp.registry import Number, Schema, Text
 

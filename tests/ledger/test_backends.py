@@ -15,8 +15,7 @@ from crowds import POLICY as CROWDS
 from crowds import compared
 from metricdp import cli, plugins
 from metricdp.errors import BudgetExceeded, InvalidInput
-from metricdp.ledger import Ledger, Steady, backends
-from metricdp.ledger.backends import BACKENDS
+from metricdp.ledger import BACKENDS, Ledger, Steady, backends
 from metricdp.mobility import Distribution, Stream
 from metricdp.tables import Charging
 

@@ -4,8 +4,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import BudgetExceeded, InvalidInput
-from metricdp.ledger import Ledger, Policy
-from metricdp.ledger.amounts import account_for
+from metricdp.ledger import Ledger, Policy, account_for
 
 NOISE = mdp.gaussian(mdp.Haversine(), 0.25)
 

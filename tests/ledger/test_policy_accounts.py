@@ -8,8 +8,7 @@ import pytest
 import metricdp as mdp
 from books import Clock
 from metricdp.errors import BudgetExceeded
-from metricdp.ledger import Ledger
-from metricdp.ledger.amounts import account_for
+from metricdp.ledger import Ledger, account_for
 
 PLACES = mdp.grid((2, 3))
 STEPS = mdp.policy_graphs.grid_neighbours((2, 3))

@@ -16,8 +16,7 @@ from crowds import compared
 from killing import POLICY as PLENTY
 from killing import Tally, back, balanced, killed, repeated
 from metricdp.errors import BudgetExceeded, InvalidInput, LedgerUnavailable
-from metricdp.ledger import Ledger, batch_accounts, settling
-from metricdp.ledger.periods import PERIODS
+from metricdp.ledger import PERIODS, Ledger, batch_accounts, settling
 from metricdp.mobility import Absorption, Stream
 from metricdp.tables import Charging
 

@@ -102,9 +102,7 @@ class AccountSet:
     now: int
     opening: AccountOpening | None = None
     rows: dict[Place, AccountRow] = field(default_factory=dict)
-    replaced: dict[Place, AccountRow] = field(
-        default_factory=dict
-    )  # of the same persons, under names of earlier versions
+    replaced: dict[Place, AccountRow] = field(default_factory=dict)  # the same persons, names of earlier versions
     closed: set[bytes] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -185,16 +183,11 @@ class AccountSet:
         """Return why a charge does not fit, None where it does; all limits are looked at, the tightest is named."""
         if person in self.closed:
             return BudgetExceeded("this account is closed: nothing more is released for it.", asked=amount)
-        worst: tuple[bool, int, Limit] | None = None
-        limits = self.limits(person, account, purpose)
-        for limit in limits:
-            left = self.left(person, account, limit)
-            if left < (slack if limit.kind == "slack" else amount):
-                found = (limit.period != "ever", -PERIODS.index(limit.period), limit)
-                worst = found if worst is None or found[:2] < worst[:2] else worst
-        if worst is not None:
-            left = self.left(person, account, worst[2])
-            return self._budget_error(worst[2], amount, slack, left, self.counted(person, account, worst[2]))
+        limits, asked = self.limits(person, account, purpose), {"epsilon": amount, "slack": slack}
+        short = [limit for limit in limits if self.left(person, account, limit) < asked[limit.kind]]
+        if short:
+            worst = min(short, key=lambda limit: (limit.period != "ever", -PERIODS.index(limit.period)))
+            return self._budget_error(person, account, worst, asked[worst.kind])
         if slack and not any(limit.kind == "slack" for limit in limits):
             return BudgetExceeded(
                 f"the policy allows no slack, and this release has {in_words(slack, '')}: a limit such as "
@@ -203,11 +196,9 @@ class AccountSet:
             )
         return None
 
-    def _budget_error(
-        self, limit: Limit, amount: int, slack: int, left: int, counted: dict[str, int]
-    ) -> BudgetExceeded:
-        kind = "" if limit.kind == "epsilon" else "slack "
-        unit, asked = ("", slack) if kind else (limit.unit, amount)
+    def _budget_error(self, person: bytes, account: Account, limit: Limit, asked: int) -> BudgetExceeded:
+        left, counted = self.left(person, account, limit), self.counted(person, account, limit)
+        kind, unit = ("", limit.unit) if limit.kind == "epsilon" else ("slack ", "")
         refreshes = end(limit.period, self.now)
         when = "nothing brings it back" if refreshes is None else f"it refreshes at {time_text(refreshes)}"
         if counted:

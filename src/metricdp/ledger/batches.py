@@ -177,7 +177,7 @@ def _repeat_answer(
 def _rows_of(accounts: Integers, done: Any) -> Integers:
     """Return how many rows of these accounts were granted to a request."""
     shares = shares_of(done.shares)
-    if not len(shares.accounts):
+    if not len(shares):
         return np.zeros_like(accounts)
-    at = np.minimum(np.searchsorted(shares.accounts, accounts), len(shares.accounts) - 1)
-    return np.where(shares.accounts[at] == accounts, shares.rows[at], 0)
+    found = shares[np.minimum(np.searchsorted(shares["account"], accounts), len(shares) - 1)]
+    return np.where(found["account"] == accounts, found["rows"], 0)

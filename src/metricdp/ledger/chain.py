@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from metricdp.arrays import Integers
 from metricdp.ledger.head import ENDS, End
@@ -111,21 +112,6 @@ def append(
     connection.info.setdefault(ENDS, {})[lane.lane] = End(lane.blocks + 1, lane.entries + len(rows), made)
 
 
-@dataclass(frozen=True)
-class Shares:
-    """The shares of a batch: accounts in order, the rows of each, and the epsilon and slack that they cost together."""
-
-    accounts: Integers
-    rows: Integers
-    amounts: Integers
-    slacks: Integers
-
-    def of(self, accounts: Integers) -> Shares:
-        """Return the shares of some accounts only."""
-        mine = np.isin(self.accounts, accounts)
-        return Shares(self.accounts[mine], self.rows[mine], self.amounts[mine], self.slacks[mine])
-
-
 def share_bytes(accounts: Integers, rows: Integers, amounts: Integers, slacks: Integers) -> bytes:
     """Return shares as an entry keeps them; `amounts` and `slacks` are those of one row."""
     shares = np.empty(len(accounts), dtype=SHARE)
@@ -135,8 +121,9 @@ def share_bytes(accounts: Integers, rows: Integers, amounts: Integers, slacks: I
     return shares.tobytes()
 
 
-def shares_of(data: bytes) -> Shares:
-    """Read the shares of an entry."""
-    found = np.frombuffer(data, dtype=SHARE)
-    accounts, rows, amounts, slacks = (found[name].astype(np.int64) for name in SHARE.names or ())
-    return Shares(accounts, rows, rows * amounts, rows * slacks)
+def shares_of(data: bytes, accounts: Sequence[int] | None = None) -> NDArray[np.void]:
+    """Return the shares of an entry, or of some accounts in it, with what all rows of an account cost together."""
+    found = np.frombuffer(data, dtype=SHARE).astype(SHARE.newbyteorder("="))
+    for cost in ("amount", "slack"):
+        found[cost] *= found["rows"]
+    return found if accounts is None else found[np.isin(found["account"], accounts)]

@@ -206,9 +206,7 @@ def _count(check: _Check, row: Any, entry: LedgerEntry) -> None:
         else:
             _add(check, entry.account, entry, (entry.amount, entry.slack))
     elif entry.kind == "batch" and entry.shares is not None:
-        shares = shares_of(entry.shares)
-        columns = (shares.accounts.tolist(), shares.amounts.tolist(), shares.slacks.tolist())
-        for account, amount, slack in zip(*columns, strict=True):
+        for account, _, amount, slack in shares_of(entry.shares).tolist():
             _add(check, account, entry, (amount, slack))
     elif entry.kind == "close":
         check.closed[(row.lane, row.number)] = [entry.amount, entry.slack, int(entry.note)]

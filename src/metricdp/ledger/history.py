@@ -42,9 +42,7 @@ def charges_of(connection: sa.Connection, person: bytes) -> list[ChargeRecord]:
         for row in connection.execute(sa.select(ENTRIES).where(ENTRIES.c.account.in_(metrics)))
     ]
     for row in connection.execute(sa.select(ENTRIES).where(ENTRIES.c.kind == "batch")) if metrics else ():
-        own = shares_of(row.shares).of(np.array(list(metrics)))
-        columns = (own.accounts.tolist(), own.rows.tolist(), own.amounts.tolist(), own.slacks.tolist())
-        for number, rows, amount, slack in zip(*columns, strict=True):
+        for number, rows, amount, slack in shares_of(row.shares, list(metrics)).tolist():
             found.append(ChargeRecord(row.time, metrics[number], row.purpose, amount, slack, rows, None))
     return sorted(found, key=lambda one: one.time)
 

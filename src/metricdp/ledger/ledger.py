@@ -250,8 +250,7 @@ class Ledger:
         """
         people = BatchPeople.of(self._key, rows)
         batch = batch_of(people, metric, epsilon, rho, slack, dimension=dimension, purpose=purpose, partial=partial)
-        with self._store.reading() as connection:
-            return people.granted(count_granted(connection, batch, clock=_milliseconds(self._clock)))
+        return people.granted(self._read(count_granted, batch, clock=_milliseconds(self._clock)))
 
     def budget(self, person: Person, *, metric: Metric | str | None = None, dimension: int | None = None) -> Budget:
         """Return what a person has spent and has left: in every account there is, or in those of one metric."""
@@ -260,13 +259,11 @@ class Ledger:
             named = (account_named(metric.strip().lower()),)
         elif metric is not None:
             named = accounts_for(metric, dimension=dimension)
-        with self._store.reading() as connection:
-            return budget_of(connection, self._key.person(person), named, clock=_milliseconds(self._clock))
+        return self._read(budget_of, self._key.person(person), named, clock=_milliseconds(self._clock))
 
     def history(self, person: Person) -> list[ChargeRecord]:
         """Return every charge of a person, with the stored report where it is theirs alone."""
-        with self._store.reading() as connection:
-            return charges_of(connection, self._key.person(person))
+        return self._read(charges_of, self._key.person(person))
 
     def export(self) -> Iterator[dict[str, Any]]:
         """Yield the whole ledger as plain values, row by row, without reports; people stay keyed hashes."""
@@ -275,8 +272,7 @@ class Ledger:
 
     def policy(self) -> Policy:
         """Return what a person may spend."""
-        with self._store.reading() as connection:
-            return state_of(connection, 0).policy
+        return self._read(state_of, 0).policy
 
     def change_policy(self, policy: Policy | str) -> None:
         """Set what people may spend from now on; the chain records it. What was spent stays counted."""
@@ -309,8 +305,7 @@ class Ledger:
 
         `pins` are heads of an earlier verdict that were noted elsewhere: the ledger must still hold what it held then.
         """
-        with self._store.reading() as connection:
-            found = check_ledger(connection, self._key, pins)
+        found = self._read(check_ledger, self._key, pins)
         return limit_verdict(found, self._store.loss, self._store.head_file)
 
     def backup(self, target: str | os.PathLike[str]) -> Path:
@@ -357,6 +352,11 @@ class Ledger:
         """Run work in one transaction, with the key and the time of its beginning."""
         clock = _milliseconds(self._clock)
         return self._store.run(lambda connection: work(connection, self._key, *arguments, clock=clock, **options))
+
+    def _read(self, work: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        """Run work that changes nothing on the ledger of one moment."""
+        with self._store.reading() as connection:
+            return work(connection, *arguments, **options)
 
     def hold(self, name: str, owner: object) -> None:
         """Be the only one who steps a stream, or say that another process is; in one program the last one is."""

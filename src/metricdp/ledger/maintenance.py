@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import sqlalchemy as sa
 
-from metricdp.arrays import Integers
 from metricdp.errors import OutputProblem
 from metricdp.files import check_target, replace_file
 from metricdp.ledger.backends import backend_of
@@ -77,7 +76,7 @@ def erase_person(connection: sa.Connection, key: LedgerKey, person: bytes, *, cl
     state = state_of(connection, clock)
     numbers = list(connection.execute(sa.select(ACCOUNTS.c.id).where(ACCOUNTS.c.person == person)).scalars())
     own = ENTRIES.c.account.in_(numbers)
-    amount, slack = _drop_shared_reports(connection, np.array(numbers, dtype=np.int64))
+    amount, slack = _drop_shared_reports(connection, numbers)
     emptied = connection.execute(ENTRIES.update().where(own).values(dict.fromkeys(EMPTY) | {"kind": "erased"}))
     connection.execute(ACCOUNTS.delete().where(ACCOUNTS.c.person == person))
     connection.execute(TOMBSTONES.insert(), {"person": person, "lane": lane, "number": end.entries})
@@ -86,15 +85,14 @@ def erase_person(connection: sa.Connection, key: LedgerKey, person: bytes, *, cl
     return True
 
 
-def _drop_shared_reports(connection: sa.Connection, numbers: Integers) -> tuple[int, int]:
+def _drop_shared_reports(connection: sa.Connection, numbers: Sequence[int]) -> tuple[int, int]:
     """Drop the reports of batches that these accounts have a share in; return what they were charged there."""
     columns = (ENTRIES.c.lane, ENTRIES.c.number, ENTRIES.c.shares)
     spent = charged = 0
     mine = []
     for lane, number, shares in connection.execute(sa.select(*columns).where(ENTRIES.c.kind == "batch")):
-        own = shares_of(shares).of(numbers)
-        if len(own.accounts):
-            spent, charged = spent + int(own.amounts.sum()), charged + int(own.slacks.sum())
+        if len(own := shares_of(shares, numbers)):
+            spent, charged = spent + int(own["amount"].sum()), charged + int(own["slack"].sum())
             mine.append((lane, number))
     for lane, number in mine:
         place = (ENTRIES.c.lane == lane) & (ENTRIES.c.number == number)

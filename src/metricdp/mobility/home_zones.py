@@ -116,8 +116,10 @@ def trip_ends(traces: Traces) -> Floats:
 def locate_centre(ends: ArrayLike, *, radius_km: float | None = None) -> Floats:
     """Return the centre of the circle that passes nearest to where traces stop: the attack on zones that are cut out.
 
-    Least squares of |end - centre| - radius by Gauss and Newton, the radius known or found; latitude and longitude.
+    Least squares of |end - centre| - radius, the radius known or found; latitude and longitude.
     """
+    from scipy.optimize import least_squares
+
     places = as_floats(ends, "ends")
     if places.ndim != 2 or places.shape[1] != 2 or len(places) < 3:
         raise InvalidInput(f"`ends` must be three or more (latitude, longitude), got shape {places.shape}.")
@@ -126,18 +128,13 @@ def locate_centre(ends: ArrayLike, *, radius_km: float | None = None) -> Floats:
     plane = (places - origin) * per_degree
     # |p|^2 = 2 p c + (r^2 - |c|^2) is linear: a start, and the answer where the fit is exact.
     linear = np.linalg.lstsq(np.column_stack([2.0 * plane, np.ones(len(plane))]), (plane**2).sum(axis=1), rcond=None)[0]
-    centre = linear[:2]
-    radius = float(np.sqrt(max(linear[2] + centre @ centre, 1e-12))) if radius_km is None else radius_km
-    for _ in range(50):
-        away = plane - centre
-        length = np.maximum(np.linalg.norm(away, axis=1), 1e-9)
-        slopes = -away / length[:, None]
-        columns = slopes if radius_km is not None else np.column_stack([slopes, -np.ones(len(plane))])
-        step = np.linalg.lstsq(columns, radius - length, rcond=None)[0]
-        centre = centre + step[:2]
-        radius = radius if radius_km is not None else radius + step[2]
-        if np.linalg.norm(step) < 1e-9:
-            break
+    radius = float(np.sqrt(max(linear[2] + linear[:2] @ linear[:2], 1e-12)))
+
+    def misses(circle: Floats) -> Floats:
+        return np.asarray(np.linalg.norm(plane - circle[:2], axis=1) - (circle[2] if radius_km is None else radius_km))
+
+    start = [*linear[:2], radius] if radius_km is None else linear[:2]
+    centre = least_squares(misses, start, method="lm", xtol=1e-12).x[:2]
     return np.asarray(origin + centre / per_degree)
 
 

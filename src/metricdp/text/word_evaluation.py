@@ -210,17 +210,16 @@ def _held_out_accuracy(space: FiniteSpace, codes: Sequence[Integers]) -> float:
 
 
 def _logistic(values: Floats, labels: Floats) -> Floats:
-    """Return the weights of a logistic regression with a ridge penalty, by Newton's method."""
-    weights = np.zeros(values.shape[1])
-    for _ in range(25):
-        probability = 1.0 / (1.0 + np.exp(-np.clip(values @ weights, -30.0, 30.0)))
-        slope = values.T @ (probability - labels) + RIDGE * weights
-        bend = (values * (probability * (1.0 - probability))[:, None]).T @ values + RIDGE * np.eye(len(weights))
-        step = np.linalg.solve(bend, slope)
-        weights = weights - step
-        if np.abs(step).max() < 1e-6:
-            break
-    return weights
+    """Return the weights of a logistic regression with a ridge penalty."""
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    def loss(weights: Floats) -> tuple[float, Floats]:
+        odds = values @ weights
+        value = np.logaddexp(0.0, odds).sum() - labels @ odds + 0.5 * RIDGE * weights @ weights
+        return float(value), values.T @ (expit(odds) - labels) + RIDGE * weights
+
+    return np.asarray(minimize(loss, np.zeros(values.shape[1]), jac=True, method="L-BFGS-B", tol=1e-12).x)
 
 
 def _codes(sentences: Sequence[str], space: FiniteSpace) -> tuple[list[Integers], float]:

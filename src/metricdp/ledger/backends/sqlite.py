@@ -166,7 +166,6 @@ class Sqlite(Backend):
 
     def check_copying(self, key_file: Path) -> None:
         """Refuse nothing: a file can be copied while others write to it."""
-        return
 
     def copy(self, target: Path, shown: str, clock: int) -> Head:
         """Copy the file as it is at one moment."""

@@ -44,7 +44,7 @@ from metricdp.mobility import (
     split_trips,
     zones,
 )
-from metricdp.mobility.hidden_walks import smoothed
+from metricdp.mobility.hidden_walks import smooth_posteriors
 from metricdp.places import bundled_roads, bundled_trips, spread_places
 from metricdp.places.folders import data_folder
 
@@ -263,7 +263,7 @@ class Knowledge:
         """Return the error of the adversary who uses the whole trace, at the steps inside the home zone."""
         errors: list[float] = []
         for walk, table in zip(walks, seen, strict=True):
-            guesses = (smoothed(prior, steps, table) @ losses).argmin(axis=1)
+            guesses = (smooth_posteriors(prior, steps, table) @ losses).argmin(axis=1)
             errors += losses[walk, guesses][inside[walk]].tolist()
         return float(np.mean(errors)) if errors else float("nan")
 

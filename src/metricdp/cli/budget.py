@@ -365,7 +365,7 @@ def _person(name: str) -> str:
 def _composition_lines(ledger: Ledger, person: str, metric: str, radius: str) -> list[str]:
     """Say what the releases add up to for places a radius apart, by two rules; of an account in rho by its own."""
     from metricdp.ledger.amounts import CONCENTRATED, NO_UNIT
-    from metricdp.ledger.history import compose_charges, epsilon_of_rho
+    from metricdp.ledger.budgets import compose_charges, epsilon_of_rho
 
     unit = metric.partition("/")[2]
     if metric.startswith(CONCENTRATED):

@@ -91,7 +91,7 @@ def accounts_for(
     `dimension` is the number of coordinates of a secret, which the price of l_p below 2 depends on.
     """
     if isinstance(metric, str):
-        return (_named(metric, dimension, concentrated=concentrated),)
+        return (_parse_name(metric, dimension, concentrated=concentrated),)
     terms = terms_of(metric, dimension)
     in_sum = bool(sum_of(metric))
     if in_sum and concentrated:
@@ -133,7 +133,7 @@ def account_named(name: str) -> Account:
     return Account(metric, unit)
 
 
-def _named(text: str, dimension: int | None, *, concentrated: bool) -> Account:
+def _parse_name(text: str, dimension: int | None, *, concentrated: bool) -> Account:
     name, _, unit = text.strip().lower().partition("/")
     if name.startswith(CONCENTRATED):
         concentrated, name = True, name.removeprefix(CONCENTRATED)

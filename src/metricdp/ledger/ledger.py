@@ -18,11 +18,10 @@ from metricdp.ledger.amounts import Account, account_named, accounts_for, accoun
 from metricdp.ledger.backends import Hold
 from metricdp.ledger.batch_accounts import LedgerBatch, batch_of
 from metricdp.ledger.batches import BatchOutcome, count_granted, find_batch_answer, settle_batch
-from metricdp.ledger.budgets import Budget, budget_of
+from metricdp.ledger.budgets import Budget, ChargeRecord, budget_of, charges_of, export_rows
+from metricdp.ledger.chain import ends_of
 from metricdp.ledger.checking import Verdict, check_ledger, limit_verdict
-from metricdp.ledger.history import ChargeRecord, charges_of, export_rows
 from metricdp.ledger.keys import LedgerKey, name_bytes
-from metricdp.ledger.losses import ends_of
 from metricdp.ledger.maintenance import backup, change_policy, erase_person, restore, rotate
 from metricdp.ledger.opening import open_key, recover
 from metricdp.ledger.periods import begin

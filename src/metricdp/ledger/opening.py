@@ -23,10 +23,9 @@ import sqlalchemy as sa
 
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.ledger.amounts import may_be_replaced
-from metricdp.ledger.chain import HEAD, START, LedgerEntry, append, lock_lane
+from metricdp.ledger.chain import HEAD, START, LedgerEntry, append, ends_of, find_loss, lock_lane
 from metricdp.ledger.head import RECOVER, End, Head, HeadFile
 from metricdp.ledger.keys import LedgerKey, create_key, read_key
-from metricdp.ledger.losses import ends_of, find_loss
 from metricdp.ledger.policy import EXAMPLE, Policy
 from metricdp.ledger.schema import ACCOUNTS, BOOKS, ENTRIES, LANES, METADATA, VERSION
 from metricdp.ledger.settling import state_of

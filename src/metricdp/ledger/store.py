@@ -17,8 +17,8 @@ from sqlalchemy import exc
 
 from metricdp.errors import InvalidInput, LedgerUnavailable, MetricdpError
 from metricdp.ledger.backends import DAMAGE, Hold, backend_at, connect, is_full
+from metricdp.ledger.chain import is_behind
 from metricdp.ledger.head import ENDS, End, HeadFile
-from metricdp.ledger.losses import is_behind
 
 ATTEMPTS = 8  # of a transaction that met another one
 Location = str | os.PathLike[str]

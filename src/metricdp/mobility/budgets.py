@@ -79,7 +79,7 @@ class PredictionTuning:
         test = self.share * noise
         return StepCost(test, noise, self.test_constant / (self.slope * test))
 
-    def resting(self, run: TraceRun) -> bool:
+    def rests(self, run: TraceRun) -> bool:
         """Tell whether the next step repeats the prediction without a test."""
         return 0 < run.resting <= self.rest
 
@@ -110,7 +110,7 @@ class FixedUtility:
         return self.tuning.noise_constant / self.accuracy
 
     def __call__(self, run: TraceRun, /) -> StepCost | None:
-        if self.tuning.resting(run):
+        if self.tuning.rests(run):
             return StepCost(0.0, 0.0)
         step = self.tuning.step(self.epsilon) if len(run) else StepCost(0.0, self.epsilon)
         return step if run.fits(step, self.total) else None
@@ -135,7 +135,7 @@ class FixedRate:
             raise InvalidInput(f"`hit` must be a share between 0 and 1, got {self.hit:g}.")
 
     def __call__(self, run: TraceRun, /) -> StepCost | None:
-        if self.tuning.resting(run):
+        if self.tuning.rests(run):
             return StepCost(0.0, 0.0)
         if not len(run):
             step = StepCost(0.0, self.rate)

@@ -256,11 +256,9 @@ def trace_loss(
             f"{size} places and {steps} steps have {float(size) ** steps:.3g} traces; at most {MOST_TRACES} are "
             "carried by one program."
         )
-    uniform = np.full(size, 1.0 / size)
+    uniform = np.full((size, size), 1.0 / size)
     first, moves = _model(
-        mechanism,
-        uniform if start is None else start,
-        np.tile(uniform, (size, 1)) if transitions is None else transitions,
+        mechanism, uniform[0] if start is None else start, uniform if transitions is None else transitions
     )
     most, ground = np.zeros(steps), mechanism.finite  # what each step costs at most
     losses: list[float] = []

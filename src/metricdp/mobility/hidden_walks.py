@@ -36,11 +36,11 @@ class HiddenWalk:
 
     def filtered(self, reports: ArrayLike) -> Floats:
         """Return Pr[secret at t | reports up to t], one row per step (the forward pass)."""
-        return filtered(self.start, self.transitions, self._likelihoods(reports))
+        return filter_posteriors(self.start, self.transitions, self._likelihoods(reports))
 
     def smoothed(self, reports: ArrayLike) -> Floats:
         """Return Pr[secret at t | all reports], one row per step (forward-backward): no adversary knows more."""
-        return smoothed(self.start, self.transitions, self._likelihoods(reports))
+        return smooth_posteriors(self.start, self.transitions, self._likelihoods(reports))
 
     def simulate(self, steps: int, *, rng: Randomness = None) -> tuple[Integers, Integers]:
         """Draw a walk and its reports."""
@@ -59,7 +59,7 @@ class HiddenWalk:
         return np.asarray(normalised_rows(self.mechanism)[:, codes.ravel()].T)
 
 
-def filtered(start: Floats, transitions: Floats, seen: Floats) -> Floats:
+def filter_posteriors(start: Floats, transitions: Floats, seen: Floats) -> Floats:
     """Return Pr[secret at t | what was seen up to t] from Pr[what was seen at t | secret], one row a step."""
     result = np.empty_like(seen)
     distribution = start
@@ -74,9 +74,9 @@ def filtered(start: Floats, transitions: Floats, seen: Floats) -> Floats:
     return result
 
 
-def smoothed(start: Floats, transitions: Floats, seen: Floats) -> Floats:
+def smooth_posteriors(start: Floats, transitions: Floats, seen: Floats) -> Floats:
     """Return Pr[secret at t | all that was seen], one row a step (forward-backward)."""
-    forward = filtered(start, transitions, seen)
+    forward = filter_posteriors(start, transitions, seen)
     result = forward.copy()
     behind = np.ones(forward.shape[1])
     for t in range(len(seen) - 2, -1, -1):
@@ -115,13 +115,8 @@ def trajectory_adversary(
     errors = mechanism.inputs.distances if loss is None else as_matrix(loss, "loss", (len(mechanism.inputs), None))
     distribution = normalised_rows(mechanism)
     drawn = [hidden.simulate(steps, rng=rng) for _ in range(walks)]
-    return release_adversary(
-        hidden.start,
-        hidden.transitions,
-        [walk for walk, _ in drawn],
-        [distribution[:, reports].T for _, reports in drawn],
-        errors,
-    )
+    walked, seen = [walk for walk, _ in drawn], [distribution[:, reports].T for _, reports in drawn]
+    return release_adversary(hidden.start, hidden.transitions, walked, seen, errors)
 
 
 def release_adversary(
@@ -145,12 +140,12 @@ def release_adversary(
             before.append(before[-1] @ steps)
         alone = np.stack(before) * table
         alone /= alone.sum(axis=1, keepdims=True)
-        posteriors = (np.stack(before), alone, filtered(first, steps, table), smoothed(first, steps, table))
-        for kind, posterior in enumerate(posteriors):
+        past, whole = filter_posteriors(first, steps, table), smooth_posteriors(first, steps, table)
+        for kind, posterior in enumerate((np.stack(before), alone, past, whole)):
             totals[kind] += float(errors[walk, (posterior @ errors).argmin(axis=1)].sum())
         count += len(walk)
-    prior, each, past, whole = (totals / max(count, 1)).tolist()
-    return TrajectoryRisk(prior, each, past, whole, count)
+    found = (totals / max(count, 1)).tolist()
+    return TrajectoryRisk(found[0], found[1], found[2], found[3], count)
 
 
 Use = Literal["past", "all"]

@@ -207,11 +207,8 @@ class Zones:
         if self.inside.all() or not self.inside.any():
             raise InvalidInput("every place lies in a zone, or none does: there is no border.")
         distribution, apart = normalised_rows(mechanism), self.places.distances
-        weights = (
-            np.full(len(distribution), 1.0 / len(distribution))
-            if prior is None
-            else as_probabilities(prior, len(distribution))
-        )
+        count = len(distribution)
+        weights = np.full(count, 1.0 / count) if prior is None else as_probabilities(prior, count)
         within, beyond = np.flatnonzero(self.inside), np.flatnonzero(~self.inside)
         if not (weights[within].sum() > 0 and weights[beyond].sum() > 0):
             raise InvalidInput("`prior` must allow for places inside and outside: otherwise a visit is no secret.")
@@ -281,9 +278,6 @@ def _scale_zone(places: FiniteSpace, zone: Integers, scale: float) -> FiniteSpac
 def _gaps(distribution: Floats, within: Integers, beyond: Integers) -> Floats:
     """Return the largest |ln p(y | x) - ln p(y | x')| over reports, for x inside and x' outside."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(distribution)
-        rows = [
-            np.abs(logs[x] - logs[beyond]).max(axis=1, initial=0.0, where=distribution[x] + distribution[beyond] > 0)
-            for x in within
-        ]
-    return np.array(rows)
+        logs, there = np.log(distribution), distribution > 0
+        gaps = [np.abs(logs[x] - logs[beyond]).max(axis=1, initial=0.0, where=there[x] | there[beyond]) for x in within]
+    return np.array(gaps)

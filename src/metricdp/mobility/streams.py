@@ -159,13 +159,13 @@ class Stream:
         return step if step.noise <= room else StepCost(0.0, 0.0)
 
     def _advance(self, who: bytes, state: _StreamState, time: float, secret: Any) -> StreamReport | None:
-        step, run, repeated = self._next_budget(state.run), state.run.copy(), [0, 0]
-        refusal: list[BudgetExceeded] = []
+        step, run = self._next_budget(state.run), state.run.copy()
+        refusal, receipts = list[BudgetExceeded](), list[Any]()
 
         def spend(label: str, epsilon: float, draw: Callable[[], bytes]) -> bytes:
             what = label.split()[1]
 
-            def drawn() -> bytes:
+            def record() -> bytes:
                 if not self.charging.ledger.holds(self.name, self):  # asked inside the transaction
                     raise LedgerUnavailable(
                         f"the lock of the stream {self.name!r} was lost: nothing was drawn or charged. Send the row "
@@ -178,13 +178,12 @@ class Stream:
             try:
                 receipt = self.charging.ledger.release(
                     who, self._request(state, time, what), key=KEY, metric=METRIC, epsilon=epsilon,
-                    purpose=self.charging.purpose, draw=drawn,
+                    purpose=self.charging.purpose, draw=record,
                 )  # fmt: skip
             except BudgetExceeded as error:
                 refusal.append(error)
                 raise
-            repeated[receipt.repeated] += 1
-            self.count.charged += receipt.charged * (not receipt.repeated)
+            receipts.append(receipt)
             answer = bytes.fromhex(json.loads(receipt.report)["answer"])
             if answer == b"far":
                 state.open = (time, step)
@@ -196,6 +195,8 @@ class Stream:
             taken = self.mechanism.advance(run, secret, spend=spend)
         except BudgetExceeded:
             taken = False
+        drawn = [receipt for receipt in receipts if not receipt.repeated]
+        self.count.charged += sum(receipt.charged for receipt in drawn)
         if not taken:
             if self.charging.refused == "fail":
                 raise refusal[0]
@@ -205,7 +206,7 @@ class Stream:
         report, fresh = run.reports[-1], run.fresh[-1]
         state.add(time, step, report if fresh else None)
         self.count.fresh += fresh
-        self.count.known += bool(repeated[1] and not repeated[0])
+        self.count.known += bool(receipts and not drawn)
         return StreamReport(float(report[0]), float(report[1]), fresh)
 
     def _recover(self, who: Person) -> _StreamState:

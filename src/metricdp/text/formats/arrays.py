@@ -63,7 +63,7 @@ def read_array(stream: IO[bytes], source: VectorSource) -> NDArray[Any]:
 
 def read_npz(source: VectorSource) -> VectorRows:
     """Read words and vectors from an archive of arrays, whatever their names; or one array a word."""
-    with open_source(source) as file, zipfile.ZipFile(_seekable(file)) as packed:
+    with open_source(source) as file, zipfile.ZipFile(file if file.seekable() else io.BytesIO(file.read())) as packed:
         names = {name.removesuffix(".npy"): name for name in packed.namelist() if name.endswith(".npy")}
         shapes = {}
         for key, name in names.items():
@@ -82,14 +82,13 @@ def read_npz(source: VectorSource) -> VectorRows:
     return VectorRows(spelled, to_float32(array))
 
 
-def _seekable(file: IO[bytes]) -> IO[bytes]:
-    return file if file.seekable() else io.BytesIO(file.read())
-
-
 def _words_key(shapes: Mapping[str, ArrayHeader], source: VectorSource) -> str | None:
     """Return the array of words: the list of texts, by a usual name where there are several."""
     texts = [key for key, head in shapes.items() if head.dtype.kind in "US" and len(head.shape) == 1]
-    return _choose_key(texts, WORDS, source, "lists of words")
+    known = [name for name in WORDS if name in texts]
+    if not known and len(texts) > 1:
+        source.refuse(f"has several lists of words ({', '.join(sorted(texts)[:6])}): name the right one {WORDS[0]!r}.")
+    return next(iter(known or texts), None)
 
 
 def _vectors_key(shapes: Mapping[str, ArrayHeader]) -> str | None:
@@ -99,13 +98,6 @@ def _vectors_key(shapes: Mapping[str, ArrayHeader]) -> str | None:
     return usual[0] if usual else max(tables, key=lambda key: np.prod(shapes[key].shape), default=None)
 
 
-def _choose_key(keys: list[str], usual: tuple[str, ...], source: VectorSource, what: str) -> str | None:
-    known = [name for name in usual if name in keys]
-    if not known and len(keys) > 1:
-        source.refuse(f"has several {what} ({', '.join(sorted(keys)[:6])}): name the right one {usual[0]!r}.")
-    return next(iter(known or keys), None)
-
-
 def _read_word_arrays(
     packed: zipfile.ZipFile, names: Mapping[str, str], shapes: Mapping[str, ArrayHeader], source: VectorSource
 ) -> VectorRows:
@@ -113,10 +105,8 @@ def _read_word_arrays(
     sizes = {head.shape for head in shapes.values()}
     single = len(sizes) == 1 and all(head.dtype.kind in "fiu" and len(head.shape) == 1 for head in shapes.values())
     if not single or not names:
-        held = (
-            ", ".join(f"{key} {'x'.join(map(str, head.shape))}" for key, head in list(shapes.items())[:6]) or "nothing"
-        )
-        source.refuse(f"must hold a list of words and a matrix of their vectors, got {held}.")
+        held = ", ".join(f"{key} {'x'.join(map(str, head.shape))}" for key, head in list(shapes.items())[:6])
+        source.refuse(f"must hold a list of words and a matrix of their vectors, got {held or 'nothing'}.")
     (dimension,) = sizes.pop()
     source.refuse_size(len(names), dimension)
     words = list(names)[: source.limit]

@@ -41,9 +41,7 @@ class LedgerKey:
 
     def person(self, name: str | bytes | int) -> bytes:
         """Return the hash a person is stored under."""
-        state = self._persons.copy()
-        state.update(name_bytes(name, "person"))
-        return state.digest()
+        return self.persons([name])[0]
 
     def persons(self, names: Collection[str | bytes | int]) -> list[bytes]:
         """Return the hashes many persons are stored under."""

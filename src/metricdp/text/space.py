@@ -13,7 +13,7 @@ from metricdp.arrays import Booleans, Floats, Integers, Points
 from metricdp.errors import OutOfDomain
 from metricdp.metrics import Metric
 from metricdp.spaces import Space
-from metricdp.spaces.base import refuse_snap
+from metricdp.spaces.base import UnsnappedSpace, refuse_snap
 from metricdp.text.columns import Column, Units, cells_of, column_of, join_units, mark_amounts, texts_of, units_of
 from metricdp.text.decisions import ACTIONS, DRAW, NOISE, REFUSE, TokenDecisions, decide_tokens
 from metricdp.text.rules import Rules
@@ -63,7 +63,7 @@ class TokenisedTexts:
 
 
 @dataclass(frozen=True, eq=False)
-class TextSpace:
+class TextSpace(UnsnappedSpace):
     """Texts over a vocabulary, of any length.
 
     A text is legal where the rules say what becomes of every token, and where the budget, if there is one, pays for
@@ -83,10 +83,6 @@ class TextSpace:
     width: ClassVar[int] = 1
     size: ClassVar[int | None] = None
     is_text: ClassVar[bool] = True
-    finite: ClassVar[None] = None
-    limits: ClassVar[None] = None
-    network: ClassVar[None] = None
-    same_ground: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         return f"TextSpace({self.words!r})"
@@ -94,14 +90,6 @@ class TextSpace:
     @cached_property
     def metric(self) -> TextMetric:
         return TextMetric(self.words.metric, self.dimension)
-
-    @property
-    def ground(self) -> TextMetric:
-        return self.metric
-
-    @property
-    def unit(self) -> str:
-        return self.words.unit
 
     @property
     def dimension(self) -> int:
@@ -164,20 +152,12 @@ class TextSpace:
             costly[texts.column.rows[self.actions(texts)[0] == REFUSE]] = True
         return unknown, costly & ~unknown
 
-    def charge(self, snap: float) -> float:
-        """Return 0; snapping is refused: no text is nearest."""
-        return refuse_snap(snap)
-
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, TokenisedTexts]:
         """Return which texts are legal, and all of them in tokens."""
         refuse_snap(snap)
         texts = self.tokenise_texts(rows)
         unknown, costly = self.violations(texts)
         return ~(unknown | costly), texts
-
-    def legal(self, rows: Any, /) -> Booleans:
-        """Tell which texts are legal."""
-        return self.admit(rows)[0]
 
     def rule(self, *, snap: float = 0.0) -> str:
         """Say which texts are legal."""

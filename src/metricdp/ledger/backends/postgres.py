@@ -58,7 +58,7 @@ class Postgres(Backend):
         self.place = address(place)
         self.url = url.set(drivername="postgresql+psycopg")
         self.options = {"connect_args": _connect_arguments(url.query), "pool_pre_ping": True}
-        _quieten()
+        logging.getLogger("psycopg").addFilter(_pass_record)  # once, however often it is added
 
     def prepare(self, connection: Any) -> None:
         """Set timeouts and keepalives of a connection, and let commits wait for the disk, whatever the default is."""
@@ -175,22 +175,13 @@ def _connect_arguments(said: Any) -> dict[str, Any]:
     return {name: value for name, value in usual.items() if name not in said}
 
 
-class _BrokenConnectionFilter(logging.Filter):
-    """Takes what the driver says about connections that broke while it was tidying up.
+def _pass_record(record: logging.LogRecord) -> bool:
+    """Take what the driver says about connections that broke while it was tidying up; let all else pass.
 
-    Whoever asked gets the error itself. What the driver adds names the server, the user and the database, is printed to
+    The caller gets the error itself. What the driver adds names the server, the user and the database, is printed to
     standard error where nobody has set up logging, and helps nobody; that it happened is told to our own logger.
     """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if isinstance(record.msg, str) and record.msg.startswith("error ignored"):
-            logger.debug("the driver let go of a connection that was broken: %s", record.msg.partition("%")[0].strip())
-            return False
-        return True
-
-
-def _quieten() -> None:
-    """Take the driver's words about broken connections; once is enough."""
-    driver = logging.getLogger("psycopg")
-    if not any(isinstance(one, _BrokenConnectionFilter) for one in driver.filters):
-        driver.addFilter(_BrokenConnectionFilter())
+    if isinstance(record.msg, str) and record.msg.startswith("error ignored"):
+        logger.debug("the driver let go of a connection that was broken: %s", record.msg.partition("%")[0].strip())
+        return False
+    return True

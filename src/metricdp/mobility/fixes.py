@@ -234,12 +234,7 @@ def _persons(table: pa.Table, trips: Integers, column: str) -> dict[int, Person]
 
 def _labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the labels of trips, as whole numbers where text writes nothing else."""
-    if not is_text(column.type):
-        return column
-    try:
-        numbers = column.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return column
+    numbers = _parse_column([pa.int64()], column)
     return numbers if numbers.cast(column.type).equals(column) else column  # 007 is not a number
 
 

@@ -172,6 +172,7 @@ def _pattern() -> re.Pattern[str]:
     letter = rf"[^\W_{UNSPACED}]"
     letters = rf"(?:{letter}++{marks})++"
     tail = r"[^\s<>\"]*[^\s<>\".,;:!?)\]'\u2026]"  # of an address: without the punctuation behind it
+    plain_sign = _class(lambda kind, code: code < 0x80 and _is_sign(kind, code))
     parts = {
         "space": r"\s++",
         "url": rf"(?:(?i:https?|ftp)://|(?i:www)\.){tail}"
@@ -187,7 +188,7 @@ def _pattern() -> re.Pattern[str]:
         "mention": r"@\w++",
         "tag": r"#(?=\d*+[^\W\d])\w++",
         "unspaced": rf"(?:[{UNSPACED}]++{marks})++",
-        "punctuation": rf"[{_class(_is_plain_sign)}]++|[{SEPARATE_PATTERN}]|_++|(?![\0-\x7f])[{_class(_is_sign)}]++",
+        "punctuation": rf"[{plain_sign}]++|[{SEPARATE_PATTERN}]|_++|(?![\0-\x7f])[{_class(_is_sign)}]++",
         "emoji": rf"(?![\0-\u02ff])(?:[\U0001f1e6-\U0001f1ff]{{2}}|{picture}(?:\u200d{picture})*+)",
         "invisible": r"(?s:.)",
     }
@@ -195,10 +196,6 @@ def _pattern() -> re.Pattern[str]:
 
 
 NAMED = {"clitic": "word", "keycap": "emoji"}  # what alternatives of the grammar are, where not by their own name
-
-
-def _is_plain_sign(kind: str, code: int) -> bool:
-    return code < 0x80 and _is_sign(kind, code)
 
 
 def _is_sign(kind: str, code: int) -> bool:

@@ -99,7 +99,7 @@ class Contextual:
     Attributes:
         places: What may be reported.
         epsilon: Per kilometre, for a place together with its history.
-        step_seconds: The public clock: one report every so many seconds.
+        step_seconds: The public clock: seconds between two reports.
         weights: How much each step back counts in the distance, the latest first.
         most_km: How far a fix may lie from its place; as far as places lie apart unless given.
         most_kmh: The fastest anyone drives.
@@ -174,7 +174,7 @@ class Predictive:
         epsilon: What a fresh report costs per kilometre; tests cost their share of it on top.
         total: What a whole trip may cost; then it has no more reports.
         predict: "parrot" repeats the last report, "linear" goes on in a line.
-        step_seconds: The public clock: one report every so many seconds.
+        step_seconds: The public clock: seconds between two reports.
         most_kmh: The fastest anyone drives.
     """
 
@@ -323,7 +323,7 @@ class Zoned:
         centre_epsilon: What a report of the home may leak that its zone lies around; it is spent once.
         stay_seconds: How long a person must be in one place for a stay.
         stay_km: How far they may move meanwhile.
-        step_seconds: The public clock: one report every so many seconds.
+        step_seconds: The public clock: seconds between two reports.
         most_km: How far a fix may lie from its place; as far as places lie apart unless given.
         most_kmh: The fastest anyone drives.
         gap: How close to its proven bound the mechanism of a zone must be.

@@ -95,7 +95,7 @@ def trajectory_problem(
         traces: Fixes: `Traces`, or a data frame, Parquet or CSV file for `load_traces` (columns trip, t, lat, lon).
         places: The public places that get reported, measured along the Earth or any metric in kilometres.
         epsilon: Per kilometre of the distance above, for every report.
-        step_seconds: The public clock: one report every so many seconds.
+        step_seconds: The public clock: seconds between two reports.
         weights: How much each step back counts, the latest first.
         most_km: How far a fix may lie from its place; unless given, the largest distance from a place to its nearest.
         most_kmh: The fastest anyone drives: faster fixes are dropped, and it limits the possible steps.

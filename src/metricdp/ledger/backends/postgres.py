@@ -32,7 +32,7 @@ LOCKED = "55P03"  # somebody held a lock for longer than we wait
 LOCK = 0x6D6470626F6F6B73  # "mdpbooks": who makes the tables
 CONNECTING = 5  # seconds until a server that does not answer is out of reach
 SILENCE = 20  # seconds without a sign of life
-IDLE, INTERVAL, COUNT = 10, 5, 2  # a keepalive after so many idle seconds, then so often: 20 seconds together
+IDLE, INTERVAL, COUNT = 10, 5, 2  # seconds until a keepalive, between two, and how many: 20 seconds together
 ABANDONED = 120  # seconds that a transaction may wait for its client, whatever the network says
 logger = logging.getLogger("metricdp.ledger")
 

@@ -8,7 +8,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NoReturn
@@ -78,18 +78,15 @@ class VectorRows:
 def open_source(source: VectorSource) -> Iterator[IO[bytes]]:
     """Open a file, or what is packed in it, for reading from its beginning; damage is said in a sentence."""
     try:
-        with source.path.open("rb") as file:
+        with ExitStack() as opened:
+            stream: IO[bytes] = opened.enter_context(source.path.open("rb"))
+            is_gzip = stream.read(2) == GZIP
+            stream.seek(0)
             if source.member:
-                with zipfile.ZipFile(file) as packed, packed.open(source.member) as member:
-                    yield member
-                return
-            packed_alone = file.read(2) == GZIP
-            file.seek(0)
-            if not packed_alone:
-                yield file
-                return
-            with gzip.open(file, "rb") as unpacked:
-                yield io.BufferedReader(unpacked, BLOCK)
+                stream = opened.enter_context(opened.enter_context(zipfile.ZipFile(stream)).open(source.member))
+            elif is_gzip:
+                stream = io.BufferedReader(opened.enter_context(gzip.open(stream, "rb")), BLOCK)
+            yield stream
     except InvalidInput:
         raise
     except READ_ERRORS as error:

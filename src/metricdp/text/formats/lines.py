@@ -197,7 +197,7 @@ def header_of(head: bytes) -> tuple[int, int] | None:
 
 
 def has_numbers(text: bytes, dimension: int) -> bool:
-    """Tell whether the first line of a text is a word and so many numbers."""
+    """Tell whether the first line of a text is a word with a given count of numbers."""
     fields = text.partition(b"\n")[0].split()
     try:
         return len(fields) == dimension + 1 and bool([float(field) for field in fields[1:]])

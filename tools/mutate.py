@@ -69,10 +69,11 @@ def planted_mistakes() -> list[Mistake]:
     plant(proposals, "torn = words * size > MOST - size", "torn = words * size > MOST", PROPOSED)
     plant(compiled, "if word * size > MOST - size:", "if word * size > MOST:", PROPOSED)
     plant(mechanisms + "rows.py", "int((m + 8) * 2.0**-52 * 2.0**64)", "0", DRAWS, "-k", "matrix")
-    plant(mechanisms + "rows.py", "low += extra * width", "low += 0 * width", DRAWS, "-k", "matrix")
+    plant(
+        mechanisms + "rows.py", "(word << 64) + int(source.words(1)[0])", "(word << 64)", DRAWS, "-k", "matrix or local"
+    )
     local = mechanisms + "local_rows.py"
     plant(local, "BAND = 2  #", "BAND = -1  #", DRAWS, "-k", "local")
-    plant(local, "(word << 64) + int(source.words(1)[0])", "(word << 64)", DRAWS, "-k", "local")
     plant(local, "rows[left], drawn) < 0", "rows[left], drawn) < 9", DRAWS, "-k", "local")
     plant(mechanisms + "curves.py", "+ 2.0**-62 + ", "+ ", DRAWS, "-k", "far_anchor")
     plant(mechanisms + "curves.py", "1.01 * blur *", "0.0 * blur *", DRAWS, "-k", "cut")

@@ -12,7 +12,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput, MetricdpError, OutOfDomain
 from metricdp.mechanisms import DirectionNoise
-from metricdp.mechanisms.noise import directions, distributions
+from metricdp.mechanisms.noise import directions, distributions, vectors
 from metricdp.mechanisms.noise.hats import Profile
 from metricdp.randomness import GeneratorSource, row_words
 
@@ -116,7 +116,7 @@ def test_errors_of_doubles_are_within_their_bounds() -> None:
     rows, first = units(40, n), words.first(0, 0, 40)
     with np.errstate(all="ignore"):
         value, of_value, some, sure = directions.draw_distance(first[:, :16], hat, rule)
-    normals = directions.normals_of(first[:, 16:], n)
+    normals = vectors.normal(first[:, 16:], n)
     reports, error = directions.walk_sphere(rows, normals, directions.turn(value, of_value, True))
     fine = distributions.DirectionDistribution(distribution.profile, (2.0**90, 1.0))
     for row in np.flatnonzero(some & sure)[::3]:

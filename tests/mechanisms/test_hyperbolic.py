@@ -14,7 +14,7 @@ from metricdp.auditing.distributions import describe_distribution
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms import HyperbolicLaplace
 from metricdp.mechanisms.kinds import hyperbolic
-from metricdp.mechanisms.noise import distributions
+from metricdp.mechanisms.noise import distributions, vectors
 from metricdp.randomness import GeneratorSource, row_words
 
 RNG = np.random.default_rng(5)
@@ -89,7 +89,7 @@ def test_errors_of_doubles_are_within_their_bounds() -> None:
         first = words.first(0, 0, 40)
         with np.errstate(all="ignore"):
             way = distribution.distances(first[:, :n])
-            places, error = hyperbolic.walk_hyperboloid(rows, hyperbolic.directions.normals_of(first[:, n:], n), way)
+            places, error = hyperbolic.walk_hyperboloid(rows, vectors.normal(first[:, n:], n), way)
         fine = hyperbolic.HyperbolicDistribution(n, epsilon, (2.0**150, 1.0))
         for row in range(0, 40, 3):
             cells = fine.exactly(rows[row], words.digits(row))

@@ -12,6 +12,7 @@ import numpy as np
 from metricdp import messages
 from metricdp.arrays import as_positive, set_fields
 from metricdp.errors import InvalidInput, NotPure
+from metricdp.mechanisms.noise.functions import bisect
 from metricdp.metrics import EUCLID, Metric, exponent_of, norm_of, route_phrase
 from metricdp.rendering import card, plain_record, printable
 from metricdp.units import round_down
@@ -189,7 +190,7 @@ FORMS: tuple[Form, ...] = ("gaussian", "renyi")
 FARTHEST = 1e6  # of mu: there epsilon is some 1e12 and protects nothing
 NEAREST = 1e-9
 SMALLEST_DELTA = 1e-300
-STEPS = 200  # of bisection: more than a double has bits
+STEPS, CLOSE = 200, 1e-13  # of bisection: more than a double has bits, and where it ends before
 
 
 def delta_of(mu: float, epsilon: float, form: Form) -> float:
@@ -214,15 +215,7 @@ def epsilon_of(mu: float, delta: float, form: Form) -> float:
         return 0.0
     # enough for either form: r + 2 sqrt(r ln(1 / delta)) with r = mu^2 / 2 (Bun and Steinke 2016, Proposition 1.3)
     high = (0.5 * mu * mu + mu * math.sqrt(2.0 * -math.log(delta))) * (1.0 + 1e-9)
-    low = 0.0
-    for _ in range(STEPS):
-        middle = 0.5 * (low + high)
-        if not low < middle < high or high - low <= 1e-13 * high:
-            break
-        if delta_of(mu, middle, form) <= delta:
-            high = middle
-        else:
-            low = middle
+    _, high = bisect(0.0, high, lambda epsilon: delta_of(mu, epsilon, form) > delta, STEPS, CLOSE)
     while delta_of(mu, high, form) > delta:  # the first guess is proven too, like every other
         high *= 1.0 + 1e-12
     return high
@@ -237,17 +230,9 @@ def mu_of(epsilon: float, delta: float, form: Form = "gaussian") -> float:
         low, high = high, 2.0 * high
         if high > FARTHEST:
             return low
-    for _ in range(STEPS):
-        middle = 0.5 * (low + high)
-        if not low < middle < high or high - low <= 1e-13 * high or high < NEAREST:
-            break
-        if delta_of(middle, epsilon, form) <= delta:
-            low = middle
-        else:
-            high = middle
-    if low == 0.0:
+    if delta_of(NEAREST, epsilon, form) > delta:
         raise InvalidInput(f"no noise keeps epsilon {epsilon:g} and delta {delta:g}: both are too close to 0.")
-    return low
+    return bisect(low, high, lambda mu: delta_of(mu, epsilon, form) <= delta, STEPS, CLOSE)[0]
 
 
 def _check_distance(mu: float, epsilon: float) -> None:
@@ -287,12 +272,7 @@ def _best_order(mu: float, epsilon: float) -> float:
     low, high = 1.0, 2.0
     while slope(high) < 0.0 and high < 1e15:
         low, high = high, 2.0 * high
-    for _ in range(STEPS):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if slope(middle) < 0.0 else (low, middle)
-    return high
+    return bisect(low, high, lambda order: slope(order) < 0.0, STEPS)[1]
 
 
 def _at_order(mu: float, epsilon: float, order: float) -> float:

@@ -1,8 +1,9 @@
 """The record of a mechanism kind: everything that the rest of the package asks of it, declared in the kind's own file.
 
 A facet is a function of a mechanism. A caller looks it up here (`MECHANISMS.facet`), so no other module distinguishes
-kinds. A kind that lacks a facet is refused with a sentence. A package above this one registers the facets that need it.
-For example, auditing registers what follows from its proofs:
+kinds. A facet that the record does not name is the method of the class by its name with an underscore before it, if
+there is one. A kind that lacks a facet is refused with a sentence. A package above this one registers the facets that
+need it. For example, auditing registers what follows from its proofs:
 
     MECHANISMS.declare(Kind(Staircase, "staircase", "noise in steps, for a number", FIELDS, accuracy=..., bins=...))
     MECHANISMS.register(Staircase, audit=audit_staircase)
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from metricdp import constants
-from metricdp.arrays import Floats
+from metricdp.arrays import Floats, set_fields
 from metricdp.metrics import Metric
 from metricdp.registry import Array, Effort, Facet, Field, Number, Part, Registry, Schema
 
@@ -134,11 +135,6 @@ class Theorem:
     obstacle: str = ""
 
 
-def foreign_obstacle(mechanism: Any) -> str:
-    """Return the obstacle of a theorem that is about other metrics."""
-    return f"This noise does not belong to the metric {type(mechanism.inputs.metric).__name__}."
-
-
 @dataclass(frozen=True)
 class Kind(Schema):
     """What the package knows about one kind of mechanism. None: it cannot do that.
@@ -181,6 +177,11 @@ class Kind(Schema):
     storage: str | None = None
     report_names: Facet | None = None
     secret_pairs: Facet | None = None
+
+    def __post_init__(self) -> None:
+        """Take from the class what is not given."""
+        missing = [name for name in REFUSALS if getattr(self, name) is None]
+        set_fields(self, **{name: getattr(self.thing, f"_{name}", None) for name in missing})
 
 
 MECHANISMS = Registry("mechanism", REFUSALS)

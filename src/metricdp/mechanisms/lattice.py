@@ -10,7 +10,7 @@ post-processing, and removes the low bits through which sums of doubles give a s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -21,7 +21,7 @@ from metricdp import constants
 from metricdp.arrays import Booleans, Floats, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, mechanism_card, refuse_rows
-from metricdp.mechanisms.kind import NOISE, Kind
+from metricdp.mechanisms.kind import NOISE, BinDensity, Distribution, Kind, RadiusBound, Theorem
 from metricdp.mechanisms.noise.distributions import draw_cells
 from metricdp.metrics import EUCLID, Metric, earth_of, norm_of
 from metricdp.randomness import Randomness, row_words, source_of
@@ -83,7 +83,7 @@ class Lattice:
 
 
 def noise_kind(thing: type, name: str, about: str, fields: Mapping[str, Field] = NOISE, **facets: Any) -> Kind:
-    """Return the kind of noise on a lattice, whose pitch its file holds."""
+    """Return the kind of noise on a lattice, whose pitch its file holds; its facets are methods of the class."""
 
     def make(*, pitch: float, **rest: Any) -> Any:
         return thing(lattice=Lattice(pitch), **rest)
@@ -152,6 +152,7 @@ class LatticeNoise(ABC):
     guarantee: AnyGuarantee
     certificate: Certificate
     distribution: Any
+    radii: Any  # (levels) -> how far noise goes with these probabilities, before the lattice
 
     _repr_html_ = mechanism_card
 
@@ -196,6 +197,27 @@ class LatticeNoise(ABC):
         """Return reports for points of the lattice: the points themselves."""
         return values
 
+    @property
+    def reach(self) -> float:
+        """How far the lattice moves a report at most, in the metric."""
+        return cell_reach(self.outputs.metric, self.outputs.dimension, self.lattice.pitch)
+
+    def describe(self, unit: str, **density: Any) -> Distribution:
+        """Return a distribution as plain values, with the lattice of its reports, whose coordinates are in a unit."""
+        lattice = {"pitch": self.lattice.pitch, "unit": unit, "moves_at_most": self.reach}
+        return Distribution(density, lattice)
+
+    def bin_density(self, height: Callable[[Floats, Floats], Floats], rate: float, **facts: Any) -> BinDensity:
+        """Return the noise as the decoder counts it, from the height of its density at a distance and at points."""
+
+        def density(places: Floats, points: Floats) -> Floats:
+            return np.asarray(height(self.inputs.metric(places[:, None, :], points[None, :, :]), points))
+
+        return BinDensity(density, rate, **facts)
+
+    def _accuracy(self, levels: Floats) -> RadiusBound:
+        return RadiusBound(self.radii(levels) + self.reach, self.inputs.metric, True)
+
 
 class FarNoise(LatticeNoise):
     """Noise on a lattice whose points doubles do not hold everywhere."""
@@ -218,6 +240,19 @@ class FarNoise(LatticeNoise):
         """Return which secrets noise can be added to."""
         return self.lattice.holds(self.centres(rows))
 
+    def cell_log_mass(self, secrets: Any, reports: Any, log_density: Callable[[Floats], Floats]) -> Floats:
+        """Return the log of the integral over the lattice cell of each report of a density, its log at a distance.
+
+        Quadrature over the cell up to three dimensions; beyond, the density at its centre times its volume.
+        """
+        metric, n, pitch = self.inputs.metric, self.inputs.dimension, self.lattice.pitch
+        start = self.inputs.encode(secrets)
+        goal = self.lattice.values(self.lattice.cells_in_range(self.inputs.encode(reports)))
+        offsets, weights = cell_nodes(n, pitch) if n <= 3 else (np.zeros((1, n)), np.ones(1))
+        logs = np.stack([log_density(metric(start, goal + offset)) for offset in offsets])
+        most = logs.max(axis=0)
+        return np.asarray(np.log(np.tensordot(weights, np.exp(logs - most), axes=1)) + most + n * np.log(pitch))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LaplaceNoise(LatticeNoise):
@@ -234,6 +269,10 @@ class LaplaceNoise(LatticeNoise):
         self.check()
         refuse_fine_lattice(self.undecided, self.lattice.pitch)
 
+    def _theorem(self) -> Theorem:
+        density = f"density proportional to exp(-{self.epsilon:.6g} d) with one normaliser around the secret itself"
+        return Theorem(self.epsilon, density, self)
+
 
 def cell_nodes(dimension: int, pitch: float) -> tuple[Floats, Floats]:
     """Return points of a cell around zero, and the share of its mass that each stands for."""
@@ -243,11 +282,6 @@ def cell_nodes(dimension: int, pitch: float) -> tuple[Floats, Floats]:
     mass = np.concatenate([weights, weights]) / 4.0
     offsets = np.array(list(product(half, repeat=dimension)))
     return offsets, np.array([np.prod(w) for w in product(mass, repeat=dimension)])
-
-
-def lattice_words(mechanism: Any, moves: float, unit: str) -> dict[str, Any]:
-    """Return the lattice of the reports as plain values."""
-    return {"pitch": mechanism.lattice.pitch, "unit": unit, "moves_at_most": moves}
 
 
 def volume_words(dimension: int) -> str:

@@ -10,7 +10,6 @@ one from the background distribution, repeated until the report is none that the
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers, Words
-from metricdp.mechanisms.rows import RowSampler, draw_located
+from metricdp.mechanisms.rows import RowSampler, draw_located, settle_draw
 from metricdp.randomness import RandomSource
 
 CHUNK = 1 << 20  # weights that are worked on at once
@@ -136,16 +135,10 @@ class LocalSampler:
         """Decide one draw in whole numbers: the word, then as many further bits as it takes; -1 is the background."""
         part = slice(self.starts[row], self.starts[row + 1])
         ends = list(accumulate(whole(self.values[part])))
-        near = ends[-1] if ends else 0
-        total = near + self._everything - sum(whole(self.background[self.columns[part]]))
-        bits = 64
-        while True:
-            # The draw lies in [word, word + 1) / 2**bits; refine it until one cell owns the whole interval.
-            cell = bisect_right(ends, (word * total) >> bits)
-            end = ends[cell] if cell < len(ends) else total
-            if (word + 1) * total <= end << bits:
-                return int(self.columns[part][cell]) if cell < len(ends) else -1
-            word, bits = (word << 64) + int(source.words(1)[0]), bits + 64
+        hidden = sum(whole(self.background[self.columns[part]]))
+        total = (ends[-1] if ends else 0) + self._everything - hidden
+        cell = settle_draw([*ends, total], word, source)
+        return int(self.columns[part][cell]) if cell < len(ends) else -1
 
     @cached_property
     def _everything(self) -> int:

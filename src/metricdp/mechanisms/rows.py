@@ -8,18 +8,23 @@ further bits.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers, Words
+from metricdp.arrays import Floats, Integers, Words, as_codes
 from metricdp.mechanisms.base import mechanism_card
-from metricdp.randomness import RandomSource
+from metricdp.randomness import Randomness, RandomSource, source_of
 
 BATCH = 1 << 16
+UNITS = 1 << 1074  # every double is a whole multiple of 2**-1074
 
 
 def draw_located(
@@ -98,24 +103,34 @@ class RowSampler:
         return column, np.flatnonzero(near)
 
     def exact(self, row: int, word: int, source: RandomSource) -> int:
-        """Decide one draw in rational arithmetic: the word, then as many further bits as it takes."""
-        weights = [Fraction(float(value)) for value in self.matrix[row]]
-        total = sum(weights, Fraction(0))
-        low, width = Fraction(word), Fraction(1)
-        span = Fraction(2**64)
-        while True:
-            # The draw lies in [low, low + width) / span; refine it until one report owns the whole interval.
-            running = Fraction(0)
-            for column, weight in enumerate(weights):
-                running += weight
-                edge = running / total * span
-                if low < edge:
-                    if low + width <= edge:
-                        return column
-                    break
-            extra = int(source.words(1)[0])
-            width /= 2**64
-            low += extra * width
+        """Decide one draw in whole numbers: the word, then as many further bits as it takes."""
+        weights = (int(Fraction(value) * UNITS) for value in self.matrix[row].tolist())
+        return settle_draw(list(accumulate(weights)), word, source)
+
+
+def settle_draw(ends: list[int], word: int, source: RandomSource) -> int:
+    """Return the cell that a draw lies in, of cells that end at these whole numbers: more bits until one is left."""
+    total, bits = ends[-1], 64
+    while True:
+        # The draw lies in [word, word + 1) / 2**bits; refine it until one cell owns the whole interval.
+        cell = bisect_right(ends, (word * total) >> bits)
+        if (word + 1) * total <= ends[cell] << bits:
+            return cell
+        word, bits = (word << 64) + int(source.words(1)[0]), bits + 64
+
+
+class FiniteRows:
+    """A mechanism between finite spaces, which draws from rows of its own."""
+
+    inputs: Any
+    _sampler: Any
+    _repr_html_ = mechanism_card
+
+    def sample(self, secrets: ArrayLike, /, *, rng: Randomness = None) -> Integers:
+        """Return one report code for every secret code."""
+        codes = as_codes(secrets, len(self.inputs))
+        drawn = self._sampler.draw(np.ascontiguousarray(codes.ravel()), source_of(rng))
+        return np.asarray(drawn.reshape(codes.shape))
 
 
 class AnchorRows:

@@ -99,39 +99,31 @@ class BagLaplace(LaplaceNoise):
             best[taken] = np.logaddexp.reduce(ways)
         return np.asarray(best[-1])
 
+    @property
+    def reach(self) -> float:
+        """How far the lattice moves a bag at most: all of its vectors."""
+        return self.count * self.part.reach
 
-def _theorem(mechanism: BagLaplace) -> Theorem:
-    """The noise of every vector is proven alone; a bag is a sum over orders, each with the bound of a pairing."""
-    one: Theorem = MECHANISMS.facet("theorem", mechanism.part)(mechanism.part)
-    rest = "their order is not reported, so any pairing of two bags bounds what is"
-    return replace(one, template=f"every one of {mechanism.count} vectors: {{}}; {rest}")
+    def _theorem(self) -> Theorem:
+        """The noise of every vector is proven alone; a bag is a sum over orders, each with the bound of a pairing."""
+        one: Theorem = MECHANISMS.facet("theorem", self.part)(self.part)
+        rest = "their order is not reported, so any pairing of two bags bounds what is"
+        return replace(one, template=f"every one of {self.count} vectors: {{}}; {rest}")
 
+    def _accuracy(self, levels: Floats) -> RadiusBound:
+        """All vectors stay within the radius of one with a probability that is lower by theirs together."""
+        one = MECHANISMS.facet("accuracy", self.part)(self.part, 1.0 - (1.0 - levels) / self.count)
+        return RadiusBound(self.count * one.values, self.inputs.metric, self.count == 1)
 
-def _accuracy(mechanism: BagLaplace, levels: Floats) -> RadiusBound:
-    """All vectors stay within the radius of one with a probability that is lower by theirs together."""
-    one = MECHANISMS.facet("accuracy", mechanism.part)(mechanism.part, 1.0 - (1.0 - levels) / mechanism.count)
-    return RadiusBound(mechanism.count * one.values, mechanism.inputs.metric, mechanism.count == 1)
+    def _distribution(self) -> Distribution:
+        one = MECHANISMS.facet("distribution", self.part)(self.part).density
+        formula = f"every one of {self.count} vectors: {one['formula']}; the reports in lexicographic order"
+        return Distribution({**one, "formula": formula})
 
-
-def _distribution(mechanism: BagLaplace) -> Distribution:
-    one = MECHANISMS.facet("distribution", mechanism.part)(mechanism.part).density
-    formula = f"every one of {mechanism.count} vectors: {one['formula']}; the reports in lexicographic order"
-    return Distribution({**one, "formula": formula})
-
-
-def _loss(mechanism: BagLaplace, spend: Any) -> LossFigures:
-    return LossFigures(mechanism.count * MECHANISMS.facet("loss", mechanism.part)(mechanism.part, spend).loss)
+    def _loss(self, spend: Any) -> LossFigures:
+        return LossFigures(self.count * MECHANISMS.facet("loss", self.part)(self.part, spend).loss)
 
 
 MECHANISMS.declare(
-    noise_kind(
-        BagLaplace,
-        "bag-laplace",
-        "noise for every vector of a bag, without their order",
-        since=2,
-        theorem=_theorem,
-        accuracy=_accuracy,
-        distribution=_distribution,
-        loss=_loss,
-    )
+    noise_kind(BagLaplace, "bag-laplace", "noise for every vector of a bag, without their order", since=2)
 )

@@ -22,9 +22,10 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, LossFigures, RadiusBound, Theorem
-from metricdp.mechanisms.lattice import LaplaceNoise, lattice_words, noise_kind
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, LossFigures, Theorem
+from metricdp.mechanisms.lattice import LaplaceNoise, noise_kind
 from metricdp.mechanisms.noise.distributions import DirectionDistribution
+from metricdp.mechanisms.noise.functions import bisect
 from metricdp.mechanisms.noise.hats import Profile
 from metricdp.metrics import Metric, exponent_of, points_are
 from metricdp.registry import Part
@@ -62,12 +63,8 @@ class DirectionNoise(LaplaceNoise):
         """Whether the density falls with the angle, and not with the squared chord."""
         return points_are(self.inputs.metric, "directions")
 
-    @property
-    def outputs(self) -> Unbounded:
-        return self._outputs
-
     @cached_property
-    def _outputs(self) -> Unbounded:
+    def outputs(self) -> Unbounded:
         return Unbounded(self.inputs.metric, self.inputs.dimension)
 
     @property
@@ -108,14 +105,8 @@ class DirectionNoise(LaplaceNoise):
         A cell of the lattice has that density times its share of the area, up to a factor of e to the power of
         epsilon * `reach`, the same for all secrets but for that.
         """
-        start = _unit(self.inputs.encode(secrets))
-        goal = _unit(self._outputs.encode(reports))
-        return np.asarray(-self.log_mass - self.epsilon * self.away(start, goal))
-
-    def away(self, start: Floats, goal: Floats) -> Floats:
-        """Return what the logarithm of the density falls by, over epsilon: the angle, or half the squared distance."""
-        apart = self.inputs.metric(start, goal)
-        return np.asarray(apart if self.angular else 0.5 * np.square(apart))
+        apart = self.inputs.metric(_unit(self.inputs.encode(secrets)), _unit(self.outputs.encode(reports)))
+        return np.asarray(-self.log_mass - self.epsilon * (apart if self.angular else 0.5 * np.square(apart)))
 
     @cached_property
     def log_mass(self) -> float:
@@ -123,9 +114,52 @@ class DirectionNoise(LaplaceNoise):
         from scipy.special import gammaln
 
         half = (self.inputs.dimension - 1) / 2.0  # the sphere of one dimension less, at every angle
-        return (
-            float(math.log(2.0) + half * math.log(math.pi) - gammaln(half)) + angle_distribution(self.profile).log_mass
+        area = float(math.log(2.0) + half * math.log(math.pi) - gammaln(half))
+        return area + angle_distribution(self.profile).log_mass
+
+    def radii(self, levels: Floats) -> Floats:
+        """Return how far noise goes with these probabilities, before the lattice."""
+        distribution = angle_distribution(self.profile)
+        # The border of the panel above: the probability of a smaller distance is at least the level, to ten digits.
+        above = np.searchsorted(distribution.below, levels * (1.0 + 1e-10))
+        away = distribution.values[np.minimum(above, len(distribution.values) - 1)]
+        return np.asarray(away * (self.profile.rate / self.epsilon) if self.angular else np.sqrt(2.0 * away))
+
+    def _theorem(self) -> Theorem:
+        """Rotations keep areas, so the normaliser is the same for every direction."""
+        one, rate = np.eye(1, self.inputs.dimension), f"{self.epsilon:.6g}"
+        density = f"exp(-{rate} angle)" if self.angular else f"exp({rate} <x, y>)"
+        distribution = (
+            f"density proportional to {density} on the unit sphere with one normaliser, around the direction of the "
+            "secret itself"
         )
+        return Theorem(self.epsilon, distribution, self, float(self.inputs.metric(one, -one)[0]))
+
+    def _distribution(self) -> Distribution:
+        power = self.profile.power
+        fall = "-epsilon * angle(x, y)" if self.angular else "epsilon * (<x, y> - 1)"
+        return self.describe(
+            "",
+            formula=f"f(y | x) = constant * exp({fall}), x the direction of the secret, put on the nearest point of "
+            "the lattice",
+            log_constant=-self.log_mass,
+            per=f"area of the unit sphere of {self.inputs.dimension} coordinates",
+            distance=f"the angle t has a density proportional to exp(-epsilon t) sin(t)^{power:g}"
+            if self.angular
+            else f"v = d^2 / 2 has a density proportional to exp(-epsilon v) (v (2 - v))^{power:g}",
+        )
+
+    def _loss(self, _: Any) -> LossFigures:
+        distribution = angle_distribution(self.profile)
+        angle = distribution.mean * (self.profile.rate / self.epsilon)
+        return LossFigures(angle if self.angular else distribution.mean_chord)
+
+    def _secret_pairs(self, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        per_unit = np.pi / 180.0 if self.inputs.unit == "deg" else 1.0
+        left = rng.normal(size=(len(reach), self.inputs.dimension))
+        step = rng.normal(size=left.shape) * np.minimum(reach * per_unit, 1.0)
+        left = _unit(left)
+        return left, _unit(left + step / np.sqrt(self.inputs.dimension))
 
 
 def _unit(rows: Floats) -> Floats:
@@ -170,64 +204,11 @@ def angle_distribution(profile: Profile) -> AngleDistribution:
 
 def _fade_point(profile: Profile, peak: float, end: float, top: float) -> float:
     """Return where a density is e^-80 of its largest, towards one end."""
-    near, far = peak, end
-    if float(profile.log(np.array([far]))[0]) > top - 80.0:
-        return end
-    for _ in range(60):
-        middle = 0.5 * (near + far)
-        near, far = (middle, far) if float(profile.log(np.array([middle]))[0]) > top - 80.0 else (near, middle)
-    return far
 
+    def is_above(value: float) -> bool:
+        return float(profile.log(np.array([value]))[0]) > top - 80.0
 
-def _theorem(mechanism: DirectionNoise) -> Theorem:
-    """Rotations keep areas, so the normaliser is the same for every direction."""
-    rate, one = mechanism.epsilon, np.eye(1, mechanism.inputs.dimension)
-    density = f"exp(-{rate:.6g} angle)" if mechanism.angular else f"exp({rate:.6g} <x, y>)"
-    distribution = f"density proportional to {density} on the unit sphere with one normaliser"
-    away = float(mechanism.inputs.metric(one, -one)[0])
-    return Theorem(rate, f"{distribution}, around the direction of the secret itself", mechanism, away)
-
-
-def _accuracy(mechanism: DirectionNoise, levels: Floats) -> RadiusBound:
-    distribution, metric = angle_distribution(mechanism.profile), mechanism.inputs.metric
-    # The border of the panel above: the probability of a smaller distance is at least the level, to ten digits.
-    away = distribution.values[
-        np.minimum(np.searchsorted(distribution.below, levels * (1.0 + 1e-10)), len(distribution.values) - 1)
-    ]
-    distance = away * (mechanism.profile.rate / mechanism.epsilon) if mechanism.angular else np.sqrt(2.0 * away)
-    return RadiusBound(distance + mechanism.reach, metric, True)
-
-
-def _distribution(mechanism: DirectionNoise) -> Distribution:
-    angular, power = mechanism.angular, mechanism.profile.power
-    fall = "-epsilon * angle(x, y)" if angular else "epsilon * (<x, y> - 1)"
-    density = {
-        "formula": f"f(y | x) = constant * exp({fall}), x the direction of the secret, put on the nearest point of the "
-        "lattice",
-        "log_constant": -mechanism.log_mass,
-        "per": f"area of the unit sphere of {mechanism.inputs.dimension} coordinates",
-        "distance": f"the angle t has a density proportional to exp(-epsilon t) sin(t)^{power:g}"
-        if angular
-        else f"v = d^2 / 2 has a density proportional to exp(-epsilon v) (v (2 - v))^{power:g}",
-    }
-    return Distribution(density, lattice_words(mechanism, mechanism.reach, ""))
-
-
-def _loss(mechanism: DirectionNoise, _: Any) -> LossFigures:
-    distribution, profile = angle_distribution(mechanism.profile), mechanism.profile
-    return LossFigures(
-        distribution.mean * (profile.rate / mechanism.epsilon) if mechanism.angular else distribution.mean_chord
-    )
-
-
-def _pairs(mechanism: DirectionNoise, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    space = mechanism.inputs
-    per_unit = np.pi / 180.0 if space.unit == "deg" else 1.0
-    left = rng.normal(size=(len(reach), space.dimension))
-    step = rng.normal(size=left.shape) * np.minimum(reach * per_unit, 1.0)
-    left = left / np.linalg.norm(left, axis=1, keepdims=True)
-    right = left + step / np.sqrt(space.dimension)
-    return left, right / np.linalg.norm(right, axis=1, keepdims=True)
+    return end if is_above(end) else bisect(peak, end, is_above, 60)[1]
 
 
 MECHANISMS.declare(
@@ -237,10 +218,5 @@ MECHANISMS.declare(
         "noise for any unit vector, on the sphere",
         NOISE | {"inputs": Part("space", ("sphere",))},
         since=2,
-        theorem=_theorem,
-        accuracy=_accuracy,
-        distribution=_distribution,
-        loss=_loss,
-        secret_pairs=_pairs,
     )
 )

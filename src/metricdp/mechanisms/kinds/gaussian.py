@@ -21,15 +21,12 @@ from metricdp.arrays import Floats, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.mechanisms.kind import MECHANISMS, RATE, BinDensity, Distribution, LossFigures, RadiusBound
+from metricdp.mechanisms.kind import MECHANISMS, RATE, BinDensity, Distribution, LossFigures
 from metricdp.mechanisms.lattice import (
     FarNoise,
     Lattice,
     LatticeNoise,
-    cell_nodes,
-    cell_reach,
     check_norm,
-    lattice_words,
     noise_kind,
     refuse_fine_lattice,
     volume_words,
@@ -92,9 +89,8 @@ class GaussianNoise(FarNoise, NormalNoise):
     @cached_property
     def distribution(self) -> VectorDistribution:
         """The exact distribution of the noise, in whole numbers of cells."""
-        top, bottom = self.lattice.ratio
-        scale = Fraction(top) / Fraction(bottom) * Fraction(self.sigma)
-        return VectorDistribution(2.0, self.inputs.dimension, (top, bottom), scale, self._norm.covariance, normal=True)
+        size, covariance = self.inputs.dimension, self._norm.covariance
+        return VectorDistribution(2.0, size, self.lattice.ratio, Fraction(self.sigma), covariance, normal=True)
 
     def radii(self, levels: Floats) -> Floats:
         """Return how far noise goes with these probabilities, before the lattice: (d / sigma)^2 is chi-squared."""
@@ -108,17 +104,36 @@ class GaussianNoise(FarNoise, NormalNoise):
         Differences of the normal distribution under l_2; under Mahalanobis quadrature over the cell up to three
         dimensions, and beyond the density at its centre times its volume.
         """
-        metric, n, pitch = self.inputs.metric, self.inputs.dimension, self.lattice.pitch
-        start = self.inputs.encode(secrets)
-        goal = self.lattice.values(self.lattice.cells_in_range(self.inputs.encode(reports)))
         if self._norm.covariance is None:
-            return np.asarray(_log_interval((goal - start) / self.sigma, 0.5 * pitch / self.sigma).sum(axis=-1))
-        offsets, weights = cell_nodes(n, pitch) if n <= 3 else (np.zeros((1, n)), np.ones(1))
-        energy = np.stack([np.square(metric(start, goal + offset) / self.sigma) / 2.0 for offset in offsets])
-        least = energy.min(axis=0)
-        mean = np.tensordot(weights, np.exp(least - energy), axes=1)
-        volume = n * np.log(pitch) - self._norm.log_volume
-        return np.asarray(np.log(mean) - least + volume - n * (np.log(self.sigma) + 0.5 * np.log(2.0 * np.pi)))
+            goal = self.lattice.values(self.lattice.cells_in_range(self.inputs.encode(reports)))
+            away = (goal - self.inputs.encode(secrets)) / self.sigma
+            return np.asarray(_log_interval(away, 0.5 * self.lattice.pitch / self.sigma).sum(axis=-1))
+        mass = self.cell_log_mass(secrets, reports, lambda away: -np.square(away / self.sigma) / 2.0)
+        return np.asarray(mass - self._log_volume)
+
+    @property
+    def _log_volume(self) -> float:
+        """The log of the integral of exp(-d^2 / (2 sigma^2))."""
+        return self._norm.log_volume + float(self.inputs.dimension) * math.log(self.sigma * math.sqrt(2.0 * math.pi))
+
+    def _distribution(self) -> Distribution:
+        size = self.inputs.dimension
+        return self.describe(
+            self.guarantee.unit,
+            formula="f(y | x) = constant * exp(-d(x, y)^2 / (2 sigma^2)), put on the nearest point of the lattice",
+            sigma=self.sigma,
+            per=volume_words(size),
+            distance=f"(d / sigma)^2 has the distribution chi-squared with {size} degrees of freedom",
+        )
+
+    def _loss(self, _: Any) -> LossFigures:
+        return LossFigures(self.sigma * normal_mean(self.inputs.dimension))
+
+    def _bins(self) -> BinDensity:
+        fall = self._log_volume
+        return self.bin_density(
+            lambda away, _: np.exp(-0.5 * (away / self.sigma) ** 2 - fall), 1.0 / self.sigma, smooth=True
+        )
 
 
 def normal_mean(dimension: int) -> float:
@@ -155,36 +170,6 @@ def _log_interval(at: Floats, half: float) -> Floats:
 NORMAL: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "sigma": RATE, "pitch": RATE}
 
 
-def gaussian_accuracy(mechanism: Any, levels: Floats) -> RadiusBound:
-    """Return how far normal noise and its lattice take a report."""
-    metric, size = mechanism.inputs.metric, mechanism.inputs.dimension
-    return RadiusBound(mechanism.radii(levels) + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
-
-
-def _distribution(mechanism: GaussianNoise) -> Distribution:
-    size, promise = mechanism.inputs.dimension, mechanism.guarantee
-    density = {
-        "formula": "f(y | x) = constant * exp(-d(x, y)^2 / (2 sigma^2)), put on the nearest point of the lattice",
-        "sigma": mechanism.sigma,
-        "per": volume_words(size),
-        "distance": f"(d / sigma)^2 has the distribution chi-squared with {size} degrees of freedom",
-    }
-    reach = cell_reach(promise.metric, size, mechanism.lattice.pitch)
-    return Distribution(density, lattice_words(mechanism, reach, promise.unit))
-
-
-def _bins(mechanism: GaussianNoise) -> BinDensity:
-    metric, n, covariance = mechanism.inputs.metric, mechanism.inputs.dimension, mechanism._norm.covariance
-    spread = 1.0 if covariance is None else float(np.linalg.det(covariance)) ** 0.5
-    volume = (mechanism.sigma * math.sqrt(2.0 * math.pi)) ** n * spread
-
-    def density(places: Floats, points: Floats) -> Floats:
-        apart = metric(places[:, None, :], points[None, :, :])
-        return np.asarray(np.exp(-0.5 * (apart / mechanism.sigma) ** 2) / volume)
-
-    return BinDensity(density, 1.0 / mechanism.sigma, smooth=True)
-
-
 MECHANISMS.declare(
     noise_kind(
         GaussianNoise,
@@ -193,9 +178,5 @@ MECHANISMS.declare(
         NORMAL,
         since=2,
         promise="concentrated",
-        accuracy=gaussian_accuracy,
-        distribution=_distribution,
-        loss=lambda one, spend: LossFigures(one.sigma * normal_mean(one.inputs.dimension)),
-        bins=_bins,
     )
 )

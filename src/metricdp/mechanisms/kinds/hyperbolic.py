@@ -20,11 +20,12 @@ from metricdp.arrays import Booleans, Floats, Words
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import refuse_rows
 from metricdp.mechanisms.kind import MECHANISMS, Distribution, LossFigures, RadiusBound, Theorem
-from metricdp.mechanisms.lattice import LaplaceNoise, lattice_words, noise_kind
-from metricdp.mechanisms.noise import arbitrary_precision, directions, kernels
+from metricdp.mechanisms.lattice import LaplaceNoise, noise_kind
+from metricdp.mechanisms.noise import arbitrary_precision, kernels
 from metricdp.mechanisms.noise.arbitrary_precision import Digits, Undecided, ball, cell_of, exact_ball
 from metricdp.mechanisms.noise.functions import UNIT, exp, middle
-from metricdp.mechanisms.noise.vectors import First, exponential
+from metricdp.mechanisms.noise.kernels import exponential
+from metricdp.mechanisms.noise.vectors import First, normal
 from metricdp.metrics import METRICS, Hyperbolic, Metric, points_are
 from metricdp.metrics.rounding import squared_norms
 from metricdp.spaces import Unbounded, require_space
@@ -33,8 +34,7 @@ LEAST_BORDER_MARGIN = 2.0**-20  # of 1 - |x|^2: secrets lie within 14.6 of the c
 LEAST_MARGIN = 0.05  # of epsilon above n - 1: the mean distance is 20 there, at the border of what doubles hold
 LIMIT = (
     f"1 - |x|^2 must be at least {LEAST_BORDER_MARGIN:.3g}, where doubles still tell its neighbours apart. Shorten "
-    f"such vectors "
-    "a little"
+    "such vectors a little"
 )
 BORDER = 1.0 - 2.0**-50  # the longest report
 
@@ -126,6 +126,42 @@ class HyperbolicLaplace(LaplaceNoise):
         sphere = math.log(2.0) + 0.5 * n * math.log(math.pi) - float(gammaln(0.5 * n))
         return float(sphere - n * math.log(2.0) + float(betaln(0.5 * (self.epsilon - n + 1), n)))
 
+    def _theorem(self) -> Theorem:
+        """Isometries keep volumes, so the normaliser is the same for every point."""
+        distribution = (
+            f"density proportional to exp(-{self.epsilon:.6g} d) with respect to hyperbolic volume with one "
+            "normaliser, around the secret itself"
+        )
+        return Theorem(self.epsilon, distribution, self)
+
+    def _accuracy(self, levels: Floats) -> RadiusBound:
+        away = distance_at(self.inputs.dimension, self.epsilon, levels)
+        more = ball_rounding(self.inputs.dimension, self.lattice.pitch)
+        return RadiusBound(away + more(away), self.inputs.metric, True)
+
+    def _distribution(self) -> Distribution:
+        size = self.inputs.dimension
+        return self.describe(
+            "",
+            formula="f(y | x) = constant * exp(-epsilon * d(x, y)), put on the nearest point of a lattice of the "
+            "hyperboloid's first coordinates, v = 2 y / (1 - |y|^2)",
+            log_constant=-self.log_mass,
+            per=f"hyperbolic volume in {size} dimension{'s' if size > 1 else ''}",
+            distance=f"exp(-2 d) has the distribution Beta({(self.epsilon - size + 1) / 2:g}, {size})",
+        )
+
+    def _loss(self, _: Any) -> LossFigures:
+        return LossFigures(self.mean)
+
+    def _secret_pairs(self, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        left = rng.normal(size=(len(reach), self.inputs.dimension))
+        left *= np.tanh(rng.uniform(0, 2, size=(len(reach), 1))) / np.linalg.norm(left, axis=1, keepdims=True)
+        margin = 1.0 - np.square(left).sum(axis=1, keepdims=True)
+        step = rng.normal(size=left.shape)
+        # at most a third of the way to the border, half of `reach` of hyperbolic length at first
+        step *= np.minimum(0.5 * reach * margin, 0.16 * margin) / np.linalg.norm(step, axis=1, keepdims=True)
+        return left, left + step
+
 
 def ball_points(places: Floats) -> Floats:
     """Return points of the hyperboloid, given by their first n coordinates, as points of the Poincare ball.
@@ -174,43 +210,6 @@ def distance_at(dimension: int, epsilon: float, level: Floats) -> Floats:
     return np.asarray(-0.5 * np.log(betaincinv(0.5 * (epsilon - dimension + 1), dimension, 1.0 - level)))
 
 
-def _theorem(mechanism: HyperbolicLaplace) -> Theorem:
-    """Isometries keep volumes, so the normaliser is the same for every point."""
-    rate = mechanism.epsilon
-    distribution = (
-        f"density proportional to exp(-{rate:.6g} d) with respect to hyperbolic volume with one normaliser, around"
-    )
-    return Theorem(rate, f"{distribution} the secret itself", mechanism)
-
-
-def _accuracy(mechanism: HyperbolicLaplace, levels: Floats) -> RadiusBound:
-    away = distance_at(mechanism.inputs.dimension, mechanism.epsilon, levels)
-    more = ball_rounding(mechanism.inputs.dimension, mechanism.lattice.pitch)
-    return RadiusBound(away + more(away), mechanism.inputs.metric, True)
-
-
-def _distribution(mechanism: HyperbolicLaplace) -> Distribution:
-    size = mechanism.inputs.dimension
-    density = {
-        "formula": "f(y | x) = constant * exp(-epsilon * d(x, y)), put on the nearest point of a lattice of the "
-        "hyperboloid's first coordinates, v = 2 y / (1 - |y|^2)",
-        "log_constant": -mechanism.log_mass,
-        "per": f"hyperbolic volume in {size} dimension{'s' if size > 1 else ''}",
-        "distance": f"exp(-2 d) has the distribution Beta({(mechanism.epsilon - size + 1) / 2:g}, {size})",
-    }
-    return Distribution(density, lattice_words(mechanism, mechanism.reach, ""))
-
-
-def _pairs(mechanism: HyperbolicLaplace, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    left = rng.normal(size=(len(reach), mechanism.inputs.dimension))
-    left *= np.tanh(rng.uniform(0, 2, size=(len(reach), 1))) / np.linalg.norm(left, axis=1, keepdims=True)
-    margin = 1.0 - np.square(left).sum(axis=1, keepdims=True)
-    step = rng.normal(size=left.shape)
-    # at most a third of the way to the border, half of `reach` of hyperbolic length at first
-    step *= np.minimum(0.5 * reach * margin, 0.16 * margin) / np.linalg.norm(step, axis=1, keepdims=True)
-    return left, left + step
-
-
 # Noise in hyperbolic space of any dimension: how far in one sum, which way by normal numbers, exact at the end.
 #
 # How far: exp(-epsilon r) sinh(r)^(n - 1) is the density of a sum of n exponentials with the rates epsilon - (n - 1),
@@ -249,9 +248,7 @@ class HyperbolicDistribution:
 
     def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
         words, n = first(0), self.dimension
-        radius, of_radius = self.distances(words[:, :n])
-        normals, of_normals = directions.normals_of(words[:, n:], n)
-        places, error = walk_hyperboloid(rows, (normals, of_normals), (radius, of_radius))
+        places, error = walk_hyperboloid(rows, normal(words[:, n:], n), self.distances(words[:, :n]))
         scale = self.lattice[0] / self.lattice[1]
         cells, sure = kernels.place_cell(0.0, 0.0, scale * places, scale * (error + 2.0 * UNIT * np.abs(places)))
         return cells, np.asarray(sure.all(axis=1))
@@ -284,9 +281,8 @@ class HyperbolicDistribution:
             found = [exact_ball(per_unit) * (far * one + pull * other) for one, other in zip(unit, x, strict=True)]
             return tuple(_limit_cell(one) for one in found)
 
-        return arbitrary_precision.settle_words(
-            attempt, int(per_unit / margin + 4).bit_length() + 2 * n.bit_length() + 64
-        )
+        bits = int(per_unit / margin + 4).bit_length() + 2 * n.bit_length() + 64
+        return arbitrary_precision.settle_words(attempt, bits)
 
 
 def _limit_cell(value: Any) -> int:
@@ -334,16 +330,6 @@ def border_margins(rows: Floats) -> tuple[Floats, Floats]:
 
 
 MECHANISMS.declare(
-    noise_kind(
-        HyperbolicLaplace,
-        "hyperbolic-laplace",
-        "noise for any point of the Poincaré ball",
-        since=2,
-        theorem=_theorem,
-        accuracy=_accuracy,
-        distribution=_distribution,
-        loss=lambda one, spend: LossFigures(one.mean),
-        secret_pairs=_pairs,
-    )
+    noise_kind(HyperbolicLaplace, "hyperbolic-laplace", "noise for any point of the Poincaré ball", since=2)
 )
 METRICS.register(Hyperbolic, noise=HyperbolicLaplace)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from operator import mul
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.mechanisms.curves import TINIEST, cell_of, check_ratios, flip_coins, near_share
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, table_distribution
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Distribution, Kind, table_distribution
 from metricdp.mechanisms.noise.arbitrary_precision import ball, exact_ball, is_below, settle_words
 from metricdp.mechanisms.rows import AnchorRows
 from metricdp.randomness import Randomness, RandomSource, source_of
@@ -29,6 +30,8 @@ BATCH = 1 << 17
 UNSURE = 2.0**-30  # far above the rounding of a geometric mean in doubles: of logarithms down to -745, and of -1e6
 ABSENT = -1e6  # the logarithm of a probability of 0 in a geometric mean
 MOST_AXES = 8
+LINEAR = "Pr[report k | x] = sum over corners c of the cell of x of weight_c(x) matrix[c, k]"
+GEOMETRIC = "Pr[report k | x] is proportional to the product over corners c of matrix[c, k]^weight_c(x)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +134,8 @@ class InterpolatedMechanism(AnchorRows):
                 for distribution, total in zip(distributions, sums, strict=True)
             ]
             shares = [exact_ball(share) for _, share in corners]
-            terms = [
-                sum((s * log[k] for s, log in zip(shares, logs, strict=True)), flint.arb(0)) for k in range(len(used))
-            ]
-            terms = [term.exp() for term in terms]
+            powers = (sum(map(mul, shares, column), flint.arb(0)) for column in zip(*logs, strict=True))
+            terms = [power.exp() for power in powers]
             digits = sum(one << 64 * (count - 1 - place) for place, one in enumerate(known[:count]))
             target, running = ball(digits, 64 * count) * sum(terms, flint.arb(0)), flint.arb(0)
             for k, term in zip(used[:-1], terms[:-1], strict=True):
@@ -147,9 +148,8 @@ class InterpolatedMechanism(AnchorRows):
 
     def weights(self, secrets: Any, /) -> Any:
         """Return the sparse points x anchors matrix of rounding probabilities, or of multilinear weights."""
-        return corner_weights(
-            self.axes, self.ratios if self.rule in ROUNDING_RULES else None, self.inputs.encode(secrets)
-        )
+        ratios = self.ratios if self.rule in ROUNDING_RULES else None
+        return corner_weights(self.axes, ratios, self.inputs.encode(secrets))
 
     def probabilities(self, secrets: Any, /) -> Floats:
         """Return one distribution per point: points x reports."""
@@ -180,6 +180,19 @@ class InterpolatedMechanism(AnchorRows):
                 rows, shares = weights.indices.reshape(-1, width), weights.data.reshape(-1, width)
                 return np.asarray(np.log((shares * self._anchor_rows[rows, codes[:, None]]).sum(axis=1)))
             return np.asarray(np.log(self._geometric(points)[np.arange(len(points)), codes]))
+
+    def _distribution(self) -> Distribution:
+        return table_distribution(LINEAR if self.rule in ROUNDING_RULES else GEOMETRIC)
+
+    def _effort(self) -> Effort:
+        rows, reports = (float(side) for side in self.matrix.shape)
+        axes = len(self.axes)
+        cells = float(math.prod(len(axis) - 1 for axis in self.axes))
+        corners, vertices = 2.0**axes, 3.0**axes if self.rule in ROUNDING_RULES else 1.0
+        return Effort(
+            8.0 * rows * reports + 4.0 * cells * corners + 2_000_000.0 * (axes + 3.0),
+            10.0 * cells * vertices * corners * (axes + 1.0) * reports,
+        )
 
 
 def check_axes(box: Box, axes: tuple[Floats, ...]) -> None:
@@ -271,21 +284,6 @@ def _exact_position(axis: Floats, cell: int, x: float, upper: bool) -> Any:
     return flint.fmpq(value.numerator, value.denominator)
 
 
-def _audit_effort(mechanism: InterpolatedMechanism) -> Effort:
-    rows, reports = (float(side) for side in mechanism.matrix.shape)
-    axes = len(mechanism.axes)
-    cells = float(math.prod(len(axis) - 1 for axis in mechanism.axes))
-    corners, vertices = 2.0**axes, 3.0**axes if mechanism.rule in ROUNDING_RULES else 1.0
-    return Effort(
-        8.0 * rows * reports + 4.0 * cells * corners + 2_000_000.0 * (axes + 3.0),
-        10.0 * cells * vertices * corners * (axes + 1.0) * reports,
-    )
-
-
-LINEAR = "Pr[report k | x] = sum over corners c of the cell of x of weight_c(x) matrix[c, k]"
-GEOMETRIC = "Pr[report k | x] is proportional to the product over corners c of matrix[c, k]^weight_c(x)"
-
-
 MECHANISMS.declare(
     Kind(
         InterpolatedMechanism,
@@ -299,8 +297,6 @@ MECHANISMS.declare(
             "matrix": Table(),
             "rule": Text(RULES),
         },
-        effort=_audit_effort,
-        distribution=lambda one: table_distribution(LINEAR if one.rule in ROUNDING_RULES else GEOMETRIC),
-        report_probabilities=lambda one, points: one.probabilities(points),
+        report_probabilities=InterpolatedMechanism.probabilities,
     )
 )

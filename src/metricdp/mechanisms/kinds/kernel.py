@@ -12,21 +12,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import constants
-from metricdp.arrays import Floats, Integers, as_codes, as_floats, as_positive, frozen, set_fields
+from metricdp.arrays import Floats, as_codes, as_floats, as_positive, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, mechanism_card
+from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness
 from metricdp.mechanisms.kernel_distribution import KernelDistribution, refuse_metric, refuse_weights
 from metricdp.mechanisms.kernel_rows import KernelSampler
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Kind, table_distribution
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Distribution, Kind, table_distribution
 from metricdp.mechanisms.kinds.local import MOST_DENSE
+from metricdp.mechanisms.rows import FiniteRows
 from metricdp.metrics import measuring_effort, width_of
-from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Array, Effort, Maybe, Number
 from metricdp.spaces import FiniteSpace
 
 
 @dataclass(frozen=True, eq=False)
-class KernelMechanism:
+class KernelMechanism(FiniteRows):
     """The exponential mechanism on its own secrets, z_ik = w_k exp(-a min(d_ik, cap)) / N_i, without its table.
 
     The distribution is the ideal one: real numbers of the stored points, of a = `inner`, of `cap` and of w_k =
@@ -34,9 +34,9 @@ class KernelMechanism:
     doubles where their proven error leaves no doubt, in arbitrary precision elsewhere. So neither the machine nor how
     many secrets are asked at once matters, and two secrets at distance 0 have one distribution.
 
-    `log_normalisers` holds ln N_i as computed, each right to within `law.error`, and `nearest`, where it is there, a
-    distance below which no other secret lies: they save time, and the audit verifies them. Nothing of what was asked
-    is remembered, so that how long a call takes says nothing about earlier ones.
+    `log_normalisers` holds ln N_i as computed, each right to within `distribution.error`, and `nearest`, where it is
+    there, a distance below which no other secret lies: they save time, and the audit verifies them. Nothing of what was
+    asked is remembered, so that how long a call takes says nothing about earlier ones.
     """
 
     space: FiniteSpace
@@ -74,8 +74,6 @@ class KernelMechanism:
         n = len(self.space)
         return f"KernelMechanism({n} x {n}, exp(-{self.inner:.6g} d), {self.guarantee})"
 
-    _repr_html_ = mechanism_card
-
     @property
     def inputs(self) -> FiniteSpace:
         return self.space
@@ -107,15 +105,9 @@ class KernelMechanism:
         return self.rows(np.arange(n))
 
     def rows(self, codes: ArrayLike, /) -> Floats:
-        """Return the probabilities of all reports under some secrets, one row each, right to within `law.error`."""
+        """Return the probabilities of all reports under some secrets, right to within `distribution.error`."""
         terms = self.distribution.terms(as_codes(codes, len(self.space)).ravel())
         return np.asarray(terms / terms.sum(axis=1, keepdims=True))
-
-    def sample(self, secrets: ArrayLike, /, *, rng: Randomness = None) -> Integers:
-        """Return one report code for every secret code."""
-        codes = as_codes(secrets, len(self.space))
-        drawn = self._sampler.draw(np.ascontiguousarray(codes.ravel()), source_of(rng))
-        return drawn.reshape(codes.shape)
 
     def log_density(self, secrets: ArrayLike, reports: ArrayLike, /) -> Floats:
         """Return the log of the probability of each report under each secret."""
@@ -125,19 +117,24 @@ class KernelMechanism:
         exponents = self.distribution.exponents(rows.ravel(), columns.ravel()).reshape(rows.shape)
         return np.asarray(exponents - self.log_normalisers[rows])
 
+    def _distribution(self) -> Distribution:
+        formula = (
+            "Pr[report k | secret i] = w[k] exp(-a min(d(i, k), cap)) / N[i], in real numbers of the stored points"
+        )
+        return table_distribution(formula)
+
+    def _effort(self) -> Effort:
+        """All distances twice, block by block, and an exponential and a quotient each; the worst pairs in intervals."""
+        points = self.space.points
+        n = float(len(points))
+        apart = measuring_effort(self.space.metric, len(points), len(points), width_of(points))
+        return Effort(16.0 * n + 4e7, 2.0 * apart.steps + 60.0 * n * n + 6e10)
+
     def witness(self, secret: int, other: int, report: int) -> Witness:
         """Return how much likelier a report is from one secret than from another, as a witness with coordinates."""
         logs = self.log_density([secret, other], report)
         ratio = min(math.exp(min(float(logs[0] - logs[1]), 709.0)), sys.float_info.max)
         return Witness(int(secret), int(other), int(report), ratio).with_places(self.space, self.space)
-
-
-def _audit_effort(stored: Any) -> Effort:
-    """All distances twice, block by block, and an exponential and a quotient each; the worst pairs in intervals."""
-    points = stored.space.points
-    n = float(len(points))
-    apart = measuring_effort(stored.space.metric, len(points), len(points), width_of(points))
-    return Effort(16.0 * n + 4e7, 2.0 * apart.steps + 60.0 * n * n + 6e10)
 
 
 def _kernel(**fields: Any) -> KernelMechanism:
@@ -146,18 +143,7 @@ def _kernel(**fields: Any) -> KernelMechanism:
 
 
 def _read_kernel(mechanism: KernelMechanism) -> dict[str, Any]:
-    cap = None if math.isinf(mechanism.cap) else mechanism.cap
-    return {
-        "space": mechanism.space,
-        "inner": mechanism.inner,
-        "cap": cap,
-        "log_weights": mechanism.log_weights,
-        "log_normalisers": mechanism.log_normalisers,
-        "nearest": mechanism.nearest,
-    }
-
-
-FORMULA = "Pr[report k | secret i] = w[k] exp(-a min(d(i, k), cap)) / N[i], in real numbers of the stored points"
+    return vars(mechanism) | {"cap": None if math.isinf(mechanism.cap) else mechanism.cap}
 
 
 MECHANISMS.declare(
@@ -176,9 +162,7 @@ MECHANISMS.declare(
         since=2,
         read=_read_kernel,
         make=_kernel,
-        effort=_audit_effort,
-        distribution=lambda one: table_distribution(FORMULA),
-        rows=lambda one, codes: one.rows(codes),
+        rows=KernelMechanism.rows,
         storage="{vectors} and weights, rows are computed when they are needed",
     )
 )

@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from metricdp.arrays import Floats, Integers, as_codes, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, mechanism_card, part_certificate
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, WEIGHTS, Kind, table_distribution
+from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, part_certificate
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, WEIGHTS, Distribution, Kind, table_distribution
 from metricdp.mechanisms.local_rows import LocalSampler, row_chunks, row_totals, stored_at
+from metricdp.mechanisms.rows import FiniteRows
 from metricdp.metrics import measuring_effort, roads_of, width_of
-from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Array, Effort
 from metricdp.spaces import FiniteSpace
 
@@ -32,7 +32,7 @@ MOST_DENSE = 1 << 24  # cells that `matrix` writes out
 
 
 @dataclass(frozen=True, eq=False)
-class LocalMechanism:
+class LocalMechanism(FiniteRows):
     """Near reports with weights of their own, all others with one background weight for every secret.
 
     Row i holds the reports columns[starts[i]:starts[i + 1]], in increasing order, with the weights `values`; any other
@@ -77,8 +77,6 @@ class LocalMechanism:
         n, m = len(self.inputs), len(self.outputs)
         return f"LocalMechanism({n} x {m}, {len(self.columns) / n:.0f} near reports each, {self.guarantee})"
 
-    _repr_html_ = mechanism_card
-
     @cached_property
     def totals(self) -> Floats:
         """The sum of every row's weights, background included, in doubles; right to within 2**-36 of itself."""
@@ -93,9 +91,7 @@ class LocalMechanism:
                 f"a table of {n:,} x {m:,} probabilities is not written out: draw with `sample`, ask for single ones "
                 "with `log_density`, or read `starts`, `columns`, `values` and `background`."
             )
-        table: Any = np.broadcast_to(self.background.astype(np.float64), (n, m)).copy()
-        table[np.repeat(np.arange(n), np.diff(self.starts)), self.columns] = self.values
-        return np.asarray(table / table.sum(axis=1, keepdims=True))
+        return self._rows(np.arange(n))
 
     def weights(self, secrets: ArrayLike, reports: ArrayLike, /) -> NDArray[np.float32]:
         """Return the weight of each report under each secret: the row's own, or that of the background."""
@@ -110,11 +106,30 @@ class LocalMechanism:
     def _sampler(self) -> LocalSampler:
         return LocalSampler(self.starts, self.columns, self.values, self.background)
 
-    def sample(self, secrets: ArrayLike, /, *, rng: Randomness = None) -> Integers:
-        """Return one report code for every secret code."""
-        codes = as_codes(secrets, len(self.inputs))
-        drawn = self._sampler.draw(np.ascontiguousarray(codes.ravel()), source_of(rng))
-        return drawn.reshape(codes.shape)
+    def _rows(self, codes: Integers) -> Floats:
+        rows = np.tile(self.background.astype(np.float64), (len(codes), 1))
+        for row, code in zip(rows, codes, strict=True):
+            stored = slice(int(self.starts[code]), int(self.starts[code + 1]))
+            row[self.columns[stored]] = self.values[stored]
+        return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+    def _distribution(self) -> Distribution:
+        formula = "Pr[report k | secret i] = w[i, k] / sum_k w[i, k]; w[i, k] = the stored value, else background[k]"
+        return table_distribution(formula)
+
+    def _effort(self) -> Effort:
+        """All streets, where they imply all pairs; elsewhere all pairs, two rows each: more only says what is near.
+
+        Nothing is held but what is stored: a file is bounded by its own size.
+        """
+        metric, points = self.inputs.metric, self.inputs.points
+        roads = roads_of(metric)
+        n, entries = len(points), float(self.columns.size)
+        held, row = Effort(16.0 * (entries + n + self.background.size)), entries / n
+        if roads is not None and roads.one_way == "open" and n == roads.nodes:
+            return held + Effort(steps=40.0 * len(roads.lengths) * (row + 50.0))
+        apart = measuring_effort(metric, n, n, width_of(points))
+        return held + Effort(steps=apart.steps + float(n) * n * (row + 50.0))
 
     def log_density(self, secrets: ArrayLike, reports: ArrayLike, /) -> Floats:
         """Return the log of the probability of each report under each secret."""
@@ -165,14 +180,8 @@ def pack_rows(mechanism: LocalMechanism) -> Mapping[str, Any]:
         rows = np.repeat(np.arange(last - first), np.diff(starts[first : last + 1]))
         cells = rows * blocks + columns[starts[first] : starts[last]] // BLOCK
         lengths[first:last] = np.bincount(cells, minlength=(last - first) * blocks).reshape(-1, blocks)
-    return {
-        "inputs": mechanism.inputs,
-        "outputs": mechanism.outputs,
-        "lengths": lengths,
-        "columns": columns.astype(np.uint16),  # the number within its block: what is above is cut off
-        "values": mechanism.values,
-        "background": mechanism.background,
-    }
+    numbers = columns.astype(np.uint16)  # within its block: what is above is cut off
+    return vars(mechanism) | {"lengths": lengths, "columns": numbers}
 
 
 def unpack_rows(
@@ -212,32 +221,6 @@ def _blocks(reports: int) -> int:
     return -(-reports // BLOCK)
 
 
-def _audit_effort(stored: Any) -> Effort:
-    """All streets, where they imply all pairs; elsewhere all pairs, two rows each: more only says what is near.
-
-    Nothing is held but what is stored: a file is bounded by its own size.
-    """
-    metric, points = stored.inputs.metric, stored.inputs.points
-    roads = roads_of(metric)
-    n, entries = len(points), float(stored.columns.size)
-    held, row = Effort(16.0 * (entries + n + stored.background.size)), entries / n
-    if roads is not None and roads.one_way == "open" and n == roads.nodes:
-        return held + Effort(steps=40.0 * len(roads.lengths) * (row + 50.0))
-    apart = measuring_effort(metric, n, n, width_of(points))
-    return held + Effort(steps=apart.steps + float(n) * n * (row + 50.0))
-
-
-FORMULA = "Pr[report k | secret i] = w[i, k] / sum_k w[i, k]; w[i, k] = the stored value, else background[k]"
-
-
-def _rows(mechanism: LocalMechanism, codes: Integers) -> Floats:
-    rows = np.tile(mechanism.background.astype(np.float64), (len(codes), 1))
-    for row, code in zip(rows, codes, strict=True):
-        stored = slice(int(mechanism.starts[code]), int(mechanism.starts[code + 1]))
-        row[mechanism.columns[stored]] = mechanism.values[stored]
-    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
-
-
 MECHANISMS.declare(
     Kind(
         LocalMechanism,
@@ -254,9 +237,6 @@ MECHANISMS.declare(
         since=2,
         read=pack_rows,
         make=unpack_rows,
-        effort=_audit_effort,
-        distribution=lambda one: table_distribution(FORMULA),
-        rows=_rows,
         storage="near reports and one background, exact",
     )
 )

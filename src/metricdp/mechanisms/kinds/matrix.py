@@ -13,17 +13,16 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, mechanism_card, part_certificate
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, Kind, table_distribution
-from metricdp.mechanisms.rows import RowSampler
+from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, part_certificate
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, Distribution, Kind, table_distribution
+from metricdp.mechanisms.rows import FiniteRows, RowSampler
 from metricdp.metrics import measuring_effort, width_of
-from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Effort, Table
 from metricdp.spaces import FiniteSpace
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixMechanism:
+class MatrixMechanism(FiniteRows):
     """A matrix of probabilities, one row per secret and one column per report.
 
     The distribution that is sampled and audited is exactly row / sum(row) of the stored doubles. Reports that are never
@@ -49,8 +48,6 @@ class MatrixMechanism:
         n, m = self.matrix.shape
         return f"MatrixMechanism({n} x {m}, {self.guarantee})"
 
-    _repr_html_ = mechanism_card
-
     def witness(self, secret: int, other: int, report: int) -> Witness:
         """Return how much likelier a report is from one secret than from another, as a witness with coordinates."""
         first, second = (int(code) for code in as_codes([secret, other], len(self.inputs)))
@@ -68,12 +65,6 @@ class MatrixMechanism:
     def _sampler(self) -> RowSampler:
         return RowSampler(self.matrix)
 
-    def sample(self, secrets: ArrayLike, /, *, rng: Randomness = None) -> Integers:
-        """Return one report code for every secret code."""
-        codes = as_codes(secrets, len(self.inputs))
-        drawn = self._sampler.draw(np.ascontiguousarray(codes.ravel()), source_of(rng))
-        return drawn.reshape(codes.shape)
-
     def log_density(self, secrets: ArrayLike, reports: ArrayLike, /) -> Floats:
         """Return the log of the probability of each report under each secret."""
         rows = as_codes(secrets, len(self.inputs))
@@ -81,6 +72,19 @@ class MatrixMechanism:
         sums = self.matrix.sum(axis=1)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.matrix[rows, columns]) - np.log(sums[rows]))
+
+    def _rows(self, codes: Integers) -> Floats:
+        rows = self.matrix[codes]
+        return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+    def _distribution(self) -> Distribution:
+        return table_distribution("Pr[report k | secret i] = matrix[i, k] / sum_k matrix[i, k]")
+
+    def _effort(self) -> Effort:
+        n, m = (float(side) for side in self.matrix.shape)
+        points = self.inputs.points
+        apart = measuring_effort(self.inputs.metric, len(points), len(points), width_of(points))
+        return apart + Effort(6.0 * n * n + 4.0 * n * m, n * n * (m + 50.0))
 
 
 def as_table(mechanism: object) -> MatrixMechanism | None:
@@ -99,23 +103,8 @@ def witness_of(matrix: Floats, secret: int, other: int, report: int) -> Witness:
     return Witness(secret, other, report, min(ratio, sys.float_info.max))
 
 
-def _audit_effort(mechanism: MatrixMechanism) -> Effort:
-    n, m = (float(side) for side in mechanism.matrix.shape)
-    points = mechanism.inputs.points
-    apart = measuring_effort(mechanism.inputs.metric, len(points), len(points), width_of(points))
-    return apart + Effort(6.0 * n * n + 4.0 * n * m, n * n * (m + 50.0))
-
-
 def _matrix(**fields: Any) -> MatrixMechanism:
     return MatrixMechanism(**fields, loss_basis=LossBasis(known=False))  # files hold neither loss nor prior
-
-
-FORMULA = "Pr[report k | secret i] = matrix[i, k] / sum_k matrix[i, k]"
-
-
-def _rows(mechanism: MatrixMechanism, codes: Integers) -> Floats:
-    rows = mechanism.matrix[codes]
-    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
 MECHANISMS.declare(
@@ -125,8 +114,5 @@ MECHANISMS.declare(
         "a table with one row of probabilities for every secret",
         {"inputs": FINITE, "outputs": FINITE, "matrix": Table()},
         make=_matrix,
-        effort=_audit_effort,
-        distribution=lambda one: table_distribution(FORMULA),
-        rows=_rows,
     )
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
@@ -12,17 +12,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, as_codes, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import (
-    FINITE,
-    MECHANISMS,
-    RATE,
-    Distribution,
-    Kind,
-    LossFigures,
-    RadiusBound,
-    Theorem,
-    foreign_obstacle,
-)
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Distribution, Kind, LossFigures, RadiusBound, Theorem
 from metricdp.mechanisms.kinds.hyperbolic import (
     HyperbolicLaplace,
     ball_rounding,
@@ -34,11 +24,16 @@ from metricdp.mechanisms.kinds.hyperbolic import (
 from metricdp.mechanisms.kinds.laplace import vector_distribution
 from metricdp.mechanisms.lattice import Lattice, tidy_pitch
 from metricdp.metrics import EUCLID, Metric, norm_of, pairwise
-from metricdp.randomness import Randomness, row_words, source_of
+from metricdp.randomness import Randomness, RandomSource, row_words, source_of
 from metricdp.spaces import FiniteSpace, Unbounded, Under, require_space
 
 EMBEDDINGS: Under = ("Lp or Mahalanobis or Hyperbolic", lambda metric: is_embedding(metric))
 MOST_COMPARED = 1_000  # vectors up to which the loss is bounded by all their distances
+FORMULA = (
+    "report = the vector nearest to v + R U; v the secret's vector, R ~ Gamma(n, 1 / epsilon), U on the unit sphere of "
+    "the metric"
+)
+HYPERBOLIC = "report = the vector nearest to y, y from exp(-epsilon d(v, y)) in hyperbolic space"
 
 
 def is_embedding(metric: Metric) -> bool:
@@ -84,24 +79,23 @@ class NearestMechanism:
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every secret code."""
         codes = as_codes(secrets, len(self.inputs))
-        flat, result = codes.ravel(), np.empty(codes.size, dtype=np.int64)
+        found = [self._nearest(noisy) for noisy in self._add_noise(codes.ravel(), source_of(rng))]
+        return np.concatenate([codes[:0].ravel(), *found]).reshape(codes.shape)
+
+    def _add_noise(self, codes: Integers, source: RandomSource) -> Iterator[Floats]:
+        """Yield the vectors of secrets with noise, as many at a time as can be compared with all reports."""
+        points = self.inputs.points
         if self._noise is not None:
-            source, step = source_of(rng), max(1, 400_000 // len(self.outputs))
-            for start in range(0, flat.size, step):
-                noisy = self._noise.sample(self.inputs.points[flat[start : start + step]], rng=source)
-                result[start : start + step] = self._nearest(noisy)
-            return result.reshape(codes.shape)
-        distribution = vector_distribution(
-            Unbounded(self.inputs.metric, self.inputs.points.shape[1]), (1.0, 1.0), 1 / Fraction(self.epsilon)
-        )
-        words = row_words(source_of(rng), distribution.width)
-        step = max(1, 4_000_000 // len(self.outputs))
-        for start in range(0, flat.size, step):
-            part = flat[start : start + step]
+            step = max(1, 400_000 // len(self.outputs))
+            for start in range(0, codes.size, step):
+                yield self._noise.sample(points[codes[start : start + step]], rng=source)
+            return
+        distribution = vector_distribution(Unbounded(self.inputs.metric, points.shape[1]), (1.0, 1.0), self.epsilon)
+        words, step = row_words(source, distribution.width), max(1, 4_000_000 // len(self.outputs))
+        for start in range(0, codes.size, step):
+            part = codes[start : start + step]
             noise, _ = distribution.unit_noise(partial(words.first, start=start, stop=start + len(part)))
-            noisy = self.inputs.points[part] + noise / self.epsilon
-            result[start : start + step] = self._nearest(noisy)
-        return result.reshape(codes.shape)
+            yield points[part] + noise / self.epsilon
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Not available: the mass of a word's cell has no closed form."""
@@ -133,50 +127,66 @@ class NearestMechanism:
         # argmin |y - v|^2 = argmax y.v - |v|^2 / 2
         return np.asarray((norm.whiten(noisy) @ columns - halves).argmax(axis=1), dtype=np.int64)
 
+    def _theorem(self) -> Theorem:
+        """The guarantee is that of the noise: the search for the nearest vector is post-processing."""
+        density = f"density proportional to exp(-{self.epsilon:.6g} d), then the nearest vector: post-processing"
+        return Theorem(self.epsilon, density, largest_distance=0.0)
+
+    def _accuracy(self, levels: Floats) -> RadiusBound:
+        """The noise moves a vector by R, and what is found lies at most as far from there: within 2 R."""
+        from scipy.special import gammaincinv
+
+        metric, vectors = self.inputs.metric, self.inputs.points
+        if self._noise is not None:
+            away = distance_at(vectors.shape[1], self.epsilon, levels)
+            noise = 2.0 * (away + ball_rounding(vectors.shape[1], self._noise.pitch)(away))
+            return RadiusBound(noise, metric, False)
+        noise = 2.0 * gammaincinv(vectors.shape[1], levels) / self.epsilon
+        middle = vectors.mean(axis=0)[None]
+        widest = float(metric(vectors, middle).max() + metric(self.outputs.points, middle).max())
+        return RadiusBound(np.minimum(noise, widest), metric, False)
+
+    def _distribution(self) -> Distribution:
+        return Distribution({"formula": FORMULA if self._noise is None else HYPERBOLIC})
+
+    def _loss(self, _: Any) -> LossFigures:
+        """The bound was computed again when the mechanism was made (`_nearest`), from whatever a file stated."""
+        return LossFigures(self.certificate.loss, self.certificate.lower_bound)
+
 
 def nearest_loss(space: FiniteSpace, epsilon: float) -> float:
     """Return an upper bound of the mean distance between a vector and the one that is nearest after the noise.
 
     The noise moves x by R ~ Gamma(dimension, 1/epsilon), and what is found lies at most as far from there as x does:
     within 2 R of x. So E d <= sum_k (d_k - d_(k-1)) Pr[2 R >= d_k] over the distances d_1 <= d_2 <= ... from x. Above
-    `MOST_COMPARED` vectors it is E min(2 R, D), D the most that any vector can lie away, by way of their middle.
+    `MOST_COMPARED` vectors it is E min(2 R, D), D the most that any vector can lie away, by way of their middle. The
+    distances of hyperbolic noise are moved by the lattice and doubles a little more.
     """
     from scipy.special import gammainc, gammaincc
 
-    dimension = space.points.shape[1]
-    if is_ball(space.metric):
-        return _nearest_loss_in_the_ball(space, epsilon)
-    if len(space) > MOST_COMPARED:
-        away = np.asarray(space.metric(space.points, space.points.mean(axis=0)[None]), dtype=np.float64)
-        most = (away + away.max()) * (1.0 + 1e-9)
-        near = 2.0 * dimension / epsilon * gammainc(dimension + 1, epsilon * most / 2.0)
-        losses = near + most * gammaincc(dimension, epsilon * most / 2.0)
-    else:
-        apart = np.sort(space.distances, axis=1)
-        steps = np.diff(apart, axis=1, prepend=0.0)
-        losses = (steps * gammaincc(dimension, epsilon * apart / 2.0)).sum(axis=1)
-    return float(losses.mean() * (1.0 + 1e-9))
-
-
-def _nearest_loss_in_the_ball(space: FiniteSpace, epsilon: float) -> float:
-    """The same with the distances of hyperbolic noise, which the lattice and doubles move by a little more."""
-    dimension = space.points.shape[1]
+    dimension, in_ball = space.points.shape[1], is_ball(space.metric)
     more = ball_rounding(dimension, tidy_pitch(0.01 / epsilon))
 
     def beyond(distance: Floats) -> Floats:
         half = 0.5 * distance
+        if not in_ball:
+            return np.asarray(gammaincc(dimension, epsilon * half))
         return np.asarray(distance_above(dimension, epsilon, np.maximum(half - more(half), 0.0)))
 
-    if len(space) > MOST_COMPARED:
-        away = np.asarray(space.metric(space.points, np.zeros((1, dimension))), dtype=np.float64)
-        most = (away + away.max()) * (1.0 + 1e-9)
+    if len(space) <= MOST_COMPARED:
+        apart = np.sort(space.distances, axis=1)
+        losses = (np.diff(apart, axis=1, prepend=0.0) * beyond(apart)).sum(axis=1)
+        return float(losses.mean() * (1.0 + 1e-9))
+    middle = np.zeros(dimension) if in_ball else space.points.mean(axis=0)
+    away = np.asarray(space.metric(space.points, middle[None]), dtype=np.float64)
+    most = (away + away.max()) * (1.0 + 1e-9)
+    if in_ball:
         grid = np.linspace(0.0, most.max(), 4_001)
         # E min(2 R, D) is the integral of Pr[2 R > t] up to D, which a sum of left values is not below
         sums = np.append(0.0, np.cumsum(beyond(grid[:-1]) * np.diff(grid)))
         losses = sums[np.minimum(np.searchsorted(grid, most), len(grid) - 1)]
     else:
-        apart = np.sort(space.distances, axis=1)
-        losses = (np.diff(apart, axis=1, prepend=0.0) * beyond(apart)).sum(axis=1)
+        losses = 2.0 * dimension / epsilon * gammainc(dimension + 1, epsilon * most / 2.0) + most * beyond(most)
     return float(losses.mean() * (1.0 + 1e-9))
 
 
@@ -188,44 +198,6 @@ def _nearest(*, inputs: FiniteSpace, epsilon: float, certificate: Certificate, *
     return NearestMechanism(inputs=inputs, epsilon=epsilon, certificate=certificate, **rest)
 
 
-FORMULA = (
-    "report = the vector nearest to v + R U; v the secret's vector, R ~ Gamma(n, 1 / epsilon), U on the unit sphere of "
-    "the metric"
-)
-HYPERBOLIC = "report = the vector nearest to y, y from exp(-epsilon d(v, y)) in hyperbolic space"
-
-
-def _theorem(mechanism: NearestMechanism) -> Theorem:
-    """The guarantee is that of the noise: the search for the nearest vector is post-processing, and may hide more."""
-    obstacle = "" if is_embedding(mechanism.inputs.metric) else foreign_obstacle(mechanism)
-    distribution = f"density proportional to exp(-{mechanism.epsilon:.6g} d), then the nearest vector: post-processing"
-    return Theorem(mechanism.epsilon, distribution, largest_distance=0.0, obstacle=obstacle)
-
-
-def _accuracy(mechanism: NearestMechanism, levels: Floats) -> RadiusBound:
-    """The noise moves a vector by R, and what is found lies at most as far from there as the vector did: within 2 R."""
-    from scipy.special import gammaincinv
-
-    metric, vectors = mechanism.inputs.metric, mechanism.inputs.points
-    if mechanism._noise is not None:
-        away = distance_at(vectors.shape[1], mechanism.epsilon, levels)
-        noise = 2.0 * (away + ball_rounding(vectors.shape[1], tidy_pitch(0.01 / mechanism.epsilon))(away))
-        return RadiusBound(noise, metric, False)
-    noise = 2.0 * gammaincinv(vectors.shape[1], levels) / mechanism.epsilon
-    middle = vectors.mean(axis=0)[None]
-    widest = float(metric(vectors, middle).max() + metric(mechanism.outputs.points, middle).max())
-    return RadiusBound(np.minimum(noise, widest), metric, False)
-
-
-def _distribution(mechanism: NearestMechanism) -> Distribution:
-    return Distribution({"formula": FORMULA if mechanism._noise is None else HYPERBOLIC})
-
-
-def _loss(mechanism: NearestMechanism, _: Any) -> LossFigures:
-    """The bound was computed again when the mechanism was made (`_nearest`), from whatever a file stated."""
-    return LossFigures(mechanism.certificate.loss, mechanism.certificate.lower_bound)
-
-
 MECHANISMS.declare(
     Kind(
         NearestMechanism,
@@ -233,9 +205,5 @@ MECHANISMS.declare(
         "noise in an embedding, then the nearest word",
         {"inputs": FINITE, "outputs": FINITE, "epsilon": RATE},
         make=_nearest,
-        theorem=_theorem,
-        accuracy=_accuracy,
-        distribution=_distribution,
-        loss=_loss,
     )
 )

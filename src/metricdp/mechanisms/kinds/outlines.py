@@ -68,12 +68,6 @@ class OutlineLaplace(FarNoise, LaplaceNoise):
     def outputs(self) -> Any:
         return self.part.inputs
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the numbers of a report are; those of a curve they are not."""
-        axes = [""] if self.size == 1 else [f"_{axis}" for axis in range(1, self.size + 1)]
-        return tuple(f"{what}{axis}" for what in ("start", "end", "least", "largest") for axis in axes)
-
     def outline(self, curves: Any, /) -> Floats:
         """Return the outlines of curves, without noise."""
         rows = self.inputs.encode(curves)
@@ -89,23 +83,26 @@ class OutlineLaplace(FarNoise, LaplaceNoise):
         """Return the log of the mass of the lattice cell of each report."""
         return self.part.log_density(self.outline(secrets), reports)
 
+    def _theorem(self) -> Theorem:
+        """An outline moves by at most the Frechet distance of two curves, in its largest gap."""
+        outline: Theorem = MECHANISMS.facet("theorem", self.part)(self.part)
+        moved = "the outline of a curve moves by at most the Frechet distance; on the outline: {}"
+        return replace(outline, template=moved)
 
-def _theorem(mechanism: OutlineLaplace) -> Theorem:
-    """An outline moves by at most the Frechet distance of two curves, in its largest gap."""
-    outline: Theorem = MECHANISMS.facet("theorem", mechanism.part)(mechanism.part)
-    return replace(outline, template="the outline of a curve moves by at most the Frechet distance; on the outline: {}")
+    def _accuracy(self, levels: Floats) -> RadiusBound:
+        """How far a report lies from the outline, in its largest gap."""
+        found: RadiusBound = MECHANISMS.facet("accuracy", self.part)(self.part, levels)
+        return found
 
+    def _distribution(self) -> Distribution:
+        density = MECHANISMS.facet("distribution", self.part)(self.part).density
+        secrets = "x is the outline of a curve: its start, its end, the least and the largest of every coordinate"
+        return Distribution({**density, "secrets": secrets})
 
-def _accuracy(mechanism: OutlineLaplace, levels: Floats) -> RadiusBound:
-    """How far a report lies from the outline, in its largest gap."""
-    found: RadiusBound = MECHANISMS.facet("accuracy", mechanism.part)(mechanism.part, levels)
-    return found
-
-
-def _distribution(mechanism: OutlineLaplace) -> Distribution:
-    density = MECHANISMS.facet("distribution", mechanism.part)(mechanism.part).density
-    secrets = "x is the outline of a curve: its start, its end, the least and the largest of every coordinate"
-    return Distribution({**density, "secrets": secrets})
+    def _report_names(self) -> tuple[str, ...]:
+        """What the numbers of a report are; those of a curve they are not."""
+        axes = [""] if self.size == 1 else [f"_{axis}" for axis in range(1, self.size + 1)]
+        return tuple(f"{what}{axis}" for what in ("start", "end", "least", "largest") for axis in axes)
 
 
 MECHANISMS.declare(
@@ -114,9 +111,5 @@ MECHANISMS.declare(
         "outline-laplace",
         "noise for the outline of any curve: its start, its end and the box it lies in",
         since=2,
-        theorem=_theorem,
-        accuracy=_accuracy,
-        distribution=_distribution,
-        report_names=lambda one: one.names,
     )
 )

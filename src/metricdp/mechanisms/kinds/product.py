@@ -75,6 +75,12 @@ class ProductMechanism:
             )
         return parts
 
+    def _accuracy(self, levels: Floats) -> RadiusBound:
+        raise InvalidInput("a product has one radius for every part: ask for those of `mechanism.parts`.")
+
+    def _distribution(self) -> Distribution:
+        raise InvalidInput("a product has one distribution for every part: ask for those of `mechanism.parts`.")
+
 
 def product_metric(parts: Sequence[Mechanism]) -> Weighted:
     """Return sum_i epsilon_i d_i over groups of columns, in the order of the parts."""
@@ -98,14 +104,6 @@ def parts_of(mechanism: Mechanism) -> tuple[Mechanism, ...]:
     return mechanism.parts if isinstance(mechanism, ProductMechanism) else (mechanism,)
 
 
-def _accuracy(mechanism: ProductMechanism, levels: Floats) -> RadiusBound:
-    raise InvalidInput("a product has one radius for every part: ask for those of `mechanism.parts`.")
-
-
-def _distribution(mechanism: ProductMechanism) -> Distribution:
-    raise InvalidInput("a product has one distribution for every part: ask for those of `mechanism.parts`.")
-
-
 MECHANISMS.declare(
     Kind(
         ProductMechanism,
@@ -114,7 +112,5 @@ MECHANISMS.declare(
         {"parts": Many(Part("mechanism"), least=2, most=constants.LARGEST_PARTS)},
         since=2,
         make=_product,
-        accuracy=_accuracy,
-        distribution=_distribution,
     )
 )

@@ -8,7 +8,6 @@ A is public: it must not be made from the table that is protected, which would l
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -17,9 +16,9 @@ import numpy as np
 from metricdp import constants
 from metricdp.arrays import Floats, as_matrix, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, RadiusBound, Theorem
-from metricdp.mechanisms.kinds.laplace import log_normaliser
-from metricdp.mechanisms.lattice import FarNoise, LaplaceNoise, cell_reach, noise_kind
+from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Theorem
+from metricdp.mechanisms.kinds.laplace import VectorNoise, log_normaliser, vector_distribution
+from metricdp.mechanisms.lattice import noise_kind
 from metricdp.mechanisms.noise.distributions import VectorDistribution
 from metricdp.metrics import exponent_of
 from metricdp.registry import Array
@@ -30,7 +29,7 @@ NUMERIC = 1e-6  # relative: a norm is bounded from above
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ProjectedLaplace(FarNoise, LaplaceNoise):
+class ProjectedLaplace(VectorNoise):
     """l_2 Laplace noise of rate `epsilon` around A x: density proportional to exp(-epsilon |A x - y|).
 
     Guarantee: epsilon |A| times the l_2 distance of the vectors, exactly: A x is never rounded before the lattice.
@@ -50,27 +49,14 @@ class ProjectedLaplace(FarNoise, LaplaceNoise):
         size = f"{self.inputs.dimension} to {len(self.matrix)} dimensions"
         return f"ProjectedLaplace({size}, pitch {self.lattice.pitch:g}, {self.guarantee})"
 
-    @property
-    def outputs(self) -> Unbounded:
-        return self._outputs
-
     @cached_property
-    def _outputs(self) -> Unbounded:
+    def outputs(self) -> Unbounded:
         return Unbounded(self.inputs.metric, len(self.matrix))
-
-    @property
-    def undecided(self) -> float:
-        """As for noise without a projection, in the dimensions that are left."""
-        k = len(self.matrix)
-        displaced = (3 * k + (64 + 2 * k) * (20 + k / 2)) * 2.0**-52 / self.epsilon
-        return float(4.4 * k**0.5 * displaced / self.lattice.pitch)
 
     @cached_property
     def distribution(self) -> VectorDistribution:
         """The exact distribution of the noise, in whole numbers of cells."""
-        top, bottom = self.lattice.ratio
-        scale = Fraction(top) / Fraction(bottom) / Fraction(self.epsilon)
-        return VectorDistribution(2.0, len(self.matrix), (top, bottom), scale, None, self.matrix)
+        return vector_distribution(self.outputs, self.lattice.ratio, self.epsilon, self.matrix)
 
     def centres(self, rows: Floats) -> Floats:
         """Return where the noise lies around: A x."""
@@ -82,11 +68,36 @@ class ProjectedLaplace(FarNoise, LaplaceNoise):
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the cell of each report: the density at its centre times its volume."""
-        start, goal = self.inputs.encode(secrets) @ self.matrix.T, self.outputs.encode(reports)
-        volume = len(self.matrix) * np.log(self.lattice.pitch)
-        return np.asarray(
-            log_normaliser(self.outputs, self.epsilon) - self.epsilon * self.inputs.metric(start, goal) + volume
+        start, goal = self.centres(self.inputs.encode(secrets)), self.outputs.encode(reports)
+        away, volume = self.inputs.metric(start, goal), len(self.matrix) * np.log(self.lattice.pitch)
+        return np.asarray(log_normaliser(self.outputs, self.epsilon) - self.epsilon * away + volume)
+
+    def _theorem(self) -> Theorem:
+        """Noise of a rate around A x keeps the rate times the norm of A, in the distance of the vectors themselves."""
+        norm, rate = norm_above(self.matrix), self.epsilon
+        distribution = (
+            f"density proportional to exp(-{rate:.6g} d) around A x, and |A x - A x'| is at most {norm:.9g} |x - x'|; "
+            "put on a lattice by bounds that are proven"
         )
+        return Theorem(rate * norm * (1.0 + 2.0**-50), distribution, certain_share=1.0 - NUMERIC)
+
+    def _distribution(self) -> Distribution:
+        size = len(self.matrix)
+        return Distribution(
+            {
+                "formula": "f(y | x) = constant * exp(-rate * |A x - y|), put on the nearest point of the lattice",
+                "log_constant": log_normaliser(self.outputs, self.epsilon),
+                "rate": self.epsilon,
+                "per": f"volume of {size} coordinates",
+                "distance": f"rate * |A x - y| has the distribution Gamma({size}, 1)",
+                "numbers": "A is in the mechanism file: metricdp.load(file).matrix",
+            }
+        )
+
+    def _report_names(self) -> tuple[str, ...]:
+        """What was projected does not read like the columns that it comes from."""
+        size = len(self.matrix)
+        return ("report",) if size == 1 else tuple(f"report_{number}" for number in range(1, size + 1))
 
 
 def norm_above(matrix: Floats) -> float:
@@ -115,45 +126,6 @@ def norm_above(matrix: Floats) -> float:
     return float(scale * (np.sqrt(largest / (1.0 - skew) + of_gram) + 2.0 * UNIT * length) * (1.0 + 16 * UNIT))
 
 
-def _theorem(mechanism: ProjectedLaplace) -> Theorem:
-    """Noise of a rate around A x keeps the rate times the norm of A, in the distance of the vectors themselves."""
-    norm, rate = norm_above(mechanism.matrix), mechanism.epsilon
-    distribution = (
-        f"density proportional to exp(-{rate:.6g} d) around A x, and |A x - A x'| is at most {norm:.9g} |x - x'|"
-    )
-    distribution += "; put on a lattice by bounds that are proven"
-    return Theorem(rate * norm * (1.0 + 2.0**-50), distribution, certain_share=1.0 - NUMERIC)
-
-
-def _accuracy(mechanism: ProjectedLaplace, levels: Floats) -> RadiusBound:
-    """How far a report lies from the projected truth, A x."""
-    from scipy.special import gammaincinv
-
-    size, metric = len(mechanism.matrix), mechanism.inputs.metric
-    away = gammaincinv(size, levels) / mechanism.epsilon
-    return RadiusBound(away + cell_reach(metric, size, mechanism.lattice.pitch), metric, True)
-
-
-def _distribution(mechanism: ProjectedLaplace) -> Distribution:
-    size = len(mechanism.matrix)
-    return Distribution(
-        {
-            "formula": "f(y | x) = constant * exp(-rate * |A x - y|), put on the nearest point of the lattice",
-            "log_constant": log_normaliser(mechanism.outputs, mechanism.epsilon),
-            "rate": mechanism.epsilon,
-            "per": f"volume of {size} coordinates",
-            "distance": f"rate * |A x - y| has the distribution Gamma({size}, 1)",
-            "numbers": "A is in the mechanism file: metricdp.load(file).matrix",
-        }
-    )
-
-
-def _report_names(mechanism: ProjectedLaplace) -> tuple[str, ...]:
-    """What was projected does not read like the columns that it comes from."""
-    size = len(mechanism.matrix)
-    return ("report",) if size == 1 else tuple(f"report_{number}" for number in range(1, size + 1))
-
-
 MECHANISMS.declare(
     noise_kind(
         ProjectedLaplace,
@@ -161,9 +133,5 @@ MECHANISMS.declare(
         "noise for any vector, after a public projection to fewer dimensions",
         NOISE | {"matrix": Array(sides=2, least=-constants.LARGEST_COORDINATE, most=constants.LARGEST_COORDINATE)},
         since=2,
-        theorem=_theorem,
-        accuracy=_accuracy,
-        distribution=_distribution,
-        report_names=_report_names,
     )
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -11,16 +12,8 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.kind import (
-    MECHANISMS,
-    BinDensity,
-    Distribution,
-    LossFigures,
-    RadiusBound,
-    Theorem,
-    foreign_obstacle,
-)
-from metricdp.mechanisms.lattice import LaplaceNoise, LatticeNoise, cell_nodes, cell_reach, lattice_words, noise_kind
+from metricdp.mechanisms.kind import MECHANISMS, BinDensity, Distribution, LossFigures, Theorem
+from metricdp.mechanisms.lattice import LaplaceNoise, LatticeNoise, cell_nodes, noise_kind
 from metricdp.mechanisms.noise.distributions import SphereDistribution
 from metricdp.metrics import EARTH_RADIUS_KM, METRICS, Earth, Haversine, earth_of
 from metricdp.spaces import ON_EARTH, Unbounded, require_space
@@ -39,6 +32,32 @@ class EarthNoise(LatticeNoise):
         pitch = self.lattice.pitch
         if self.inputs.dimension != 2 or pitch > 90.0 or abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
             raise InvalidInput(f"`pitch` must divide 90 degrees, so that the poles lie on the lattice, got {pitch:g}.")
+
+    def cell_log_mass(self, secrets: Any, reports: Any, log_density: Callable[[Floats], Floats]) -> Floats:
+        """Return the log of the integral over the lattice cell of each report of a density, its log at a distance."""
+        start, goal = self.inputs.encode(secrets), self._report(self.inputs.encode(reports))
+        pitch, logs = self.lattice.pitch, []
+        pole = np.abs(goal[:, 0]) >= 90.0
+        for offset, weight in zip(*cell_nodes(2, pitch), strict=True):
+            # The cell of a pole is a cap: it goes all the way round.
+            node = goal + np.where(pole[:, None], offset * [1.0, 360.0 / pitch], offset)
+            inside = np.abs(node[:, 0]) <= 90.0
+            node = np.clip(node, [-90.0, -720.0], [90.0, 720.0])
+            # Area of a cell in degrees: cos(latitude) per square degree, in units of a degree of arc squared.
+            with np.errstate(divide="ignore"):
+                area = np.log(np.where(inside, weight * np.cos(np.radians(node[:, 0])), 0.0))
+            logs.append(area + log_density(self.earth(start, node)))
+        cell = 2.0 * np.log(np.radians(pitch)) + np.where(pole, np.log(360.0 / pitch), 0.0)
+        return np.asarray(np.logaddexp.reduce(np.array(logs), axis=0) + cell)
+
+    def _report(self, degrees: Floats) -> Floats:
+        """Put points on the lattice: longitudes in [-180, 180), zero at the poles, where they mean nothing."""
+        cells = self.lattice.cells(degrees)
+        around = np.rint(360.0 / self.lattice.pitch)
+        cells[:, 1] = np.mod(cells[:, 1] + around / 2, around) - around / 2
+        result = self.lattice.values(cells)
+        result[np.abs(result[:, 0]) >= 90.0, 1] = 0.0
+        return result
 
     @property
     def earth(self) -> Earth:
@@ -82,37 +101,42 @@ class SphericalLaplace(EarthNoise, LaplaceNoise):
         """Epsilon per radian of a great circle."""
         return self.epsilon * self.earth.radius
 
-    def _report(self, degrees: Floats) -> Floats:
-        """Put points on the lattice: longitudes in [-180, 180), zero at the poles, where they mean nothing."""
-        cells = self.lattice.cells(degrees)
-        around = np.rint(360.0 / self.lattice.pitch)
-        cells[:, 1] = np.mod(cells[:, 1] + around / 2, around) - around / 2
-        result = self.lattice.values(cells)
-        result[np.abs(result[:, 0]) >= 90.0, 1] = 0.0
-        return result
-
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report, by quadrature over the cell."""
-        start = self.inputs.encode(secrets)
-        goal = self._report(self.inputs.encode(reports))
-        offsets, weights = cell_nodes(2, self.lattice.pitch)
-        pole = np.abs(goal[:, 0]) >= 90.0
-        total = np.zeros(len(goal))
-        metric = self.earth
-        least = np.maximum(0.0, metric(start, goal) - metric.degree * self.lattice.pitch)
-        for offset, weight in zip(offsets, weights, strict=True):
-            # The cell of a pole is a cap: it goes all the way round.
-            node = goal + np.where(pole[:, None], offset * [1.0, 360.0 / self.lattice.pitch], offset)
-            inside = np.abs(node[:, 0]) <= 90.0
-            node = np.clip(node, [-90.0, -720.0], [90.0, 720.0])
-            away = metric(start, node)
-            # Area of a cell in degrees: cos(latitude) per square degree, in units of a degree of arc squared.
-            total += np.where(
-                inside, weight * np.cos(np.radians(node[:, 0])) * np.exp(-self.epsilon * (away - least)), 0
-            )
-        area = np.radians(self.lattice.pitch) ** 2
-        cell = np.log(total) - self.epsilon * least + np.log(area) - np.log(spherical_mass(self._rate))
-        return np.asarray(np.where(pole, cell + np.log(360.0 / self.lattice.pitch), cell))
+        cell = self.cell_log_mass(secrets, reports, lambda away: -self.epsilon * away)
+        return np.asarray(cell - np.log(spherical_mass(self._rate)))
+
+    def radii(self, levels: Floats) -> Floats:
+        """Return how far noise goes with these probabilities, before the lattice."""
+        rate = float(self.distribution.rate)
+        return np.array([sphere_quantile(rate, float(level)) for level in levels]) * rate / self.epsilon
+
+    def _theorem(self) -> Theorem:
+        """Distances end on the Earth."""
+        return replace(super()._theorem(), largest_distance=np.pi * self.earth.radius)
+
+    def _distribution(self) -> Distribution:
+        rate, unit = float(self.distribution.rate), self.inputs.unit
+        radius = rate / self.epsilon
+        return self.describe(
+            "degrees",
+            formula="f(y | x) = constant * exp(-epsilon * d(x, y)), put on the nearest point of the lattice",
+            constant=1.0 / (spherical_mass(rate) * radius**2),
+            per=f"area in {unit}^2 on a sphere of radius {radius:.9g} {unit}",
+            distance="Pr[d > r] = (exp(-epsilon r) (epsilon R sin(r / R) + cos(r / R)) + exp(-pi epsilon R)) / "
+            "(1 + exp(-pi epsilon R)), R the radius of the sphere",
+        )
+
+    def _loss(self, _: Any) -> LossFigures:
+        return LossFigures(self.earth.radius * spherical_mean(self._rate))
+
+    def _bins(self) -> BinDensity:
+        mass = spherical_mass(float(self.distribution.rate))
+        return self.bin_density(
+            lambda away, points: np.exp(-self.epsilon * away) * per_degree(points) / mass,
+            self.guarantee.epsilon,
+            ends=(90.0, 180.0),
+        )
 
 
 def spherical_mass(rate: float) -> float:
@@ -149,63 +173,5 @@ def per_degree(points: Floats) -> Floats:
     return np.asarray(np.cos(np.radians(points[:, 0])) * np.radians(1.0) ** 2)
 
 
-def _theorem(mechanism: SphericalLaplace) -> Theorem:
-    """Distances end on the Earth, and the poles must lie on the lattice."""
-    pitch, earth = mechanism.lattice.pitch, earth_of(mechanism.inputs.metric)
-    obstacle = foreign_obstacle(mechanism) if earth is None else ""
-    if not obstacle and abs(np.rint(90.0 / pitch) * pitch - 90.0) > 1e-9:
-        obstacle = f"The poles do not lie on a lattice of pitch {pitch:g}."
-    distribution = (
-        f"density proportional to exp(-{mechanism.epsilon:.6g} d) with one normaliser around the secret itself"
-    )
-    return Theorem(mechanism.epsilon, distribution, mechanism, np.pi * mechanism.earth.radius, obstacle=obstacle)
-
-
-def _accuracy(mechanism: SphericalLaplace, levels: Floats) -> RadiusBound:
-    metric, rate = mechanism.inputs.metric, float(mechanism.distribution.rate)
-    away = np.array([sphere_quantile(rate, float(level)) for level in levels]) * rate / mechanism.epsilon
-    return RadiusBound(away + cell_reach(metric, 2, mechanism.lattice.pitch), metric, True)
-
-
-def _distribution(mechanism: SphericalLaplace) -> Distribution:
-    rate, unit = float(mechanism.distribution.rate), mechanism.inputs.unit
-    radius = rate / mechanism.epsilon
-    density = {
-        "formula": "f(y | x) = constant * exp(-epsilon * d(x, y)), put on the nearest point of the lattice",
-        "constant": 1.0 / (spherical_mass(rate) * radius**2),
-        "per": f"area in {unit}^2 on a sphere of radius {radius:.9g} {unit}",
-        "distance": "Pr[d > r] = (exp(-epsilon r) (epsilon R sin(r / R) + cos(r / R)) + exp(-pi epsilon R)) / "
-        "(1 + exp(-pi epsilon R)), R the radius of the sphere",
-    }
-    reach = cell_reach(mechanism.guarantee.metric, 2, mechanism.lattice.pitch)
-    return Distribution(density, lattice_words(mechanism, reach, "degrees"))
-
-
-def _loss(mechanism: SphericalLaplace, _: Any) -> LossFigures:
-    metric = mechanism.earth
-    return LossFigures(metric.radius * spherical_mean(mechanism.epsilon * metric.radius))
-
-
-def _bins(mechanism: SphericalLaplace) -> BinDensity:
-    metric, mass = mechanism.inputs.metric, spherical_mass(float(mechanism.distribution.rate))
-
-    def density(places: Floats, points: Floats) -> Floats:
-        apart = metric(places[:, None, :], points[None, :, :])
-        return np.asarray(np.exp(-mechanism.epsilon * apart) * per_degree(points) / mass)
-
-    return BinDensity(density, mechanism.guarantee.epsilon, ends=(90.0, 180.0))
-
-
-MECHANISMS.declare(
-    noise_kind(
-        SphericalLaplace,
-        "spherical-laplace",
-        "noise for any place on Earth",
-        theorem=_theorem,
-        accuracy=_accuracy,
-        distribution=_distribution,
-        loss=_loss,
-        bins=_bins,
-    )
-)
+MECHANISMS.declare(noise_kind(SphericalLaplace, "spherical-laplace", "noise for any place on Earth"))
 METRICS.register(Haversine, noise=SphericalLaplace)

@@ -12,10 +12,11 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.mechanisms.kind import MECHANISMS, BinDensity, Distribution, LossFigures
-from metricdp.mechanisms.kinds.gaussian import DISPLACED, NORMAL, NormalNoise, gaussian_accuracy
+from metricdp.mechanisms.kinds.gaussian import DISPLACED, NORMAL, NormalNoise
 from metricdp.mechanisms.kinds.spherical import EarthNoise, per_degree
-from metricdp.mechanisms.lattice import cell_nodes, cell_reach, lattice_words, noise_kind
+from metricdp.mechanisms.lattice import noise_kind
 from metricdp.mechanisms.noise.distributions import SphereGaussianDistribution
+from metricdp.mechanisms.noise.functions import bisect
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,27 +49,34 @@ class SphericalGaussian(EarthNoise, NormalNoise):
 
     def log_density(self, secrets: Any, reports: Any, /) -> Floats:
         """Return the log of the mass of the lattice cell of each report, by quadrature over the cell."""
-        start, goal = self.inputs.encode(secrets), self.inputs.encode(reports)
-        metric, pitch = self.earth, self.lattice.pitch
-        offsets, weights = cell_nodes(2, pitch)
-        pole = np.abs(goal[:, 0]) >= 90.0
-        logs = []
-        for offset, weight in zip(offsets, weights, strict=True):
-            node = goal + np.where(pole[:, None], offset * [1.0, 360.0 / pitch], offset)  # a pole's cell is a cap
-            inside = np.abs(node[:, 0]) <= 90.0
-            node = np.clip(node, [-90.0, -720.0], [90.0, 720.0])
-            angle = metric(start, node) / metric.radius
-            width = np.cos(np.radians(node[:, 0]))
-            with np.errstate(divide="ignore"):
-                logs.append(
-                    np.where(
-                        inside,
-                        np.log(weight * width) + log_projected_density(angle, metric.radius / self.sigma),
-                        -np.inf,
-                    )
-                )
-        area = 2.0 * np.log(np.radians(pitch)) + np.where(pole, np.log(360.0 / pitch), 0.0)
-        return np.asarray(np.logaddexp.reduce(np.array(logs), axis=0) + area)
+        return self.cell_log_mass(secrets, reports, self._log_height)
+
+    def _log_height(self, away: Floats) -> Floats:
+        """Return the log of the density, per solid angle, at a distance."""
+        radius = self.earth.radius
+        return log_projected_density(away / radius, radius / self.sigma)
+
+    def _distribution(self) -> Distribution:
+        return self.describe(
+            "degrees",
+            formula="the place as a point in space plus N(0, sigma^2) in each of three coordinates, seen from the "
+            "centre of the Earth, put on the nearest point of the lattice",
+            sigma=self.sigma,
+            per=f"sigma in {self.inputs.unit}",
+            distance="d / sigma has nearly the distribution of Rayleigh while sigma is small beside the Earth",
+        )
+
+    def _loss(self, _: Any) -> LossFigures:
+        radius = self.earth.radius
+        return LossFigures(radius * projected_mean(self.sigma / radius))
+
+    def _bins(self) -> BinDensity:
+        return self.bin_density(
+            lambda away, points: np.exp(self._log_height(away)) * per_degree(points),
+            1.0 / self.sigma,
+            smooth=True,
+            ends=(90.0, 180.0),
+        )
 
 
 def log_projected_density(angle: Floats, scale: float) -> Floats:
@@ -118,38 +126,8 @@ def projected_quantile(reach: float, level: float) -> float:
             probability = np.where(up > 0, 1.0, np.exp(-0.5 * half * half))
         return float((probability * mass).sum())
 
-    low, high = 0.0, math.pi
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if within(middle) >= level else (middle, high)
+    _, high = bisect(0.0, math.pi, lambda angle: within(angle) < level, 100)
     return high * (1.0 + 1e-9) if reach < 0.05 else min(math.pi, high * 1.01)  # quadrature across a step is coarser
-
-
-def _distribution(mechanism: SphericalGaussian) -> Distribution:
-    density = {
-        "formula": "the place as a point in space plus N(0, sigma^2) in each of three coordinates, seen from the "
-        "centre of the Earth, put on the nearest point of the lattice",
-        "sigma": mechanism.sigma,
-        "per": f"sigma in {mechanism.inputs.unit}",
-        "distance": "d / sigma has nearly the distribution of Rayleigh while sigma is small beside the Earth",
-    }
-    reach = cell_reach(mechanism.guarantee.metric, 2, mechanism.lattice.pitch)
-    return Distribution(density, lattice_words(mechanism, reach, "degrees"))
-
-
-def _loss(mechanism: SphericalGaussian, _: Any) -> LossFigures:
-    radius = mechanism.earth.radius
-    return LossFigures(radius * projected_mean(mechanism.sigma / radius))
-
-
-def _bins(mechanism: SphericalGaussian) -> BinDensity:
-    metric, radius = mechanism.inputs.metric, mechanism.earth.radius
-
-    def density(places: Floats, points: Floats) -> Floats:
-        apart = metric(places[:, None, :], points[None, :, :])
-        return np.asarray(np.exp(log_projected_density(apart / radius, radius / mechanism.sigma)) * per_degree(points))
-
-    return BinDensity(density, 1.0 / mechanism.sigma, smooth=True, ends=(90.0, 180.0))
 
 
 MECHANISMS.declare(
@@ -160,9 +138,5 @@ MECHANISMS.declare(
         NORMAL,
         since=2,
         promise="concentrated",
-        accuracy=gaussian_accuracy,
-        distribution=_distribution,
-        loss=_loss,
-        bins=_bins,
     )
 )

@@ -15,7 +15,7 @@ from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_stochastic,
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.mechanisms.curves import TINIEST, check_ratios, flip_coins, near_share
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Kind, table_distribution
+from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Distribution, Kind, table_distribution
 from metricdp.mechanisms.rows import AnchorRows
 from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Array, Effort, Part, Table
@@ -130,6 +130,13 @@ class StreetMechanism(AnchorRows):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(distribution[np.arange(len(distribution)), codes]))
 
+    def _distribution(self) -> Distribution:
+        return table_distribution("Pr[report k | x] = (1 - s(x)) matrix[near anchor, k] + s(x) matrix[far anchor, k]")
+
+    def _effort(self) -> Effort:
+        pieces, reports = float(self.counts.sum()), float(self.matrix.shape[1])
+        return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
+
 
 def locate_places(pieces: Pieces, places: Floats) -> tuple[Integers, Integers, Floats]:
     """Return the near and the far anchor of every place, and how far along the piece it is from the near one."""
@@ -183,14 +190,6 @@ def street_weights(pieces: Pieces, ratios: Floats, places: Floats) -> Any:
     )
 
 
-def _audit_effort(mechanism: StreetMechanism) -> Effort:
-    pieces, reports = float(mechanism.counts.sum()), float(mechanism.matrix.shape[1])
-    return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
-
-
-FORMULA = "Pr[report k | x] = (1 - s(x)) matrix[near anchor, k] + s(x) matrix[far anchor, k]"
-
-
 MECHANISMS.declare(
     Kind(
         StreetMechanism,
@@ -204,8 +203,6 @@ MECHANISMS.declare(
             "matrix": Table(),
         },
         since=2,
-        effort=_audit_effort,
-        distribution=lambda one: table_distribution(FORMULA),
-        report_probabilities=lambda one, points: one.probabilities(points),
+        report_probabilities=StreetMechanism.probabilities,
     )
 )

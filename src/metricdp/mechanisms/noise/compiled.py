@@ -46,10 +46,9 @@ def _arc(eighths):  # type: ignore[no-untyped-def]
 for _function in (
     functions.log, functions.small_sine, functions.small_cosine, functions.rotate_quarters, functions.circle,
     functions.sine_and_cosine, functions.latitude, functions.arctangent, functions.product, functions.centre,
-    kernels.exponentials, kernels.place_cell, kernels.planar_noise, kernels.plane, kernels.propose_narrow,
-        kernels.propose_wide,
-    kernels.walk_angle, kernels.wrap_longitude, kernels.sphere, kernels.normal_size, kernels.project_from_centre,
-    directions.exponential, directions.proposal, directions.area_growth, directions.turn,
+    kernels.exponential, kernels.exponentials, kernels.place_cell, kernels.planar_noise, kernels.plane,
+    kernels.propose_narrow, kernels.propose_wide, kernels.walk_angle, kernels.wrap_longitude, kernels.sphere,
+    kernels.normal_size, kernels.project_from_centre, directions.proposal, directions.area_growth, directions.turn,
     directions.parallel_component, directions.factors,
 ):  # fmt: skip
     extending.register_jitable(_function)
@@ -77,10 +76,8 @@ def normal_row(words, at, normals):  # type: ignore[no-untyped-def]
     """Write normal numbers; return the sums of their squares and of those of their errors, and the largest of each."""
     n, total, spread, largest, worst = len(normals), 0.0, 0.0, 0.0, 0.0
     for k in range(0, n, 2):
-        energy, of_energy = directions.exponential(words[at + k])
-        size = np.sqrt(2.0 * energy)
+        size, unsure = kernels.normal_size(words[at + k])
         sine, cosine = functions.circle(functions.middle(words[at + k + 1]))
-        unsure = 1.1 * of_energy / size + 17.0 * functions.UNIT * size if of_energy < 0.1 * energy else np.inf
         for part in range(min(2, n - k)):
             one = size * cosine if part == 0 else size * sine
             normals[k + part] = one
@@ -188,3 +185,6 @@ def vector_rows(rows, words, lattice, scale, cells, sure):  # type: ignore[no-un
             cells[i, j], clear = kernels.place_cell(whole, rest, scale * (factor * g[j]), scale * error)
             certain &= clear
         sure[i] = certain
+
+
+LOOPS = {kernels.plane: plane_rows, kernels.sphere: sphere_rows, kernels.project_from_centre: projected_rows}

@@ -6,8 +6,8 @@ normal vector g less its part along the secret x, w = g - <g, x> x / |x|^2. The 
     y = b w + a x,      b = sin(t) / |w|,      a = cos(t) / |x|
 
 a unit vector at the angle t from x, whatever the length of x. The same in arbitrary precision, word for word, is in
-`deciding`. Bounds are derived in docs/explanation/exact_noise.md; u = 2^-53. `proposal` and `turn` take one number or
-arrays.
+`arbitrary_precision`. Bounds are derived in docs/explanation/exact_noise.md; u = 2^-53. `proposal` and `turn` take one
+number or arrays.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Words
-from metricdp.mechanisms.noise.functions import UNIT, Real, choose, circle, log, middle, sine_and_cosine
-from metricdp.mechanisms.noise.kernels import DECIDED, MOST_AWAY, REJECTED, UNDECIDED
+from metricdp.mechanisms.noise.functions import UNIT, Real, choose, log, middle, sine_and_cosine
+from metricdp.mechanisms.noise.kernels import DECIDED, MOST_AWAY, REJECTED, UNDECIDED, exponential
 
 PROPOSALS = 8  # of one attempt: three in four are kept, so more are hardly ever looked at
 TINY = 1e-300
@@ -28,19 +28,13 @@ def width_of(dimension: int) -> int:
     return 2 * PROPOSALS + 2 * ((dimension + 1) // 2)
 
 
-def exponential(word: Real) -> tuple[Real, Real]:
-    """Return -ln(U) for the middle of the interval of U, and a bound of its error."""
-    share = middle(word)
-    size, unsure = -log(share), UNIT / share
-    return size, 8.0 * UNIT * size + choose(unsure < 0.001, 1.1 * unsure, np.inf)
-
-
 def proposal(
     one: Real, two: Real, hat: tuple[float, ...], distribution: tuple[bool, float, float]
 ) -> tuple[Real, Real, Real]:
     """Propose how far to go from two words: the value, its error, and what became of it.
 
-    `hat` are its start, stop, rise, fall, top and area; `law` says whether values are angles, the rate and the power.
+    `hat` are its start, stop, rise, fall, top and area; `distribution` says whether values are angles, the rate
+    and the power.
     """
     start, stop, rise, fall, top, area = hat
     angle, rate, power = distribution
@@ -66,7 +60,7 @@ def proposal(
     of_logarithm = choose(sure, 1.1 * of_inner / inner, np.inf) + 8.0 * UNIT * np.abs(logarithm)
     if power == 0.0:
         logarithm, of_logarithm = 0.0 * fallen, 0.0 * fallen
-    limit, of_limit = exponential(two)
+    limit, of_limit = exponential(middle(two))
     needed = (top - fallen) + rate * value - power * logarithm
     sizes = abs(top) + fallen + rate * np.abs(value) + power * np.abs(logarithm)
     wrong = of_limit + of_fallen + rate * of_value + power * of_logarithm + 16.0 * UNIT * (sizes + limit)
@@ -93,18 +87,6 @@ def turn(value: Real, of_value: Real, angle: bool) -> tuple[Real, Real, Real, Re
     sine = np.sqrt(np.maximum(value * (2.0 - value), 0.0))
     sure = (value > 100.0 * of_value) & (2.0 - value > 100.0 * of_value)
     return sine, 1.0 - value, choose(sure, 1.1 * of_value / sine, np.inf) + 4.0 * UNIT * sine, of_value + UNIT
-
-
-def normals_of(words: Words, dimension: int) -> tuple[Floats, Floats]:
-    """Return normal numbers by pairs (Box and Muller) and the errors of all."""
-    shares = middle(words)
-    energy, of_energy = exponential(words[:, ::2])
-    size = np.sqrt(2.0 * energy)
-    sine, cosine = circle(shares[:, 1::2])
-    normals = np.stack([size * cosine, size * sine], axis=2).reshape(len(words), -1)[:, :dimension]
-    # d sqrt(2 E) = dE / sqrt(2 E), within a tenth while dE is below E / 10; the direction is known within 13 u
-    of_size = np.where(of_energy < 0.1 * energy, 1.1 * of_energy / size, np.inf) + 17.0 * UNIT * size
-    return normals, np.repeat(of_size, 2, axis=1)[:, :dimension]
 
 
 def draw_distance(

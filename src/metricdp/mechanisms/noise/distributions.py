@@ -92,18 +92,34 @@ def _freeze_rows(array: Any) -> Any:
     return whole
 
 
+def run_loop(loop: Any, rows: Floats, words: Words, *numbers: Any, states: Any = bool) -> tuple[Floats, Any]:
+    """Return the cells that a compiled loop writes for all rows, and what became of each."""
+    cells, became = np.empty(rows.shape), np.empty(len(rows), dtype=states)
+    loop(_freeze_rows(rows), _freeze_rows(words), *numbers, cells, became)
+    return cells, became
+
+
+def draw_places(kernel: Any, rows: Floats, words: Words, *numbers: Any, states: Any = bool) -> tuple[Floats, Any]:
+    """Return the cells of noise around places of two coordinates, and what became of each."""
+    loops = compiled()
+    if loops is not None:
+        return run_loop(loops.LOOPS[kernel], rows, words, *numbers, states=states)
+    *cells, became = kernel(tuple(rows.T), tuple(words.T), *numbers)
+    return np.stack(cells, axis=1), np.asarray(became, dtype=states)
+
+
 @dataclass(frozen=True, eq=False)
 class VectorDistribution:
-    """l_p noise: a coordinate x lies at x * lattice[0] / lattice[1] cells, and 1 / epsilon is `scale` cells.
+    """l_p noise of the length 1 / epsilon; a coordinate x lies at x * lattice[0] / lattice[1] cells.
 
     A Mahalanobis metric stretches l_2 noise by the exact Cholesky factor of its `covariance`. With `normal` the noise
-    is Gaussian, and `scale` its standard deviation.
+    is Gaussian, and `length` its standard deviation.
     """
 
     p: float
     dimension: int
     lattice: tuple[float, float]
-    scale: Fraction
+    length: Fraction
     covariance: Floats | None = None
     matrix: Floats | None = None  # what rows are multiplied with first
     normal: bool = False
@@ -115,6 +131,11 @@ class VectorDistribution:
         return vectors.width_of(self.p, self.dimension)
 
     @cached_property
+    def scale(self) -> Fraction:
+        """The length in cells."""
+        return Fraction(self.lattice[0]) / Fraction(self.lattice[1]) * self.length
+
+    @cached_property
     def _scale(self) -> float:
         return float(self.scale)
 
@@ -124,32 +145,19 @@ class VectorDistribution:
         return factor, sizes
 
     def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
-        if self.matrix is not None:
-            return self._add_projected(rows, self.matrix, first)
-        if self.normal and self.covariance is None and (loops := compiled()) is not None:
-            cells, sure = np.empty(rows.shape), np.empty(len(rows), dtype=bool)
-            loops.normal_rows(_freeze_rows(rows), _freeze_rows(first(0)), self.lattice, self._scale, cells, sure)
-            return cells, sure
-        if self.p == 2.0 and self.dimension == 2 and not self.normal and self.covariance is None:
-            return self._plane(rows, first(0))
-        large = self.p == 2.0 and self.dimension > 2 and not self.normal
-        if large and self.covariance is None and (loops := compiled()) is not None:
-            cells, sure = np.empty(rows.shape), np.empty(len(rows), dtype=bool)
-            loops.vector_rows(_freeze_rows(rows), _freeze_rows(first(0)), self.lattice, self._scale, cells, sure)
-            return cells, sure
+        if self.matrix is None and self.covariance is None and self.p == 2.0:
+            if self.dimension == 2 and not self.normal:
+                return self._plane(rows, first(0))
+            if (self.normal or self.dimension > 2) and (loops := compiled()) is not None:
+                loop = loops.normal_rows if self.normal else loops.vector_rows
+                return run_loop(loop, rows, first(0), self.lattice, self._scale)
         noise, error = self.unit_noise(first)
-        whole, rest = centre(rows, *self.lattice)
         error = self._scale * (error + 3.0 * UNIT * np.abs(noise))
-        cells, sure = kernels.place_cell(whole, rest, self._scale * noise, error)
-        return cells, np.asarray(sure.all(axis=1))
-
-    def _add_projected(self, rows: Floats, matrix: Floats, first: First) -> tuple[Floats, Booleans]:
-        """Noise around A x: a sum of n products is off by (n + 2) u times the sum of sizes, in whatever order."""
-        places = rows @ matrix.T
-        unsure = (rows.shape[1] + 4.0) * UNIT * (np.abs(rows) @ np.abs(matrix).T)
-        noise, error = self.unit_noise(first)
-        whole, rest = centre(places, *self.lattice)
-        error = self._scale * (error + 3.0 * UNIT * np.abs(noise)) + 1.01 * unsure * (self.lattice[0] / self.lattice[1])
+        if self.matrix is not None:  # a sum of n products is off by (n + 2) u times the sum of sizes, in any order
+            unsure = (rows.shape[1] + 4.0) * UNIT * (np.abs(rows) @ np.abs(self.matrix).T)
+            error = error + 1.01 * unsure * (self.lattice[0] / self.lattice[1])
+            rows = rows @ self.matrix.T
+        whole, rest = centre(rows, *self.lattice)
         cells, sure = kernels.place_cell(whole, rest, self._scale * noise, error)
         return cells, np.asarray(sure.all(axis=1))
 
@@ -168,23 +176,14 @@ class VectorDistribution:
         return noise @ factor.T, spread
 
     def _plane(self, rows: Floats, words: Words) -> tuple[Floats, Booleans]:
-        loops = compiled()
-        cells = np.empty(rows.shape)
-        if loops is None:
-            place, columns = (rows[:, 0], rows[:, 1]), (words[:, 0], words[:, 1], words[:, 2])
-            cells[:, 0], cells[:, 1], sure = kernels.plane(place, columns, self.lattice, self._scale)
-            return cells, np.asarray(sure)
-        sure = np.empty(len(rows), dtype=bool)
-        loops.plane_rows(_freeze_rows(rows), _freeze_rows(words), self.lattice, self._scale, cells, sure)
-        return cells, sure
+        return draw_places(kernels.plane, rows, words, self.lattice, self._scale)
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
-        per_unit = Fraction(self.lattice[0]) / Fraction(self.lattice[1])
         exact = [Fraction(float(x)) for x in row]
         if self.matrix is not None:
             sums = ((Fraction(float(a)) * x for a, x in zip(line, exact, strict=True)) for line in self.matrix)
             exact = [sum(products, start=Fraction(0)) for products in sums]
-        places = [x * per_unit for x in exact]
+        places = [x * self.scale / self.length for x in exact]
         return arbitrary_precision.vector_cells(places, partial(self.exact_noise, digits), self.scale, self.dimension)
 
     def exact_noise(self, digits: Digits, count: int) -> list[Any]:
@@ -217,8 +216,7 @@ class DirectionDistribution:
         loops = compiled()
         if loops is None:
             return self._plain(rows, first)
-        cells, accepted = np.empty(rows.shape), np.empty(len(rows), dtype=np.int8)
-        loops.direction_rows(_freeze_rows(rows), _freeze_rows(first(0)), *self._numbers, cells, accepted)
+        cells, accepted = run_loop(loops.direction_rows, rows, first(0), *self._numbers, states=np.int8)
         sure = accepted == kernels.DECIDED
         left = np.flatnonzero(accepted == kernels.REJECTED)  # all proposals of the first attempt
         if left.size:
@@ -235,7 +233,7 @@ class DirectionDistribution:
             left = np.flatnonzero(~some)
             again = directions.draw_distance(first(attempt)[left, :ahead], hat, distribution)
             value[left], of_value[left], some[left], sure[left] = again
-        normals = directions.normals_of(words[:, ahead:], self.profile.dimension)
+        normals = vectors.normal(words[:, ahead:], self.profile.dimension)
         reports, error = directions.walk_sphere(rows, normals, directions.turn(value, of_value, distribution[0]))
         moved = scale * reports
         cells, decided = kernels.place_cell(0.0, 0.0, moved, scale * error)
@@ -264,15 +262,7 @@ class SphereGaussianDistribution:
         return float(self.reach), float(self.quarter)
 
     def doubles(self, rows: Floats, first: First, /) -> tuple[Floats, Booleans]:
-        loops, words = compiled(), first(0)
-        cells, sure = np.empty(rows.shape), np.empty(len(rows), dtype=bool)
-        if loops is None:
-            columns = (words[:, 0], words[:, 1], words[:, 2], words[:, 3])
-            found = kernels.project_from_centre((rows[:, 0], rows[:, 1]), columns, *self._numbers)
-            cells[:, 0], cells[:, 1], sure[:] = found
-        else:
-            loops.projected_rows(_freeze_rows(rows), _freeze_rows(words), *self._numbers, cells, sure)
-        return cells, sure
+        return draw_places(kernels.project_from_centre, rows, first(0), *self._numbers)
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
         return arbitrary_precision.projected_cells((float(row[0]), float(row[1])), digits, self.reach, self.quarter)
@@ -300,14 +290,7 @@ class SphereDistribution:
         return cells, accepted == kernels.DECIDED
 
     def _propose(self, rows: Floats, words: Words) -> tuple[Floats, Any]:
-        loops = compiled()
-        cells, accepted = np.empty(rows.shape), np.empty(len(rows), dtype=np.int8)
-        if loops is None:
-            columns = (words[:, 0], words[:, 1], words[:, 2], words[:, 3])
-            cells[:, 0], cells[:, 1], accepted[:] = kernels.sphere((rows[:, 0], rows[:, 1]), columns, *self._numbers)
-        else:
-            loops.sphere_rows(_freeze_rows(rows), _freeze_rows(words), *self._numbers, cells, accepted)
-        return cells, accepted
+        return draw_places(kernels.sphere, rows, words, *self._numbers, states=np.int8)
 
     def exactly(self, row: Floats, digits: Digits, /) -> tuple[int, ...]:
         return arbitrary_precision.sphere_cells((float(row[0]), float(row[1])), digits, self.rate, self.quarter)

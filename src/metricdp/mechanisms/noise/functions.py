@@ -10,6 +10,7 @@ are there.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,21 @@ def arctangent(y: Real, x: Real) -> Real:
     angle = choose(steep, HALF_PI - (angle - HALF_PI_LOW), angle)
     angle = choose(x < 0.0, math.pi - (angle - PI_LOW), angle)
     return choose(y < 0.0, -angle, angle)
+
+
+def bisect(
+    low: float, high: float, is_low: Callable[[float], bool], steps: int, relative: float = 0.0
+) -> tuple[float, float]:
+    """Return the two ends of an interval after some halvings, fewer where it is short: `is_low` changes between them.
+
+    Only + and * of doubles, so that every language finds the same ends.
+    """
+    for _ in range(steps):
+        middle = 0.5 * (low + high)
+        if middle in (low, high) or abs(high - low) <= relative * high:
+            break
+        low, high = (middle, high) if is_low(middle) else (low, middle)
+    return low, high
 
 
 def product(a: Real, b: Real) -> tuple[Real, Real]:

@@ -21,7 +21,7 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.errors import MetricdpError
 from metricdp.mechanisms.noise import arbitrary_precision
-from metricdp.mechanisms.noise.functions import arctangent, log, sine_and_cosine
+from metricdp.mechanisms.noise.functions import arctangent, bisect, log, sine_and_cosine
 
 Form = Literal["angle", "height"]
 BITS = 160  # of the proof of `top`
@@ -98,7 +98,7 @@ class Profile:
         top = self.where(0.0)
         peak = self._log(top)
         # f falls by e at least as soon as a power times an exponential does: before eight times where it is largest
-        left, right = self._drop_points(top, 0.0, peak), self._drop_points(top, min(self.end, 8.0 * top), peak)
+        left, right = (self._drop_point(top, end, peak) for end in (0.0, min(self.end, 8.0 * top)))
         rise, fall = 1.0 / self._slope(left), -1.0 / self._slope(right)
         start = left + rise
         stop = max(start, right - fall)
@@ -122,13 +122,9 @@ class Profile:
             return -self.rate + self.power * (float(cosine) / float(sine))
         return -self.rate + self.power * (1.0 / value - 1.0 / (2.0 - value))
 
-    def _drop_points(self, top: float, end: float, peak: float) -> float:
+    def _drop_point(self, top: float, end: float, peak: float) -> float:
         """Return where ln f is 1 below its peak: there the tangents make the hat whose area is least."""
-        near, far = top, end
-        for _ in range(80):
-            middle = 0.5 * (near + far)
-            near, far = (middle, far) if self._log(middle) > peak - 1.0 else (near, middle)
-        return near
+        return bisect(top, end, lambda value: self._log(value) > peak - 1.0, 80)[0]
 
     def _upper_bound(self, slope: float, here: float) -> float:
         """Return a number above all of ln f(t) - slope (t - here).

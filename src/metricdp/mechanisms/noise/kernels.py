@@ -27,6 +27,12 @@ REJECTED, DECIDED, UNDECIDED = 0, 1, 2
 MOST_AWAY = 3.2  # just above pi: beyond, no proposal is kept
 
 
+def exponential(share: Real) -> tuple[Real, Real]:
+    """Return -ln(U) for the middle of the interval of U, and a bound of its error."""
+    size, unsure = -log(share), UNIT / share
+    return size, 8.0 * UNIT * size + choose(unsure < 0.001, 1.1 * unsure, np.inf)
+
+
 def exponentials(first: Real, second: Real) -> tuple[Real, Real]:
     """Return -ln(U1 U2) for two uniforms given by the middles of their intervals, and a bound of its error."""
     one, two = middle(first), middle(second)
@@ -91,11 +97,8 @@ def propose_wide(words: tuple[Real, Real, Real], rate: float) -> tuple[Real, Rea
     angle = arctangent(sine, cosine)
     # t moves by dU / sqrt(U (1 - U)); the roundings of sine and cosine turn it by at most 5 u.
     error = 2.2 * UNIT / sine + 20.0 * UNIT * angle
-    acceptance = middle(words[2])
-    unsure = UNIT / acceptance
-    limit = -log(acceptance)
-    gap = rate * angle - limit
-    unsure = 8.0 * UNIT * limit + choose(unsure < 0.001, 1.1 * unsure, np.inf) + rate * (error + 4.0 * UNIT * angle)
+    limit, of_limit = exponential(middle(words[2]))
+    gap, unsure = rate * angle - limit, of_limit + rate * (error + 4.0 * UNIT * angle)
     accepted = choose(gap > unsure, REJECTED, UNDECIDED)
     accepted = choose(gap < -unsure, DECIDED, accepted)
     return sine, cosine, error, choose(sine > 1e-6, accepted, UNDECIDED)
@@ -171,11 +174,9 @@ def sphere(
 
 def normal_size(word: Real) -> tuple[Real, Real]:
     """Return sqrt(-2 ln U), the size of a normal pair, and a bound of its error and of 17 roundings of it."""
-    share = middle(word)
-    energy = -log(share)
-    unsure = UNIT / share
-    of_energy = 8.0 * UNIT * energy + choose(unsure < 0.001, 1.1 * unsure, np.inf)
+    energy, of_energy = exponential(middle(word))
     size = np.sqrt(2.0 * energy)
+    # d sqrt(2 E) = dE / sqrt(2 E), within a tenth while dE is below E / 10; the direction is known within 13 u
     return size, choose(of_energy < 0.1 * energy, 1.1 * of_energy / size, np.inf) + 17.0 * UNIT * size
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Words
 from metricdp.mechanisms.noise.functions import UNIT, circle, exp, log, middle
-from metricdp.mechanisms.noise.kernels import planar_noise
+from metricdp.mechanisms.noise.kernels import exponential, normal_size, planar_noise
 
 FACTORS = 8  # uniforms multiplied before a logarithm is taken: 53 * 8 bits are far from underflow
 LARGEST_POWER = 2.0**40  # beyond, doubles decide nothing about x^p
@@ -47,12 +47,6 @@ def unit_noise(p: float, dimension: int, first: First) -> tuple[Floats, Floats]:
         nothing = np.zeros((len(first(0)), dimension))
         return nothing, np.full_like(nothing, np.inf)
     return cube_point(first(0), dimension) if np.isinf(p) else power_direction(p, first, dimension)
-
-
-def exponential(share: Floats) -> tuple[Floats, Floats]:
-    """Return -ln(U) for the middle of the interval of U, and a bound of its error."""
-    size, unsure = -log(share), UNIT / share
-    return size, 8.0 * UNIT * size + np.where(unsure < 0.001, 1.1 * unsure, np.inf)
 
 
 def two_sided_exponential(words: Words) -> tuple[Floats, Floats]:
@@ -88,14 +82,10 @@ def normal_direction(words: Words, dimension: int) -> tuple[Floats, Floats]:
 
 
 def normal(words: Words, dimension: int) -> tuple[Floats, Floats]:
-    """Normal numbers by pairs (Box and Muller), two words each."""
-    shares = middle(words)
-    energy, of_energy = exponential(shares[:, ::2])
-    size = np.sqrt(2.0 * energy)
-    sine, cosine = circle(shares[:, 1::2])
+    """Return normal numbers by pairs (Box and Muller), two words each, and the errors of all."""
+    size, of_size = normal_size(words[:, ::2])
+    sine, cosine = circle(middle(words[:, 1::2]))
     normals = np.stack([size * cosine, size * sine], axis=2).reshape(len(words), -1)[:, :dimension]
-    # d sqrt(2 E) = dE / sqrt(2 E), within a tenth while dE is below E / 10; the direction is known within 13 u
-    of_size = np.where(of_energy < 0.1 * energy, 1.1 * of_energy / size, np.inf) + 17.0 * UNIT * size
     return normals, np.repeat(of_size, 2, axis=1)[:, :dimension]
 
 

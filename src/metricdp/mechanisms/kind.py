@@ -1,9 +1,9 @@
 """The record of a mechanism kind: everything that the rest of the package asks of it, declared in the kind's own file.
 
 A facet is a function of a mechanism. A caller looks it up here (`MECHANISMS.facet`), so no other module distinguishes
-kinds. A facet that the record does not name is the method of the class by its name with an underscore before it, if
-there is one. A kind that lacks a facet is refused with a sentence. A package above this one registers the facets that
-need it. For example, auditing registers what follows from its proofs:
+kinds. A facet that is not given is the method of the class by its name after `_facet_`, where there is one. A kind that
+lacks a facet is refused with a sentence. A package above this one registers the facets that need it. For example,
+auditing registers what follows from its proofs:
 
     MECHANISMS.declare(Kind(Staircase, "staircase", "noise in steps, for a number", FIELDS, accuracy=..., bins=...))
     MECHANISMS.register(Staircase, audit=audit_staircase)
@@ -181,7 +181,12 @@ class Kind(Schema):
     def __post_init__(self) -> None:
         """Take from the class what is not given."""
         missing = [name for name in REFUSALS if getattr(self, name) is None]
-        set_fields(self, **{name: getattr(self.thing, f"_{name}", None) for name in missing})
+        set_fields(self, **{name: getattr(self.thing, f"_facet_{name}", None) for name in missing})
 
 
 MECHANISMS = Registry("mechanism", REFUSALS)
+
+
+def declare_kind(thing: type, name: str, about: str, fields: Mapping[str, Field], **facts: Any) -> None:
+    """Declare a kind of this package: a `Kind` with these facts."""
+    MECHANISMS.declare(Kind(thing, name, about, fields, **facts))

@@ -21,7 +21,7 @@ from metricdp import constants
 from metricdp.arrays import Booleans, Floats, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import AnyGuarantee, Certificate, Guarantee, mechanism_card, refuse_rows
-from metricdp.mechanisms.kind import NOISE, BinDensity, Distribution, Kind, RadiusBound, Theorem
+from metricdp.mechanisms.kind import NOISE, BinDensity, Distribution, RadiusBound, Theorem, declare_kind
 from metricdp.mechanisms.noise.distributions import draw_cells
 from metricdp.metrics import EUCLID, Metric, earth_of, norm_of
 from metricdp.randomness import Randomness, row_words, source_of
@@ -82,13 +82,13 @@ class Lattice:
         return float(inverse) if inverse >= 1 and 1.0 / inverse == self.pitch else 0.0
 
 
-def noise_kind(thing: type, name: str, about: str, fields: Mapping[str, Field] = NOISE, **facets: Any) -> Kind:
-    """Return the kind of noise on a lattice, whose pitch its file holds; its facets are methods of the class."""
+def declare_noise(thing: type, name: str, about: str, fields: Mapping[str, Field] = NOISE, **facts: Any) -> None:
+    """Declare a kind of noise on a lattice, whose pitch its file holds; its facets are methods of the class."""
 
     def make(*, pitch: float, **rest: Any) -> Any:
         return thing(lattice=Lattice(pitch), **rest)
 
-    return Kind(thing, name, about, fields, make=make, **facets)
+    declare_kind(thing, name, about, fields, make=make, **facts)
 
 
 def tidy_pitch(limit: float) -> float:
@@ -215,7 +215,7 @@ class LatticeNoise(ABC):
 
         return BinDensity(density, rate, **facts)
 
-    def _accuracy(self, levels: Floats) -> RadiusBound:
+    def _facet_accuracy(self, levels: Floats) -> RadiusBound:
         return RadiusBound(self.radii(levels) + self.reach, self.inputs.metric, True)
 
 
@@ -269,7 +269,7 @@ class LaplaceNoise(LatticeNoise):
         self.check()
         refuse_fine_lattice(self.undecided, self.lattice.pitch)
 
-    def _theorem(self) -> Theorem:
+    def _facet_theorem(self) -> Theorem:
         density = f"density proportional to exp(-{self.epsilon:.6g} d) with one normaliser around the secret itself"
         return Theorem(self.epsilon, density, self)
 

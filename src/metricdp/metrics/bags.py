@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from metricdp import constants
 from metricdp.arrays import Floats, Points
-from metricdp.errors import InvalidInput
-from metricdp.metrics.base import METRICS, UNIT_NAME, MetricKind, measuring_effort, pairwise
+from metricdp.metrics.base import UNIT_NAME, declare_metric, measuring_effort, pairwise
 from metricdp.metrics.rounding import UNIT, lower_differences
 from metricdp.metrics.transport import GroundMetric
-from metricdp.metrics.vectors import check_numbers
 from metricdp.registry import Effort, Part, Whole
 
 
@@ -28,6 +27,8 @@ class Bags(GroundMetric):
 
     References: Fernandes, Dras and McIver (2019).
     """
+
+    row_word: ClassVar[str] = "bag"
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.broadcast_arrays(np.asarray(a, float), np.asarray(b, float))
@@ -56,29 +57,17 @@ class Bags(GroundMetric):
         value = float(others.sum() + prices.sum())
         return max(0.0, value - (2 * len(x) + 8) * UNIT * float(np.abs(others).sum() + np.abs(prices).sum()))
 
-    def check(self, points: Points, /) -> None:
-        check_numbers(points, "Bags")
-        if points.shape[-1] % self.dimension:
-            raise InvalidInput(
-                f"a bag must have a multiple of {self.dimension} numbers, got {points.shape[-1]} columns."
-            )
-        self.ground.check(points.reshape(-1, self.dimension))
+    def _facet_effort(self, points: int, others: int, width: int) -> Effort:
+        vectors = max(1.0, width / self.dimension)
+        ground = measuring_effort(self.ground, int(vectors), int(vectors), self.dimension)
+        return Effort(ground.values + 3.0 * points * others, points * others * (1e6 + ground.steps + 20.0 * vectors**3))
 
 
-def _effort(metric: Bags, points: int, others: int, width: int) -> Effort:
-    vectors = max(1.0, width / metric.dimension)
-    ground = measuring_effort(metric.ground, int(vectors), int(vectors), metric.dimension)
-    return Effort(ground.values + 3.0 * points * others, points * others * (1e6 + ground.steps + 20.0 * vectors**3))
-
-
-METRICS.declare(
-    MetricKind(
-        Bags,
-        "Bags",
-        "least total distance of a pairing of two bags of vectors",
-        {"ground": Part("metric"), "dimension": Whole(1, constants.LARGEST_DIMENSION), "unit": UNIT_NAME},
-        since=2,
-        effort=_effort,
-        points="bags",
-    )
+declare_metric(
+    Bags,
+    "Bags",
+    "least total distance of a pairing of two bags of vectors",
+    {"ground": Part("metric"), "dimension": Whole(1, constants.LARGEST_DIMENSION), "unit": UNIT_NAME},
+    since=2,
+    points="bags",
 )

@@ -73,17 +73,3 @@ def root_of(square: Any) -> Any:
     if bool(square >= 0):
         return square.sqrt()
     return flint.arb(0).union(square.abs_upper().sqrt())
-
-
-def whole_number(metric: Metric, one: Points, other: Points) -> Any:
-    """Return a distance that is a whole number, and so exact in doubles."""
-    import flint
-
-    return flint.arb(float(metric(one, other)))
-
-
-def whole_numbers(metric: Metric, points: Points, row: int, bits: int) -> list[Any]:
-    """Return such distances from one point to all."""
-    import flint
-
-    return [flint.arb(value) for value in metric(points[row][None], points).tolist()]

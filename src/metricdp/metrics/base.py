@@ -1,8 +1,9 @@
 """What a metric is, and the record of one: all that the rest of the package asks of it, in the metric's own file.
 
-A caller looks a facet up here (`METRICS.facet`, or a function below), so no other module distinguishes metrics. A
-metric that lacks a facet is refused with a sentence. A package above this one registers the facets that need it, as
-design does for noise. A metric without a declaration, or with a plain one, still measures:
+A caller looks a facet up here (`METRICS.facet`, or a function below), so no other module distinguishes metrics. A facet
+that is not given is the method of the class by its name after `_facet_`, where there is one. A metric that lacks one is
+refused with a sentence. A package above this one registers the facets that need it, as design does for noise. A metric
+without a declaration, or with a plain one, still measures:
 
     FIELDS = {"unit": UNIT_NAME}
     METRICS.declare(MetricKind(Walking, "Walking", "metres inside a building", FIELDS, distance_phrase="on foot"))
@@ -12,16 +13,16 @@ design does for noise. A metric without a declaration, or with a plain one, stil
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from metricdp import constants
-from metricdp.arrays import Booleans, Floats, Points
+from metricdp.arrays import Booleans, Floats, Points, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.registry import Effort, Facet, Number, Registry, Schema, Text
+from metricdp.registry import Effort, Facet, Field, Number, Registry, Schema, Text
 from metricdp.units import METRES
 
 BLOCK_VALUES = 100_000  # numbers computed with at a time: they stay in the cache
@@ -53,15 +54,11 @@ class Metric(Protocol):
 Part = tuple[Metric, tuple[int, ...], float]
 
 
-@runtime_checkable
-class _RowChecker(Protocol):
-    def legal(self, points: Points, /) -> Booleans: ...
-
-
 def measurable_rows(metric: Metric, points: Points) -> Booleans:
     """Return which rows of finite numbers a metric can measure: by its own `legal`, or by asking `check` for halves."""
-    if isinstance(metric, _RowChecker):
-        return metric.legal(points)
+    legal: Callable[[Points], Booleans] | None = getattr(metric, "legal", None)
+    if legal is not None:
+        return legal(points)
     try:
         metric.check(points)
     except InvalidInput:
@@ -72,16 +69,10 @@ def measurable_rows(metric: Metric, points: Points) -> Booleans:
     return np.ones(len(points), dtype=bool)
 
 
-@runtime_checkable
-class _Pairwise(Protocol):
-    def pairwise(self, a: Points, b: Points, /) -> Floats: ...
-
-
 def pairwise(metric: Metric, a: Points, b: Points) -> Floats:
     """Return the len(a) x len(b) matrix of distances."""
-    if isinstance(metric, _Pairwise):
-        return metric.pairwise(a, b)
-    return measure_blocks(metric, a, b)
+    own: Callable[[Points, Points], Floats] | None = getattr(metric, "pairwise", None)
+    return measure_blocks(metric, a, b) if own is None else own(a, b)
 
 
 def measure_blocks(metric: Metric, a: Points, b: Points) -> Floats:
@@ -219,6 +210,11 @@ class MetricKind(Schema):
     laplace: Facet | None = None
     gaussian: Facet | None = None
 
+    def __post_init__(self) -> None:
+        """Take from the class what is not given."""
+        missing = [one.name for one in fields(self) if getattr(self, one.name) is None]
+        set_fields(self, **{name: getattr(self.thing, f"_facet_{name}", None) for name in missing})
+
     def plain(self) -> dict[str, Any]:
         """Return what other languages know too: how distances run, and whether there are parts of a policy."""
         along = {} if self.route_phrases is None else {"along": self.route_phrases}
@@ -233,6 +229,11 @@ METRICS = Registry(
         "other metrics use mdp.exponential on a finite space.",
     },
 )
+
+
+def declare_metric(thing: type, name: str, about: str, fields: Mapping[str, Field], **facts: Any) -> None:
+    """Declare a metric of this package: a `MetricKind` with these facts."""
+    METRICS.declare(MetricKind(thing, name, about, fields, **facts))
 
 
 def points_are(metric: Metric, *sorts: Sort) -> bool:
@@ -290,9 +291,8 @@ def route_phrase(metric: Metric) -> str:
 def measuring_effort(metric: Metric, points: int, others: int, width: int) -> Effort:
     """Return what it takes to measure all distances between `points` and `others` of that many coordinates."""
     found = METRICS.of(metric)
-    if found is None or found.effort is None:
-        return plain_effort(metric, points, others, width)
-    return found.effort(metric, points, others, width)
+    effort = plain_effort if found is None or found.effort is None else found.effort
+    return effort(metric, points, others, width)
 
 
 def plain_effort(metric: Metric, points: int, others: int, width: int) -> Effort:

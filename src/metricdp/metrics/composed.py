@@ -12,11 +12,10 @@ from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Points, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import (
-    METRICS,
     RATE,
     UNIT_NAME,
     Metric,
-    MetricKind,
+    declare_metric,
     is_proven,
     measurable_rows,
     measuring_effort,
@@ -114,32 +113,26 @@ class Weighted:
         parts = [measurable_rows(metric, points[..., list(columns)]) for metric, columns, _ in self.parts]
         return np.asarray(np.logical_and.reduce(parts))
 
+    def _facet_effort(self, points: int, others: int, width: int) -> Effort:
+        return sum((measuring_effort(part, points, others, width) for part, _, _ in self.parts), Effort())
 
-def _effort(metric: Weighted, points: int, others: int, width: int) -> Effort:
-    return sum((measuring_effort(part, points, others, width) for part, _, _ in metric.parts), Effort())
 
-
-METRICS.declare(
-    MetricKind(
-        Temporal,
-        "Temporal",
-        "difference, around the clock with a period",
-        {"period": Maybe(RATE), "unit": UNIT_NAME},
-        points="times",
-        scale="class",
-    )
+declare_metric(
+    Temporal,
+    "Temporal",
+    "difference, around the clock with a period",
+    {"period": Maybe(RATE), "unit": UNIT_NAME},
+    points="times",
+    scale="class",
 )
 COLUMNS = Many(Whole(most=constants.LARGEST_DIMENSION - 1), least=1)
-METRICS.declare(
-    MetricKind(
-        Weighted,
-        "Weighted",
-        "sum of weight times metric over columns",
-        {
-            "parts": Many(Group((Part("metric"), COLUMNS, RATE)), least=1, most=constants.LARGEST_COUNT),
-            "unit": UNIT_NAME,
-        },
-        effort=_effort,
-        parts=lambda metric: metric.parts,
-    )
+declare_metric(
+    Weighted,
+    "Weighted",
+    "sum of weight times metric over columns",
+    {
+        "parts": Many(Group((Part("metric"), COLUMNS, RATE)), least=1, most=constants.LARGEST_COUNT),
+        "unit": UNIT_NAME,
+    },
+    parts=lambda metric: metric.parts,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -11,7 +12,7 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, Integers, Points
 from metricdp.errors import InvalidInput
 from metricdp.metrics.balls import balls_of, gaps_of, length_of
-from metricdp.metrics.base import METRICS, UNIT_NAME, MetricKind
+from metricdp.metrics.base import UNIT_NAME, declare_metric
 from metricdp.metrics.bounded_distances import BoundedDistances, ChordDistances, Chords
 from metricdp.metrics.rounding import LIBRARY, SMALLEST, UNIT, lower, squared_norms
 from metricdp.metrics.vectors import Lp, check_numbers, refuse_rows
@@ -40,21 +41,20 @@ class Angular:
         return RADIANS[self.unit]
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
-        a, b = _unit(a), _unit(b)
-        return self._angle(Lp(2)(a, b), Lp(2)(a, -b), a.shape[-1])
+        return self._measure(Lp(2), a, b)
 
     def pairwise(self, a: Points, b: Points, /) -> Floats:
-        a, b = _unit(a), _unit(b)
-        return self._angle(Lp(2).pairwise(a, b), Lp(2).pairwise(a, -b), a.shape[-1])
+        return self._measure(Lp(2).pairwise, a, b)
 
-    def _angle(self, difference: Floats, total: Floats, n: int) -> Floats:
+    def _measure(self, euclid: Callable[[Floats, Floats], Floats], a: Points, b: Points) -> Floats:
         """Return 2 atan2(|a - b|, |a + b|), which keeps full precision at both ends, unlike arccos.
 
         Scaling and normalising turn each vector by at most 2 units. Their lengths are within n / 2 + 3 units of one,
         and unequal lengths move |a - b| and |a + b| by at most their difference: an angle of at most 2 n + 12 units.
         The norms are within 2 n + 14 units, and move the angle, at most pi, by half of that times its sine.
         """
-        angle = lower(2.0 * np.arctan2(difference, total), LIBRARY + 2) - (4 * n + 32) * UNIT
+        a, b = _unit(a), _unit(b)
+        angle = lower(2.0 * np.arctan2(euclid(a, b), euclid(a, -b)), LIBRARY + 2) - (4 * a.shape[-1] + 32) * UNIT
         return lower(np.maximum(angle, 0.0) * RADIANS[self.unit], 2)
 
     def check(self, points: Points, /) -> None:
@@ -63,6 +63,29 @@ class Angular:
 
     def legal(self, points: Points, /) -> Booleans:
         return np.asarray(np.any(points != 0, axis=-1))
+
+    def _facet_distance_ball(self, one: Points, other: Points) -> Any:
+        import flint
+
+        a, b = balls_of(one), balls_of(other)
+        long_a, long_b = length_of(a), length_of(b)
+        u, v = [x / long_a for x in a], [x / long_b for x in b]
+        away = length_of([x - y for x, y in zip(u, v, strict=True)])
+        angle = 2 * flint.arb.atan2(away, length_of([x + y for x, y in zip(u, v, strict=True)]))
+        return angle if self.unit == "rad" else angle * 180 / flint.arb.pi()
+
+    def _facet_zero_distance(self, one: Points, other: Points) -> bool:
+        """Return whether two vectors lie on one ray: b = a b_l / a_l with a positive quotient."""
+        a, b = ([Fraction(x) for x in np.asarray(point, float).tolist()] for point in (one, other))
+        largest = max(range(len(a)), key=lambda i: abs(a[i]))
+        return a[largest] * b[largest] > 0 and all(x * b[largest] == y * a[largest] for x, y in zip(a, b, strict=True))
+
+    def _facet_bounded_distances(self, points: Points) -> BoundedDistances:
+        n = int(points.shape[-1])
+        # Directions are turned by 2 units and their lengths are within n / 2 + 3 of one: an angle of 2 n + 12.
+        # Up to a chord of 1.75 the arcsine makes at most twice of the relative error of its argument.
+        relative, absolute = 2.0 * (9 * n + 48) * UNIT + (LIBRARY + 6) * UNIT, (4 * n + 50) * UNIT * self.per_radian
+        return _Angles(self, points, relative, absolute, Chords(_unit(points), Lp(2)))
 
 
 RADIANS = {"rad": 1.0, "deg": 180.0 / np.pi}  # how many of a unit make one radian
@@ -111,6 +134,15 @@ class Hyperbolic:
         high, low = squared_norms(np.where(inside[..., None], points, 0.0))
         return np.asarray(inside & ((1.0 - high) - low > 0))
 
+    def _facet_distance_ball(self, one: Points, other: Points) -> Any:
+        margins = [1 - sum(x * x for x in balls_of(point)) for point in (one, other)]
+        return 2 * (length_of(gaps_of(one, other)) / (margins[0] * margins[1]).sqrt()).asinh()
+
+    def _facet_bounded_distances(self, points: Points) -> BoundedDistances:
+        n, (high, low) = int(points.shape[-1]), squared_norms(np.asarray(points, float))
+        margin = float(((1.0 - high) - low).min())
+        return BoundedDistances(self, points, (n + 45) * UNIT + 2.0 * n * n * UNIT * UNIT / margin, n * SMALLEST)
+
 
 def _border_margin(points: Floats) -> Floats:
     """Return 1 - |x|^2, never too small: the larger the room, the shorter the distance."""
@@ -133,65 +165,20 @@ class _Angles(ChordDistances):
         return np.asarray(angles * RADIANS[self.metric.unit])
 
 
-def _measure_angles(metric: Angular, points: Points) -> BoundedDistances:
-    n = int(points.shape[-1])
-    # Directions are turned by 2 units and their lengths are within n / 2 + 3 of one: an angle of 2 n + 12.
-    # Up to a chord of 1.75 the arcsine makes at most twice of the relative error of its argument.
-    relative, absolute = 2.0 * (9 * n + 48) * UNIT + (LIBRARY + 6) * UNIT, (4 * n + 50) * UNIT * metric.per_radian
-    return _Angles(metric, points, relative, absolute, Chords(_unit(points), Lp(2)))
-
-
-def _measure_in_ball(metric: Hyperbolic, points: Points) -> BoundedDistances:
-    n, (high, low) = int(points.shape[-1]), squared_norms(np.asarray(points, float))
-    margin = float(((1.0 - high) - low).min())
-    return BoundedDistances(metric, points, (n + 45) * UNIT + 2.0 * n * n * UNIT * UNIT / margin, n * SMALLEST)
-
-
-def _ball_of_angle(metric: Angular, one: Points, other: Points) -> Any:
-    import flint
-
-    a, b = balls_of(one), balls_of(other)
-    long_a, long_b = length_of(a), length_of(b)
-    u, v = [x / long_a for x in a], [x / long_b for x in b]
-    away = length_of([x - y for x, y in zip(u, v, strict=True)])
-    angle = 2 * flint.arb.atan2(away, length_of([x + y for x, y in zip(u, v, strict=True)]))
-    return angle if metric.unit == "rad" else angle * 180 / flint.arb.pi()
-
-
-def _ball_of_hyperbolic(metric: Hyperbolic, one: Points, other: Points) -> Any:
-    margins = [1 - sum(x * x for x in balls_of(point)) for point in (one, other)]
-    return 2 * (length_of(gaps_of(one, other)) / (margins[0] * margins[1]).sqrt()).asinh()
-
-
-def _is_same_ray(metric: Angular, one: Points, other: Points) -> bool:
-    a, b = ([Fraction(x) for x in np.asarray(point, float).tolist()] for point in (one, other))
-    largest = max(range(len(a)), key=lambda i: abs(a[i]))  # on one ray: b = a b_l / a_l with a positive quotient
-    return a[largest] * b[largest] > 0 and all(x * b[largest] == y * a[largest] for x, y in zip(a, b, strict=True))
-
-
-METRICS.declare(
-    MetricKind(
-        Angular,
-        "Angular",
-        "angle",
-        {"unit": Text(tuple(RADIANS))},
-        words={"angular": Angular},
-        points="directions",
-        distance_ball=_ball_of_angle,
-        zero_distance=_is_same_ray,
-        bounded_distances=_measure_angles,
-    )
+declare_metric(
+    Angular,
+    "Angular",
+    "angle",
+    {"unit": Text(tuple(RADIANS))},
+    words={"angular": Angular},
+    points="directions",
 )
-METRICS.declare(
-    MetricKind(
-        Hyperbolic,
-        "Hyperbolic",
-        "Poincaré ball",
-        {"unit": UNIT_NAME},
-        words={"hyperbolic": Hyperbolic},
-        points="ball",
-        distance_ball=_ball_of_hyperbolic,
-        bounded_distances=_measure_in_ball,
-        scale="count",
-    )
+declare_metric(
+    Hyperbolic,
+    "Hyperbolic",
+    "Poincaré ball",
+    {"unit": UNIT_NAME},
+    words={"hyperbolic": Hyperbolic},
+    points="ball",
+    scale="count",
 )

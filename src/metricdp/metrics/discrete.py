@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, Points, are_codes, as_codes, as_matrix, frozen, set_fields
+from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_matrix, frozen, set_fields
 from metricdp.errors import InvalidInput, import_extra
-from metricdp.metrics.balls import whole_number, whole_numbers
-from metricdp.metrics.base import METRICS, UNIT_NAME, MetricKind
+from metricdp.metrics.base import UNIT_NAME, declare_metric
 from metricdp.metrics.bounded_distances import BoundedDistances
 from metricdp.registry import Array, Effort
 from metricdp.spreads import spreads
@@ -21,11 +20,29 @@ FULL_TRIANGLE_CHECK = 1500  # up to here every triangle is checked; beyond, ever
 
 
 @dataclass(frozen=True)
-class Hamming:
-    """The number of columns in which two secrets differ."""
+class CountedMetric:
+    """A distance that is a whole number, and so exact in doubles."""
 
     unit: str = ""
     proven: ClassVar[bool] = True
+
+    def _facet_distance_ball(self: Any, one: Points, other: Points) -> Any:
+        import flint
+
+        return flint.arb(float(self(one, other)))
+
+    def _facet_distance_balls(self: Any, points: Points, row: int, bits: int) -> list[Any]:
+        import flint
+
+        return [flint.arb(value) for value in self(points[row][None], points).tolist()]
+
+    def _facet_bounded_distances(self: Any, points: Points) -> BoundedDistances:
+        return BoundedDistances(self, points, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Hamming(CountedMetric):
+    """The number of columns in which two secrets differ."""
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         return np.asarray((np.asarray(a) != np.asarray(b)).sum(axis=-1), dtype=np.float64)
@@ -35,11 +52,8 @@ class Hamming:
 
 
 @dataclass(frozen=True)
-class Levenshtein:
+class Levenshtein(CountedMetric):
     """The least number of insertions, deletions and substitutions that turn one word into the other."""
-
-    unit: str = ""
-    proven: ClassVar[bool] = True
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         distance = import_extra("rapidfuzz.distance", "text").Levenshtein.distance
@@ -74,17 +88,16 @@ class Precomputed:
         set_fields(self, distances=frozen(matrix), unit=unit)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
-        rows = as_codes(np.asarray(a)[..., 0], len(self.distances), "points")
-        columns = as_codes(np.asarray(b)[..., 0], len(self.distances), "points")
-        return np.asarray(self.distances[rows, columns])
+        return np.asarray(self.distances[self._rows(a), self._rows(b)])
 
     def pairwise(self, a: Points, b: Points, /) -> Floats:
-        rows = as_codes(np.asarray(a)[:, 0], len(self.distances), "points")
-        columns = as_codes(np.asarray(b)[:, 0], len(self.distances), "points")
-        return np.asarray(self.distances[np.ix_(rows, columns)])
+        return np.asarray(self.distances[np.ix_(self._rows(a), self._rows(b))])
+
+    def _rows(self, points: Points) -> Integers:
+        return as_codes(np.asarray(points)[..., 0], len(self.distances), "points")
 
     def check(self, points: Points, /) -> None:
-        as_codes(points[..., 0], len(self.distances), "points")
+        self._rows(points)
 
     def legal(self, points: Points, /) -> Booleans:
         return are_codes(points[..., 0], len(self.distances))
@@ -133,47 +146,31 @@ def check_distances(matrix: Floats) -> None:
             )
 
 
-def _exact_distance(metric: Hamming | Levenshtein, points: Points) -> BoundedDistances:
-    return BoundedDistances(metric, points, 0.0, 0.0)
-
-
-METRICS.declare(
-    MetricKind(
-        Precomputed,
-        "Precomputed",
-        "entry of the matrix; points are row numbers",
-        {"distances": Array(sides=2), "unit": UNIT_NAME},
-        effort=lambda metric, points, others, width: Effort(3.0 * points * others, 20.0 * points * others),
-    )
+declare_metric(
+    Precomputed,
+    "Precomputed",
+    "entry of the matrix; points are row numbers",
+    {"distances": Array(sides=2), "unit": UNIT_NAME},
+    effort=lambda metric, points, others, width: Effort(3.0 * points * others, 20.0 * points * others),
 )
-METRICS.declare(
-    MetricKind(
-        Hamming,
-        "Hamming",
-        "differing columns",
-        {"unit": UNIT_NAME},
-        words={"hamming": Hamming},
-        distance_ball=whole_number,
-        distance_balls=whole_numbers,
-        bounded_distances=_exact_distance,
-        scale="count",
-    )
+declare_metric(
+    Hamming,
+    "Hamming",
+    "differing columns",
+    {"unit": UNIT_NAME},
+    words={"hamming": Hamming},
+    scale="count",
 )
-METRICS.declare(
-    MetricKind(
-        Levenshtein,
-        "Levenshtein",
-        "edits",
-        {"unit": UNIT_NAME},
-        words={"levenshtein": Levenshtein},
-        effort=lambda metric, points, others, width: Effort(
-            3.0 * points * others, points * others * (200.0 + width * width / 32.0)
-        ),
-        points="texts",
-        extra=("rapidfuzz", "text"),
-        distance_ball=whole_number,
-        distance_balls=whole_numbers,
-        bounded_distances=_exact_distance,
-        scale="count",
-    )
+declare_metric(
+    Levenshtein,
+    "Levenshtein",
+    "edits",
+    {"unit": UNIT_NAME},
+    words={"levenshtein": Levenshtein},
+    effort=lambda metric, points, others, width: Effort(
+        3.0 * points * others, points * others * (200.0 + width * width / 32.0)
+    ),
+    points="texts",
+    extra=("rapidfuzz", "text"),
+    scale="count",
 )

@@ -15,7 +15,7 @@ from metricdp import constants
 from metricdp.arrays import Booleans, Floats, Integers, Points, are_codes, as_codes, as_floats, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics.balls import balls_of, root_of
-from metricdp.metrics.base import METRICS, UNIT_NAME, Metric, MetricKind, Tree
+from metricdp.metrics.base import METRICS, UNIT_NAME, Metric, Tree, declare_metric
 from metricdp.metrics.bounded_distances import BoundedDistances
 from metricdp.metrics.limited_paths import path_lengths, paths_within, worth_compiling
 from metricdp.metrics.neighbours import MARGIN, NeighbourRows, search_tree
@@ -98,6 +98,37 @@ class Haversine:
         if np.abs(latitude).max(initial=0.0) <= 90.0 and np.abs(longitude).max(initial=0.0) <= 360.0:  # NaN is not
             return np.ones(latitude.shape, dtype=bool)
         return np.asarray((np.abs(latitude) <= 90.0) & (np.abs(longitude) <= 360.0))
+
+    def _facet_tree(self) -> Tree:
+        """Chords grow with great circles."""
+        width = 2.0 * self.radius
+        return Tree(
+            unit_vectors,
+            2.0,
+            lambda radius: float(2.0 * np.sin(min(radius / width, np.pi / 2.0)) * ROUNDING_UP),
+            lambda chords: np.asarray(width * np.arcsin(np.minimum(chords / 2.0, 1.0))),
+            # a way that follows the cell; cos(latitude) <= 1 only shortens it
+            lambda sides: float(0.5 * self.degree * np.hypot(*sides)),
+        )
+
+    def _facet_distance_ball(self, one: Points, other: Points) -> Any:
+        import flint
+
+        (north, east), (south, west) = balls_of(one), balls_of(other)
+        parallels, turn = (north / 180).cos_pi() * (south / 180).cos_pi(), (east - west) / 360
+        half = ((north - south) / 360).sin_pi() ** 2 + parallels * turn.sin_pi() ** 2
+        # 1 - half, precise at the antipode
+        rest = ((north + south) / 360).sin_pi() ** 2 + parallels * turn.cos_pi() ** 2
+        angle = 2 * flint.arb.atan2(root_of(half), root_of(rest))
+        radius = Fraction(EARTH_RADIUS_KM) * Fraction(METRES["km"]) / Fraction(METRES[self.unit])
+        return angle * flint.arb(flint.fmpq(radius.numerator, radius.denominator))
+
+    def _facet_zero_distance(self, one: Points, other: Points) -> bool:
+        (north, east), (south, west) = ([Fraction(x) for x in np.asarray(p, float).tolist()] for p in (one, other))
+        return north == south and (abs(north) == 90 or (east - west) % 360 == 0)
+
+    def _facet_bounded_distances(self, points: Points) -> BoundedDistances:
+        return BoundedDistances(self, points, 1e-14, 1e-120)
 
 
 def _square_of_half_sine(degrees: Floats) -> Floats:
@@ -235,8 +266,7 @@ class ShortestPath:
         return 1.0 if is_on_grid(self.lengths, self.lengths, 2.0**52 / self.nodes) else shrink_factor(self.nodes)
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
-        sources, targets = np.broadcast_arrays(np.asarray(a)[..., 0], np.asarray(b)[..., 0])
-        sources, targets = as_codes(sources, self.nodes, "nodes"), as_codes(targets, self.nodes, "nodes")
+        sources, targets = np.broadcast_arrays(self._nodes(a), self._nodes(b))
         order = np.argsort(sources, axis=None, kind="stable")
         unique, starts = np.unique(sources.ravel()[order], return_index=True)
         starts, wanted = np.append(starts, len(order)), targets.ravel()[order]
@@ -248,9 +278,8 @@ class ShortestPath:
             for start in range(0, len(unique), 256):  # bounded memory: 256 sources at a time
                 some = slice(starts[start], starts[min(len(unique), start + 256)])
                 counts = np.diff(starts[start : start + 257])
-                result[order[some]] = self._between(
-                    unique[start : start + 256], np.repeat(np.arange(len(counts)), counts), wanted[some]
-                )
+                rows = np.repeat(np.arange(len(counts)), counts)
+                result[order[some]] = self._between(unique[start : start + 256], rows, wanted[some])
         return result.reshape(sources.shape)
 
     def _between(self, sources: Integers, rows: Integers, targets: Integers) -> Floats:
@@ -267,9 +296,11 @@ class ShortestPath:
             limit = 4.0 * limit if limit < self.lengths.sum() else np.inf
         return result
 
+    def _nodes(self, points: Points) -> Integers:
+        return as_codes(np.asarray(points)[..., 0], self.nodes, "nodes")
+
     def pairwise(self, a: Points, b: Points, /) -> Floats:
-        sources = as_codes(np.asarray(a)[:, 0], self.nodes, "nodes")
-        targets = as_codes(np.asarray(b)[:, 0], self.nodes, "nodes")
+        sources, targets = self._nodes(a), self._nodes(b)
         result = np.empty((len(sources), len(targets)))
         for start in range(0, len(sources), 256):
             result[start : start + 256] = self.from_nodes(sources[start : start + 256])[:, targets]
@@ -278,8 +309,7 @@ class ShortestPath:
         return result
 
     def within(self, a: Points, b: Points, radius: float, /) -> NeighbourRows:
-        sources = as_codes(np.asarray(a)[:, 0], self.nodes, "nodes")
-        targets = as_codes(np.asarray(b)[:, 0], self.nodes, "nodes")
+        sources, targets = self._nodes(a), self._nodes(b)
         limit = radius / self._shrink_factor * (1.0 + MARGIN)  # sums a little above may be lowered to the radius
         rows = paths_within(self.graph, sources, targets, limit, directed=self.one_way != "open")
         np.multiply(rows.distances, self._shrink_factor, out=rows.distances)
@@ -290,6 +320,10 @@ class ShortestPath:
 
     def legal(self, points: Points, /) -> Booleans:
         return are_codes(points[..., 0], self.nodes)
+
+    def _facet_effort(self, points: int, others: int, width: int) -> Effort:
+        size = self.nodes + 2.0 * len(self.lengths)
+        return Effort(4.0 * min(points, 256) * self.nodes + 3.0 * points * others, 200.0 * points * size)
 
 
 def graph_of(metric: Metric) -> ShortestPath | None:
@@ -309,76 +343,32 @@ def policy_account(graph: ShortestPath) -> tuple[str, str, Fraction]:
     return f"policy.{graph.fingerprint}", graph.unit.strip(), Fraction(1)
 
 
-def _ball(metric: Haversine, one: Points, other: Points) -> Any:
-    import flint
-
-    (north, east), (south, west) = balls_of(one), balls_of(other)
-    parallels, turn = (north / 180).cos_pi() * (south / 180).cos_pi(), (east - west) / 360
-    half = ((north - south) / 360).sin_pi() ** 2 + parallels * turn.sin_pi() ** 2
-    rest = ((north + south) / 360).sin_pi() ** 2 + parallels * turn.cos_pi() ** 2  # 1 - half, precise at the antipode
-    angle = 2 * flint.arb.atan2(root_of(half), root_of(rest))
-    radius = Fraction(EARTH_RADIUS_KM) * Fraction(METRES["km"]) / Fraction(METRES[metric.unit])
-    return angle * flint.arb(flint.fmpq(radius.numerator, radius.denominator))
-
-
-def _same(metric: Haversine, one: Points, other: Points) -> bool:
-    (north, east), (south, west) = ([Fraction(x) for x in np.asarray(p, float).tolist()] for p in (one, other))
-    return north == south and (abs(north) == 90 or (east - west) % 360 == 0)
-
-
-def _tree(metric: Haversine) -> Tree:
-    """Chords grow with great circles."""
-    width = 2.0 * metric.radius
-    return Tree(
-        unit_vectors,
-        2.0,
-        lambda radius: float(2.0 * np.sin(min(radius / width, np.pi / 2.0)) * ROUNDING_UP),
-        lambda chords: np.asarray(width * np.arcsin(np.minimum(chords / 2.0, 1.0))),
-        # a way that follows the cell; cos(latitude) <= 1 only shortens it
-        lambda sides: float(0.5 * metric.degree * np.hypot(*sides)),
-    )
-
-
-def _effort(metric: ShortestPath, points: int, others: int, width: int) -> Effort:
-    size = metric.nodes + 2.0 * len(metric.lengths)
-    return Effort(4.0 * min(points, 256) * metric.nodes + 3.0 * points * others, 200.0 * points * size)
-
-
-METRICS.declare(
-    MetricKind(
-        Haversine,
-        "Haversine",
-        "great circle, (latitude, longitude) in degrees, sphere of 6371.009 km",
-        {"unit": Text(tuple(constants.METRES))},
-        words={"haversine": Haversine},
-        points="degrees",
-        tree=_tree,
-        distance_phrase="as the crow flies",
-        point_rule=DEGREES,
-        distance_ball=_ball,
-        zero_distance=_same,
-        bounded_distances=lambda metric, points: BoundedDistances(metric, points, 1e-14, 1e-120),
-    )
+declare_metric(
+    Haversine,
+    "Haversine",
+    "great circle, (latitude, longitude) in degrees, sphere of 6371.009 km",
+    {"unit": Text(tuple(constants.METRES))},
+    words={"haversine": Haversine},
+    points="degrees",
+    distance_phrase="as the crow flies",
+    point_rule=DEGREES,
 )
-METRICS.declare(
-    MetricKind(
-        ShortestPath,
-        "ShortestPath",
-        'shortest path; `"open"`: both ways, `"longer"`: the longer of there and back',
-        {
-            "edges": Array("whole", sides=2),
-            "lengths": Array(sides=1),
-            "nodes": Whole(1, constants.LARGEST_NODES),
-            "one_way": Text(("open", "longer")),
-            "unit": UNIT_NAME,
-        },
-        effort=_effort,
-        points="nodes",
-        graph=lambda metric: metric,
-        distance_phrase="along the streets",
-        route_phrases=(" along the roads", " in the graph"),
-        account=lambda metric, dimension: policy_account(metric) if metric.unit.strip() == HOP else None,
-        scale="length",
-        identity=lambda metric: (b"graph", metric.fingerprint.encode()),
-    )
+declare_metric(
+    ShortestPath,
+    "ShortestPath",
+    'shortest path; `"open"`: both ways, `"longer"`: the longer of there and back',
+    {
+        "edges": Array("whole", sides=2),
+        "lengths": Array(sides=1),
+        "nodes": Whole(1, constants.LARGEST_NODES),
+        "one_way": Text(("open", "longer")),
+        "unit": UNIT_NAME,
+    },
+    points="nodes",
+    graph=lambda metric: metric,
+    distance_phrase="along the streets",
+    route_phrases=(" along the roads", " in the graph"),
+    account=lambda metric, dimension: policy_account(metric) if metric.unit.strip() == HOP else None,
+    scale="length",
+    identity=lambda metric: (b"graph", metric.fingerprint.encode()),
 )

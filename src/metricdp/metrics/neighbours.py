@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,16 +47,10 @@ Result = TypeVar("Result")
 Part = tuple[Integers, NDArray[np.int32], Floats]  # of some rows: how many entries each has, codes, distances
 
 
-@runtime_checkable
-class _Within(Protocol):
-    def within(self, a: Points, b: Points, radius: float, /) -> NeighbourRows: ...
-
-
 def within(metric: Metric, a: Points, b: Points, radius: float) -> NeighbourRows:
     """Return for every row of `a` the rows of `b` at most `radius` away, by the distances that the metric computes."""
-    if isinstance(metric, _Within):
-        return metric.within(a, b, radius)
-    return search_rows(metric, a, b, radius)
+    own: Callable[[Points, Points, float], NeighbourRows] | None = getattr(metric, "within", None)
+    return search_rows(metric, a, b, radius) if own is None else own(a, b, radius)
 
 
 def search_rows(metric: Metric, a: Points, b: Points, radius: float) -> NeighbourRows:

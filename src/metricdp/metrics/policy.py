@@ -10,7 +10,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers, Points, as_codes, as_positive, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import METRICS, RATE, Metric, MetricKind, measuring_effort
+from metricdp.metrics.base import METRICS, RATE, Metric, declare_metric, measuring_effort
 from metricdp.metrics.geography import ShortestPath, policy_account, roads_of
 from metricdp.metrics.neighbours import NeighbourRows, search_rows
 from metricdp.registry import Effort, Part
@@ -84,6 +84,10 @@ class PolicyGraph:
     def legal(self, points: Points, /) -> Booleans:
         return self.network.legal(points)
 
+    def _facet_effort(self, points: int, others: int, width: int) -> Effort:
+        network = self.network
+        return measuring_effort(network, points, others, 1) + measuring_effort(network, network.nodes, 1, 1)
+
 
 def policy_of(metric: Metric) -> PolicyGraph | None:
     """Return the policy of several parts that a metric is of; None for all others."""
@@ -97,24 +101,15 @@ def protected_distance(metric: Metric, points: Points) -> float | None:
     return None if policy is None else policy.protected_distance(points)
 
 
-def _effort(metric: PolicyGraph, points: int, others: int, width: int) -> Effort:
-    return measuring_effort(metric.network, points, others, 1) + measuring_effort(
-        metric.network, metric.network.nodes, 1, 1
-    )
-
-
-METRICS.declare(
-    MetricKind(
-        PolicyGraph,
-        "PolicyGraph",
-        "shortest path in a graph of several parts, `apart` across them",
-        {"network": Part("metric", ("ShortestPath",)), "apart": RATE},
-        since=2,
-        effort=_effort,
-        points="nodes",
-        graph=lambda metric: metric.network,
-        policy=lambda metric: metric,
-        route_phrases=(" along the edges of the policy", " in the policy"),
-        account=lambda metric, dimension: policy_account(metric.network),
-    )
+declare_metric(
+    PolicyGraph,
+    "PolicyGraph",
+    "shortest path in a graph of several parts, `apart` across them",
+    {"network": Part("metric", ("ShortestPath",)), "apart": RATE},
+    since=2,
+    points="nodes",
+    graph=lambda metric: metric.network,
+    policy=lambda metric: metric,
+    route_phrases=(" along the edges of the policy", " in the policy"),
+    account=lambda metric, dimension: policy_account(metric.network),
 )

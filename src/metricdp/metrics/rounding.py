@@ -76,19 +76,23 @@ def squared_norms(points: Floats) -> tuple[Floats, Floats]:
     high, low = np.zeros(points.shape[:-1]), np.zeros(points.shape[:-1])
     for x in np.moveaxis(points, -1, 0):
         square = x * x
-        front = 134217729.0 * x  # Dekker: 2^27 + 1 splits a double into two halves whose products are exact
-        front = front - (front - x)
-        back = x - front
-        lost = ((front * front - square) + 2.0 * front * back) + back * back
         total = high + square
-        low = low + (lost + rounding_error(total, high, square))
+        low = low + (square_error(x, square) + rounding_error(total, high, square))
         high = total
     return high, low
 
 
+def square_error(x: Floats, square: Floats) -> Floats:
+    """Return exactly x^2 - square for square = fl(x^2) (Dekker), for sizes whose squares are ordinary doubles."""
+    front = 134217729.0 * x  # 2^27 + 1 splits a double into two halves whose products are exact
+    front = front - (front - x)
+    back = x - front
+    return np.asarray(((front * front - square) + 2.0 * front * back) + back * back)
+
+
 def is_on_grid(a: Floats, b: Floats, largest: float) -> bool:
     """Return whether all numbers are multiples of 1 / `GRID`, at most `largest` multiples: their sums are exact."""
-    return all(_is_on_grid(x, largest) for x in (a, b))
+    return _is_on_grid(a, largest) and _is_on_grid(b, largest)
 
 
 def _is_on_grid(x: Floats, largest: float) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Points, as_floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics.base import METRICS, MetricKind, measuring_effort
+from metricdp.metrics.base import declare_metric, measuring_effort
 from metricdp.metrics.geography import ShortestPath
 from metricdp.metrics.rounding import lower
 from metricdp.registry import Effort, Part
@@ -53,22 +53,18 @@ class StreetPath:
         street = np.clip(rows[..., 0], 0, len(lengths) - 1).astype(np.int64)
         return np.asarray((rows[..., 0] == street) & (rows[..., 1] >= 0) & (rows[..., 1] <= lengths[street]))
 
+    def _facet_effort(self, points: int, others: int, width: int) -> Effort:
+        once = measuring_effort(self.network, points, others, 1)
+        return Effort(once.values + 8.0 * points * others, 4.0 * once.steps)
 
-def _effort(metric: StreetPath, points: int, others: int, width: int) -> Effort:
-    once = measuring_effort(metric.network, points, others, 1)
-    return Effort(once.values + 8.0 * points * others, 4.0 * once.steps)
 
-
-METRICS.declare(
-    MetricKind(
-        StreetPath,
-        "StreetPath",
-        "shortest way between (street, offset)",
-        {"network": Part("metric", ("ShortestPath",))},
-        effort=_effort,
-        points="streets",
-        distance_phrase="along the streets",
-        route_phrases=(" along the streets", " along the streets"),
-        scale="length",
-    )
+declare_metric(
+    StreetPath,
+    "StreetPath",
+    "shortest way between (street, offset)",
+    {"network": Part("metric", ("ShortestPath",))},
+    points="streets",
+    distance_phrase="along the streets",
+    route_phrases=(" along the streets", " along the streets"),
+    scale="length",
 )

@@ -14,10 +14,9 @@ from metricdp.arrays import Booleans, Floats, Integers, Points, as_floats, as_ma
 from metricdp.errors import InvalidInput
 from metricdp.metrics.base import (
     BLOCK_VALUES,
-    METRICS,
     UNIT_NAME,
     Metric,
-    MetricKind,
+    declare_metric,
     is_proven,
     measuring_effort,
     pairwise,
@@ -118,6 +117,13 @@ class Wasserstein:
     def legal(self, points: Points, /) -> Booleans:
         return np.asarray(np.all(points >= 0, axis=-1) & (np.abs(points.sum(axis=-1) - 1) <= 1e-9))
 
+    def _facet_effort(self, points: int, others: int, width: int) -> Effort:
+        pairs, bins = points * others, float(len(self.ground))
+        if self.ground.ndim == 1:
+            return plain_effort(self, points, others, width)
+        # one small linear program a pair: milliseconds before the first step of its solver
+        return Effort(3.0 * pairs + 100.0 * bins * bins, pairs * (2e6 + 500.0 * bins * bins))
+
 
 @dataclass(frozen=True, eq=False)
 class WordMovers:
@@ -155,6 +161,12 @@ class WordMovers:
     def legal(self, points: Points, /) -> Booleans:
         return self._wasserstein.legal(points)
 
+    def _facet_effort(self, points: int, others: int, width: int) -> Effort:
+        pairs, words = points * others, float(len(self.vectors))
+        ground = measuring_effort(self.ground, len(self.vectors), len(self.vectors), width_of(self.vectors))
+        closed = Effort(6.0 * words * words, words * words * min(words, FULL_TRIANGLE_CHECK))
+        return ground + closed + Effort(3.0 * pairs, pairs * (2e6 + 500.0 * words * words))
+
 
 @dataclass(frozen=True)
 class GroundMetric:
@@ -163,6 +175,7 @@ class GroundMetric:
     ground: Metric = field(default_factory=lambda: Lp(2))
     dimension: int = 2
     unit: str = ""
+    row_word: ClassVar[str] = "curve"
 
     def __post_init__(self) -> None:
         if not isinstance(self.dimension, int) or self.dimension < 1:
@@ -172,6 +185,14 @@ class GroundMetric:
     @property
     def proven(self) -> bool:
         return is_proven(self.ground)
+
+    def check(self, points: Points, /) -> None:
+        check_numbers(points, type(self).__name__)
+        if points.shape[-1] % self.dimension:
+            raise InvalidInput(
+                f"a {self.row_word} must have a multiple of {self.dimension} numbers, got {points.shape[-1]} columns."
+            )
+        self.ground.check(points.reshape(-1, self.dimension))
 
 
 @dataclass(frozen=True)
@@ -197,13 +218,15 @@ class Frechet(GroundMetric):
                 leash[..., i, j] = np.maximum(here, np.minimum.reduce(before)) if before else here
         return np.asarray(leash[..., -1, -1])
 
-    def check(self, points: Points, /) -> None:
-        check_numbers(points, "Frechet")
-        if points.shape[-1] % self.dimension:
-            raise InvalidInput(
-                f"a curve must have a multiple of {self.dimension} numbers, got {points.shape[-1]} columns."
-            )
-        self.ground.check(points.reshape(-1, self.dimension))
+    def _facet_effort(self, points: int, others: int, width: int) -> Effort:
+        vertices = max(1.0, width / self.dimension)
+        at_once = max(others, min(points * others, BLOCK_VALUES / width))
+        one = measuring_effort(self.ground, 1, 1, self.dimension)
+        cells = vertices * vertices
+        return Effort(
+            at_once * cells * (3.0 + self.dimension) + one.values + 3.0 * points * others,
+            points * others * cells * (20.0 + one.steps) + 1e4 * cells * max(1.0, points * others / at_once),
+        )
 
 
 def _histograms(histograms: Points) -> Floats:
@@ -211,57 +234,22 @@ def _histograms(histograms: Points) -> Floats:
     return np.asarray(rows / rows.sum(axis=-1, keepdims=True))
 
 
-def _transport(metric: Wasserstein, points: int, others: int, width: int) -> Effort:
-    pairs, bins = points * others, float(len(metric.ground))
-    if metric.ground.ndim == 1:
-        return plain_effort(metric, points, others, width)
-    # one small linear program a pair: milliseconds before the first step of its solver
-    return Effort(3.0 * pairs + 100.0 * bins * bins, pairs * (2e6 + 500.0 * bins * bins))
-
-
-def _documents(metric: WordMovers, points: int, others: int, width: int) -> Effort:
-    words = float(len(metric.vectors))
-    ground = measuring_effort(metric.ground, len(metric.vectors), len(metric.vectors), width_of(metric.vectors))
-    closed = Effort(6.0 * words * words, words * words * min(words, FULL_TRIANGLE_CHECK))
-    return ground + closed + Effort(3.0 * points * others, points * others * (2e6 + 500.0 * words * words))
-
-
-def _curves(metric: Frechet, points: int, others: int, width: int) -> Effort:
-    vertices = max(1.0, width / metric.dimension)
-    at_once = max(others, min(points * others, BLOCK_VALUES / width))
-    one = measuring_effort(metric.ground, 1, 1, metric.dimension)
-    cells = vertices * vertices
-    return Effort(
-        at_once * cells * (3.0 + metric.dimension) + one.values + 3.0 * points * others,
-        points * others * cells * (20.0 + one.steps) + 1e4 * cells * max(1.0, points * others / at_once),
-    )
-
-
-METRICS.declare(
-    MetricKind(
-        Wasserstein,
-        "Wasserstein",
-        "transport of histograms",
-        {"ground": Array(), "unit": UNIT_NAME},
-        effort=_transport,
-    )
+declare_metric(
+    Wasserstein,
+    "Wasserstein",
+    "transport of histograms",
+    {"ground": Array(), "unit": UNIT_NAME},
 )
-METRICS.declare(
-    MetricKind(
-        WordMovers,
-        "WordMovers",
-        "transport of word counts",
-        {"vectors": Array(sides=2), "ground": Part("metric"), "unit": UNIT_NAME},
-        effort=_documents,
-    )
+declare_metric(
+    WordMovers,
+    "WordMovers",
+    "transport of word counts",
+    {"vectors": Array(sides=2), "ground": Part("metric"), "unit": UNIT_NAME},
 )
-METRICS.declare(
-    MetricKind(
-        Frechet,
-        "Frechet",
-        "discrete Fréchet distance of curves",
-        {"ground": Part("metric"), "dimension": Whole(1, constants.LARGEST_DIMENSION), "unit": UNIT_NAME},
-        effort=_curves,
-        points="curves",
-    )
+declare_metric(
+    Frechet,
+    "Frechet",
+    "discrete Fréchet distance of curves",
+    {"ground": Part("metric"), "dimension": Whole(1, constants.LARGEST_DIMENSION), "unit": UNIT_NAME},
+    points="curves",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -16,10 +16,20 @@ from metricdp.constants import EARTH_RADIUS_KM, LARGEST_COORDINATE
 from metricdp.errors import InvalidInput
 from metricdp.metrics.accounts import EUCLID, stretch_of
 from metricdp.metrics.balls import gaps_of, length_of, root_of
-from metricdp.metrics.base import METRICS, UNIT_NAME, MetricKind, Norm, Tree
+from metricdp.metrics.base import UNIT_NAME, Norm, Tree, declare_metric
 from metricdp.metrics.bounded_distances import BoundedDistances, ChordDistances, Chords
 from metricdp.metrics.neighbours import MARGIN, SCALE, WIDEST_TREE, NeighbourRows, search_rows, search_tree
-from metricdp.metrics.rounding import GRID, LIBRARY, SMALLEST, UNIT, is_on_grid, lower, rounding_error, shrink_factor
+from metricdp.metrics.rounding import (
+    GRID,
+    LIBRARY,
+    SMALLEST,
+    UNIT,
+    is_on_grid,
+    lower,
+    rounding_error,
+    shrink_factor,
+    square_error,
+)
 from metricdp.registry import Array, Number
 
 MOST_P = 1e6  # the numbers that noise is made of have the exponent 1 / p, which doubles lose beyond about 1e12
@@ -27,7 +37,6 @@ LOG_REACH = 20.0  # distances from 2^-20 to 2^20 need no scaling before their po
 STEEPEST = 85.0  # degrees of latitude up to which a flat map is offered
 DOUBLED_BITS = 160  # up to this precision two doubles are worth having
 SMALL, LARGE = 1e-120, 1e120  # differences whose squares, and what they lack, are ordinary doubles
-SPLITTER = 134217729.0
 CLOSE = 1e-12  # whitened distances less certain than this are measured again from the difference of the two points
 
 
@@ -151,6 +160,66 @@ class Lp:
     def check(self, points: Points, /) -> None:
         check_numbers(points, "Lp")
 
+    def _facet_tree(self) -> Tree:
+        return Tree(np.asarray, self.p, float, np.asarray, lambda sides: float(self(0.5 * sides, np.zeros(2))))
+
+    def _facet_distance_ball(self, one: Points, other: Points) -> Any:
+        import flint
+
+        gaps = [abs(gap) for gap in gaps_of(one, other)]
+        if self.p == 2:
+            return length_of(gaps)
+        if self.p == 1:
+            return sum(gaps, start=flint.arb(0))
+        largest = reduce(flint.arb.max, gaps)
+        if np.isinf(self.p) or not bool(largest > 0):
+            return largest
+        power = flint.arb(self.p)
+        shares = [gap / largest for gap in gaps if bool(gap > 0)]
+        return largest * sum((share**power for share in shares), start=flint.arb(0)) ** (1 / power)
+
+    def _facet_distance_balls(self, points: Points, row: int, bits: int) -> list[Any] | None:
+        """Return l1 and l2 distances from one point to all by double doubles, None where more bits are asked for.
+
+        Differences and squares of doubles are exact as two doubles (Knuth, Dekker), and sums of n of them as two
+        doubles are within 3 (n + 4)^2 2^-106: some 90 bits, at the speed of array operations. Where numbers are so
+        large or small that products leave the range of doubles, a distance is computed in interval arithmetic.
+        """
+        import flint
+
+        if self.p not in (1.0, 2.0) or bits > DOUBLED_BITS:
+            return None
+        high, low, largest = np.zeros((3, len(points)))
+        for x, own in zip(np.asarray(points, float).T.copy(), points[row].tolist(), strict=True):
+            gap = x - own
+            rest = rounding_error(gap, x, np.full_like(x, -own))  # x - own = gap + rest, exactly
+            np.maximum(largest, np.abs(gap), out=largest)
+            if self.p == 1:
+                sign = np.where(gap < 0, -1.0, 1.0)
+                term, beside = sign * gap, sign * rest
+            else:
+                term = gap * gap
+                beside = square_error(gap, term) + 2.0 * gap * rest
+            total = high + term
+            low += rounding_error(total, high, term) + beside
+            high = total
+        within = flint.arb(1, 3.0 * (points.shape[1] + 4) ** 2 * UNIT * UNIT)
+        usual = (largest > SMALL) & (largest < LARGE)
+        away: list[Any] = []
+        for k, (front, back, good) in enumerate(zip(high.tolist(), low.tolist(), usual.tolist(), strict=True)):
+            if good:
+                value = (flint.arb(front) + flint.arb(back)) * within
+                away.append(value if self.p == 1 else value.sqrt())
+            else:
+                away.append(flint.arb(0) if k == row else self._facet_distance_ball(points[row], points[k]))
+        return away
+
+    def _facet_bounded_distances(self, points: Points) -> BoundedDistances:
+        n = int(points.shape[-1])
+        if self.p == 2:
+            return ChordDistances(self, points, (9 * n + 48) * UNIT, n * SMALLEST, Chords(points, self))
+        return BoundedDistances(self, points, (n + 50) * UNIT, n * SMALLEST)
+
 
 @dataclass(frozen=True, eq=False)
 class Mahalanobis:
@@ -268,10 +337,6 @@ class Mahalanobis:
         """Return how far whitening may misplace points: n roundings of every product, |W| |x|."""
         return np.asarray((len(self.covariance) + 4) * UNIT * _length(np.abs(points) @ np.abs(self._inverse).T))
 
-    def uncertainty(self, points: Points) -> tuple[float, float]:
-        """Return how far whitening may misplace any of these points, and by which share lengths may be off."""
-        return float(self._uncertain(np.asarray(points, float)).max(initial=0.0)), self._defect
-
     def _down(self, length: Floats, uncertain: Floats | float) -> Floats:
         """Take off, in place, the misplacement and the defect of the whitening."""
         length -= uncertain
@@ -303,6 +368,24 @@ class Mahalanobis:
         with np.errstate(over="ignore", invalid="ignore"):
             check_numbers(np.abs(points) @ np.abs(self._inverse).T, "Mahalanobis after whitening")
 
+    def _facet_norm(self) -> Norm:
+        return Norm(2.0, self.covariance, lambda: self.stretch, self.whiten)
+
+    def _facet_distance_ball(self, one: Points, other: Points) -> Any:
+        import flint
+
+        gaps = gaps_of(one, other)
+        column = flint.arb_mat([[gap] for gap in gaps])
+        solved = flint.arb_mat([[flint.arb(x) for x in row] for row in self.covariance.tolist()]).solve(column)
+        return root_of(sum((gap * solved[i, 0] for i, gap in enumerate(gaps)), start=flint.arb(0)))
+
+    def _facet_bounded_distances(self, points: Points) -> BoundedDistances:
+        n = int(points.shape[-1])
+        # Points are misplaced by at most `uncertain` each, and lengths are off by the defect of the whitening.
+        uncertain = float(self._uncertain(np.asarray(points, float)).max(initial=0.0))
+        relative, absolute = 2.0 * self._defect + 2.0 * (9 * n + 48) * UNIT, 4.0 * uncertain + n * SMALLEST / UNIT
+        return ChordDistances(self, points, relative, absolute, Chords(self.whiten(points), Lp(2)))
+
 
 def degrees_of_a_kilometre(at: tuple[float, float]) -> Floats:
     """Return how many degrees of latitude and of longitude a kilometre is, at a place."""
@@ -321,121 +404,19 @@ def _length(vectors: Floats) -> Floats:
     return Lp(2)(vectors, np.zeros(vectors.shape[-1]))
 
 
-def _tree(metric: Lp) -> Tree:
-    return Tree(np.asarray, metric.p, float, np.asarray, lambda sides: float(metric(0.5 * sides, np.zeros(2))))
-
-
-def _ball_of_lp(metric: Lp, one: Points, other: Points) -> Any:
-    import flint
-
-    gaps = [abs(gap) for gap in gaps_of(one, other)]
-    if metric.p == 2:
-        return length_of(gaps)
-    if metric.p == 1:
-        return sum(gaps, start=flint.arb(0))
-    largest = gaps[0]
-    for gap in gaps[1:]:
-        largest = largest.max(gap)
-    if np.isinf(metric.p) or not bool(largest > 0):
-        return largest
-    power = flint.arb(metric.p)
-    shares = [gap / largest for gap in gaps if bool(gap > 0)]
-    return largest * sum((share**power for share in shares), start=flint.arb(0)) ** (1 / power)
-
-
-def _ball_of_mahalanobis(metric: Mahalanobis, one: Points, other: Points) -> Any:
-    import flint
-
-    gaps = gaps_of(one, other)
-    column = flint.arb_mat([[gap] for gap in gaps])
-    solved = flint.arb_mat([[flint.arb(x) for x in row] for row in metric.covariance.tolist()]).solve(column)
-    return root_of(sum((gap * solved[i, 0] for i, gap in enumerate(gaps)), start=flint.arb(0)))
-
-
-def _doubled_row(metric: Lp, points: Points, row: int, bits: int) -> list[Any] | None:
-    """Return l1 and l2 distances from one point to all by double doubles: differences and squares of doubles are exact
-    as two doubles (Knuth, Dekker), and sums of n of them as two doubles are within 3 (n + 4)^2 2^-106: some 90 bits, at
-    the speed of array operations. Where numbers are so large or small that products leave the range of doubles, a
-    distance is computed in interval arithmetic, and all are where more bits are asked for.
-    """
-    return (
-        _double_row(metric, np.asarray(points, float), row) if metric.p in (1.0, 2.0) and bits <= DOUBLED_BITS else None
-    )
-
-
-def _double_row(metric: Lp, points: Floats, row: int) -> list[Any]:
-    import flint
-
-    high, low = np.zeros(len(points)), np.zeros(len(points))
-    largest = np.zeros(len(points))
-    for x, own in zip(np.ascontiguousarray(points.T), points[row].tolist(), strict=True):
-        gap = x - own
-        rest = rounding_error(gap, x, np.full_like(x, -own))  # x - own = gap + rest, exactly
-        np.maximum(largest, np.abs(gap), out=largest)
-        if metric.p == 1:
-            sign = np.where(gap < 0, -1.0, 1.0)
-            term, beside = sign * gap, sign * rest
-        else:
-            term = gap * gap
-            front = SPLITTER * gap
-            front = front - (front - gap)
-            back = gap - front
-            beside = (((front * front - term) + 2.0 * front * back) + back * back) + 2.0 * gap * rest
-        total = high + term
-        low += rounding_error(total, high, term) + beside
-        high = total
-    n = points.shape[1]
-    within = flint.arb(1, 3.0 * (n + 4) ** 2 * UNIT * UNIT)
-    usual = (largest > SMALL) & (largest < LARGE)
-    away: list[Any] = []
-    for k, (front, back, good) in enumerate(zip(high.tolist(), low.tolist(), usual.tolist(), strict=True)):
-        if not good:
-            away.append(flint.arb(0) if k == row else _ball_of_lp(metric, points[row], points[k]))
-            continue
-        value = (flint.arb(front) + flint.arb(back)) * within
-        away.append(value if metric.p == 1 else value.sqrt())
-    return away
-
-
-def _measure_lp(metric: Lp, points: Points) -> BoundedDistances:
-    n = int(points.shape[-1])
-    if metric.p == 2:
-        return ChordDistances(metric, points, (9 * n + 48) * UNIT, n * SMALLEST, Chords(points, metric))
-    return BoundedDistances(metric, points, (n + 50) * UNIT, n * SMALLEST)
-
-
-def _measure_mahalanobis(metric: Mahalanobis, points: Points) -> BoundedDistances:
-    n = int(points.shape[-1])
-    # Points are misplaced by at most `uncertain` each, and lengths are off by the defect of the whitening.
-    uncertain, defect = metric.uncertainty(points)
-    relative, absolute = 2.0 * defect + 2.0 * (9 * n + 48) * UNIT, 4.0 * uncertain + n * SMALLEST / UNIT
-    return ChordDistances(metric, points, relative, absolute, Chords(metric.whiten(points), Lp(2)))
-
-
-METRICS.declare(
-    MetricKind(
-        Lp,
-        "Lp",
-        "`(sum abs(a - b)^p)^(1/p)`; p may be infinite",
-        {"p": Number(least=1, infinite=True), "unit": UNIT_NAME},
-        words={"l1": lambda: Lp(1), "l2": lambda: Lp(2), "linf": lambda: Lp(math.inf)},
-        norm=lambda metric: Norm(metric.p),
-        tree=_tree,
-        distance_phrase=lambda metric: f"in the l_{metric.p:g} distance",
-        distance_ball=_ball_of_lp,
-        distance_balls=_doubled_row,
-        bounded_distances=_measure_lp,
-        account=lambda metric, dimension: (EUCLID, metric.unit.strip(), stretch_of(metric.p, dimension)),
-    )
+declare_metric(
+    Lp,
+    "Lp",
+    "`(sum abs(a - b)^p)^(1/p)`; p may be infinite",
+    {"p": Number(least=1, infinite=True), "unit": UNIT_NAME},
+    words={"l1": lambda: Lp(1), "l2": lambda: Lp(2), "linf": lambda: Lp(math.inf)},
+    norm=lambda metric: Norm(metric.p),
+    distance_phrase=lambda metric: f"in the l_{metric.p:g} distance",
+    account=lambda metric, dimension: (EUCLID, metric.unit.strip(), stretch_of(metric.p, dimension)),
 )
-METRICS.declare(
-    MetricKind(
-        Mahalanobis,
-        "Mahalanobis",
-        "`sqrt((a-b)' S^-1 (a-b))`",
-        {"covariance": Array(sides=2), "unit": UNIT_NAME},
-        norm=lambda metric: Norm(2.0, metric.covariance, lambda: metric.stretch, metric.whiten),
-        distance_ball=_ball_of_mahalanobis,
-        bounded_distances=_measure_mahalanobis,
-    )
+declare_metric(
+    Mahalanobis,
+    "Mahalanobis",
+    "`sqrt((a-b)' S^-1 (a-b))`",
+    {"covariance": Array(sides=2), "unit": UNIT_NAME},
 )

@@ -18,7 +18,7 @@ from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Guarantee, LimitedNoise
 from metricdp.mechanisms.kind import MECHANISMS, Distribution, LossFigures, RadiusBound, Theorem
-from metricdp.mechanisms.lattice import LaplaceNoise, noise_kind
+from metricdp.mechanisms.lattice import LaplaceNoise, declare_noise
 from metricdp.metrics import METRICS, points_are
 from metricdp.randomness import Randomness
 from metricdp.spaces import Unbounded, Under, require_space
@@ -104,26 +104,24 @@ class BagLaplace(LaplaceNoise):
         """How far the lattice moves a bag at most: all of its vectors."""
         return self.count * self.part.reach
 
-    def _theorem(self) -> Theorem:
+    def _facet_theorem(self) -> Theorem:
         """The noise of every vector is proven alone; a bag is a sum over orders, each with the bound of a pairing."""
         one: Theorem = MECHANISMS.facet("theorem", self.part)(self.part)
         rest = "their order is not reported, so any pairing of two bags bounds what is"
         return replace(one, template=f"every one of {self.count} vectors: {{}}; {rest}")
 
-    def _accuracy(self, levels: Floats) -> RadiusBound:
+    def _facet_accuracy(self, levels: Floats) -> RadiusBound:
         """All vectors stay within the radius of one with a probability that is lower by theirs together."""
         one = MECHANISMS.facet("accuracy", self.part)(self.part, 1.0 - (1.0 - levels) / self.count)
         return RadiusBound(self.count * one.values, self.inputs.metric, self.count == 1)
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         one = MECHANISMS.facet("distribution", self.part)(self.part).density
         formula = f"every one of {self.count} vectors: {one['formula']}; the reports in lexicographic order"
         return Distribution({**one, "formula": formula})
 
-    def _loss(self, spend: Any) -> LossFigures:
+    def _facet_loss(self, spend: Any) -> LossFigures:
         return LossFigures(self.count * MECHANISMS.facet("loss", self.part)(self.part, spend).loss)
 
 
-MECHANISMS.declare(
-    noise_kind(BagLaplace, "bag-laplace", "noise for every vector of a bag, without their order", since=2)
-)
+declare_noise(BagLaplace, "bag-laplace", "noise for every vector of a bag, without their order", since=2)

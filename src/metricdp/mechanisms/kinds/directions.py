@@ -22,8 +22,8 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, LossFigures, Theorem
-from metricdp.mechanisms.lattice import LaplaceNoise, noise_kind
+from metricdp.mechanisms.kind import NOISE, Distribution, LossFigures, Theorem
+from metricdp.mechanisms.lattice import LaplaceNoise, declare_noise
 from metricdp.mechanisms.noise.distributions import DirectionDistribution
 from metricdp.mechanisms.noise.functions import bisect
 from metricdp.mechanisms.noise.hats import Profile
@@ -125,7 +125,7 @@ class DirectionNoise(LaplaceNoise):
         away = distribution.values[np.minimum(above, len(distribution.values) - 1)]
         return np.asarray(away * (self.profile.rate / self.epsilon) if self.angular else np.sqrt(2.0 * away))
 
-    def _theorem(self) -> Theorem:
+    def _facet_theorem(self) -> Theorem:
         """Rotations keep areas, so the normaliser is the same for every direction."""
         one, rate = np.eye(1, self.inputs.dimension), f"{self.epsilon:.6g}"
         density = f"exp(-{rate} angle)" if self.angular else f"exp({rate} <x, y>)"
@@ -135,7 +135,7 @@ class DirectionNoise(LaplaceNoise):
         )
         return Theorem(self.epsilon, distribution, self, float(self.inputs.metric(one, -one)[0]))
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         power = self.profile.power
         fall = "-epsilon * angle(x, y)" if self.angular else "epsilon * (<x, y> - 1)"
         return self.describe(
@@ -149,12 +149,12 @@ class DirectionNoise(LaplaceNoise):
             else f"v = d^2 / 2 has a density proportional to exp(-epsilon v) (v (2 - v))^{power:g}",
         )
 
-    def _loss(self, _: Any) -> LossFigures:
+    def _facet_loss(self, _: Any) -> LossFigures:
         distribution = angle_distribution(self.profile)
         angle = distribution.mean * (self.profile.rate / self.epsilon)
         return LossFigures(angle if self.angular else distribution.mean_chord)
 
-    def _secret_pairs(self, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    def _facet_secret_pairs(self, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
         per_unit = np.pi / 180.0 if self.inputs.unit == "deg" else 1.0
         left = rng.normal(size=(len(reach), self.inputs.dimension))
         step = rng.normal(size=left.shape) * np.minimum(reach * per_unit, 1.0)
@@ -211,12 +211,10 @@ def _fade_point(profile: Profile, peak: float, end: float, top: float) -> float:
     return end if is_above(end) else bisect(peak, end, is_above, 60)[1]
 
 
-MECHANISMS.declare(
-    noise_kind(
-        DirectionNoise,
-        "direction-noise",
-        "noise for any unit vector, on the sphere",
-        NOISE | {"inputs": Part("space", ("sphere",))},
-        since=2,
-    )
+declare_noise(
+    DirectionNoise,
+    "direction-noise",
+    "noise for any unit vector, on the sphere",
+    NOISE | {"inputs": Part("space", ("sphere",))},
+    since=2,
 )

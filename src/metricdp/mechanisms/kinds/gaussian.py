@@ -21,13 +21,13 @@ from metricdp.arrays import Floats, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate
 from metricdp.mechanisms.concentrated import ConcentratedGuarantee
-from metricdp.mechanisms.kind import MECHANISMS, RATE, BinDensity, Distribution, LossFigures
+from metricdp.mechanisms.kind import RATE, BinDensity, Distribution, LossFigures
 from metricdp.mechanisms.lattice import (
     FarNoise,
     Lattice,
     LatticeNoise,
     check_norm,
-    noise_kind,
+    declare_noise,
     refuse_fine_lattice,
     volume_words,
 )
@@ -116,7 +116,7 @@ class GaussianNoise(FarNoise, NormalNoise):
         """The log of the integral of exp(-d^2 / (2 sigma^2))."""
         return self._norm.log_volume + float(self.inputs.dimension) * math.log(self.sigma * math.sqrt(2.0 * math.pi))
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         size = self.inputs.dimension
         return self.describe(
             self.guarantee.unit,
@@ -126,10 +126,10 @@ class GaussianNoise(FarNoise, NormalNoise):
             distance=f"(d / sigma)^2 has the distribution chi-squared with {size} degrees of freedom",
         )
 
-    def _loss(self, _: Any) -> LossFigures:
+    def _facet_loss(self, _: Any) -> LossFigures:
         return LossFigures(self.sigma * normal_mean(self.inputs.dimension))
 
-    def _bins(self) -> BinDensity:
+    def _facet_bins(self) -> BinDensity:
         fall = self._log_volume
         return self.bin_density(
             lambda away, _: np.exp(-0.5 * (away / self.sigma) ** 2 - fall), 1.0 / self.sigma, smooth=True
@@ -170,13 +170,11 @@ def _log_interval(at: Floats, half: float) -> Floats:
 NORMAL: dict[str, Field] = {"inputs": Part("space", ("unbounded",)), "sigma": RATE, "pitch": RATE}
 
 
-MECHANISMS.declare(
-    noise_kind(
-        GaussianNoise,
-        "gaussian-noise",
-        "normal noise for any point of a plane or space; its guarantee is concentrated, not pure",
-        NORMAL,
-        since=2,
-        promise="concentrated",
-    )
+declare_noise(
+    GaussianNoise,
+    "gaussian-noise",
+    "normal noise for any point of a plane or space; its guarantee is concentrated, not pure",
+    NORMAL,
+    since=2,
+    promise="concentrated",
 )

@@ -19,8 +19,8 @@ import numpy as np
 from metricdp.arrays import Booleans, Floats, Words
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import refuse_rows
-from metricdp.mechanisms.kind import MECHANISMS, Distribution, LossFigures, RadiusBound, Theorem
-from metricdp.mechanisms.lattice import LaplaceNoise, noise_kind
+from metricdp.mechanisms.kind import Distribution, LossFigures, RadiusBound, Theorem
+from metricdp.mechanisms.lattice import LaplaceNoise, declare_noise
 from metricdp.mechanisms.noise import arbitrary_precision, kernels
 from metricdp.mechanisms.noise.arbitrary_precision import Digits, Undecided, ball, cell_of, exact_ball
 from metricdp.mechanisms.noise.functions import UNIT, exp, middle
@@ -126,7 +126,7 @@ class HyperbolicLaplace(LaplaceNoise):
         sphere = math.log(2.0) + 0.5 * n * math.log(math.pi) - float(gammaln(0.5 * n))
         return float(sphere - n * math.log(2.0) + float(betaln(0.5 * (self.epsilon - n + 1), n)))
 
-    def _theorem(self) -> Theorem:
+    def _facet_theorem(self) -> Theorem:
         """Isometries keep volumes, so the normaliser is the same for every point."""
         distribution = (
             f"density proportional to exp(-{self.epsilon:.6g} d) with respect to hyperbolic volume with one "
@@ -134,12 +134,12 @@ class HyperbolicLaplace(LaplaceNoise):
         )
         return Theorem(self.epsilon, distribution, self)
 
-    def _accuracy(self, levels: Floats) -> RadiusBound:
+    def _facet_accuracy(self, levels: Floats) -> RadiusBound:
         away = distance_at(self.inputs.dimension, self.epsilon, levels)
         more = ball_rounding(self.inputs.dimension, self.lattice.pitch)
         return RadiusBound(away + more(away), self.inputs.metric, True)
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         size = self.inputs.dimension
         return self.describe(
             "",
@@ -150,10 +150,10 @@ class HyperbolicLaplace(LaplaceNoise):
             distance=f"exp(-2 d) has the distribution Beta({(self.epsilon - size + 1) / 2:g}, {size})",
         )
 
-    def _loss(self, _: Any) -> LossFigures:
+    def _facet_loss(self, _: Any) -> LossFigures:
         return LossFigures(self.mean)
 
-    def _secret_pairs(self, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    def _facet_secret_pairs(self, reach: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
         left = rng.normal(size=(len(reach), self.inputs.dimension))
         left *= np.tanh(rng.uniform(0, 2, size=(len(reach), 1))) / np.linalg.norm(left, axis=1, keepdims=True)
         margin = 1.0 - np.square(left).sum(axis=1, keepdims=True)
@@ -329,7 +329,5 @@ def border_margins(rows: Floats) -> tuple[Floats, Floats]:
     return margin, 4.0 * UNIT * np.abs(margin) + (4 * n * n + 4) * UNIT * UNIT
 
 
-MECHANISMS.declare(
-    noise_kind(HyperbolicLaplace, "hyperbolic-laplace", "noise for any point of the Poincaré ball", since=2)
-)
+declare_noise(HyperbolicLaplace, "hyperbolic-laplace", "noise for any point of the Poincaré ball", since=2)
 METRICS.register(Hyperbolic, noise=HyperbolicLaplace)

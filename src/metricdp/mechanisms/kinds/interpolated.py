@@ -16,7 +16,7 @@ from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_floats, as_
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.mechanisms.curves import TINIEST, cell_of, check_ratios, flip_coins, near_share
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Distribution, Kind, table_distribution
+from metricdp.mechanisms.kind import FINITE, RATIOS, Distribution, declare_kind, table_distribution
 from metricdp.mechanisms.noise.arbitrary_precision import ball, exact_ball, is_below, settle_words
 from metricdp.mechanisms.rows import AnchorRows
 from metricdp.randomness import Randomness, RandomSource, source_of
@@ -181,10 +181,10 @@ class InterpolatedMechanism(AnchorRows):
                 return np.asarray(np.log((shares * self._anchor_rows[rows, codes[:, None]]).sum(axis=1)))
             return np.asarray(np.log(self._geometric(points)[np.arange(len(points)), codes]))
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         return table_distribution(LINEAR if self.rule in ROUNDING_RULES else GEOMETRIC)
 
-    def _effort(self) -> Effort:
+    def _facet_effort(self) -> Effort:
         rows, reports = (float(side) for side in self.matrix.shape)
         axes = len(self.axes)
         cells = float(math.prod(len(axis) - 1 for axis in self.axes))
@@ -284,19 +284,17 @@ def _exact_position(axis: Floats, cell: int, x: float, upper: bool) -> Any:
     return flint.fmpq(value.numerator, value.denominator)
 
 
-MECHANISMS.declare(
-    Kind(
-        InterpolatedMechanism,
-        "interpolated",
-        "tables at the corners of a grid, for any point of a box",
-        {
-            "inputs": Part("space", ("box",)),
-            "outputs": FINITE,
-            "axes": Many(Array(sides=1), least=1, most=MOST_AXES),
-            "ratios": Many(RATIOS, least=1, most=MOST_AXES),
-            "matrix": Table(),
-            "rule": Text(RULES),
-        },
-        report_probabilities=InterpolatedMechanism.probabilities,
-    )
+declare_kind(
+    InterpolatedMechanism,
+    "interpolated",
+    "tables at the corners of a grid, for any point of a box",
+    {
+        "inputs": Part("space", ("box",)),
+        "outputs": FINITE,
+        "axes": Many(Array(sides=1), least=1, most=MOST_AXES),
+        "ratios": Many(RATIOS, least=1, most=MOST_AXES),
+        "matrix": Table(),
+        "rule": Text(RULES),
+    },
+    report_probabilities=InterpolatedMechanism.probabilities,
 )

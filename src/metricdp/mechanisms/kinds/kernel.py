@@ -17,7 +17,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness
 from metricdp.mechanisms.kernel_distribution import KernelDistribution, refuse_metric, refuse_weights
 from metricdp.mechanisms.kernel_rows import KernelSampler
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Distribution, Kind, table_distribution
+from metricdp.mechanisms.kind import FINITE, RATE, Distribution, declare_kind, table_distribution
 from metricdp.mechanisms.kinds.local import MOST_DENSE
 from metricdp.mechanisms.rows import FiniteRows
 from metricdp.metrics import measuring_effort, width_of
@@ -117,13 +117,13 @@ class KernelMechanism(FiniteRows):
         exponents = self.distribution.exponents(rows.ravel(), columns.ravel()).reshape(rows.shape)
         return np.asarray(exponents - self.log_normalisers[rows])
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         formula = (
             "Pr[report k | secret i] = w[k] exp(-a min(d(i, k), cap)) / N[i], in real numbers of the stored points"
         )
         return table_distribution(formula)
 
-    def _effort(self) -> Effort:
+    def _facet_effort(self) -> Effort:
         """All distances twice, block by block, and an exponential and a quotient each; the worst pairs in intervals."""
         points = self.space.points
         n = float(len(points))
@@ -146,23 +146,21 @@ def _read_kernel(mechanism: KernelMechanism) -> dict[str, Any]:
     return vars(mechanism) | {"cap": None if math.isinf(mechanism.cap) else mechanism.cap}
 
 
-MECHANISMS.declare(
-    Kind(
-        KernelMechanism,
-        "kernel",
-        "one distribution for a whole vocabulary: the farther a word, the less likely it is reported",
-        {
-            "space": FINITE,
-            "inner": RATE,
-            "cap": Maybe(Number(least=1 / constants.LARGEST_RATE, most=constants.LARGEST_COORDINATE)),
-            "log_weights": Maybe(Array(sides=1, least=-constants.LARGEST_RATIO, most=constants.LARGEST_RATIO)),
-            "log_normalisers": Array(sides=1, least=-constants.LARGEST_RATIO, most=constants.LARGEST_RATIO),
-            "nearest": Maybe(Array(sides=1, least=0, most=constants.LARGEST_COORDINATE)),
-        },
-        since=2,
-        read=_read_kernel,
-        make=_kernel,
-        rows=KernelMechanism.rows,
-        storage="{vectors} and weights, rows are computed when they are needed",
-    )
+declare_kind(
+    KernelMechanism,
+    "kernel",
+    "one distribution for a whole vocabulary: the farther a word, the less likely it is reported",
+    {
+        "space": FINITE,
+        "inner": RATE,
+        "cap": Maybe(Number(least=1 / constants.LARGEST_RATE, most=constants.LARGEST_COORDINATE)),
+        "log_weights": Maybe(Array(sides=1, least=-constants.LARGEST_RATIO, most=constants.LARGEST_RATIO)),
+        "log_normalisers": Array(sides=1, least=-constants.LARGEST_RATIO, most=constants.LARGEST_RATIO),
+        "nearest": Maybe(Array(sides=1, least=0, most=constants.LARGEST_COORDINATE)),
+    },
+    since=2,
+    read=_read_kernel,
+    make=_kernel,
+    rows=KernelMechanism.rows,
+    storage="{vectors} and weights, rows are computed when they are needed",
 )

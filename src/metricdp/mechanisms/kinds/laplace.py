@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.mechanisms.kind import MECHANISMS, BinDensity, Distribution, LossFigures
-from metricdp.mechanisms.lattice import FarNoise, LaplaceNoise, check_norm, noise_kind, volume_words
+from metricdp.mechanisms.kind import BinDensity, Distribution, LossFigures
+from metricdp.mechanisms.lattice import FarNoise, LaplaceNoise, check_norm, declare_noise, volume_words
 from metricdp.mechanisms.noise.distributions import VectorDistribution
 from metricdp.metrics import EUCLID, METRICS, Lp, Mahalanobis, norm_of
 from metricdp.spaces import Unbounded
@@ -68,7 +68,7 @@ class VectorLaplace(VectorNoise):
         mass = self.cell_log_mass(secrets, reports, lambda away: -self.epsilon * away)
         return np.asarray(log_normaliser(self.inputs, self.epsilon) + mass)
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         size, height = self.inputs.dimension, log_normaliser(self.inputs, self.guarantee.epsilon)
         return self.describe(
             self.guarantee.unit,
@@ -79,10 +79,10 @@ class VectorLaplace(VectorNoise):
             distance=f"epsilon * d has the distribution Gamma({size}, 1)",
         )
 
-    def _loss(self, _: Any) -> LossFigures:
+    def _facet_loss(self, _: Any) -> LossFigures:
         return LossFigures(self.inputs.dimension / self.epsilon)
 
-    def _bins(self) -> BinDensity:
+    def _facet_bins(self) -> BinDensity:
         height = float(np.exp(log_normaliser(self.inputs, self.epsilon)))
         return self.bin_density(lambda away, _: np.exp(-self.epsilon * away) * height, self.guarantee.epsilon)
 
@@ -105,6 +105,6 @@ def log_normaliser(space: Unbounded, epsilon: float) -> float:
     return float(n * np.log(epsilon) - gammaln(n + 1.0) - log_ball - norm.log_volume)
 
 
-MECHANISMS.declare(noise_kind(VectorLaplace, "vector-laplace", "noise for any point of a plane or space"))
+declare_noise(VectorLaplace, "vector-laplace", "noise for any point of a plane or space")
 for _metric in (Lp, Mahalanobis):
     METRICS.register(_metric, noise=VectorLaplace)

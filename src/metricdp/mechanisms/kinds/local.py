@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from metricdp.arrays import Floats, Integers, as_codes, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, part_certificate
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, WEIGHTS, Distribution, Kind, table_distribution
+from metricdp.mechanisms.kind import FINITE, WEIGHTS, Distribution, declare_kind, table_distribution
 from metricdp.mechanisms.local_rows import LocalSampler, row_chunks, row_totals, stored_at
 from metricdp.mechanisms.rows import FiniteRows
 from metricdp.metrics import measuring_effort, roads_of, width_of
@@ -91,7 +91,7 @@ class LocalMechanism(FiniteRows):
                 f"a table of {n:,} x {m:,} probabilities is not written out: draw with `sample`, ask for single ones "
                 "with `log_density`, or read `starts`, `columns`, `values` and `background`."
             )
-        return self._rows(np.arange(n))
+        return self._facet_rows(np.arange(n))
 
     def weights(self, secrets: ArrayLike, reports: ArrayLike, /) -> NDArray[np.float32]:
         """Return the weight of each report under each secret: the row's own, or that of the background."""
@@ -106,18 +106,18 @@ class LocalMechanism(FiniteRows):
     def _sampler(self) -> LocalSampler:
         return LocalSampler(self.starts, self.columns, self.values, self.background)
 
-    def _rows(self, codes: Integers) -> Floats:
+    def _facet_rows(self, codes: Integers) -> Floats:
         rows = np.tile(self.background.astype(np.float64), (len(codes), 1))
         for row, code in zip(rows, codes, strict=True):
             stored = slice(int(self.starts[code]), int(self.starts[code + 1]))
             row[self.columns[stored]] = self.values[stored]
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         formula = "Pr[report k | secret i] = w[i, k] / sum_k w[i, k]; w[i, k] = the stored value, else background[k]"
         return table_distribution(formula)
 
-    def _effort(self) -> Effort:
+    def _facet_effort(self) -> Effort:
         """All streets, where they imply all pairs; elsewhere all pairs, two rows each: more only says what is near.
 
         Nothing is held but what is stored: a file is bounded by its own size.
@@ -221,22 +221,20 @@ def _blocks(reports: int) -> int:
     return -(-reports // BLOCK)
 
 
-MECHANISMS.declare(
-    Kind(
-        LocalMechanism,
-        "local",
-        "a row of weights for the near reports of every secret, and one background distribution for all others",
-        {
-            "inputs": FINITE,
-            "outputs": FINITE,
-            "lengths": Array("narrow", sides=2, most=BLOCK),
-            "columns": Array("narrow", sides=1, most=BLOCK - 1),
-            "values": replace(WEIGHTS, coded=True),
-            "background": WEIGHTS,
-        },
-        since=2,
-        read=pack_rows,
-        make=unpack_rows,
-        storage="near reports and one background, exact",
-    )
+declare_kind(
+    LocalMechanism,
+    "local",
+    "a row of weights for the near reports of every secret, and one background distribution for all others",
+    {
+        "inputs": FINITE,
+        "outputs": FINITE,
+        "lengths": Array("narrow", sides=2, most=BLOCK),
+        "columns": Array("narrow", sides=1, most=BLOCK - 1),
+        "values": replace(WEIGHTS, coded=True),
+        "background": WEIGHTS,
+    },
+    since=2,
+    read=pack_rows,
+    make=unpack_rows,
+    storage="near reports and one background, exact",
 )

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, Integers, as_codes, as_stochastic, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, LossBasis, Witness, part_certificate
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, Distribution, Kind, table_distribution
+from metricdp.mechanisms.kind import FINITE, Distribution, declare_kind, table_distribution
 from metricdp.mechanisms.rows import FiniteRows, RowSampler
 from metricdp.metrics import measuring_effort, width_of
 from metricdp.registry import Effort, Table
@@ -73,14 +73,14 @@ class MatrixMechanism(FiniteRows):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.matrix[rows, columns]) - np.log(sums[rows]))
 
-    def _rows(self, codes: Integers) -> Floats:
+    def _facet_rows(self, codes: Integers) -> Floats:
         rows = self.matrix[codes]
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         return table_distribution("Pr[report k | secret i] = matrix[i, k] / sum_k matrix[i, k]")
 
-    def _effort(self) -> Effort:
+    def _facet_effort(self) -> Effort:
         n, m = (float(side) for side in self.matrix.shape)
         points = self.inputs.points
         apart = measuring_effort(self.inputs.metric, len(points), len(points), width_of(points))
@@ -107,12 +107,10 @@ def _matrix(**fields: Any) -> MatrixMechanism:
     return MatrixMechanism(**fields, loss_basis=LossBasis(known=False))  # files hold neither loss nor prior
 
 
-MECHANISMS.declare(
-    Kind(
-        MatrixMechanism,
-        "matrix",
-        "a table with one row of probabilities for every secret",
-        {"inputs": FINITE, "outputs": FINITE, "matrix": Table()},
-        make=_matrix,
-    )
+declare_kind(
+    MatrixMechanism,
+    "matrix",
+    "a table with one row of probabilities for every secret",
+    {"inputs": FINITE, "outputs": FINITE, "matrix": Table()},
+    make=_matrix,
 )

@@ -12,7 +12,15 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, as_codes, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATE, Distribution, Kind, LossFigures, RadiusBound, Theorem
+from metricdp.mechanisms.kind import (
+    FINITE,
+    RATE,
+    Distribution,
+    LossFigures,
+    RadiusBound,
+    Theorem,
+    declare_kind,
+)
 from metricdp.mechanisms.kinds.hyperbolic import (
     HyperbolicLaplace,
     ball_rounding,
@@ -127,12 +135,12 @@ class NearestMechanism:
         # argmin |y - v|^2 = argmax y.v - |v|^2 / 2
         return np.asarray((norm.whiten(noisy) @ columns - halves).argmax(axis=1), dtype=np.int64)
 
-    def _theorem(self) -> Theorem:
+    def _facet_theorem(self) -> Theorem:
         """The guarantee is that of the noise: the search for the nearest vector is post-processing."""
         density = f"density proportional to exp(-{self.epsilon:.6g} d), then the nearest vector: post-processing"
         return Theorem(self.epsilon, density, largest_distance=0.0)
 
-    def _accuracy(self, levels: Floats) -> RadiusBound:
+    def _facet_accuracy(self, levels: Floats) -> RadiusBound:
         """The noise moves a vector by R, and what is found lies at most as far from there: within 2 R."""
         from scipy.special import gammaincinv
 
@@ -146,10 +154,10 @@ class NearestMechanism:
         widest = float(metric(vectors, middle).max() + metric(self.outputs.points, middle).max())
         return RadiusBound(np.minimum(noise, widest), metric, False)
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         return Distribution({"formula": FORMULA if self._noise is None else HYPERBOLIC})
 
-    def _loss(self, _: Any) -> LossFigures:
+    def _facet_loss(self, _: Any) -> LossFigures:
         """The bound was computed again when the mechanism was made (`_nearest`), from whatever a file stated."""
         return LossFigures(self.certificate.loss, self.certificate.lower_bound)
 
@@ -198,12 +206,10 @@ def _nearest(*, inputs: FiniteSpace, epsilon: float, certificate: Certificate, *
     return NearestMechanism(inputs=inputs, epsilon=epsilon, certificate=certificate, **rest)
 
 
-MECHANISMS.declare(
-    Kind(
-        NearestMechanism,
-        "nearest",
-        "noise in an embedding, then the nearest word",
-        {"inputs": FINITE, "outputs": FINITE, "epsilon": RATE},
-        make=_nearest,
-    )
+declare_kind(
+    NearestMechanism,
+    "nearest",
+    "noise in an embedding, then the nearest word",
+    {"inputs": FINITE, "outputs": FINITE, "epsilon": RATE},
+    make=_nearest,
 )

@@ -18,9 +18,9 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Guarantee
-from metricdp.mechanisms.kind import MECHANISMS, Distribution, RadiusBound, Theorem
+from metricdp.mechanisms.kind import Distribution, RadiusBound, Theorem
 from metricdp.mechanisms.kinds.laplace import VectorLaplace
-from metricdp.mechanisms.lattice import FarNoise, LaplaceNoise, noise_kind
+from metricdp.mechanisms.lattice import FarNoise, LaplaceNoise, declare_noise
 from metricdp.metrics import Lp, exponent_of, points_are
 from metricdp.randomness import Randomness
 from metricdp.spaces import Unbounded, Under, require_space
@@ -83,33 +83,28 @@ class OutlineLaplace(FarNoise, LaplaceNoise):
         """Return the log of the mass of the lattice cell of each report."""
         return self.part.log_density(self.outline(secrets), reports)
 
-    def _theorem(self) -> Theorem:
+    def _facet_theorem(self) -> Theorem:
         """An outline moves by at most the Frechet distance of two curves, in its largest gap."""
-        outline: Theorem = MECHANISMS.facet("theorem", self.part)(self.part)
         moved = "the outline of a curve moves by at most the Frechet distance; on the outline: {}"
-        return replace(outline, template=moved)
+        return replace(self.part._facet_theorem(), template=moved)
 
-    def _accuracy(self, levels: Floats) -> RadiusBound:
+    def _facet_accuracy(self, levels: Floats) -> RadiusBound:
         """How far a report lies from the outline, in its largest gap."""
-        found: RadiusBound = MECHANISMS.facet("accuracy", self.part)(self.part, levels)
-        return found
+        return self.part._facet_accuracy(levels)
 
-    def _distribution(self) -> Distribution:
-        density = MECHANISMS.facet("distribution", self.part)(self.part).density
+    def _facet_distribution(self) -> Distribution:
         secrets = "x is the outline of a curve: its start, its end, the least and the largest of every coordinate"
-        return Distribution({**density, "secrets": secrets})
+        return Distribution({**self.part._facet_distribution().density, "secrets": secrets})
 
-    def _report_names(self) -> tuple[str, ...]:
+    def _facet_report_names(self) -> tuple[str, ...]:
         """What the numbers of a report are; those of a curve they are not."""
         axes = [""] if self.size == 1 else [f"_{axis}" for axis in range(1, self.size + 1)]
         return tuple(f"{what}{axis}" for what in ("start", "end", "least", "largest") for axis in axes)
 
 
-MECHANISMS.declare(
-    noise_kind(
-        OutlineLaplace,
-        "outline-laplace",
-        "noise for the outline of any curve: its start, its end and the box it lies in",
-        since=2,
-    )
+declare_noise(
+    OutlineLaplace,
+    "outline-laplace",
+    "noise for the outline of any curve: its start, its end and the box it lies in",
+    since=2,
 )

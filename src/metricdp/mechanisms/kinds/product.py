@@ -13,7 +13,7 @@ from metricdp import constants
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, Mechanism, mechanism_card
-from metricdp.mechanisms.kind import MECHANISMS, Distribution, Kind, RadiusBound
+from metricdp.mechanisms.kind import Distribution, RadiusBound, declare_kind
 from metricdp.metrics import Metric, Weighted, sum_of
 from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Many, Part
@@ -75,10 +75,10 @@ class ProductMechanism:
             )
         return parts
 
-    def _accuracy(self, levels: Floats) -> RadiusBound:
+    def _facet_accuracy(self, levels: Floats) -> RadiusBound:
         raise InvalidInput("a product has one radius for every part: ask for those of `mechanism.parts`.")
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         raise InvalidInput("a product has one distribution for every part: ask for those of `mechanism.parts`.")
 
 
@@ -104,13 +104,11 @@ def parts_of(mechanism: Mechanism) -> tuple[Mechanism, ...]:
     return mechanism.parts if isinstance(mechanism, ProductMechanism) else (mechanism,)
 
 
-MECHANISMS.declare(
-    Kind(
-        ProductMechanism,
-        "product",
-        "several mechanisms side by side, one for each part of the secret",
-        {"parts": Many(Part("mechanism"), least=2, most=constants.LARGEST_PARTS)},
-        since=2,
-        make=_product,
-    )
+declare_kind(
+    ProductMechanism,
+    "product",
+    "several mechanisms side by side, one for each part of the secret",
+    {"parts": Many(Part("mechanism"), least=2, most=constants.LARGEST_PARTS)},
+    since=2,
+    make=_product,
 )

@@ -16,9 +16,9 @@ import numpy as np
 from metricdp import constants
 from metricdp.arrays import Floats, as_matrix, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.kind import MECHANISMS, NOISE, Distribution, Theorem
+from metricdp.mechanisms.kind import NOISE, Distribution, Theorem
 from metricdp.mechanisms.kinds.laplace import VectorNoise, log_normaliser, vector_distribution
-from metricdp.mechanisms.lattice import noise_kind
+from metricdp.mechanisms.lattice import declare_noise
 from metricdp.mechanisms.noise.distributions import VectorDistribution
 from metricdp.metrics import exponent_of
 from metricdp.registry import Array
@@ -72,7 +72,7 @@ class ProjectedLaplace(VectorNoise):
         away, volume = self.inputs.metric(start, goal), len(self.matrix) * np.log(self.lattice.pitch)
         return np.asarray(log_normaliser(self.outputs, self.epsilon) - self.epsilon * away + volume)
 
-    def _theorem(self) -> Theorem:
+    def _facet_theorem(self) -> Theorem:
         """Noise of a rate around A x keeps the rate times the norm of A, in the distance of the vectors themselves."""
         norm, rate = norm_above(self.matrix), self.epsilon
         distribution = (
@@ -81,7 +81,7 @@ class ProjectedLaplace(VectorNoise):
         )
         return Theorem(rate * norm * (1.0 + 2.0**-50), distribution, certain_share=1.0 - NUMERIC)
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         size = len(self.matrix)
         return Distribution(
             {
@@ -94,7 +94,7 @@ class ProjectedLaplace(VectorNoise):
             }
         )
 
-    def _report_names(self) -> tuple[str, ...]:
+    def _facet_report_names(self) -> tuple[str, ...]:
         """What was projected does not read like the columns that it comes from."""
         size = len(self.matrix)
         return ("report",) if size == 1 else tuple(f"report_{number}" for number in range(1, size + 1))
@@ -126,12 +126,10 @@ def norm_above(matrix: Floats) -> float:
     return float(scale * (np.sqrt(largest / (1.0 - skew) + of_gram) + 2.0 * UNIT * length) * (1.0 + 16 * UNIT))
 
 
-MECHANISMS.declare(
-    noise_kind(
-        ProjectedLaplace,
-        "projected-laplace",
-        "noise for any vector, after a public projection to fewer dimensions",
-        NOISE | {"matrix": Array(sides=2, least=-constants.LARGEST_COORDINATE, most=constants.LARGEST_COORDINATE)},
-        since=2,
-    )
+declare_noise(
+    ProjectedLaplace,
+    "projected-laplace",
+    "noise for any vector, after a public projection to fewer dimensions",
+    NOISE | {"matrix": Array(sides=2, least=-constants.LARGEST_COORDINATE, most=constants.LARGEST_COORDINATE)},
+    since=2,
 )

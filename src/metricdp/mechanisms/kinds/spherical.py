@@ -12,8 +12,8 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms.kind import MECHANISMS, BinDensity, Distribution, LossFigures, Theorem
-from metricdp.mechanisms.lattice import LaplaceNoise, LatticeNoise, cell_nodes, noise_kind
+from metricdp.mechanisms.kind import BinDensity, Distribution, LossFigures, Theorem
+from metricdp.mechanisms.lattice import LaplaceNoise, LatticeNoise, cell_nodes, declare_noise
 from metricdp.mechanisms.noise.distributions import SphereDistribution
 from metricdp.metrics import EARTH_RADIUS_KM, METRICS, Earth, Haversine, earth_of
 from metricdp.spaces import ON_EARTH, Unbounded, require_space
@@ -111,11 +111,11 @@ class SphericalLaplace(EarthNoise, LaplaceNoise):
         rate = float(self.distribution.rate)
         return np.array([sphere_quantile(rate, float(level)) for level in levels]) * rate / self.epsilon
 
-    def _theorem(self) -> Theorem:
+    def _facet_theorem(self) -> Theorem:
         """Distances end on the Earth."""
-        return replace(super()._theorem(), largest_distance=np.pi * self.earth.radius)
+        return replace(super()._facet_theorem(), largest_distance=np.pi * self.earth.radius)
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         rate, unit = float(self.distribution.rate), self.inputs.unit
         radius = rate / self.epsilon
         return self.describe(
@@ -127,10 +127,10 @@ class SphericalLaplace(EarthNoise, LaplaceNoise):
             "(1 + exp(-pi epsilon R)), R the radius of the sphere",
         )
 
-    def _loss(self, _: Any) -> LossFigures:
+    def _facet_loss(self, _: Any) -> LossFigures:
         return LossFigures(self.earth.radius * spherical_mean(self._rate))
 
-    def _bins(self) -> BinDensity:
+    def _facet_bins(self) -> BinDensity:
         mass = spherical_mass(float(self.distribution.rate))
         return self.bin_density(
             lambda away, points: np.exp(-self.epsilon * away) * per_degree(points) / mass,
@@ -173,5 +173,5 @@ def per_degree(points: Floats) -> Floats:
     return np.asarray(np.cos(np.radians(points[:, 0])) * np.radians(1.0) ** 2)
 
 
-MECHANISMS.declare(noise_kind(SphericalLaplace, "spherical-laplace", "noise for any place on Earth"))
+declare_noise(SphericalLaplace, "spherical-laplace", "noise for any place on Earth")
 METRICS.register(Haversine, noise=SphericalLaplace)

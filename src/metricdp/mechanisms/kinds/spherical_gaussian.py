@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp.mechanisms.kind import MECHANISMS, BinDensity, Distribution, LossFigures
+from metricdp.mechanisms.kind import BinDensity, Distribution, LossFigures
 from metricdp.mechanisms.kinds.gaussian import DISPLACED, NORMAL, NormalNoise
 from metricdp.mechanisms.kinds.spherical import EarthNoise, per_degree
-from metricdp.mechanisms.lattice import noise_kind
+from metricdp.mechanisms.lattice import declare_noise
 from metricdp.mechanisms.noise.distributions import SphereGaussianDistribution
 from metricdp.mechanisms.noise.functions import bisect
 
@@ -56,7 +56,7 @@ class SphericalGaussian(EarthNoise, NormalNoise):
         radius = self.earth.radius
         return log_projected_density(away / radius, radius / self.sigma)
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         return self.describe(
             "degrees",
             formula="the place as a point in space plus N(0, sigma^2) in each of three coordinates, seen from the "
@@ -66,11 +66,11 @@ class SphericalGaussian(EarthNoise, NormalNoise):
             distance="d / sigma has nearly the distribution of Rayleigh while sigma is small beside the Earth",
         )
 
-    def _loss(self, _: Any) -> LossFigures:
+    def _facet_loss(self, _: Any) -> LossFigures:
         radius = self.earth.radius
         return LossFigures(radius * projected_mean(self.sigma / radius))
 
-    def _bins(self) -> BinDensity:
+    def _facet_bins(self) -> BinDensity:
         return self.bin_density(
             lambda away, points: np.exp(self._log_height(away)) * per_degree(points),
             1.0 / self.sigma,
@@ -130,13 +130,11 @@ def projected_quantile(reach: float, level: float) -> float:
     return high * (1.0 + 1e-9) if reach < 0.05 else min(math.pi, high * 1.01)  # quadrature across a step is coarser
 
 
-MECHANISMS.declare(
-    noise_kind(
-        SphericalGaussian,
-        "spherical-gaussian",
-        "normal noise for any place on Earth; its guarantee is concentrated, not pure",
-        NORMAL,
-        since=2,
-        promise="concentrated",
-    )
+declare_noise(
+    SphericalGaussian,
+    "spherical-gaussian",
+    "normal noise for any place on Earth; its guarantee is concentrated, not pure",
+    NORMAL,
+    since=2,
+    promise="concentrated",
 )

@@ -15,7 +15,7 @@ from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_stochastic,
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.mechanisms.curves import TINIEST, check_ratios, flip_coins, near_share
-from metricdp.mechanisms.kind import FINITE, MECHANISMS, RATIOS, Distribution, Kind, table_distribution
+from metricdp.mechanisms.kind import FINITE, RATIOS, Distribution, declare_kind, table_distribution
 from metricdp.mechanisms.rows import AnchorRows
 from metricdp.randomness import Randomness, source_of
 from metricdp.registry import Array, Effort, Part, Table
@@ -130,10 +130,10 @@ class StreetMechanism(AnchorRows):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(distribution[np.arange(len(distribution)), codes]))
 
-    def _distribution(self) -> Distribution:
+    def _facet_distribution(self) -> Distribution:
         return table_distribution("Pr[report k | x] = (1 - s(x)) matrix[near anchor, k] + s(x) matrix[far anchor, k]")
 
-    def _effort(self) -> Effort:
+    def _facet_effort(self) -> Effort:
         pieces, reports = float(self.counts.sum()), float(self.matrix.shape[1])
         return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
 
@@ -190,19 +190,17 @@ def street_weights(pieces: Pieces, ratios: Floats, places: Floats) -> Any:
     )
 
 
-MECHANISMS.declare(
-    Kind(
-        StreetMechanism,
-        "streets",
-        "tables at crossings, for any place along the streets",
-        {
-            "inputs": Part("space", ("streets",)),
-            "outputs": FINITE,
-            "counts": Array("whole", sides=1, least=1, most=constants.LARGEST_MATRIX),
-            "ratios": RATIOS,
-            "matrix": Table(),
-        },
-        since=2,
-        report_probabilities=StreetMechanism.probabilities,
-    )
+declare_kind(
+    StreetMechanism,
+    "streets",
+    "tables at crossings, for any place along the streets",
+    {
+        "inputs": Part("space", ("streets",)),
+        "outputs": FINITE,
+        "counts": Array("whole", sides=1, least=1, most=constants.LARGEST_MATRIX),
+        "ratios": RATIOS,
+        "matrix": Table(),
+    },
+    since=2,
+    report_probabilities=StreetMechanism.probabilities,
 )

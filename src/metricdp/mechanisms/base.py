@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from metricdp import messages
 from metricdp.arrays import Booleans, Floats, Integers, set_fields
 from metricdp.errors import InvalidInput, NotPure, OutOfDomain
-from metricdp.mechanisms.concentrated import ConcentratedGuarantee, metric_values, shared_values
-from metricdp.metrics import Metric, policy_of, route_phrase, sum_of, terms_of
+from metricdp.mechanisms.concentrated import ConcentratedGuarantee, MetricGuarantee
+from metricdp.metrics import Metric, policy_of, sum_of, terms_of
 from metricdp.randomness import Randomness
 from metricdp.rendering import card, plain_record, printable
 from metricdp.spaces import FiniteSpace, Space
@@ -27,7 +27,7 @@ Place = tuple[float | str, ...]
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Guarantee(MetricGuarantee):
     """The guarantee: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack, for all x, x', y.
 
     `basis` says why it holds: "theorem" (a proof covers every secret) or "certificate" (every pair was checked). "none"
@@ -40,6 +40,7 @@ class Guarantee:
     slack: float = 0.0
     basis: Basis = "theorem"
     radius: float | None = None
+    title: ClassVar[str] = "Guarantee"
 
     def __post_init__(self) -> None:
         set_fields(
@@ -49,16 +50,6 @@ class Guarantee:
             set_fields(self, radius=_number(self.radius, "radius", above=0.0))
         if self.basis not in BASES:
             raise InvalidInput(f"`basis` must be one of {', '.join(BASES)}, got {self.basis!r}.")
-
-    @property
-    def unit(self) -> str:
-        """The unit of the distances: that of the metric."""
-        return self.metric.unit
-
-    @property
-    def along(self) -> str:
-        """How the distances run, as words to put behind `apart`."""
-        return route_phrase(self.metric)
 
     @property
     def in_parts(self) -> bool:
@@ -89,14 +80,7 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee as plain values for JSON; `metricdp.schema.json` describes every field."""
         parts = [part.to_dict() for part in self.parts]
-        values = {"kind": "pure", "epsilon": self.epsilon, "slack": self.slack, "parts": parts}
-        return plain_record(values | metric_values(self.metric) | shared_values(self))
-
-    def __str__(self) -> str:
-        return printable(messages.guarantee_text(self))  # the unit may come from a stranger's file
-
-    def _repr_html_(self) -> str:
-        return card("Guarantee", [("promise", str(self)), ("in short", messages.short_sentence(self))])
+        return self._record(kind="pure", epsilon=self.epsilon, slack=self.slack, parts=parts)
 
 
 AnyGuarantee = Guarantee | ConcentratedGuarantee

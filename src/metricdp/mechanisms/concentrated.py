@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 
@@ -21,8 +21,36 @@ APPROXIMATE = "concentrated, not pure"  # what records call this kind of guarant
 PURE_ONLY = ("epsilon", "slack", "bound", "with_slack")
 
 
+class MetricGuarantee:
+    """What the guarantees have in common: each is about the distances of a metric."""
+
+    metric: Metric
+    title: ClassVar[str]
+
+    @property
+    def unit(self) -> str:
+        """The unit of the distances: that of the metric."""
+        return self.metric.unit
+
+    @property
+    def along(self) -> str:
+        """How the distances run, as words to put behind `apart`."""
+        return route_phrase(self.metric)
+
+    def __str__(self) -> str:
+        return printable(messages.guarantee_text(self))  # the unit may come from a stranger's file
+
+    def _repr_html_(self) -> str:
+        return card(self.title, [("promise", str(self)), ("in short", messages.short_sentence(self))])
+
+    def _record(self: Any, **numbers: Any) -> dict[str, Any]:
+        about = {"metric": type(self.metric).__name__, "p": exponent_of(self.metric), "unit": self.unit}
+        reach = {"radius": self.radius, "basis": self.basis, "sentence": messages.short_sentence(self)}
+        return plain_record(numbers | about | reach)
+
+
 @dataclass(frozen=True)
-class ConcentratedGuarantee:
+class ConcentratedGuarantee(MetricGuarantee):
     """The guarantee: D_a(M(x) || M(x')) <= a * rho * d(x, x')^2, for all x, x' and every order a > 1 (Renyi).
 
     It bounds how likely a large ratio is, never how large one can be: no factor holds for every report, so it has no
@@ -45,6 +73,7 @@ class ConcentratedGuarantee:
     form: Form = "gaussian"
     basis: str = "theorem"
     radius: float | None = None
+    title: ClassVar[str] = "Concentrated guarantee: approximate, not pure"
 
     def __post_init__(self) -> None:
         set_fields(self, rho=as_positive(self.rho, "rho"))
@@ -62,16 +91,6 @@ class ConcentratedGuarantee:
                 "Ask for `rho`, or for `epsilon_at(distance, delta)`."
             )
         raise AttributeError(name)
-
-    @property
-    def unit(self) -> str:
-        """The unit of the distances: that of the metric. Rho is per its square."""
-        return self.metric.unit
-
-    @property
-    def along(self) -> str:
-        """How the distances run, as words to put behind `apart`."""
-        return route_phrase(self.metric)
 
     def epsilon_at(self, distance: float, delta: float) -> float:
         """Return an epsilon with which (epsilon, delta) holds for secrets up to this far apart, rounded up."""
@@ -116,15 +135,7 @@ class ConcentratedGuarantee:
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee as plain values for JSON; `metricdp.schema.json` describes every field."""
         example = {"factor": 2.0, "distance": messages.factor_two_distance(self), "delta": messages.usual_delta()}
-        values = {"kind": APPROXIMATE, "rho": self.rho, "form": self.form, "example": example}
-        return plain_record(values | metric_values(self.metric) | shared_values(self))
-
-    def __str__(self) -> str:
-        return printable(messages.guarantee_text(self))
-
-    def _repr_html_(self) -> str:
-        rows = [("promise", str(self)), ("in short", messages.short_sentence(self))]
-        return card("Concentrated guarantee: approximate, not pure", rows)
+        return self._record(kind=APPROXIMATE, rho=self.rho, form=self.form, example=example)
 
     def _apart(self, distance: float) -> float:
         """Return mu, rounded up: the distance in standard deviations of the noise."""
@@ -137,17 +148,6 @@ class ConcentratedGuarantee:
                 f"{apart:g}."
             )
         return apart * math.sqrt(2.0 * self.rho) * (1.0 + 2.0**-50)
-
-
-def metric_values(metric: Metric) -> dict[str, Any]:
-    """Return the name of a metric, its exponent (None where it has none), and the unit of its distances."""
-    return {"metric": type(metric).__name__, "p": exponent_of(metric), "unit": metric.unit}
-
-
-def shared_values(guarantee: Any) -> dict[str, Any]:
-    """Return what a guarantee of either kind says beside its numbers."""
-    sentence = messages.short_sentence(guarantee)
-    return {"radius": guarantee.radius, "basis": guarantee.basis, "sentence": sentence}
 
 
 def rho_for(level: float, distance: float, delta: float) -> float:

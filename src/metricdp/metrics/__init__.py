@@ -8,15 +8,15 @@ from metricdp.metrics.geography import DEGREES as DEGREES
 from metricdp.metrics.geography import EARTH_RADIUS_KM as EARTH_RADIUS_KM
 from metricdp.metrics.geography import KM_PER_DEGREE as KM_PER_DEGREE
 from metricdp.metrics.geography import Haversine as Haversine
-from metricdp.metrics.geography import ShortestPath as ShortestPath
-from metricdp.metrics.geography import graph_of as graph_of
 from metricdp.metrics.geography import look_exchanged as look_exchanged
-from metricdp.metrics.geography import roads_of as roads_of
 from metricdp.metrics.geography import unit_vectors as unit_vectors
-from metricdp.metrics.streets import StreetPath as StreetPath
-from metricdp.metrics.policy import PolicyGraph as PolicyGraph
-from metricdp.metrics.policy import protected_distance as protected_distance
-from metricdp.metrics.policy import policy_of as policy_of
+from metricdp.metrics.networks import ShortestPath as ShortestPath
+from metricdp.metrics.networks import graph_of as graph_of
+from metricdp.metrics.networks import roads_of as roads_of
+from metricdp.metrics.networks import StreetPath as StreetPath
+from metricdp.metrics.networks import PolicyGraph as PolicyGraph
+from metricdp.metrics.networks import protected_distance as protected_distance
+from metricdp.metrics.networks import policy_of as policy_of
 from metricdp.metrics.discrete import Hamming as Hamming
 from metricdp.metrics.discrete import Levenshtein as Levenshtein
 from metricdp.metrics.discrete import Precomputed as Precomputed
@@ -27,7 +27,7 @@ from metricdp.metrics.composed import Weighted as Weighted
 from metricdp.metrics.transport import Frechet as Frechet
 from metricdp.metrics.transport import Wasserstein as Wasserstein
 from metricdp.metrics.transport import WordMovers as WordMovers
-from metricdp.metrics.bags import Bags as Bags
+from metricdp.metrics.transport import Bags as Bags
 
 # isort: on
 from metricdp.metrics.accounts import Term as Term

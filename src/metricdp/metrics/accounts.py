@@ -101,8 +101,13 @@ def account_metric(term: Term) -> tuple[str, str, Fraction]:
 
 def _is_taken(name: str, its: type) -> bool:
     """Return whether a name is that of another account: of an l_p, a sum, or an earlier class of the same name."""
-    first = next(one.thing for one in METRICS if one.thing.__name__.lower() == name)
-    return first is not its or p_of(name) is not None or name in (SUM, OWN)
+    first = _declared(name)
+    return first is None or first.thing is not its or p_of(name) is not None or name in (SUM, OWN)
+
+
+def _declared(name: str) -> Any:
+    """Return the first declaration of a class of that name in small letters; None where there is none."""
+    return next((one for one in METRICS if one.thing.__name__.lower() == name), None)
 
 
 def stretch_of(p: float, dimension: int | None) -> Fraction:
@@ -182,7 +187,7 @@ def needs_parameters(name: str) -> bool:
     """Return whether a name, without a unit, is that of a class whose accounts are named with more than the class."""
     if name in (SUM, OWN):
         return True
-    one = next((one for one in METRICS if one.thing.__name__.lower() == name), None)
+    one = _declared(name)
     scale, account = (getattr(one, facet, None) for facet in ("scale", "account"))
     return one is not None and not (set(one.fields) <= {"unit"} or scale in ("class", "length") or account is not None)
 
@@ -208,8 +213,8 @@ def is_replaced(name: str) -> bool:
 
 def is_unknown(name: str) -> bool:
     """Return whether an account, without its unit, is of a class that is not declared here, and may be some day."""
-    known = {one.thing.__name__.lower() for one in METRICS} | {SUM, OWN}
-    return name not in known and p_of(name) is None and not has_fingerprint(name) and not name.startswith("policy.")
+    known = _declared(name) is not None or name in (SUM, OWN) or name.startswith("policy.")
+    return not known and p_of(name) is None and not has_fingerprint(name)
 
 
 def counted(replaced: str, account: str, *, in_sum: bool) -> int | None:

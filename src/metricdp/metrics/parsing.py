@@ -8,9 +8,8 @@ from typing import Any
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
-from metricdp.metrics.bags import Bags
 from metricdp.metrics.base import METRICS, Metric
-from metricdp.metrics.transport import Frechet
+from metricdp.metrics.transport import Bags, Frechet
 from metricdp.metrics.vectors import Lp, Mahalanobis
 
 SHAPES = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
 from operator import mul
 from typing import Any, Literal
 
@@ -215,27 +214,21 @@ def check_axes(box: Box, axes: tuple[Floats, ...]) -> None:
 
 def corner_weights(axes: tuple[Floats, ...], ratios: tuple[Floats, ...] | None, points: Floats) -> Any:
     """Return the sparse points x anchors weights: multilinear in theta, or in t where `ratios` is None."""
-    n = len(axes)
-    shares, cells = [], []
+    from scipy import sparse
+
+    size = len(points)
+    columns, data = np.zeros((size, 1), dtype=np.int64), np.ones((size, 1))
     for number, axis in enumerate(axes):
         x = points[:, number]
         cell = cell_of(axis, x)
         position, upper = _near_position(axis, cell, x)
         near = position if ratios is None else near_share(position, ratios[number][cell])
-        shares.append((np.where(upper, near, 1.0 - near), np.where(upper, 1.0 - near, near)))
-        cells.append(cell)
-    shape = tuple(len(axis) for axis in axes)
-    corners = list(product((0, 1), repeat=n))
-    columns = np.empty((len(points), len(corners)), dtype=np.int64)
-    data = np.ones((len(points), len(corners)))
-    for place, corner in enumerate(corners):
-        columns[:, place] = np.ravel_multi_index(tuple(c + bit for c, bit in zip(cells, corner, strict=True)), shape)
-        for number, bit in enumerate(corner):
-            data[:, place] *= shares[number][bit]
-    from scipy import sparse
-
-    starts = np.arange(0, columns.size + 1, len(corners))
-    return sparse.csr_array((data.ravel(), columns.ravel(), starts), shape=(len(points), int(np.prod(shape))))
+        shares = np.stack([np.where(upper, near, 1.0 - near), np.where(upper, 1.0 - near, near)], axis=1)
+        sides = np.stack([cell, cell + 1], axis=1)
+        columns = (columns[:, :, None] * len(axis) + sides[:, None]).reshape(size, -1)
+        data = (data[:, :, None] * shares[:, None]).reshape(size, -1)
+    starts = np.arange(0, columns.size + 1, columns.shape[1])
+    return sparse.csr_array((data.ravel(), columns.ravel(), starts), shape=(size, math.prod(map(len, axes))))
 
 
 def round_coordinates(axis: Floats, ratios: Floats, x: Floats, source: RandomSource) -> Integers:

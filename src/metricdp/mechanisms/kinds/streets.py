@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,9 +101,7 @@ class StreetMechanism(AnchorRows):
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Integers:
         """Return one report code for every place."""
         places = self.inputs.encode(secrets)
-        source = source_of(rng)
-        step, position, beyond = _positions(self.pieces, places)
-        near, far = _anchors(self.pieces, places, step, beyond)
+        near, far, position, step, beyond = locate_places(self.pieces, places)
         street = places[:, 0].astype(np.int64)
         ratio = self.ratios[street]
 
@@ -114,7 +112,7 @@ class StreetMechanism(AnchorRows):
             value = 1 - along if beyond[at] else along
             return flint.fmpq(value.numerator, value.denominator), float(ratio[at])
 
-        blur = np.asarray(ROUNDINGS * self.counts[street], dtype=np.float64)
+        blur, source = np.asarray(ROUNDINGS * self.counts[street], dtype=np.float64), source_of(rng)
         away = flip_coins(near_share(position, ratio), position, ratio, exactly, source, blur)
         return self._sampler.draw(np.where(away, far, near), source)
 
@@ -138,20 +136,18 @@ class StreetMechanism(AnchorRows):
         return Effort(10.0 * pieces * reports, 50.0 * pieces * reports)
 
 
-def locate_places(pieces: Pieces, places: Floats) -> tuple[Integers, Integers, Floats]:
-    """Return the near and the far anchor of every place, and how far along the piece it is from the near one."""
-    step, position, beyond = _positions(pieces, places)
-    return *_anchors(pieces, places, step, beyond), position
+class Location(NamedTuple):
+    """Where places lie: the near and the far anchor, how far along the piece from the near one, the piece."""
+
+    near: Integers
+    far: Integers
+    position: Floats
+    step: Integers
+    beyond: Booleans  # whether the near anchor is the upper one
 
 
-def _anchors(pieces: Pieces, places: Floats, step: Integers, beyond: Booleans) -> tuple[Integers, Integers]:
-    street = places[:, 0].astype(np.int64)
-    lower, upper = pieces.anchor(street, step), pieces.anchor(street, step + 1)
-    return np.where(beyond, upper, lower), np.where(beyond, lower, upper)
-
-
-def _positions(pieces: Pieces, places: Floats) -> tuple[Integers, Floats, Booleans]:
-    """Return the piece of every place, how far from its nearer end it is, and whether that is the upper one.
+def locate_places(pieces: Pieces, places: Floats) -> Location:
+    """Return the pieces of places, their anchors, and how far the places are from the nearer one.
 
     Doubles are off by at most ROUNDINGS times the number of pieces. A place that may lie on either side of a cut is
     found exactly, so that the piece is the true one and a position of 0 is the cut itself.
@@ -169,7 +165,8 @@ def _positions(pieces: Pieces, places: Floats) -> tuple[Integers, Floats, Boolea
         here = exact - int(step[at])
         beyond[at] = 2 * here > 1
         position[at] = max(float(min(here, 1 - here)), TINIEST) if here else 0.0
-    return step, position, beyond
+    lower, upper = pieces.anchor(street, step), pieces.anchor(street, step + 1)
+    return Location(np.where(beyond, upper, lower), np.where(beyond, lower, upper), position, step, beyond)
 
 
 def _exact_steps(pieces: Pieces, street: int, offset: float) -> Fraction:
@@ -181,7 +178,7 @@ def street_weights(pieces: Pieces, ratios: Floats, places: Floats) -> Any:
     """Return the sparse places x anchors matrix of rounding probabilities."""
     from scipy import sparse
 
-    near, far, position = locate_places(pieces, places)
+    near, far, position, _, _ = locate_places(pieces, places)
     share = near_share(position, ratios[places[:, 0].astype(np.int64)])
     rows = np.arange(len(places))
     return sparse.csr_array(

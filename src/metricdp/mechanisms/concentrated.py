@@ -37,10 +37,10 @@ class MetricGuarantee:
         """How the distances run, as words to put behind `apart`."""
         return route_phrase(self.metric)
 
-    def __str__(self) -> str:
+    def __str__(self: Any) -> str:
         return printable(messages.guarantee_text(self))  # the unit may come from a stranger's file
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self: Any) -> str:
         return card(self.title, [("promise", str(self)), ("in short", messages.short_sentence(self))])
 
     def _record(self: Any, **numbers: Any) -> dict[str, Any]:
@@ -117,8 +117,7 @@ class ConcentratedGuarantee(MetricGuarantee):
             if not isinstance(other, ConcentratedGuarantee):
                 raise InvalidInput(
                     f"only concentrated guarantees add up to one, got {type(other).__name__}: "
-                    f"mdp.auditing.concentrated says "
-                    "what a pure one is worth here."
+                    "mdp.auditing.concentrated says what a pure one is worth here."
                 )
             if not _is_same(other.metric, self.metric):
                 raise InvalidInput(f"guarantees in {self.metric!r} and in {other.metric!r} do not add up.")

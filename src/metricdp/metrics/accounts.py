@@ -141,36 +141,28 @@ def _canonical(thing: Any) -> Iterator[bytes]:
     if thing is None:
         yield b"none"
     elif isinstance(thing, str):
-        yield b"text"
-        yield thing.encode("utf-8", "surrogatepass")
+        yield from (b"text", thing.encode("utf-8", "surrogatepass"))
     elif isinstance(thing, bool | int | float | np.number | np.bool_):
-        yield b"number"
-        yield struct.pack("<d", float(thing) + 0.0)
+        yield from (b"number", struct.pack("<d", float(thing) + 0.0))
     elif isinstance(thing, np.ndarray):
-        yield b"array"
-        yield repr(thing.shape).encode()
+        yield from (b"array", repr(thing.shape).encode())
         if thing.dtype.kind in "fiub":
             yield (np.ascontiguousarray(thing, dtype="<f8") + 0.0).tobytes()
         else:
             yield from _canonical(thing.ravel().astype(str).tolist())
     elif isinstance(thing, list | tuple):
-        yield b"list"
-        yield str(len(thing)).encode()
+        yield from (b"list", str(len(thing)).encode())
         for one in thing:
             yield from _canonical(one)
     elif (declared := METRICS.of(thing)) is not None and (identity := METRICS.find_facet("identity", thing)):
         yield from identity(thing)
     elif declared is not None:
-        yield b"metric"
-        yield declared.name.encode()
-        yield thing.unit.strip().encode()
-        values = declared.field_values(thing)
-        for name in sorted(values):
+        yield from (b"metric", declared.name.encode(), thing.unit.strip().encode())
+        for name, value in sorted(declared.field_values(thing).items()):
             yield name.encode()
-            yield from _canonical(values[name])
+            yield from _canonical(value)
     elif isinstance(thing, NamedAccount):
-        yield b"function"
-        yield thing.account.encode()
+        yield from (b"function", thing.account.encode())
     else:
         raise InvalidInput(
             f"a ledger cannot tell the parameters of a metric apart by a {type(thing).__name__}: declare them as "

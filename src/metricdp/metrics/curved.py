@@ -166,12 +166,7 @@ class _Angles(ChordDistances):
 
 
 declare_metric(
-    Angular,
-    "Angular",
-    "angle",
-    {"unit": Text(tuple(RADIANS))},
-    words={"angular": Angular},
-    points="directions",
+    Angular, "Angular", "angle", {"unit": Text(tuple(RADIANS))}, words={"angular": Angular}, points="directions"
 )
 declare_metric(
     Hyperbolic,

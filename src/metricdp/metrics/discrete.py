@@ -153,14 +153,7 @@ declare_metric(
     {"distances": Array(sides=2), "unit": UNIT_NAME},
     effort=lambda metric, points, others, width: Effort(3.0 * points * others, 20.0 * points * others),
 )
-declare_metric(
-    Hamming,
-    "Hamming",
-    "differing columns",
-    {"unit": UNIT_NAME},
-    words={"hamming": Hamming},
-    scale="count",
-)
+declare_metric(Hamming, "Hamming", "differing columns", {"unit": UNIT_NAME}, words={"hamming": Hamming}, scale="count")
 declare_metric(
     Levenshtein,
     "Levenshtein",

@@ -282,12 +282,7 @@ def _histograms(histograms: Points) -> Floats:
     return np.asarray(rows / rows.sum(axis=-1, keepdims=True))
 
 
-declare_metric(
-    Wasserstein,
-    "Wasserstein",
-    "transport of histograms",
-    {"ground": Array(), "unit": UNIT_NAME},
-)
+declare_metric(Wasserstein, "Wasserstein", "transport of histograms", {"ground": Array(), "unit": UNIT_NAME})
 declare_metric(
     WordMovers,
     "WordMovers",

@@ -415,8 +415,5 @@ declare_metric(
     account=lambda metric, dimension: (EUCLID, metric.unit.strip(), stretch_of(metric.p, dimension)),
 )
 declare_metric(
-    Mahalanobis,
-    "Mahalanobis",
-    "`sqrt((a-b)' S^-1 (a-b))`",
-    {"covariance": Array(sides=2), "unit": UNIT_NAME},
+    Mahalanobis, "Mahalanobis", "`sqrt((a-b)' S^-1 (a-b))`", {"covariance": Array(sides=2), "unit": UNIT_NAME}
 )

@@ -148,16 +148,14 @@ class LocalMechanism(FiniteRows):
         lengths = np.diff(self.starts)[codes]
         starts = np.append(0, np.cumsum(lengths))
         selected = np.repeat(self.starts[codes] - starts[:-1], lengths) + np.arange(starts[-1])
-        return LocalMechanism(
-            self.inputs.part(codes),
-            self.outputs,
-            starts,
-            self.columns[selected],
-            self.values[selected],
-            self.background,
-            self.guarantee,
-            part_certificate(self.certificate, codes, len(self.inputs)),
-            LossBasis(known=False),
+        return replace(
+            self,
+            inputs=self.inputs.part(codes),
+            starts=starts,
+            columns=self.columns[selected],
+            values=self.values[selected],
+            certificate=part_certificate(self.certificate, codes, len(self.inputs)),
+            loss_basis=LossBasis(known=False),
         )
 
     def witness(self, secret: int, other: int, report: int) -> Witness:
@@ -184,17 +182,9 @@ def pack_rows(mechanism: LocalMechanism) -> Mapping[str, Any]:
     return vars(mechanism) | {"lengths": lengths, "columns": numbers}
 
 
-def unpack_rows(
-    *,
-    inputs: FiniteSpace,
-    outputs: FiniteSpace,
-    lengths: Integers,
-    columns: NDArray[Any],
-    certificate: Certificate,
-    **rest: Any,
-) -> LocalMechanism:
-    """Undo `packed`; a file holds neither loss nor prior, and what the background costs is only bounded."""
-    n, blocks = len(inputs), _blocks(len(outputs))
+def unpack_rows(*, lengths: Integers, columns: NDArray[Any], certificate: Certificate, **rest: Any) -> LocalMechanism:
+    """Undo `pack_rows`; a file holds neither loss nor prior, and what the background costs is only bounded."""
+    n, blocks = len(rest["inputs"]), _blocks(len(rest["outputs"]))
     if lengths.shape != (n, blocks) or lengths.max() > BLOCK:
         raise InvalidInput(f"`lengths` must be {n} x {blocks} numbers up to {BLOCK}, of reports in every block.")
     starts = np.append(0, np.cumsum(lengths.sum(axis=1, dtype=np.int64)))
@@ -206,15 +196,8 @@ def unpack_rows(
             numbers = np.tile(np.arange(blocks, dtype=np.int32) * BLOCK, last - first)
             whole[starts[first] : starts[last]] += np.repeat(numbers, lengths[first:last].ravel().astype(np.int64))
     whole.flags.writeable = False
-    return LocalMechanism(
-        inputs=inputs,
-        outputs=outputs,
-        starts=starts,
-        columns=whole,
-        certificate=replace(certificate, at_most=True),
-        loss_basis=LossBasis(known=False),
-        **rest,
-    )
+    bounded, basis = replace(certificate, at_most=True), LossBasis(known=False)
+    return LocalMechanism(starts=starts, columns=whole, certificate=bounded, loss_basis=basis, **rest)
 
 
 def _blocks(reports: int) -> int:

@@ -12,9 +12,19 @@ import metricdp as mdp
 from metricdp.arrays import as_positive
 from metricdp.design.builders import BUILDERS, Builder
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MECHANISMS, Certificate, Lattice
-from metricdp.mechanisms.base import refuse_rows
-from metricdp.mechanisms.kind import RATE, BinDensity, Distribution, Kind, LossFigures, RadiusBound, Theorem
+from metricdp.mechanisms import (
+    MECHANISMS,
+    RATE,
+    BinDensity,
+    Certificate,
+    Distribution,
+    Kind,
+    Lattice,
+    LossFigures,
+    RadiusBound,
+    Theorem,
+    refuse_rows,
+)
 from metricdp.metrics import Lp
 from metricdp.randomness import source_of
 from metricdp.registry import Part, Whole

@@ -23,8 +23,15 @@ from metricdp.auditing.loss import figures_of
 from metricdp.auditing.report import AuditReport, Claim
 from metricdp.design.rescaling import rescaler
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
-from metricdp.mechanisms import MECHANISMS, ConcentratedGuarantee, ProductMechanism
-from metricdp.mechanisms.kind import REFUSALS, BinDensity, Kind, LossFigures
+from metricdp.mechanisms import (
+    MECHANISMS,
+    REFUSALS,
+    BinDensity,
+    ConcentratedGuarantee,
+    Kind,
+    LossFigures,
+    ProductMechanism,
+)
 from metricdp.registry import Effort, Schema
 from metricdp.service.served_mechanisms import ServedMechanism
 from metricdp.tables.plan import usual_names

@@ -17,8 +17,16 @@ from metricdp.artifacts import dumps, loads
 from metricdp.errors import InvalidInput
 from metricdp.ledger import accounts_for
 from metricdp.mechanisms import Mechanism
-from metricdp.metrics import METRICS, MetricKind, distance_phrase, measuring_effort, pairwise, route_phrase, tree_of
-from metricdp.metrics.base import Sort
+from metricdp.metrics import (
+    METRICS,
+    MetricKind,
+    Sort,
+    distance_phrase,
+    measuring_effort,
+    pairwise,
+    route_phrase,
+    tree_of,
+)
 from metricdp.registry import Schema
 
 ROADS = mdp.ShortestPath([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 1.5])

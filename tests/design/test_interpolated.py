@@ -11,8 +11,8 @@ import metricdp as mdp
 from metricdp.auditing.bounds import block_lower_bound, representative_lower_bound
 from metricdp.auditing.lipschitz import normaliser_share
 from metricdp.errors import InvalidInput, OutOfDomain
+from metricdp.mechanisms import InterpolatedMechanism
 from metricdp.mechanisms.curves import curve_length, near_share, widest_ratio
-from metricdp.mechanisms.kinds.interpolated import InterpolatedMechanism
 
 NORMS = (1.0, 1.5, 2.0, np.inf)
 SIDES = (4.0, 3.0, 2.0)

@@ -15,7 +15,7 @@ import metricdp as mdp
 from instances import some_kernel
 from metricdp.artifacts import save
 from metricdp.mechanisms import kernel_rows
-from metricdp.metrics.balls import true_distance
+from metricdp.metrics import true_distance
 from published import KERNELS, kernel_of
 
 flint = pytest.importorskip("flint")

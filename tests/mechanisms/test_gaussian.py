@@ -15,8 +15,7 @@ import metricdp as mdp
 from metricdp import messages
 from metricdp.artifacts import dumps, loads
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate, NotPure, OutOfDomain
-from metricdp.mechanisms import Guarantee
-from metricdp.mechanisms.concentrated import delta_of, epsilon_of, mu_of
+from metricdp.mechanisms import Guarantee, delta_of, epsilon_of, mu_of
 
 PLANE = mdp.gaussian(mdp.Lp(2, unit="km"), 0.5)
 EARTH = mdp.gaussian(mdp.Haversine(), sigma=1.0)

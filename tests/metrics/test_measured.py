@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.metrics.balls import same_place, true_distance, true_row
-from metricdp.metrics.bounded_distances import Chords, _plain, bound_distances
+from metricdp.metrics import bound_distances, same_place, true_distance, true_row
+from metricdp.metrics.bounded_distances import Chords, _plain
 
 COVARIANCE = np.diag([1.0, 2.0, 0.5]) + 0.3
 

@@ -208,13 +208,15 @@ class Certificate:
             }
         )
 
-    def _loss_words(self) -> str:
-        return f"{'at most ' if self.at_most else ''}{self.loss:.6g}{messages.unverified_note(self, 'loss')}"
+    @property
+    def loss_text(self) -> str:
+        """The loss in words."""
+        return f"{'at most ' if self.at_most else ''}{self.loss:.6g}"
 
     def _repr_html_(self) -> str:
         least = f"{self.lower_bound:.6g} (gap {messages.gap(self.gap)}){messages.unverified_note(self, 'lower_bound')}"
         rows = [
-            (messages.objective(self.objective), self._loss_words()),
+            (messages.objective(self.objective), self.loss_text + messages.unverified_note(self, "loss")),
             ("none with these reports below", least),
             ("audited epsilon", f"{self.epsilon:.12g}" if self.epsilon < math.inf else "none: no pure guarantee holds"),
             ("pairs audited", f"{self.pairs:,}"),
@@ -262,10 +264,7 @@ def mechanism_card(mechanism: Mechanism) -> str:
         ("reports", repr(mechanism.outputs)),
         ("promise", str(guarantee)),
         ("in short", messages.short_sentence(guarantee)),
-        (
-            messages.objective(certificate.objective),
-            f"{'at most ' if certificate.at_most else ''}{certificate.loss:.6g}",
-        ),
+        (messages.objective(certificate.objective), certificate.loss_text),
         ("none with these reports below", f"{certificate.lower_bound:.6g}"),
         ("method", certificate.method),
     ]

@@ -104,7 +104,7 @@ def _square(here, there):  # type: ignore[no-untyped-def]
 def propose(points, secrets, nearest, words, distribution, reports, state):  # type: ignore[no-untyped-def]
     """Try the proposals of every row of words until one is kept; see `Proposals`.
 
-    State is KEPT, NONE of them kept, or the number of a proposal that doubles do not decide.
+    State is ACCEPTED, NONE of them accepted, or the number of a proposal that doubles do not decide.
     """
     inner, cap, margin = distribution
     size = np.uint64(points.shape[0])

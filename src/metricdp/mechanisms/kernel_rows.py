@@ -222,7 +222,7 @@ class Proposals:
         return reports, state
 
     def _try_once(self, codes: Integers, words: Words, others: Words) -> tuple[Integers, Integers]:
-        """Return proposals, and whether they are KEPT, refused (NONE), or undecided (0)."""
+        """Return proposals, and whether they are ACCEPTED, refused (NONE), or undecided (0)."""
         size = np.uint64(len(self.distribution))
         found = ((((words >> HALF) * size) + (((words & LOWER) * size) >> HALF)) >> HALF).astype(np.int64)
         torn = words * size > MOST - size

@@ -38,12 +38,17 @@ from metricdp.metrics.accounts import is_replaced as is_replaced
 from metricdp.metrics.accounts import is_unknown as is_unknown
 from metricdp.metrics.accounts import p_of as p_of
 from metricdp.metrics.accounts import terms_of as terms_of
+from metricdp.metrics.balls import is_real as is_real
+from metricdp.metrics.balls import same_place as same_place
+from metricdp.metrics.balls import true_distance as true_distance
+from metricdp.metrics.balls import true_row as true_row
 from metricdp.metrics.base import EUCLID as EUCLID
 from metricdp.metrics.base import METRICS as METRICS
 from metricdp.metrics.base import Earth as Earth
 from metricdp.metrics.base import Metric as Metric
 from metricdp.metrics.base import MetricKind as MetricKind
 from metricdp.metrics.base import Norm as Norm
+from metricdp.metrics.base import Sort as Sort
 from metricdp.metrics.base import Tree as Tree
 from metricdp.metrics.base import distance_phrase as distance_phrase
 from metricdp.metrics.base import earth_of as earth_of
@@ -59,6 +64,7 @@ from metricdp.metrics.base import route_phrase as route_phrase
 from metricdp.metrics.base import sum_of as sum_of
 from metricdp.metrics.base import tree_of as tree_of
 from metricdp.metrics.base import width_of as width_of
+from metricdp.metrics.bounded_distances import bound_distances as bound_distances
 from metricdp.metrics.function_metric import FunctionMetric as FunctionMetric
 from metricdp.metrics.function_metric import listed_metric as listed_metric
 from metricdp.metrics.function_metric import metric as metric
@@ -67,3 +73,4 @@ from metricdp.metrics.neighbours import run_on_all_cores as run_on_all_cores
 from metricdp.metrics.neighbours import within as within
 from metricdp.metrics.parsing import SHAPES as SHAPES
 from metricdp.metrics.parsing import parse_metric as parse_metric
+from metricdp.metrics.rounding import ROUNDED_DOWN as ROUNDED_DOWN

@@ -2,8 +2,8 @@
 
 Metrics round down, so that a proof may divide by them. A distribution exp(-a d) needs to know how far the computed
 distance is from the true one: `BoundedDistances` says |computed - true| <= relative * true + absolute, for every pair
-of its points. The metrics whose true distance is known make it (the facet `measured`); those of vectors measure by
-matrix products, which are ten times as fast as differences.
+of its points. The metrics whose true distance is known make it (the facet `bounded_distances`); those of vectors
+measure by matrix products, which are ten times as fast as differences.
 
 |x - y|^2 = |x|^2 + |y|^2 - 2 <x, y> loses digits where x and y are near each other. With u = 2^-53, S = |x|^2 + |y|^2
 and n coordinates, the two norms and the product are within n u S together and 2 n u S at most, the three sums within

@@ -162,7 +162,7 @@ def take_smaller(starts, codes, distances, first, last):  # type: ignore[no-unty
 
 # The loop over scalar products that needs compiling: imported only where numba is installed.
 
-NEAR, VANISHING = 0.125, 1e-200  # as in `chords`
+NEAR, VANISHING = 0.125, 1e-200  # as in `bounded_distances`
 CHUNK = 1024  # products that are looked at before those that lost digits are written down
 
 

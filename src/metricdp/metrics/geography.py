@@ -79,12 +79,11 @@ class Haversine:
 
     def within(self, a: Points, b: Points, radius: float, /) -> NeighbourRows:
         def measure(rows: Integers, columns: Integers) -> Floats:
-            away = self(a.take(rows, axis=0), b.take(columns, axis=0))
-            return np.where(away <= radius, away, np.inf)
+            return self(a.take(rows, axis=0), b.take(columns, axis=0))
 
         # Chords grow with great circles; the vectors themselves are rounded.
         chord = 2.0 * np.sin(min(radius / (2.0 * self.radius), np.pi / 2.0))
-        return search_tree(unit_vectors(a), unit_vectors(b), chord * (1.0 + MARGIN) + 1e-14, 2.0, measure)
+        return search_tree(unit_vectors(a), unit_vectors(b), chord * (1.0 + MARGIN) + 1e-14, 2.0, radius, measure)
 
     def check(self, points: Points, /) -> None:
         check_degrees(points)

@@ -66,11 +66,11 @@ def search_rows(metric: Metric, a: Points, b: Points, radius: float) -> Neighbou
 
 
 def search_tree(
-    a: Floats, b: Floats, reach: float, p: float, measure: Callable[[Integers, Integers], Floats]
+    a: Floats, b: Floats, reach: float, p: float, radius: float, measure: Callable[[Integers, Integers], Floats]
 ) -> NeighbourRows:
-    """Let a k-d tree propose pairs within `reach` in the l_p distance; keep those that `measure` does not refuse.
+    """Let a k-d tree propose pairs within `reach` in the l_p distance; keep those at most `radius` away.
 
-    `measure(rows, columns)` returns the distances of listed pairs, infinite where a pair is too far.
+    `measure(rows, columns)` returns the distances of listed pairs.
     """
     from scipy.spatial import cKDTree
 
@@ -82,7 +82,7 @@ def search_tree(
         keys = np.sort(pairs["i"].astype(np.int64) * len(b) + pairs["j"])
         rows, columns = np.divmod(keys, len(b))
         distances = measure(rows + start, columns)
-        near = np.isfinite(distances)
+        near = distances <= radius
         counts = np.bincount(rows[near], minlength=len(some.data))
         return counts, columns[near].astype(np.int32), distances[near]
 

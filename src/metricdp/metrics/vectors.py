@@ -76,9 +76,9 @@ class Lp:
 
     def __call__(self, a: Points, b: Points, /) -> Floats:
         a, b = np.asarray(a, float), np.asarray(b, float)
-        return self._measured(np.abs(a - b), a, b)
+        return self._measure(np.abs(a - b), a, b)
 
-    def _measured(self, gaps: Floats, a: Floats, b: Floats) -> Floats:
+    def _measure(self, gaps: Floats, a: Floats, b: Floats) -> Floats:
         """Return the distances of gaps between points of `a` and of `b`."""
         if self.p == 1:
             apart = np.asarray(gaps.sum(axis=-1))
@@ -113,12 +113,12 @@ class Lp:
         a, b = np.asarray(a, float), np.asarray(b, float)
 
         def measure(rows: Integers, columns: Integers) -> Floats:
-            away = self._measured(np.abs(a.take(rows, axis=0) - b.take(columns, axis=0)), a, b)
-            return np.where(away <= radius, away, np.inf)
+            return self._measure(np.abs(a.take(rows, axis=0) - b.take(columns, axis=0)), a, b)
 
         # A distance is at least its largest gap; powers other than squares leave the range of doubles soon.
         squares = self.p == 2 and 1.0 / SCALE < radius < SCALE
-        return search_tree(a, b, radius * (1.0 + MARGIN), self.p if squares or self.p == 1 else np.inf, measure)
+        exponent = self.p if squares or self.p == 1 else np.inf
+        return search_tree(a, b, radius * (1.0 + MARGIN), exponent, radius, measure)
 
     def _lost(self, apart: Floats) -> Booleans:
         """Tell where powers of the gaps may have overflowed, or underflowed to where they lose digits."""

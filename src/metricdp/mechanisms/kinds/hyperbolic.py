@@ -267,15 +267,13 @@ class HyperbolicDistribution:
 
         def attempt(count: int) -> tuple[int, ...]:
             energies = [-ball(digits(0, k, count), 64 * count).log() for k in range(n)]
-            away = sum(
-                (one / exact_ball(rate) for one, rate in zip(energies, self.rates, strict=True)), start=exact_ball(0.0)
-            )
+            away: Any = sum(one / exact_ball(rate) for one, rate in zip(energies, self.rates, strict=True))
             g = arbitrary_precision.normals(n, n, digits, count)
             length = sum((one * one for one in g), start=exact_ball(0.0)).sqrt()
             if not length > 0:
                 raise Undecided
             x, unit = [exact_ball(item) for item in place], [one / length for one in g]
-            along = sum((one * other for one, other in zip(x, unit, strict=True)), start=exact_ball(0.0))
+            along = sum(one * other for one, other in zip(x, unit, strict=True))
             far, near = away.sinh(), away.cosh()
             pull = 2 * (near + far * along) / exact_ball(margin)
             found = [exact_ball(per_unit) * (far * one + pull * other) for one, other in zip(unit, x, strict=True)]

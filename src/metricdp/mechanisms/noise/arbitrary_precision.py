@@ -111,7 +111,7 @@ def cholesky(covariance: Any) -> list[list[Any]]:
         row: list[Any] = []
         for j in range(i + 1):
             other = rows[j] if j < i else row
-            rest = exact_ball(float(entries[j])) - sum((row[k] * other[k] for k in range(j)), start=exact_ball(0.0))
+            rest = exact_ball(float(entries[j])) - sum(row[k] * other[k] for k in range(j))
             row.append(rest / other[j] if j < i else rest.sqrt())
         rows.append(row)
     if not all(row[-1] > 0 for row in rows):
@@ -121,9 +121,7 @@ def cholesky(covariance: Any) -> list[list[Any]]:
 
 def apply_factor(covariance: Any, noise: list[Any]) -> list[Any]:
     """Return L z for the exact Cholesky factor L."""
-    return [
-        sum((a * z for a, z in zip(row, noise, strict=False)), start=exact_ball(0.0)) for row in cholesky(covariance)
-    ]
+    return [sum(a * z for a, z in zip(row, noise, strict=False)) for row in cholesky(covariance)]
 
 
 def factor_doubles(covariance: Any) -> tuple[Any, Any]:
@@ -193,10 +191,10 @@ def direction_cells(
             sine, cosine = (value * (2 - value)).sqrt(), 1 - value
         g = normals(len(row), 2 * proposals, digits, count)
         x = [exact_ball(item) for item in row]
-        square = sum((one * one for one in x), start=exact_ball(0.0))
-        dot = sum((one * other for one, other in zip(g, x, strict=True)), start=exact_ball(0.0))
+        square = sum(one * one for one in x)
+        dot = sum(one * other for one, other in zip(g, x, strict=True))
         w = [one - (dot / square) * other for one, other in zip(g, x, strict=True)]
-        across = sum((one * one for one in w), start=exact_ball(0.0))
+        across = sum(one * one for one in w)
         if not across > 0:
             raise Undecided
         b, a, scale = sine / across.sqrt(), cosine / square.sqrt(), exact_ball(per_unit)
@@ -277,7 +275,7 @@ def _proposal(
 
 
 def projected_cells(place: tuple[float, float], digits: Digits, reach: Fraction, quarter: int) -> tuple[int, int]:
-    """Return the cells of a place moved by normal noise in space; the words of `kernels.seen_from_centre`."""
+    """Return the cells of a place moved by normal noise in space; the words of `kernels.project_from_centre`."""
 
     def attempt(count: int) -> tuple[int, int]:
         first, turn, second, share = (ball(digits(0, k, count), 64 * count) for k in range(4))

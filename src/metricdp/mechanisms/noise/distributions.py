@@ -1,7 +1,7 @@
 """The distributions of noise on a lattice: doubles first, arbitrary precision for what they leave undecided.
 
 A distribution says how many uniforms a row takes, draws rows in doubles as far as they decide, and one row exactly.
-`drawn` puts the two together: its result is that of real numbers, rounded once, whatever the path.
+`draw_cells` puts the two together: its result is that of real numbers, rounded once, whatever the path.
 """
 
 from __future__ import annotations

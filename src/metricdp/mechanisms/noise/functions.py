@@ -3,7 +3,7 @@
 The libraries' own logarithms and sines come without a bound, and differ between machines. Those here are argument
 reduction and a Taylor polynomial; u = 2^-53 is the rounding of one operation, and every bound below is proven in
 docs/explanation/exact_noise.md and compared with arbitrary precision in the tests. They work on arrays as they stand;
-`compiled` makes the same lines into machine code for single numbers, given what `chosen`, `middle`, `split` and `arc`
+`compiled` makes the same lines into machine code for single numbers, given what `choose`, `middle`, `split` and `arc`
 are there.
 """
 

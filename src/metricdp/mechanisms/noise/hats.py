@@ -93,23 +93,21 @@ class Profile:
     @cached_property
     def hat(self) -> Hat:
         """The three pieces: doubles by + - * / and square roots alone, so that every language finds the same."""
-        if not self.power:
-            return self._exponential_hat()
+        if not self.power:  # the density falls from the start: a constant where it hardly falls, or an exponential
+            if self.rate * self.end < 1.0:
+                return Hat(0.0, self.end * ABOVE, 0.0, 0.0, 0.0)
+            return Hat(0.0, 0.0, 0.0, (1.0 / self.rate) * ABOVE, 0.0)  # above 1 / the true rate
         top = self.where(0.0)
         peak = self._log(top)
-        # f falls by e at least as soon as a power times an exponential does: before eight times where it is largest
-        left, right = (self._drop_point(top, end, peak) for end in (0.0, min(self.end, 8.0 * top)))
+        # Where ln f is 1 below its peak the tangents make the hat whose area is least. f falls by e at least as soon as
+        # a power times an exponential does: before eight times where it is largest.
+        ends = (0.0, min(self.end, 8.0 * top))
+        left, right = (bisect(top, end, lambda value: self._log(value) > peak - 1.0, 80)[0] for end in ends)
         rise, fall = 1.0 / self._slope(left), -1.0 / self._slope(right)
         start = left + rise
         stop = max(start, right - fall)
         pieces = ((0.0, 0.0), (1.0 / rise, start), (-1.0 / fall, stop))
         return self._verify_hat(Hat(start, stop, rise, fall, max(self._upper_bound(*piece) for piece in pieces)))
-
-    def _exponential_hat(self) -> Hat:
-        """Without a power the density falls from the start: an exponential, or a constant where it hardly falls."""
-        if self.rate * self.end < 1.0:
-            return Hat(0.0, self.end * ABOVE, 0.0, 0.0, 0.0)
-        return Hat(0.0, 0.0, 0.0, (1.0 / self.rate) * ABOVE, 0.0)  # above 1 / the true rate
 
     def _log(self, value: float) -> float:
         """Return ln f in doubles, the same on every machine."""
@@ -121,10 +119,6 @@ class Profile:
             sine, cosine = sine_and_cosine(value)
             return -self.rate + self.power * (float(cosine) / float(sine))
         return -self.rate + self.power * (1.0 / value - 1.0 / (2.0 - value))
-
-    def _drop_point(self, top: float, end: float, peak: float) -> float:
-        """Return where ln f is 1 below its peak: there the tangents make the hat whose area is least."""
-        return bisect(top, end, lambda value: self._log(value) > peak - 1.0, 80)[0]
 
     def _upper_bound(self, slope: float, here: float) -> float:
         """Return a number above all of ln f(t) - slope (t - here).

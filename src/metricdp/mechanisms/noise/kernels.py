@@ -2,8 +2,8 @@
 
 One row at a time, or arrays of rows. u = 2^-53. Every number computed here carries a bound of its distance from the
 real number that all bits of the uniforms would give; docs/explanation/exact_noise.md derives the bounds line by line. A
-report is decided if its whole interval lies in one cell of the lattice. What is undecided goes to `deciding`, with the
-same words.
+report is decided if its whole interval lies in one cell of the lattice. What is undecided goes to
+`arbitrary_precision`, with the same words.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def propose_narrow(words: tuple[Real, Real, Real], away: float) -> tuple[Real, R
 def propose_wide(words: tuple[Real, Real, Real], rate: float) -> tuple[Real, Real, Real, Real]:
     """Propose a uniform point of the sphere, cos(t) = 1 - 2 U, and keep it with probability exp(-rate t).
 
-    As `narrow`, for a rate of at most 1 per radian, within u of itself.
+    As `propose_narrow`, for a rate of at most 1 per radian, within u of itself.
     """
     share = middle(words[0])
     sine, cosine = 2.0 * np.sqrt(share * (1.0 - share)), 1.0 - 2.0 * share

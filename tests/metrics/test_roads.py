@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.metrics import compiled, geography
+from metricdp.metrics import compiled, networks
 
 
 def all_ways(edges, lengths, nodes):
@@ -23,7 +23,7 @@ def all_ways(edges, lengths, nodes):
 @pytest.mark.parametrize("compiling", [True, False])
 @pytest.mark.parametrize("one_way", ["open", "longer"])
 def test_pairs_against_all_ways(one_way, compiling, monkeypatch):
-    monkeypatch.setattr(geography, "worth_compiling", lambda sources: compiling)
+    monkeypatch.setattr(networks, "worth_compiling", lambda sources: compiling)
     assert compiled.__doc__  # imported: the extra `fast` is part of the check
     rng = np.random.default_rng(7)
     nodes = 30

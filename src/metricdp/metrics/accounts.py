@@ -101,11 +101,11 @@ def account_metric(term: Term) -> tuple[str, str, Fraction]:
 
 def _is_taken(name: str, its: type) -> bool:
     """Return whether a name is that of another account: of an l_p, a sum, or an earlier class of the same name."""
-    first = _declared(name)
+    first = _find_declaration(name)
     return first is None or first.thing is not its or p_of(name) is not None or name in (SUM, OWN)
 
 
-def _declared(name: str) -> Any:
+def _find_declaration(name: str) -> Any:
     """Return the first declaration of a class of that name in small letters; None where there is none."""
     return next((one for one in METRICS if one.thing.__name__.lower() == name), None)
 
@@ -179,7 +179,7 @@ def needs_parameters(name: str) -> bool:
     """Return whether a name, without a unit, is that of a class whose accounts are named with more than the class."""
     if name in (SUM, OWN):
         return True
-    one = _declared(name)
+    one = _find_declaration(name)
     scale, account = (getattr(one, facet, None) for facet in ("scale", "account"))
     return one is not None and not (set(one.fields) <= {"unit"} or scale in ("class", "length") or account is not None)
 
@@ -205,7 +205,7 @@ def is_replaced(name: str) -> bool:
 
 def is_unknown(name: str) -> bool:
     """Return whether an account, without its unit, is of a class that is not declared here, and may be some day."""
-    known = _declared(name) is not None or name in (SUM, OWN) or name.startswith("policy.")
+    known = _find_declaration(name) is not None or name in (SUM, OWN) or name.startswith("policy.")
     return not known and p_of(name) is None and not has_fingerprint(name)
 
 

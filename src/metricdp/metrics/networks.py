@@ -73,17 +73,14 @@ class ShortestPath:
     @cached_property
     def graph(self) -> csr_array:
         """The road graph, parallel streets reduced to the shortest."""
-        from scipy.sparse import coo_array, csr_array
+        from scipy.sparse import csr_array
 
-        order = np.argsort(-self.lengths, kind="stable")  # the last writer of a cell is the shortest street
+        order = np.argsort(self.lengths, kind="stable")
         u, v = self.edges[order].T
         if self.one_way == "open":
             u, v = np.minimum(u, v), np.maximum(u, v)
-        cell = u * self.nodes + v
-        _, last = np.unique(cell[::-1], return_index=True)
-        keep = len(cell) - 1 - last
-        data = self.lengths[order][keep]
-        return csr_array(coo_array((data, (u[keep], v[keep])), shape=(self.nodes, self.nodes)))
+        _, first = np.unique(u * self.nodes + v, return_index=True)  # the first street of a pair is the shortest
+        return csr_array((self.lengths[order][first], (u[first], v[first])), shape=(self.nodes, self.nodes))
 
     @cached_property
     def fingerprint(self) -> str:

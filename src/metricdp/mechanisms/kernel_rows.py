@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from metricdp.arrays import Booleans, Floats, Integers, Words
 from metricdp.errors import MetricdpError
 from metricdp.mechanisms.kernel_distribution import KernelDistribution
-from metricdp.mechanisms.noise.arbitrary_precision import Digits, Undecided, ball, is_below, settle_words
+from metricdp.mechanisms.noise.arbitrary_precision import Digits, Undecided, ball, find_term, is_below, settle_words
 from metricdp.mechanisms.noise.functions import exp
 from metricdp.metrics import exponent_of
 from metricdp.metrics.balls import true_distance
@@ -135,13 +135,7 @@ def decide(distribution: KernelDistribution, code: int, digits: Digits) -> int:
         import flint
 
         terms = distribution.balls(code, bits=flint.ctx.prec)
-        target = ball(digits(0, 0, count), 64 * count) * sum(terms, start=flint.arb(0))
-        running = flint.arb(0)
-        for k in others[:-1]:
-            running += terms[k]
-            if is_below(target, running):
-                return k
-        return others[-1]
+        return others[find_term(ball(digits(0, 0, count), 64 * count), [terms[k] for k in others])]
 
     return settle_words(attempt)
 

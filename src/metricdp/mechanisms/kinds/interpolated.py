@@ -16,7 +16,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee
 from metricdp.mechanisms.curves import TINIEST, cell_of, check_ratios, flip_coins, near_share
 from metricdp.mechanisms.kind import FINITE, RATIOS, Distribution, declare_kind, table_distribution
-from metricdp.mechanisms.noise.arbitrary_precision import ball, exact_ball, is_below, settle_words
+from metricdp.mechanisms.noise.arbitrary_precision import ball, exact_ball, find_term, settle_words
 from metricdp.mechanisms.rows import AnchorRows
 from metricdp.randomness import Randomness, RandomSource, source_of
 from metricdp.registry import Array, Effort, Many, Part, Table, Text
@@ -120,28 +120,19 @@ class InterpolatedMechanism(AnchorRows):
         import flint
 
         corners = _exact_corners(self.axes, point)
-        distributions = [[Fraction(float(value)) for value in self.matrix[anchor]] for anchor, _ in corners]
-        sums = [sum(distribution, Fraction(0)) for distribution in distributions]
         used = np.flatnonzero((self.matrix > 0).any(axis=0)).tolist()
+        weights = [[Fraction(value) for value in self.matrix[anchor, used].tolist()] for anchor, _ in corners]
+        rows = [[value / total for value in row] for row, total in zip(weights, map(sum, weights), strict=True)]
         known = [word]
 
         def attempt(count: int) -> int:
             while len(known) < count:
                 known.append(int(source.words(1)[0]))
-            logs = [
-                [exact_ball(distribution[k] / total).log() if distribution[k] else flint.arb(ABSENT) for k in used]
-                for distribution, total in zip(distributions, sums, strict=True)
-            ]
-            shares = [exact_ball(share) for _, share in corners]
-            powers = (sum(map(mul, shares, column), flint.arb(0)) for column in zip(*logs, strict=True))
-            terms = [power.exp() for power in powers]
             digits = sum(one << 64 * (count - 1 - place) for place, one in enumerate(known[:count]))
-            target, running = ball(digits, 64 * count) * sum(terms, flint.arb(0)), flint.arb(0)
-            for k, term in zip(used[:-1], terms[:-1], strict=True):
-                running += term
-                if is_below(target, running):
-                    return int(k)
-            return int(used[-1])
+            shares = [exact_ball(share) for _, share in corners]
+            logs = [[exact_ball(value).log() if value else flint.arb(ABSENT) for value in row] for row in rows]
+            powers: Any = (sum(map(mul, shares, column)) for column in zip(*logs, strict=True))
+            return int(used[find_term(ball(digits, 64 * count), [power.exp() for power in powers])])
 
         return settle_words(attempt)
 

@@ -65,6 +65,16 @@ def is_below(one: Any, other: Any) -> bool:
     raise Undecided
 
 
+def find_term(share: Any, terms: Sequence[Any]) -> int:
+    """Return the term that a share of the sum of positive terms lies in, counted from the first one."""
+    target, running = share * sum(terms), exact_ball(0.0)
+    for place, term in enumerate(terms[:-1]):
+        running += term
+        if is_below(target, running):
+            return place
+    return len(terms) - 1
+
+
 def cell_of(value: Any) -> int:
     """Return the nearest whole number of all numbers in a ball."""
     import flint

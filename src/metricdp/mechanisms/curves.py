@@ -26,9 +26,8 @@ ULP = 2.0**-52
 LOG_TWO = float(np.log(2.0))
 TINIEST = 5e-324  # the least double above 0: a position that a quotient loses is still one
 STEEPEST = 700.0  # e^-a is an ordinary double up to here
-LARGEST_RATIO = (
-    constants.LARGEST_RATIO
-)  # far beyond what probabilities can differ by; from 1e308 on the curve is no number
+# far beyond what probabilities can differ by; from 1e308 on the curve is no number
+LARGEST_RATIO = constants.LARGEST_RATIO
 
 
 def check_ratios(ratios: ArrayLike, size: int, *, least: float = 0.0) -> Floats:

@@ -18,9 +18,8 @@ UNIT = 2.0**-53  # the relative error of one correctly rounded operation
 LIBRARY = 8  # the units that an elementary function may err by: four ulp
 SMALLEST = 2.0**-1021  # below, doubles lose relative precision: differences are exact there, products are not
 GRID = 1024.0  # whole numbers, halves, ..., 1024ths are added and subtracted without rounding
-ROUNDED_DOWN = (
-    2.0**-36
-)  # computed distances lie below the true ones by a smaller share than this, near-singular data aside
+# computed distances lie below the true ones by a smaller share than this, near-singular data aside
+ROUNDED_DOWN = 2.0**-36
 
 
 def lower(values: Floats, roundings: float) -> Floats:

@@ -54,8 +54,7 @@ class NormalNoise(LatticeNoise):
         if not isinstance(self.guarantee, ConcentratedGuarantee):
             raise InvalidInput(
                 "Gaussian noise keeps a concentrated guarantee (mdp.mechanisms.ConcentratedGuarantee), never a pure "
-                "one, got "
-                f"{type(self.guarantee).__name__}."
+                f"one, got {type(self.guarantee).__name__}."
             )
         self.check()
         refuse_fine_lattice(self.undecided, self.lattice.pitch)

@@ -79,12 +79,7 @@ def speed(ratio: Floats) -> tuple[Floats, Floats]:
 
 
 def flip_coins(
-    share: Floats,
-    position: Floats,
-    ratio: Floats,
-    exact: Callable[[int], tuple[Any, float]],
-    source: RandomSource,
-    blur: Floats | float = 0.0,
+    position: Floats, ratio: Floats, exact: Callable[[int], tuple[Any, float]], source: RandomSource, blur: Any = 0.0
 ) -> Booleans:
     """Return coin flips that come up with exactly the probability theta, not its rounded value.
 
@@ -92,6 +87,7 @@ def flip_coins(
     inside that band is decided by `exact(index)`, which returns the position as an exact rational, and the ratio. A
     position of 0 must be 0 exactly; `blur` is what the others may be off by, beyond a rounding of themselves.
     """
+    share = near_share(position, ratio)
     words: Words = source.words(share.size)
     level = words.astype(np.float64) * 2.0**-64
     band = share * ((32.0 + 8.0 * curve_length(ratio)) * ULP) + 2.0**-62 + 1.01 * blur * speed(ratio)[1]

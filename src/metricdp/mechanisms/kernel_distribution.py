@@ -8,6 +8,7 @@ and so the error of ln N_i.
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +19,7 @@ from metricdp.errors import InvalidInput
 from metricdp.mechanisms.noise.functions import exp
 from metricdp.metrics import METRICS, Metric
 from metricdp.metrics.balls import is_real, true_row
-from metricdp.metrics.bounded_distances import BoundedDistances, bound_distances
+from metricdp.metrics.bounded_distances import bound_distances
 from metricdp.metrics.limited_paths import worth_compiling
 from metricdp.metrics.rounding import UNIT
 from metricdp.spaces import FiniteSpace
@@ -51,16 +52,9 @@ def refuse_weights(log_weights: Floats, size: int) -> None:
 class KernelDistribution:
     """Terms of the rows of a kernel; weights are relative to the largest, which `shift` is the logarithm of."""
 
-    def __init__(
-        self,
-        space: FiniteSpace,
-        inner: float,
-        log_weights: Floats | None,
-        cap: float,
-        known: BoundedDistances | None = None,
-    ) -> None:
+    def __init__(self, space: FiniteSpace, inner: float, log_weights: Floats | None, cap: float) -> None:
         self.space, self.inner, self.log_weights, self.cap = space, inner, log_weights, cap
-        self.measured = bound_distances(space.metric, space.points) if known is None else known
+        self.measured = bound_distances(space.metric, space.points)
         self.shift = 0.0 if log_weights is None else float(log_weights.max())
 
     def __len__(self) -> int:
@@ -68,8 +62,9 @@ class KernelDistribution:
 
     def at(self, inner: float) -> KernelDistribution:
         """Return the distribution of the same secrets with another inner budget; what was measured is shared."""
-        distribution = KernelDistribution(self.space, inner, self.log_weights, self.cap, self.measured)
-        distribution.reach = self.reach
+        reach, distribution = self.reach, copy(self)
+        distribution.inner, distribution.reach = inner, reach
+        vars(distribution).pop("error", None)
         return distribution
 
     @cached_property

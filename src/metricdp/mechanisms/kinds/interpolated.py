@@ -231,7 +231,7 @@ def round_coordinates(axis: Floats, ratios: Floats, x: Floats, source: RandomSou
     def exactly(at: int) -> tuple[Any, float]:
         return _exact_position(axis, int(cell[at]), float(x[at]), bool(upper[at])), float(here[at])
 
-    far = flip_coins(near_share(position, here), position, here, exactly, source)
+    far = flip_coins(position, here, exactly, source)
     return np.asarray(cell + (upper ^ far), dtype=np.int64)
 
 

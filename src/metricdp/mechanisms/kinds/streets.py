@@ -113,7 +113,7 @@ class StreetMechanism(AnchorRows):
             return flint.fmpq(value.numerator, value.denominator), float(ratio[at])
 
         blur, source = np.asarray(ROUNDINGS * self.counts[street], dtype=np.float64), source_of(rng)
-        away = flip_coins(near_share(position, ratio), position, ratio, exactly, source, blur)
+        away = flip_coins(position, ratio, exactly, source, blur)
         return self._sampler.draw(np.where(away, far, near), source)
 
     def probabilities(self, secrets: Any, /) -> Floats:

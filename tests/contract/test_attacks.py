@@ -17,7 +17,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.artifacts import loads
-from metricdp.design.builders import BUILDERS
+from metricdp.design import BUILDERS
 from metricdp.mechanisms import RULES
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))

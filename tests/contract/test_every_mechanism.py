@@ -16,11 +16,10 @@ import metricdp as mdp
 from instances import KINDS
 from metricdp import plugins
 from metricdp.artifacts import dumps, loads
+from metricdp.auditing import AuditReport, Claim, ConcentratedReport
 from metricdp.auditing.accuracy import radii_of
-from metricdp.auditing.concentrated_audit import ConcentratedReport
 from metricdp.auditing.distributions import distribution_of
 from metricdp.auditing.loss import figures_of
-from metricdp.auditing.report import AuditReport, Claim
 from metricdp.design.rescaling import rescaler
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import (
@@ -34,7 +33,7 @@ from metricdp.mechanisms import (
 )
 from metricdp.registry import Effort, Schema
 from metricdp.service.served_mechanisms import ServedMechanism
-from metricdp.tables.plan import usual_names
+from metricdp.tables import usual_names
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -98,7 +98,7 @@ def test_a_street_exactly_as_long_as_the_radius_is_judged() -> None:
 
 
 def test_scaled_distances_are_never_longer_than_the_product() -> None:
-    from metricdp.places.elastic import scaled
+    from metricdp.places import scaled
 
     rng = np.random.default_rng(11)
     lengths = rng.uniform(0.1, 9.0, 300)

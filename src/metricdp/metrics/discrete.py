@@ -70,6 +70,9 @@ class Levenshtein(CountedMetric):
         if points.dtype.kind != "U" or points.shape[-1] != 1:
             raise InvalidInput("Levenshtein measures words: give one column of text.")
 
+    def _facet_effort(self, points: int, others: int, width: int) -> Effort:
+        return Effort(3.0 * points * others, points * others * (200.0 + width * width / 32.0))
+
 
 @dataclass(frozen=True, eq=False)
 class Precomputed:
@@ -160,9 +163,6 @@ declare_metric(
     "edits",
     {"unit": UNIT_NAME},
     words={"levenshtein": Levenshtein},
-    effort=lambda metric, points, others, width: Effort(
-        3.0 * points * others, points * others * (200.0 + width * width / 32.0)
-    ),
     points="texts",
     extra=("rapidfuzz", "text"),
     scale="count",

@@ -197,16 +197,9 @@ class Certificate:
         `unit` is the unit of distances, per which epsilon is: the guarantee of the mechanism knows it.
         """
         values = {name: value for name, value in vars(self).items() if name not in ("witness", "stated")}
-        return plain_record(
-            {
-                **values,
-                "gap": self.gap,
-                "unit": unit,
-                "interrupted": self.interrupted,
-                "witness": None if self.witness is None else self.witness.to_dict(),
-                "not_verified": self.stated,
-            }
-        )
+        facts = {"gap": self.gap, "unit": unit, "interrupted": self.interrupted}
+        witness = None if self.witness is None else self.witness.to_dict()
+        return plain_record(values | facts | {"witness": witness, "not_verified": self.stated})
 
     @property
     def loss_text(self) -> str:
@@ -235,12 +228,7 @@ def part_certificate(certificate: Certificate, codes: Integers, size: int) -> Ce
     note = (
         f"Loss and lower bound are those of the whole mechanism on {size:,} secrets, of which these are {len(codes):,}."
     )
-    return replace(
-        certificate,
-        witness=None,
-        note=f"{certificate.note} {note}".strip(),
-        stated=("loss", "lower_bound"),
-    )
+    return replace(certificate, witness=None, note=f"{certificate.note} {note}".strip(), stated=("loss", "lower_bound"))
 
 
 @dataclass(frozen=True, eq=False)

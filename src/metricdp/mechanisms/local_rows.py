@@ -101,11 +101,7 @@ class LocalSampler:
     """Thresholds for every sparse row; the background has its own."""
 
     def __init__(
-        self,
-        starts: Integers,
-        columns: NDArray[np.int32],
-        values: NDArray[np.float32],
-        background: NDArray[np.float32],
+        self, starts: Integers, columns: NDArray[np.int32], values: NDArray[np.float32], background: NDArray[np.float32]
     ) -> None:
         self.starts, self.columns, self.values, self.background = starts, columns, values, background
         self._thresholds = _thresholds(starts, values, row_totals(starts, columns, values, background))

@@ -122,7 +122,4 @@ def _compile(products: Floats, squares: Floats, others: Floats, scale: float) ->
     crowded, few = np.flatnonzero(lost > DIGIT_MARGIN), np.flatnonzero(lost <= DIGIT_MARGIN)
     rows, columns = np.nonzero(products[crowded] < 0.0)
     listed = np.arange(DIGIT_MARGIN)[None, :] < lost[few, None]
-    return (
-        np.concatenate([crowded[rows], np.repeat(few, lost[few])]),
-        np.concatenate([columns, where[few][listed]]),
-    )
+    return (np.concatenate([crowded[rows], np.repeat(few, lost[few])]), np.concatenate([columns, where[few][listed]]))

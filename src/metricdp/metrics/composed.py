@@ -130,9 +130,6 @@ declare_metric(
     Weighted,
     "Weighted",
     "sum of weight times metric over columns",
-    {
-        "parts": Many(Group((Part("metric"), COLUMNS, RATE)), least=1, most=constants.LARGEST_COUNT),
-        "unit": UNIT_NAME,
-    },
+    {"parts": Many(Group((Part("metric"), COLUMNS, RATE)), least=1, most=constants.LARGEST_COUNT), "unit": UNIT_NAME},
     parts=lambda metric: metric.parts,
 )

@@ -168,8 +168,7 @@ def unit_vectors(degrees: Points) -> Floats:
         np.radians(np.asarray(degrees[..., 1], float)),
     )
     return np.stack(
-        [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)],
-        axis=-1,
+        [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)], axis=-1
     )
 
 

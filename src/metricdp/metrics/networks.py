@@ -47,13 +47,7 @@ class ShortestPath:
     proven: ClassVar[bool] = True
 
     def __init__(
-        self,
-        edges: ArrayLike,
-        lengths: ArrayLike,
-        nodes: int | None = None,
-        *,
-        one_way: str = "open",
-        unit: str = "km",
+        self, edges: ArrayLike, lengths: ArrayLike, nodes: int | None = None, *, one_way: str = "open", unit: str = "km"
     ) -> None:
         pairs = np.asarray(edges)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:

@@ -12,15 +12,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers, as_codes, as_positive, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms.base import Certificate, Guarantee, mechanism_card
-from metricdp.mechanisms.kind import (
-    FINITE,
-    RATE,
-    Distribution,
-    LossFigures,
-    RadiusBound,
-    Theorem,
-    declare_kind,
-)
+from metricdp.mechanisms.kind import FINITE, RATE, Distribution, LossFigures, RadiusBound, Theorem, declare_kind
 from metricdp.mechanisms.kinds.hyperbolic import (
     HyperbolicLaplace,
     ball_rounding,

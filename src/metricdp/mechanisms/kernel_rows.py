@@ -42,9 +42,7 @@ WORD = 2.0**-64
 class KernelSampler:
     """Draws from a kernel, some distinct secrets at a time."""
 
-    def __init__(
-        self, distribution: KernelDistribution, log_normalisers: Floats, nearest: Floats | None = None
-    ) -> None:
+    def __init__(self, distribution: KernelDistribution, log_normalisers: Floats, nearest: Floats | None) -> None:
         self.distribution, self.proposals = distribution, Proposals(distribution, log_normalisers, nearest)
         logs = np.zeros(len(distribution)) if distribution.log_weights is None else distribution.log_weights
         # Audited normalisers are within 3 (error + 16 u (1 + |ln N|)) of the true ones, and e within 4 u of e.
@@ -70,11 +68,9 @@ class KernelSampler:
         starts = np.append(starts, len(order))
         size = max(1, BATCH_CELLS // len(self.distribution))
         for at in range(0, len(distinct), size):
-            ends = starts[at : at + size + 1]
+            some, ends = distinct[at : at + size], starts[at : at + size + 1]
             asked = order[ends[0] : ends[-1]]
-            result[asked], sure = locate_words(
-                self.distribution, distinct[at : at + size], ends - ends[0], first[asked]
-            )
+            result[asked], sure = locate_words(self.distribution, some, ends - ends[0], first[asked])
             for draw in asked[~sure].tolist():
                 result[draw] = decide(self.distribution, int(codes[draw]), words.digits(draw))
         return result

@@ -175,10 +175,8 @@ class LatticeNoise(ABC):
 
     def sample(self, secrets: Any, /, *, rng: Randomness = None) -> Floats:
         """Return one report on the lattice for every secret."""
-        rows, distribution = self.rows_of(secrets), self.distribution
-        return self.report_points(
-            self.lattice.values(draw_cells(rows, distribution, row_words(source_of(rng), distribution.width)))
-        )
+        rows, words = self.rows_of(secrets), row_words(source_of(rng), self.distribution.width)
+        return self.report_points(self.lattice.values(draw_cells(rows, self.distribution, words)))
 
     @abstractmethod
     def check(self) -> None:

@@ -163,13 +163,10 @@ def look_exchanged(rows: Points) -> bool:
 
 def unit_vectors(degrees: Points) -> Floats:
     """Return points of the unit sphere for (latitude, longitude) in degrees."""
-    latitude, longitude = (
-        np.radians(np.asarray(degrees[..., 0], float)),
-        np.radians(np.asarray(degrees[..., 1], float)),
-    )
-    return np.stack(
-        [np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)], axis=-1
-    )
+    angles = np.radians(np.asarray(degrees, float))
+    latitude, longitude = angles[..., 0], angles[..., 1]
+    width = np.cos(latitude)
+    return np.stack([width * np.cos(longitude), width * np.sin(longitude), np.sin(latitude)], axis=-1)
 
 
 declare_metric(

@@ -118,10 +118,9 @@ class KernelMechanism(FiniteRows):
         return np.asarray(exponents - self.log_normalisers[rows])
 
     def _facet_distribution(self) -> Distribution:
-        formula = (
+        return table_distribution(
             "Pr[report k | secret i] = w[k] exp(-a min(d(i, k), cap)) / N[i], in real numbers of the stored points"
         )
-        return table_distribution(formula)
 
     def _facet_effort(self) -> Effort:
         """All distances twice, block by block, and an exponential and a quotient each; the worst pairs in intervals."""

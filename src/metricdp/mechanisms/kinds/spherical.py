@@ -36,7 +36,7 @@ class EarthNoise(LatticeNoise):
     def cell_log_mass(self, secrets: Any, reports: Any, log_density: Callable[[Floats], Floats]) -> Floats:
         """Return the log of the integral over the lattice cell of each report of a density, its log at a distance."""
         start, goal = self.inputs.encode(secrets), self._report(self.inputs.encode(reports))
-        pitch, logs = self.lattice.pitch, []
+        pitch, total = self.lattice.pitch, np.full(len(goal), -np.inf)
         pole = np.abs(goal[:, 0]) >= 90.0
         for offset, weight in zip(*cell_nodes(2, pitch), strict=True):
             # The cell of a pole is a cap: it goes all the way round.
@@ -46,9 +46,9 @@ class EarthNoise(LatticeNoise):
             # Area of a cell in degrees: cos(latitude) per square degree, in units of a degree of arc squared.
             with np.errstate(divide="ignore"):
                 area = np.log(np.where(inside, weight * np.cos(np.radians(node[:, 0])), 0.0))
-            logs.append(area + log_density(self.earth(start, node)))
+            total = np.logaddexp(total, area + log_density(self.earth(start, node)))
         cell = 2.0 * np.log(np.radians(pitch)) + np.where(pole, np.log(360.0 / pitch), 0.0)
-        return np.asarray(np.logaddexp.reduce(np.array(logs), axis=0) + cell)
+        return np.asarray(total + cell)
 
     def _report(self, degrees: Floats) -> Floats:
         """Put points on the lattice: longitudes in [-180, 180), zero at the poles, where they mean nothing."""

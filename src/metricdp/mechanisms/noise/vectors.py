@@ -144,10 +144,8 @@ def power_proposal(p: float, one: Words, two: Words) -> tuple[Floats, Floats, Bo
     relative = np.where(of_size < 0.001 * size / p, p * of_size / size, np.inf) + 10.0 * UNIT * np.abs(exponent)
     of_power = 1.1 * power * (relative + 5.0 * UNIT) + TINY
     limit, of_limit = exponential(middle(two))
-    gap, wrong = (
-        limit + beyond - power,
-        1.01 * (of_limit + of_beyond + of_power) + 4.0 * UNIT * (limit + np.abs(beyond)),
-    )
+    gap = limit + beyond - power
+    wrong = 1.01 * (of_limit + of_beyond + of_power) + 4.0 * UNIT * (limit + np.abs(beyond))
     undecided = edge | ~(np.abs(gap) > wrong)
     of_size = np.where(undecided, np.inf, of_size)
     sign = np.where(one >> np.uint64(63) == 1, -1.0, 1.0)

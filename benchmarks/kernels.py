@@ -77,7 +77,7 @@ def honest(count: int, asked: str = "") -> Callable[[Recorder], None]:
             epsilon = made.guarantee.epsilon
             leak = _brute(made, space, weights)
             found = mdp.audit(made)
-            if not (found.kept and leak <= epsilon * (1.0 + 1e-12)):
+            if not (found.holds and leak <= epsilon * (1.0 + 1e-12)):
                 raise SystemExit(f"{name}, vocabulary {number}: leaks {leak!r} of {epsilon!r}; {found}")
             worst, differs = max(worst, leak / epsilon), max(differs, abs(found.epsilon - leak) / leak)
         what = f"{count:,} random vocabularies of 9 metrics, leak by brute force over the promise"

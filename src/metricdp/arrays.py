@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -181,6 +182,12 @@ def _describe_kind(value: object) -> str:
 def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def row_slices(count: int, width: int, most: int) -> Iterator[slice]:
+    """Yield slices of `count` rows, so many at a time that rows of this width hold at most that many values."""
+    step = max(1, most // width)
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
 def set_fields(record: object, **values: Any) -> None:

@@ -10,8 +10,7 @@ import pytest
 from scipy import integrate, stats
 
 import metricdp as mdp
-from metricdp.auditing.accuracy import radii_of
-from metricdp.auditing.distributions import describe_distribution
+from metricdp.auditing import describe_distribution, radii_of
 from metricdp.errors import InvalidInput
 
 EARTH = 6371.009

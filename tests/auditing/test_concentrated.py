@@ -97,21 +97,21 @@ def test_a_pure_mechanism_is_worth_at_most_half_its_squared_epsilon():
     space = mdp.FiniteSpace(np.arange(12.0)[:, None], mdp.Lp(2))
     for builder in (mdp.exponential, mdp.tight_constraints):
         made = builder(space, 0.8)
-        worth = mdp.auditing.concentrated(made)
+        worth = mdp.auditing.concentrated_guarantee(made)
         assert brute_rho(made.matrix, space.distances) * (1 - 1e-9) <= worth.rho <= 0.32
         assert (worth.form, worth.basis) == ("renyi", "certificate")
         # n releases: what rho says beats adding up epsilon once there are many
         many = worth.composed(times=400)
         assert many.epsilon_at(1.0, 1e-6) < 400 * 0.8
-    noise = mdp.auditing.concentrated(mdp.laplace(mdp.Haversine(), 3.0))
+    noise = mdp.auditing.concentrated_guarantee(mdp.laplace(mdp.Haversine(), 3.0))
     assert (noise.rho, noise.basis) == (4.5, "theorem")
-    assert mdp.auditing.concentrated(mdp.gaussian(mdp.Lp(2), 0.25)).rho == 0.25
+    assert mdp.auditing.concentrated_guarantee(mdp.gaussian(mdp.Lp(2), 0.25)).rho == 0.25
     from dataclasses import replace
 
     with pytest.raises(InvalidInput, match="slack"):
-        mdp.auditing.concentrated(replace(made, guarantee=made.guarantee.with_slack(0.1)))
+        mdp.auditing.concentrated_guarantee(replace(made, guarantee=made.guarantee.with_slack(0.1)))
     with pytest.raises(NotPrivate, match="comparison"):
-        mdp.auditing.concentrated(replace(made, guarantee=replace(made.guarantee, basis="none")))
+        mdp.auditing.concentrated_guarantee(replace(made, guarantee=replace(made.guarantee, basis="none")))
 
 
 def test_delta_at_a_distance_is_that_of_the_best_event():
@@ -154,3 +154,8 @@ def test_gaussian_noise_is_judged_by_its_sigma():
     earth = mdp.gaussian(mdp.Haversine(), 0.5)
     assert mdp.auditing.audit_concentrated(earth, rho=0.499).verdict == "cannot judge"
     assert mdp.auditing.audit_concentrated(earth, rho=0.4).verdict == "violated"
+
+
+def test_the_name_before_warns_and_is_the_same():
+    with pytest.warns(DeprecationWarning, match="concentrated_guarantee"):
+        assert mdp.auditing.concentrated is mdp.auditing.concentrated_guarantee

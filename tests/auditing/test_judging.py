@@ -12,8 +12,7 @@ import exactly
 import metricdp as mdp
 from forging import rewritten
 from metricdp.artifacts import load, save
-from metricdp.auditing import AuditReport, Claim, audit_matrix, verify_claim
-from metricdp.auditing.exact import float_leakage
+from metricdp.auditing import AuditReport, Claim, audit_matrix, float_leakage, verify_claim
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import Certificate, Guarantee
 from scripts import main
@@ -65,7 +64,7 @@ def test_half_of_what_is_promised_is_never_called_kept(kind):
     half = mdp.audit(mechanism, epsilon=mechanism.guarantee.epsilon / 2)
     # the nearest word may hide some of what the noise shows; for all others the leak is there to be seen
     assert half.verdict == ("cannot judge" if kind == "words" else "violated")
-    assert not half.kept
+    assert not half.holds
     assert mdp.audit(mechanism, epsilon=2 * mechanism.guarantee.epsilon).verdict == "holds"
 
 
@@ -159,7 +158,7 @@ def test_nothing_holds_by_default(values):
     assert report.verdict == "cannot judge"
     assert report.reason.endswith(".")
     assert report.reason in str(report)
-    assert not report.kept
+    assert not report.holds
 
 
 def test_what_holds_and_what_does_not():
@@ -177,7 +176,7 @@ def test_a_promise_about_a_single_secret_is_kept_and_the_report_says_why(tmp_pat
         report = mdp.audit(made)
         assert (report.verdict, report.vacuous, report.pairs) == ("cannot judge", True, 0)
         assert "only one secret" in report.reason
-        assert report.kept
+        assert report.holds
         save(made, tmp_path / "one.mdp")
         assert load(tmp_path / "one.mdp").certificate.witness is None
     assert main(["audit", str(tmp_path / "one.mdp")]) == 2

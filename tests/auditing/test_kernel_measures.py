@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.auditing.loss import counts_distance, quantile_loss
+from metricdp.auditing import counts_distance, quantile_loss
 from metricdp.errors import InvalidInput
 
 SIZE = 30

@@ -262,7 +262,7 @@ def test_one_secret_has_nothing_to_tell_apart():
     space = mdp.FiniteSpace(np.zeros((1, 1)), mdp.Lp(2))
     report = audit_local(space, SparseDistribution([0, 1], [0], [1.0], [0.5, 0.5]), Claim(1.0))
     assert report.vacuous
-    assert report.kept
+    assert report.holds
 
 
 def test_both_ways_through_sparse_rows_find_the_same_quotients(monkeypatch):

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.auditing import position_factor, position_guarantee
-from metricdp.auditing.positions import mean_in_cell
+from metricdp.auditing import mean_in_cell, position_factor, position_guarantee
 
 
 def worst_factor(mechanism: mdp.mechanisms.MatrixMechanism, places: np.ndarray, apart: float, rng: np.random.Generator):

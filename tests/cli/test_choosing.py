@@ -107,7 +107,7 @@ def test_every_answer_it_can_give_works(here: Path, capsys: pytest.CaptureFixtur
             assert words[0] == "metricdp"
             assert main(words[1:]) == 0, (line, command, capsys.readouterr().err)
         written = [name for name in ("phone.mdp", "chosen.mdp") if Path(name).exists()]
-        assert all(mdp.audit(mdp.load(name)).kept for name in written)
+        assert all(mdp.audit(mdp.load(name)).holds for name in written)
         assert written or Path("protected.csv").exists()
     assert len(done) > 30
 

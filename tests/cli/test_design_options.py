@@ -245,7 +245,7 @@ def test_every_declared_builder_is_reached_by_a_command(here: Path, capsys: pyte
                 with pytest.raises(mdp.MetricdpError, match="approximate and not pure"):
                     mdp.audit(found)
             else:
-                assert mdp.audit(found).kept, builder.name
+                assert mdp.audit(found).holds, builder.name
         else:
             assert builder.elsewhere.startswith("metricdp ")
     capsys.readouterr()
@@ -272,10 +272,10 @@ def test_streets_and_boxes_are_private_everywhere(here: Path, capsys: pytest.Cap
     assert run(f"{line} -o box.mdp") == 0
     assert "for all of a box, reporting 6 points." in capsys.readouterr().out
     box = mdp.load("box.mdp")
-    assert mdp.audit(box).kept
+    assert mdp.audit(box).holds
     assert run("design --roads porto --nodes 5 --epsilon 5/km --builder interpolated --anchors 100m -o road.mdp") == 0
     assert "all places along streets" in capsys.readouterr().out
-    assert mdp.audit(mdp.load("road.mdp")).kept
+    assert mdp.audit(mdp.load("road.mdp")).holds
 
 
 def test_a_missing_package_is_noticed_before_the_work(

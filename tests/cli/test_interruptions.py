@@ -156,7 +156,7 @@ def test_every_search_keeps_what_it_has(here: Path, builder: str, monkeypatch: p
     assert interrupted_at("searching on", line, monkeypatch) == 3
     found = mdp.load("out.mdp")
     assert found.certificate.interrupted
-    assert mdp.audit(found).kept
+    assert mdp.audit(found).holds
 
 
 STUCK = """

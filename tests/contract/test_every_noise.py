@@ -102,9 +102,9 @@ def test_pure_noise_keeps_epsilon_times_the_distance_at_every_report(name):
         assert (logs <= noise.guarantee.epsilon * distance(x, other) * (1 + 1e-6) + 1e-6).all()
     assert mdp.audit(noise).verdict == "holds"
     assert mdp.audit(noise, epsilon=0.97 * noise.guarantee.epsilon).verdict == "violated"
-    with pytest.raises(InvalidInput, match=r"mdp\.auditing\.concentrated\(mechanism\)"):
+    with pytest.raises(InvalidInput, match=r"mdp\.auditing\.concentrated_guarantee\(mechanism\)"):
         mdp.auditing.audit_concentrated(noise)
-    worth = mdp.auditing.concentrated(noise)
+    worth = mdp.auditing.concentrated_guarantee(noise)
     assert worth.rho >= noise.guarantee.epsilon**2 / 2
     assert worth.rho == pytest.approx(noise.guarantee.epsilon**2 / 2)
 

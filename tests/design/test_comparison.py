@@ -314,6 +314,6 @@ def test_a_builder_is_called_by_its_name_in_one_way() -> None:
     for name, options in (("exponential", {}), ("remapped", {}), ("optimal", {"gap": 0.1}), ("constopt", {})):
         made = named(name).build(SPACE, 1.0, prior=prior, **options)
         assert made.guarantee.epsilon == 1.0, name
-        assert mdp.audit(made).kept
+        assert mdp.audit(made).holds
     with pytest.raises(InvalidInput, match="needs lengths along axes"):
         named("interpolated").build(mdp.FiniteSpace(np.array([[41.0, 12.0], [41.1, 12.1]]), mdp.Haversine()), 1.0)

@@ -240,7 +240,7 @@ def test_promises_add_up_and_gaussian_ones_stay_gaussian():
     assert promise.composed(other).form == "renyi"
     with pytest.raises(InvalidInput, match="do not add up"):
         promise.composed(EARTH.guarantee)
-    with pytest.raises(InvalidInput, match=r"mdp\.auditing\.concentrated"):
+    with pytest.raises(InvalidInput, match=r"mdp\.auditing\.concentrated_guarantee"):
         promise.composed(Guarantee(1.0, mdp.Lp(2, unit="km")))
 
 

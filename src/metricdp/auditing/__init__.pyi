@@ -1,10 +1,13 @@
 """Auditing: what a mechanism really leaks and really costs. Bounds, which need a solver, are loaded when first used."""
 
+from .accuracy import Radius as Radius
 from .accuracy import accuracy_radius as accuracy_radius
+from .accuracy import radii_of as radii_of
 from .betting import PROBED as PROBED
 from .betting import audit_sampler as audit_sampler
 from .betting import audit_samples as audit_samples
 from .bounds import anywhere_lower_bound as anywhere_lower_bound
+from .bounds import block_lower_bound as block_lower_bound
 from .bounds import representative_lower_bound as representative_lower_bound
 from .bounds import trivial_lower_bound as trivial_lower_bound
 from .bounds import universal_lower_bound as universal_lower_bound
@@ -12,7 +15,7 @@ from .composition import bounded_range as bounded_range
 from .composition import trace_leakage as trace_leakage
 from .concentrated_audit import ConcentratedReport as ConcentratedReport
 from .concentrated_audit import audit_concentrated as audit_concentrated
-from .concentrated_audit import concentrated as concentrated
+from .concentrated_audit import concentrated_guarantee as concentrated_guarantee
 from .concentrated_audit import delta_at as delta_at
 from .context import CurrentPlace as CurrentPlace
 from .context import bottleneck_distance as bottleneck_distance
@@ -24,16 +27,23 @@ from .densities import distribution_violations as distribution_violations
 from .densities import log_ratios as log_ratios
 from .dispatch import audit as audit
 from .dispatch import verify_claim as verify_claim
+from .distributions import describe_distribution as describe_distribution
+from .distributions import distribution_of as distribution_of
 from .exact import audit_matrix as audit_matrix
+from .exact import float_leakage as float_leakage
 from .leakage import adversary_error as adversary_error
 from .leakage import epsilon_at as epsilon_at
+from .leakage import normalised_rows as normalised_rows
 from .leakage import posterior_leakage as posterior_leakage
 from .leakage import violation_ratio as violation_ratio
 from .local import audit_local as audit_local
+from .loss import counts_distance as counts_distance
 from .loss import expected_loss as expected_loss
+from .loss import figures_of as figures_of
 from .loss import packing_lower_bound as packing_lower_bound
 from .loss import quantile_loss as quantile_loss
 from .loss import worst_loss as worst_loss
+from .positions import mean_in_cell as mean_in_cell
 from .positions import position_factor as position_factor
 from .positions import position_guarantee as position_guarantee
 from .report import AuditReport as AuditReport

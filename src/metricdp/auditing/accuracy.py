@@ -10,16 +10,17 @@ great circles for the crossings of a road network), in which a disc on a map is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers, Points
+from metricdp.arrays import Floats, Integers, Points, row_slices
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     MECHANISMS,
+    FiniteMechanism,
     InterpolatedMechanism,
     KernelMechanism,
     LocalMechanism,
@@ -29,7 +30,6 @@ from metricdp.mechanisms import (
 )
 from metricdp.mechanisms.kind import RadiusBound
 from metricdp.metrics import Metric, pairwise, roads_of, sum_of
-from metricdp.spaces import FiniteSpace
 
 ROUNDED_UP = 1.0 + 1e-9  # above all rounding of a distance
 CELLS = 4_000_000  # probabilities looked at together
@@ -77,18 +77,15 @@ def radii_of(mechanism: Mechanism, levels: Sequence[float]) -> list[Radius]:
 
 
 def _table_radii(mechanism: MatrixMechanism, levels: Floats) -> RadiusBound:
-    ground, order = _measurement_places(mechanism.inputs, mechanism.outputs), _shuffle(np.arange(len(mechanism.inputs)))
-    worst = _largest(order, lambda rows: (mechanism.matrix[rows], ground.between(rows)), levels)
+    ground = _measurement_places(mechanism)
+    rows = np.arange(len(mechanism.inputs))
+    worst = _largest(rows, lambda codes: (mechanism.matrix[codes], ground.between(codes)), levels)
     return RadiusBound(worst, ground.metric, True)
 
 
 def _kernel_radii(mechanism: KernelMechanism, levels: Floats) -> RadiusBound:
     """Secrets that are reported themselves with such a probability need no row: their radius is 0."""
-    ground, space, distribution = (
-        _measurement_places(mechanism.inputs, mechanism.outputs),
-        mechanism.space,
-        mechanism.distribution,
-    )
+    ground, space, distribution = _measurement_places(mechanism), mechanism.space, mechanism.distribution
     own = np.zeros(len(space)) if distribution.log_weights is None else distribution.log_weights
     sure = np.exp(own - mechanism.log_normalisers) >= levels.max() * ROUNDED_UP + distribution.error
     measured = ground.metric is space.metric and ground.secrets is space.points
@@ -100,13 +97,13 @@ def _kernel_radii(mechanism: KernelMechanism, levels: Floats) -> RadiusBound:
         terms = distribution.exponentials(away)
         return terms if distribution.weights is None else terms * distribution.weights, away
 
-    worst = _largest(_shuffle(np.flatnonzero(~sure)), rows, levels)
+    worst = _largest(np.flatnonzero(~sure), rows, levels)
     return RadiusBound(worst, ground.metric, True)
 
 
 def _local_radii(mechanism: LocalMechanism, levels: Floats) -> RadiusBound:
     """Reports that are not stored count as farther than any, unless a level cannot be reached without them."""
-    ground, worst, tight = _measurement_places(mechanism.inputs, mechanism.outputs), np.zeros(len(levels)), True
+    ground, worst, tight = _measurement_places(mechanism), np.zeros(len(levels)), True
     for row in range(len(mechanism.inputs)):
         stored = slice(int(mechanism.starts[row]), int(mechanism.starts[row + 1]))
         columns = mechanism.columns[stored].astype(np.int64)
@@ -132,13 +129,11 @@ def _box_radii(mechanism: InterpolatedMechanism, levels: Floats) -> RadiusBound:
     lows = np.stack([grid.ravel() for grid in np.meshgrid(*(axis[:-1] for axis in axes), indexing="ij")], axis=1)
     highs = np.stack([grid.ravel() for grid in np.meshgrid(*(axis[1:] for axis in axes), indexing="ij")], axis=1)
     corners, worst = list(product((False, True), repeat=len(axes))), np.zeros(len(levels))
-    for part in _parts(len(lows), max(1, CELLS // (len(corners) * len(reports)))):
-        places = np.stack([np.where(corner, highs[part], lows[part]) for corner in corners])
+    mixed = mechanism.rule in ("exact", "direction")
+    for part in row_slices(len(lows), len(corners) * len(reports), CELLS):
+        places = [np.where(corner, highs[part], lows[part]) for corner in corners]
         away = np.max([pairwise(metric, some, reports) for some in places], axis=0)  # a norm is largest at a corner
-        distributions = np.stack([mechanism.probabilities(some) for some in places])
-        worst = np.maximum(
-            worst, _piece_radii(distributions, away, levels, mixed=mechanism.rule in ("exact", "direction"))
-        )
+        worst = np.maximum(worst, _piece_radii(mechanism, places, away, levels, mixed=mixed))
     return RadiusBound(worst, metric, False)
 
 
@@ -153,30 +148,25 @@ def _street_radii(mechanism: StreetMechanism, levels: Floats) -> RadiusBound:
     street = np.repeat(np.arange(len(cuts)), cuts)
     step = np.arange(len(street)) - np.repeat(np.cumsum(cuts) - cuts, cuts)
     width, worst = lengths / cuts, np.zeros(len(levels))
-    for part in _parts(len(street), max(1, CELLS // (8 * len(outputs)))):
+    for part in row_slices(len(street), 8 * len(outputs), CELLS):
         here, size = street[part], width[street[part]]
         places = [
             np.stack([here, np.minimum((step[part] + side) * size, lengths[here])], axis=1).astype(float)
             for side in (0, 1)
         ]
-        away = np.stack([streets.metric(some[:, None], ends[None]) for some in places])
-        distributions = np.stack([mechanism.probabilities(some) for some in places])
-        farthest = (away.sum(axis=0) + size[:, None]) / 2.0
-        worst = np.maximum(worst, _piece_radii(distributions, farthest, levels, mixed=True))
+        away = np.sum([streets.metric(some[:, None], ends[None]) for some in places], axis=0)
+        farthest = (away + size[:, None]) / 2.0
+        worst = np.maximum(worst, _piece_radii(mechanism, places, farthest, levels, mixed=True))
     return RadiusBound(worst, streets.metric, False)
 
 
-def _shuffle(rows: Integers) -> Integers:
-    """Return rows in an order that follows no trend, the same every time."""
-    return np.random.default_rng(0).permutation(rows)
-
-
-def _largest(order: Integers, rows: Callable[[Integers], tuple[Floats, Floats]], levels: Floats) -> Floats:
-    """Return the largest quantiles of all rows, of which `rows` gives weights and distances.
+def _largest(codes: Integers, rows: Callable[[Integers], tuple[Floats, Floats]], levels: Floats) -> Floats:
+    """Return the largest quantiles of some rows, of which `rows` gives weights and distances.
 
     A row that holds the share of a level within the largest distance so far changes nothing: only others are sorted,
     which in any order but a sorted one are some ln(n) of n. A share counts as held where it is by more than rounding.
     """
+    order = np.random.default_rng(0).permutation(codes)  # follows no trend, and is the same every time
     worst, start, size = np.zeros(len(levels)), 0, 8
     while start < len(order):
         weights, away = rows(order[start : start + size])
@@ -214,18 +204,24 @@ def _quantiles(weights: Floats, away: Floats, levels: Floats) -> Floats:
     return found
 
 
-def _piece_radii(distributions: Floats, away: Floats, levels: Floats, *, mixed: bool) -> Floats:
-    """Return radii for all places of pieces whose corners have these distributions (corners x pieces x reports).
+def _piece_radii(
+    mechanism: InterpolatedMechanism | StreetMechanism,
+    corners: list[Floats],
+    away: Floats,
+    levels: Floats,
+    *,
+    mixed: bool,
+) -> Floats:
+    """Return radii for all places of pieces with these corners, and for reports that far away (pieces x reports).
 
     A mixture keeps at least the least share of its corners within any distance. A geometric mean has at most the
     largest share of its corners beyond (Hoelder), divided by its normaliser, which is at least sum_y min_c law_c(y).
     """
+    distributions = [mechanism.probabilities(corner) for corner in corners]
     if not mixed:
-        least = distributions.min(axis=0).sum(axis=1)
+        least = np.min(distributions, axis=0).sum(axis=1)
         levels = 1.0 - (1.0 - levels) * least[:, None]
-    return np.asarray(
-        np.max([_quantiles(distribution, away, levels).max(axis=0) for distribution in distributions], axis=0)
-    )
+    return np.asarray(np.max([_quantiles(one, away, levels).max(axis=0) for one in distributions], axis=0))
 
 
 @dataclass(frozen=True)
@@ -247,14 +243,14 @@ class _MeasuredPlaces:
         )
 
 
-def _measurement_places(inputs: FiniteSpace, outputs: FiniteSpace) -> _MeasuredPlaces:
+def _measurement_places(mechanism: FiniteMechanism) -> _MeasuredPlaces:
     """Return what lies on the ground: coordinates of tables, or points where those are words or of another shape.
 
     A secret with a history (a sum of metrics) counts by its current place, the first group of columns.
     """
-    text = inputs.is_text or outputs.is_text
+    inputs, outputs = mechanism.inputs, mechanism.outputs
     pairs = [(inputs.metric, inputs.points, outputs.points)]
-    if not text:
+    if not (inputs.is_text or outputs.is_text):
         pairs.insert(0, (inputs.ground, inputs.coordinates, outputs.coordinates))
     for metric, secrets, reports in pairs:
         if secrets.shape[1:] == reports.shape[1:] and (secrets.dtype.kind == "U") == (reports.dtype.kind == "U"):
@@ -269,11 +265,6 @@ def _refine_axis(axis: Floats, cuts: int) -> Floats:
     """Return an axis with every interval cut into equal parts, its own coordinates kept as they are."""
     steps = np.arange(cuts) / cuts
     return np.append((axis[:-1, None] + steps * np.diff(axis)[:, None]).ravel(), axis[-1])
-
-
-def _parts(count: int, size: int) -> Iterator[Integers]:
-    for start in range(0, count, size):
-        yield np.arange(start, min(start + size, count))
 
 
 MECHANISMS.register(MatrixMechanism, accuracy=_table_radii)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, Integers, as_matrix, as_points, as_positive, as_probabilities, as_whole
+from metricdp.arrays import Floats, Integers, as_matrix, as_points, as_positive, as_probabilities, as_whole, row_slices
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, pairwise
 from metricdp.metrics.rounding import ROUNDED_DOWN
@@ -215,11 +215,9 @@ def central_points(points: Floats, weights: Floats, metric: Metric, count: int) 
 
 def _owners(points: Floats, centres: Floats, metric: Metric) -> tuple[Integers, Floats]:
     owner, away = np.empty(len(points), dtype=np.int64), np.empty(len(points))
-    step = max(1, 4_000_000 // len(centres))
-    for start in range(0, len(points), step):
-        apart = pairwise(metric, points[start : start + step], centres)
-        owner[start : start + step] = apart.argmin(axis=1)
-        away[start : start + step] = apart.min(axis=1)
+    for part in row_slices(len(points), len(centres), 4_000_000):
+        apart = pairwise(metric, points[part], centres)
+        owner[part], away[part] = apart.argmin(axis=1), apart.min(axis=1)
     return owner, away
 
 

@@ -43,9 +43,9 @@ def extremes(starts, columns, values, background, possible, first, second, most,
 def windows(blocks, rows, starts, codes, distribution, background, high, deep):  # type: ignore[no-untyped-def]
     """Write for every pair (row, code) the largest quotient of their weights, either way, over entries that may matter.
 
-    `law` is (starts, columns, values). `high` and `deep` are (starts, columns, values, stops, result): the entries of
-    a code that lie high are divided by the row's, and the row's are divided by those that lie deep. `blocks` of rows
-    share one dense row of inverse weights.
+    `distribution` is (starts, columns, values). `high` and `deep` are (starts, columns, values, stops, result): the
+    entries of a code that lie high are divided by the row's, and the row's are divided by those that lie deep. `blocks`
+    of rows share one dense row of inverse weights.
     """
     at, columns, values = distribution
     high_at, high_columns, high_values, high_stops, upward = high

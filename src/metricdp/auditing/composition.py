@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_codes, as_floats, as_positive
 from metricdp.auditing.leakage import normalised_rows
+from metricdp.auditing.lipschitz import dual_exponent
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
 
@@ -56,7 +57,6 @@ def account(
     if rates.ndim != 1 or np.any(rates <= 0) or not 0 < delta < 1 or time_norm < 1:
         raise InvalidInput("`epsilons` must be positive, `delta` within (0, 1) and `time_norm` at least 1.")
     widths = 2.0 * rates if ranges is None else np.broadcast_to(as_floats(ranges, "ranges"), rates.shape)
-    dual = np.inf if time_norm == 1 else (1.0 if np.isinf(time_norm) else time_norm / (time_norm - 1.0))
     general = float(((rates * apart) ** 2).sum() / 2.0)
     ranged = float(((np.minimum(widths, 2.0 * rates) * apart) ** 2).sum() / 8.0)
     return TraceAccount(
@@ -64,13 +64,13 @@ def account(
         radius=apart,
         delta=delta,
         basic=float(rates.sum() * apart),
-        product=float(np.linalg.norm(rates, ord=dual) * apart),
-        concentrated=_spread(general, delta),
-        bounded_range=_spread(ranged, delta),
+        product=float(np.linalg.norm(rates, ord=dual_exponent(time_norm)) * apart),
+        concentrated=_log_ratio(general, delta),
+        bounded_range=_log_ratio(ranged, delta),
     )
 
 
-def _spread(rho: float, delta: float) -> float:
+def _log_ratio(rho: float, delta: float) -> float:
     """rho-concentrated releases stay below this log-ratio except with probability delta."""
     return rho + 2.0 * float(np.sqrt(rho * np.log(1.0 / delta)))
 
@@ -88,16 +88,12 @@ def allocate(
     if np.any(weights <= 0):
         raise InvalidInput("`importance` must be positive at every step.")
     amount = as_positive(total, "total")
-    if rule == "basic":
-        dual = 1.0
-    elif rule == "concentrated":
-        dual = 2.0
-    elif rule == "product":
-        if p <= 1:
-            raise InvalidInput("the product rule spreads a budget for `p` above 1; at 1 every step may have all of it.")
-        dual = 1.0 if np.isinf(p) else p / (p - 1.0)
-    else:
+    duals = {"basic": 1.0, "concentrated": 2.0, "product": dual_exponent(p)}
+    if rule not in duals:
         raise InvalidInput(f"`rule` must be 'basic', 'product' or 'concentrated', got {rule!r}.")
+    if rule == "product" and p <= 1:
+        raise InvalidInput("the product rule spreads a budget for `p` above 1; at 1 every step may have all of it.")
+    dual = duals[rule]
     shape = weights ** (1.0 / (1.0 + dual))
     return np.asarray(shape * (amount / np.linalg.norm(shape, ord=dual)))
 

@@ -6,17 +6,16 @@ What is audited here is approximate and never called pure; `audit` audits pure g
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers, as_positive, as_stochastic
-from metricdp.auditing.dispatch import distances_of
-from metricdp.auditing.exact import limit_radius
-from metricdp.auditing.leakage import has_rows, normalised_rows, refuse_large
-from metricdp.auditing.report import Verdict
+from metricdp.arrays import Floats, Integers, as_positive, row_slices
+from metricdp.auditing.dispatch import foreign_table
+from metricdp.auditing.leakage import has_rows, normalised_rows, refuse_large, rows_and_distances
+from metricdp.auditing.report import BaseReport
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import (
     APPROXIMATE,
@@ -41,7 +40,7 @@ SAMPLERS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConcentratedReport:
+class ConcentratedReport(BaseReport):
     """The outcome of an audit of a concentrated guarantee.
 
     `rho` is proven: D_a <= a * rho * d^2 at all orders a > 1 between all pairs that were audited. `reached` is what one
@@ -66,29 +65,12 @@ class ConcentratedReport:
         return self.claimed is not None and self.reached > self.claimed
 
     @property
-    def verdict(self) -> Verdict:
-        """Tell: "holds" takes a finite proof that is at most the claim."""
-        if self.refuted:
-            return "violated"
-        return "cannot judge" if self.reason else "holds"
-
-    @property
-    def reason(self) -> str:
-        """Why there is no verdict, as a sentence; empty where there is one."""
-        if self.refuted:
-            return ""
-        if self.obstacle:
-            return self.obstacle
+    def _doubt(self) -> str:
         if self.claimed is None:
             return "No guarantee was named: give `rho` to audit one."
         if not self.rho <= self.claimed:
             return f"Only rho {self.rho:.12g} is proven, which is more than was claimed; nothing shows a leak."
         return ""
-
-    @property
-    def kept(self) -> bool:
-        """Whether the guarantee holds for certain."""
-        return self.verdict == "holds"
 
     def to_dict(self, unit: str | None = None) -> dict[str, Any]:
         """Return the report as plain values for JSON; `metricdp.schema.json` describes every field.
@@ -113,8 +95,9 @@ class ConcentratedReport:
             ("rho", f"{self.rho:.12g} (concentrated: approximate, not pure)"),
             ("by", f"{self.basis}: {self.method}"),
             ("pairs audited", f"{self.pairs:,}"),
+            ("why", self.reason),
         ]
-        return card(self.verdict, [*rows, *([("why", self.reason)] if self.reason else [])])
+        return card(self.verdict, [(name, value) for name, value in rows if value])
 
 
 def audit_concentrated(
@@ -135,20 +118,17 @@ def audit_concentrated(
     if callable(mechanism) and not isinstance(mechanism, Mechanism):
         raise InvalidInput(SAMPLERS)
     claimed = None if rho is None else as_positive(rho, "rho")
-    if not isinstance(mechanism, Mechanism):
-        matrix = as_stochastic(mechanism)
-        apart = distances_of(len(matrix), metric, points, distances)
+    table = foreign_table(mechanism, metric, points, distances)
+    if table is not None:
+        matrix, apart = table
         return _verify_distribution(matrix / matrix.sum(axis=1, keepdims=True), apart, claimed)
-    if metric is not None or points is not None or distances is not None:
-        raise InvalidInput("a mechanism brings its own secrets: leave `metric`, `points` and `distances` out.")
     found: ConcentratedReport = MECHANISMS.facet("audit_concentrated", mechanism)(mechanism, claimed)
     return found
 
 
 def _verify_table(mechanism: FiniteMechanism, claimed: float | None) -> ConcentratedReport:
     refuse_large(mechanism, "its Renyi divergences")
-    apart = limit_radius(mechanism.inputs.distances, mechanism.guarantee.radius)
-    return _verify_distribution(normalised_rows(mechanism), apart, claimed)
+    return _verify_distribution(*rows_and_distances(mechanism), claimed)
 
 
 def _verify_gaussian(mechanism: GaussianNoise, claimed: float | None) -> ConcentratedReport:
@@ -186,11 +166,11 @@ def _verify_normal(
         obstacle = f"This noise does not belong to the metric {type(metric).__name__}."
     elif not (guaranteed_metric is metric or guaranteed_metric == metric):
         obstacle = "The guarantee is in another metric than the secrets, so that it says nothing about them."
-    kept = -round_down(-1 / (2 * Fraction(mechanism.sigma) ** 2))
+    proven = -round_down(-1 / (2 * Fraction(mechanism.sigma) ** 2))
     return ConcentratedReport(
         claimed=mechanism.guarantee.rho if claimed is None else claimed,
-        rho=kept,
-        reached=0.0 if obstacle else kept * shown,
+        rho=proven,
+        reached=0.0 if obstacle else proven * shown,
         basis="theorem",
         method=f"normal noise of standard deviation {mechanism.sigma:.6g} around the secret itself{where}, put on a "
         f"lattice of pitch {mechanism.lattice.pitch:g} by bounds that are proven",
@@ -198,7 +178,7 @@ def _verify_normal(
     )
 
 
-def concentrated(mechanism: Mechanism) -> ConcentratedGuarantee:
+def concentrated_guarantee(mechanism: Mechanism) -> ConcentratedGuarantee:
     """Return what a mechanism's guarantee is worth as a concentrated one, for accounts in which rho adds up.
 
     A pure guarantee of epsilon d bounds the Renyi divergences by a (epsilon d)^2 / 2 at every order a (Bun and Steinke
@@ -225,7 +205,7 @@ def concentrated(mechanism: Mechanism) -> ConcentratedGuarantee:
     return ConcentratedGuarantee(rho, guarantee.metric, "renyi", basis, guarantee.radius)
 
 
-MOST_EXACT = 512  # secrets up to which `concentrated` computes divergences
+MOST_EXACT = 512  # secrets up to which `concentrated_guarantee` computes divergences
 
 
 def delta_at(mechanism: Mechanism, distance: float, epsilon: float) -> float:
@@ -257,25 +237,16 @@ def _verify_distribution(distribution: Floats, apart: Floats, claimed: float | N
     found = largest_rho(distribution, apart)
     count = int((np.isfinite(apart).sum() - len(apart)) // 2)
     obstacle = "" if count else "There was nothing to audit: no two secrets that the guarantee covers."
+    method = "Renyi divergences of all orders"
     return ConcentratedReport(
-        claimed=claimed,
-        rho=found.proven,
-        reached=found.reached,
-        basis="proof",
-        method="Renyi divergences of all orders",
-        order=found.order,
-        secret=found.secret,
-        other=found.other,
-        pairs=count,
-        obstacle=obstacle,
+        claimed=claimed, basis="proof", method=method, pairs=count, obstacle=obstacle, **asdict(found)
     )
 
 
 MECHANISMS.register(GaussianNoise, audit_concentrated=_verify_gaussian)
 MECHANISMS.register(SphericalGaussian, audit_concentrated=_verify_spherical)
-MECHANISMS.register(MatrixMechanism, audit_concentrated=_verify_table)
-MECHANISMS.register(LocalMechanism, audit_concentrated=_verify_table)
-MECHANISMS.register(KernelMechanism, audit_concentrated=_verify_table)
+for _kind in (MatrixMechanism, LocalMechanism, KernelMechanism):
+    MECHANISMS.register(_kind, audit_concentrated=_verify_table)
 
 
 # Renyi divergences of a finite distribution at all pairs and all orders at once, bounded between the orders that are
@@ -304,9 +275,9 @@ MOST_INTERVALS = 4_000_000  # left open at once: beyond, what bounds them is wha
 
 @dataclass(frozen=True)
 class LargestRho:
-    """The largest rho of any pair: `reached` by this pair at this order, and `proven` for all pairs and orders."""
+    """The largest rho of any pair: `reached` by this pair at this order, and proven for all pairs and orders."""
 
-    proven: float
+    rho: float
     reached: float
     secret: int = -1
     other: int = -1
@@ -325,14 +296,13 @@ class _Pairs:
     start: Floats  # f(0)
 
     def select(self, which: Integers) -> _Pairs:
-        one, two = self.one[which], self.two[which]
-        return _Pairs(one, two, self.square[which], self.spread[which], self.top[which], self.start[which])
+        return _Pairs(**{name: part[which] for name, part in vars(self).items()})
 
 
 def largest_rho(distribution: Floats, apart: Floats) -> LargestRho:
     """Return the least rho with D_a(row i || row j) <= a rho apart_ij^2 for all orders a > 1, with its proof.
 
-    `law` has rows that sum to one up to rounding; pairs at an infinite distance are left out.
+    `distribution` has rows that sum to one up to rounding; pairs at an infinite distance are left out.
     """
     distribution = distribution[:, (distribution > 0.0).any(axis=0)]
     logs = np.log(distribution, out=np.zeros_like(distribution), where=distribution > 0.0)
@@ -364,29 +334,21 @@ def _singular(distribution: Floats, apart: Floats) -> tuple[int, int] | None:
 
 
 def _bound_pairs(distribution: Floats, logs: Floats, apart: Floats) -> _Pairs:
-    n = len(distribution)
-    parts = []
-    for i in range(n):
-        others = np.flatnonzero(np.isfinite(apart[i]) & (apart[i] > 0.0) & (np.arange(n) != i))
-        if others.size == 0:
-            continue
-        gap = logs[i] - logs[others]
+    one, two = np.nonzero(np.isfinite(apart) & (apart > 0.0) & ~np.eye(len(apart), dtype=np.bool_))
+    top, bottom, start = np.empty((3, len(one)))
+    for at in row_slices(len(one), distribution.shape[1], CELLS):
+        gap = logs[one[at]] - logs[two[at]]
         # sum p l = sum p (l + e^-l - 1), whose terms are not below 0
-        start = (distribution[i] * (gap + np.expm1(-gap))).sum(axis=1)
-        top, bottom = gap.max(axis=1), gap.min(axis=1)
-        parts.append((np.full(others.size, i), others, apart[i, others] ** 2, top - bottom, top, start))
-    if not parts:
-        nothing, none = np.zeros(0, dtype=np.int64), np.zeros(0)
-        return _Pairs(nothing, nothing, none, none, none, none)
-    return _Pairs(*(np.concatenate([part[k] for part in parts]) for k in range(6)))
+        start[at] = (distribution[one[at]] * (gap + np.expm1(-gap))).sum(axis=1)
+        top[at], bottom[at] = gap.max(axis=1), gap.min(axis=1)
+    return _Pairs(one, two, apart[one, two] ** 2, top - bottom, top, start)
 
 
 def _search_orders(distribution: Floats, logs: Floats, pairs: _Pairs, best: LargestRho) -> LargestRho:
     """Halve intervals of orders until none may hold more than what was found, up to CLOSE."""
     error = _rounding(distribution, logs, pairs.spread)
-    limit = best.reached * (1.0 + CLOSE)
+    proven = limit = best.reached * (1.0 + CLOSE)
     ceiling = np.minimum(pairs.spread**2 / 8.0, pairs.top) + error
-    proven = max(limit, best.reached)
     keep = np.flatnonzero(ceiling / pairs.square > limit)
     pairs, error = pairs.select(keep), error[keep]
     low = np.zeros(len(keep))
@@ -399,7 +361,7 @@ def _search_orders(distribution: Floats, logs: Floats, pairs: _Pairs, best: Larg
         if low.size > MOST_INTERVALS:
             break
         if low.size == 0:
-            return LargestRho(proven, best.reached, best.secret, best.other, best.order)
+            return replace(best, rho=proven)
         middle = 0.5 * (low + high)
         at_middle = _values(distribution, logs, pairs, middle)
         found = (at_middle - error) / pairs.square
@@ -419,7 +381,7 @@ def _search_orders(distribution: Floats, logs: Floats, pairs: _Pairs, best: Larg
         low, high, at_low, at_high = (np.concatenate([selected[0][1][k], selected[1][1][k]]) for k in range(4))
         pairs, error = pairs.select(which), error[which]
     left = _upper_bound((low, high, at_low, at_high), pairs, error) / pairs.square
-    return LargestRho(max(proven, float(left.max())), best.reached, best.secret, best.other, best.order)
+    return replace(best, rho=max(proven, float(left.max())))
 
 
 def _upper_bound(half: tuple[Floats, Floats, Floats, Floats], pairs: _Pairs, error: Floats) -> Floats:
@@ -432,9 +394,7 @@ def _upper_bound(half: tuple[Floats, Floats, Floats, Floats], pairs: _Pairs, err
 def _values(distribution: Floats, logs: Floats, pairs: _Pairs, orders: Floats) -> Floats:
     """Return f(s) of every pair at its own s > 0."""
     found = np.empty(len(orders))
-    step = max(1, CELLS // distribution.shape[1])
-    for start in range(0, len(orders), step):
-        part = slice(start, start + step)
+    for part in row_slices(len(orders), distribution.shape[1], CELLS):
         s = orders[part, None]
         x = s * (logs[pairs.one[part]] - logs[pairs.two[part]])
         p, largest = distribution[pairs.one[part]], x.max(axis=1, keepdims=True)

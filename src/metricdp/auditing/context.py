@@ -11,6 +11,7 @@ with W_inf the bottleneck distance between the two distributions of the history 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,14 +52,8 @@ def bottleneck_distance(first: ArrayLike, second: ArrayLike, distances: ArrayLik
     rows, columns = np.flatnonzero(left), np.flatnonzero(right)
     inner = apart[np.ix_(rows, columns)]
     levels = np.unique(inner)
-    low, high = 0, len(levels) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if _flows(left[rows], right[columns], inner <= levels[middle]):
-            high = middle
-        else:
-            low = middle + 1
-    return float(levels[low])
+    least = bisect_left(levels, True, hi=len(levels) - 1, key=lambda r: _flows(left[rows], right[columns], inner <= r))
+    return float(levels[least])
 
 
 def _grains(distribution: Floats) -> Integers:

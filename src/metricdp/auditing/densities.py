@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats
+from metricdp.arrays import Floats, row_slices
 from metricdp.auditing.report import AuditReport, Claim
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Mechanism, Witness
@@ -89,7 +89,10 @@ def distribution_violations(
     """
     error = distribution.error if isinstance(distribution, ApproximateDistribution) else 0.0
     generator = np.random.default_rng(0) if rng is None else rng  # which pairs are looked at is no secret
-    left, right = random_pairs(box, pairs, generator, points)
+    if points is None:
+        left, right = (generator.uniform(box.lower, box.upper, (pairs, box.dimension)) for _ in range(2))
+    else:
+        left, right = points[generator.integers(len(points), size=(2, pairs))]
     if adversarial:
         close, across = adversarial_pairs(box, axes, epsilon, adversarial, generator)
         left, right = np.concatenate([left, close]), np.concatenate([right, across])
@@ -98,15 +101,14 @@ def distribution_violations(
     left, right, apart = left[keep], right[keep], apart[keep]
     broken, triples, worst = 0, 0, -np.inf
     where = (0, 0)
-    for start in range(0, len(apart), CHUNK):
-        part = slice(start, start + CHUNK)
+    for part in row_slices(len(apart), 1, CHUNK):
         ratio = log_ratios(distribution(left[part]), distribution(right[part]), error)
         level = ratio / (epsilon * apart[part, None])
         broken += int((level > 1.0 + COUNT_TOLERANCE).sum())
         triples += level.size
         at = np.unravel_index(int(level.argmax()), level.shape)
         if level[at] > worst:
-            worst, where = float(level[at]), (start + int(at[0]), int(at[1]))
+            worst, where = float(level[at]), (part.start + int(at[0]), int(at[1]))
     row, report = where
     return Violations(
         broken / max(1, triples), worst, len(apart), tuple(left[row].tolist()), tuple(right[row].tolist()), report
@@ -122,15 +124,6 @@ def log_ratios(one: Floats, two: Floats, error: float = 0.0) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(larger > smaller, np.log(larger) - np.log(smaller), 0.0)  # two zeros: nothing to see
     return np.asarray(np.maximum(ratio - ROUNDING, 0.0))
-
-
-def random_pairs(box: Box, count: int, rng: np.random.Generator, points: Floats | None = None) -> tuple[Floats, Floats]:
-    """Return pairs of uniform points of the box, or of the given points."""
-    if points is None:
-        size = (count, box.dimension)
-        return rng.uniform(box.lower, box.upper, size), rng.uniform(box.lower, box.upper, size)
-    chosen = rng.integers(len(points), size=(2, count))
-    return points[chosen[0]], points[chosen[1]]
 
 
 def adversarial_pairs(
@@ -173,14 +166,12 @@ def verify_densities(mechanism: Mechanism, claim: Claim, *, pairs: int = 2000) -
         obstacle = "This finite mechanism has no matrix that could be proven; refute it with mdp.audit_sampler."
     else:
         found = density_leakage(mechanism, claim.slack, pairs=pairs)
-    return AuditReport(
-        claimed=claim.epsilon,
-        epsilon=found.epsilon,
-        basis="samples",
-        method="densities at random pairs",
+    return claim.report(
+        "samples",
+        "densities at random pairs",
+        found.epsilon,
         refuted=found.epsilon > claim.epsilon * (1.0 + COUNT_TOLERANCE),
         witness=found.witness,
-        slack=claim.slack,
         pairs=found.pairs,
         obstacle=obstacle,
     )

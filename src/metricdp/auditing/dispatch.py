@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from metricdp.auditing.exact import audit_matrix
 from metricdp.auditing.kernels import verify_kernel
 from metricdp.auditing.lipschitz import Proof, prove, prove_streets
 from metricdp.auditing.local import verify_local
-from metricdp.auditing.report import AuditReport, Claim, add_metric_notes
+from metricdp.auditing.report import AuditReport, Claim, add_metric_notes, locate_witness
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     MECHANISMS,
@@ -72,12 +72,9 @@ def audit(
     is audited with `metric` and `points`, or with `distances`. `mdp.load` and `metricdp audit` ask this same audit.
     """
     claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
-    if not isinstance(mechanism, Mechanism):
-        matrix = as_stochastic(mechanism)
-        apart = distances_of(len(matrix), metric, points, distances)
-        return add_metric_notes(audit_matrix(matrix, apart, claimed, progress=progress), metric)
-    if metric is not None or points is not None or distances is not None:
-        raise InvalidInput("a mechanism brings its own secrets: leave `metric`, `points` and `distances` out.")
+    table = foreign_table(mechanism, metric, points, distances)
+    if table is not None:
+        return add_metric_notes(audit_matrix(*table, claimed, progress=progress), metric)
     guarantee = mechanism.guarantee
     if isinstance(guarantee, ConcentratedGuarantee):
         if claimed is None:
@@ -107,18 +104,16 @@ def _audit_claim(mechanism: Mechanism, claim: Claim) -> AuditReport:
 
 
 def _verify_matrix(mechanism: MatrixMechanism, claim: Claim) -> AuditReport:
-    """Judge every pair: whatever the mechanism says of itself, this is a proof."""
+    """Audit every pair: whatever the mechanism says of itself, this is a proof."""
     apart = mechanism.inputs.distances
     report = audit_matrix(
         mechanism.matrix, apart, claim.epsilon, slack=claim.slack, radius=claim.radius, progress=claim.progress
     )
-    if report.witness is not None:
-        report = replace(report, witness=report.witness.with_places(mechanism.inputs, mechanism.outputs))
-    return add_metric_notes(report, mechanism.inputs.metric)
+    return add_metric_notes(locate_witness(report, mechanism), mechanism.inputs.metric)
 
 
 def _verify_product(product: ProductMechanism, claim: Claim) -> AuditReport:
-    """Judge every part at its share of the claim: the product leaks max_i (leaked_i / epsilon_i).
+    """Audit every part at its share of the claim: the product leaks max_i (leaked_i / epsilon_i).
 
     sum_i l_i / sum_i epsilon_i d_i lies below the largest l_i / (epsilon_i d_i), and secrets that differ in that part
     alone reach it.
@@ -140,15 +135,13 @@ def _verify_product(product: ProductMechanism, claim: Claim) -> AuditReport:
         for part, own in zip(product.parts, claims, strict=True)
     )
     bases = {report.basis for report in reports}
-    return AuditReport(
-        claimed=claim.epsilon,
-        epsilon=leaks[worst],
-        basis="samples" if "samples" in bases else "proof" if "proof" in bases else "theorem",
-        method=f"part by part; the worst is part {worst}: {reports[worst].method}",
+    return claim.report(
+        "samples" if "samples" in bases else "proof" if "proof" in bases else "theorem",
+        f"part by part; the worst is part {worst}: {reports[worst].method}",
+        leaks[worst],
         refuted=refuted,
         confidence=min(report.confidence for report in reports),
         witness=reports[worst].witness,
-        slack=claim.slack,
         pairs=sum(report.pairs for report in reports),
         obstacle=obstacle,
     )
@@ -169,33 +162,41 @@ def _refuse_other_metric(product: ProductMechanism, claim: Claim, slack: float) 
 
 def _undecided_part(reports: list[AuditReport]) -> str:
     for number, report in enumerate(reports):
-        if not report.kept and report.verdict != "not refuted":
+        if not report.holds and report.verdict != "not refuted":
             return f"Part {number} is not shown to satisfy its guarantee: {report}."
     return ""
 
 
 def _verify_gaussian(mechanism: GaussianNoise | SphericalGaussian, claim: Claim) -> AuditReport:
     """No pure guarantee holds: far out the ratio of two normal densities exceeds every factor."""
-    return AuditReport(
-        claimed=claim.epsilon,
-        epsilon=math.inf,
-        basis="theorem",
-        method="the ratio of two normal densities has no bound: this noise is concentrated, not pure "
-        "(mdp.auditing.audit_concentrated audits what it guarantees)",
-        refuted=True,
+    method = (
+        "the ratio of two normal densities has no bound: this noise is concentrated, not pure "
+        "(mdp.auditing.audit_concentrated audits what it guarantees)"
     )
+    return replace(claim, slack=0.0).report("theorem", method, math.inf, refuted=True)
 
 
-def distances_of(size: int, metric: Metric | None, points: Any, distances: Any) -> Floats:
-    """Return the distances of the secrets of somebody's matrix, symmetric: of two directions the stricter."""
+def foreign_table(mechanism: Any, metric: Metric | None, points: Any, distances: Any) -> tuple[Floats, Floats] | None:
+    """Return somebody's matrix and the distances of its secrets, symmetric: of two directions the stricter.
+
+    None for a mechanism, which brings its own secrets.
+    """
+    if isinstance(mechanism, Mechanism):
+        if metric is not None or points is not None or distances is not None:
+            raise InvalidInput("a mechanism brings its own secrets: leave `metric`, `points` and `distances` out.")
+        return None
+    matrix = as_stochastic(mechanism)
+    return matrix, _distances_of(len(matrix), metric, points, distances)
+
+
+def _distances_of(size: int, metric: Metric | None, points: Any, distances: Any) -> Floats:
     if (distances is None) == (points is None or metric is None):
         raise InvalidInput("a matrix is audited with `metric` and `points`, or with `distances`; give one of the two.")
     if distances is not None:
         apart = as_matrix(distances, "distances", (size, size))
         check_distances(apart)
         return np.minimum(apart, apart.T)
-    if metric is None:
-        raise InvalidInput("`metric` is missing, for example mdp.Lp(2).")
+    assert metric is not None
     rows = as_points(points)
     metric.check(rows)
     if len(rows) != size:
@@ -226,32 +227,20 @@ def verify_theorem(mechanism: Mechanism, claim: Claim) -> AuditReport:
     """Compare a claim with the rate that a theorem asks for, and the densities with both at some pairs."""
     proof: Theorem = MECHANISMS.facet("theorem", mechanism)(mechanism)
     if proof.obstacle:
-        return _unfounded_report(claim, proof.obstacle)
+        return claim.report("theorem", "none applies", math.inf, obstacle=proof.obstacle)
     rate, statement, shown = proof.rate, proof.statement, proof.rate * proof.certain_share
     if proof.noise is not None:
         seen = density_leakage(proof.noise, 0.0, pairs=CHECKED_PAIRS)
         if seen.epsilon > rate * (1.0 + NUMERIC):
             reached = f"Its densities reach {seen.epsilon:.6g} where noise of its rate reaches {rate:.6g}."
-            return _unfounded_report(claim, reached)
+            return claim.report("theorem", "none applies", math.inf, obstacle=reached)
         statement += (
             f", put on a lattice of pitch {proof.noise.lattice.pitch:g} by bounds that are proven; densities at "
             f"{seen.pairs} pairs agree"
         )
-    return AuditReport(
-        claimed=claim.epsilon,
-        epsilon=rate,
-        basis="theorem",
-        method=proof.template.format(statement),
-        refuted=shown > claim.epsilon and (shown - claim.epsilon) * proof.largest_distance * CLEARLY > claim.slack,
-        slack=claim.slack,
-    )
-
-
-def _unfounded_report(claim: Claim, obstacle: str) -> AuditReport:
-    return AuditReport(
-        claimed=claim.epsilon, epsilon=math.inf, basis="theorem", method="none applies", slack=claim.slack,
-        obstacle=obstacle,
-    )  # fmt: skip
+    excess = shown - claim.epsilon
+    refuted = excess > 0 and excess * proof.largest_distance * CLEARLY > claim.slack
+    return claim.report("theorem", proof.template.format(statement), rate, refuted=refuted)
 
 
 # Interpolated mechanisms: proven cell by cell for every point, refuted by points of the cell that leaks most.
@@ -265,31 +254,16 @@ Cells = InterpolatedMechanism | StreetMechanism
 Pairs = tuple[Floats, Floats]
 
 
-def verify_box(mechanism: InterpolatedMechanism, claim: Claim) -> AuditReport:
-    """Prove the constant of every cell of a box."""
-    return _verify(mechanism, claim, prove(mechanism), _box_pairs)
-
-
-def verify_streets(mechanism: StreetMechanism, claim: Claim) -> AuditReport:
-    """Prove the constant of every street."""
-    return _verify(mechanism, claim, prove_streets(mechanism), _street_pairs)
-
-
-def _verify(mechanism: Cells, claim: Claim, proof: Proof, worst: Callable[[Any, Proof], Pairs]) -> AuditReport:
+def _verify_cells(
+    prove: Callable[[Any], Proof], worst: Callable[[Any, Proof], Pairs], mechanism: Cells, claim: Claim
+) -> AuditReport:
     """Compare the proven constant with the claim; where it is above, look for two points that show the leak."""
+    proof = prove(mechanism)
     witness, reached = None, 0.0
     if not proof.epsilon <= claim.epsilon:
         witness, reached = _worst_of_cell(mechanism, worst(mechanism, proof), claim.slack)
-    return AuditReport(
-        claimed=claim.epsilon,
-        epsilon=proof.epsilon,
-        basis="proof",
-        method=f"{proof.method}, {proof.cells} cells",
-        refuted=reached > claim.epsilon * CLEAR_EXCESS,
-        witness=witness,
-        slack=claim.slack,
-        pairs=proof.cells,
-    )
+    refuted, method = reached > claim.epsilon * CLEAR_EXCESS, f"{proof.method}, {proof.cells} cells"
+    return claim.report("proof", method, proof.epsilon, refuted=refuted, witness=witness, pairs=proof.cells)
 
 
 def _worst_of_cell(mechanism: Cells, pairs: Pairs, slack: float) -> tuple[Witness | None, float]:
@@ -306,7 +280,7 @@ def _worst_of_cell(mechanism: Cells, pairs: Pairs, slack: float) -> tuple[Witnes
     row, report = (int(at) for at in np.unravel_index(int(level.argmax()), level.shape))
     one, two = (left, right) if logs[row, report] >= 0 else (right, left)
     ratio = math.exp(min(700.0, size[row, report])) if np.isfinite(size[row, report]) else math.inf
-    place = _coordinates(mechanism, report)
+    place = tuple(mechanism.outputs.coordinates[report].ravel().tolist())
     witness = Witness(-1, -1, report, ratio, tuple(one[row].tolist()), tuple(two[row].tolist()), place)
     return witness, float(level[row, report])
 
@@ -345,15 +319,11 @@ def _street_pairs(mechanism: StreetMechanism, proof: Proof) -> tuple[Floats, Flo
     return np.concatenate(left), np.concatenate(right)
 
 
-def _coordinates(mechanism: Cells, report: int) -> tuple[float | str, ...]:
-    return tuple(mechanism.outputs.coordinates[report].ravel().tolist())
-
-
 MECHANISMS.register(GaussianNoise, audit=_verify_gaussian)
 MECHANISMS.register(SphericalGaussian, audit=_verify_gaussian)
 MECHANISMS.register(MatrixMechanism, audit=_verify_matrix)
 MECHANISMS.register(LocalMechanism, audit=verify_local)
 MECHANISMS.register(KernelMechanism, audit=verify_kernel)
 MECHANISMS.register(ProductMechanism, audit=_verify_product)
-MECHANISMS.register(InterpolatedMechanism, audit=verify_box)
-MECHANISMS.register(StreetMechanism, audit=verify_streets)
+MECHANISMS.register(InterpolatedMechanism, audit=partial(_verify_cells, prove, _box_pairs))
+MECHANISMS.register(StreetMechanism, audit=partial(_verify_cells, prove_streets, _street_pairs))

@@ -14,13 +14,14 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.auditing.interval_proofs import ULP, Candidate, Prover, exact_sum
+from metricdp.arrays import Floats, Integers
+from metricdp.auditing.interval_proofs import ULP, Prover, exact_sum
 from metricdp.auditing.report import AuditReport, obstacle_of
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Witness
@@ -28,35 +29,44 @@ from metricdp.mechanisms.kinds.matrix import witness_of
 from metricdp.spreads import spreads
 
 
-@dataclass(frozen=True)
-class _Logs:
-    """Logarithms of the normalised rows, without all-zero columns, and a bound on their error.
+@dataclass(frozen=True, eq=False)
+class _MatrixDistribution:
+    """The rows of a matrix as weights, and their logarithms."""
 
-    The logarithm of an impossible report is written 0: rows are compared only where both find the same reports
-    impossible, and then the difference is 0, as it should be.
-    """
+    matrix: Floats
 
-    logs: Floats
-    columns: Integers
-    possible: Booleans
-    error: Floats  # one per row
+    @cached_property
+    def columns(self) -> Integers:
+        """The reports that some secret gives."""
+        return np.flatnonzero((self.matrix > 0).any(axis=0))
+
+    @cached_property
+    def logs(self) -> tuple[Floats, Floats]:
+        """The logarithms of the normalised rows in these columns, and a bound on their error, one a row.
+
+        The logarithm of an impossible report is written 0: rows are compared only where both find the same reports
+        impossible, and then the difference is 0, as it should be.
+        """
+        used = np.ascontiguousarray(self.matrix[:, self.columns])
+        possible = used > 0
+        logs = np.zeros_like(used)
+        np.log(used, out=logs, where=possible)
+        sums = np.log([math.fsum(row.tolist()) for row in self.matrix])  # each sum correctly rounded
+        np.subtract(logs, sums[:, None], out=logs, where=possible)
+        largest = np.abs(logs).max(axis=1)
+        # Two logarithms: 4 ulp each; the sum: half an ulp; two subtractions: 1 ulp of the values involved.
+        return logs, 8.0 * (largest + np.abs(sums) + 1.0) * ULP
 
     def largest(self, a: int, b: int) -> Iterator[tuple[int, int, int]]:
         """Yield (secret, other, report) wherever two rows may differ most: the likelier secret first."""
-        difference = self.logs[a] - self.logs[b]
-        error = 2.0 * (self.error[a] + self.error[b])
+        logs, errors = self.logs
+        difference = logs[a] - logs[b]
         size = np.abs(difference)
         # Where both find a report impossible their logarithms are equal; it proves nothing and has no ratio.
-        for c in np.flatnonzero(self.possible[a] & (size >= size.max() - error)):
+        possible = self.matrix[a, self.columns] > 0
+        for c in np.flatnonzero(possible & (size >= size.max() - 2.0 * (errors[a] + errors[b]))):
             secret, other = (a, b) if difference[c] >= 0 else (b, a)
             yield secret, other, int(self.columns[c])
-
-
-@dataclass(frozen=True)
-class _MatrixWeights:
-    """The rows of a matrix as weights."""
-
-    matrix: Floats
 
     def weight(self, secret: int, report: int) -> float:
         return float(self.matrix[secret, report])
@@ -77,7 +87,7 @@ def audit_matrix(
     radius: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> AuditReport:
-    """Judge a matrix against `claimed` epsilon, at all pairs of secrets or at those up to `radius` apart.
+    """Audit a matrix against `claimed` epsilon, at all pairs of secrets or at those up to `radius` apart.
 
     `distances` must be symmetric. A pair at infinite distance cannot be audited: then nothing "holds".
     """
@@ -86,44 +96,40 @@ def audit_matrix(
     apart = limit_radius(distances, radius)
     skipped = int(np.isinf(distances).sum()) // 2 if radius is None else 0  # beyond any radius, as it is meant
     count = int((np.isfinite(apart).sum() - len(apart)) // 2)
-    facts: dict[str, Any] = {
-        "claimed": claimed,
-        "basis": "proof",
-        "method": "exact",
-        "slack": slack,
-        "pairs": count,
-        "vacuous": len(matrix) == 1,
-        "obstacle": obstacle_of(len(matrix), skipped, count),
-    }
+    report = partial(
+        AuditReport,
+        claimed=claimed,
+        basis="proof",
+        method="exact",
+        slack=slack,
+        pairs=count,
+        vacuous=len(matrix) == 1,
+        obstacle=obstacle_of(len(matrix), skipped, count),
+    )
     witness = _infinite_witness(matrix, apart, slack)
     if witness is not None:
-        return AuditReport(epsilon=np.inf, refuted=claimed is not None, witness=witness, **facts)
-    logs = _logarithms(matrix)
+        return report(epsilon=np.inf, refuted=claimed is not None, witness=witness)
+    distribution = _MatrixDistribution(matrix)
+    logs, errors = distribution.logs
     best = -np.inf  # a value of epsilon that some pair provably reaches
-    near: list[tuple[Integers, Integers, Floats]] = []  # pairs that may reach more, with a bound on what they reach
+    near: list[tuple[Integers, Floats]] = []  # pairs that may reach more, with a bound on what they reach
     n = len(matrix)
-    for start, spread in spreads(logs.logs):
+    for start, spread in spreads(logs):
         counted = _counted_distances(apart, start, len(spread))
-        error = logs.error[start : start + len(spread), None] + logs.error[None, start:]
+        error = errors[start : start + len(spread), None] + errors[None, start:]
         with np.errstate(over="ignore"):  # at tiny distances: infinity is a bound like any other
             floor = np.where(np.isfinite(counted), (spread - slack - error) / counted, -np.inf)
             ceiling = (spread - slack + error) / counted
         best = max(best, float(floor.max()))
         i, j = np.nonzero(np.isfinite(counted) & (ceiling + 4 * ULP * np.abs(ceiling) >= best))
-        near.append((i + start, j + start, ceiling[i, j]))
+        near.append((np.column_stack([i, j]) + start, ceiling[i, j]))
         if progress is not None:
             progress(min(1.0, (start + len(spread)) / n))
-    i, j, ceiling = (np.concatenate([part[c] for part in near]) for c in range(3))
-    if i.size == 0:  # no pair, or equal distributions at distance 0 alone
-        return AuditReport(epsilon=0.0, **facts)
-
-    def candidates(at: int) -> Iterator[Candidate]:
-        a, b = int(i[at]), int(j[at])
-        for one, two, k in logs.largest(a, b):
-            yield one, two, k, float(apart[a, b])
-
-    epsilon, refuted, witness = Prover(_MatrixWeights(matrix), slack).settle(ceiling, candidates, claimed)
-    return AuditReport(epsilon=epsilon, refuted=refuted, witness=witness, **facts)
+    pairs, ceilings = (np.concatenate(part) for part in zip(*near, strict=True))
+    if not len(pairs):  # no pair, or equal distributions at distance 0 alone
+        return report(epsilon=0.0)
+    epsilon, refuted, witness = Prover(distribution, slack).settle(pairs, apart[tuple(pairs.T)], ceilings, claimed)
+    return report(epsilon=epsilon, refuted=refuted, witness=witness)
 
 
 def limit_radius(distances: Floats, radius: float | None) -> Floats:
@@ -135,7 +141,7 @@ def float_leakage(matrix: Floats, distances: Floats) -> float:
     """Return the smallest epsilon in doubles, without a proof: for searches whose result is audited afterwards."""
     if _infinite_witness(matrix, distances, 0.0) is not None:
         return float(np.inf)
-    blocks = spreads(_logarithms(matrix).logs)
+    blocks = spreads(_MatrixDistribution(matrix).logs[0])
     with np.errstate(over="ignore"):
         return max(
             float((spread / _counted_distances(distances, start, len(spread))).max()) for start, spread in blocks
@@ -169,8 +175,9 @@ def _infinite_witness(matrix: Floats, distances: Floats, slack: float) -> Witnes
     rows = np.unique(same)
     distribution = np.zeros(len(matrix), dtype=np.int64)
     distribution[rows] = _distribution_labels(matrix[rows])
+    prover = Prover(_MatrixDistribution(matrix), slack)
     for i, j in same[distribution[same[:, 0]] != distribution[same[:, 1]]].tolist():
-        if slack == 0 or not Prover(_MatrixWeights(matrix), slack).differ_at_most(i, j, np.flatnonzero(matrix[i] > 0)):
+        if slack == 0 or not prover.differ_at_most(i, j, np.flatnonzero(matrix[i] > 0)):
             return _largest_ratio(matrix, i, j)
     return None
 
@@ -203,17 +210,3 @@ def _largest_ratio(matrix: Floats, i: int, j: int) -> Witness:
     report = int(used[int(np.abs(logs).argmax())])
     one, two = witness_of(matrix, i, j, report), witness_of(matrix, j, i, report)
     return one if one.ratio >= two.ratio else two
-
-
-def _logarithms(matrix: Floats) -> _Logs:
-    columns = np.flatnonzero((matrix > 0).any(axis=0))
-    used = np.ascontiguousarray(matrix[:, columns])
-    possible = used > 0
-    logs = np.zeros_like(used)
-    np.log(used, out=logs, where=possible)
-    sums = np.log([math.fsum(row.tolist()) for row in matrix])  # each sum correctly rounded
-    np.subtract(logs, sums[:, None], out=logs, where=possible)
-    largest = np.abs(logs).max(axis=1)
-    # Two logarithms: 4 ulp each; the sum: half an ulp; two subtractions: 1 ulp of the values involved.
-    error = 8.0 * (largest + np.abs(sums) + 1.0) * ULP
-    return _Logs(logs, columns, possible, error)

@@ -6,7 +6,7 @@ Every exact audit ends alike. Floats with a proven error bound leave a few pairs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +31,9 @@ class ExactWeights(Protocol):
         """Return the exact sum of a row as (whole, power): whole * 2**power."""
 
     def witness(self, secret: int, other: int, report: int, /) -> Witness: ...
+
+    def largest(self, secret: int, other: int, /) -> Iterable[tuple[int, int, int]]:
+        """Return (secret, other, report) wherever two rows may differ most: the likelier secret first."""
 
 
 class Prover:
@@ -78,14 +81,13 @@ class Prover:
             return all(bool(abs(self.log_ratio(i, j, k)) <= limit) for k in reports.tolist())
 
     def settle(
-        self, ceilings: Floats, candidates: Callable[[int], Iterable[Candidate]], claimed: float | None
+        self, pairs: Integers, apart: Floats, ceilings: Floats, claimed: float | None
     ) -> tuple[float, bool, Witness | None]:
         """Return a proven upper bound of epsilon (tight to the last digits), whether the claim is broken, the witness.
 
-        `ceilings` bounds what each of many pairs shows; `candidates` returns the reports that decide one of them. Pairs
-        are taken from the highest ceiling down; once a ceiling is below what is proven for the worst pair, the rest
-        cannot matter. Where very many pairs tie to rounding (tight constraints), the rest of them keep the ceiling as
-        their bound, unless the claim hangs on it.
+        `ceilings` bounds what each of many pairs shows per distance. Pairs are taken from the highest ceiling down;
+        once a ceiling is below what is proven for the worst pair, the rest cannot matter. Where very many pairs tie to
+        rounding (tight constraints), the rest of them keep the ceiling as their bound, unless the claim hangs on it.
         """
         arb = self._flint.arb
         claim = np.inf if claimed is None else claimed
@@ -100,7 +102,8 @@ class Prover:
                 if (count >= PROVEN_TIES or counted >= PROVEN_REPORTS) and (rest <= claim or broken):
                     highest = highest.max(arb(max(rest, 0.0)))
                     break
-                for candidate in candidates(at):
+                for triple in self._distribution.largest(*pairs[at].tolist()):
+                    candidate = (*triple, float(apart[at]))
                     counted += 1
                     value, above = self.leak(candidate, claim)
                     highest, broken = highest.max(value), broken or above

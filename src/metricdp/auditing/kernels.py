@@ -18,20 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers
-from metricdp.auditing.kernel_pairs import KernelProver
+from metricdp.arrays import Floats, Integers, row_slices
+from metricdp.auditing.interval_proofs import PROOF_BITS, ULP, round_up
 from metricdp.auditing.report import AuditReport, Claim, add_metric_notes, obstacle_of
 from metricdp.mechanisms import KernelMechanism, Witness
 from metricdp.mechanisms.kernel_distribution import KernelDistribution
+from metricdp.metrics.balls import same_place, true_distance
 from metricdp.metrics.limited_paths import worth_compiling
 from metricdp.metrics.rounding import UNIT
 from metricdp.progress import report_task, share_reporter
 
 BLOCK_CELLS = 1 << 22  # distances that are held at once: 32 MB
-MOST_ROWS, MOST_PAIRS_OF_ROW = (
-    256,
-    64,
-)  # rows whose pairs are listed, and pairs of each; where more tie, they keep their ceiling
+MOST_ROWS = 256  # rows whose pairs are listed
+MOST_PAIRS_OF_ROW = 64  # pairs of each; where more tie, they keep their ceiling
 
 ProgressCallback = Callable[[float], None] | None
 
@@ -67,8 +66,7 @@ class WorstPairs:
 
 def blocks_of(size: int) -> list[Integers]:
     """Return the codes of all rows, some at a time."""
-    rows = max(1, BLOCK_CELLS // size)
-    return [np.arange(start, min(size, start + rows)) for start in range(0, size, rows)]
+    return [np.arange(part.start, part.stop) for part in row_slices(size, size, BLOCK_CELLS)]
 
 
 def sums_of(distribution: KernelDistribution, progress: ProgressCallback = None) -> KernelSums:
@@ -240,7 +238,7 @@ class _Pass:
 
 
 def verify_kernel(mechanism: KernelMechanism, claim: Claim) -> AuditReport:
-    """Judge every pair of secrets of a kernel: whatever it says of itself, this is a proof."""
+    """Audit every pair of secrets of a kernel: whatever it says of itself, this is a proof."""
     distribution, words = mechanism.distribution, f"auditing all pairs of {len(mechanism.space):,} secrets"
     with report_task(words):
         callback = claim.progress or share_reporter(words)
@@ -260,22 +258,15 @@ def audit_kernel(
 ) -> AuditReport:
     """Audit a kernel against a claim, before or after it is a mechanism; `worst` if all pairs were audited before."""
     n, callback = len(distribution), claim.progress
-    facts: dict[str, Any] = {
-        "claimed": claim.epsilon,
-        "basis": "proof",
-        "method": "exact at all pairs, by the normalisers of the kernel",
-        "slack": claim.slack,
-        "vacuous": n == 1,
-        "obstacle": obstacle_of(n, 0),
-    }
+    method = "exact at all pairs, by the normalisers of the kernel"
     if n == 1:
-        return AuditReport(epsilon=0.0, **facts)
+        return claim.report("proof", method, 0.0, vacuous=True, obstacle=obstacle_of(1, 0))
     second = None if callback is None else lambda share: callback(0.5 + 0.5 * share)
     worst = worst_pairs(distribution, sums, claim=claim, progress=second) if worst is None else worst
     prover = KernelProver(distribution, claim)
     epsilon, refuted, pair = prover.settle(worst.pairs, worst.ceilings, (worst.rest, worst.reached))
     witness = None if pair is None else _witness(distribution, sums, *pair)
-    report = AuditReport(epsilon=epsilon, refuted=refuted, witness=witness, pairs=worst.pairs_compared, **facts)
+    report = claim.report("proof", method, epsilon, refuted=refuted, witness=witness, pairs=worst.pairs_compared)
     return add_metric_notes(report, distribution.space.metric)
 
 
@@ -291,3 +282,85 @@ def _witness(distribution: KernelDistribution, sums: KernelSums, i: int, j: int)
     logs = distribution.exponents(pair, report) - sums.log_normalisers[pair]
     ratio = float(np.exp(min(float(logs[0] - logs[1]), 709.0)))
     return Witness(secret, other, secret, ratio).with_places(distribution.space, distribution.space)
+
+
+# What single pairs of a kernel show, in interval arithmetic: what doubles leave near the maximum is decided here.
+
+MOST_TERMS = 600_000  # terms computed in interval arithmetic, a few seconds; a row is one a report
+MOST_PROVEN = 2_000
+TIED = 1e-10  # relative: a ceiling this close to what a pair provably shows needs no more digits
+
+
+class KernelProver:
+    """(a m_ij + |ln N_i - ln N_j| - slack) / d_ij of single pairs, in balls; with `capped` per m_ij."""
+
+    def __init__(self, distribution: KernelDistribution, claim: Claim, *, capped: bool = False) -> None:
+        self.distribution, self.claim, self.capped = distribution, claim, capped
+        self._logs: dict[tuple[int, int], Any] = {}
+        # Rows of a small distribution are all is_affordable; of a large one, a few.
+        self.left = max(4, MOST_TERMS // len(distribution))
+
+    def settle(
+        self, pairs: Integers, ceilings: Floats, bounds: tuple[float, float]
+    ) -> tuple[float, bool, tuple[int, int] | None]:
+        """Return a proven upper bound of epsilon, whether the claim is broken for certain, and the worst pair.
+
+        Pairs are taken from the highest ceiling down; once a ceiling is below what is proven for the worst pair, the
+        others cannot matter. Where the rows that are left would take too long, or all digits that matter are known,
+        ceilings stand. `bounds` are a ceiling of all pairs that are not listed, and what some pair provably shows.
+        """
+        import flint
+
+        rest, shown = bounds
+        highest, broken, found, reached = (rest if rest >= shown else 0.0), False, None, -np.inf
+        with flint.ctx.workprec(PROOF_BITS[0]):
+            for count, ((i, j), ceiling) in enumerate(zip(pairs.tolist(), ceilings.tolist(), strict=True)):
+                if ceiling < reached:
+                    break
+                settled = ceiling <= min(self.claim.epsilon, max(shown, reached) * (1.0 + TIED))
+                if settled or count >= MOST_PROVEN or not self.is_affordable(i, j):
+                    highest, found = max(highest, ceiling), (i, j) if found is None else found
+                    break
+                value = self.leak(i, j)
+                if value is None:
+                    continue
+                highest = max(highest, min(round_up(value), ceiling))
+                broken = broken or bool(value > self.claim.epsilon)
+                floor = float(value.mid()) - 8 * ULP * abs(float(value.mid()))
+                if floor > reached:
+                    found, reached = (i, j), floor
+        return highest, broken, found
+
+    def is_affordable(self, i: int, j: int) -> bool:
+        """Return whether the rows of a pair may still be computed."""
+        return sum((row, PROOF_BITS[0]) not in self._logs for row in (i, j)) <= self.left
+
+    def leak(self, i: int, j: int) -> Any:
+        """Return a ball of what a pair shows per distance; None where it shows nothing or is too far to count."""
+        import flint
+
+        space, arb = self.distribution.space, flint.arb
+        one, other = space.points[i], space.points[j]
+        if same_place(space.metric, one, other):
+            return None  # at distance 0 all distances to others are equal, and so are the distributions
+        away = true_distance(space.metric, one, other)
+        if self.claim.radius is not None and bool(away > self.claim.radius):
+            return None
+        counted = away.min(arb(self.distribution.cap)) if np.isfinite(self.distribution.cap) else away
+        most = arb(self.distribution.inner) * counted  # all that the kernel, and all that a normaliser can show
+        if not bool(most > 0):  # too near for that many bits; at most twice the inner budget
+            return arb(0).union(2 * arb(self.distribution.inner))
+        # Normalisers differ by at most that: that many bits of their logarithms are needed to distinguish them.
+        lost = -int(float(most.log()) * 1.5)
+        bits = PROOF_BITS[0] if lost < PROOF_BITS[0] // 2 else 64 * (lost // 64 + 3)
+        change = abs(self._log_normaliser(i, bits) - self._log_normaliser(j, bits)).min(most)
+        return (most + change - arb(self.claim.slack)) / (counted if self.capped else away)
+
+    def _log_normaliser(self, row: int, bits: int) -> Any:
+        import flint
+
+        if (row, bits) not in self._logs:
+            self.left -= 1
+            with flint.ctx.workprec(bits):
+                self._logs[row, bits] = sum(self.distribution.balls(row, bits=bits), start=flint.arb(0)).log()
+        return self._logs[row, bits]

@@ -28,6 +28,11 @@ def normalised_rows(mechanism: FiniteMechanism) -> Floats:
     return np.asarray(mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True))
 
 
+def rows_and_distances(mechanism: FiniteMechanism) -> tuple[Floats, Floats]:
+    """Return the normalised rows and the distances of the pairs that the guarantee covers; infinite for others."""
+    return normalised_rows(mechanism), limit_radius(mechanism.inputs.distances, mechanism.guarantee.radius)
+
+
 def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple[float, float]:
     """Return the share of (pair, report) that breaks the guarantee, and the worst ratio over epsilon.
 
@@ -44,10 +49,7 @@ def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple
         if worst <= 1.0 + COUNT_TOLERANCE:
             return 0.0, worst  # no report of any pair shows more than the pair does
         refuse_large(mechanism, f"the worst pair shows {worst:.6g} times epsilon; how many triples do")
-    distribution, apart = (
-        normalised_rows(mechanism),
-        limit_radius(mechanism.inputs.distances, mechanism.guarantee.radius),
-    )
+    distribution, apart = rows_and_distances(mechanism)
     with np.errstate(divide="ignore"):
         logs = np.log(distribution)
     n, m = distribution.shape
@@ -71,10 +73,7 @@ def epsilon_at(mechanism: FiniteMechanism, delta: float) -> float:
     if not 0 <= delta < 1:
         raise InvalidInput(f"`delta` must lie in [0, 1), got {delta:g}.")
     refuse_large(mechanism, "epsilon at a delta (at 0 it is that of mdp.audit)")
-    distribution, apart = (
-        normalised_rows(mechanism),
-        limit_radius(mechanism.inputs.distances, mechanism.guarantee.radius),
-    )
+    distribution, apart = rows_and_distances(mechanism)
     worst = 0.0
     for i in range(len(distribution)):
         others = np.flatnonzero((np.arange(len(distribution)) != i) & np.isfinite(apart[i]))
@@ -149,11 +148,8 @@ def refuse_endless(mechanism: Mechanism, what: str) -> None:
         raise InvalidInput(
             f"{what} is computed over a list of secrets, and those of a {type(mechanism).__name__} lie anywhere. How "
             "far its reports go is in `certificate.loss`, on average, and in mdp.accuracy_radius"
-            + (
-                "."
-                if isinstance(mechanism.guarantee, Guarantee)
-                else "; `guarantee.epsilon_at` says what it guarantees."
-            )
+            + ("" if isinstance(mechanism.guarantee, Guarantee) else "; `guarantee.epsilon_at` says what it guarantees")
+            + "."
         )
 
 

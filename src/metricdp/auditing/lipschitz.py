@@ -19,7 +19,7 @@ from itertools import product
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers
+from metricdp.arrays import Floats, Integers, row_slices
 from metricdp.mechanisms import InterpolatedMechanism, StreetMechanism
 from metricdp.mechanisms.curves import ULP, speed
 from metricdp.mechanisms.kinds.interpolated import ROUNDING_RULES
@@ -85,9 +85,7 @@ def prove_rounding(matrix: Floats, axes: tuple[Floats, ...], ratios: tuple[Float
     shape = tuple(len(axis) for axis in axes)
     corners, cells = corner_rows(shape)
     values = np.empty(len(cells))
-    step = max(1, CHUNK_VALUES // (distributions.shape[1] * 2 ** len(shape)))
-    for start in range(0, len(cells), step):
-        part = slice(start, start + step)
+    for part in row_slices(len(cells), distributions.shape[1] * 2 ** len(shape), CHUNK_VALUES):
         values[part] = _vertex_constants(distributions[corners[part]], cells[part], axes, ratios, p, columns)
     worst = int(values.argmax())
     method = f"gradient at {3 ** len(shape)} vertices of every cell"

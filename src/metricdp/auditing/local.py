@@ -14,14 +14,14 @@ in interval arithmetic (`proving`), as for dense tables.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.auditing.interval_proofs import ULP, Candidate, Prover
+from metricdp.auditing.interval_proofs import ULP, Prover
 from metricdp.auditing.pairs import audit_pairs, count_unreachable
-from metricdp.auditing.report import AuditReport, Claim, add_metric_notes, obstacle_of
+from metricdp.auditing.report import AuditReport, Claim, add_metric_notes, locate_witness, obstacle_of
 from metricdp.auditing.sparse import SparseDistribution, extremes, leaks_of
 from metricdp.mechanisms import LocalMechanism
 from metricdp.metrics import roads_of
@@ -31,20 +31,17 @@ Streets = tuple[Integers, Floats]
 
 
 def verify_local(mechanism: LocalMechanism, claim: Claim) -> AuditReport:
-    """Judge every pair of secrets of a local mechanism: whatever it says of itself, this is a proof."""
+    """Audit every pair of secrets of a local mechanism: whatever it says of itself, this is a proof."""
     distribution = SparseDistribution(mechanism.starts, mechanism.columns, mechanism.values, mechanism.background)
-    report = audit_local(mechanism.inputs, distribution, claim)
-    if report.witness is not None:
-        report = replace(report, witness=report.witness.with_places(mechanism.inputs, mechanism.outputs))
-    return report
+    return locate_witness(audit_local(mechanism.inputs, distribution, claim), mechanism)
 
 
 def audit_local(inputs: FiniteSpace, distribution: SparseDistribution, claim: Claim) -> AuditReport:
-    """Judge sparse rows over a background against a claim, before or after they are a mechanism."""
+    """Audit sparse rows over a background against a claim, before or after they are a mechanism."""
     streets = streets_of(inputs)
     if streets is not None:
         report = _audit_streets(inputs, distribution, streets, replace(claim, slack=0.0))
-        if claim.slack == 0 or report.kept:  # slack adds up along a chain; without any it is not needed
+        if claim.slack == 0 or report.holds:  # slack adds up along a chain; without any it is not needed
             return add_metric_notes(replace(report, slack=claim.slack), inputs.metric)
     return add_metric_notes(audit_pairs(inputs, distribution, claim), inputs.metric)
 
@@ -65,7 +62,7 @@ def streets_of(inputs: FiniteSpace) -> Streets | None:
 def _audit_streets(
     inputs: FiniteSpace, distribution: SparseDistribution, streets: Streets, claim: Claim
 ) -> AuditReport:
-    """Judge the streets, which imply all pairs; with a radius those up to it, which imply all pairs within it.
+    """Audit the streets, which imply all pairs; with a radius those up to it, which imply all pairs within it.
 
     On the shortest way between two secrets every street is itself a shortest way, and no longer than the whole. A
     street that is none is implied by its detour, and asks for less.
@@ -74,31 +71,24 @@ def _audit_streets(
     skipped = count_unreachable(inputs) if claim.radius is None else 0
     if claim.radius is not None:
         pairs, lengths = pairs[lengths <= claim.radius], lengths[lengths <= claim.radius]
-    facts: dict[str, Any] = {
-        "claimed": claim.epsilon,
-        "basis": "proof",
-        "method": "exact along the streets, which imply all pairs",
-        "pairs": len(pairs),
-        "vacuous": len(inputs) == 1,
-        "obstacle": obstacle_of(len(inputs), skipped),
-    }
-    most, least = extremes(distribution, pairs, progress=claim.progress)
-    leaks, errors = leaks_of(distribution, pairs, most, least)
+    report = partial(
+        claim.report,
+        "proof",
+        "exact along the streets, which imply all pairs",
+        pairs=len(pairs),
+        vacuous=len(inputs) == 1,
+        obstacle=obstacle_of(len(inputs), skipped),
+    )
+    leaks, errors = leaks_of(distribution, pairs, *extremes(distribution, pairs, progress=claim.progress))
     infinite = np.flatnonzero(np.isinf(leaks))
     if len(infinite):
-        return AuditReport(
-            epsilon=np.inf, refuted=True, witness=distribution.impossible(*pairs[infinite[0]].tolist()), **facts
-        )
+        return report(np.inf, refuted=True, witness=distribution.impossible(*pairs[infinite[0]].tolist()))
     if not len(pairs):
-        return AuditReport(epsilon=0.0, **facts)
+        return report(0.0)
     with np.errstate(over="ignore"):  # on tiny streets: infinity is a bound like any other
         best = float(((leaks - errors) / lengths).max())
         ceilings = (leaks + errors) / lengths
     near = np.flatnonzero(ceilings + 4 * ULP * ceilings >= best)
-
-    def candidates(at: int) -> list[Candidate]:
-        i, j = pairs[near[at]].tolist()
-        return [(*triple, float(lengths[near[at]])) for triple in distribution.largest(i, j)]
-
-    epsilon, refuted, witness = Prover(distribution, 0.0).settle(ceilings[near], candidates, claim.epsilon)
-    return AuditReport(epsilon=epsilon, refuted=refuted, witness=witness, **facts)
+    prover = Prover(distribution, 0.0)
+    epsilon, refuted, witness = prover.settle(pairs[near], lengths[near], ceilings[near], claim.epsilon)
+    return report(epsilon, refuted=refuted, witness=witness)

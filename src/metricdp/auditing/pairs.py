@@ -11,17 +11,15 @@ spaces at least half the claim, and then epsilon is stated as no more than that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers
-from metricdp.auditing.interval_proofs import ULP, Candidate, Prover
+from metricdp.auditing.interval_proofs import ULP, Prover
 from metricdp.auditing.report import AuditReport, Claim, obstacle_of
 from metricdp.auditing.sparse import SparseDistribution, compiled, extremes, leaks_of
 from metricdp.mechanisms import Witness
@@ -58,9 +56,8 @@ class _PairSearch:
             if witness is not None:
                 return witness
         lengths = np.diff(distribution.starts)
-        plain = (
-            len(distribution.possible) > lengths[owner] + lengths[codes]
-        )  # a report that neither stores, for certain
+        # a report that neither stores, for certain
+        plain = len(distribution.possible) > lengths[owner] + lengths[codes]
         whole = np.flatnonzero(~plain & (owner < codes) & (apart > 0))
         pairs = np.column_stack([owner[whole], codes[whole]])
         infinite = self._keep(pairs, apart[whole], *leaks_of(distribution, pairs, *extremes(distribution, pairs)))
@@ -133,18 +130,12 @@ class _PairSearch:
 
 
 def audit_pairs(inputs: FiniteSpace, distribution: SparseDistribution, claim: Claim) -> AuditReport:
-    """Judge sparse rows over a background at all pairs, or at those up to the radius of the claim."""
+    """Audit sparse rows over a background at all pairs, or at those up to the radius of the claim."""
     n, windows = len(inputs), EntryWindows(distribution)
     skipped = count_unreachable(inputs) if claim.radius is None else 0
-    facts: dict[str, Any] = {
-        "claimed": claim.epsilon,
-        "basis": "proof",
-        "method": "exact at all pairs near enough to matter",
-        "slack": claim.slack,
-        "vacuous": n == 1,
-    }
+    report = partial(claim.report, "proof", "exact at all pairs near enough to matter", vacuous=n == 1)
     if n == 1:
-        return AuditReport(epsilon=0.0, obstacle=obstacle_of(1, 0), **facts)
+        return report(0.0, obstacle=obstacle_of(1, 0))
     witness = None if claim.radius is not None else _one_sided_witness(inputs, windows)
     search = _PairSearch(inputs, windows, claim)
     farthest = np.inf if claim.radius is None else claim.radius
@@ -160,7 +151,7 @@ def audit_pairs(inputs: FiniteSpace, distribution: SparseDistribution, claim: Cl
         usual = _mean_neighbours(inputs, radius)
         steps = n * usual * (PAIR_STEPS + len(distribution.columns) / n / SHARE)
         if steps > MOST_STEPS:
-            return AuditReport(epsilon=np.inf, obstacle=_too_much(n, usual, steps), **facts)
+            return report(np.inf, obstacle=_too_much(n, usual, steps))
         batches = np.array_split(np.arange(n), int(np.clip(np.ceil(n * usual / BATCH), 1, n)))
         for number, rows in enumerate(batches):
             witness = search.compare(rows, radius, max(target, search.best))
@@ -170,23 +161,11 @@ def audit_pairs(inputs: FiniteSpace, distribution: SparseDistribution, claim: Cl
                 claim.progress((number + 1) / len(batches))
         if witness is None and not search.compared:
             search.compare_one(farthest)
-    if witness is not None:
-        facts["pairs"] = max(1, search.compared)
-        return AuditReport(epsilon=np.inf, refuted=True, witness=witness, obstacle=obstacle_of(n, skipped), **facts)
-    return _settle_worst(search, target, facts | {"obstacle": obstacle_of(n, skipped)})
-
-
-def _settle_worst(search: _PairSearch, target: float, facts: dict[str, Any]) -> AuditReport:
-    distribution, claim = search.windows.distribution, search.claim
-    pairs, apart, ceilings = search.worst()
-
-    def candidates(at: int) -> Iterator[Candidate]:
-        for triple in distribution.largest(*pairs[at].tolist()):
-            yield (*triple, float(apart[at]))
-
-    epsilon, refuted, witness = Prover(distribution, claim.slack).settle(ceilings, candidates, claim.epsilon)
-    # What was left out shows at most the target per distance.
-    return AuditReport(epsilon=max(epsilon, target), refuted=refuted, witness=witness, pairs=search.compared, **facts)
+    epsilon, refuted, compared = np.inf, True, max(1, search.compared)
+    if witness is None:
+        proven, refuted, witness = Prover(distribution, claim.slack).settle(*search.worst(), claim.epsilon)
+        epsilon, compared = max(proven, target), search.compared  # what was left out shows at most the target
+    return report(epsilon, refuted=refuted, witness=witness, pairs=compared, obstacle=obstacle_of(n, skipped))
 
 
 def _reach(windows: EntryWindows, slack: float, target: float) -> float:

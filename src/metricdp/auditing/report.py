@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from metricdp.mechanisms import Guarantee, Witness
+from metricdp.mechanisms import FiniteMechanism, Guarantee, Witness
 from metricdp.metrics import Metric, precision_note
 from metricdp.rendering import card, plain_record, printable
 
@@ -28,8 +28,49 @@ class Finding:
         return printable(self.sentence)
 
 
+class BaseReport:
+    """What the reports of all audits have in common: the verdict, and why there is none."""
+
+    basis: Basis
+    obstacle: str
+
+    @property
+    def refuted(self) -> bool:
+        """Whether more than what was claimed is shown to leak."""
+        raise NotImplementedError
+
+    @property
+    def _doubt(self) -> str:
+        """Why nothing is shown, although nothing stands in the way of it, as a sentence."""
+        raise NotImplementedError
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the verdict: "holds" takes a finite proof over at least one pair that is at most a finite claim."""
+        if self.refuted:
+            return "violated"
+        if self.reason:
+            return "cannot judge"
+        return "not refuted" if self.basis == "samples" else "holds"
+
+    @property
+    def reason(self) -> str:
+        """Why there is no verdict, as a sentence; empty where there is one."""
+        return "" if self.refuted else self.obstacle or self._doubt
+
+    @property
+    def holds(self) -> bool:
+        """Whether the guarantee holds for certain."""
+        return self.verdict == "holds"
+
+    @property
+    def kept(self) -> bool:
+        """The old name of `holds`."""
+        return self.holds
+
+
 @dataclass(frozen=True, kw_only=True)
-class AuditReport:
+class AuditReport(BaseReport):
     """The outcome of an audit.
 
     `basis` says what it rests on: "proof" (every pair, or every cell of the domain, in directed rounding), "theorem"
@@ -62,21 +103,7 @@ class AuditReport:
     findings: tuple[Finding, ...] = ()
 
     @property
-    def verdict(self) -> Verdict:
-        """Tell: "holds" takes a finite proof over at least one pair that is at most a finite claim."""
-        if self.refuted:
-            return "violated"
-        if self.reason:
-            return "cannot judge"
-        return "not refuted" if self.basis == "samples" else "holds"
-
-    @property
-    def reason(self) -> str:
-        """Why there is no verdict, as a sentence; empty where there is one."""
-        if self.refuted:
-            return ""
-        if self.obstacle:
-            return self.obstacle
+    def _doubt(self) -> str:
         if self.claimed is None:
             return "No guarantee was named: give `epsilon` to audit one."
         if not math.isfinite(self.claimed) or math.isnan(self.epsilon):
@@ -103,9 +130,9 @@ class AuditReport:
         )
 
     @property
-    def kept(self) -> bool:
+    def holds(self) -> bool:
         """Whether the guarantee holds for certain: it holds, or it is about a single secret."""
-        return self.verdict == "holds" or (self.vacuous and not self.refuted)
+        return super().holds or (self.vacuous and not self.refuted)
 
     @property
     def margin(self) -> float:
@@ -153,18 +180,25 @@ class AuditReport:
             ("found", self._found + (f", slack {self.slack:.6g}" if self.slack else "")),
             ("by", f"{self.basis}: {self.method}"),
             ("pairs audited", f"{self.pairs:,}"),
+            ("seen at" if self.is_lower_bound else "worst at", "" if self.witness is None else str(self.witness)),
+            ("why", self.reason or self.rounding),
+            ("power", self.power),
+            *((finding.kind, str(finding)) for finding in self.findings),
         ]
-        if self.witness is not None:
-            rows.append(("seen at" if self.is_lower_bound else "worst at", str(self.witness)))
-        rows += [("why", self.reason or self.rounding)] if self.reason or self.rounding else []
-        rows += [("power", self.power)] if self.power else []
-        return card(self.verdict, [*rows, *((finding.kind, str(finding)) for finding in self.findings)])
+        return card(self.verdict, [(name, value) for name, value in rows if value])
 
 
 def add_metric_notes(report: AuditReport, metric: Metric | None) -> AuditReport:
     """Return the report with a note about the distances it rests on."""
     note = "" if metric is None else precision_note(metric)
     return replace(report, method=f"{report.method}, {note}") if note else report
+
+
+def locate_witness(report: AuditReport, mechanism: FiniteMechanism) -> AuditReport:
+    """Return the report with the places of its witness, if it has one."""
+    if report.witness is None:
+        return report
+    return replace(report, witness=report.witness.with_places(mechanism.inputs, mechanism.outputs))
 
 
 def obstacle_of(secrets: int, skipped: int, count: int | None = None) -> str:
@@ -191,6 +225,10 @@ class Claim:
     slack: float = 0.0
     radius: float | None = None
     progress: Callable[[float], None] | None = None
+
+    def report(self, basis: Basis, method: str, epsilon: float, **found: Any) -> AuditReport:
+        """Return what an audit of this claim found."""
+        return AuditReport(claimed=self.epsilon, slack=self.slack, basis=basis, method=method, epsilon=epsilon, **found)
 
     @classmethod
     def of(cls, guarantee: Guarantee, epsilon: float | None, progress: Callable[[float], None] | None = None) -> Claim:

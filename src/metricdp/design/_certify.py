@@ -42,7 +42,7 @@ def certify(
             f"`radius` {problem.radius:g} covers no two secrets, so that nothing would be protected: the nearest two "
             f"lie {_nearest(problem):.6g} apart."
         )
-    if not report.kept:
+    if not report.holds:
         raise NotPrivate(f"a matrix ({method}) does not keep its guarantee: {report}. Nothing was returned.")
     loss, trivial, scale = losses_of(problem, matrix, objective)
     bound = trivial if lower_bound is None else max(trivial, lower_bound)

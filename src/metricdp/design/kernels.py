@@ -20,8 +20,8 @@ import numpy as np
 from metricdp import deadlines
 from metricdp.arrays import Floats, Integers
 from metricdp.auditing.interval_proofs import PROOF_BITS, round_up
-from metricdp.auditing.kernel_pairs import KernelProver
 from metricdp.auditing.kernels import (
+    KernelProver,
     KernelSums,
     WorstPairs,
     audit_kernel,
@@ -93,7 +93,7 @@ def kernel(problem: Problem, order: KernelSpec) -> KernelMechanism:
     distribution, sums, worst = _BudgetSearch(problem, order).search()
     with report_task(AUDITING):
         report = audit_kernel(distribution, sums, Claim(problem.epsilon), worst)
-    if not report.kept:
+    if not report.holds:
         raise NotPrivate(f"a kernel ({order.name}) does not keep its guarantee: {report}. Nothing was returned.")
     with report_task("adding up the loss"):
         loss, least = _losses(problem, distribution, sums)
@@ -206,7 +206,7 @@ class _BudgetSearch:
         import flint
 
         with flint.ctx.workprec(PROOF_BITS[0]):
-            value = prover.shown(int(i), int(j))
+            value = prover.leak(int(i), int(j))
             return 0.0 if value is None else round_up(value)
 
     def _add(self, distribution: KernelDistribution, worst: Integers) -> None:

@@ -171,7 +171,7 @@ def _certify_rounded(
 ) -> Any:
     made = replace(mechanism, matrix=matrix)
     report = audit(made)
-    if not report.kept:
+    if not report.holds:
         raise NotPrivate(
             f"the distribution rounded to {bits} bits does not keep its guarantee: {report}. Nothing was returned."
         )

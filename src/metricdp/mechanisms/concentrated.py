@@ -117,7 +117,8 @@ class ConcentratedGuarantee(MetricGuarantee):
             if not isinstance(other, ConcentratedGuarantee):
                 raise InvalidInput(
                     f"only concentrated guarantees add up to one, got {type(other).__name__}: "
-                    "mdp.auditing.concentrated says what a pure one is worth here."
+                    f"mdp.auditing.concentrated_guarantee says "
+                    "what a pure one is worth here."
                 )
             if not _is_same(other.metric, self.metric):
                 raise InvalidInput(f"guarantees in {self.metric!r} and in {other.metric!r} do not add up.")

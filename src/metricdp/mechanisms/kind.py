@@ -33,8 +33,8 @@ Spend = Callable[[Effort, str], None]
 REFUSALS = {
     "audit": "{kind} has no proof that could be checked: its densities can only refute.",
     "theorem": "the guarantee of a {kind} follows from no theorem: its numbers are audited.",
-    "audit_concentrated": "the divergences of a {kind} are not computed: mdp.auditing.concentrated(mechanism) says "
-    "what its pure guarantee is worth.",
+    "audit_concentrated": "the divergences of a {kind} are not computed: "
+    "mdp.auditing.concentrated_guarantee(mechanism) says what its pure guarantee is worth.",
     "accuracy": "how far reports lie from the truth is not known for {kind}.",
     "distribution": "the distribution of {kind} has no description.",
     "rescale": "this mechanism was designed for one epsilon, and an even spread needs one for every number of rows: "

@@ -19,7 +19,7 @@ from metricdp.arrays import Integers, Points
 from metricdp.auditing.betting.game import Game, batch_size, shares
 from metricdp.auditing.betting.health import Calls
 from metricdp.auditing.betting.pairing import chosen_pairs
-from metricdp.auditing.betting.rounds import UP, Draw, Rounds, RoundSetting, as_reports, shuffle_numbers
+from metricdp.auditing.betting.rounds import UP, Draw, Rounds, RoundSetting, as_reports, flip_coins, shuffle_numbers
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
 from metricdp.randomness import RandomSource
@@ -47,7 +47,7 @@ class Sampler:
     def __init__(self, draw: Draw, secrets: Sequence[Any], source: RandomSource) -> None:
         self.draw, self.secrets, self.source = draw, secrets, source
         self.calls = [Calls() for _ in secrets]
-        self.like: tuple[int, str] | None = None  # the width and the kind of its reports
+        self.like: Points = np.zeros((0, 0))  # no rows, of the width and the kind of its reports
         self.asking = 1  # reports a call: more where single ones never came, of which one at most is bet on
 
     def probe(self, number: int) -> None:
@@ -68,7 +68,7 @@ class Sampler:
 
     def call(self, number: int, count: int) -> Points:
         """Call once for reports of one secret; return what came, if anything, in random order."""
-        width = self.like[0] if self.like else np.asarray(self.secrets[number]).size
+        width = self.like.shape[1] or np.asarray(self.secrets[number]).size
         rows = self._check_rows(
             as_reports(self.draw(self.secrets[number], count), width=None if width == count else width)
         )
@@ -102,13 +102,13 @@ class Sampler:
     def _check_rows(self, rows: Points) -> Points:
         if len(rows) == 0:
             return rows
-        self.like = self.like or (rows.shape[1], rows.dtype.kind)
-        if (rows.shape[1], rows.dtype.kind) != self.like:
-            words = {"U": "text", "f": "numbers"}
-            raise InvalidInput(
-                f"the sampler gave rows of {self.like[0]} columns of {words[self.like[1]]}, then of {rows.shape[1]} "
-                f"columns of {words[rows.dtype.kind]}: reports must keep their shape."
-            )
+        self.like = self.like if self.like.shape[1] else rows[:0]
+        before, now = (
+            f"{some.shape[1]} columns of {'text' if some.dtype.kind == 'U' else 'numbers'}"
+            for some in (self.like, rows)
+        )
+        if before != now:
+            raise InvalidInput(f"the sampler gave rows of {before}, then of {now}: reports must keep their shape.")
         return rows
 
 
@@ -128,7 +128,7 @@ class Pools:
         found, counts = np.unique(asked, return_counts=True)
         source, came, parts = self._sampler.source, [], []
         for place in shuffle_numbers(len(found), source).tolist():
-            rows = self._of(int(found[place]), int(counts[place]))
+            rows = self._reports_of(int(found[place]), int(counts[place]))
             rounds = np.flatnonzero(asked == found[place])
             came.append(rounds[shuffle_numbers(len(rounds), source)][: len(rows)])
             parts.append(rows)
@@ -136,33 +136,13 @@ class Pools:
         order = np.argsort(served)
         return served[order], np.concatenate([part for part in parts if len(part)] or parts)[order]
 
-    def _of(self, number: int, count: int) -> Points:
+    def _reports_of(self, number: int, count: int) -> Points:
         held = self._held.get(number)
         if held is None or len(held) < count:
             more = self._sampler.call(number, count - (0 if held is None else len(held)))
             held = more if held is None or not len(held) else np.concatenate([held, more]) if len(more) else held
         self._held[number] = held[count:]
         return held[:count]
-
-
-class RoundDrawer:
-    """Deals rounds: which pairs, which way the coins fell, what the sampler reported."""
-
-    def __init__(self, setting: RoundSetting, pairs: Integers, sampler: Sampler, *, independent: bool) -> None:
-        self.setting, self.pairs, self.sampler = setting, pairs, sampler
-        self._take = Pools(sampler).take if independent else sampler.one_by_one
-        self.drawn = 0
-
-    def deal(self, shares: Integers) -> Rounds:
-        """Return that many rounds of every pair, in random order, less those in which the sampler gave no report."""
-        source = self.sampler.source
-        pair = np.repeat(np.arange(len(shares)), shares)
-        pair = pair[shuffle_numbers(len(pair), source)]
-        coins = (source.words(len(pair)) >> np.uint64(63)).astype(np.int64)
-        came, reports = self._take(self.pairs[pair, coins])
-        self.drawn += len(pair)
-        pair = pair[came]
-        return Rounds(self.setting, self.pairs[pair, 0], self.pairs[pair, 1], pair, pair, coins[came], reports)
 
 
 # Reports that are there already, by secret: each is bet on at most once.
@@ -193,31 +173,27 @@ class ReportBuffer:
 
     def deal(self, setting: RoundSetting, pairs: Integers, slot: Integers, level: Integers) -> Rounds:
         """Flip the coins of some rounds and serve them; both secrets must have rows enough whatever falls."""
-        coins = (self.source.words(len(pairs)) >> np.uint64(63)).astype(np.int64)
+        coins = flip_coins(len(pairs), self.source)
         reports = self.take(pairs[np.arange(len(pairs)), coins])
         return Rounds(setting, pairs[:, 0], pairs[:, 1], slot, level, coins, reports)
 
 
 def play_pairs(
     buffer: ReportBuffer, points: Points, metric: Metric, claim: tuple[float, float], pairs: Integers | None = None
-) -> tuple[Game | None, int]:
+) -> tuple[Game, int]:
     """Bet on pairs that are learned one by one, until rows are used up."""
     pairs, apart = chosen_pairs(points, metric, pairs, claim[0])
     setting = RoundSetting(points, metric, *claim, apart * UP, len(pairs))
-    game: Game | None = None
-    drawn = 0
+    game = Game(setting, buffer.reports)
     while True:
-        wanted = np.maximum(shares(game, len(pairs), batch_size(drawn), buffer.source), 1)
+        wanted = np.maximum(shares(game, batch_size(game.rounds), buffer.source), 1)
         space = buffer.left.copy()
         for number in np.argsort(-wanted, kind="stable").tolist():
             one, two = pairs[number]
             wanted[number] = min(wanted[number], space[one], space[two])
             space[one] -= wanted[number]
             space[two] -= wanted[number]
-        if wanted.sum() <= drawn // TAIL:
+        if wanted.sum() <= game.rounds // TAIL:
             return game, len(pairs)
         slot = np.repeat(np.arange(len(pairs)), wanted)
-        rounds = buffer.deal(setting, pairs[slot], slot, slot)
-        game = game or Game(setting, rounds.reports)
-        game.play(rounds)
-        drawn += len(rounds)
+        game.play(buffer.deal(setting, pairs[slot], slot, slot))

@@ -8,7 +8,7 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers, Points
 from metricdp.auditing.betting import statistics
-from metricdp.auditing.betting.rounds import Rounds, RoundSetting
+from metricdp.auditing.betting.rounds import Rounds, RoundSetting, shuffle_numbers
 from metricdp.auditing.betting.statistics import (
     DirectionStatistic,
     DistanceStatistic,
@@ -93,7 +93,8 @@ class Game:
         self.wealth = Wealth(
             setting.epsilon, setting.slack, setting.levels, np.array([belief.share for belief in self.beliefs])
         )
-        self.past: Rounds | None = None
+        nobody = np.zeros(0, dtype=np.int64)
+        self.past = Rounds(setting, nobody, nobody, nobody, nobody, nobody, reports[:0])
         self.rounds = 0
         self.earned = np.zeros((len(self.beliefs), len(setting.levels)))  # against the claim, in logarithms
         self.played = np.zeros(len(setting.levels))
@@ -108,9 +109,7 @@ class Game:
         self.wealth.settle()
         self.played += np.bincount(rounds.level, minlength=len(self.played))
         before, self.rounds = self.rounds, self.rounds + len(rounds)
-        self.past = rounds if self.past is None else self.past.join(rounds)
-        if len(self.past) > REMEMBERED:
-            self.past = self.past.take(slice(len(self.past) - REMEMBERED, None))
+        self.past = self.past.join(rounds).take(slice(-REMEMBERED, None))
         if np.any((before < LEARNING) & (self.rounds >= LEARNING)):
             self._learn(self.past)
 
@@ -146,12 +145,12 @@ def batch_size(drawn: int) -> int:
     return max(FIRST_BATCH, int(GROWTH * drawn))
 
 
-def shares(game: Game | None, pairs: int, size: int, source: RandomSource) -> Integers:
+def shares(game: Game, size: int, source: RandomSource) -> Integers:
     """Return how many rounds every pair gets: half for the pair that has won most a round, half for all in turn."""
-    hope = np.zeros(pairs) if game is None else game.earned.max(axis=0) / (game.played + 50.0)
-    best = int(np.argmax(hope))
+    hope = game.earned.max(axis=0) / (game.played + 50.0)
+    best, pairs = int(np.argmax(hope)), len(hope)
     favoured = size // 2 if hope[best] > 0 else 0
-    turn = np.argsort(source.words(pairs), kind="stable")[np.arange(size - favoured) % pairs]
+    turn = shuffle_numbers(pairs, source)[np.arange(size - favoured) % pairs]
     found = np.bincount(turn, minlength=pairs)
     found[best] += favoured
     return found

@@ -48,15 +48,12 @@ class Calls:
             return
         if asked > 1:
             self._compare(identities(rows[:STORED_ROWS]))
-        self._keep(rows[0])
+        self._keep(rows[:1])
 
     def note_singles(self, rows: Points) -> None:
         """Note calls that gave one report each."""
         self.asked, self.received, self.made = self.asked + len(rows), self.received + len(rows), self.made + len(rows)
-        for row in rows[:STORED_ENDS]:
-            self._keep(row)
-        for row in rows[STORED_ENDS:][-STORED_ENDS:]:
-            self._keep(row)
+        self._keep(rows)
 
     @property
     def is_repeated(self) -> bool:
@@ -77,11 +74,10 @@ class Calls:
         tests = [_homogeneous(codes, half) for codes in _cells(rows)]
         return min(1.0, min(tests) * len(tests))
 
-    def _keep(self, row: Points) -> None:
-        if len(self._early) < STORED_ENDS:
-            self._early.append(row)
-        else:
-            self._late.append(row)
+    def _keep(self, rows: Points) -> None:
+        left = STORED_ENDS - len(self._early)
+        self._early.extend(rows[:left])
+        self._late.extend(rows[left:][-STORED_ENDS:])
 
     def _compare(self, names: Words) -> None:
         if self._first is not None and not self.is_repeated:

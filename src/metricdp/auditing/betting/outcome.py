@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -30,8 +32,8 @@ def outcome(
     Only a refutation has a witness: where nothing is refuted, the pair that looks worst is worst by chance.
     """
     wealth, setting = game.wealth, game.setting
-    refuted = wealth.refuted(confidence)
-    place = _strongest_place(game, game.beliefs[wealth.best]) if refuted else None
+    refuted = wealth.is_refuted(confidence)
+    witness = _strongest_place(game, game.beliefs[wealth.best]).witness if refuted else None
     return AuditReport(
         claimed=setting.epsilon,
         epsilon=wealth.bound(confidence),
@@ -39,7 +41,7 @@ def outcome(
         method=f"{method}; asking stopped there" if refuted and asked else method,
         refuted=refuted,
         confidence=confidence,
-        witness=None if place is None else place.witness,
+        witness=witness,
         slack=setting.slack,
         pairs=pairs,
         draws=game.rounds,
@@ -67,29 +69,19 @@ def _convictions(game: Game, confidence: float) -> tuple[Finding, ...]:
     for number in order.tolist():
         belief = game.beliefs[number]
         place = _strongest_place(game, belief)
-        if place is not None:
-            kind = belief.statistic.kind_of(place.cell)
-            together = game.setting.slots == 1 and len(game.setting.levels) > 1
-            sentence = _sentence(belief.statistic.says(place.cell), place, together=together)
-            found.setdefault(kind, Finding(kind, sentence, convicts=True))
+        kind = belief.statistic.kind_of(place.cell)
+        sentence = _sentence(belief.statistic.says(place.cell), place, together=game.setting.is_together)
+        found.setdefault(kind, Finding(kind, sentence, convicts=True))
     return tuple(sorted(found.values(), key=lambda finding: finding.kind == "law"))
 
 
 def _sentence(what: str, place: _Place, *, together: bool) -> str:
-    one, two = place.counts
-    witness = place.witness
+    (one, two), witness = place.counts, place.witness
+    secret, other, report = (_show_place(at) for at in (witness.secret_at, witness.other_at, witness.report_at))
+    seen = f"{secret} and {two:,} from {other}, such as {report}"
     if together:  # pairs of about the same distance
-        return (
-            f"{what[0].upper()}{what[1:]}: of the reports looked back on, {one:,} came so from one secret of a pair "
-            f"and {two:,} from the other, such as {_show_place(witness.report_at)} from "
-            f"{_show_place(witness.secret_at)} and "
-            f"not from {_show_place(witness.other_at)}."
-        )
-    return (
-        f"{what[0].upper()}{what[1:]}: of the reports looked back on, {one:,} came so from "
-        f"{_show_place(witness.secret_at)} and {two:,} from {_show_place(witness.other_at)}, such as "
-        f"{_show_place(witness.report_at)}."
-    )
+        seen = f"one secret of a pair and {two:,} from the other, such as {report} from {secret} and not from {other}"
+    return f"{what[0].upper()}{what[1:]}: of the reports looked back on, {one:,} came so from {seen}."
 
 
 def _show_place(place: tuple[float | str, ...] | None) -> str:
@@ -98,11 +90,9 @@ def _show_place(place: tuple[float | str, ...] | None) -> str:
     return texts[0] if len(place) == 1 else f"({', '.join(texts)}{', ...' if len(place) > 4 else ''})"
 
 
-def _strongest_place(game: Game, belief: Belief) -> _Place | None:
+def _strongest_place(game: Game, belief: Belief) -> _Place:
     """Return where a statistic wins most: the pair and the cell of the remembered rounds."""
     past, statistic = game.past, belief.statistic
-    if past is None:
-        return None
     keys = past.level * statistic.size + statistic.cells(past)
     found, inverse, counts = np.unique(keys, return_inverse=True, return_counts=True)
     ones = np.bincount(inverse, weights=past.coins.astype(np.float64), minlength=len(found))
@@ -153,7 +143,7 @@ NOTHING = "No leak in a tenth of the reports or less is sure to be found with so
 
 def power(game: Game, confidence: float) -> str:
     """Say which planted leak these rounds would have found in at least 95 % of simulated audits."""
-    together = game.setting.slots == 1 and len(game.setting.levels) > 1
+    together = game.setting.is_together
     kind = TruthStatistic if together else ValueStatistic
     belief = next((belief for belief in game.beliefs if isinstance(belief.statistic, kind)), None)
     if belief is None:
@@ -166,15 +156,10 @@ def _values(game: Game, belief: Belief, confidence: float) -> str:
     steps = game.wealth.candidates[game.wealth.claim + 1 :]
     parts = []
     for mass in RARE:
-        low, high = 0, len(steps)  # the smallest step that is found, by halving
-        while low < high:
-            middle = (low + high) // 2
-            if _share_found(game, belief, confidence, level, mass, float(steps[middle])) >= FOUND:
-                high = middle
-            else:
-                low = middle + 1
-        if low < len(steps):
-            parts.append(f"makes up {mass:.0%} of the reports and leaks epsilon {steps[low]:.3g}")
+        share = partial(_share_found, game, belief, confidence, level, mass)
+        least = bisect_left(steps, FOUND, key=share)  # the smallest step that is found
+        if least < len(steps):
+            parts.append(f"makes up {mass:.0%} of the reports and leaks epsilon {steps[least]:.3g}")
     if not parts:
         return NOTHING
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -75,12 +76,13 @@ def match_secrets(
     """
     half = np.argsort(source.words(len(left)), kind="stable") < (len(left) + 1) // 2
     half |= len(left) < 8
-    parts = []
+    nobody = np.zeros(0, dtype=np.int64)
+    parts: list[tuple[Integers, Integers, Floats]] = [(nobody, nobody, np.zeros(0))]
     for some, near in ((left[half], True), (left[~half], False)):
         if some.size < 2:
             continue
         order = some[_neighbour_order(points[some])]
-        best: tuple[float, Integers, Integers, Floats] | None = None
+        tried: list[tuple[float, tuple[Integers, Integers, Floats]]] = []
         for shift in 2 ** np.arange(1 if near else int(np.log2(order.size)) + 1):
             at = np.arange(order.size - shift)
             at = at[at // shift % 2 == 0]
@@ -90,13 +92,9 @@ def match_secrets(
             if not good.any():
                 continue
             miss = abs(float(np.log(np.median(apart[good]) * epsilon / INFORMATIVE)))
-            if best is None or miss < best[0]:
-                best = miss, one[good], two[good], apart[good]
-        if best is not None:
-            parts.append(best[1:])
-    if not parts:
-        nothing = np.zeros(0, dtype=np.int64)
-        return nothing, nothing, np.zeros(0)
+            tried.append((miss, (one[good], two[good], apart[good])))
+        if tried:
+            parts.append(min(tried, key=itemgetter(0))[1])
     first, second, apart = (np.concatenate(part) for part in zip(*parts, strict=True))
     return first, second, apart
 

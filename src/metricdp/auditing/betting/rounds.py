@@ -38,6 +38,11 @@ class RoundSetting:
         """Whether the secrets are words."""
         return self.points.dtype.kind == "U"
 
+    @property
+    def is_together(self) -> bool:
+        """Whether pairs at many distances are learned together."""
+        return self.slots == 1 and len(self.levels) > 1
+
     def is_comparable(self, reports: Points) -> bool:
         """Return whether reports look like secrets, so that distances between them may mean something."""
         return reports.shape[1:] == self.points.shape[1:] and (reports.dtype.kind == "U") == self.is_text
@@ -60,15 +65,11 @@ class Rounds:
 
     def take(self, rows: Integers | Booleans | slice) -> Rounds:
         """Return some of the rounds."""
-        parts = (self.first, self.second, self.slot, self.level, self.coins, self.reports)
-        return Rounds(self.setting, *(part[rows] for part in parts))
+        return Rounds(self.setting, *(part[rows] for part in self._parts))
 
     def join(self, later: Rounds) -> Rounds:
         """Return these rounds and later ones."""
-        return Rounds(
-            self.setting,
-            *(np.concatenate([one, two]) for one, two in zip(self._parts, later._parts, strict=True)),
-        )
+        return Rounds(self.setting, *map(np.concatenate, zip(self._parts, later._parts, strict=True)))
 
     @property
     def _parts(self) -> tuple[Points, ...]:
@@ -181,6 +182,11 @@ def _numbers(array: Points, name: str) -> Points:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"`{name}` must be rows of numbers, or of text, of equal length.") from error
+
+
+def flip_coins(count: int, source: RandomSource) -> Integers:
+    """Return coins, 0 or 1."""
+    return (source.words(count) >> np.uint64(63)).astype(np.int64)
 
 
 def shuffle_numbers(count: int, source: RandomSource) -> Integers:

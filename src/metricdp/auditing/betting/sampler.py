@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import as_points
-from metricdp.auditing.betting.drawing import ReportBuffer, RoundDrawer, Sampler, play_pairs
+from metricdp.arrays import Integers, as_points
+from metricdp.auditing.betting.drawing import Answered, Pools, ReportBuffer, Sampler, play_pairs
 from metricdp.auditing.betting.game import Game, batch_size, shares
 from metricdp.auditing.betting.health import health_findings, seed_finding
 from metricdp.auditing.betting.outcome import outcome
 from metricdp.auditing.betting.pairing import chosen_pairs
-from metricdp.auditing.betting.rounds import UP, Draw, RoundSetting, check_claim
+from metricdp.auditing.betting.rounds import UP, Draw, Rounds, RoundSetting, check_claim, flip_coins, shuffle_numbers
 from metricdp.auditing.report import AuditReport
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
-from metricdp.randomness import Randomness, fresh_stream, source_of
+from metricdp.randomness import Randomness, RandomSource, fresh_stream, source_of
 
 Progress = Callable[[float, float], None]
 
@@ -113,32 +113,39 @@ def audit_sampler(
     if repeated:
         game, manner = _single_calls(setting, chosen, sampler, int(draws)), ", one call for every secret"
     else:
-        dealer = RoundDrawer(setting, chosen, sampler, independent=independent)
-        game, manner = _play(dealer, int(draws), confidence, progress), "" if independent else ", one a call"
+        take, manner = (Pools(sampler).take, "") if independent else (sampler.one_by_one, ", one a call")
+        game = _play(Game(setting, sampler.like), chosen, take, source, int(draws), confidence, progress)
     manner += ", taken to be independent in a call" if independent else ""
     method = f"bets on {game.rounds:,} reports of {len(points)} secrets{manner}"
     findings = (*seeds, *health_findings(sampler.calls))
     return outcome(game, confidence, method, len(chosen), findings, asked=True)
 
 
-def _play(dealer: RoundDrawer, draws: int, confidence: float, progress: Progress | None) -> Game:
-    """Play until the claim is refuted or the draws are spent."""
-    game: Game | None = None
-    while True:
-        size = min(batch_size(game.rounds if game else 0), draws - dealer.drawn)
-        rounds = dealer.deal(shares(game, len(dealer.pairs), size, dealer.sampler.source))
-        if len(rounds):
-            game = game or Game(dealer.setting, rounds.reports)
-            game.play(rounds)
-        spent = dealer.drawn >= draws
-        if game is None and spent:
-            raise InvalidInput(f"the sampler gave no report in {dealer.drawn:,} calls, so that nothing can be audited.")
-        if game is None:
-            continue
-        if progress is not None:
-            progress(dealer.drawn / draws, game.wealth.bound(confidence))
-        if game.wealth.refuted(confidence) or spent:
-            return game
+def _play(
+    game: Game,
+    pairs: Integers,
+    take: Callable[[Integers], Answered],
+    source: RandomSource,
+    draws: int,
+    confidence: float,
+    progress: Progress | None,
+) -> Game:
+    """Play until the claim is refuted or the draws are spent; a draw without a report is a round without a bet."""
+    drawn = 0
+    while drawn < draws and not game.wealth.is_refuted(confidence):
+        wanted = shares(game, min(batch_size(game.rounds), draws - drawn), source)
+        pair = np.repeat(np.arange(len(pairs)), wanted)
+        pair = pair[shuffle_numbers(len(pair), source)]
+        coins = flip_coins(len(pair), source)
+        came, reports = take(pairs[pair, coins])
+        drawn, pair = drawn + len(pair), pair[came]
+        if len(pair):
+            game.play(Rounds(game.setting, pairs[pair, 0], pairs[pair, 1], pair, pair, coins[came], reports))
+        if game.rounds and progress is not None:
+            progress(drawn / draws, game.wealth.bound(confidence))
+    if not game.rounds:
+        raise InvalidInput(f"the sampler gave no report in {drawn:,} calls, so that nothing can be audited.")
+    return game
 
 
 def _single_calls(setting: RoundSetting, pairs: Any, sampler: Sampler, draws: int) -> Game:
@@ -148,5 +155,4 @@ def _single_calls(setting: RoundSetting, pairs: Any, sampler: Sampler, draws: in
     secret = np.concatenate([np.full(len(rows), one) for one, rows in parts.items()])
     rows = np.concatenate(list(parts.values()))
     buffer = ReportBuffer(rows, secret, len(setting.points), sampler.source)
-    game, _ = play_pairs(buffer, setting.points, setting.metric, (setting.epsilon, setting.slack), pairs)
-    return game or Game(setting, rows)
+    return play_pairs(buffer, setting.points, setting.metric, (setting.epsilon, setting.slack), pairs)[0]

@@ -71,7 +71,7 @@ def audit_samples(
         game, pairs = play_pairs(buffer, distinct, metric, (claimed, slack))
     else:
         game, pairs = _play_matchings(buffer, distinct, metric, (claimed, slack))
-    if game is None:
+    if not game.rounds:
         raise InvalidInput("no two secrets are finitely far apart, so that nothing can be compared.")
     method = f"bets on {game.rounds:,} of {len(points):,} recorded reports of {len(distinct):,} secrets"
     report = outcome(game, confidence, f"{method}, taken to be drawn independently", pairs)
@@ -83,18 +83,17 @@ def audit_samples(
 
 def _play_matchings(
     buffer: ReportBuffer, points: Points, metric: Metric, claim: tuple[float, float]
-) -> tuple[Game | None, int]:
+) -> tuple[Game, int]:
     """Bet on matchings: every secret that has rows left meets one other, again and again; all are learned together."""
     levels = distance_levels(points, metric, claim[0])
     setting = RoundSetting(points, metric, *claim, levels * UP, 1)
-    game: Game | None = None
-    drawn = met = 0
+    game, met = Game(setting, buffer.reports), 0
     while True:
         left = np.flatnonzero(buffer.left)
         one, two, apart = match_secrets(points, metric, claim[0], left, buffer.source)
         fit = apart <= levels[-1]  # always, where no detour is shorter
         one, two, apart = one[fit], two[fit], apart[fit]
-        if one.size <= drawn // TAIL:
+        if one.size <= game.rounds // TAIL:
             return game, met
         met += len(one)
         times = np.minimum(buffer.left[one], buffer.left[two])
@@ -104,8 +103,6 @@ def _play_matchings(
         pairs, level = pairs[order], level[order]
         start = 0
         while start < len(pairs):
-            here = slice(start, start + batch_size(drawn))
-            rounds = buffer.deal(setting, pairs[here], np.zeros(len(pairs[here]), dtype=np.int64), level[here])
-            game = game or Game(setting, rounds.reports)
-            game.play(rounds)
-            drawn, start = drawn + len(rounds), start + len(rounds)
+            here = slice(start, start + batch_size(game.rounds))
+            game.play(buffer.deal(setting, pairs[here], np.zeros_like(level[here]), level[here]))
+            start = here.stop

@@ -7,8 +7,8 @@ mean the same for every pair of secrets.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
@@ -20,44 +20,33 @@ FREQUENT = 255
 Feature = Callable[[Rounds], Floats]
 
 
-class ReportStatistic(Protocol):
+class ReportStatistic(ABC):
     """A way to sort reports into cells."""
 
     size: int
     pooled: bool
-    rest: int  # the cell of all that is not special, or -1
+    kind = "law"
+    name = ""
+    rest = -1  # the cell of all that is not special
 
     def learn(self, past: Rounds) -> bool:
-        """Learn from rounds that are over; tell whether cells have changed."""
+        """Learn from rounds that are over; return whether cells have changed."""
+        return False
 
+    @abstractmethod
     def cells(self, rounds: Rounds) -> Integers:
         """Return the cell of every report, from 0 to size - 1."""
 
     def kind_of(self, cell: int) -> str:
         """Return the kind of the finding where this cell convicts."""
-
-    def says(self, cell: int) -> str:
-        """Say what convicts, as the beginning of a sentence."""
-
-
-class BaseStatistic:
-    """The base of statistics that say the same of all their cells."""
-
-    kind = "law"
-    name = ""
-    rest = -1
-
-    def learn(self, past: Rounds) -> bool:
-        return False
-
-    def kind_of(self, cell: int) -> str:
         return self.kind
 
     def says(self, cell: int) -> str:
+        """Say what convicts, as the beginning of a sentence."""
         return self.name
 
 
-class DistanceStatistic(BaseStatistic):
+class DistanceStatistic(ReportStatistic):
     """How much nearer a report lies to one secret than to the other, in equal steps, both ends in their own cells."""
 
     name = "the difference of the distances to both secrets gives them away"
@@ -79,7 +68,7 @@ class DistanceStatistic(BaseStatistic):
         return inner
 
 
-class QuantileStatistic(BaseStatistic):
+class QuantileStatistic(ReportStatistic):
     """Features cut at quantiles of what was reported before, all features together: one cell for every combination."""
 
     def __init__(self, name: str, feature: Feature, bins: tuple[int, ...], *, pooled: bool) -> None:
@@ -112,7 +101,7 @@ class QuantileStatistic(BaseStatistic):
         return np.zeros(len(rounds), dtype=np.int64) if self.pooled else rounds.slot
 
 
-class DirectionStatistic(BaseStatistic):
+class DirectionStatistic(ReportStatistic):
     """The direction in which the means of the reports of both secrets differ most, cut at quantiles."""
 
     name, pooled, size = "a direction learned from the reports gives the secret away", False, 16
@@ -143,7 +132,7 @@ class DirectionStatistic(BaseStatistic):
         return cells
 
 
-class ValueStatistic(BaseStatistic):
+class ValueStatistic(ReportStatistic):
     """Reports that came back bit for bit, each in a cell of its own; all others together."""
 
     pooled, size, rest = False, FREQUENT + 1, 0
@@ -209,7 +198,7 @@ DECIMALS = 9
 BITS = 32
 
 
-class TruthStatistic(BaseStatistic):
+class TruthStatistic(ReportStatistic):
     """Whether a report is one of the two secrets, or shares a coordinate with one in which they differ."""
 
     pooled, size, rest = True, 16, 0
@@ -223,24 +212,16 @@ class TruthStatistic(BaseStatistic):
         return "a coordinate comes without noise" if cell else "the true value is never reported"
 
     def cells(self, rounds: Rounds) -> Integers:
-        equal, some = [], []
-        if rounds.reports.dtype.kind == "U":
-            for side in (rounds.left, rounds.right):
-                same = rounds.reports == side
-                equal.append(same.all(axis=-1))
-                some.append(same.any(axis=-1))
-        else:
-            left, right, reports = flat(rounds.left), flat(rounds.right), flat(rounds.reports)
+        left, right, reports = flat(rounds.left), flat(rounds.right), flat(rounds.reports)
+        alike, apart = [reports == left, reports == right], np.ones_like(reports, dtype=np.bool_)
+        if reports.dtype.kind != "U":
             space = CLOSE * np.abs(left - right)
-            for side in (left, right):
-                same = np.abs(reports - side) <= space
-                equal.append(same.all(axis=1))
-                some.append((same & (space > 0)).any(axis=1))
-        one, two, some_one, some_two = (part.astype(np.int64) for part in (*equal, *some))
-        return np.asarray(one + 2 * two + 4 * some_one + 8 * some_two)
+            alike, apart = [np.abs(reports - side) <= space for side in (left, right)], space > 0
+        events = [*(same.all(axis=1) for same in alike), *((same & apart).any(axis=1) for same in alike)]
+        return np.asarray(sum(event.astype(np.int64) << number for number, event in enumerate(events)))
 
 
-class LowBitStatistic(BaseStatistic):
+class LowBitStatistic(ReportStatistic):
     """The lowest bit that is set in a coordinate of the report: sums of doubles keep the grain of what was added."""
 
     pooled, size = False, BITS
@@ -258,7 +239,7 @@ class LowBitStatistic(BaseStatistic):
         return np.clip(grain - int(np.frexp(scale)[1]) + 65, 0, BITS - 1)
 
 
-class LatticeStatistic(BaseStatistic):
+class LatticeStatistic(ReportStatistic):
     """Whether a report lies on a binary or decimal lattice around the one secret, and how coarse, against the other."""
 
     kind, name = "lattice", "reports lie on a lattice around the secret"

@@ -8,7 +8,7 @@ shares of the starting wealth may follow different beliefs: their sum is a wealt
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Wealth:
         """The belief that owns most against the claim."""
         return int(np.argmax(self.log_shares + self.logs[:, self.claim]))
 
-    def refuted(self, confidence: float) -> bool:
+    def is_refuted(self, confidence: float) -> bool:
         """Return whether the claim's own wealth was ever at least 1/alpha."""
         return bool(self.peaks[self.claim] >= -np.log1p(-confidence))
 
@@ -85,28 +85,28 @@ class Wealth:
 # Predictors: what was seen in every cell so far, and what is believed of the next coin there.
 
 
-class Predictor(Protocol):
-    """The counts of a statistic; beliefs follow from them."""
+class Predictor(ABC):
+    """The counts of a statistic by row (a slot) and cell; beliefs follow from them."""
+
+    def __init__(self, rows: int, size: int) -> None:
+        self.seen = np.zeros((2, rows, size))
 
     def add(self, slot: Integers, level: Integers, cell: Integers, seen: tuple[Floats, Floats]) -> None:
         """Count what was seen."""
+        for side in (0, 1):
+            np.add.at(self.seen[side], (slot, cell), seen[side])
 
+    @abstractmethod
     def believe(self, slot: Integers, level: Integers, cell: Integers) -> tuple[Floats, Floats]:
         """Return the belief that the coin is 0, and that it is 1, for every entry; each shrunk by what is not known."""
 
     def clear(self) -> None:
         """Forget everything: the cells have changed."""
+        self.seen[:] = 0.0
 
 
-class CountPredictor:
+class CountPredictor(Predictor):
     """One belief for every cell: the share of zeros there, less some standard errors."""
-
-    def __init__(self, slots: int, size: int) -> None:
-        self.seen = np.zeros((2, slots, size))
-
-    def add(self, slot: Integers, level: Integers, cell: Integers, seen: tuple[Floats, Floats]) -> None:
-        for side in (0, 1):
-            np.add.at(self.seen[side], (slot, cell), seen[side])
 
     def believe(self, slot: Integers, level: Integers, cell: Integers) -> tuple[Floats, Floats]:
         zeros, ones = self.seen[0, slot, cell] + 0.5, self.seen[1, slot, cell] + 0.5
@@ -114,11 +114,8 @@ class CountPredictor:
         uncertainty = np.sqrt(share * (1.0 - share) / (zeros + ones))
         return share - uncertainty, 1.0 - share - uncertainty
 
-    def clear(self) -> None:
-        self.seen[:] = 0.0
 
-
-class ScalePredictor:
+class ScalePredictor(Predictor):
     """One number for all cells: the log-odds of the coin are rate * epsilon * (d(y, second) - d(y, first)).
 
     Laplace and exponential noise of another epsilon is exactly this, and a single number is learned quickly. The rate
@@ -127,22 +124,18 @@ class ScalePredictor:
 
     def __init__(self, reach: Floats, positions: Floats, *, together: bool) -> None:
         self.odds = reach[:, None] * positions  # epsilon * difference of distances, by level and cell
-        self.seen = np.zeros((2, *self.odds.shape))
+        super().__init__(*self.odds.shape)
         self.together = together
         self.rates, self.errors = np.ones(len(reach)), np.full(len(reach), 1.0)
 
     def add(self, slot: Integers, level: Integers, cell: Integers, seen: tuple[Floats, Floats]) -> None:
-        for side in (0, 1):
-            np.add.at(self.seen[side], (level, cell), seen[side])
+        super().add(level, level, cell, seen)
         self._fit()
 
     def believe(self, slot: Integers, level: Integers, cell: Integers) -> tuple[Floats, Floats]:
         rate = np.maximum(self.rates - 0.5 * self.errors, 0.0)
         zero = _logistic(rate[level] * self.odds[level, cell])
         return zero, 1.0 - zero
-
-    def clear(self) -> None:
-        self.seen[:] = 0.0
 
     def _fit(self) -> None:
         live = np.flatnonzero(self.seen.sum(axis=(0, 2)))

@@ -8,11 +8,11 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 import metricdp as mdp
+from metricdp.estimation import report_models_of
 from metricdp.estimation.bins import build_bins
 from metricdp.estimation.decoders import Evidence, decoder_for
 from metricdp.estimation.enclosures import EnclosingWeights
 from metricdp.estimation.nodes import nodes_of
-from metricdp.estimation.report_models import report_models_of
 
 
 @pytest.mark.parametrize("seed", range(3))

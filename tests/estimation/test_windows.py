@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import norm
 
 import metricdp as mdp
+from metricdp.estimation import report_models_of
 from metricdp.estimation.bins import boxes_of
 from metricdp.estimation.decoders import WindowDecoder
-from metricdp.estimation.report_models import report_models_of
 
 NOISE = mdp.laplace(mdp.Lp(2), 10.0)
 CELLS = mdp.grid((3, 3), spacing=2.0)  # each 20 units of noise wide
@@ -104,3 +104,19 @@ def test_people_just_outside_the_map_do_not_make_its_border_cells_too_large():
     found = mdp.estimate_density(NOISE.sample(beside, rng=rng), NOISE, cells=CELLS)
     assert np.all(found.lower <= 0.0)
     assert found.elsewhere.upper >= 1.0 - 1e-3
+
+
+@pytest.mark.parametrize("spacing", [8.0, 20.0])
+def test_on_the_line_wide_cells_have_intervals_that_hold_and_say_something(spacing):
+    rng, noise, line = np.random.default_rng(5), mdp.laplace(mdp.Lp(1), 2.0, dimension=1), mdp.grid(3, spacing=spacing)
+    codes = np.repeat([0, 1, 2], [1000, 600, 400])
+    truth, held = np.bincount(codes) / len(codes), 0
+    for depth in (0.0, 0.3, 0.49):
+        places = line.points[codes] + depth * spacing
+        found = mdp.estimate_density(noise.sample(places, rng=rng), noise, cells=line)
+        if depth < 0.4:  # nearer to a border nobody can tell on which side they are
+            assert np.all(found.upper - found.lower < 0.25)
+            assert found.elsewhere.upper < 0.25
+        assert found.elsewhere.lower <= 0.0
+        held += int(np.sum((found.lower <= truth) & (truth <= found.upper)))
+    assert held >= 8  # of 9: fewer by chance once in 100, were it 95 %, and the rarer the more they cover

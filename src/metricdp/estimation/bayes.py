@@ -28,6 +28,11 @@ Progress = Callable[[float], None]
 LEAST_MASS = 1e-300  # of a report, below which a quotient would overflow
 
 
+def part_progress(progress: Progress | None, start: float, share: float) -> Progress | None:
+    """Return what takes the progress of a part of the work and says that of the whole."""
+    return None if progress is None else lambda done: progress(start + share * done)
+
+
 @dataclass(frozen=True, eq=False)
 class LikelyMasses:
     """Masses, the masses of reports that belong to them, steps taken, and what is left to gain per report (nats)."""

@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from metricdp.arrays import Floats, Integers, frozen
+from metricdp.arrays import Floats, Integers, frozen, row_slices
 from metricdp.auditing import accuracy_radius
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MECHANISMS, Mechanism
@@ -82,7 +82,7 @@ class CoarseBins:
         return np.append(table.ravel(), counts[-1])
 
 
-def coarse(fine: ReportBins, units: Floats, most: int) -> CoarseBins:
+def coarsen(fine: ReportBins, units: Floats, most: int) -> CoarseBins:
     """Return wide bins about a unit of noise wide, `most` of them at most."""
     wanted = 1.0
     while True:
@@ -268,11 +268,8 @@ def _masses(mechanism: LatticeNoise, places: Floats, bins: ReportBins) -> Floats
     points = _grid([nodes for nodes, _ in axes])
     shares = _outer([weights for _, weights in axes])
     result = np.empty((len(places), bins.size - 1))
-    size = max(1, CHUNK // len(points))
-    for first in range(0, len(places), size):
-        part = places[first : first + size]
-        heights = density(mechanism, part, points) * shares
-        result[first : first + len(part)] = _sum_nodes(heights, bins.shape, count)
+    for part in row_slices(len(places), len(points), CHUNK):
+        result[part] = _sum_nodes(density(mechanism, places[part], points) * shares, bins.shape, count)
     if heights_of(mechanism).smooth:
         return result
     own = bins.codes(places)

@@ -29,9 +29,9 @@ def bootstrap_ends(
     weights, sums, found = decoder.weigh(sums)
     tables, truth = _tables(decoder)
     drawn = tables @ weights
-    message_count = truth @ sums
+    masses = truth @ sums
     variance = tables @ weights**2 - (drawn**2 if decoder.evidence.target == "population" else drawn)
-    away = (drawn - message_count) / _errors(found, variance, message_count - drawn)
+    away = (drawn - masses) / _errors(found, variance, masses - drawn)
     tail = 0.5 * (1.0 - confidence)
     if simultaneous:
         reach = np.quantile(np.abs(away).max(axis=1), confidence, method="higher")

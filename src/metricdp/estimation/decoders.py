@@ -23,14 +23,14 @@ import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput
-from metricdp.estimation.bayes import Progress, iterative_bayes, split
+from metricdp.estimation.bayes import Progress, iterative_bayes, part_progress, split
 from metricdp.estimation.enclosures import EnclosingWeights, UnbiasedWeights
 from metricdp.estimation.moments import (
     LEAST,
-    Cumulants,
     MomentSums,
     Statistic,
     combine_statistics,
+    cumulants_of,
     part_cumulants,
     population_statistic,
     table_statistic,
@@ -128,11 +128,8 @@ class Evidence:
         twice, thrice = (self.operator.backward((weights**power).T).T for power in (2, 3))
         seen, rough = (
             MomentSums(
-                (q @ weights, q @ weights**2, q @ weights**3, q @ weights**4),
-                p @ sums**2,
-                p @ sums**3,
-                p @ (sums * twice),
-                p @ (sums * thrice),
+                [q @ weights**r for r in (1, 2, 3, 4)],
+                *(p @ g for g in (sums**2, sums**3, sums * twice, sums * thrice)),
             )
             for p, q in ((masses, shares), (smooth, expected))
         )
@@ -152,7 +149,7 @@ class Evidence:
     def part_means(self, weights: Floats) -> Floats:
         """Return sqrt(share) times the mean of weights, one row a mechanism of the table."""
         rows = [(self.shares[part] @ weights[part], float(self.shares[part].sum())) for part in self.parts]
-        return np.asarray(np.stack([sums / np.sqrt(max(share, 1e-300)) for sums, share in rows]))
+        return np.stack([sums / np.sqrt(max(share, 1e-300)) for sums, share in rows])
 
 
 class Decoder(Protocol):
@@ -237,11 +234,13 @@ class BoundedDecoder:
         steps, least = np.zeros(wanted.shape[1]), WHOLE if self.evidence.target == "table" else LEAST
         for number, (choosing, applied) in enumerate(self._pairs):
             enclosing, done = self._enclose(choosing), number / len(self._pairs)
-            below = enclosing.below(inside, quantile, self._part(done))
-            above = -enclosing.below(-touching_nodes, quantile, self._part(done + 0.5 / len(self._pairs)))
-            for kept, weights in zip(found, (below, above), strict=True):
+            size = 0.5 / len(self._pairs)
+            first, second = (part_progress(self._progress, start, size) for start in (done, done + size))
+            below = enclosing.below(inside, quantile, first)
+            above = -enclosing.below(-touching_nodes, quantile, second)
+            for statistics, weights in zip(found, (below, above), strict=True):
                 sides = self.operator.matrix @ weights
-                kept.append(applied.statistic(weights, sides, self.evidence.masses, least=least))
+                statistics.append(applied.statistic(weights, sides, self.evidence.masses, least=least))
                 steps = np.maximum(steps, self.evidence.half_report(weights))
         shares = [applied.total / self.evidence.total for _, applied in self._pairs]
         return MassBounds(combine_statistics(found[0], shares), combine_statistics(found[1], shares), ROOM, steps)
@@ -250,10 +249,6 @@ class BoundedDecoder:
         likely = iterative_bayes(self.operator, half.shares, steps=ROUGH_STEPS, tolerance=ROUGH)
         masses = (1.0 - PUBLIC_SHARE) * likely.masses + PUBLIC_SHARE / len(likely.masses)
         return EnclosingWeights(self.operator.matrix, masses, self.evidence.total)
-
-    def _part(self, done: float) -> Progress | None:
-        progress, size = self._progress, 0.5 / len(self._pairs)
-        return None if progress is None else lambda share: progress(done + size * share)
 
 
 class IterativeDecoder:
@@ -374,7 +369,7 @@ class _Half:
         here = (columns >= column) & (columns < column + factor * values.shape[1])
         found = values[(self.rows[first:last][here] - row) // factor, (columns[here] - column) // factor]
         counts, bins = self.counts[first:last][here], self.windows.bins.size
-        size = min(factor**2 * values.size, bins)
+        size = min(factor ** len(self.windows.bins.shape) * values.size, bins)
         rest = powers_of(np.array([weights.rest]))[:, 0]
         seen = (powers_of(found) @ counts + (self.total - counts.sum()) * rest) / self.total
         even = (weights.powers * size + (bins - size) * rest) / bins
@@ -440,31 +435,16 @@ class WindowDecoder:
                 continue
             powers, rough = applied.powers(chosen)
             mean += share * powers[0]
-            seen += share * _cumulants(powers)
-            smooth += share * _cumulants(rough)
+            seen += share * np.array(cumulants_of(powers))
+            smooth += share * np.array(cumulants_of(rough))
         return mean, seen, smooth
 
 
-def _cumulants(powers: Floats) -> Floats:
-    m1, m2, m3, m4 = powers
-    second = m2 - m1**2
-    third = m3 - 3.0 * m1 * m2 + 2.0 * m1**3
-    fourth = m4 - 4.0 * m1 * m3 + 6.0 * m1**2 * m2 - 3.0 * m1**4
-    return np.array([second, third, fourth - 3.0 * second**2])
-
-
 def _combine(found: list[tuple[float, Floats, Floats]], total: float) -> Statistic:
-    values = np.array([mean for mean, _, _ in found])
-    seen, smooth = (np.array([one[at] for one in found]).T for at in (1, 2))
-    return population_statistic(values, _three(seen), _three(smooth), total)
-
-
-def _three(rows: Floats) -> Cumulants:
-    return rows[0], rows[1], rows[2]
+    means, seen, smooth = (np.array(part) for part in zip(*found, strict=True))
+    return population_statistic(means, seen.T, smooth.T, total)
 
 
 def _complement(found: Statistic) -> Statistic:
     """Return the statistic of one less the mass."""
-    return Statistic(
-        1.0 - found.values, found.variance, -found.third, -found.slope, found.bend, found.floor, found.total
-    )
+    return replace(found, values=1.0 - found.values, third=-found.third, slope=-found.slope)

@@ -65,9 +65,7 @@ class EnclosingWeights:
         size = sums.shape[1] if few else TOGETHER
         for first in range(0, sums.shape[1], size):
             part = sums[:, first : first + size]
-            common = np.median(
-                part, axis=0
-            )  # far from a region of more than half of all places it is the rest that counts
+            common = np.median(part, axis=0)  # far from a region of more than half of all places the rest counts
             window = np.arange(n) if few else self._window(part - common)
             found[:, first : first + size] = self._solve(part - common, window, quantile) + common
             if progress is not None:

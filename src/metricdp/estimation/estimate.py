@@ -7,6 +7,7 @@ needs no secret. It tells about crowds; about one person it can tell no more tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, get_args
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, as_codes, frozen
 from metricdp.errors import InvalidInput
 from metricdp.estimation import sentences
-from metricdp.estimation.bayes import LikelyMasses, Progress, iterative_bayes
+from metricdp.estimation.bayes import LikelyMasses, Progress, iterative_bayes, part_progress
 from metricdp.estimation.bins import boxes_of
 from metricdp.estimation.bootstrap import bootstrap_ends
 from metricdp.estimation.decoders import (
@@ -26,6 +27,7 @@ from metricdp.estimation.decoders import (
     Evidence,
     IterativeDecoder,
     MassBounds,
+    Method,
     Target,
     WindowDecoder,
     decoder_for,
@@ -181,12 +183,9 @@ def estimate_density(
             they end where the masses fit the reports as well as the true ones would on average.
         progress: Called with the share of the work that is done.
     """
-    if not 0.5 <= confidence < 1.0:
-        raise InvalidInput(f"`confidence` must be at least 0.5 and below 1, such as 0.95, got {confidence!r}.")
+    check_request(target, confidence)
     if method is not None and method not in get_args(RequestedMethod):
         raise InvalidInput(f"`method` must be linear, bounded or em, got {method!r}.")
-    if target not in get_args(Target):
-        raise InvalidInput(f"`target` must be 'table' or 'population', got {target!r}.")
     if intervals not in get_args(Intervals):
         raise InvalidInput(f"`intervals` must be 'analytic' or 'bootstrap', got {intervals!r}.")
     several = isinstance(mechanism, Sequence)
@@ -198,6 +197,14 @@ def estimate_density(
     counts = [source.count_reports(table) for source, table in zip(sources, tables, strict=True)]
     how = EstimateRequest(method, target, confidence, simultaneous, steps, intervals)
     return decode_counts(sources, counts, how, progress)
+
+
+def check_request(target: str, confidence: float) -> None:
+    """Refuse a target or a confidence that no estimate has."""
+    if not 0.5 <= confidence < 1.0:
+        raise InvalidInput(f"`confidence` must be at least 0.5 and below 1, such as 0.95, got {confidence!r}.")
+    if target not in get_args(Target):
+        raise InvalidInput(f"`target` must be 'table' or 'population', got {target!r}.")
 
 
 @dataclass(frozen=True)
@@ -225,7 +232,8 @@ def decode_counts(
     check_reports(tallies, operators)
     operator, tally = stack_operators(operators, [int(count.sum()) for count in counts]), np.concatenate(tallies)
     total = float(tally.sum())
-    likely = _likely_masses(operator, tally, how, _first_half(progress))
+    first_half, second_half = (part_progress(progress, start, 0.5) for start in (0.0, 0.5))
+    likely = _likely_masses(operator, tally, how, first_half)
     ends = np.cumsum([0, *(len(count) for count in tallies)]).tolist()
     parts = tuple(slice(first, last) for first, last in pairwise(ends))
     evidence, nodes = Evidence(operator, tally, likely.masses, likely.reports, how.target, parts), sources[0].nodes
@@ -235,12 +243,12 @@ def decode_counts(
     outside: Mass | None = None
     z, windows = sentences.quantile(probability), [source.windows for source in sources if source.windows is not None]
     if windows:
-        anywhere = WindowDecoder(windows, counts, boxes_of(cells), _second_half(progress))
+        anywhere = WindowDecoder(windows, counts, boxes_of(cells), second_half)
         decoder, found = anywhere, anywhere.measure(None, z)
         rest = anywhere.elsewhere(sentences.quantile(sentences.error_probability(how.confidence)))
         outside = mass_of(rest, how.confidence, 1.0 - float(cell_masses.sum()))
     else:
-        decoder, found = _measure(evidence, how, nodes, z, _second_half(progress))
+        decoder, found = _measure(evidence, how, nodes, z, second_half)
     lower, upper = _ends(decoder, found, how, probability)
     name: RequestedMethod = "em" if how.method == "em" else decoder.method
     if name == "linear":
@@ -283,20 +291,15 @@ def _measure(
     evidence: Evidence, how: EstimateRequest, nodes: Nodes | None, z: float, progress: Progress | None
 ) -> tuple[Decoder, MassBounds]:
     """Return the decoder that was asked for; where nobody asked, the unbiased one if its intervals say anything."""
-    if nodes is not None or how.method == "bounded":
-        decoder = decoder_for(evidence, "bounded", nodes, progress)
-        return decoder, decoder.measure(None, z)
-    if how.method == "linear" or not isinstance(evidence.operator, DenseOperator):
-        decoder = decoder_for(evidence, "linear", progress=progress)
-        return decoder, decoder.measure(None, z)
-    try:
-        decoder = decoder_for(evidence, "linear")
-        found = decoder.measure(None, z)
-        if np.median(z * found.errors) <= 0.5:
-            return decoder, found
-    except InvalidInput:
-        pass  # the distribution has no inverse
-    decoder = decoder_for(evidence, "bounded", None, progress)
+    method: Method = "bounded" if nodes is not None or how.method == "bounded" else "linear"
+    if method == "linear" and how.method != "linear" and isinstance(evidence.operator, DenseOperator):
+        method = "bounded"
+        with suppress(InvalidInput):  # the distribution has no inverse
+            decoder = decoder_for(evidence, "linear")
+            found = decoder.measure(None, z)
+            if np.median(z * found.errors) <= 0.5:
+                return decoder, found
+    decoder = decoder_for(evidence, method, nodes, progress)
     return decoder, decoder.measure(None, z)
 
 
@@ -337,8 +340,8 @@ def effective_size(evidence: Evidence, masses: Floats, errors: Floats) -> float:
 def _notes(
     evidence: Evidence, decoder: Decoder, found: MassBounds, how: EstimateRequest, likely: LikelyMasses
 ) -> tuple[str, ...]:
-    effective_size_note = effective_size(evidence, found.values, found.errors)
-    notes = [sentences.effective_size_note(int(evidence.total), effective_size_note, decoder.condition)]
+    effective = effective_size(evidence, found.values, found.errors)
+    notes = [sentences.effective_size_note(int(evidence.total), effective, decoder.condition)]
     if strange := found.above.below_zero(sentences.error_probability(0.999, len(found.values))):
         notes.append(sentences.misfit_note(strange))
     if decoder.method == "bounded":
@@ -352,11 +355,3 @@ def _notes(
 
 def _same(one: FiniteSpace, other: FiniteSpace) -> bool:
     return one is other or np.array_equal(one.coordinates, other.coordinates)
-
-
-def _first_half(progress: Progress | None) -> Progress | None:
-    return None if progress is None else lambda share: progress(0.5 * share)
-
-
-def _second_half(progress: Progress | None) -> Progress | None:
-    return None if progress is None else lambda share: progress(0.5 + 0.5 * share)

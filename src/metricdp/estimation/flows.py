@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,8 +21,15 @@ from metricdp.estimation import sentences
 from metricdp.estimation.bayes import LEAST_MASS, Progress
 from metricdp.estimation.decoders import PUBLIC_SHARE, SMOOTHED, Target
 from metricdp.estimation.enclosures import UnbiasedWeights
-from metricdp.estimation.estimate import LITTLE, Mass
-from metricdp.estimation.moments import LEAST, MomentSums, Statistic, population_statistic, table_statistic
+from metricdp.estimation.estimate import LITTLE, Mass, check_request
+from metricdp.estimation.moments import (
+    LEAST,
+    MomentSums,
+    Statistic,
+    cumulants_of,
+    population_statistic,
+    table_statistic,
+)
 from metricdp.estimation.operators import DenseOperator
 from metricdp.estimation.report_models import check_inside, report_model
 from metricdp.mechanisms import Mechanism
@@ -47,23 +54,31 @@ class Pairs:
     target: Target
 
     @cached_property
+    def _weights(self) -> tuple[Floats, Floats]:
+        """The weights of all origins, and of all destinations."""
+        first, second = (side.weights(np.eye(len(table))) for side, table in zip(self.sides, self.tables, strict=True))
+        return first, second
+
+    @cached_property
     def flows(self) -> Floats:
         """The unbiased flows between all cells."""
-        first, second = (
-            side.weights(np.eye(len(operator))) for side, operator in zip(self.sides, self.tables, strict=True)
-        )
+        first, second = self._weights
         return np.asarray(first.T @ self.seen @ second)
 
-    @property
-    def _smooth(self) -> Floats:
-        """The likeliest flows, none of them quite zero: where moments are only needed roughly."""
-        return (1.0 - SMOOTHED) * self.likeliest + SMOOTHED / self.likeliest.size
+    @cached_property
+    def _views(self) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """Shares of reports with the flows behind them: as seen, and where moments are only needed roughly.
+
+        The latter are the likeliest flows, none of them quite zero.
+        """
+        smooth = (1.0 - SMOOTHED) * self.likeliest + SMOOTHED / self.likeliest.size
+        return (self.seen, self.flows), (self.tables[0].T @ smooth @ self.tables[1], smooth)
 
     def statistic(self, origins: Floats, destinations: Floats) -> Statistic:
         """Return p . (g x g') for all columns g and g', with the moments of a product of weights over pairs."""
         first, second = self.sides[0].weights(origins), self.sides[1].weights(destinations)
-        found, smooth = [], self._smooth
-        for shares, masses in ((self.seen, self.flows), (self.tables[0].T @ smooth @ self.tables[1], smooth)):
+        found = []
+        for shares, masses in self._views:
             powers = [(first**power).T @ shares @ second**power for power in (1, 2, 3, 4)]
             own = [
                 (origins * (self.tables[0] @ first**power)).T
@@ -72,10 +87,12 @@ class Pairs:
                 for power in (2, 3)
             ]
             plain = [(origins**power).T @ masses @ destinations**power for power in (2, 3)]
-            found.append(MomentSums((powers[0], powers[1], powers[2], powers[3]), plain[0], plain[1], own[0], own[1]))
+            found.append(MomentSums(powers, *plain, *own))
         seen, rough = found
         if self.target == "population":
-            return population_statistic(seen.powers[0], seen.cumulants(), rough.cumulants(), float(self.total), WHOLE)
+            return population_statistic(
+                seen.powers[0], cumulants_of(seen.powers), cumulants_of(rough.powers), float(self.total), WHOLE
+            )
         return table_statistic(seen, rough, np.zeros_like(seen.squares), float(self.total), WHOLE)
 
     def interval(
@@ -87,11 +104,14 @@ class Pairs:
         distribution of three moments knows of.
         """
         found, probability = self.statistic(origins, destinations), ROOM * sentences.error_probability(confidence)
-        sums = zip(self.sides, (origins, destinations), strict=True)
-        first, second = (np.abs(side.weights(wanted)).max(axis=0) for side, wanted in sums)
-        step = np.minimum(np.outer(first, second), MOST_STEP) / self.total
+        step = self._half_pair(self.sides[0].weights(origins), self.sides[1].weights(destinations))
         errors = np.sqrt(np.maximum(found.variance, LEAST * found.floor) / self.total)
-        return found.values, found.lower(probability) - 0.5 * step, found.upper(probability) + 0.5 * step, errors
+        return found.values, found.lower(probability) - step, found.upper(probability) + step, errors
+
+    def _half_pair(self, first: Floats, second: Floats) -> Floats:
+        """Return what half a pair of reports moves an estimate with these weights."""
+        most = np.outer(np.abs(first).max(axis=0), np.abs(second).max(axis=0))
+        return np.asarray(0.5 * np.minimum(most, MOST_STEP) / self.total)
 
     def quotients(self, probability: float) -> tuple[Floats, Floats]:
         """Return the ends of all p_ij / p_i: the shares t between which |a - t b| <= step / 2 + z sd(a - t b).
@@ -99,11 +119,9 @@ class Pairs:
         With w and w' the weights of i and j, a - t b is the mean of w (w' - t), whose variance is a quadratic in t.
         As that of flows it is never below the variance under smoothed masses, and half a pair is added.
         """
-        weights = [side.weights(np.eye(len(operator))) for side, operator in zip(self.sides, self.tables, strict=True)]
         reach, flows = sentences.quantile(probability) / np.sqrt(self.total), self.flows
-        leaving, parts = flows.sum(axis=1, keepdims=True), self._spreads(weights[0], weights[1])
-        first, second = (np.abs(one).max(axis=0) for one in weights)
-        step = 0.5 * np.minimum(np.outer(first, second), MOST_STEP) / self.total
+        leaving, parts = flows.sum(axis=1, keepdims=True), self._spreads(*self._weights)
+        step = self._half_pair(*self._weights)
         steepest = reach * np.sqrt(np.maximum(np.max([part[2] for part in parts], axis=0), 0.0))
         known = np.broadcast_to(leaving > steepest, flows.shape)  # there what is refused lies outside an interval
         middle = np.divide(flows, leaving, out=np.zeros_like(flows), where=known)
@@ -126,10 +144,7 @@ class Pairs:
     def _spreads(self, first: Floats, second: Floats) -> list[tuple[Floats, Floats, Floats]]:
         """Return x, y, z of N times the variance of w (w' - t), x - 2 t y + t^2 z: as seen, under smoothed masses."""
         found = []
-        for shares, masses in (
-            (self.seen, self.flows),
-            (self.tables[0].T @ self._smooth @ self.tables[1], self._smooth),
-        ):
+        for shares, masses in self._views:
             squares = (first**2).T @ shares
             far, mixed, plain = squares @ second**2, squares @ second, squares.sum(axis=1, keepdims=True)
             if self.target == "table":  # what secrets scatter by themselves is no noise
@@ -236,12 +251,9 @@ def estimate_flows(
         steps: Of iterative Bayes, for `likeliest` and for errors.
         progress: Called with the share of the work that is done.
     """
-    if not 0.5 <= confidence < 1.0:
-        raise InvalidInput(f"`confidence` must be at least 0.5 and below 1, such as 0.95, got {confidence!r}.")
+    check_request(target, confidence)
     if within not in (None, "cell", "point"):
         raise InvalidInput(f"`within` must be 'cell' or 'point' for flows, got {within!r}.")
-    if target not in get_args(Target):
-        raise InvalidInput(f"`target` must be 'table' or 'population', got {target!r}.")
     both = mechanism if isinstance(mechanism, tuple) else (mechanism, mechanism)
     if len(both) != 2:
         raise InvalidInput(f"`mechanism` must be one, or one for origins and one for destinations, got {len(both)}.")

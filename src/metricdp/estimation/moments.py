@@ -118,21 +118,22 @@ def tail(away: Floats, skewness: Floats) -> Floats:
 class MomentSums:
     """Sums over reports and secrets under masses q and p: of q w^r (r = 1 to 4), p g^2, p g^3, p g A w^2, p g A w^3."""
 
-    powers: tuple[Floats, Floats, Floats, Floats]
+    powers: Sequence[Floats]
     squares: Floats
     cubes: Floats
     own: Floats
     own_third: Floats
 
-    def cumulants(self) -> tuple[Floats, Floats, Floats]:
-        """Return second, third and fourth cumulants of the weights over reports."""
-        m1, m2, m3, m4 = self.powers
-        second = m2 - m1**2
-        fourth = m4 - 4.0 * m1 * m3 + 6.0 * m1**2 * m2 - 3.0 * m1**4
-        return second, m3 - 3.0 * m1 * m2 + 2.0 * m1**3, fourth - 3.0 * second**2
+
+Cumulants = Floats | Sequence[Floats]  # the second, third and fourth
 
 
-Cumulants = tuple[Floats, Floats, Floats]
+def cumulants_of(powers: Floats | Sequence[Floats]) -> Cumulants:
+    """Return cumulants from the means of w, w^2, w^3 and w^4."""
+    m1, m2, m3, m4 = powers
+    second = m2 - m1**2
+    fourth = m4 - 4.0 * m1 * m3 + 6.0 * m1**2 * m2 - 3.0 * m1**4
+    return second, m3 - 3.0 * m1 * m2 + 2.0 * m1**3, fourth - 3.0 * second**2
 
 
 def population_statistic(
@@ -180,7 +181,7 @@ def part_cumulants(shares: Floats, weights: Floats, parts: tuple[slice, ...]) ->
         centred = values - probabilities @ values
         second, third, fourth = (probabilities @ centred**power for power in (2, 3, 4))
         found += share * np.stack([second, third, fourth - 3.0 * second**2])
-    return found[0], found[1], found[2]
+    return found
 
 
 def _quotient(above: Floats, below: Floats) -> Floats:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from metricdp.estimation.bins import (
     bin_probabilities,
     boxes_of,
     build_bins,
-    coarse,
+    coarsen,
     decodable_noise,
     fine_bins,
     points_within,
@@ -37,12 +38,6 @@ from metricdp.spaces import FiniteSpace, require_space
 MOST_FINE = 1 << 20
 MOST_KEPT = 10_000  # reports outside
 REFUSAL_PROBABILITY = 1e-6  # that a table is refused though all its secrets lie in the cells
-
-
-class ReportCoder(Protocol):
-    """Says which report of the distribution every row is."""
-
-    def __call__(self, reports: Any, /) -> Integers: ...
 
 
 @dataclass(eq=False)
@@ -80,7 +75,7 @@ class ReportModel:
 
     cells: FiniteSpace
     operator: ReportOperator
-    codes: ReportCoder
+    codes: Callable[[Any], Integers]  # which report of the distribution every row is
     nodes: Nodes | None = None
     assumed: str = ""  # about secrets, in a sentence
     windows: NoiseWindows | None = None
@@ -142,7 +137,7 @@ def _report_model(
     if has_rows(mechanism):
         if cells is not None:
             raise InvalidInput("this mechanism has finitely many secrets, which are the cells: drop `cells`.")
-        return ReportModel(mechanism.inputs, finite_operator(mechanism), _FiniteCoder(mechanism.outputs))
+        return ReportModel(mechanism.inputs, finite_operator(mechanism), partial(_finite_codes, mechanism.outputs))
     if len(parts_of(mechanism)) > 1:
         raise InvalidInput(
             "reports of a product are decoded part by part: the columns of one part with its own mechanism, or two "
@@ -157,43 +152,34 @@ def _report_model(
     if mechanism.outputs.size is not None:
         outputs = require_space(mechanism.outputs.finite, FiniteSpace, "outputs")
         operator = _tabulate(mechanism, cells, outputs, within=within, nodes=places)
-        return ReportModel(cells, operator, _FiniteCoder(outputs), nodes, assumed)
+        return ReportModel(cells, operator, partial(_finite_codes, outputs), nodes, assumed)
     outside = OutsideReports(cells)
     if places is not None:
         noise = decodable_noise(mechanism, cells)
         windows = NoiseWindows(noise, fine_bins(noise, cells, 2.0 * MARGIN + 2.0, FINE, MOST_FINE))
-        wide = coarse(windows.bins, np.array(windows.units)[-len(windows.bins.edges) :], MOST_BINS // 2)
+        wide = coarsen(windows.bins, np.array(windows.units)[-len(windows.bins.edges) :], MOST_BINS // 2)
         matrix = bin_probabilities(noise, cells, wide.wide, within=within, nodes=places)
         far = np.eye(matrix.shape[1])[-1:]  # secrets far outside: no report of theirs lies in a bin
-        counting, whole = _BinCoder(windows.bins, outside), DenseOperator(np.concatenate([matrix, far]))
+        counting, whole = partial(_bin_codes, windows.bins, outside), DenseOperator(np.concatenate([matrix, far]))
         return ReportModel(cells, whole, counting, nodes, assumed, windows, wide, outside)
     bins, matrix = build_bins(mechanism, cells, within=within)
-    return ReportModel(cells, DenseOperator(matrix), _BinCoder(bins, outside), None, assumed, outside=outside)
+    return ReportModel(cells, DenseOperator(matrix), partial(_bin_codes, bins, outside), None, assumed, outside=outside)
 
 
-@dataclass(frozen=True, eq=False)
-class _FiniteCoder:
-    """Reports of a finite space: codes as they are, or rows as tables hold them."""
-
-    outputs: FiniteSpace
-
-    def __call__(self, reports: Any, /) -> Integers:
-        array = np.asarray(reports)
-        if array.ndim == 1 and array.dtype.kind in "iuf" and (self.outputs.width > 1 or array.dtype.kind != "f"):
-            return as_codes(array, len(self.outputs), "reports")
-        return self.outputs.encode(array)
+def _finite_codes(outputs: FiniteSpace, reports: Any) -> Integers:
+    """Return the codes of reports of a finite space: codes as they are, or rows as tables hold them."""
+    array = np.asarray(reports)
+    if array.ndim == 1 and array.dtype.kind in "iuf" and (outputs.width > 1 or array.dtype.kind != "f"):
+        return as_codes(array, len(outputs), "reports")
+    return outputs.encode(array)
 
 
-@dataclass(frozen=True, eq=False)
-class _BinCoder:
-    bins: ReportBins
-    outside: OutsideReports
-
-    def __call__(self, reports: Any, /) -> Integers:
-        rows = np.asarray(reports, dtype=np.float64)
-        codes = self.bins.codes(rows)
-        self.outside.keep(rows[codes == self.bins.size - 1])
-        return codes
+def _bin_codes(bins: ReportBins, outside: OutsideReports, reports: Any) -> Integers:
+    """Return the bins of reports, and remember those beyond all."""
+    rows = np.asarray(reports, dtype=np.float64)
+    codes = bins.codes(rows)
+    outside.keep(rows[codes == bins.size - 1])
+    return codes
 
 
 def _tabulate(

@@ -76,18 +76,27 @@ class NoiseWindows:
     def shape(self) -> tuple[int, int]:
         """Rows and columns of bins; on the line there is one row."""
         sides = self.bins.shape
-        return (1, sides[0]) if len(sides) == 1 else (sides[0], sides[1])
+        return (1, sides[0]) if self._flat else (sides[0], sides[1])
 
     @cached_property
     def _edges(self) -> tuple[Floats, Floats]:
         edges = self.bins.edges
-        return (np.array([-0.5, 0.5]), edges[0]) if len(edges) == 1 else (edges[0], edges[1])
+        return (np.array([-0.5, 0.5]), edges[0]) if self._flat else (edges[0], edges[1])
 
     @cached_property
     def units(self) -> tuple[float, float]:
         """How wide a bin is along each axis in units of noise."""
         found = units_of(self.mechanism, self.bins.edges)
-        return (1.0, float(found[0])) if len(found) == 1 else (float(found[0]), float(found[1]))
+        return (1.0, float(found[0])) if self._flat else (float(found[0]), float(found[1]))
+
+    @property
+    def _flat(self) -> bool:
+        """Whether there is one row only, on the line."""
+        return len(self.bins.edges) == 1
+
+    def _factors(self, factor: int) -> tuple[int, int]:
+        """Return how many bins a wide one holds along each axis; one row stays as it is."""
+        return 1 if self._flat else factor, factor
 
     @property
     def _curved(self) -> bool:
@@ -101,27 +110,25 @@ class NoiseWindows:
         low, high = boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)
         widest = max(float(high[axis] - low[axis]) / self._step(axis) * self.units[axis] for axis in (0, 1))
         factor = max(1, math.ceil((widest + 4.0 * MARGIN + 2.0) / (SIDE * min(self.units))))
-        start, count = [], []
-        for axis in (0, 1):
-            step, edge = self._step(axis), self._edges[axis][0]
-            first = math.ceil((low[axis] - edge) / step - 0.5 * factor - 1e-6)  # the first place in the region
-            inner = math.floor((high[axis] - edge) / step - first - 0.5 * factor + 1e-6) // factor + 1
-            if axis or self.shape[0] > 1:
-                around = math.ceil(2.0 * MARGIN / (factor * self.units[axis]))
-                start.append(first - around * factor)
-                count.append(inner + 2 * around)
-            else:
-                start.append(0)
-                count.append(1)
-        middles = [self._middles(axis, start[axis], count[axis], factor) for axis in (0, 1)]
-        inside, there = self._region_mask(boxes, middles, side), self._observable(start, count, factor)
+        start, middles, seen = [], [], []
+        for axis, (edges, unit, wide) in enumerate(zip(self._edges, self.units, self._factors(factor), strict=True)):
+            step, edge = self._step(axis), edges[0]
+            first = math.ceil((low[axis] - edge) / step - 0.5 * wide - 1e-6)  # the first place in the region
+            inner = math.floor((high[axis] - edge) / step - first - 0.5 * wide + 1e-6) // wide + 1
+            around = 0 if axis == 0 and self._flat else math.ceil(2.0 * MARGIN / (wide * unit))
+            start.append(first - around * wide)
+            begins = start[axis] + wide * np.arange(inner + 2 * around)
+            middles.append(edge + step * (begins + 0.5 * wide))
+            seen.append((begins >= 0) & (begins + wide <= self.shape[axis]))
+        # Only bins that hold reports which are distinguished have weights of their own: the others lie beyond them all.
+        inside, there = self._region_mask(boxes, middles, side), np.outer(*seen)
         key = (side, factor, inside.tobytes(), inside.shape, there.tobytes(), start[0] if self._curved else None)
         if key not in self._known:
-            sizes = [factor * unit for unit in self.units]
+            sizes = [wide * unit for wide, unit in zip(self._factors(factor), self.units, strict=True)]
             solver = _Solver(self._noise(start[0], inside.shape, middles[0], factor), sizes, inside, there, side)
             self._known[key] = [
                 Weights((0, 0), factor, values, rest, powers_of(values.ravel()).mean(axis=1))
-                for values, rest in solver.found()
+                for values, rest in solver.solve()
             ]
         return [replace(one, start=(start[0], start[1])) for one in self._known[key]]
 
@@ -138,50 +145,31 @@ class NoiseWindows:
         edges = self._edges[axis]
         return float((edges[-1] - edges[0]) / (len(edges) - 1))
 
-    def _middles(self, axis: int, start: int, count: int, factor: int) -> Floats:
-        step = self._step(axis)
-        return np.asarray(self._edges[axis][0] + step * (start + factor * (np.arange(count) + 0.5)))
-
     def _region_mask(self, boxes: Floats, middles: list[Floats], side: int) -> Booleans:
         """Return which places lie in the region with all their neighbours (side 1), or with one of them (side -1)."""
         from scipy.ndimage import maximum_filter, minimum_filter
 
         found = np.zeros((len(middles[0]), len(middles[1])), dtype=np.bool_)
         for low, high in boxes:
-            spans = [
-                (middles[axis] >= low[axis] - 1e-9) & (middles[axis] <= high[axis] + 1e-9)
-                if axis or self.shape[0] > 1
-                else np.ones(len(middles[axis]), dtype=np.bool_)
-                for axis in (0, 1)
-            ]
-            found |= np.outer(spans[0], spans[1])
-        size = (3 if self.shape[0] > 1 else 1, 3)
-        filtered = minimum_filter(found, size, mode="nearest") if side > 0 else maximum_filter(found, size)
+            spans = [(at >= low[axis] - 1e-9) & (at <= high[axis] + 1e-9) for axis, at in enumerate(middles)]
+            found |= np.outer(*spans)
+        filtered = minimum_filter(found, 3, mode="nearest") if side > 0 else maximum_filter(found, 3)
         return np.asarray(filtered, dtype=np.bool_)
-
-    def _observable(self, start: list[int], count: list[int], factor: int) -> Booleans:
-        """Return which bins of a window hold reports that are distinguished: the others lie beyond all bins."""
-        spans = []
-        for axis in (0, 1):
-            first = start[axis] + factor * np.arange(count[axis])
-            spans.append((first >= 0) & (first + factor <= self.shape[axis]))
-        return np.outer(spans[0], spans[1])
 
     def _kernel(self, rows: Floats, factor: int) -> Floats:
         """Return the masses of the bins around a place: of every row of places, or one for all (rows x bins x bins)."""
         normal = heights_of(self.mechanism).smooth
-        flat = self.shape[0] == 1
         axes = []
         for axis in (0, 1):
             size = factor * self.units[axis]
-            wide = 0 if axis == 0 and flat else math.ceil(BAND[normal] / size)
+            wide = math.ceil(BAND[normal] / size)
             count = math.ceil(2.0 + 2.0 * size)
             nodes, weights = np.polynomial.legendre.leggauss(count)
             step = factor * self._step(axis)
             offsets = step * (np.arange(-wide, wide + 1)[:, None] + 0.5 * nodes[None])
             axes.append((offsets, np.broadcast_to(0.5 * step * weights, offsets.shape), wide, count))
         (up, high, tall, first), (along, broad, wide, second) = axes
-        if flat:
+        if self._flat:
             heights = density(self.mechanism, np.zeros((1, 1)), along.reshape(-1, 1))[0] * broad.ravel()
             return np.asarray(heights.reshape(1, 1, 2 * wide + 1, second).sum(axis=3))
         shape = 2 * tall + 1, first, 2 * wide + 1, second
@@ -237,9 +225,7 @@ class NoiseConvolution:
         lost = max(LOST, 2.0 * (1.0 - float(total.min())))
         kernel = kernel / np.maximum(total, 1.0)
         tall, wide, rows = kernel.shape[1] // 2, kernel.shape[2] // 2, shape[0]
-        length = int(next_fast_len(shape[1] + wide, real=True))
-        if length < 2 * wide + 1:
-            length = int(next_fast_len(2 * wide + 1, real=True))
+        length = int(next_fast_len(max(shape[1], wide + 1) + wide, real=True))
         # Noise is the same to the east and to the west, so that what a place has on average is a convolution.
         around = np.zeros((*kernel.shape[:2], length))
         around[:, :, : wide + 1] = kernel[:, :, wide:]
@@ -281,7 +267,7 @@ class _Solver:
             return np.full(mask.shape, np.inf)
         return np.asarray(distance_transform_edt(mask, sampling=self.sizes))
 
-    def found(self) -> list[tuple[Floats, float]]:
+    def solve(self) -> list[tuple[Floats, float]]:
         least = max(1.0, self.sizes[1])
         heights = [height for reach in REACHES if (height := self._smooth(reach * least)) is not None]
         return self._repair(self._deconvolve(np.array(heights))) if heights else []

@@ -11,8 +11,7 @@ import pytest
 import metricdp as mdp
 from forging import Manifest, Tensors, rewritten
 from instances import some_kernel
-from metricdp.artifacts import dumps, inspect, load, loads, save
-from metricdp.artifacts.signing import create_keys
+from metricdp.artifacts import create_keys, dumps, inspect, load, loads, save
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
 
 

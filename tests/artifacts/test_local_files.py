@@ -13,8 +13,8 @@ import pytest
 import metricdp as mdp
 from forging import opened, rewritten
 from instances import local_on, some_local, some_matrix
-from metricdp.artifacts import dumps, inspect, load, loads, save
-from metricdp.artifacts.limits import LoadBudget, LoadLimits
+from metricdp.artifacts import LoadLimits, dumps, inspect, load, loads, save
+from metricdp.artifacts.limits import LoadBudget
 from metricdp.errors import CorruptFile, InvalidInput, NotPrivate
 from metricdp.mechanisms import MECHANISMS, Certificate, Guarantee, LocalMechanism
 from metricdp.mechanisms.kinds.local import pack_rows

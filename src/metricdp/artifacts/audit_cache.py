@@ -1,8 +1,8 @@
-"""Audits of mechanism files that took long, remembered by the checksum of the file: each is judged once.
+"""Audits of mechanism files that took long, remembered by the checksum of the file: each is audited once.
 
 An entry is a small JSON file in the user's cache folder (`XDG_CACHE_HOME`, else ~/.cache, then metricdp/audits), which
 nobody else may write to. It is for one file to the last bit, one claim, one version of metricdp and one edition of the
-judge; for anything else the audit is done. Only proofs are remembered, and only in metrics of this package: what
+auditor; for anything else the audit is done. Only proofs are remembered, and only in metrics of this package: what
 somebody's plugin measures may change without any of these changing.
 """
 
@@ -28,7 +28,7 @@ from metricdp.errors import OutputProblem
 from metricdp.files import NO_LINKS, is_ours, private_folder, replace_file
 from metricdp.mechanisms import Mechanism, Witness, require_pure
 
-LEAST_SECONDS = 1.0  # seconds: what is judged sooner leaves nothing behind
+LEAST_SECONDS = 1.0  # seconds: what is audited sooner leaves nothing behind
 LARGEST_ENTRY = 1 << 16  # bytes
 METRICS = tuple(f"metricdp.metrics.{name}" for name in ("vectors", "geography", "discrete", "curved"))
 VERDICTS = ("holds", "violated")
@@ -42,7 +42,7 @@ def cached_audit(
     again: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> AuditReport:
-    """Judge the mechanism of a file whose checksum was verified, or return what is remembered of it."""
+    """Audit the mechanism of a file whose checksum was verified, or return what is remembered of it."""
     claim = Claim.of(require_pure(mechanism.guarantee, "this audit"), epsilon)
     known = None if again else _recall(mechanism, checksum, claim)
     if known is not None:
@@ -88,7 +88,7 @@ def _recall(mechanism: Mechanism, checksum: str, claim: Claim) -> AuditReport | 
 
 
 def _is_plain(mechanism: Mechanism) -> bool:
-    """Tell whether all that a verdict depends on lies in the file and in this package."""
+    """Return whether all that a verdict depends on lies in the file and in this package."""
     ours = type(mechanism).__module__.partition(".")[0] == "metricdp"
     return ours and has_rows(mechanism) and type(mechanism.inputs.metric).__module__ in METRICS
 

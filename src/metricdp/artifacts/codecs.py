@@ -30,10 +30,8 @@ from metricdp.artifacts.storage import (
 from metricdp.artifacts.tensors import (
     TensorReader,
     TensorWriter,
-    checked_range,
-    decode_number,
-    decode_text,
-    decode_whole,
+    check_range,
+    decode_scalar,
     encode_scalar,
 )
 from metricdp.errors import CorruptFile, InvalidInput
@@ -96,17 +94,12 @@ LATER = {"radius": None, "note": "", "objective": None}  # what the first files 
 
 def certificate_values(certificate: Certificate) -> dict[str, Any]:
     """Return a certificate under the names it has in files."""
-    values = {
-        "loss": certificate.loss,
-        "lower_bound": certificate.lower_bound,
-        "worst_pair": () if certificate.witness is None else tuple(certificate.witness),
-        "verified_pairs": certificate.pairs,
-        "method": certificate.method,
-        "seconds": certificate.seconds,
-        "epsilon": certificate.epsilon,
-        "note": certificate.note,
-    }
-    return values | ({"objective": "worst"} if certificate.objective == "worst" else {})
+    values = {name: getattr(certificate, name, None) for name in CERTIFICATE}
+    values["worst_pair"] = () if certificate.witness is None else tuple(certificate.witness)
+    values["verified_pairs"] = certificate.pairs
+    if certificate.objective != "worst":
+        del values["objective"]
+    return values
 
 
 def certificate_from(values: dict[str, Any], guarantee: AnyGuarantee) -> tuple[Certificate, tuple[int, ...]]:
@@ -140,7 +133,7 @@ class ManifestEncoder:
     """Collects metrics, spaces and tensors; what is the same object is stored once."""
 
     def __init__(self, vector_files: VectorFiles | None = None) -> None:
-        self._shelf = vector_files or VectorFiles()  # of vectors that are named, not held
+        self._vector_files = vector_files or VectorFiles()  # of vectors that are named, not held
         self.metrics: list[Entry] = []
         self.spaces: list[Entry] = []
         self.tensors = TensorWriter()
@@ -157,12 +150,12 @@ class ManifestEncoder:
             raise InvalidInput(
                 f"a {declaration.name} has a {declaration.promise} guarantee, got {mechanism.guarantee}."
             )
-        promise = {name: getattr(mechanism.guarantee, name) for name in fields}
+        values = {name: getattr(mechanism.guarantee, name) for name in fields}
         certificate = certificate_values(mechanism.certificate)
         return {
             "kind": declaration.name,
             "body": body,
-            "guarantee": self._record(fields, promise, ""),
+            "guarantee": self._record(fields, values, ""),
             "certificate": self._record({name: CERTIFICATE[name] for name in certificate}, certificate, ""),
         }
 
@@ -183,11 +176,11 @@ class ManifestEncoder:
             declaration, entries = schema_of(SPACES, value), self.spaces
             entry = {"kind": declaration.name}
             values = declaration.field_values(value)
-            named = _named_fields(self._shelf, declaration.name, values)
+            named = _named_fields(self._vector_files, declaration.name, values)
             entry |= self._record(
                 {key: field for key, field in declaration.fields.items() if key not in named}, values, f"{name}."
             )
-            entry |= {key: self._shelf.entry(*vectors, self.tensors) for key, vectors in named.items()}
+            entry |= {key: self._vector_files.entry(*vectors, self.tensors) for key, vectors in named.items()}
         entries.append(entry)
         _list(entries, STORED, f"its {kind.of}s")
         self._numbers[id(value)] = (value, len(entries) - 1)
@@ -209,7 +202,7 @@ class ManifestEncoder:
             case Part():
                 return self._part(kind, value, name)
             case Array():
-                checked_range(kind, value, name)
+                check_range(kind, value, name)
                 if kind.of == "narrow":
                     return self.tensors.narrow(value, name)
                 coded = encode_codes(value, self.tensors, name) if kind.coded else None
@@ -219,7 +212,9 @@ class ManifestEncoder:
             case Table():
                 return encode_table(value, self.tensors, self._layout)
             case Number() | Whole() | Text():
-                return _check_value(kind, encode_scalar(value), name)
+                plain = encode_scalar(value)
+                decode_scalar(kind, plain, name)  # refuses what its field does not allow
+                return plain
 
 
 def _named_fields(vector_files: VectorFiles, kind: str, values: Mapping[str, Any]) -> dict[str, tuple[Any, list[str]]]:
@@ -230,18 +225,6 @@ def _named_fields(vector_files: VectorFiles, kind: str, values: Mapping[str, Any
     if words.dtype.kind != "U" or words.shape[1:] != (1,) or values["points"].dtype.kind != "f":
         raise InvalidInput("`vectors` are for mechanisms on words that are measured by their vectors.")
     return {"points": (values["points"], words[:, 0].tolist())}
-
-
-def _check_value(kind: Number | Whole | Text, value: Any, where: str) -> Any:
-    """Return a plain value unchanged if its field allows it; refuse it otherwise."""
-    match kind:
-        case Number():
-            decode_number(kind, value, where)
-        case Whole():
-            decode_whole(kind, value, where)
-        case Text():
-            decode_text(kind, value, where)
-    return value
 
 
 def schema_of(registry: Registry, thing: object) -> Schema:
@@ -268,7 +251,7 @@ class ManifestDecoder:
         verify: bool = True,
         vector_files: VectorFiles | None = None,
     ) -> None:
-        self._verify, self._shelf = verify, vector_files or VectorFiles()
+        self._verify, self._vector_files = verify, vector_files or VectorFiles()
         self._version: int = manifest["version"]
         self._tensors = TensorReader(tensors, budget)
         self._budget = budget
@@ -285,10 +268,9 @@ class ManifestDecoder:
             self._metrics.append(known.made(**values))
             self._sizes.append(self._open)
         for number, entry in enumerate(_list(manifest["spaces"], STORED, "its spaces")):
-            where = f"space {number}"
-            kind = entry.get("kind") if isinstance(entry, dict) else None
-            known = self._lookup(SPACES, kind, where)
-            values = self._record(known.fields, {k: v for k, v in entry.items() if k != "kind"}, where)
+            where, fields = f"space {number}", dict(entry) if isinstance(entry, dict) else {}
+            known = self._lookup(SPACES, fields.pop("kind", None), where)
+            values = self._record(known.fields, fields, where)
             if known.effort is not None:
                 budget.spend(known.effort(**values), where)
             self._spaces.append(known.made(**values))
@@ -313,11 +295,11 @@ class ManifestDecoder:
     def _mechanism(self, entry: Entry, where: str) -> Mechanism:
         known = self._lookup(MECHANISMS, entry["kind"], where)
         fields, kind = GUARANTEE_KINDS[known.promise]
-        promise = self._record(fields, entry["guarantee"], "its guarantee", LATER)
-        metric, unit = promise["metric"], promise.pop("unit")
+        values = self._record(fields, entry["guarantee"], "its guarantee", LATER)
+        metric, unit = values["metric"], values.pop("unit")
         if unit != metric.unit:
             raise CorruptFile(f"its guarantee is per {unit!r} and its metric measures in {metric.unit!r}")
-        guarantee = kind(**promise)
+        guarantee = kind(**values)
         stated = self._record(CERTIFICATE, entry["certificate"], "its certificate", LATER)
         certificate, codes = certificate_from(stated, guarantee)
         self._check_table_size(known, entry["body"])
@@ -330,16 +312,14 @@ class ManifestDecoder:
         return cast(Mechanism, replace(made, certificate=replace(made.certificate, witness=made.witness(*codes))))
 
     def _check_table_size(self, known: Schema, body: object) -> None:
-        """Refuse a mechanism that takes too much to judge, before its table is made."""
+        """Refuse a mechanism that takes too much to audit, before its table is made."""
         if known.effort is None or not self._verify:
             return
         tables = {name for name, kind in known.fields.items() if isinstance(kind, Table)}
-        _object(body, tuple(known.fields), "its body")
-        assert isinstance(body, dict)
-        values = {name: outline(body[name], self._tensors, f"{name} of its body") for name in tables}
-        for name, kind in known.fields.items():
-            if name not in tables:
-                values[name] = self._field(kind, body[name], f"{name} of its body")
+        entry = _object(body, tuple(known.fields), "its body")
+        values = {name: outline(entry[name], self._tensors, f"{name} of its body") for name in tables}
+        others = {name: kind for name, kind in known.fields.items() if name not in tables}
+        values |= {name: self._field(kind, entry[name], f"{name} of its body") for name, kind in others.items()}
         self._budget.spend(known.effort(SimpleNamespace(**values)), "judging it")
 
     def _lookup(self, registry: Registry, name: object, where: str) -> Schema:
@@ -357,10 +337,10 @@ class ManifestDecoder:
     ) -> dict[str, Any]:
         """Return the values of an entry that holds these fields and nothing else; `later` ones may be absent."""
         defaults = {name: value for name, value in (later or {}).items() if name in fields}
-        _object(entry, tuple(fields), where, tuple(defaults))
-        assert isinstance(entry, dict)
-        given = {name: self._field(fields[name], entry[name], f"{name} of {where}") for name in entry}
-        return defaults | given
+        given = _object(entry, tuple(fields), where, tuple(defaults))
+        return defaults | {
+            name: self._field(fields[name], value, f"{name} of {where}") for name, value in given.items()
+        }
 
     def _field(self, kind: Field, value: Any, where: str) -> Any:
         match kind:
@@ -377,20 +357,16 @@ class ManifestDecoder:
                 if kind.coded and isinstance(value, dict):
                     return decode_codes(kind, _object(value, CODED, where), self._tensors, where)
                 if kind.of == "points" and isinstance(value, dict) and self._version > 1:
-                    named = self._shelf.points(_object(value, KEYS, where), self._tensors, where)
-                    return checked_range(kind, named, where)
+                    named = self._vector_files.points(_object(value, KEYS, where), self._tensors, where)
+                    return check_range(kind, named, where)
                 array = self._tensors.array(value, KINDS[kind.of], where, kind.sides)
-                return checked_range(kind, array, where)
+                return check_range(kind, array, where)
             case Table():
                 if self._version == 1 and not isinstance(value, str):
                     raise CorruptFile("it holds what its version does not know")
                 return decode_table(value, self._tensors, where)
-            case Number():
-                return decode_number(kind, value, where)
-            case Whole():
-                return decode_whole(kind, value, where)
-            case Text():
-                return decode_text(kind, value, where)
+            case Number() | Whole() | Text():
+                return decode_scalar(kind, value, where)
 
     def _part(self, kind: Part, value: Any, where: str) -> Any:
         if kind.of == "mechanism":

@@ -20,6 +20,7 @@ from metricdp.errors import CorruptFile
 
 Entry = dict[str, Any]
 Tensors = dict[str, NDArray[Any]]
+Shape = tuple[str, list[int]]
 
 FORMAT, KEY = constants.FORMAT, "metricdp"
 HEADER_LIMIT = constants.HEADER_LIMIT  # bytes; a header holds names and a few numbers
@@ -55,10 +56,9 @@ def seal(manifest: Entry, tensors: Tensors) -> bytes:
 
 def _parts(manifest: Entry, tensors: Tensors) -> Iterator[bytes | memoryview[int]]:
     """Yield the header of a file and its tensors, in order."""
-    order = sorted(tensors, key=lambda name: (list(TYPES).index(NAMES[tensors[name].dtype]), name))
-    shapes = {name: (NAMES[tensors[name].dtype], list(tensors[name].shape)) for name in order}
+    shapes = _sort_names({name: (NAMES[array.dtype], list(array.shape)) for name, array in tensors.items()})
     yield _header(_canonical(manifest), shapes)
-    for name in order:
+    for name in shapes:
         yield np.ascontiguousarray(tensors[name]).reshape(-1).view(np.uint8).data
 
 
@@ -87,8 +87,11 @@ def unpack(data: bytes) -> tuple[Entry, Tensors]:
     if manifest.get("format") != FORMAT:
         raise NotMechanismFile("it is a safetensors file, but not one of metricdp")
     # There is one way to write a mechanism, so whatever the checksum says, another spelling is refused.
-    order = sorted(shapes, key=lambda name: (list(TYPES).index(shapes[name][0]), name))
-    if list(shapes) != order or _canonical(manifest) != text or _header(text, shapes) != data[: 8 + size]:
+    if (
+        list(shapes) != list(_sort_names(shapes))
+        or _canonical(manifest) != text
+        or _header(text, shapes) != data[: 8 + size]
+    ):
         raise CorruptFile("it is not written the way metricdp writes: it was altered")
     tensors, start = {}, 8 + size
     for name, (kind, shape) in shapes.items():
@@ -117,7 +120,7 @@ def digest_of(head: bytes, data: bytes) -> bytes:
     return found.digest()
 
 
-def _header(text: str, shapes: dict[str, tuple[str, list[int]]]) -> bytes:
+def _header(text: str, shapes: dict[str, Shape]) -> bytes:
     """Return the first bytes of a file: the length of its header and the header."""
     entries: Entry = {"__metadata__": {KEY: text}}
     end = 0
@@ -129,7 +132,12 @@ def _header(text: str, shapes: dict[str, tuple[str, list[int]]]) -> bytes:
     return len(raw).to_bytes(8, "little") + raw
 
 
-def _shape(entry: object) -> tuple[str, list[int]]:
+def _sort_names(shapes: dict[str, Shape]) -> dict[str, Shape]:
+    """Return tensors in the order in which they are written."""
+    return dict(sorted(shapes.items(), key=lambda item: (list(TYPES).index(item[1][0]), item[0])))
+
+
+def _shape(entry: object) -> Shape:
     """Return type and shape of a tensor from its entry in the header."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise NotMechanismFile("it is a safetensors file, but not one of metricdp")

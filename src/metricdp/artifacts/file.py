@@ -1,4 +1,4 @@
-"""Mechanisms as bytes and as files: written after judging, verified when read."""
+"""Mechanisms as bytes and as files: written after an audit, verified when read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from metricdp.artifacts.container import (
 )
 from metricdp.artifacts.figures import verify_figures
 from metricdp.artifacts.limits import SWITCH, LoadBudget, LoadLimits, TooLarge
-from metricdp.artifacts.references import MissingVectors, VectorFiles
+from metricdp.artifacts.references import MissingVectors, VectorFiles, Vectors
 from metricdp.artifacts.storage import Storage, StorageLayout, layout_of, stored_layout
 from metricdp.auditing import AuditReport, ConcentratedReport, audit, audit_concentrated
 from metricdp.errors import CorruptFile, InvalidInput, MetricdpError, MissingExtra, NotPrivate
@@ -46,20 +46,22 @@ TYPES_OF: dict[int, tuple[type, ...]] = {1: (np.float64, np.int64, np.uint8)}
 TYPES_OF[2] = (*TYPES_OF[1], np.float32, np.uint16, np.uint32, np.uint64)
 PathLike = str | os.PathLike[str]
 AGAIN = "Do not use it. Get a fresh copy from its author, or design the mechanism again."
-UPDATE = "Update metricdp (pip install --upgrade metricdp)"
-ADVICE: dict[type[CorruptFile], str] = {
-    NotMechanismFile: "Mechanism files are written by mdp.save and `metricdp design`.",
-    UnknownKind: f"{UPDATE}, or import the package that declares it, with --plugin or metricdp.plugins.load(...): "
-    f"worker "
-    "processes do not know what was only imported.",
-    MissingVectors: "Put that file beside it, name it (mdp.load(path, vectors=...)) or set METRICDP_VECTORS to its "
-    "folder; or ask for a mechanism file that holds its vectors.",
-    TooLarge: f"If you trust who made it, raise `limits` (metricdp.artifacts.Limits) or set {SWITCH}=1.",
-}
 
 
 class NewerVersion(CorruptFile):
     """The file was written by a later metricdp."""
+
+
+UPDATE = "Update metricdp (pip install --upgrade metricdp)"
+ADVICE: dict[type[CorruptFile], str] = {
+    NewerVersion: f"{UPDATE}.",
+    NotMechanismFile: "Mechanism files are written by mdp.save and `metricdp design`.",
+    UnknownKind: f"{UPDATE}, or import the package that declares it, with --plugin or metricdp.plugins.load(...): "
+    "worker processes do not know what was only imported.",
+    MissingVectors: "Put that file beside it, name it (mdp.load(path, vectors=...)) or set METRICDP_VECTORS to its "
+    "folder; or ask for a mechanism file that holds its vectors.",
+    TooLarge: f"If you trust who made it, raise `limits` (metricdp.artifacts.Limits) or set {SWITCH}=1.",
+}
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def dumps(
     storage: Storage | None = None,
     licence: str | None = None,
     key: PathLike | None = None,
-    vectors: PathLike | Sequence[PathLike] | None = None,
+    vectors: Vectors = None,
 ) -> bytes:
     """Return the bytes of a mechanism file after another audit of the mechanism; its distribution is stored unchanged.
 
@@ -102,17 +104,7 @@ def dumps(
     `create_keys`: the file is then signed. `vectors` are files that hold the vectors of a vocabulary: the mechanism
     file then names them, with their checksums, instead of holding a second copy.
     """
-    return _dump(mechanism, VectorFiles.of(vectors), storage=storage, licence=licence, key=key)
-
-
-def _dump(
-    mechanism: Mechanism,
-    vector_files: VectorFiles,
-    *,
-    storage: Storage | None,
-    licence: str | None,
-    key: PathLike | None,
-) -> bytes:
+    vector_files = VectorFiles.of(vectors)
     schema_of(MECHANISMS, mechanism)
     licence = licence_of(mechanism) if licence is None else licence
     mechanism = tabulate_metric(mechanism)
@@ -144,14 +136,14 @@ def save(
     key: PathLike | None = None,
     vectors: PathLike | Sequence[PathLike] | None = None,
 ) -> Path:
-    """Write a mechanism to one file, whole or not at all, after judging it once more; see `dumps`.
+    """Write a mechanism to one file, whole or not at all, after one more audit; see `dumps`.
 
     Saving never changes a distribution. Small files for devices come from rounding first: `save(mdp.quantised(m),
     path)`. A warning says where opening the file will take larger limits than `load` has.
     """
     vector_files = VectorFiles.of(vectors)
     refuse_ledger(path)
-    data = _dump(mechanism, vector_files, storage=storage, licence=licence, key=key)
+    data = dumps(mechanism, storage=storage, licence=licence, key=key, vectors=vector_files)
     with replace_file(path) as partial:
         partial.write_bytes(data)
     manifest, tensors = unpack(data)
@@ -176,7 +168,8 @@ def loads(
 ) -> Mechanism:
     """Return the mechanism in the bytes of a file, verified as `load` does.
 
-    With `judged=False` only the bytes are verified: for workers, whose driver judged the guarantee when it packed them.
+    With `verify=False` only the bytes are verified: for workers, whose driver audited the guarantee when it packed
+    them.
     """
     keys = _digits_of(trusted)
     budget, vector_files = LoadBudget(limits or LoadLimits(), len(data)), VectorFiles.of(vectors)
@@ -212,7 +205,7 @@ def inspect(
 ) -> Inspection:
     """Load a mechanism file, verify it as `load` does, and return it with what the file says about itself.
 
-    With `judged=False` only the bytes are verified: for auditors, who judge the guarantee themselves.
+    With `verify=False` only the bytes are verified: for auditors, who audit the guarantee themselves.
     """
     place = existing_file(path, "mechanism file")
     if not stat.S_ISREG(place.stat().st_mode):
@@ -255,7 +248,8 @@ def _open_bytes(
         reason = f"the mechanism does not keep the guarantee in the file: {error}"
         raise CorruptFile(f"{name!r} was refused: {reason}. {AGAIN}") from error
     except CorruptFile as error:
-        raise CorruptFile(f"{name!r} was refused: {str(error).rstrip('.')}. {_advice(error)}") from error
+        advice = ADVICE.get(type(error), AGAIN)
+        raise CorruptFile(f"{name!r} was refused: {str(error).rstrip('.')}. {advice}") from error
     layout = stored_layout(manifest)
     return Inspection(
         name,
@@ -296,10 +290,10 @@ def _guard_errors() -> Iterator[None]:
 
 
 def _refuse_broken(mechanism: Mechanism, checksum: str = "") -> AuditReport | ConcentratedReport | None:
-    """Judge a guarantee, or recall the judgement where it is that of a file; None where nothing is guaranteed."""
+    """Audit a guarantee, or recall the audit where it is that of a file; None where nothing is guaranteed."""
     if isinstance(mechanism.guarantee, ConcentratedGuarantee):
         found = audit_concentrated(mechanism)
-        if not found.kept:
+        if not found.holds:
             raise NotPrivate(f"the audit says {found}")
         if mechanism.certificate.epsilon != math.inf:
             raise NotPrivate("its certificate has an epsilon, and its guarantee has none")
@@ -314,7 +308,7 @@ def _refuse_broken(mechanism: Mechanism, checksum: str = "") -> AuditReport | Co
             raise NotPrivate(f"part {number}: {error}") from error
     report = cached_audit(mechanism, checksum) if checksum else audit(mechanism)
     stated = mechanism.certificate.epsilon
-    if not report.kept:
+    if not report.holds:
         raise NotPrivate(f"the audit says {report}")
     if not report.epsilon <= stated * (1.0 + 1e-9) <= mechanism.guarantee.epsilon * (1.0 + 2e-9):
         raise NotPrivate(f"its certificate says epsilon {stated:g}, the audit says {report}")
@@ -328,12 +322,6 @@ def _refuse_understated(mechanism: Mechanism) -> None:
         found = audit(mechanism).epsilon
         if found is not None and not found <= stated * (1.0 + 1e-9):
             raise NotPrivate(f"its certificate says epsilon {stated:g}, the audit finds {found:g}")
-
-
-def _advice(error: CorruptFile) -> str:
-    if isinstance(error, NewerVersion):
-        return f"{UPDATE}."
-    return ADVICE.get(type(error), AGAIN)
 
 
 def _serialise(

@@ -13,7 +13,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,10 @@ from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.registry import Text, Whole
 
 PathLike = str | os.PathLike[str]
+Vectors: TypeAlias = "PathLike | Sequence[PathLike] | VectorFiles | None"
 FOLDER = "METRICDP_VECTORS"
 KEYS, FILE_KEYS = ("files", "rows", "sha256"), ("name", "bytes", "sha256")
 MOST_FILES = 16
-CHUNK = 1 << 20
 DIGITS = frozenset("0123456789abcdef")
 
 
@@ -44,8 +44,10 @@ class VectorFiles:
     _arrays: dict[tuple[str, ...], tuple[NDArray[np.float32], int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, vectors: PathLike | Sequence[PathLike] | None, folder: Path | None = None) -> VectorFiles:
+    def of(cls, vectors: Vectors, folder: Path | None = None) -> VectorFiles:
         """Return the places to look in, with one or several files."""
+        if isinstance(vectors, VectorFiles):
+            return vectors
         some = () if vectors is None else (vectors,) if isinstance(vectors, str | os.PathLike) else tuple(vectors)
         if len(some) > MOST_FILES:
             raise InvalidInput(f"`vectors` must be at most {MOST_FILES} files, got {len(some)}.")
@@ -56,14 +58,13 @@ class VectorFiles:
         names = [path.name for path in self.given]
         if len(set(names)) < len(names):
             raise InvalidInput(f"`vectors` must be files of different names, got {names}.")
-        found, places = self._read(self.given), {}
-        for row, word in reversed(list(enumerate(found.words))):
-            places[word] = row
+        all_words, array = self._read(self.given)
+        places = {word: row for row, word in reversed(list(enumerate(all_words)))}  # the first of several
         lost = next((word for word in words if word not in places), None)
         if lost is not None:
             raise InvalidInput(f"the word {lost!r} is not in {' or '.join(names)}: a reference needs all of them.")
         rows = np.array([places[word] for word in words], dtype=np.int64)
-        if found.array.shape[1:] != points.shape[1:] or not np.array_equal(found.array[rows].astype(float), points):
+        if array.shape[1:] != points.shape[1:] or not np.array_equal(array[rows].astype(float), points):
             raise InvalidInput(
                 f"the vectors of this mechanism are not those in {' or '.join(names)}: give the files that it was "
                 "made from, or omit `vectors`, so that the mechanism file holds them."
@@ -72,7 +73,7 @@ class VectorFiles:
             {"name": path.name, "bytes": path.stat().st_size, "sha256": digest_of(path)} for path in self.given
         ]
         size = sum(int(each["bytes"]) for each in entries)
-        self._arrays[tuple(str(each["sha256"]) for each in entries)] = (found.array, size)
+        self._arrays[tuple(str(each["sha256"]) for each in entries)] = (array, size)
         return {"files": entries, "rows": tensors.narrow(rows, "points.rows"), "sha256": _digest(points)}
 
     def points(self, entry: Entry, tensors: TensorReader, where: str) -> NDArray[np.float64]:
@@ -90,7 +91,7 @@ class VectorFiles:
                     raise MissingVectors(
                         f"{str(place)!r} is not the file of vectors that it names, whose sha256 begins {digest[:12]}"
                     )
-            self._arrays[key] = (self._read(places).array, sum(size for _, size, _ in stated))
+            self._arrays[key] = (self._read(places)[1], sum(size for _, size, _ in stated))
         array, total = self._arrays[key]
         tensors.budget.grow(total)  # the vectors are as much a part of it as if they lay inside
         if not rows.size or int(rows.max()) >= len(array):
@@ -115,30 +116,20 @@ class VectorFiles:
         raise MissingVectors(f"it names vectors in {name!r} ({size:,} bytes), which is not there")
 
     @staticmethod
-    def _read(places: Sequence[Path]) -> Any:
+    def _read(places: Sequence[Path]) -> tuple[list[str], NDArray[np.float32]]:
+        """Return the words of all files, one after the other, and their vectors."""
         from metricdp.text import read_vectors
 
         parts = [read_vectors(place) for place in places]
         if len({part.array.shape[1] for part in parts}) > 1:
             raise InvalidInput("the files of `vectors` must have vectors of one length.")
-        return _JoinedVectors(
-            [word for part in parts for word in part.words], np.concatenate([part.array for part in parts])
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _JoinedVectors:
-    words: list[str]
-    array: NDArray[np.float32]
+        return [word for part in parts for word in part.words], np.concatenate([part.array for part in parts])
 
 
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of a file."""
-    found = hashlib.sha256()
     with path.open("rb") as file:
-        while part := file.read(CHUNK):
-            found.update(part)
-    return found.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _digest(points: NDArray[Any]) -> str:

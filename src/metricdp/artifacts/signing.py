@@ -95,10 +95,8 @@ def read_public(path: PathLike) -> str:
     return _digits(key)
 
 
-def trusted_keys(trusted: PathLike | Sequence[PathLike] | None) -> tuple[str, ...]:
-    """Return the digits of the trusted keys, of one file or several; empty where nothing was named."""
-    if trusted is None:
-        return ()
+def trusted_keys(trusted: PathLike | Sequence[PathLike]) -> tuple[str, ...]:
+    """Return the digits of the trusted keys, of one file or several."""
     names = [trusted] if isinstance(trusted, str | os.PathLike) else list(trusted)
     if not names:
         raise InvalidInput("`trusted` names no key: then no file could be trusted.")

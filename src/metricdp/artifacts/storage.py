@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from metricdp import constants
-from metricdp.arrays import Floats
+from metricdp.arrays import Floats, row_slices
 from metricdp.artifacts.container import Entry
-from metricdp.artifacts.tensors import TensorReader, TensorWriter, checked_range, decode_whole, narrowest
+from metricdp.artifacts.tensors import TensorReader, TensorWriter, check_range, decode_whole, narrowest
 from metricdp.design.quantised import FEWEST_BITS, MOST_BITS, smallest_bits
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS
@@ -35,8 +35,8 @@ LEAST_SAVED = 1024  # bytes below which a second tensor does not pay
 def distinct_values(array: NDArray[np.float32]) -> NDArray[np.float32] | None:
     """Return the distinct numbers, increasing; None if there are more of them than codes."""
     table: NDArray[np.float32] = np.empty(0, dtype=np.float32)
-    for start in range(0, array.size, CHUNK):
-        table = np.union1d(table, array[start : start + CHUNK])
+    for part in row_slices(array.size, 1, CHUNK):
+        table = np.union1d(table, array[part])
         if table.size > MOST_CODES:
             return None
     return table
@@ -51,8 +51,8 @@ def encode_codes(array: NDArray[np.float32], tensors: TensorWriter, name: str) -
     if (4 - width.itemsize) * array.size < 4 * table.size + LEAST_SAVED:
         return None
     codes = np.empty(array.size, dtype=width)
-    for start in range(0, array.size, CHUNK):
-        codes[start : start + CHUNK] = table.size - 1 - np.searchsorted(table, array[start : start + CHUNK])
+    for part in row_slices(array.size, 1, CHUNK):
+        codes[part] = table.size - 1 - np.searchsorted(table, array[part])
     return {
         "codes": tensors.narrow(codes, f"{name}.codes"),
         "table": tensors.array(table[::-1], f"{name}.table", single=True),
@@ -66,7 +66,7 @@ def decode_codes(kind: Array, entry: Entry, tensors: TensorReader, where: str) -
         raise CorruptFile(f"{where} has a table that is empty, too long or not decreasing")
     if codes.size and int(codes.max()) >= table.size:
         raise CorruptFile(f"{where} has a code that its table does not hold")
-    checked_range(kind, table, where)
+    check_range(kind, table, where)
     tensors.budget.spend(Effort(values=codes.size / 2.0), "its weights")
     array: NDArray[Any] = table[codes]
     array.flags.writeable = False
@@ -163,7 +163,7 @@ def encode_table(matrix: Floats, tensors: TensorWriter, layout: StorageLayout) -
 
 
 def outline(entry: object, tensors: TensorReader, where: str) -> Floats:
-    """Return a matrix of the shape of the stored one that takes no room, to ask what judging it would take."""
+    """Return a matrix of the shape of the stored one that takes no room, to ask what its audit would take."""
     if isinstance(entry, str):
         return tensors.array(entry, "f", where, 2)
     sides = entry.get("shape") if isinstance(entry, dict) else None

@@ -27,11 +27,22 @@ def encode_scalar(value: Any) -> Any:
     raise InvalidInput(f"a mechanism file cannot hold a value of type {type(value).__name__}.")
 
 
+def decode_scalar(kind: Number | Whole | Text, value: Any, where: str) -> Any:
+    """Return a number or a text that its field allows."""
+    match kind:
+        case Number():
+            return decode_number(kind, value, where)
+        case Whole():
+            return decode_whole(kind, value, where)
+        case Text():
+            return decode_text(kind, value, where)
+
+
 def decode_number(kind: Number, value: Any, where: str) -> float:
     """Return a number that its field allows."""
     if kind.infinite and value == {"float": "inf"}:
         return math.inf
-    least, most = -math.inf if kind.least is None else kind.least, math.inf if kind.most is None else kind.most
+    least, most = _range_of(kind)
     good = type(value) in (int, float) and math.isfinite(value) and least <= value <= most
     if not good or (kind.above is not None and value <= kind.above):
         raise CorruptFile(f"{where} is not a number that is possible there")
@@ -152,9 +163,13 @@ class TensorReader:
         return self._texts[name]
 
 
-def checked_range(kind: Array, array: NDArray[Any], where: str) -> NDArray[Any]:
+def check_range(kind: Array, array: NDArray[Any], where: str) -> NDArray[Any]:
     """Return an array unchanged if its field allows its numbers; refuse it otherwise."""
-    least, most = -np.inf if kind.least is None else kind.least, np.inf if kind.most is None else kind.most
+    least, most = _range_of(kind)
     if array.dtype.kind != "U" and array.size and not (least <= array.min() and array.max() <= most):
         raise CorruptFile(f"{where} holds a number that is not possible there")
     return array
+
+
+def _range_of(kind: Number | Array) -> tuple[float, float]:
+    return -math.inf if kind.least is None else kind.least, math.inf if kind.most is None else kind.most

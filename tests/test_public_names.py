@@ -135,6 +135,8 @@ def test_names_that_moved_warn_and_work():
             assert getattr(mdp, name) is getattr(getattr(mdp, home), name)
     with pytest.warns(DeprecationWarning, match="plots"):
         assert mdp.pictures is mdp.plots
+    with pytest.warns(DeprecationWarning, match=r"mdp\.auditing\.concentrated_guarantee now"):
+        assert mdp.concentrated is mdp.auditing.concentrated_guarantee
     for old, name in (("decoding", "estimate_density"), ("declarations", "Registry")):
         with pytest.warns(DeprecationWarning, match=f"metricdp.{old} is called"):
             getattr(importlib.import_module(f"metricdp.{old}"), name)

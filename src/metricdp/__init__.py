@@ -6,6 +6,7 @@ is first used. Builders and metrics of plugins are found by the names that they 
 """
 
 import importlib
+from functools import reduce
 from importlib.util import find_spec
 from typing import Any
 
@@ -16,7 +17,7 @@ from metricdp.deprecation import warn_renamed
 __version__ = "0.1.0"
 MOVED = {  # names that stood here until 0.1.0, by the package that has them; they work for one version
     "artifacts": "Inspection create_keys",
-    "auditing": "ConcentratedReport audit_concentrated concentrated continuous_violations delta_at quantile_loss "
+    "auditing": "ConcentratedReport audit_concentrated continuous_violations delta_at quantile_loss "
     "shuffled_delta shuffled_epsilon",
     "design": "Measure",
     "estimation": "DensityEstimate FlowEstimate",
@@ -29,7 +30,7 @@ MOVED = {  # names that stood here until 0.1.0, by the package that has them; th
     "tables": "duckdb_function",
 }
 HOMES = {name: package for package, names in MOVED.items() for name in names.split()}
-RENAMED = {"pictures": "plots", "policies": "policy_graphs"}
+RENAMED = {"concentrated": "auditing.concentrated_guarantee", "pictures": "plots", "policies": "policy_graphs"}
 # functions that warn when they are called
 OLD_FUNCTIONS = ("duckdb_table", "perturb_file", "perturb_files", "protect_text_files", "protect_texts")
 _public, _, __all__ = attach_stub(__name__, __file__)
@@ -46,7 +47,8 @@ def __getattr__(name: str) -> Any:
         return _public(name)
     if name in RENAMED:
         warn_renamed(f"mdp.{name}", f"mdp.{RENAMED[name]}")
-        return _public(RENAMED[name])
+        first, *rest = RENAMED[name].split(".")
+        return reduce(getattr, rest, _public(first))
     if name in HOMES:
         warn_renamed(f"mdp.{name}", f"mdp.{HOMES[name]}.{name}")
         return getattr(_public(HOMES[name]), name)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, as_codes, as_floats, as_positive
-from metricdp.auditing.leakage import normalised_rows
+from metricdp.auditing.leakage import normalised_rows, row_differences
 from metricdp.auditing.lipschitz import dual_exponent
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import MatrixMechanism
@@ -138,9 +138,7 @@ def bounded_range(mechanism: MatrixMechanism) -> float:
     used = distribution[:, distribution.max(axis=0) > 0]
     if np.any(used <= 0):
         return float("inf")
-    logs = np.log(used)
     worst = 0.0
-    for i in range(len(logs) - 1):
-        gaps = logs[i] - logs[i + 1 :]
+    for i, gaps in row_differences(used):
         worst = max(worst, float(((gaps.max(axis=1) - gaps.min(axis=1)) / apart[i, i + 1 :]).max()))
     return worst

@@ -356,12 +356,13 @@ def _search_orders(distribution: Floats, logs: Floats, pairs: _Pairs, best: Larg
         high = np.maximum(pairs.top / np.maximum(limit * pairs.square, 1e-300), 1.0)  # beyond, f <= max(l) / (1 + s)
     high = np.minimum(high, 1e9)
     proven = max(proven, float((pairs.top / (1.0 + high) / pairs.square).max(initial=0.0)))
-    at_low, at_high = pairs.start, _values(distribution, logs, pairs, high)
+    spans = np.stack([low, high, pairs.start, _values(distribution, logs, pairs, high)])
     for _ in range(MOST_ROUNDS):
-        if low.size > MOST_INTERVALS:
+        if spans.shape[1] > MOST_INTERVALS:
             break
-        if low.size == 0:
+        if spans.shape[1] == 0:
             return replace(best, rho=proven)
+        low, high, at_low, at_high = spans
         middle = 0.5 * (low + high)
         at_middle = _values(distribution, logs, pairs, middle)
         found = (at_middle - error) / pairs.square
@@ -369,24 +370,24 @@ def _search_orders(distribution: Floats, logs: Floats, pairs: _Pairs, best: Larg
         if found[at] > best.reached:
             best = LargestRho(0.0, float(found[at]), int(pairs.one[at]), int(pairs.two[at]), 1.0 + float(middle[at]))
         limit = best.reached * (1.0 + CLOSE)
-        halves = [(low, middle, at_low, at_middle), (middle, high, at_middle, at_high)]
-        selected: list[tuple[Integers, tuple[Floats, ...]]] = []
-        for half in halves:
-            bound = _upper_bound(half, pairs, error) / pairs.square
-            closed = bound <= limit + 3.0 * error / pairs.square  # doubles tell no more
-            open_ = np.flatnonzero(~closed)
-            proven = max(proven, float(bound[closed].max(initial=0.0)))
-            selected.append((open_, tuple(part[open_] for part in half)))
-        which = np.concatenate([selected[0][0], selected[1][0]])
-        low, high, at_low, at_high = (np.concatenate([selected[0][1][k], selected[1][1][k]]) for k in range(4))
-        pairs, error = pairs.select(which), error[which]
-    left = _upper_bound((low, high, at_low, at_high), pairs, error) / pairs.square
-    return replace(best, rho=max(proven, float(left.max())))
+        spans = np.concatenate([[low, middle, at_low, at_middle], [middle, high, at_middle, at_high]], axis=1)
+        twice = np.tile(np.arange(len(low)), 2)
+        pairs, error = pairs.select(twice), error[twice]
+        bound = _upper_bound(spans, pairs, error) / pairs.square
+        closed = bound <= limit + 3.0 * error / pairs.square  # doubles tell no more
+        proven = max(proven, float(bound[closed].max(initial=0.0)))
+        left = np.flatnonzero(~closed)
+        spans, pairs, error = spans[:, left], pairs.select(left), error[left]
+    bound = _upper_bound(spans, pairs, error) / pairs.square
+    return replace(best, rho=max(proven, float(bound.max())))
 
 
-def _upper_bound(half: tuple[Floats, Floats, Floats, Floats], pairs: _Pairs, error: Floats) -> Floats:
-    """Return a bound of f between two orders: by its curvature, by the end of the range, and by the variance."""
-    low, high, at_low, at_high = half
+def _upper_bound(spans: Floats, pairs: _Pairs, error: Floats) -> Floats:
+    """Return a bound of f between two orders: by its curvature, by the end of the range, and by the variance.
+
+    A span is two orders and the values of f there.
+    """
+    low, high, at_low, at_high = spans
     curved = np.maximum(at_low, at_high) + (high - low) ** 2 * pairs.spread**4 / 768.0
     return np.asarray(np.minimum(np.minimum(curved, pairs.top / (1.0 + low)), pairs.spread**2 / 8.0) + error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeGuard
 
 import numpy as np
@@ -33,6 +34,16 @@ def rows_and_distances(mechanism: FiniteMechanism) -> tuple[Floats, Floats]:
     return normalised_rows(mechanism), limit_radius(mechanism.inputs.distances, mechanism.guarantee.radius)
 
 
+def row_differences(distribution: Floats) -> Iterator[tuple[int, Floats]]:
+    """Yield every row i with ln z_ik - ln z_jk for all later rows j; two reports that are impossible do not differ."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(distribution)
+    for i in range(len(logs) - 1):
+        with np.errstate(invalid="ignore"):
+            difference = logs[i] - logs[i + 1 :]
+        yield i, np.where(np.isnan(difference), 0.0, difference)
+
+
 def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple[float, float]:
     """Return the share of (pair, report) that breaks the guarantee, and the worst ratio over epsilon.
 
@@ -50,15 +61,11 @@ def violation_ratio(mechanism: Mechanism, epsilon: float | None = None) -> tuple
             return 0.0, worst  # no report of any pair shows more than the pair does
         refuse_large(mechanism, f"the worst pair shows {worst:.6g} times epsilon; how many triples do")
     distribution, apart = rows_and_distances(mechanism)
-    with np.errstate(divide="ignore"):
-        logs = np.log(distribution)
     n, m = distribution.shape
     broken, worst = 0, 0.0
-    for i in range(n - 1):
-        with np.errstate(invalid="ignore"):
-            difference = np.abs(logs[i] - logs[i + 1 :])
-        difference[np.isnan(difference) | np.isinf(apart[i, i + 1 :, None])] = 0.0
-        ratio = difference / apart[i, i + 1 :, None]
+    for i, difference in row_differences(distribution):
+        away = apart[i, i + 1 :, None]
+        ratio = np.where(np.isinf(away), 0.0, np.abs(difference)) / away
         broken += int((ratio > limit * (1 + COUNT_TOLERANCE)).sum())
         worst = max(worst, float(ratio.max()))
     return broken / max(1, n * (n - 1) // 2 * m), worst / limit
@@ -104,13 +111,9 @@ def posterior_leakage(mechanism: FiniteMechanism, prior: ArrayLike | None = None
     distribution = normalised_rows(mechanism)
     n = len(distribution)
     weights = np.full(n, 1 / n) if prior is None else as_probabilities(prior, n)
-    with np.errstate(divide="ignore"):
-        logs = np.log(distribution)
-    result = np.empty((n, n))
-    for i in range(n):
-        with np.errstate(invalid="ignore"):
-            difference = np.abs(logs[i] - logs)
-        result[i] = np.where(np.isnan(difference), 0.0, difference).max(axis=1)
+    result = np.zeros((n, n))
+    for i, difference in row_differences(distribution):
+        result[i, i + 1 :] = result[i + 1 :, i] = np.abs(difference).max(axis=1)
     absent = weights == 0
     result[absent, :] = result[:, absent] = np.nan
     return result

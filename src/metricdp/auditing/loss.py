@@ -27,7 +27,8 @@ def row_losses(mechanism: FiniteMechanism, loss: ArrayLike | None = None) -> Flo
     refuse_endless(mechanism, "the loss of every secret")
     if loss is None:
         return _own_losses(mechanism)
-    return _row_losses(mechanism, as_matrix(loss, "loss", _shape(mechanism)))
+    shape = len(mechanism.inputs), len(mechanism.outputs)
+    return _row_losses(mechanism, as_matrix(loss, "loss", shape))
 
 
 def expected_loss(
@@ -49,10 +50,6 @@ def expected_loss(
     else:
         losses = distance_losses(mechanism)
     return float(losses.mean() if weights is None else weights @ losses)
-
-
-def _shape(mechanism: FiniteMechanism) -> tuple[int, int]:
-    return len(mechanism.inputs), len(mechanism.outputs)
 
 
 def _row_losses(mechanism: FiniteMechanism, costs: Floats) -> Floats:

@@ -95,13 +95,19 @@ def coarsen(fine: ReportBins, units: Floats, most: int) -> CoarseBins:
     return CoarseBins(fine, ReportBins(tuple(edges)), tuple(blocks))
 
 
-def build_bins(
-    mechanism: Mechanism, cells: FiniteSpace, *, within: str, nodes: Floats | None = None
-) -> tuple[ReportBins, Floats]:
-    """Return bins for the reports of noise around cells, and the probabilities of the bins given a cell or a place."""
+def build_bins(mechanism: Mechanism, cells: FiniteSpace, *, within: str) -> tuple[ReportBins, Floats]:
+    """Return bins for the reports of noise around cells, and the probabilities of the bins given a cell."""
     noise = decodable_noise(mechanism, cells)
-    bins = _bins_for(noise, cells, finely=nodes is not None)
-    return bins, bin_probabilities(noise, cells, bins, within=within, nodes=nodes)
+    bins = _bins_for(noise, cells)
+    table = np.zeros((len(cells), bins.size))
+    for places, share in points_within(cells, noise.inputs, within=within):
+        table[:, :-1] += share * _masses(noise, places, bins)
+    return bins, _add_beyond(table)
+
+
+def place_probabilities(mechanism: LatticeNoise, bins: ReportBins, places: Floats) -> Floats:
+    """Return the probabilities of bins given places."""
+    return _add_beyond(np.stack([_masses_near(mechanism, place, bins) for place in places]))
 
 
 def decodable_noise(mechanism: Mechanism, cells: FiniteSpace) -> LatticeNoise:
@@ -122,20 +128,9 @@ def heights_of(mechanism: Mechanism) -> BinDensity:
     return found
 
 
-def bin_probabilities(
-    mechanism: LatticeNoise, cells: FiniteSpace, bins: ReportBins, *, within: str, nodes: Floats | None = None
-) -> Floats:
-    """Return the distribution from cells, or from places in them, to bins."""
-    if nodes is not None:
-        table = np.zeros((len(nodes), bins.size))
-        for row, place in enumerate(nodes):
-            table[row] = _masses_near(mechanism, place, bins)
-    else:
-        table = np.zeros((len(cells), bins.size))
-        for places, share in points_within(cells, mechanism.inputs, within=within):
-            table[:, :-1] += share * _masses(mechanism, places, bins)
-    inside = table.sum(axis=1)
-    table[:, -1] = np.maximum(1.0 - inside, 0.0)
+def _add_beyond(table: Floats) -> Floats:
+    """Return the probabilities of bins with the rest of each row in the last one, which lies beyond all others."""
+    table[:, -1] = np.maximum(1.0 - table.sum(axis=1), 0.0)
     return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
@@ -231,23 +226,18 @@ def _clip_edges(mechanism: LatticeNoise, edges: list[Floats]) -> ReportBins:
     return ReportBins(tuple(edges))
 
 
-def _bins_for(mechanism: LatticeNoise, cells: FiniteSpace, *, finely: bool = False) -> ReportBins:
+def _bins_for(mechanism: LatticeNoise, cells: FiniteSpace) -> ReportBins:
     places = np.asarray(cells.coordinates, dtype=np.float64)
     low, high = places.min(axis=0), places.max(axis=0)
     radius, pitch = accuracy_radius(mechanism, FAR), mechanism.lattice.pitch
     margin = np.full(len(low), radius)
     earth = earth_of(mechanism.inputs.metric)
     if earth is not None:
-        margin = (
-            radius
-            / earth.degree
-            / np.array([1.0, max(math.cos(math.radians(float(np.abs(places[:, 0]).max()))), 0.01)])
-        )
+        across = math.cos(math.radians(float(np.abs(places[:, 0]).max())))
+        margin = radius / earth.degree / np.array([1.0, max(across, 0.01)])
     regular = spacing_of(places)
     side = math.sqrt(len(cells)) if len(low) > 1 else len(cells)
     width = (high - low) / max(side - 1.0, 1.0) if regular is None else regular
-    if finely:
-        width = np.minimum(width, 1.0 / rates_of(mechanism, places))
     width = np.maximum(width, 2.0 * pitch)
     start, stop = low - 0.5 * width - margin, high + 0.5 * width + margin
     while np.prod(np.ceil((stop - start) / width)) > MOST_BINS:

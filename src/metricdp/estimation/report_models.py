@@ -18,12 +18,12 @@ from metricdp.estimation.bins import (
     MOST_BINS,
     CoarseBins,
     ReportBins,
-    bin_probabilities,
     boxes_of,
     build_bins,
     coarsen,
     decodable_noise,
     fine_bins,
+    place_probabilities,
     points_within,
     rates_of,
     spacing_of,
@@ -158,7 +158,7 @@ def _report_model(
         noise = decodable_noise(mechanism, cells)
         windows = NoiseWindows(noise, fine_bins(noise, cells, 2.0 * MARGIN + 2.0, FINE, MOST_FINE))
         wide = coarsen(windows.bins, np.array(windows.units)[-len(windows.bins.edges) :], MOST_BINS // 2)
-        matrix = bin_probabilities(noise, cells, wide.wide, within=within, nodes=places)
+        matrix = place_probabilities(noise, wide.wide, places)
         far = np.eye(matrix.shape[1])[-1:]  # secrets far outside: no report of theirs lies in a bin
         counting, whole = partial(_bin_codes, windows.bins, outside), DenseOperator(np.concatenate([matrix, far]))
         return ReportModel(cells, whole, counting, nodes, assumed, windows, wide, outside)

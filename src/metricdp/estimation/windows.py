@@ -197,14 +197,11 @@ def _knots(rows: Floats) -> Floats:
 
 def _interpolation_weights(knots: Floats, rows: Floats) -> Floats:
     """Return the weights of knots in the polynomial through them, one row for every latitude."""
+    from scipy.interpolate import KroghInterpolator
+
     if len(knots) == len(rows):
         return np.eye(len(rows))
-    apart = knots[:, None] - knots[None] + np.eye(len(knots))
-    found = np.empty((len(rows), len(knots)))
-    for number in range(len(knots)):
-        others = np.delete(knots, number)
-        found[:, number] = np.prod(rows[:, None] - others, axis=1) / np.prod(np.delete(apart[number], number))
-    return found
+    return np.asarray(KroghInterpolator(knots, np.eye(len(knots)))(rows))
 
 
 @dataclass(frozen=True, eq=False)

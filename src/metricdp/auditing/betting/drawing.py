@@ -90,7 +90,8 @@ class Sampler:
                 f"the sampler gave {len(rows)} reports for {len(numbers)} secrets, one was due for each."
             )
         for number in np.unique(asked).tolist():
-            self.calls[number].note_singles(rows[asked == number])
+            here = asked == number
+            self.calls[number].note(int(here.sum()), rows[here], singly=True)
         return np.arange(len(rows)), rows
 
     def _single(self, number: int) -> Points:
@@ -134,13 +135,13 @@ class Pools:
             parts.append(rows)
         served = np.concatenate(came)
         order = np.argsort(served)
-        return served[order], np.concatenate([part for part in parts if len(part)] or parts)[order]
+        return served[order], np.concatenate(parts)[order]
 
     def _reports_of(self, number: int, count: int) -> Points:
-        held = self._held.get(number)
-        if held is None or len(held) < count:
-            more = self._sampler.call(number, count - (0 if held is None else len(held)))
-            held = more if held is None or not len(held) else np.concatenate([held, more]) if len(more) else held
+        held = self._held.get(number, self._sampler.like)
+        if len(held) < count:
+            more = self._sampler.call(number, count - len(held))
+            held = np.concatenate([held, more]) if len(more) else held
         self._held[number] = held[count:]
         return held[:count]
 

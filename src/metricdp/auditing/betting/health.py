@@ -41,19 +41,16 @@ class Calls:
         self._early: list[Points] = []
         self._late: deque[Points] = deque(maxlen=STORED_ENDS)
 
-    def note(self, asked: int, rows: Points) -> None:
-        """Note a call: how many reports were asked for, and what came."""
-        self.asked, self.received, self.made = self.asked + asked, self.received + len(rows), self.made + 1
-        if len(rows) == 0:
-            return
-        if asked > 1:
+    def note(self, asked: int, rows: Points, *, singly: bool = False) -> None:
+        """Note a call, or calls for a single report each: how many reports were asked for, and what came."""
+        self.asked, self.received = self.asked + asked, self.received + len(rows)
+        self.made += asked if singly else 1
+        if asked > 1 and len(rows) and not singly:
             self._compare(identities(rows[:STORED_ROWS]))
-        self._keep(rows[:1])
-
-    def note_singles(self, rows: Points) -> None:
-        """Note calls that gave one report each."""
-        self.asked, self.received, self.made = self.asked + len(rows), self.received + len(rows), self.made + len(rows)
-        self._keep(rows)
+        new = rows if singly else rows[:1]
+        left = STORED_ENDS - len(self._early)
+        self._early.extend(new[:left])
+        self._late.extend(new[left:][-STORED_ENDS:])
 
     @property
     def is_repeated(self) -> bool:
@@ -73,11 +70,6 @@ class Calls:
         half = (np.arange(len(rows)) >= len(self._early)).astype(np.int64)
         tests = [_homogeneous(codes, half) for codes in _cells(rows)]
         return min(1.0, min(tests) * len(tests))
-
-    def _keep(self, rows: Points) -> None:
-        left = STORED_ENDS - len(self._early)
-        self._early.extend(rows[:left])
-        self._late.extend(rows[left:][-STORED_ENDS:])
 
     def _compare(self, names: Words) -> None:
         if self._first is not None and not self.is_repeated:

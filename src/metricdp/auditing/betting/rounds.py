@@ -147,18 +147,18 @@ def check_claim(epsilon: Any, slack: Any, confidence: Any) -> tuple[float, float
     return claimed, float(slack), float(confidence)
 
 
-def as_reports(value: Any, *, width: int | None, name: str = "reports") -> Points:
+def as_reports(value: Any, *, width: int | None) -> Points:
     """Return reports as rows, numbers or text; a vector of `width` > 1 numbers is a single report."""
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"`{name}` must be rows of equal length.") from error
+        raise InvalidInput("`reports` must be rows of equal length.") from error
     if array.dtype.kind in "OSU":
-        array = array.astype(np.str_) if _is_text(array) else _numbers(array, name)
+        array = array.astype(np.str_) if _is_text(array) else _numbers(array)
     elif array.dtype.kind in "fiub":
         array = array.astype(np.float64)
     else:
-        raise InvalidInput(f"`{name}` must be numbers or text, got {array.dtype}.")
+        raise InvalidInput(f"`reports` must be numbers or text, got {array.dtype}.")
     if array.ndim == 0 or (array.ndim == 1 and width is not None and width > 1 and len(array) == width):
         array = array.reshape(1, -1)
     rows = array.reshape(len(array), -1) if array.size else np.zeros((0, width or 1))
@@ -166,7 +166,7 @@ def as_reports(value: Any, *, width: int | None, name: str = "reports") -> Point
         bad = ~np.isfinite(rows).all(axis=1)
         if bad.any():
             raise InvalidInput(
-                f"{int(bad.sum())} of {len(rows)} {name} are not finite numbers (the first is number "
+                f"{int(bad.sum())} of {len(rows)} reports are not finite numbers (the first is number "
                 f"{int(bad.argmax())}). What they stand for is a report too: give it a name or a number, or leave "
                 "those rows out and say so."
             )
@@ -177,11 +177,11 @@ def _is_text(array: Points) -> bool:
     return array.dtype.kind in "US" or (array.size > 0 and all(isinstance(item, str) for item in array.ravel()))
 
 
-def _numbers(array: Points, name: str) -> Points:
+def _numbers(array: Points) -> Points:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"`{name}` must be rows of numbers, or of text, of equal length.") from error
+        raise InvalidInput("`reports` must be rows of numbers, or of text, of equal length.") from error
 
 
 def flip_coins(count: int, source: RandomSource) -> Integers:

@@ -20,6 +20,7 @@ from metricdp.artifacts.codecs import ManifestDecoder, ManifestEncoder, UnknownK
 from metricdp.artifacts.container import (
     FORMAT,
     HEADER_LIMIT,
+    ZEROS,
     Entry,
     NotMechanismFile,
     Tensors,
@@ -346,18 +347,16 @@ def _serialise(
         if key is not None:
             from metricdp.artifacts.signing import signature_over
 
-            manifest["signature"] = signature_over(key, lambda entry: _blank(manifest, tensors, entry))
+            blank = manifest | {
+                "sha256": ZEROS
+            }  # signed is the file with the digits of checksum and signature as zeros
+            manifest["signature"] = signature_over(key, lambda one: packed_digest(blank | {"signature": one}, tensors))
         data = seal(manifest, tensors)
     except UnicodeEncodeError as error:
         raise InvalidInput("a text in this mechanism, or its licence, cannot be written as UTF-8.") from error
     if int.from_bytes(data[:8], "little") > HEADER_LIMIT:
         raise InvalidInput("this mechanism is made of too many parts for a file: its header would be too long.")
     return data
-
-
-def _blank(manifest: Entry, tensors: Tensors, signature: Entry) -> bytes:
-    """Return the digest that is signed: of the file with the digits of checksum and signature as zeros."""
-    return packed_digest(manifest | {"signature": signature, "sha256": "0" * 64}, tensors)
 
 
 def _check_manifest(manifest: Entry, tensors: Tensors) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,17 +26,6 @@ def encode_scalar(value: Any) -> Any:
         number = float(value)
         return number if math.isfinite(number) else {"float": str(number)}
     raise InvalidInput(f"a mechanism file cannot hold a value of type {type(value).__name__}.")
-
-
-def decode_scalar(kind: Number | Whole | Text, value: Any, where: str) -> Any:
-    """Return a number or a text that its field allows."""
-    match kind:
-        case Number():
-            return decode_number(kind, value, where)
-        case Whole():
-            return decode_whole(kind, value, where)
-        case Text():
-            return decode_text(kind, value, where)
 
 
 def decode_number(kind: Number, value: Any, where: str) -> float:
@@ -63,6 +53,14 @@ def decode_text(kind: Text, value: Any, where: str) -> str:
     if kind.choices and value not in kind.choices:
         raise CorruptFile(f"{where} must be one of {', '.join(kind.choices)}")
     return value
+
+
+_DECODERS: dict[type, Callable[..., Any]] = {Number: decode_number, Whole: decode_whole, Text: decode_text}
+
+
+def decode_scalar(kind: Number | Whole | Text, value: Any, where: str) -> Any:
+    """Return a number or a text that its field allows."""
+    return _DECODERS[type(kind)](kind, value, where)
 
 
 @dataclass

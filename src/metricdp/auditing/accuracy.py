@@ -31,6 +31,7 @@ from metricdp.mechanisms import (
 from metricdp.mechanisms.kind import RadiusBound
 from metricdp.metrics import Metric, pairwise, roads_of, sum_of
 
+Cells = InterpolatedMechanism | StreetMechanism
 ROUNDED_UP = 1.0 + 1e-9  # above all rounding of a distance
 CELLS = 4_000_000  # probabilities looked at together
 FINE = 4_000  # places at which an interpolated distribution is looked at
@@ -204,14 +205,7 @@ def _quantiles(weights: Floats, away: Floats, levels: Floats) -> Floats:
     return found
 
 
-def _piece_radii(
-    mechanism: InterpolatedMechanism | StreetMechanism,
-    corners: list[Floats],
-    away: Floats,
-    levels: Floats,
-    *,
-    mixed: bool,
-) -> Floats:
+def _piece_radii(mechanism: Cells, corners: list[Floats], away: Floats, levels: Floats, *, mixed: bool) -> Floats:
     """Return radii for all places of pieces with these corners, and for reports that far away (pieces x reports).
 
     A mixture keeps at least the least share of its corners within any distance. A geometric mean has at most the

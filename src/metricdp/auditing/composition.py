@@ -40,12 +40,7 @@ class TraceAccount:
 
 
 def account(
-    epsilons: ArrayLike,
-    *,
-    radius: float,
-    delta: float = 1e-5,
-    ranges: ArrayLike | None = None,
-    time_norm: float = 2.0,
+    epsilons: ArrayLike, *, radius: float, delta: float = 1e-5, ranges: ArrayLike | None = None, time_norm: float = 2.0
 ) -> TraceAccount:
     """Add up the releases of a trace, epsilon per unit of distance each, three rules side by side.
 

@@ -88,11 +88,8 @@ class _PairSearch:
             found = within(metric, points[rows], points, radius)
         own = np.repeat(rows, np.diff(found.starts))
         selected = np.flatnonzero(found.codes != own)
-        return (
-            np.searchsorted(selected, found.starts),
-            found.codes[selected].astype(np.int64),
-            found.distances[selected],
-        )
+        starts = np.searchsorted(selected, found.starts)
+        return starts, found.codes[selected].astype(np.int64), found.distances[selected]
 
     def _quotients(self, rows: Integers, starts: Integers, pairs: Integers, allowed: Floats) -> tuple[Floats, Floats]:
         """Return what pairs show and a bound of its error, where it may be more than is allowed."""

@@ -62,8 +62,7 @@ class ReportBins:
             )
         at = [np.searchsorted(axis, reports[:, i], side="right") - 1 for i, axis in enumerate(self.edges)]
         inside = np.all([(a >= 0) & (a < side) for a, side in zip(at, self.shape, strict=True)], axis=0)
-        clipped = [np.clip(a, 0, side - 1) for a, side in zip(at, self.shape, strict=True)]
-        return np.where(inside, np.ravel_multi_index(clipped, self.shape), self.size - 1).astype(np.int64)
+        return np.where(inside, np.ravel_multi_index(at, self.shape, mode="clip"), self.size - 1).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,7 +128,7 @@ class DensityEstimate:
         n = len(self.cells)
         sums = np.zeros((n, len(groups)))
         for column, codes in enumerate(groups.values()):
-            sums[np.unique(as_codes(codes, n, "codes")), column] = 1.0
+            sums[:, column] = region_sum(codes, n, "codes")
         probability = sentences.error_probability(self.confidence, len(groups) if self.simultaneous else 1)
         found = self._decoder.measure(sums, sentences.quantile(probability))
         lower, upper = found.interval(probability)
@@ -197,6 +197,13 @@ def estimate_density(
     counts = [source.count_reports(table) for source, table in zip(sources, tables, strict=True)]
     how = EstimateRequest(method, target, confidence, simultaneous, steps, intervals)
     return decode_counts(sources, counts, how, progress)
+
+
+def region_sum(codes: ArrayLike, count: int, name: str) -> Floats:
+    """Return 1 for the cells of a region and 0 for the others of `count`."""
+    found = np.zeros(count)
+    found[as_codes(codes, count, name)] = 1.0
+    return found
 
 
 def check_request(target: str, confidence: float) -> None:

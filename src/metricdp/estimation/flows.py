@@ -15,13 +15,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, as_codes, frozen
+from metricdp.arrays import Booleans, Floats, frozen
 from metricdp.errors import InvalidInput
 from metricdp.estimation import sentences
 from metricdp.estimation.bayes import LEAST_MASS, Progress
 from metricdp.estimation.decoders import PUBLIC_SHARE, SMOOTHED, Target
 from metricdp.estimation.enclosures import UnbiasedWeights
-from metricdp.estimation.estimate import LITTLE, Mass, check_request
+from metricdp.estimation.estimate import LITTLE, Mass, check_request, region_sum
 from metricdp.estimation.moments import (
     LEAST,
     MomentSums,
@@ -196,15 +196,9 @@ class FlowEstimate:
 
     def between(self, origins: ArrayLike, destinations: ArrayLike) -> Mass:
         """Return the share of pairs from one region to another, with its interval."""
-        sums: list[Floats] = []
-        for codes, space, name in (
-            (origins, self.origins, "origins"),
-            (destinations, self.destinations, "destinations"),
-        ):
-            column = np.zeros((len(space), 1))
-            column[np.unique(as_codes(codes, len(space), name))] = 1.0
-            sums.append(column)
-        return Mass(*(float(part[0, 0]) for part in self._counted.interval(sums[0], sums[1], self.confidence)))
+        first = region_sum(origins, len(self.origins), "origins")[:, None]
+        second = region_sum(destinations, len(self.destinations), "destinations")[:, None]
+        return Mass(*(float(part[0, 0]) for part in self._counted.interval(first, second, self.confidence)))
 
     def transitions(self) -> Transitions:
         """Return Pr[destination | origin] with an interval for each, one row an origin.

@@ -75,8 +75,8 @@ class NoiseWindows:
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of bins; on the line there is one row."""
-        sides = self.bins.shape
-        return (1, sides[0]) if self._flat else (sides[0], sides[1])
+        rows, columns = self._edges
+        return len(rows) - 1, len(columns) - 1
 
     @cached_property
     def _edges(self) -> tuple[Floats, Floats]:

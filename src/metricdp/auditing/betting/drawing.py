@@ -10,7 +10,7 @@ reports that come: two secrets that keep silent unlike often may differ more the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -31,6 +31,7 @@ PROBED = 2 * PROBES, PROBE  # for the two secrets of a pair: how many calls at m
 
 
 Answered = tuple[Integers, Points]  # the positions of those that were served, and what they were given
+Take = Callable[[Integers], Answered]
 
 
 @runtime_checkable

@@ -19,13 +19,7 @@ from metricdp.mechanisms import Witness
 
 
 def outcome(
-    game: Game,
-    confidence: float,
-    method: str,
-    pairs: int,
-    findings: tuple[Finding, ...] = (),
-    *,
-    asked: bool = False,
+    game: Game, confidence: float, method: str, pairs: int, findings: tuple[Finding, ...] = (), *, asked: bool = False
 ) -> AuditReport:
     """Return the report of a game that is over; a sampler that was `asked` is asked no further once it is refuted.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from metricdp.arrays import Integers, as_points
-from metricdp.auditing.betting.drawing import Answered, Pools, ReportBuffer, Sampler, play_pairs
+from metricdp.auditing.betting.drawing import Pools, ReportBuffer, Sampler, Take, play_pairs
 from metricdp.auditing.betting.game import Game, batch_size, shares
 from metricdp.auditing.betting.health import health_findings, seed_finding
 from metricdp.auditing.betting.outcome import outcome
@@ -19,7 +19,7 @@ from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
 from metricdp.randomness import Randomness, RandomSource, fresh_stream, source_of
 
-Progress = Callable[[float, float], None]
+Progress = Callable[[float, float], None] | None
 
 
 def audit_sampler(
@@ -34,7 +34,7 @@ def audit_sampler(
     slack: float = 0.0,
     pairs: Sequence[tuple[int, int]] | None = None,
     independent: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = None,
     rng: Randomness = None,
 ) -> AuditReport:
     """Try to refute what a sampler guarantees, from its reports alone; stop as soon as it is refuted.
@@ -122,13 +122,7 @@ def audit_sampler(
 
 
 def _play(
-    game: Game,
-    pairs: Integers,
-    take: Callable[[Integers], Answered],
-    source: RandomSource,
-    draws: int,
-    confidence: float,
-    progress: Progress | None,
+    game: Game, pairs: Integers, take: Take, source: RandomSource, draws: int, confidence: float, progress: Progress
 ) -> Game:
     """Play until the claim is refuted or the draws are spent; a draw without a report is a round without a bet."""
     drawn = 0

@@ -11,7 +11,8 @@ import pytest
 from metricdp.design.decomposed import Neighbours
 from metricdp_papers.benders import maps, parts, printed, runs
 from metricdp_papers.benders.data import DATA, gaussian
-from metricdp_papers.benders.study import STUDY, Setting, draw
+from metricdp_papers.benders.study import STUDY, Setting, picture
+from metricdp_papers.common import StudyTable
 
 TINY = Setting("synthetic", 24, 2.0, 5, 3)
 
@@ -144,12 +145,12 @@ def test_every_piece_of_the_full_study_is_named_once_and_fills_tables_that_exist
 
 
 def test_what_the_paper_prints_is_given_with_its_spread() -> None:
-    assert printed.cell(printed.ITERATIONS, "synthetic", "distances") == (
-        142.0,
-        "published ± 11 (1.96 standard deviations)",
-    )
-    assert printed.cell(printed.SECONDS, "road", "spectral") == ("max iter. ex.", "")
-    assert printed.cell(printed.SECONDS, "road", "balanced") == (None, "")
+    assert printed.cell(printed.ITERATIONS, "synthetic", "distances") == {
+        "published": 142.0,
+        "note": "published ± 11 (1.96 standard deviations)",
+    }
+    assert printed.cell(printed.SECONDS, "road", "spectral") == {"published": "max iter. ex."}
+    assert printed.cell(printed.SECONDS, "road", "balanced") == {}
     # no 25 subsets of 500 records have 44.7 inner records each: said in the study
     assert 25 * printed.SUBPROBLEM_MEAN["text"]["neighbours"][0] > 500
 
@@ -162,12 +163,16 @@ def test_pictures_are_drawn_where_there_is_something_to_see(tmp_path: Path) -> N
         for count in (1, 2, 5)
         for measure, value in (("lower bound", 1.0 - 1.0 / count), ("upper bound", 1.0 + 1.0 / count))
     ]
-    draw("figure_17", rows, tmp_path / "closing.png")
+    picture(StudyTable("figure 17", ""), rows, tmp_path / "closing.png")
     assert (tmp_path / "closing.png").read_bytes().startswith(b"\x89PNG")
-    draw("figure_13", maps.partition_rows(TINY, 0), tmp_path / "subsets.png")
-    draw("figure_5", maps.component_rows(Setting("synthetic", 150, 2.0, 5, 4), 0), tmp_path / "components.png")
+    picture(StudyTable("figure 13", ""), maps.partition_rows(TINY, 0), tmp_path / "subsets.png")
+    picture(
+        StudyTable("figure 5", ""),
+        maps.component_rows(Setting("synthetic", 150, 2.0, 5, 4), 0),
+        tmp_path / "components.png",
+    )
     assert (tmp_path / "subsets.png").is_file()
     assert (tmp_path / "components.png").is_file()
-    draw("table_3", rows, tmp_path / "none.png")
-    draw("figure_17", [], tmp_path / "none.png")
+    picture(StudyTable("3", ""), rows, tmp_path / "none.png")
+    picture(StudyTable("figure 17", ""), [], tmp_path / "none.png")
     assert not (tmp_path / "none.png").exists()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from metricdp.auditing import representative_lower_bound
 from metricdp.errors import MetricdpError
 from metricdp.mechanisms import ROUNDING_RULES, InterpolatedMechanism, Rule, corner_weights
 from metricdp_papers.aipo.cities import RoadSetting, city, setting
-from metricdp_papers.aipo.measures import Leaks, leaks
+from metricdp_papers.aipo.measures import BEYOND, MEASURES, PAIRS, TRIPLES, leaks
 from metricdp_papers.aipo.published import SAVED, SURROGATE_GAP, printed
 from metricdp_papers.aipo.relaxed import aipo_r
 from metricdp_papers.aipo.rivals import (
@@ -28,7 +29,7 @@ from metricdp_papers.aipo.rivals import (
     remapped,
     tem,
 )
-from metricdp_papers.common import Row
+from metricdp_papers.common import Row, row
 
 
 def claims(rows: Sequence[Row], measure: str) -> list[Row]:
@@ -37,9 +38,9 @@ def claims(rows: Sequence[Row], measure: str) -> list[Row]:
     They are computed from its rows of Table 2 (with this measure) and of the gap. Rows that differ in `repetition`
     alone are averaged, so a repetition here is a whole case: city, budget and draw.
     """
-    losses = [row for row in rows if row["table"] == "2" and row["measure"] == measure]
-    plain = {row["method"]: row["as_published"] for row in losses if row.get("as_published") is not None}
-    better = {row["method"]: row["corrected"] for row in losses if row.get("corrected") is not None}
+    losses = [one for one in rows if one["table"] == "2" and one["measure"] == measure]
+    plain = {one["method"]: one["as_published"] for one in losses if one.get("as_published") is not None}
+    better = {one["method"]: one["corrected"] for one in losses if one.get("corrected") is not None}
     first = losses[0]
     case = f"{first['city']}, {first['epsilon']:g}, {first['repetition']}"
     l2 = first["norm"] == "l2"
@@ -47,7 +48,7 @@ def claims(rows: Sequence[Row], measure: str) -> list[Row]:
 
     def add(method: str, about: str, **values: float | None) -> None:
         start: Row = {"table": "claims", "norm": first["norm"], "method": method, "repetition": case}
-        found.append({**start, "measure": about, **values})
+        found.append(row(start, about, **values))
 
     if "AIPO" in plain and "AIPO" in better:
         aipo, exact = plain["AIPO"], better["AIPO"]
@@ -62,9 +63,9 @@ def claims(rows: Sequence[Row], measure: str) -> list[Row]:
         add("AIPO", "cases with AIPO below it (%)", corrected=100.0 * (exact < aipo))
         if "LB" in plain:
             add("LB", "AIPO over the bound (times)", as_published=aipo / plain["LB"], corrected=exact / better["LB"])
-    for row in rows:
-        if row["table"] == "gap":
-            values = {name: row.get(name) for name in ("as_published", "corrected")}
+    for one in rows:
+        if one["table"] == "gap":
+            values = {name: one.get(name) for name in ("as_published", "corrected")}
             add("AIPO", "surrogate gap", published=SURROGATE_GAP if l2 else None, **values)
     return found
 
@@ -76,15 +77,8 @@ def _below(ours: float, theirs: float) -> float:
 SLOW_METHODS = ("Laplace", "RMP")  # distributions by quadrature: fewer pairs of them
 TIMED = ("COPT", "LP", "AIPO", "AIPO even split", "AIPO-R", "direction")
 Budget = Literal["half", "certified"]
+Build = Callable[[], Rival]
 LOSS = "loss (km)"
-MEASURES = {
-    "pairs": "violating pairs (%)",
-    "triples": "violating triples (%)",
-    "beyond": "violating triples beyond 0.01 (%)",
-    "worst": "worst ratio (epsilon)",
-    "random": "violating random triples (%)",
-    "hard": "worst adversarial ratio (epsilon)",
-}
 
 
 @dataclass(frozen=True)
@@ -130,25 +124,6 @@ class Case:
             "epsilon": self.epsilon,
         }
 
-    def design(
-        self, rule: Rule, split: Any, *, budget: Budget | None = None, grid: tuple[int, int] | None = None
-    ) -> InterpolatedMechanism:
-        """Design an interpolated mechanism on the grid."""
-        here = self.setting
-        found: Any = interpolated(
-            here.box,
-            here.outputs,
-            self.epsilon,
-            loss=(here.points, here.losses),
-            anchors=grid or self.size.grid,
-            rule=rule,
-            split=split,
-            budget=budget,
-            gap=self.size.gap,
-            bound=False,
-        )
-        return cast(InterpolatedMechanism, found)
-
     def lower_bound(self) -> float:
         """Return what any private mechanism must lose."""
         here = self.setting
@@ -168,26 +143,25 @@ def compared(name: str, p: float, epsilon: float, repetition: int, size: Size) -
     """Return the rows of Tables 1 to 3, of the claims and of the surrogate's gap, without the direction rule."""
     case = open_case(name, p, epsilon, repetition, size)
     bound = case.lower_bound()
+    closed = {rule: partial(rule, case.setting, epsilon, repetition)
+              for rule in (em, planar_laplace, tem, remapped, laplace_remapped)}  # fmt: skip
+    built: dict[str, tuple[Build, Build | None]] = {
+        "EM": (closed[em], None),
+        "Laplace": (closed[planar_laplace], None),
+        "TEM": (closed[tem], None),
+        "RMP": (closed[remapped], closed[laplace_remapped]),
+        "COPT": (partial(constopt_on_cells, case.setting, epsilon, size.grid), None),
+        "LP": (partial(lp_on_cells, case.setting, epsilon, size.grid), None),
+        "AIPO-R": (partial(_relaxed_rival, case), None),
+        "AIPO even split": (
+            partial(interpolation, case, "log", "even"),
+            partial(interpolation, case, "exact", "even"),
+        ),
+        "AIPO": (partial(interpolation, case, "log", "grid"), partial(interpolation, case, "exact", None)),
+    }
     rows = _lower_bounds(case, bound)
-    rows += _method(case, "EM", bound, lambda: _closed_form(em, case))
-    rows += _method(case, "Laplace", bound, lambda: _closed_form(planar_laplace, case))
-    rows += _method(case, "TEM", bound, lambda: _closed_form(tem, case))
-    rows += _method(
-        case, "RMP", bound, lambda: _closed_form(remapped, case), lambda: _closed_form(laplace_remapped, case)
-    )
-    rows += _method(case, "COPT", bound, lambda: constopt_on_cells(case.setting, epsilon, size.grid))
-    rows += _method(case, "LP", bound, lambda: lp_on_cells(case.setting, epsilon, size.grid))
-    rows += _method(case, "AIPO-R", bound, lambda: _relaxed_rival(case))
-    rows += _method(
-        case,
-        "AIPO even split",
-        bound,
-        lambda: interpolation(case, "log", "even"),
-        lambda: interpolation(case, "exact", "even"),
-    )
-    rows += _method(
-        case, "AIPO", bound, lambda: interpolation(case, "log", "grid"), lambda: interpolation(case, "exact", None)
-    )
+    for method, (published, corrected) in built.items():
+        rows += _method(case, method, bound, published, corrected)
     return rows + claims(rows, LOSS)
 
 
@@ -195,7 +169,7 @@ def directed(name: str, p: float, epsilon: float, repetition: int, size: Size) -
     """Return the rows of the direction rule, which splits no budget and takes longest."""
     case = open_case(name, p, epsilon, repetition, size)
     bound = case.lower_bound()
-    return _method(case, "direction", bound, None, lambda: interpolation(case, "direction", None))
+    return _method(case, "direction", bound, None, partial(interpolation, case, "direction", None))
 
 
 @dataclass(frozen=True)
@@ -205,13 +179,22 @@ class Interpolated(Rival):
     surrogate: float = float("nan")
     proven: float = float("nan")
 
+    @property
+    def surrogate_gap(self) -> float:
+        """How far the program's value lies below the true loss, as a share of it."""
+        return (self.loss - self.surrogate) / self.loss
+
 
 def interpolation(
     case: Case, rule: Rule, split: Any, *, budget: Budget | None = None, grid: tuple[int, int] | None = None
 ) -> Interpolated:
-    """Design by a rule and return what is compared."""
+    """Design by a rule on the grid and return what is compared."""
+    here, size = case.setting, case.size
+    options: dict[str, Any] = {"rule": rule, "split": split, "budget": budget, "gap": size.gap, "bound": False}
     started = time.perf_counter()
-    made = case.design(rule, split, budget=budget, grid=grid)
+    made: Any = interpolated(
+        here.box, here.outputs, case.epsilon, loss=(here.points, here.losses), anchors=grid or size.grid, **options
+    )
     return _measure_rival(case, made, time.perf_counter() - started)
 
 
@@ -231,11 +214,7 @@ def _relaxed_rival(case: Case) -> Interpolated:
     return _measure_rival(case, made, time.perf_counter() - started)
 
 
-def _closed_form(method: Callable[[RoadSetting, float, int], Rival], case: Case) -> Rival:
-    return method(case.setting, case.epsilon, case.repetition)
-
-
-def _try_build(build: Callable[[], Rival] | None) -> tuple[Rival | None, str]:
+def _try_build(build: Build | None) -> tuple[Rival | None, str]:
     if build is None:
         return None, ""
     try:
@@ -244,52 +223,43 @@ def _try_build(build: Callable[[], Rival] | None) -> tuple[Rival | None, str]:
         return None, f"failed: {error}"
 
 
-def _leaks(case: Case, method: str, rival: Rival) -> Leaks:
-    points = case.setting.points
+def _leaks(case: Case, method: str, rival: Rival) -> dict[str, float]:
     every = case.size.places * (case.size.places - 1) // 2
     count = min(every, 4_000 if method in SLOW_METHODS else 100_000)
+    here = case.setting
     return leaks(
-        rival.distribution, case.setting.box, case.epsilon, points, sample=case.sample, axes=case.axes, count=count
+        rival.distribution, here.box, case.epsilon, here.points, sample=case.sample, axes=case.axes, count=count
     )
 
 
 def _method(
-    case: Case,
-    method: str,
-    bound: float,
-    published: Callable[[], Rival] | None,
-    corrected: Callable[[], Rival] | None = None,
+    case: Case, method: str, bound: float, published: Build | None, corrected: Build | None = None
 ) -> list[Row]:
     """Return the rows of a method: as published, and what stands beside it with the guarantee kept."""
     plain, trouble = _try_build(published)
     better, more = _try_build(corrected)
     note = "; ".join(text for text in (trouble, more) if text)
-    start = {**case.about, "method": method, "repetition": case.repetition}
-    values: dict[Literal["as_published", "corrected"], Rival | None] = {"as_published": plain, "corrected": better}
-    found = {name: _leaks(case, method, rival) for name, rival in values.items() if rival is not None}
-    l2 = case.setting.p == 2.0
-    name = case.setting.city.name
+    about = {**case.about, "method": method, "repetition": case.repetition}
+    rivals = {"as_published": plain, "corrected": better}
+    known = {column: rival for column, rival in rivals.items() if rival is not None}
+    found = {column: _leaks(case, method, rival) for column, rival in known.items()}
+    l2, name = case.setting.p == 2.0, case.setting.city.name
     rows: list[Row] = []
-    for field, measure in MEASURES.items():
-        row: Row = {"table": "1", **start, "measure": measure, "note": note}
-        counted = field in ("pairs", "triples", "beyond") and l2
-        row["published"] = printed("1", name, method, case.epsilon)[0] if counted else None
-        row.update({column: getattr(leak, field) for column, leak in found.items()})
-        rows.append(row)
-    spent = next((rival.seconds for rival in (plain, better) if rival is not None), None)
-    row = {"table": "2", **start, "measure": LOSS, "bound": bound, "seconds": spent, **_paper("2", case, method, note)}
-    rows.append({**row, **{column: rival.loss for column, rival in values.items() if rival is not None}})
+    for measure in MEASURES:
+        counted = measure in (PAIRS, TRIPLES, BEYOND) and l2
+        share = printed("1", name, method, case.epsilon)[0] if counted else None
+        ours = {column: leak[measure] for column, leak in found.items()}
+        rows.append(row(about, measure, table="1", published=share, note=note, **ours))
+    spent = next((rival.seconds for rival in known.values()), None)
+    ours = {column: rival.loss for column, rival in known.items()}
+    rows.append(row(about, LOSS, table="2", bound=bound, seconds=spent, **_paper("2", case, method, note), **ours))
     if method in TIMED:
-        row = {"table": "3", **start, "measure": "design (s)", **_paper("3", case, method, note)}
-        rows.append({**row, **{column: rival.seconds for column, rival in values.items() if rival is not None}})
+        ours = {column: rival.seconds for column, rival in known.items()}
+        rows.append(row(about, "design (s)", table="3", **_paper("3", case, method, note), **ours))
     if method == "AIPO" and isinstance(plain, Interpolated):
-        row = {"table": "gap", **start, "measure": "surrogate gap"}
-        row["as_published"] = (plain.loss - plain.surrogate) / plain.loss
-        if isinstance(better, Interpolated):
-            row["corrected"] = (better.loss - better.surrogate) / better.loss
-        if l2:
-            row |= {"published": SURROGATE_GAP, "note": "published: one mean over cities and budgets"}
-        rows.append(row)
+        ours = {column: rival.surrogate_gap for column, rival in known.items() if isinstance(rival, Interpolated)}
+        said = {"published": SURROGATE_GAP, "note": "published: one mean over cities and budgets"} if l2 else {}
+        rows.append(row(about, "surrogate gap", table="gap", **said, **ours))
     return rows
 
 
@@ -304,20 +274,8 @@ def _paper(table: str, case: Case, method: str, note: str = "") -> Row:
 
 def _lower_bounds(case: Case, bound: float) -> list[Row]:
     """Return the row LB: Proposition 5 as published, and the representative bound."""
-    here = case.setting
+    here, about = case.setting, {**case.about, "method": "LB", "repetition": case.repetition}
     universal = universal_lower_bound(
         here.box, case.epsilon, loss=(here.points, here.losses), cells=case.size.grid, gap=1e-2
     )
-    return [
-        {
-            "table": "2",
-            **case.about,
-            "method": "LB",
-            "repetition": case.repetition,
-            "measure": LOSS,
-            "as_published": universal,
-            "corrected": bound,
-            "bound": bound,
-            **_paper("2", case, "LB"),
-        }
-    ]
+    return [row(about, LOSS, universal, bound, table="2", bound=bound, **_paper("2", case, "LB"))]

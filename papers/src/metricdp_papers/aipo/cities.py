@@ -8,12 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.errors import InvalidInput
 from metricdp.metrics import KM_PER_DEGREE, Lp, ShortestPath, exponent_of
-from metricdp.places import bundled_roads, data_folder, road_network
+from metricdp.places import bundled_roads, road_network
 from metricdp.spaces import Box, FiniteSpace
+from metricdp_papers.common import data_file
 
-CITIES = {"rome": "rome", "london": "london"}
 BOROUGHS_M = 1000  # crossings this near to a street of the five boroughs are New York City
 
 
@@ -60,7 +59,7 @@ def city(name: str) -> RoadCity:
     elif name == "new york":
         roads = _five_boroughs()
     else:
-        roads = road_network(CITIES.get(name, name))
+        roads = road_network(name)
     if roads.network is None:
         raise TypeError("a road network has a ShortestPath metric")
     return RoadCity(name, plane(np.asarray(roads.coordinates, dtype=float)), roads.network)
@@ -70,11 +69,9 @@ def _five_boroughs() -> FiniteSpace:
     """Return the part of the metropolitan network that is New York City."""
     from pyarrow import parquet
 
-    folder = data_folder() / "roads_nyc"
-    if not folder.is_dir():
-        raise InvalidInput("the roads of New York are not in the data folder (`roads_nyc`): set METRICDP_DATA.")
-    nodes = parquet.read_table(folder / "nodes.parquet").to_pandas()
-    edges = parquet.read_table(folder / "edges.parquet").to_pandas()
+    nodes, edges = (
+        parquet.read_table(data_file(f"roads_nyc/{part}.parquet")).to_pandas() for part in ("nodes", "edges")
+    )
     inside = (nodes["dist_to_nyc_m"] <= BOROUGHS_M).to_numpy()
     number = np.cumsum(inside) - 1
     kept = edges[inside[edges["u"]] & inside[edges["v"]]]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from metricdp.errors import MetricdpError
-from metricdp_papers.aipo.cases import LOSS, Size, interpolation, open_case
+from metricdp.mechanisms import Rule
+from metricdp_papers.aipo.cases import LOSS, Budget, Case, Interpolated, Size, interpolation, open_case
 from metricdp_papers.aipo.cities import city, setting
 from metricdp_papers.aipo.fractional import charnes_cooper
 from metricdp_papers.aipo.published import printed
 from metricdp_papers.aipo.rivals import em, mean_loss, planar_laplace, remapped, tem
-from metricdp_papers.common import Row
+from metricdp_papers.common import Row, row
 
+RULES: tuple[Rule, ...] = ("log", "exact")  # as published, and corrected
+CERTIFIED: Budget = "certified"
 SCALES = (0.5, 1.0, 1.5, 2.0)
 ANGLES = (15, 25, 35, 45, 55, 65, 75)
 REPORTS = (10, 20, 50, 100)
@@ -27,12 +31,8 @@ def anchors(name: str, p: float, epsilon: float, repetition: int, size: Size) ->
     rows = []
     for scale in SCALES:
         grid = (max(1, round(size.grid[0] * scale)), max(1, round(size.grid[1] * scale)))
-        plain, better = (interpolation(case, rule, "even", grid=grid) for rule in ("log", "exact"))
-        rows.append({
-            **case.about, "varied": "cells", "value": f"{grid[0]} x {grid[1]}", "repetition": repetition,
-            "measure": LOSS, "as_published": plain.loss, "corrected": better.loss, "bound": bound,
-            "seconds": plain.seconds + better.seconds, "note": "",
-        })  # fmt: skip
+        pair = [interpolation(case, rule, "even", grid=grid) for rule in RULES]
+        rows.append(_varied(case, "cells", f"{grid[0]} x {grid[1]}", pair, bound))
     return rows
 
 
@@ -40,19 +40,14 @@ def splits(name: str, p: float, epsilon: float, repetition: int, size: Size) -> 
     """Vary the split of the budget over the axes, then the budget itself: half, or the normaliser's exact constant."""
     case = open_case(name, p, epsilon, repetition, size)
     bound = case.lower_bound()
-    start = {**case.about, "varied": "split", "repetition": repetition, "measure": LOSS, "bound": bound}
     rows = []
     for angle in ANGLES:
         parts = (float(np.cos(np.radians(angle))), float(np.sin(np.radians(angle))))
-        plain, better = interpolation(case, "log", parts), interpolation(case, "exact", parts)
-        value = f"epsilon_2 / epsilon_1 = tan {angle} degrees"
-        rows.append({**start, "value": value, "as_published": plain.loss, "corrected": better.loss})
-    half = interpolation(case, "log", "even")
-    whole = interpolation(case, "log", "even", budget="certified")
+        pair = [interpolation(case, rule, parts) for rule in RULES]
+        rows.append(_varied(case, "split", f"epsilon_2 / epsilon_1 = tan {angle} degrees", pair, bound))
+    half, whole = pair = [interpolation(case, "log", "even", budget=budget) for budget in (None, CERTIFIED)]
     note = f"audited constants {half.proven:.3f} and {whole.proven:.3f} epsilon"
-    start["varied"] = "budget"
-    rows.append({**start, "value": "half, certified", "as_published": half.loss, "corrected": whole.loss, "note": note})
-    return rows
+    return [*rows, _varied(case, "budget", "half, certified", pair, bound, note)]
 
 
 def reports(name: str, p: float, epsilon: float, repetition: int, size: Size) -> list[Row]:
@@ -60,16 +55,19 @@ def reports(name: str, p: float, epsilon: float, repetition: int, size: Size) ->
     rows = []
     for count in REPORTS:
         case = open_case(name, p, epsilon, repetition, replace(size, reports=count))
-        plain, better = interpolation(case, "log", "even"), interpolation(case, "exact", "even")
-        here = case.setting
-        closed = [rule(here, epsilon, repetition).loss for rule in (em, planar_laplace)]
+        pair = [interpolation(case, rule, "even") for rule in RULES]
+        closed = [rule(case.setting, epsilon, repetition).loss for rule in (em, planar_laplace)]
         note = f"EM {closed[0]:.4g}, Laplace {closed[1]:.4g}"
-        rows.append({
-            **case.about, "varied": "reports", "value": str(count), "repetition": repetition, "measure": LOSS,
-            "as_published": plain.loss, "corrected": better.loss, "bound": case.lower_bound(),
-            "seconds": plain.seconds + better.seconds, "note": note,
-        })  # fmt: skip
+        rows.append(_varied(case, "reports", str(count), pair, case.lower_bound(), note))
     return rows
+
+
+def _varied(case: Case, varied: str, value: str, pair: Sequence[Interpolated], bound: float, note: str = "") -> Row:
+    """Return the row of one choice: the loss of two designs, and what both took where their time is compared."""
+    about: Row = {**case.about, "varied": varied, "value": value, "repetition": case.repetition}
+    plain, better = pair
+    seconds = plain.seconds + better.seconds if varied in ("cells", "reports") else None
+    return row(about, LOSS, plain.loss, better.loss, bound=bound, seconds=seconds, note=note)
 
 
 def fractional(name: str, p: float, epsilon: float, repetition: int, size: Size) -> list[Row]:
@@ -82,17 +80,15 @@ def fractional(name: str, p: float, epsilon: float, repetition: int, size: Size)
     try:
         found = charnes_cooper(here, epsilon, case.axes, budgets)
     except MetricdpError as error:
-        return [{**start, "measure": LOSS, "note": f"failed: {error}"}]
+        return [row(start, LOSS, note=f"failed: {error}")]
     true = mean_loss(here, found.mechanism.probabilities)
     single = float(here.losses.mean(axis=0).min())
+    note = "corrected: the linear surrogate at the same split"
     return [
-        {**start, "measure": LOSS, "as_published": true, "corrected": plain.loss, "bound": case.lower_bound(),
-         "note": "corrected: the linear surrogate at the same split"},
-        {**start, "measure": "surrogate gap", "as_published": (true - found.bound) / true,
-         "corrected": (plain.loss - plain.surrogate) / plain.loss},
-        {**start, "measure": "loss over that of the best single report", "as_published": true / single,
-         "corrected": plain.loss / single},
-    ]  # fmt: skip
+        row(start, LOSS, true, plain.loss, bound=case.lower_bound(), note=note),
+        row(start, "surrogate gap", (true - found.bound) / true, plain.surrogate_gap),
+        row(start, "loss over that of the best single report", true / single, plain.loss / single),
+    ]
 
 
 def mismatched(name: str, epsilon: float, repetition: int, size: Size) -> list[Row]:
@@ -103,10 +99,7 @@ def mismatched(name: str, epsilon: float, repetition: int, size: Size) -> list[R
     crossed = replace(here, losses=others.losses)
     rows = []
     for method, rule in {"EM": em, "Laplace": planar_laplace, "TEM": tem, "RMP": remapped}.items():
-        rows.append({
-            **case.about, "method": method, "repetition": repetition, "measure": LOSS,
-            "published": printed("2", name, method, epsilon)[0],
-            "as_published": rule(crossed, epsilon, repetition).loss,
-            "corrected": rule(here, epsilon, repetition).loss, "note": "",
-        })  # fmt: skip
+        about = {**case.about, "method": method, "repetition": repetition}
+        plain, better = (rule(one, epsilon, repetition).loss for one in (crossed, here))
+        rows.append(row(about, LOSS, plain, better, published=printed("2", name, method, epsilon)[0]))
     return rows

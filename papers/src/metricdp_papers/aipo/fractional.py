@@ -74,9 +74,8 @@ def _program(cost: Floats, corners: Integers, edges: Edges, anchors: int) -> Lin
     cells, reports = cost.shape
     size, inside = anchors * reports, cells * reports
     width = size + 2 * inside + 1
-    places = corners
-    at = (places[:, :, None] * reports + np.arange(reports)).reshape(-1)  # w at (cell, corner, report)
-    own = np.broadcast_to(np.arange(inside).reshape(cells, 1, reports), (cells, places.shape[1], reports)).reshape(-1)
+    at = (corners[:, :, None] * reports + np.arange(reports)).reshape(-1)  # w at (cell, corner, report)
+    own = np.broadcast_to(np.arange(inside).reshape(cells, 1, reports), (cells, corners.shape[1], reports)).reshape(-1)
     pick = sparse.csr_array((np.ones(len(at)), (np.arange(len(at)), at)), shape=(len(at), size))
     mine = sparse.csr_array((np.ones(len(at)), (np.arange(len(at)), own)), shape=(len(at), inside))
     nothing = sparse.csr_array((len(at), 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,21 +16,9 @@ ADDITIVE = 0.01  # what the paper's public code lets pass: z(x) - e^(epsilon d) 
 ROWS = 64
 
 
-@dataclass(frozen=True)
-class Leaks:
-    """Shares in percent of what breaks the guarantee, and worst ratios |ln z - ln z'| / (epsilon d).
-
-    `pairs` counts pairs of places with any report that breaks it, `triples` (pair, report), `beyond` (ordered pair,
-    report) by more than the additive 0.01 of the paper's code. `random` counts triples at independent random pairs of
-    all crossings; `hard` is the worst ratio at adversarial pairs.
-    """
-
-    pairs: float
-    triples: float
-    beyond: float
-    worst: float
-    random: float
-    hard: float
+PAIRS, TRIPLES, BEYOND = "violating pairs (%)", "violating triples (%)", "violating triples beyond 0.01 (%)"
+WORST, RANDOM, HARD = "worst ratio (epsilon)", "violating random triples (%)", "worst adversarial ratio (epsilon)"
+MEASURES = (PAIRS, TRIPLES, BEYOND, WORST, RANDOM, HARD)
 
 
 def leaks(
@@ -43,18 +30,21 @@ def leaks(
     sample: Floats,
     axes: tuple[Floats, ...],
     count: int = 100_000,
-) -> Leaks:
+) -> dict[str, float]:
     """Measure a distribution at all pairs of `sample`, `count` random pairs of `points` and `count` / 10 hard pairs.
+
+    Shares are in percent: of pairs of places with any report that breaks the guarantee, of (pair, report), of (ordered
+    pair, report) by more than the additive 0.01 of the paper's code. Ratios are |ln z - ln z'| / (epsilon d).
 
     Of an `ApproximateDistribution` distribution, what its error explains is no leak.
     """
     error = distribution.error if isinstance(distribution, ApproximateDistribution) else 0.0
-    pairs, triples, beyond, worst = all_pairs(distribution(sample), sample, box.metric, epsilon, error)
+    counted = all_pairs(distribution(sample), sample, box.metric, epsilon, error)
     loose = distribution_violations(distribution, box, epsilon, points=points, pairs=count, adversarial=0)
     hard = distribution_violations(
         distribution, box, epsilon, axes=axes, points=points, pairs=1, adversarial=count // 10
     )
-    return Leaks(pairs, triples, beyond, worst, 100.0 * loose.share, hard.worst)
+    return dict(zip(MEASURES, (*counted, 100.0 * loose.share, hard.worst), strict=True))
 
 
 def all_pairs(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial import cKDTree
+from scipy.special import softmax
 
 from metricdp import constopt, laplace, optimal
 from metricdp.arrays import Floats, Integers
@@ -37,8 +38,7 @@ def exponential_distribution(case: RoadSetting, epsilon: float, reach: float = n
 
     def distribution(points: Floats) -> Floats:
         apart = np.minimum(pairwise(case.box.metric, points, case.outputs.points), reach)
-        masses = np.exp(-0.5 * epsilon * (apart - apart.min(axis=1, keepdims=True)))
-        return np.asarray(masses / masses.sum(axis=1, keepdims=True))
+        return np.asarray(softmax(-0.5 * epsilon * apart, axis=1))
 
     return distribution
 
@@ -65,29 +65,34 @@ def tem(case: RoadSetting, epsilon: float, seed: int) -> Rival:
     return Rival(mean_loss(case, distribution), distribution, 0.0)
 
 
-def noisy_reports(case: RoadSetting, epsilon: float, seed: int) -> Integers:
-    """Draw planar Laplace noise for every secret, several times, and return the nearest reports, one row a draw.
+def noisy_reports(points: Floats, places: Floats, metric: Lp, epsilon: float, rng: np.random.Generator) -> Integers:
+    """Draw Laplace noise for every point, several times, and return the nearest places, one row a draw.
 
     Nearest in the Euclidean sense under every metric: which report is chosen is post-processing and free.
     """
-    metric = Lp(case.p)
-    rng = np.random.default_rng(seed)
-    mechanism = laplace(metric, epsilon, dimension=2)
-    tree = cKDTree(case.outputs.points)
-    return np.stack([tree.query(mechanism.sample(case.points, rng=rng))[1] for _ in range(DRAWS)]).astype(np.int64)
+    mechanism, tree = laplace(metric, epsilon, dimension=points.shape[1]), cKDTree(places)
+    return np.stack([tree.query(mechanism.sample(points, rng=rng))[1] for _ in range(DRAWS)]).astype(np.int64)
+
+
+def drawn_loss(losses: Floats, reports: Integers) -> float:
+    """Return the mean loss of drawn reports, one row a draw."""
+    return float(np.mean([losses[np.arange(len(row)), row].mean() for row in reports]))
+
+
+def _draw(case: RoadSetting, epsilon: float, seed: int) -> Integers:
+    return noisy_reports(case.points, case.outputs.points, Lp(case.p), epsilon, np.random.default_rng(seed))
 
 
 def planar_laplace(case: RoadSetting, epsilon: float, seed: int) -> Rival:
     """Planar Laplace noise, then the nearest report: the loss is a mean of draws, the distribution is exact."""
-    nearest = noisy_reports(case, epsilon, seed)
-    loss = float(np.mean([case.losses[np.arange(len(row)), row].mean() for row in nearest]))
+    loss = drawn_loss(case.losses, _draw(case, epsilon, seed))
     return Rival(loss, nearest_report_distribution(case.outputs.points, case.p, epsilon), 0.0)
 
 
 def laplace_remapped(case: RoadSetting, epsilon: float, seed: int) -> Rival:
     """The same noise, every nearest report replaced by the best one for its posterior."""
     joint = np.zeros((len(case.outputs), len(case.outputs)))
-    for row in noisy_reports(case, epsilon, seed):
+    for row in _draw(case, epsilon, seed):
         np.add.at(joint, row, case.losses / (DRAWS * len(case.points)))
     return _move_reports(nearest_report_distribution(case.outputs.points, case.p, epsilon), joint, 0.0)
 

@@ -7,15 +7,13 @@ random pairs and at adversarial ones, and every loss stands above a proven lower
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
 from pathlib import Path
 from typing import Any
 
-from metricdp.errors import import_extra
 from metricdp_papers.aipo import cases, dimensions, extras
 from metricdp_papers.aipo.cases import LOSS, Size
 from metricdp_papers.aipo.published import EPSILONS, GRIDS
-from metricdp_papers.common import Piece, Row, Study, StudyTable
+from metricdp_papers.common import Piece, Row, Study, StudyTable, draw_panels, plot_line
 
 REPETITIONS = 5
 SHORT = Size(reports=8, destinations=10, grid=(4, 3), places=150, gap=3e-3, representatives=40)
@@ -88,26 +86,6 @@ def _directions(repetitions: range) -> Iterator[Piece]:
                 yield Piece(key, MAIN[:3], cases.directed, (name, 2.0, epsilon, repetition, _size(name)))
 
 
-def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
-    """Draw loss against epsilon for every city and metric, the proven lower bound as the floor."""
-    if table.number != "2":
-        return
-    pyplot = import_extra("matplotlib.pyplot", "plots")
-    cities, norms = (list(dict.fromkeys(row[name] for row in rows)) for name in ("city", "norm"))
-    size = (6.2 * len(cities), 4.6 * len(norms))
-    figure, axes = pyplot.subplots(len(norms), len(cities), figsize=size, squeeze=False, layout="constrained")
-    for axis, (norm, name) in zip(axes.ravel(), product(norms, cities), strict=True):
-        here = [row for row in rows if (row["city"], row["norm"], row["measure"]) == (name, norm, LOSS)]
-        _curves(axis, sorted(here, key=lambda row: row["epsilon"]))
-        axis.set_xlabel("epsilon per km")
-        axis.set_ylabel("expected loss, km")
-        axis.set_ylim(bottom=0)
-        axis.set_title(f"{name}, {norm}")
-        axis.legend(fontsize=7)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-
-
 LINES = (
     ("EM", "as_published", "EM", "-o"),
     ("Laplace", "as_published", "Laplace", "-o"),
@@ -121,14 +99,20 @@ LINES = (
 )
 
 
-def _curves(axis: Any, here: Sequence[Row]) -> None:
-    floor = [(row["epsilon"], row["bound"]) for row in here if row["method"] == "LB"]
-    if floor:
-        axis.fill_between(*zip(*floor, strict=True), color="0.88", label="below any private mechanism")
+def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
+    """Draw loss against epsilon for every city and metric, the proven lower bound as the floor."""
+    if table.number == "2":
+        shown = [row for row in rows if row["measure"] == LOSS]
+        draw_panels(shown, path, ("city", "norm"), _curves, xlabel="epsilon per km", ylabel="expected loss, km")
+
+
+def _curves(axes: Any, here: Sequence[Row]) -> None:
+    if floor := sorted((row["epsilon"], row["bound"]) for row in here if row["method"] == "LB"):
+        axes.fill_between(*zip(*floor, strict=True), color="0.88", label="below any private mechanism")
     for method, column, label, style in LINES:
-        known = [(row["epsilon"], row[column]) for row in here if row["method"] == method and row.get(column)]
-        if known:
-            axis.plot(*zip(*known, strict=True), style, lw=1.3, ms=4, label=label)
+        mine = [row for row in here if row["method"] == method]
+        plot_line(axes, mine, "epsilon", column, style, lw=1.3, ms=4, label=label)
+    axes.set_ylim(bottom=0)
 
 
 STUDY = Study(

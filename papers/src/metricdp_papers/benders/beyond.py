@@ -13,7 +13,7 @@ from metricdp.problems import Problem
 from metricdp.solvers import Highs, RatioProgram
 from metricdp.spaces import FiniteSpace
 from metricdp_papers.benders.runs import ONE_CORE, Setting
-from metricdp_papers.common.rows import Row
+from metricdp_papers.common import Row, row
 
 
 def digits_rows(setting: Setting, gap: float, seconds: float) -> list[Row]:
@@ -28,10 +28,9 @@ def digits_rows(setting: Setting, gap: float, seconds: float) -> list[Row]:
             proof = decomposed(problem, blocks=setting.blocks, gap=gap, seconds=seconds, executor=ONE_CORE).certificate
         spent = time.process_time() - started
         about = {"data": setting.data, "records": setting.records, "epsilon": setting.epsilon, "method": name}
-        loss = {"corrected": proof.loss, "bound": proof.lower_bound}
         rows += [
-            {**about, "measure": "expected loss", **loss, "seconds": spent},
-            {**about, "measure": "gap", "corrected": proof.gap, "seconds": spent},
+            row(about, "expected loss", None, proof.loss, bound=proof.lower_bound, seconds=spent),
+            row(about, "gap", None, proof.gap, seconds=spent),
         ]
     return rows
 
@@ -46,11 +45,12 @@ def detour_rows(size: int, reach: float, epsilon: float) -> list[Row]:
     charged = Highs(method="simplex").solve(RatioProgram(problem.cost, pairs, epsilon / graph.stretch * apart))
     proof = decomposed(problem, blocks=3, neighbours=reach, gap=1e-4, seconds=60.0, executor=ONE_CORE).certificate
     best = optimal(problem, gap=1e-4, seconds=60.0).certificate
+    found = {
+        "epsilon divided by the detour": (charged.objective, None),
+        "decomposed": (proof.loss, best.lower_bound),
+        "optimal for all pairs": (best.loss, best.lower_bound),
+    }
     about = {"data": "random points", "records": size, "epsilon": epsilon}
-    loss, bound = {**about, "measure": "expected loss"}, best.lower_bound
-    return [
-        {**about, "method": "neighbours", "measure": "largest detour", "corrected": graph.stretch},
-        {**loss, "method": "epsilon divided by the detour", "corrected": charged.objective},
-        {**loss, "method": "decomposed", "corrected": proof.loss, "bound": bound},
-        {**loss, "method": "optimal for all pairs", "corrected": best.loss, "bound": bound},
-    ]
+    first = row({**about, "method": "neighbours"}, "largest detour", None, graph.stretch)
+    return [first] + [row({**about, "method": name}, "expected loss", None, loss, bound=bound)
+                      for name, (loss, bound) in found.items()]  # fmt: skip

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats
-from metricdp.errors import InvalidInput
+from metricdp.arrays import Floats, Integers
 from metricdp.metrics import Haversine, Lp
-from metricdp.places import data_folder
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
+from metricdp_papers.common import GLOVE, at_hand, data_file, glove
 
 REPORTS = 100
 EPSILON = 10.0
@@ -31,8 +30,8 @@ KILOMETRES = 6371.0088 * np.pi / 180.0  # a degree of latitude
 
 def available() -> list[str]:
     """Return the data sets whose files are here; one needs none."""
-    folders = {"road": "roads_rome", "grid": "roads_rome", "text": "glove_6b_100d"}
-    return [name for name in DATA if name not in folders or (data_folder() / folders[name]).is_dir()]
+    needs = {"road": "roads_rome", "grid": "roads_rome", "text": GLOVE}
+    return [name for name in DATA if name not in needs or at_hand(needs[name])]
 
 
 def _streets() -> tuple[Floats, Any]:
@@ -40,11 +39,8 @@ def _streets() -> tuple[Floats, Any]:
     import pyarrow.parquet as parquet
     from scipy.sparse import csr_array
 
-    folder = data_folder() / "roads_rome"
-    if not folder.is_dir():
-        raise InvalidInput(f"the road data of Rome is not in {str(folder.parent)!r}. Set METRICDP_DATA to its folder.")
-    nodes = parquet.read_table(folder / "nodes.parquet", columns=["lat", "lon"])
-    edges = parquet.read_table(folder / "edges.parquet", columns=["u", "v", "length_m"])
+    nodes = parquet.read_table(data_file("roads_rome/nodes.parquet"), columns=["lat", "lon"])
+    edges = parquet.read_table(data_file("roads_rome/edges.parquet"), columns=["u", "v", "length_m"])
     places = np.stack([nodes["lat"].to_numpy(), nodes["lon"].to_numpy()], axis=1)
     first, second = edges["u"].to_numpy(), edges["v"].to_numpy()
     kilometres = edges["length_m"].to_numpy().astype(np.float64) / 1000.0
@@ -55,16 +51,12 @@ def _streets() -> tuple[Floats, Any]:
 
 def road(size: int, seed: int, *, epsilon: float = EPSILON, reports: int = REPORTS) -> Problem:
     """Random crossings of Rome, great-circle distances, loss = mean difference of path length to 100 places."""
-    from scipy.sparse.csgraph import dijkstra
-
     places, graph = _streets()
     generator = np.random.default_rng(seed)
     low, high = (SOUTH, WEST), (NORTH, EAST)
     inside = np.flatnonzero(((places >= low) & (places <= high)).all(axis=1))
     chosen = generator.choice(inside, size, replace=False)
-    goals = generator.choice(inside, DESTINATIONS, replace=False)
-    paths = dijkstra(graph, directed=False, indices=goals)[:, chosen]
-    return _problem(places[chosen], Haversine(), _detours(paths, generator, reports), epsilon)
+    return _problem(places[chosen], Haversine(), _detours(graph, inside, chosen, generator, reports), epsilon)
 
 
 def cells(size: int, seed: int, *, epsilon: float = EPSILON, reports: int = REPORTS, width: float = 1.0) -> Problem:
@@ -73,7 +65,6 @@ def cells(size: int, seed: int, *, epsilon: float = EPSILON, reports: int = REPO
     500 cells are 20 x 25 as published, 1,000 are 25 x 40. A cell's way to a place begins at the crossing nearest to its
     centre. The paper has cells of one kilometre; the authors' program has cells a `width` of 1.5 kilometres apart.
     """
-    from scipy.sparse.csgraph import dijkstra
     from scipy.spatial import cKDTree
 
     places, graph = _streets()
@@ -84,11 +75,9 @@ def cells(size: int, seed: int, *, epsilon: float = EPSILON, reports: int = REPO
     corner = generator.uniform(0.0, flat * (NORTH - SOUTH, EAST - WEST) - (width * (size // side), width * side))
     axes = np.meshgrid(np.arange(size // side) + 0.5, np.arange(side) + 0.5, indexing="ij")
     points = corner + width * np.stack(axes, axis=-1).reshape(-1, 2)
-    _, starts = cKDTree(crossings).query(points)
+    starts = cKDTree(crossings).query(points)[1]
     inside = np.flatnonzero(((crossings >= points.min(axis=0)) & (crossings <= points.max(axis=0))).all(axis=1))
-    goals = generator.choice(inside, DESTINATIONS, replace=False)
-    paths = dijkstra(graph, directed=False, indices=goals)[:, starts]
-    return _problem(points, Lp(2), _detours(paths, generator, reports), epsilon)
+    return _problem(points, Lp(2), _detours(graph, inside, starts, generator, reports), epsilon)
 
 
 def words(size: int, seed: int, *, epsilon: float = EPSILON, reports: int = REPORTS) -> Problem:
@@ -96,11 +85,7 @@ def words(size: int, seed: int, *, epsilon: float = EPSILON, reports: int = REPO
 
     The published vectors are other ones (fastText); the scale makes the graph of neighbours up to 2 comparable.
     """
-    file = data_folder() / "glove_6b_100d" / "vectors.npz"
-    if not file.exists():
-        raise InvalidInput(f"the word vectors are not in {str(file.parent)!r}. Set METRICDP_DATA to their folder.")
-    with np.load(file, allow_pickle=False) as stored:
-        vectors = stored["vectors"][:VOCABULARY].astype(np.float64)
+    vectors = glove("vectors").array[:VOCABULARY].astype(np.float64)
     generator = np.random.default_rng(seed)
     vectors = vectors[generator.choice(len(vectors), size, replace=False)]
     apart = FiniteSpace(vectors, Lp(2)).distances + np.diag(np.full(size, np.inf))
@@ -126,22 +111,27 @@ def problem_of(data: str, size: int, seed: int, *, epsilon: float, reports: int)
     return DATA[data](size, seed, epsilon=epsilon, reports=reports)
 
 
-def _detours(paths: Floats, generator: np.random.Generator, count: int) -> tuple[Any, Floats]:
+def _detours(
+    graph: Any, goals_in: Integers, starts: Integers, generator: np.random.Generator, count: int
+) -> tuple[Integers, Floats]:
     """Return the reports and c_ik = mean over destinations of |path(i) - path(k)|, Eq. (48)."""
-    size = paths.shape[1]
-    reports = generator.choice(size, min(count, size), replace=False)
-    loss = np.zeros((size, len(reports)))
+    from scipy.sparse.csgraph import dijkstra
+
+    goals = generator.choice(goals_in, DESTINATIONS, replace=False)
+    paths = dijkstra(graph, directed=False, indices=goals)[:, starts]
+    reports = generator.choice(len(starts), min(count, len(starts)), replace=False)
+    loss = np.zeros((len(starts), len(reports)))
     for row in paths:
         loss += np.abs(row[:, None] - row[reports]) / len(paths)
     return reports, loss
 
 
-def _nearness(vectors: Floats, generator: np.random.Generator, count: int) -> tuple[Any, Floats]:
+def _nearness(vectors: Floats, generator: np.random.Generator, count: int) -> tuple[Integers, Floats]:
     reports = generator.choice(len(vectors), min(count, len(vectors)), replace=False)
     return reports, np.sqrt(((vectors[:, None] - vectors[reports]) ** 2).sum(axis=-1))
 
 
-def _problem(points: Floats, metric: Any, reports_and_loss: tuple[Any, Floats], epsilon: float) -> Problem:
+def _problem(points: Floats, metric: Any, reports_and_loss: tuple[Integers, Floats], epsilon: float) -> Problem:
     reports, loss = reports_and_loss
     inputs, outputs = FiniteSpace(points, metric), FiniteSpace(points[reports], metric)
     return Problem(inputs, epsilon, outputs=outputs, loss=loss, radius=REACH)

@@ -13,7 +13,7 @@ from metricdp.solvers import boundary_of
 from metricdp_papers.benders import printed
 from metricdp_papers.benders.data import WIDE_GRID
 from metricdp_papers.benders.runs import Setting
-from metricdp_papers.common.rows import Row
+from metricdp_papers.common import Row, RowList, row
 
 ACROSS, ALL_PAIRS, CUTS = "pairs of different subsets", "all pairs, Eq. (25)", "all pairs and the cuts, Eq. (15)"
 
@@ -39,22 +39,20 @@ def component_rows(setting: Setting, instance: int) -> list[Row]:
     edge = boundary_of(labels, graph.adjacency)
     places = positions(setting.data, problem)
     about = {"data": setting.data, "partition": printed.NAMES["distances"]}
-    rows: list[Row] = []
+    found: list[Row] = []
     for rule, joined in _joint_boundary(labels, edge, graph.adjacency).items():
-        column = "corrected" if rule == CUTS else "as_published"
+        rows = RowList({**about, "joined_by": rule}, "corrected" if rule == CUTS else "as_published")
         parts = [np.flatnonzero(edge)[members] for members in _components(joined[np.ix_(edge, edge)])]
         parts = [members for members in parts if rule != ACROSS or len(members) > 1]
         sizes = np.array([len(members) for members in parts])
-        for measure, value in (
-            ("components", float(len(sizes))),
-            ("mean records of a component", float(sizes.mean()) if sizes.size else 0.0),
-            ("records of the largest component", float(sizes.max(initial=0))),
-        ):
-            rows.append({**about, "joined_by": rule, "measure": measure, column: value})
+        rows.add("components", float(len(sizes)))
+        rows.add("mean records of a component", float(sizes.mean()) if sizes.size else 0.0)
+        rows.add("records of the largest component", float(sizes.max(initial=0)))
+        found += rows
         if rule == ACROSS:
-            rows += [_place({**about, "joined_by": rule, "component": at}, places[one], "records of this component")
-                     for at, one in enumerate(parts, 1)]  # fmt: skip
-    return rows
+            found += [_circle({**rows.about, "component": at}, places[one], "records of this component")
+                      for at, one in enumerate(parts, 1)]  # fmt: skip
+    return found
 
 
 def _joint_boundary(labels: Integers, edge: Booleans, near: Booleans) -> dict[str, Booleans]:
@@ -72,10 +70,10 @@ def _components(adjacency: Booleans) -> list[Integers]:
     return [np.flatnonzero(part == one) for one in range(count)] if adjacency.size else []
 
 
-def _place(about: Row, members: Floats, measure: str) -> Row:
+def _circle(about: Row, members: Floats, measure: str) -> Row:
     """Return a row that a circle is drawn from: the middle of some records, and how many they are."""
     x, y = members.mean(axis=0).round(4).tolist()
-    return {**about, "x": x, "y": y, "measure": measure, "as_published": len(members)}
+    return row({**about, "x": x, "y": y}, measure, len(members))
 
 
 def partition_rows(setting: Setting, instance: int) -> list[Row]:
@@ -83,20 +81,19 @@ def partition_rows(setting: Setting, instance: int) -> list[Row]:
     problem = setting.problem(instance)
     graph = Neighbours.of(problem)
     places = positions(setting.data, problem)
-    rows: list[Row] = []
+    found: list[Row] = []
     for method, labels in setting.partitions(problem, graph):
         edge = boundary_of(labels, graph.adjacency)
-        about = {"data": setting.data, "partition": printed.NAMES[method]}
         sizes = np.bincount(labels)
         inner = np.bincount(labels[~edge], minlength=len(sizes))
-        column = "corrected" if method == "balanced" else "as_published"
-        rows += [
-            {**about, "measure": "records of the smallest subset", column: int(sizes.min())},
-            {**about, "measure": "records of the largest subset", column: int(sizes.max())},
-            {**about, "measure": "standard deviation of the records of a subset", column: float(sizes.std())},
-            {**about, "measure": "subsets without inner records", column: int((inner == 0).sum())},
-        ]
+        about = {"data": setting.data, "partition": printed.NAMES[method]}
+        rows = RowList(about, "corrected" if method == "balanced" else "as_published")
+        rows.add("records of the smallest subset", int(sizes.min()))
+        rows.add("records of the largest subset", int(sizes.max()))
+        rows.add("standard deviation of the records of a subset", float(sizes.std()))
+        rows.add("subsets without inner records", int((inner == 0).sum()))
+        found += rows
         for one in range(len(sizes)):
-            row = _place({**about, "subset": one + 1}, places[labels == one], "records of this subset")
-            rows += [row, {**row, "measure": "inner records of this subset", "as_published": int(inner[one])}]
-    return rows
+            circle = _circle({**about, "subset": one + 1}, places[labels == one], "records of this subset")
+            found += [circle, {**circle, "measure": "inner records of this subset", "as_published": int(inner[one])}]
+    return found

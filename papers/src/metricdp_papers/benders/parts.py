@@ -7,6 +7,7 @@ import time
 import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse.csgraph import connected_components
+from scipy.special import softmax
 
 from metricdp import decomposed, exponential, optimal
 from metricdp.arrays import Booleans, Floats, Integers
@@ -16,7 +17,9 @@ from metricdp.solvers import PartitionName, balance
 from metricdp_papers.benders import printed
 from metricdp_papers.benders.data import DATA
 from metricdp_papers.benders.runs import ONE_CORE, Setting
-from metricdp_papers.common.rows import Row
+from metricdp_papers.common import Row, RowList, row
+
+BELOW = "percent below ExpMech"
 
 
 def size_rows(setting: Setting, instance: int) -> list[Row]:
@@ -31,27 +34,24 @@ def size_rows(setting: Setting, instance: int) -> list[Row]:
 
 def _sizes(setting: Setting, instance: int, method: PartitionName, labels: Integers, adjacency: Booleans) -> list[Row]:
     part = balance(labels, adjacency)
-    about = {"data": setting.data, "partition": printed.NAMES[method], "repetition": instance}
     known = setting.data in DATA and setting.records == 500 and method != "balanced"
-    column = "corrected" if method == "balanced" else "as_published"
+    about = {"data": setting.data, "partition": printed.NAMES[method], "repetition": instance}
+    rows = RowList(about, "corrected" if method == "balanced" else "as_published")
 
-    def row(table: str, measure: str, value: float, source: printed.Printed | None = None) -> Row:
-        given, note = printed.cell(source, setting.data, method) if known and source is not None else (None, "")
-        values = {"published": given, column: value}
-        return {"table": table, **about, "measure": measure, **values, "note": note}
+    def add(table: str, measure: str, sizes: Integers, of: str, source: printed.Printed | None = None) -> None:
+        given = printed.cell(source, setting.data, method) if known and source is not None else {}
+        value = float(sizes.mean() if of == "mean" else sizes.max()) if sizes.size else 0.0
+        rows.add(measure, value, table=table, **{"published": None, **given})
 
-    across, whole = across_components(labels, adjacency), part.components
-    none = np.zeros(1, dtype=np.int64)
-    across, whole = (across if across.size else none), (whole if whole.size else none)
-    return [
-        row("1", "mean inner records", float(part.inner.mean()), printed.SUBPROBLEM_MEAN),
-        row("1", "largest inner records", float(part.inner.max()), printed.SUBPROBLEM_MOST),
-        row("1", "boundary records in all", float(part.boundary)),
-        row("2", "mean component across subsets", float(across.mean()), printed.COMPONENT_MEAN),
-        row("2", "largest component across subsets", float(across.max()), printed.COMPONENT_MOST),
-        row("2", "mean component by Eq. (25)", float(whole.mean())),
-        row("2", "largest component by Eq. (25)", float(whole.max())),
-    ]
+    across = across_components(labels, adjacency)
+    add("1", "mean inner records", part.inner, "mean", printed.SUBPROBLEM_MEAN)
+    add("1", "largest inner records", part.inner, "most", printed.SUBPROBLEM_MOST)
+    rows.add("boundary records in all", float(part.boundary), table="1", published=None)
+    add("2", "mean component across subsets", across, "mean", printed.COMPONENT_MEAN)
+    add("2", "largest component across subsets", across, "most", printed.COMPONENT_MOST)
+    add("2", "mean component by Eq. (25)", part.components, "mean")
+    add("2", "largest component by Eq. (25)", part.components, "most")
+    return rows
 
 
 def across_components(labels: Integers, adjacency: Booleans) -> Integers:
@@ -66,19 +66,17 @@ def subset_rows(setting: Setting, instance: int, counts: tuple[int, ...]) -> lis
     """Return Figure 12: the same by k-m-DV for more and more subsets."""
     problem = setting.problem(instance)
     graph = Neighbours.of(problem)
-    rows: list[Row] = []
+    found: list[Row] = []
     for count in counts:
         own = Setting(setting.data, setting.records, setting.epsilon, setting.reports, count)
         labels = own.labels(problem, graph, "distances")
         part, across = balance(labels, graph.adjacency), across_components(labels, graph.adjacency)
-        about = {"data": setting.data, "subsets": count, "repetition": instance}
-        for measure, value in (
-            ("mean inner records", float(part.inner.mean())),
-            ("mean component across subsets", float(across.mean()) if across.size else 0.0),
-            ("mean component by Eq. (25)", float(part.components.mean()) if part.components.size else 0.0),
-        ):
-            rows.append({**about, "measure": measure, "as_published": value})
-    return rows
+        rows = RowList({"data": setting.data, "subsets": count, "repetition": instance}, "as_published")
+        rows.add("mean inner records", float(part.inner.mean()))
+        rows.add("mean component across subsets", float(across.mean()) if across.size else 0.0)
+        rows.add("mean component by Eq. (25)", float(part.components.mean()) if part.components.size else 0.0)
+        found += rows
+    return found
 
 
 def printed_exponential(problem: Problem) -> Floats:
@@ -87,8 +85,7 @@ def printed_exponential(problem: Problem) -> Floats:
     assert outputs is not None
     metric = problem.inputs.metric
     apart = np.asarray(metric(problem.inputs.points[:, None], outputs.points[None]))
-    weights = np.exp(-0.5 * problem.epsilon * (apart - apart.min(axis=1, keepdims=True)))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+    return np.asarray(softmax(-0.5 * problem.epsilon * apart, axis=1))
 
 
 def loss_rows(setting: Setting, epsilons: tuple[float, ...], instance: int, seconds: float) -> list[Row]:
@@ -106,19 +103,17 @@ def loss_rows(setting: Setting, epsilons: tuple[float, ...], instance: int, seco
             problem, blocks=setting.blocks, gap=1e-2, seconds=seconds / len(epsilons), executor=ONE_CORE
         ).certificate
         saved.append(100.0 * (1.0 - proof.loss / plain))
-        at = {**about, "epsilon": epsilon}
         spent = time.process_time() - started
-        loss = {"corrected": proof.loss, "bound": proof.lower_bound, "seconds": spent}
+        at = {**about, "epsilon": epsilon, "method": "optimum for neighbours"}
         rows += [
-            {**at, "method": "ExpMech by Eq. (47)", "measure": "expected loss", "as_published": plain},
-            {**at, "method": "exponential with a measured budget", "measure": "expected loss", "corrected": better},
-            {**at, "method": "optimum for neighbours", "measure": "expected loss", **loss},
-            {**at, "method": "optimum for neighbours", "measure": "percent below ExpMech", "corrected": saved[-1]},
+            row({**at, "method": "ExpMech by Eq. (47)"}, "expected loss", plain),
+            row({**at, "method": "exponential with a measured budget"}, "expected loss", None, better),
+            row(at, "expected loss", None, proof.loss, bound=proof.lower_bound, seconds=spent),
+            row(at, BELOW, None, saved[-1]),
         ]
     given = printed.REDUCTION.get(setting.data) if setting.records == 500 else None
-    mean = {"published": given, "corrected": float(np.mean(saved))}
-    name = "percent below ExpMech"
-    return [*rows, {**about, "epsilon": "mean", "method": "optimum for neighbours", "measure": name, **mean}]
+    at = {**about, "epsilon": "mean", "method": "optimum for neighbours"}
+    return [*rows, row(at, BELOW, None, float(np.mean(saved)), published=given)]
 
 
 def all_pairs_rows(setting: Setting, epsilon: float, instance: int, seconds: float) -> list[Row]:
@@ -132,8 +127,7 @@ def all_pairs_rows(setting: Setting, epsilon: float, instance: int, seconds: flo
     at = {"data": setting.data, "repetition": instance, "epsilon": epsilon, "method": "optimum for all pairs"}
     saved = 100.0 * (1.0 - proof.loss / plain)
     note = "" if proof.gap <= 1e-2 else f"gap {proof.gap:.2%} after {seconds:g} s"
-    loss = {"corrected": proof.loss, "bound": proof.lower_bound, "seconds": spent, "note": note}
     return [
-        {**at, "measure": "expected loss", **loss},
-        {**at, "measure": "percent below ExpMech", "corrected": saved, "note": note},
+        row(at, "expected loss", None, proof.loss, bound=proof.lower_bound, seconds=spent, note=note),
+        row(at, BELOW, None, saved, note=note),
     ]

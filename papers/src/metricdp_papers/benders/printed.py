@@ -88,9 +88,9 @@ THRESHOLD = 0.01  # xi
 MOST_ITERATIONS = 500  # what Table 4 does not go beyond
 
 
-def cell(table: Printed, data: str, method: PartitionName) -> tuple[float | str | None, str]:
-    """Return the printed number and a note with its spread; none where the paper has none."""
-    found = table[data].get(method)
-    if found is None or isinstance(found, str):
-        return found, ""
-    return found[0], f"published ± {found[1]:g} (1.96 standard deviations)"
+def cell(table: Printed, data: str, method: PartitionName) -> dict[str, float | str]:
+    """Return the columns of a printed number: itself, and a note with its spread; nothing where the paper has none."""
+    found = table[data].get(method, ())
+    if isinstance(found, str):
+        return {"published": found}
+    return {"published": found[0], "note": f"published ± {found[1]:g} (1.96 standard deviations)"} if found else {}

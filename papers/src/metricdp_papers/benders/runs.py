@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -19,7 +19,7 @@ from metricdp.solvers import PARTITIONS, Highs, LocalWorkers, PartitionName, Rat
 from metricdp_papers.benders import printed
 from metricdp_papers.benders.data import EPSILON, REPORTS, problem_of
 from metricdp_papers.benders.published import Published, PublishedRun, Rules
-from metricdp_papers.common.rows import Row
+from metricdp_papers.common import Row, RowList, row
 
 METHODS = {
     "as printed": Rules(),
@@ -93,32 +93,27 @@ def published_rows(
     started = time.process_time()
     run = Published(problem.cost, log_ratios, graph.full, labels, METHODS[rules]).solve(rounds=rounds, seconds=seconds)
     spent = time.process_time() - started
-    own = METHODS[rules].boundary_twice
     about = {**setting.about(instance), "partition": printed.NAMES[method], "method": rules}
-    note = _end_rows(run, spent)
-    shown = printed.PUBLISHED_PARTITIONS if setting.as_in_the_paper and rules == "as printed" else ()
-    seconds_printed = printed.cell(printed.SECONDS, setting.data, method) if method in shown else (None, "")
-    count_printed = printed.cell(printed.ITERATIONS, setting.data, method) if method in shown else (None, "")
-    column = "as_published" if own else "corrected"
+    rows = RowList(about, "as_published" if METHODS[rules].boundary_twice else "corrected")
+    note = _how_it_ended(run, spent)
+    shown = setting.as_in_the_paper and rules == "as printed" and method in printed.PUBLISHED_PARTITIONS
+    taken, counted = (printed.cell(table, setting.data, method).get("published") if shown else None
+                      for table in (printed.SECONDS, printed.ITERATIONS))  # fmt: skip
     ideal = sum(one.master + one.slowest for one in run.rounds)
-    rows = [
-        _row(setting.timed, about, "processor seconds", {column: spent, "published": seconds_printed[0]}, note),
-        _row(setting.timed, about, "seconds with a processor for each subproblem", {column: ideal}, note),
-        _row(setting.counted, about, "iterations", {column: len(run.rounds), "published": count_printed[0]}, note),
-        _row(setting.counted, about, "share of runs that converged", {column: float(run.converged)}, ""),
-    ]
-    rows += _bounds_at_the_end(setting.counted, about, run, column, problem)
-    if setting.records <= 500:
-        rows += _subproblems(about, run, column, setting)
-        rows += _history(about, run, column)
+    rows.add("processor seconds", spent, table=setting.timed, published=taken, note=note)
+    rows.add("seconds with a processor for each subproblem", ideal, table=setting.timed, note=note)
+    rows.add("iterations", len(run.rounds), table=setting.counted, published=counted, note=note)
+    rows.add("share of runs that converged", float(run.converged), table=setting.counted)
+    if run.rounds:
+        _add_bounds(rows, setting.counted, run, problem)
+    if run.rounds and setting.records <= 500:
+        _add_subproblems(rows, run, setting)
+        states = [(one.lower, one.upper, one.unbounded) for one in run.rounds]
+        rows += _history(rows, ("lower bound", "upper bound", "unbounded subproblems"), states)
     return rows
 
 
-def _row(table: str, about: Row, measure: str, values: Row, note: str = "") -> Row:
-    return {"table": table, **about, "measure": measure, **values, "note": note}
-
-
-def _end_rows(run: PublishedRun, spent: float) -> str:
+def _how_it_ended(run: PublishedRun, spent: float) -> str:
     if run.converged:
         above = " (the lower one above the upper one)" if run.lower > run.upper else ""
         return f"ended after {len(run.rounds)} iterations: bounds {run.lower:.4f} and {run.upper:.4f}{above}"
@@ -131,22 +126,15 @@ def _end_rows(run: PublishedRun, spent: float) -> str:
     return f"not converged after {len(run.rounds)} iterations, {spent:.0f} s ({run.ended}): {state}"
 
 
-def _bounds_at_the_end(table: str, about: Row, run: PublishedRun, column: str, problem: Problem) -> list[Row]:
-    if not run.rounds:
-        return []
+def _add_bounds(rows: RowList, table: str, run: PublishedRun, problem: Problem) -> None:
     trivial = float(problem.cost.min(axis=1).sum())
-    found = [
-        _row(table, about, "lower bound of the run", {column: run.lower}),
-        _row(table, about, "loss of the best matrix", {column: run.upper, "bound": trivial}),
-        _row(table, about, "unbounded subproblems at the end", {column: run.rounds[-1].unbounded}),
-    ]
+    rows.add("lower bound of the run", run.lower, table=table)
+    rows.add("loss of the best matrix", run.upper, table=table, bound=trivial)
+    rows.add("unbounded subproblems at the end", run.rounds[-1].unbounded, table=table)
     if run.matrix is not None:
         share, most = violation_rate(run.matrix, problem)
-        found += [
-            _row(table, about, "share of ratios above epsilon", {column: share}),
-            _row(table, about, "largest epsilon of neighbours", {column: most, "bound": problem.epsilon}),
-        ]
-    return found
+        rows.add("share of ratios above epsilon", share, table=table)
+        rows.add("largest epsilon of neighbours", most, table=table, bound=problem.epsilon)
 
 
 def violation_rate(matrix: Floats, problem: Problem) -> tuple[float, float]:
@@ -161,50 +149,41 @@ def violation_rate(matrix: Floats, problem: Problem) -> tuple[float, float]:
     return float((leaks > problem.epsilon * (1.0 + 1e-6)).mean()), float(leaks.max(initial=0.0))
 
 
-def _subproblems(about: Row, run: PublishedRun, column: str, setting: Setting) -> list[Row]:
-    """Return Figures 8 and 9 (size against iterations until a solution) and 10 and 11 (seconds)."""
-    if not run.rounds or not len(run.inner):
-        return []
+def _add_subproblems(rows: RowList, run: PublishedRun, setting: Setting) -> None:
+    """Add Figures 8 and 9 (size against iterations until a solution) and 10 and 11 (seconds)."""
+    if not len(run.inner):
+        return
     waited = np.where(run.since > 0, run.since, len(run.rounds) + 1)
     never = int((run.since == 0).sum())
     note = f"{never} of {len(waited)} subproblems never had a solution and count as one more than all" if never else ""
-    printed_here = setting.as_in_the_paper and about["partition"] == "k-m-DV" and about["method"] == "as printed"
-    rows = []
+    shown = (setting.as_in_the_paper, rows.about["partition"], rows.about["method"]) == (True, "k-m-DV", "as printed")
     for measure, sizes, given in (
         ("correlation with inner records", run.inner, printed.CORRELATION.get(setting.data)),
         ("correlation with boundary records", run.touched, None),
     ):
         known = sizes.std() > 0 and waited.std() > 0
         value = float(np.corrcoef(sizes, waited)[0, 1]) if known else None
-        values = {column: value, "published": given if printed_here else None}
-        rows.append(_row("figure 8", about, measure, values, note if known else "all had one at the same iteration"))
+        said = note if known else "all had one at the same iteration"
+        rows.add(measure, value, table="figure 8", published=given if shown else None, note=said)
     master = float(np.mean([one.master for one in run.rounds]))
     block = float(np.mean([one.blocks for one in run.rounds])) / len(run.inner)
-    mean_of_all = "published: mean over the four data sets" if printed_here else ""
-    given_master = printed.MASTER_SECONDS if printed_here else None
-    given_block = printed.SUBPROBLEM_SECONDS if printed_here else None
-    master_values = {column: master, "published": given_master}
-    block_values = {column: block, "published": given_block}
-    rows.append(_row("figure 10", about, "seconds of the master in an iteration", master_values, mean_of_all))
-    rows.append(_row("figure 10", about, "seconds of a subproblem in an iteration", block_values, mean_of_all))
-    return rows
+    note = "published: mean over the four data sets" if shown else ""
+    for part, seconds, given in (
+        ("the master", master, printed.MASTER_SECONDS),
+        ("a subproblem", block, printed.SUBPROBLEM_SECONDS),
+    ):
+        measure, published = f"seconds of {part} in an iteration", given if shown else None
+        rows.add(measure, seconds, table="figure 10", published=published, note=note)
 
 
-def _history(about: Row, run: PublishedRun, column: str) -> list[Row]:
+def _history(rows: RowList, names: Sequence[str], states: Sequence[tuple[float, ...]]) -> list[Row]:
     """Return Figures 17 to 20: the bounds at some iterations and the last, of the first instance."""
-    if about["repetition"] != 0:
+    if rows.about["repetition"] != 0:
         return []
-    own = {name: value for name, value in about.items() if name != "repetition"}
-    rows = []
-    for count in [*(one for one in SHOWN if one < len(run.rounds)), len(run.rounds)]:
-        one = run.rounds[count - 1] if count else None
-        if one is None:
-            continue
-        at = {**own, "iteration": count}
-        rows.append(_row("figure 17", at, "lower bound", {column: one.lower}))
-        rows.append(_row("figure 17", at, "upper bound", {column: one.upper}))
-        rows.append(_row("figure 17", at, "unbounded subproblems", {column: one.unbounded}))
-    return rows
+    about = {name: value for name, value in rows.about.items() if name != "repetition"}
+    counts = [*(one for one in SHOWN if one < len(states)), *([len(states)] if states else [])]
+    return [row({**about, "iteration": count}, name, table="figure 17", **{rows.column: value})
+            for count in counts for name, value in zip(names, states[count - 1], strict=True)]  # fmt: skip
 
 
 def ours_rows(
@@ -236,25 +215,13 @@ def ours_rows(
     about = {**setting.about(instance), "partition": printed.NAMES[method], "method": named}
     reached = f"gap {proof.gap:.2%}" if proof.gap <= gap else f"not converged: gap {proof.gap:.2%}"
     note = f"{reached} after {len(history)} iterations, {passed:.0f} s"
-    rows = [
-        _row(setting.timed, about, "processor seconds", {"corrected": spent}, note),
-        _row(setting.counted, about, "iterations", {"corrected": len(history)}, note),
-        _row(setting.counted, about, "share of runs that converged", {"corrected": float(proof.gap <= gap)}),
-        _row(
-            setting.counted,
-            about,
-            "loss of the best matrix",
-            {"corrected": proof.loss, "bound": proof.lower_bound},
-            note,
-        ),
-    ]
-    own = {name: value for name, value in about.items() if name != "repetition"}
-    for count in [*(one for one in SHOWN if one < len(history)), len(history)]:
-        if count and setting.records <= 500 and instance == 0:
-            lower, upper = history[count - 1]
-            at = {**own, "iteration": count}
-            rows.append(_row("figure 17", at, "lower bound", {"corrected": lower}))
-            rows.append(_row("figure 17", at, "upper bound", {"corrected": upper}))
+    rows = RowList(about, "corrected")
+    rows.add("processor seconds", spent, table=setting.timed, note=note)
+    rows.add("iterations", len(history), table=setting.counted, note=note)
+    rows.add("share of runs that converged", float(proof.gap <= gap), table=setting.counted)
+    rows.add("loss of the best matrix", proof.loss, table=setting.counted, bound=proof.lower_bound, note=note)
+    if setting.records <= 500:
+        rows += _history(rows, ("lower bound", "upper bound"), history)
     return rows
 
 
@@ -275,12 +242,11 @@ def classic_rows(setting: Setting, method: Literal["simplex", "ipx"], instance: 
         how = f"failed: {error}"
     spent = time.process_time() - started
     name = {"simplex": "dual simplex (HiGHS)", "ipx": "interior point (HiGHS)"}[method]
-    about = {**setting.about(instance), "partition": "none", "method": name}
-    given = printed.CLASSIC if setting.as_in_the_paper else None
-    values = {"as_published": spent if done else None, "published": given}
-    rows = [_row(setting.timed, about, "processor seconds", values, f"{how}; {size}")]
+    rows = RowList({**setting.about(instance), "partition": "none", "method": name}, "as_published")
+    given, many = (printed.CLASSIC, "> 10000") if setting.as_in_the_paper else (None, None)
+    taken = spent if done else None
+    rows.add("processor seconds", taken, table=setting.timed, published=given, note=f"{how}; {size}")
     if done:
-        count = {"as_published": steps, "published": "> 10000" if setting.as_in_the_paper else None}
-        rows.append(_row(setting.counted, about, "iterations", count, how))
-        rows.append(_row(setting.counted, about, "loss of the best matrix", {"as_published": loss}, "not repaired"))
+        rows.add("iterations", steps, table=setting.counted, published=many, note=how)
+        rows.add("loss of the best matrix", loss, table=setting.counted, note="not repaired")
     return rows

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -34,19 +35,14 @@ class PieceRecord:
     load: float | None = None
 
 
-def success_record(piece: Piece, rows: Sequence[Row], seconds: float) -> PieceRecord:
-    """Return the record of a piece that came to its end on this machine."""
-    return PieceRecord(piece.key, piece.call, tuple(check_rows(rows, piece.key)), round(seconds, 3), "", *_where())
-
-
-def failure_record(piece: Piece, sentence: str, seconds: float) -> PieceRecord:
-    """Return the record of a piece that did not."""
-    return PieceRecord(piece.key, piece.call, (), round(seconds, 3), " ".join(sentence.split())[:2000], *_where())
-
-
-def _where() -> tuple[str, str, float | None]:
+def piece_record(piece: Piece, started: float, rows: Sequence[Row] = (), *, failure: str = "") -> PieceRecord:
+    """Return the record of a piece that began at `started` (of time.perf_counter) and ended now, on this machine."""
+    seconds, plain = round(time.perf_counter() - started, 3), tuple(check_rows(rows, piece.key))
     load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-    return version(), f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}", load
+    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}"
+    return PieceRecord(
+        piece.key, piece.call, plain, seconds, " ".join(failure.split())[:2000], version(), machine, load
+    )
 
 
 @cache

@@ -26,6 +26,32 @@ MOST_NOTES = 3  # of a row; of more than that the first speaks for all
 REPETITION = "repetition"  # rows that differ in this column alone are one row of the table: their mean
 
 
+def row(
+    about: Row, measure: str, as_published: Any = None, corrected: Any = None, *, note: Any = "", **values: Any
+) -> Row:
+    """Return a row: what it is about, what is measured, ours as published and corrected where they are, and more."""
+    ours = {"as_published": as_published, "corrected": corrected}
+    known = {name: value for name, value in ours.items() if value is not None}
+    return {**about, "measure": measure, **known, **values, **({"note": note} if note else {})}
+
+
+class RowList(list[Row]):
+    """Rows about one thing; the number of each goes into one column, `as_published` or `corrected`."""
+
+    def __init__(self, about: Row, column: str) -> None:
+        super().__init__()
+        self.about, self.column = about, column
+
+    def add(self, measure: str, value: Any, **more: Any) -> None:
+        """Add the row of a measure."""
+        self.append(row(self.about, measure, **{self.column: value}, **more))
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a cell is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def check_rows(rows: Iterable[Mapping[str, Any]], key: str) -> list[Row]:
     """Return the rows of a piece with plain values; whatever is not flat is refused."""
     found = []

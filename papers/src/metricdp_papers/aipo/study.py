@@ -103,7 +103,8 @@ def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
     """Draw loss against epsilon for every city and metric, the proven lower bound as the floor."""
     if table.number == "2":
         shown = [row for row in rows if row["measure"] == LOSS]
-        draw_panels(shown, path, ("city", "norm"), _curves, xlabel="epsilon per km", ylabel="expected loss, km")
+        labels = {"xlabel": "epsilon per km", "ylabel": "expected loss, km"}
+        draw_panels(shown, path, ("city", "norm"), _curves, settings=labels)
 
 
 def _curves(axes: Any, here: Sequence[Row]) -> None:

@@ -36,8 +36,9 @@ def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
     if measures := CIRCLES.get(table.stem):
         shown = [row for row in rows if row["measure"] in measures]
         width = len({row["partition"] for row in shown}) if table.stem == "figure_13" else 4
-        options: dict[str, Any] = {"columns": width, "size": (3.4, 3.2), "legend": "", "xticks": [], "yticks": []}
-        draw_panels(shown, path, ("data", "partition"), partial(_circles, measures), **options)
+        draw = partial(_circles, measures)
+        bare: dict[str, Any] = {"xticks": [], "yticks": []}
+        draw_panels(shown, path, ("data", "partition"), draw, columns=width, size=(3.4, 3.2), legend="", settings=bare)
     if table.stem in LINES:
         across, by, kept = LINES[table.stem]
         shown = [{**row, "line": str(row.get("method") or row["measure"]), "value": _value(row)} for row in rows
@@ -47,9 +48,8 @@ def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
         if across == "iteration":
             shown = _several_rounds(shown, by)
             labels = {"xlabel": across, "xscale": "log", "ylabel": "best matrix so far; lower bound dashed"}
-        options = {"columns": 4, "size": (4.2, 3.4), "legend": "below", **labels}
-        names = list(dict.fromkeys(row["line"] for row in shown))
-        draw_panels(shown, path, by, partial(_lines, across, names), **options)
+        draw = partial(_lines, across, list(dict.fromkeys(row["line"] for row in shown)))
+        draw_panels(shown, path, by, draw, columns=4, size=(4.2, 3.4), legend="below", settings=labels)
 
 
 def _value(row: Row) -> float | None:

@@ -1,6 +1,7 @@
 """What every study is made of: pieces that run anywhere, tables with the published number beside ours, one page."""
 
 from metricdp_papers.common.data import GLOVE as GLOVE
+from metricdp_papers.common.data import DataSource as DataSource
 from metricdp_papers.common.data import at_hand as at_hand
 from metricdp_papers.common.data import data_file as data_file
 from metricdp_papers.common.data import glove as glove

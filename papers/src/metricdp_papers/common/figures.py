@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 from metricdp.plots import palette
 from metricdp_papers.common.rows import Row, is_number
 
 COLOURS = [*palette.SERIES, "#5aa9a3", "#c05a8a", "#7f9c3b", "#444c56", "#a05f2c", "#2f6f9f"]
-Legend = str  # "each" panel has one, the "first" has, one lies "below" all, or "" for none
 
 
 def draw_panels(
@@ -21,12 +21,13 @@ def draw_panels(
     *,
     columns: int = 3,
     size: tuple[float, float] = (5.2, 4.4),
-    legend: Legend = "each",
-    **labels: Any,
+    legend: Literal["each", "first", "below", ""] = "each",
+    settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Write a PNG file with a panel for every value of the columns `by`: `draw(axes, rows)` draws the rows of one.
 
-    `labels` are settings of all axes, such as `xlabel`. Without rows nothing is written.
+    `legend` stands in each panel, in the first, or below all. `settings` are those of all axes, such as `xlabel`.
+    Without rows nothing is written.
     """
     panels = group_rows(rows, by)
     if not panels:
@@ -37,7 +38,8 @@ def draw_panels(
         figure = palette.figure(size[0] * wide, size[1] * deep)
         for place, (panel, members) in enumerate(panels.items(), start=1):
             axes = figure.add_subplot(deep, wide, place)
-            axes.set(title=", ".join(map(_title, panel)), **labels)
+            axes.set(**settings)
+            axes.set_title(", ".join(map(_title, by, panel)), fontsize=min(13.0, 2.6 * size[0]))
             draw(axes, members)
             if legend == "each" or (legend, place) == ("first", 1):
                 axes.legend(frameon=False, fontsize=8)
@@ -65,5 +67,5 @@ def plot_line(axes: Any, rows: Sequence[Row], across: str, value: str, *style: s
         axes.plot(*zip(*points, strict=True), *style, **options)
 
 
-def _title(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value).replace("_", " ")
+def _title(name: str, value: Any) -> str:
+    return f"{name.replace('_', ' ')} {value:g}" if is_number(value) else str(value).replace("_", " ")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from time import process_time
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from metricdp.mechanisms import FiniteMechanism
 from metricdp.problems import Problem
 from metricdp.solvers import greedy_spanner
 from metricdp.spaces import FiniteSpace
-from metricdp_papers.common import Row
+from metricdp_papers.common import Row, row
 from metricdp_papers.constopt.published import ABLATION, LOSSES, TIMES
 from metricdp_papers.constopt.vocabularies import DOMAINS
 
@@ -41,95 +42,74 @@ Case = tuple[str, int, str, float]  # domain, size, method, epsilon
 
 def space_of(domain: str, size: int, seed: int = 0) -> FiniteSpace:
     """Return a space of the study."""
-    return DOMAINS[domain].space(size, seed)
+    return DOMAINS[domain].read(size, seed)
 
 
 # Each method: how it is built as published, and how with a certified budget where that is something else.
 Builder = Callable[[Problem], FiniteMechanism]
+SOLVED: dict[str, Any] = {"objective": "worst", "gap": GAP, "seconds": SECONDS}
+BUILDERS: dict[str, tuple[Builder | None, Builder | None]] = {
+    "EXPMECH": (
+        lambda problem: exponential(problem.inputs, problem.epsilon, budget="half"),
+        lambda problem: exponential(problem.inputs, problem.epsilon),
+    ),
+    "Spanner": (partial(spanner, stretch=STRETCH, **SOLVED), None),
+    "OPT": (None, partial(optimal, **SOLVED)),
+}
 
 
 def builders(method: str, penalty: float | None = None) -> tuple[Builder | None, Builder | None]:
     """Return the published builder of a method and the corrected one."""
     name, _, nearest = method.partition(" ")
-    if name == "EXPMECH":
-        return _exponential_half, _exponential
-    if name == "Spanner":
-        return _spanner, None
-    if name == "OPT":
-        return None, _optimal
+    if name in BUILDERS:
+        return BUILDERS[name]
     sweep = PUBLISHED_PENALTIES if penalty is None else (penalty,)
     return (
-        partial(_constopt_half, nearest=int(nearest), penalties=sweep),
+        partial(_constopt, nearest=int(nearest), penalty=sweep, budget="half"),
         partial(_constopt, nearest=int(nearest), penalty=penalty),
     )
 
 
-def _exponential_half(problem: Problem) -> FiniteMechanism:
-    return exponential(problem.inputs, problem.epsilon, budget="half")
-
-
-def _exponential(problem: Problem) -> FiniteMechanism:
-    return exponential(problem.inputs, problem.epsilon)
-
-
-def _spanner(problem: Problem) -> FiniteMechanism:
-    return spanner(problem, objective="worst", stretch=STRETCH, gap=GAP, seconds=SECONDS)
-
-
-def _optimal(problem: Problem) -> FiniteMechanism:
-    return optimal(problem, objective="worst", gap=GAP, seconds=SECONDS)
-
-
-def _constopt_half(problem: Problem, *, nearest: int, penalties: tuple[float, ...]) -> FiniteMechanism:
-    return constopt(problem, nearest=min(nearest, len(problem.inputs)), penalty=penalties, budget="half")
-
-
-def _constopt(problem: Problem, *, nearest: int, penalty: float | None) -> FiniteMechanism:
-    return constopt(problem, nearest=min(nearest, len(problem.inputs)), penalty=penalty)
+def _constopt(problem: Problem, *, nearest: int, **options: Any) -> FiniteMechanism:
+    return constopt(problem, nearest=min(nearest, len(problem.inputs)), **options)
 
 
 def figure(domain: str, size: int, method: str, epsilon: float) -> list[Row]:
     """Return one point of Figures 1 and 3: a method at one epsilon, as published and corrected."""
     space = space_of(domain, size)
     about: Row = {"domain": domain, "secrets": size, "method": method, "epsilon": epsilon}
-    row: Row = {**about, "measure": LOSS, "published": LOSSES.get((domain, size, method, epsilon))}
+    given = {"published": LOSSES.get((domain, size, method, epsilon))}
     if method == "uniform":
-        return [{**row, "tight": 0.0, "as_published": nearest_rank(space.distances.mean(axis=1))}]
+        return [row(about, LOSS, nearest_rank(space.distances.mean(axis=1)), tight=0.0, **given)]
     if method == "packing bound":
-        return [{**row, "tight": epsilon, "bound": packing_lower_bound(space, epsilon)}]
+        return [row(about, LOSS, tight=epsilon, bound=packing_lower_bound(space, epsilon), **given)]
     if method == "Madlib":
-        return [{**row, "as_published": madlib_loss(space, epsilon, 2000), "note": "2,000 draws a word"}]
-    problem = Problem(space, epsilon)
-    published, corrected = builders(method)
+        return [row(about, LOSS, madlib_loss(space, epsilon, 2000), note="2,000 draws a word", **given)]
     rows = []
-    if published is not None:
-        made, spent = time_build(published, problem)
-        kernel = {"law": "as published", "tight": epsilon_at(made, DELTA), "as_published": quantile_loss(made, LEVEL)}
-        rows.append({**row, **kernel, "worst": worst_loss(made), "seconds": spent, "note": made.certificate.note})
-    if corrected is not None:
-        made, spent = time_build(corrected, problem)
-        kernel = {"law": "corrected", "tight": epsilon_at(made, DELTA), "corrected": quantile_loss(made, LEVEL)}
-        bound = made.certificate.lower_bound if made.certificate.objective == "worst" else None
-        note = made.certificate.note
-        rows.append({**row, **kernel, "worst": worst_loss(made), "bound": bound, "seconds": spent, "note": note})
+    for law, build in zip(("as published", "corrected"), builders(method), strict=True):
+        if build is not None:
+            made, spent = time_build(build, Problem(space, epsilon))
+            more = {"law": law, "tight": epsilon_at(made, DELTA), "worst": worst_loss(made), "seconds": spent}
+            bound = _worst_bound(made) if law == "corrected" else None
+            ours = {law.replace(" ", "_"): quantile_loss(made, LEVEL)}
+            rows.append(row(about, LOSS, bound=bound, note=made.certificate.note, **given, **ours, **more))
     return rows
+
+
+def _worst_bound(made: FiniteMechanism) -> float | None:
+    """Return the proven bound where it is one of the worst loss."""
+    return made.certificate.lower_bound if made.certificate.objective == "worst" else None
 
 
 def sample(domain: str, size: int, method: str, epsilon: float, seed: int) -> list[Row]:
     """Return one method on one sample of words: both losses, at the same guarantee."""
-    made, spent = time_build(_certified(method), Problem(space_of(domain, size, seed), epsilon))
+    published, corrected = builders(method)
+    made, spent = time_build(corrected or published, Problem(space_of(domain, size, seed), epsilon))
     about: Row = {"domain": domain, "secrets": size, "method": method, "epsilon": epsilon, "sample": seed}
     return [
-        {**about, "measure": LOSS, "corrected": quantile_loss(made, LEVEL), "seconds": spent},
-        {**about, "measure": "worst loss", "corrected": worst_loss(made), "bound": made.certificate.lower_bound},
+        row(about, LOSS, None, quantile_loss(made, LEVEL), seconds=spent),
+        row(about, "worst loss", None, worst_loss(made), bound=made.certificate.lower_bound),
     ]
-
-
-def _certified(method: str) -> Builder:
-    published, corrected = builders(method)
-    found = corrected if corrected is not None else published
-    assert found is not None
-    return found
 
 
 def scaling(domain: str, size: int, method: str, epsilon: float, tables: tuple[str, str]) -> list[Row]:
@@ -148,8 +128,7 @@ def scaling(domain: str, size: int, method: str, epsilon: float, tables: tuple[s
     loss: Row = {**losses, "measure": LOSS}
     notes = []
     if published is not None:
-        search = builders(method, 1.0)[0] if method.startswith("ConstOPT") else published
-        assert search is not None
+        search = builders(method, 1.0)[0] or published
         nominal, made, spent = tighten(published, search, space, epsilon)
         timing["as_published"], loss["as_published"] = spent, quantile_loss(made, LEVEL)
         loss["nominal"], loss["tight"] = nominal, epsilon_at(made, DELTA)
@@ -158,52 +137,44 @@ def scaling(domain: str, size: int, method: str, epsilon: float, tables: tuple[s
         made, spent = time_build(corrected, Problem(space, epsilon))
         timing["corrected"], loss["corrected"] = spent, quantile_loss(made, LEVEL)
         loss["tight_corrected"] = epsilon_at(made, DELTA)
-        loss["bound"] = made.certificate.lower_bound if made.certificate.objective == "worst" else None
+        loss["bound"] = _worst_bound(made)
         notes.append(made.certificate.note)
     loss["note"] = "; ".join(dict.fromkeys(note for note in notes if note))
-    rows = [timing, loss]
     count = nonzeros_of(method, space.distances)
-    if count is not None:
-        rows.append({**times, "measure": "non-zeros", "published": nonzeros, "as_published": count})
-    return rows if method != "EXPMECH" else [loss]
+    if method == "EXPMECH":
+        return [loss]
+    return [timing, loss, *([] if count is None else [row(times, "non-zeros", count, published=nonzeros)])]
 
 
 def half_budget(domain: str, size: int, method: str, epsilon: float) -> list[Row]:
     """Return what half the budget costs at the same guarantee: epsilon itself, not the tight one."""
-    published, _ = builders(method)
-    assert published is not None
-    made, spent = time_build(published, Problem(space_of(domain, size), epsilon))
+    made, spent = time_build(builders(method)[0], Problem(space_of(domain, size), epsilon))
     about: Row = {"domain": domain, "secrets": size, "method": method, "epsilon": epsilon}
     tight = {"nominal": epsilon, "tight": epsilon_at(made, DELTA)}
-    measure = "loss at the same promise"
-    return [{**about, **tight, "measure": measure, "as_published": quantile_loss(made, LEVEL), "seconds": spent}]
+    return [row({**about, **tight}, "loss at the same promise", quantile_loss(made, LEVEL), seconds=spent)]
 
 
 def ablation(domain: str, size: int, nearest: int, penalty: float, epsilon: float) -> list[Row]:
     """Return ConstOPT at one number of free entries and one penalty, at a tight epsilon (Table 3)."""
     space = space_of(domain, size)
     published, corrected = builders(f"ConstOPT {nearest}", penalty)
-    assert published is not None
-    assert corrected is not None
     known = ABLATION if domain == "review words" else {}
     loss, count, seconds = known.get((nearest, penalty), (None, None, None))
     about: Row = {"domain": domain, "secrets": size, "epsilon": epsilon, "r": nearest, "penalty": penalty}
     nominal, half, spent = tighten(published, published, space, epsilon)
     made, longer = time_build(corrected, Problem(space, epsilon))
-    measured = {"as_published": quantile_loss(half, LEVEL), "corrected": quantile_loss(made, LEVEL)}
+    nonzeros = constopt_nonzeros(space.distances, nearest)
+    losses = quantile_loss(half, LEVEL), quantile_loss(made, LEVEL)
     return [
-        {**about, "nominal": nominal, "measure": LOSS, "published": loss, **measured},
-        {**about, "measure": "seconds", "published": seconds, "as_published": spent, "corrected": longer},
-        {
-            **about,
-            "measure": "non-zeros",
-            "published": count,
-            "as_published": constopt_nonzeros(space.distances, nearest),
-        },
+        row({**about, "nominal": nominal}, LOSS, *losses, published=loss),
+        row(about, "seconds", spent, longer, published=seconds),
+        row(about, "non-zeros", nonzeros, published=count),
     ]
 
 
-def tighten(build: Builder, search: Builder, space: FiniteSpace, target: float) -> tuple[float, FiniteMechanism, float]:
+def tighten(
+    build: Builder | None, search: Builder | None, space: FiniteSpace, target: float
+) -> tuple[float, FiniteMechanism, float]:
     """Return the nominal epsilon whose tight epsilon is the target, its mechanism, and the seconds of that build.
 
     The tight epsilon grows nearly in proportion to the nominal one, so each build scales it by what it missed;
@@ -216,21 +187,15 @@ def tighten(build: Builder, search: Builder, space: FiniteSpace, target: float) 
 
 
 def _near(
-    build: Builder, space: FiniteSpace, target: float, nominal: float, close: float
+    build: Builder | None, space: FiniteSpace, target: float, nominal: float, close: float
 ) -> tuple[float, FiniteMechanism, float]:
-    best: tuple[float, FiniteMechanism, float] | None = None
-    nearest = np.inf
-    for _ in range(TRIES):
+    found: list[tuple[float, float, FiniteMechanism, float]] = []
+    while len(found) < TRIES and (not found or found[-1][0] > close):
         made, spent = time_build(build, Problem(space, nominal))
         tight = epsilon_at(made, DELTA)
-        missed = abs(tight / target - 1.0)
-        if missed < nearest:
-            nearest, best = missed, (nominal, made, spent)
-        if missed <= close:
-            break
+        found.append((abs(tight / target - 1.0), nominal, made, spent))
         nominal *= target / tight
-    assert best is not None
-    return best
+    return min(found, key=lambda one: one[0])[1:]
 
 
 def nonzeros_of(method: str, distances: Floats) -> int | None:
@@ -265,8 +230,9 @@ def nearest_rank(losses: Floats) -> float:
     return float(np.sort(losses)[int(np.ceil(LEVEL * len(losses))) - 1])
 
 
-def time_build(build: Builder, problem: Problem) -> Built:
+def time_build(build: Builder | None, problem: Problem) -> Built:
     """Build a mechanism and return the processor seconds that took."""
+    assert build is not None
     started = process_time()
     made = build(problem)
     return made, round(process_time() - started, 3)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput
 from metricdp.metrics import KM_PER_DEGREE, Lp
-from metricdp.places import bundled_roads, data_folder
+from metricdp.places import bundled_roads
 from metricdp.spaces import FiniteSpace
-from metricdp.text import read_vectors
+from metricdp_papers.common import GLOVE, DataSource, data_file, glove
 
 NEIGHBOURS = 50  # a word is drawn at random, or from this many nearest words of one that is in
 CELL = 0.005  # degrees, both ways
@@ -24,25 +21,10 @@ TOP_CELLS = 30  # of each person
 REVIEW_UNIT = 2.68 / 6.891
 
 
-@dataclass(frozen=True)
-class StudyDomain:
-    """Where secrets of the study come from, and the data sets that takes."""
-
-    name: str
-    origin: str
-    space: Callable[[int, int], FiniteSpace]  # of a size, from a seed
-    needs: tuple[str, ...] = ()
-
-    @property
-    def at_hand(self) -> bool:
-        """Whether its data sets lie in the data folder."""
-        return all((data_folder() / name).is_dir() for name in self.needs)
-
-
 @cache
 def words(size: int, seed: int = 0) -> FiniteSpace:
     """Return a clustered vocabulary with GloVe vectors, as in Appendix C."""
-    return FiniteSpace(sample_clusters(_vectors(("vectors",))[1], size, seed=seed), Lp(2))
+    return FiniteSpace(sample_clusters(glove("vectors").array.astype(np.float64), size, seed=seed), Lp(2))
 
 
 @cache
@@ -52,23 +34,12 @@ def review_words(size: int, seed: int = 0) -> FiniteSpace:
 
     used: set[str] = set()
     for name in ("text_mr", "text_sst2"):
-        table = parquet.read_table(_file(f"{name}/sentences.parquet"), columns=["text"])
+        table = parquet.read_table(data_file(f"{name}/sentences.parquet"), columns=["text"])
         used.update(word for text in table["text"].to_pylist() for word in text.split())
-    names, vectors = _vectors(("vectors", "review_extra"))
-    kept = np.array([name in used for name in names])
-    return FiniteSpace(REVIEW_UNIT * sample_clusters(vectors[kept], size, seed=seed), Lp(2))
-
-
-def _file(name: str) -> Path:
-    path = data_folder() / name
-    if not path.is_file():
-        raise InvalidInput(f"{name} is not in the data folder {str(data_folder())!r}: set METRICDP_DATA.")
-    return path
-
-
-def _vectors(files: Sequence[str]) -> tuple[list[str], Floats]:
-    found = read_vectors([_file(f"glove_6b_100d/{name}.npz") for name in files])
-    return found.words, found.array.astype(np.float64)
+    found = glove("vectors", "review_extra")
+    kept = np.array([name in used for name in found.words])
+    vectors = found.array.astype(np.float64)[kept]
+    return FiniteSpace(REVIEW_UNIT * sample_clusters(vectors, size, seed=seed), Lp(2))
 
 
 def sample_clusters(vectors: Floats, size: int, *, seed: int = 0) -> Floats:
@@ -108,7 +79,7 @@ def _cells(name: str, size: int) -> FiniteSpace:
     import pyarrow
     import pyarrow.parquet as parquet
 
-    path = _file(f"{name}/checkins.parquet")
+    path = data_file(f"{name}/checkins.parquet")
     try:
         table = parquet.read_table(path, columns=["user", "lat", "lon"])
     except (OSError, pyarrow.ArrowException) as error:
@@ -136,16 +107,10 @@ def roads(size: int, seed: int = 0) -> FiniteSpace:
     return bundled_roads(nodes=size)
 
 
-GLOVE = ("glove_6b_100d",)
 DOMAINS = {
-    domain.name: domain
-    for domain in (
-        StudyDomain("review words", "words of MR and SST-2, GloVe 6B, 100 dimensions, in the unit of Figure "
-                                    "1", review_words,
-               (*GLOVE, "text_mr", "text_sst2")),
-        StudyDomain("words", "GloVe 6B, 100 dimensions", words, GLOVE),
-        StudyDomain("cells", "Gowalla check-ins, New York", gowalla, ("checkins_gowalla_nyc",)),
-        StudyDomain("Foursquare cells", "Foursquare check-ins, New York", foursquare, ("checkins_foursquare_nyc",)),
-        StudyDomain("roads", "crossings of central Porto, © OpenStreetMap contributors", roads),
-    )
-}  # fmt: skip
+    "review words": DataSource(review_words, (GLOVE, "text_mr", "text_sst2")),  # words of MR and SST-2
+    "words": DataSource(words, (GLOVE,)),
+    "cells": DataSource(gowalla, ("checkins_gowalla_nyc",)),
+    "Foursquare cells": DataSource(foursquare, ("checkins_foursquare_nyc",)),
+    "roads": DataSource(roads),  # crossings of central Porto, © OpenStreetMap contributors
+}

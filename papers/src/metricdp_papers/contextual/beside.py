@@ -16,21 +16,11 @@ from metricdp.mechanisms import Guarantee, MatrixMechanism
 from metricdp.mobility import account, blanket_classes, trajectory_epsilon
 from metricdp.problems import Problem
 from metricdp.solvers import Interior
-from metricdp_papers.common import Row
-from metricdp_papers.contextual.losses import GAP, SECONDS, ContextSetting, Scene, blanket_sizes
+from metricdp_papers.common import Row, row
+from metricdp_papers.contextual.losses import GAP, SECONDS, Scene, blanket_sizes
 
 RELEASES, DELTA = 100, 1e-5
 PROGRAMS: tuple[Literal["reduced", "refined", "full"], ...] = ("reduced", "refined", "full")
-
-
-def _about(scene: Scene, setting: ContextSetting, epsilon: float) -> Row:
-    return {
-        "city": scene.city,
-        "crossings": len(setting.city.places),
-        "steps_back": setting.augmented.lags,
-        "secrets": len(setting.augmented),
-        "epsilon": epsilon,
-    }
 
 
 def near_pairs(scene: Scene, epsilon: float, radius_km: float) -> list[Row]:
@@ -50,21 +40,15 @@ def near_pairs(scene: Scene, epsilon: float, radius_km: float) -> list[Row]:
     if np.isfinite(stretch):
         careful = setting.with_history(epsilon / stretch, radius_km)
         safe = contextual(careful, gap=GAP, seconds=SECONDS, solver=Interior())
-    found = [plain, safe]
-    losses = [None if one is None else one.certificate.loss for one in found]
-    audits = [None if one is None else _audit(one.matrix, near) for one in found]
-    shares = [None if one is None else _share_beyond(one, epsilon) for one in found]
-    base = {**_about(scene, setting, epsilon), "radius_km": radius_km}
-    told: list[tuple[str, list[float | None]]] = [
-        ("stretch of chains of near pairs", [stretch, None]),
-        ("expected loss in km", losses),
-        ("audited epsilon over all pairs", audits),
-        ("% of pairs and reports beyond epsilon", shares),
-    ]
-    return [
-        {**base, "measure": name, "as_published": first, "corrected": second, "seconds": seconds}
-        for name, (first, second) in told
-    ]
+    found = [one for one in (plain, safe) if one is not None]
+    about = {**setting.about(scene, epsilon), "radius_km": radius_km}
+    told = {
+        "stretch of chains of near pairs": [stretch],
+        "expected loss in km": [one.certificate.loss for one in found],
+        "audited epsilon over all pairs": [_audit(one.matrix, near) for one in found],
+        "% of pairs and reports beyond epsilon": [_share_beyond(one, epsilon) for one in found],
+    }
+    return [row(about, measure, *pair, seconds=seconds) for measure, pair in told.items()]
 
 
 def _share_beyond(mechanism: MatrixMechanism, epsilon: float) -> float:
@@ -91,17 +75,11 @@ def refined(scene: Scene, epsilon: float) -> list[Row]:
     bound = built["full"][0].certificate.lower_bound
     rows: list[Row] = []
     for name, (mechanism, seconds) in built.items():
-        audited = _audit(mechanism.matrix, problem)
-        base = {**_about(scene, setting, epsilon), "program": name}
-        loss = {"measure": "expected loss in km", "corrected": mechanism.certificate.loss, "bound": bound}
+        about, loss = {**setting.about(scene, epsilon), "program": name}, mechanism.certificate.loss
         rows += [
-            {**base, **loss, "seconds": seconds},
-            {
-                **base,
-                "measure": "% above the bound",
-                "corrected": 100 * (mechanism.certificate.loss / bound - 1),
-            },
-            {**base, "measure": "audited epsilon over all pairs", "corrected": audited},
+            row(about, "expected loss in km", None, loss, bound=bound, seconds=seconds),
+            row(about, "% above the bound", None, 100 * (loss / bound - 1)),
+            row(about, "audited epsilon over all pairs", None, _audit(mechanism.matrix, problem)),
         ]
     return rows
 
@@ -109,18 +87,18 @@ def refined(scene: Scene, epsilon: float) -> list[Row]:
 def one_way_streets(one_way: Scene, both_ways: Scene, epsilon: float) -> list[Row]:
     """Return the loss under one-way streets of mechanisms made for them and of those made for both ways."""
     settings = [scene.setting() for scene in (one_way, both_ways)]
-    real = settings[0]
     rows: list[Row] = []
     for method in ("LP", "C-mDP"):
-        for setting, made in zip(settings, ("one-way streets", "streets open both ways"), strict=True):
-            problem = setting.alone(epsilon) if method == "LP" else setting.with_history(epsilon)
-            audit_result = real.alone(epsilon) if method == "LP" else real.with_history(epsilon)
-            if not np.array_equal(problem.inputs.coordinates, audit_result.inputs.coordinates):
+        wanted, *_ = problems = [
+            one.alone(epsilon) if method == "LP" else one.with_history(epsilon) for one in settings
+        ]
+        for problem, made in zip(problems, ("one-way streets", "streets open both ways"), strict=True):
+            if not np.array_equal(problem.inputs.coordinates, wanted.inputs.coordinates):
                 continue  # the directed network may lack a crossing of the open one
             built = contextual(problem, gap=GAP, seconds=SECONDS, solver=Interior())
-            loss = float((audit_result.cost * built.matrix).sum())
-            base = {**_about(one_way, real, epsilon), "method": method, "made_for": made}
-            rows.append({**base, "measure": "expected loss in km with one-way streets", "corrected": loss})
+            about = {**settings[0].about(one_way, epsilon), "method": method, "made_for": made}
+            loss = float((wanted.cost * built.matrix).sum())
+            rows.append(row(about, "expected loss in km with one-way streets", None, loss))
     return rows
 
 
@@ -134,15 +112,13 @@ def promises(scene: Scene, epsilon: float) -> list[Row]:
     total = trajectory_epsilon(epsilon, setting.augmented.weights)
     spent = account(np.full(RELEASES, epsilon), radius=1.0, delta=DELTA)
     equal = optimal(setting.alone(total), gap=GAP / 2).certificate
-    told: list[tuple[str, float, float | None]] = [
-        ("epsilon per km of the current place alone", place.measured, place.epsilon),
-        ("epsilon per km by which one place of a trajectory moves", total, None),
-        ("expected loss in km of C-mDP", kept.certificate.loss, None),
-        ("expected loss in km of LP at the epsilon of a trajectory", equal.loss, equal.lower_bound),
-        ("100 releases of 1 km by the basic rule", spent.basic, None),
-        ("100 releases of 1 km by the concentrated rule at delta 1e-5", spent.concentrated, None),
-    ]
-    return [
-        {**_about(scene, setting, epsilon), "measure": name, "corrected": value, "bound": bound}
-        for name, value, bound in told
-    ]
+    told: dict[str, tuple[float, float | None]] = {
+        "epsilon per km of the current place alone": (place.measured, place.epsilon),
+        "epsilon per km by which one place of a trajectory moves": (total, None),
+        "expected loss in km of C-mDP": (kept.certificate.loss, None),
+        "expected loss in km of LP at the epsilon of a trajectory": (equal.loss, equal.lower_bound),
+        "100 releases of 1 km by the basic rule": (spent.basic, None),
+        "100 releases of 1 km by the concentrated rule at delta 1e-5": (spent.concentrated, None),
+    }
+    about = setting.about(scene, epsilon)
+    return [row(about, measure, None, value, bound=bound) for measure, (value, bound) in told.items()]

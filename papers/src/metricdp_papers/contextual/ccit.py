@@ -15,7 +15,7 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import MissingExtra
-from metricdp_papers.common import Row
+from metricdp_papers.common import Row, row
 from metricdp_papers.contextual import published
 from metricdp_papers.contextual.correlations import pool_groups
 from metricdp_papers.contextual.groups import groups_of_runs
@@ -71,14 +71,13 @@ def known_laws(law: str, samples: int, runs: int) -> list[Row]:
         found[run] = theirs(x, y, z), classifier_independence(x, y, z, seed=run).p_value
     logs = np.log10(np.maximum(found, LEAST_P))
     base: Row = {"data": law, "feature": "", "order": "as drawn", "samples": samples, "runs": runs}
-    both = [
-        ("median p-value", np.median(found, axis=0)),
-        ("% rejected at 5 %", 100.0 * (found <= published.LEVEL).mean(axis=0)),
-    ]
-    rows = [{**base, "measure": name, "as_published": a, "corrected": b} for name, (a, b) in both]
-    apart = float(np.median(np.abs(logs[:, 0] - logs[:, 1])))
+    apart, rejected = float(np.median(np.abs(logs[:, 0] - logs[:, 1]))), found <= published.LEVEL
     seconds = time.perf_counter() - started
-    return [*rows, {**base, "measure": "powers of ten between the two, median", "corrected": apart, "seconds": seconds}]
+    return [
+        row(base, "median p-value", *np.median(found, axis=0)),
+        row(base, "% rejected at 5 %", *(100.0 * rejected.mean(axis=0))),
+        row(base, "powers of ten between the two, median", None, apart, seconds=seconds),
+    ]
 
 
 def of_table_1(city: str) -> list[Row]:
@@ -95,20 +94,9 @@ def of_table_1(city: str) -> list[Row]:
             continue
         for order, chosen in (("group by group", np.arange(len(values))), ("shuffled", mixed)):
             x, y = features[chosen, at][:, None], values[chosen][:, None]
-            first, second = theirs(x, y, None), classifier_independence(x, y).p_value
+            pair = theirs(x, y, None), classifier_independence(x, y).p_value
             told = published.CORRELATIONS.get(city, {}).get("Type I error of CCIT")
-            rows.append(
-                {
-                    "data": f"Table 1, {city}",
-                    "feature": feature,
-                    "order": order,
-                    "samples": len(values),
-                    "runs": 1,
-                    "measure": "p-value",
-                    "published": None if told is None else told[at],
-                    "as_published": first,
-                    "corrected": second,
-                    "note": PLACES[city].differs,
-                }
-            )
+            about = {"data": f"Table 1, {city}", "feature": feature, "order": order, "samples": len(values), "runs": 1}
+            given = None if told is None else told[at]
+            rows.append(row(about, "p-value", *pair, published=given, note=PLACES[city].differs))
     return rows

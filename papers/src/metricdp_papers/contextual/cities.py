@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,14 +10,11 @@ from metricdp.arrays import Booleans, Floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import KM_PER_DEGREE, Haversine
 from metricdp.mobility import Traces, Walks, clean, load_traces, resample, snap, snap_distances, split_trips
-from metricdp.places import bundled_roads, bundled_trips, data_folder, road_network
+from metricdp.places import bundled_roads, bundled_trips, road_network
 from metricdp.spaces import FiniteSpace
+from metricdp_papers.contextual.records import read_records
 
-SETS = {
-    "porto": ("traj_porto_taxi", "trip", 1.0, "porto"),
-    "san_francisco": ("traj_cabspotting", "trip", -7.0, "san_francisco"),
-    "rome": ("traj_rome_taxi", "taxi", 1.0, "rome_directed"),
-}  # city -> folder, trip column, hours from UTC, its directed roads
+DIRECTED = {"porto": "porto", "san_francisco": "san_francisco", "rome": "rome_directed"}  # roads with one-way streets
 TASKS = 60  # destinations among which the loss is averaged
 
 
@@ -54,16 +51,8 @@ class TraceCity:
     test: Walks
     traces: Traces
     step_seconds: float
-    offset_hours: float
     covered: float
-    moved_km: tuple[float, float, float]
-
-    @property
-    def box(self) -> tuple[Floats, Floats]:
-        """The bounding box of the places, half a kilometre wider on every side."""
-        here = np.asarray(self.places.coordinates, dtype=np.float64)
-        margin = 0.5 / KM_PER_DEGREE
-        return here.min(axis=0) - margin, here.max(axis=0) + margin
+    moved_km: tuple[float, ...]
 
     @property
     def simulated(self) -> bool:
@@ -79,36 +68,22 @@ class TraceCity:
         )
 
 
-def known_cities() -> list[str]:
-    """Return the cities whose trips and roads are at hand."""
-    base = data_folder()
-    return [
-        name
-        for name, (folder, _, _, roads) in SETS.items()
-        if (base / folder / "points.parquet").is_file() and (base / f"roads_{roads}" / "nodes.parquet").is_file()
-    ]
-
-
 def real_city(name: str, layout: Layout) -> TraceCity:
     """Return a city with its recorded trips: cleaned, resampled, put on the busiest cells' crossings."""
-    if name not in known_cities():
-        raise InvalidInput(f"no trips of {name!r} are at hand, only {known_cities()}; set METRICDP_DATA.")
-    folder, column, offset, directed = SETS[name]
-    recorded = clean(load_traces(data_folder() / folder / "points.parquet", trip=column))
-    roads = road_network(directed, one_way="longer") if layout.directed else road_network(name)
-    return _city(name, recorded, roads, offset, layout)
+    recorded = clean(read_records(name))
+    roads = road_network(DIRECTED[name], one_way="longer") if layout.directed else road_network(name)
+    return _city(name, recorded, roads, layout)
 
 
 def simulated_city(layout: Layout | None = None, *, trips: int = 1500) -> TraceCity:
     """Return the bundled part of Porto with simulated trips, labelled so."""
     chosen = Layout(places=12, cell_km=0.35, step_seconds=30.0) if layout is None else layout
     roads = bundled_roads()
-    loaded = load_traces(bundled_trips(trips=trips, seed=chosen.seed, space=roads))
-    traces = Traces(loaded.trip, loaded.seconds, loaded.coordinates, loaded.owner, simulated=True)
-    return _city("porto (bundled)", traces, roads, 1.0, chosen)
+    traces = load_traces(bundled_trips(trips=trips, seed=chosen.seed, space=roads))
+    return _city("porto (bundled)", replace(traces, simulated=True), roads, chosen)
 
 
-def _city(name: str, recorded: Traces, roads: FiniteSpace, offset_hours: float, layout: Layout) -> TraceCity:
+def _city(name: str, recorded: Traces, roads: FiniteSpace, layout: Layout) -> TraceCity:
     cell_km, step_seconds = layout.cell_km, layout.step_seconds
     traces = resample(recorded, step_seconds=step_seconds)
     middle = np.median(traces.coordinates, axis=0)
@@ -128,9 +103,8 @@ def _city(name: str, recorded: Traces, roads: FiniteSpace, offset_hours: float, 
     train, test = split_trips(walks, share=0.6, seed=layout.seed)
     covered = len(walks) / len(traces)
     detours = _detours(roads, crossings, layout.seed)
-    middle_km, most, farthest = np.quantile(snap_distances(traces, space, most_km=cell_km), [0.5, 0.9, 1.0]).tolist()
-    moved = (middle_km, most, farthest)
-    return TraceCity(name, space, allowed, detours, train, test, traces, step_seconds, offset_hours, covered, moved)
+    moved = tuple(np.quantile(snap_distances(traces, space, most_km=cell_km), [0.5, 0.9, 1.0]).tolist())
+    return TraceCity(name, space, allowed, detours, train, test, traces, step_seconds, covered, moved)
 
 
 def _detours(roads: FiniteSpace, crossings: np.ndarray[tuple[int], np.dtype[np.int64]], seed: int) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.mobility import conditional_independence
-from metricdp_papers.common import Row
+from metricdp_papers.common import Row, row
 from metricdp_papers.contextual import published
 from metricdp_papers.contextual.groups import QUESTIONS, GroupTests, groups_of_runs
 from metricdp_papers.contextual.records import PLACES, runs_of
@@ -35,28 +35,16 @@ def correlations(city: str, step_seconds: float | None, least: int = published.L
     for m in (None, *QUESTIONS):
         pairs = [pool_groups(way, m) for way in ways]
         for at, feature in enumerate(published.FEATURES):
-            told = {name: row[at] for name, row in published.CORRELATIONS.get(city, {}).items()} if m is None else {}
-            found = [
+            told = {name: line[at] for name, line in published.CORRELATIONS.get(city, {}).items()} if m is None else {}
+            plain, better = (
                 measures_of(features[:, at], values, test=test if m is None else None)
                 for (features, values), test in zip(pairs, (classifier_p, permutation_p), strict=True)
-            ]
+            )
+            about = {**base, "m": "1 to 5" if m is None else str(m), "feature": feature, "p_values": len(pairs[0][1])}
             for name in (*COEFFICIENTS, CLASSIFIER) if m is None else COEFFICIENTS:
-                first, second = found[0].get(name), found[1].get(name)
-                rows.append(
-                    {
-                        **base,
-                        "m": "1 to 5" if m is None else str(m),
-                        "feature": feature,
-                        "p_values": len(pairs[0][1]),
-                        "measure": name,
-                        "published": told.get(name),
-                        "as_published": first,
-                        "corrected": second,
-                        "seconds": seconds,
-                        "note": PLACES[city].differs
-                        + ("" if first is not None else "; the feature is the same in all groups"),
-                    }
-                )
+                note = PLACES[city].differs + ("" if name in plain else "; the feature is the same in all groups")
+                more = {"published": told.get(name), "seconds": seconds, "note": note}
+                rows.append(row(about, name, plain.get(name), better.get(name), **more))
     return rows
 
 

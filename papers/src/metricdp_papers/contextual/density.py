@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 import numpy as np
 
-from metricdp.arrays import Floats
+from metricdp.arrays import Booleans, Floats
 from metricdp.metrics import KM_PER_DEGREE
-from metricdp_papers.common import Row
+from metricdp_papers.common import Row, row
 from metricdp_papers.contextual import published
 from metricdp_papers.contextual.records import PLACES, fixes_of
 
@@ -26,27 +27,23 @@ def density(city: str) -> list[Row]:
     base: Row = {"city": city, "fixes": len(points)}
     note = PLACES[city].differs
     rows: list[Row] = []
-    for low, high in zip((0, *STEPS_M), (*STEPS_M, None), strict=True):
-        inside = nearest >= low if high is None else (nearest >= low) & (nearest < high)
-        span = f"{low} m or more" if high is None else f"{low} to {high} m"
-        measure = f"% of fixes with the nearest neighbour at {span}"
-        rows.append({"table": "figure 12", **base, "measure": measure, "corrected": 100.0 * float(inside.mean())})
-    beyond = 100.0 * float((nearest > published.NEIGHBOUR_VANISHES_M).mean())
-    measure = f"% of fixes with the nearest neighbour beyond {published.NEIGHBOUR_VANISHES_M:g} m"
-    rows.append(
-        {"table": "figure 12", **base, "measure": measure, "published": "approaching zero", "corrected": beyond}
-    )
+
+    def share(figure: str, what: str, known: Booleans, told: float | str | None = None) -> None:
+        more = {"table": f"figure {figure}", "published": told, "seconds": seconds, "note": note}
+        rows.append(row(base, f"% of fixes {what}", None, 100.0 * float(known.mean()), **more))
+
+    for low, high in pairwise((0, *STEPS_M, np.inf)):
+        span = f"{low} m or more" if high == np.inf else f"{low} to {high} m"
+        share("12", f"with the nearest neighbour at {span}", (nearest >= low) & (nearest < high))
+    most_m = published.NEIGHBOUR_VANISHES_M
+    share("12", f"with the nearest neighbour beyond {most_m:g} m", nearest > most_m, "approaching zero")
     for least in (1, 10, 50, 100, 500, 1000):
-        share = 100.0 * float((counts >= least).mean())
         told = published.NEIGHBOURS.get(city, {}).get(least)
-        measure = f"% of fixes with at least {least} neighbours within {RADIUS_M:g} m"
-        rows.append({"table": "figure 13", **base, "measure": measure, "published": told, "corrected": share})
+        share("13", f"with at least {least} neighbours within {RADIUS_M:g} m", counts >= least, told)
     for most in (25, 50, 100, 200, 500):
-        share = 100.0 * float((mean_50 <= most).mean())
         told = published.NEAREST_50.get(city, {}).get(most)
-        measure = f"% of fixes whose {NEAREST} nearest are at most {most} m away on average"
-        rows.append({"table": "figure 14", **base, "measure": measure, "published": told, "corrected": share})
-    return [{**row, "seconds": seconds, "note": note} for row in rows]
+        share("14", f"whose {NEAREST} nearest are at most {most} m away on average", mean_50 <= most, told)
+    return rows
 
 
 def neighbourhoods(points: Floats) -> tuple[Floats, Floats, Floats]:

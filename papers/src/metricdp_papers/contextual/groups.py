@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.mobility import BlanketPredictor
 from metricdp_papers.contextual import published
 from metricdp_papers.contextual.p_values import p_value
 from metricdp_papers.contextual.records import Runs
@@ -73,3 +74,18 @@ def groups_of_runs(
             if stop and values[at, column] > published.LEVEL:
                 break
     return GroupTests(names[enough].astype(np.int64), values, runs.regions)
+
+
+def nearest_group(groups: Integers, among: Integers) -> Integers:
+    """Return for every group the place of the nearest other one: hours and speeds apart, and two more by region."""
+    gaps = np.abs(groups[:, None, :2] - among[None, :, :2]).sum(axis=-1)
+    return np.asarray((gaps + 2 * (groups[:, None, 2] != among[None, :, 2])).argmin(axis=1))
+
+
+def predicted_sizes(network: BlanketPredictor, groups: Integers, regions: tuple[int, int]) -> Integers:
+    """Return the blanket that Algorithm 2 predicts for every group: the first m = 1, 2, ... that is not rejected."""
+    asked = GroupTests(groups, np.empty((len(groups), 0)), regions).columns()
+    suffices = np.column_stack(
+        [network.probability(np.column_stack([asked, np.full(len(asked), float(m))])) >= 0.5 for m in QUESTIONS]
+    )
+    return np.where(suffices.any(axis=1), suffices.argmax(axis=1) + 1, published.MOST_M + 1)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 import numpy as np
 
-from metricdp_papers.common import Row
+from metricdp_papers.common import Row, row
 from metricdp_papers.contextual import published
 from metricdp_papers.independence import analytic_independence, classifier_independence
 
@@ -28,7 +27,7 @@ def kernel_level(conditions: int, draws: int) -> list[Row]:
         one = analytic_independence(x, y, z, widths="common", seed=draw).p_value
         own = analytic_independence(x, y, z, widths="own", seed=draw).p_value
         rejected += np.array([one, own]) <= published.LEVEL
-    return [_row(f"kernel, one of {conditions} conditions matters", draws, rejected.tolist(), started)]
+    return [_level(f"kernel, one of {conditions} conditions matters", draws, started, *rejected.tolist())]
 
 
 def classifier_level(samples: int, draws: int) -> list[Row]:
@@ -38,16 +37,9 @@ def classifier_level(samples: int, draws: int) -> list[Row]:
     for draw in range(draws):
         found = classifier_independence(rng.uniform(size=samples), rng.uniform(size=samples), seed=draw)
         rejected += found.p_value <= published.LEVEL
-    return [_row(f"classifier, {samples} samples", draws, [float(rejected), None], started)]
+    return [_level(f"classifier, {samples} samples", draws, started, float(rejected))]
 
 
-def _row(test: str, draws: int, rejected: Sequence[float | None], started: float) -> Row:
-    first, second = (None if count is None else 100.0 * count / draws for count in rejected)
-    return {
-        "test": test,
-        "draws": draws,
-        "measure": "% of null draws rejected at 5 %",
-        "as_published": first,
-        "corrected": second,
-        "seconds": time.perf_counter() - started,
-    }
+def _level(test: str, draws: int, started: float, *rejected: float) -> Row:
+    shares, seconds = [100.0 * count / draws for count in rejected], time.perf_counter() - started
+    return row({"test": test, "draws": draws}, "% of null draws rejected at 5 %", *shares, seconds=seconds)

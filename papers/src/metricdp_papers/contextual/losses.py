@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,13 +25,14 @@ from metricdp.mobility import KMH_PER_MPH, Mobility, blanket_classes, estimate, 
 from metricdp.problems import Problem
 from metricdp.solvers import Interior
 from metricdp.spaces import Augmented
-from metricdp_papers.common import Row
+from metricdp_papers.common import Row, row
 from metricdp_papers.contextual import published
 from metricdp_papers.contextual.cities import Layout, TraceCity, real_city, simulated_city
-from metricdp_papers.contextual.groups import QUESTIONS, GroupTests, groups_of_runs
+from metricdp_papers.contextual.groups import GroupTests, groups_of_runs, nearest_group, predicted_sizes
 from metricdp_papers.contextual.per_group import one_program_per_group
 from metricdp_papers.contextual.records import PLACES, SIMULATED, TRIPS, runs_of
 
+LOSS = "expected loss in km"
 SMOOTHING = 5.0
 NEAREST = 10  # reports of ConstOPT that are free
 GAP = 2e-2  # to which programs are solved
@@ -49,6 +51,16 @@ class ContextSetting:
     augmented: Augmented
     prior: Floats
     loss: Floats
+
+    def about(self, scene: Scene, epsilon: float) -> Row:
+        """Return what rows about this setting say of it."""
+        return {
+            "city": scene.city,
+            "crossings": len(self.city.places),
+            "steps_back": self.augmented.lags,
+            "secrets": len(self.augmented),
+            "epsilon": epsilon,
+        }
 
     def alone(self, epsilon: float, radius: float | None = None) -> Problem:
         """The context-free problem: prior and loss averaged over histories."""
@@ -118,11 +130,10 @@ def losses(scene: Scene, epsilon: float, part: str = "all") -> list[Row]:
     sizes = {"C-mDP": predicted, "LP+Markov1": np.ones_like(predicted), "LP+TrueMB": discovered}
     aware = ("C-mDP",) if setting.augmented.lags == 1 else AWARE
     methods = {"all": (*FREE, *aware), "alone": FREE, "with history": ("LP", *aware)}[part]
-    known: dict[
-        tuple[object, bool], _BuiltMethod
-    ] = {}  # blankets of the same sizes are one program, solved and timed once
+    known: dict[tuple[object, bool], _BuiltMethod] = {}
 
     def build(method: str, steps: Integers | None, as_published: bool) -> _BuiltMethod:
+        # blankets of the same sizes are one program, solved and timed once
         key = (method if steps is None else steps.tobytes(), as_published)
         if key not in known:
             known[key] = _build_method(setting, epsilon, method, steps, as_published)
@@ -137,13 +148,7 @@ def losses(scene: Scene, epsilon: float, part: str = "all") -> list[Row]:
     if part != "alone":
         whole = build("full", np.full_like(predicted, setting.augmented.lags), False).mechanism
         bounds |= dict.fromkeys(AWARE, whole.certificate.lower_bound)
-    base: Row = {
-        "city": scene.city,
-        "crossings": len(setting.city.places),
-        "steps_back": setting.augmented.lags,
-        "secrets": len(setting.augmented),
-        "epsilon": epsilon,
-    }
+    base = setting.about(scene, epsilon)
     rows: list[Row] = []
     for method, pair in found.items():
         named = {**base, "method": ONE_PROGRAM if method == "C-mDP" and len(aware) == 1 else method}
@@ -151,14 +156,14 @@ def losses(scene: Scene, epsilon: float, part: str = "all") -> list[Row]:
             rows += _rows(setting, named, pair, bounds[method])
         if method != "C-mDP" and "C-mDP" in found:
             rows.append(_percent_below(named, method, found))
-    reach = {"table": "figure 10", **base, "method": "any"}
     if part != "alone":
+        reach = partial(row, {**base, "method": "any"}, table="figure 10")
         rows += [
-            {**reach, "measure": "% of fixes within reach of a crossing", "corrected": 100.0 * setting.city.covered},
-            {**reach, "measure": "median km from fix to crossing", "corrected": setting.city.moved_km[0]},
+            reach("% of fixes within reach of a crossing", corrected=100.0 * setting.city.covered),
+            reach("median km from fix to crossing", corrected=setting.city.moved_km[0]),
         ]
     differs = PLACES[scene.city].differs
-    return [{**row, "note": "; ".join(text for text in (row.get("note"), differs) if text)} for row in rows]
+    return [{**one, "note": "; ".join(text for text in (one.get("note"), differs) if text)} for one in rows]
 
 
 def _build_method(
@@ -208,39 +213,21 @@ def _rows(
     known = aware and city in published.SOLVE_SECONDS
     leaks = first is not None and first.audited > epsilon * (1 + 1e-9)
 
-    def row(
-        table: str, measure: str, value: Callable[[_BuiltMethod], float], told: object = None, note: str = ""
-    ) -> Row:
+    def told(table: str, measure: str, value: Callable[[_BuiltMethod], float], **more: Any) -> Row:
         before = None if first is None else value(first)
-        values = {"published": told, "as_published": before, "corrected": value(second)}
-        return {"table": table, **named, "measure": measure, **values, "note": note}
+        return row(named, measure, before, value(second), table=f"figure {table}", **more)
 
-    loss = row("figure 10", "expected loss in km", lambda built: built.mechanism.certificate.loss)
-    loss["bound"] = min(bound, found.loss)
-    loss["seconds"] = second.seconds + (0.0 if first is None else first.seconds)
-    loss["note"] = found.note[found.note.index("asked for") :] if "asked for" in found.note else ""
+    search = found.note[found.note.index("asked for") :] if "asked for" in found.note else ""
+    leak = f"as published it leaks {first.audited / epsilon:.4g} times epsilon" if first and leaks else ""
+    spent = second.seconds + (0.0 if first is None else first.seconds)
+    taken, draw = (published.SOLVE_SECONDS[city], published.DRAW_MS) if known else (None, None)
+    loss = told("10", LOSS, lambda built: built.mechanism.certificate.loss, seconds=spent, note=search)
     return [
-        loss,
-        row("figure 10", "loss on held-out trips in km", lambda built: setting.held_out(built.rows)),
-        row(
-            "figure 10",
-            "audited epsilon over all pairs",
-            lambda built: built.audited,
-            epsilon,
-            f"as published it leaks {first.audited / epsilon:.4g} times epsilon" if leaks and first else "",
-        ),
-        row(
-            "figure 11",
-            "seconds to build",
-            lambda built: built.seconds,
-            published.SOLVE_SECONDS[city] if known else None,
-        ),
-        row(
-            "figure 11",
-            "ms to draw one report",
-            lambda built: draw_milliseconds(built.mechanism),
-            published.DRAW_MS if known else None,
-        ),
+        {**loss, "bound": min(bound, found.loss)},
+        told("10", "loss on held-out trips in km", lambda built: setting.held_out(built.rows)),
+        told("10", "audited epsilon over all pairs", lambda built: built.audited, published=epsilon, note=leak),
+        told("11", "seconds to build", lambda built: built.seconds, published=taken),
+        told("11", "ms to draw one report", lambda built: draw_milliseconds(built.mechanism), published=draw),
     ]
 
 
@@ -253,9 +240,7 @@ def _percent_below(named: Row, method: str, found: dict[str, tuple[_BuiltMethod 
         for aware, other in zip(found["C-mDP"], found[method], strict=True)
     ]
     told = published.BELOW[method] if named["city"] in published.SOLVE_SECONDS else None
-    measure = "% that C-mDP is below"
-    row: Row = {"table": "figure 10", **named, "measure": measure, "published": told}
-    return {**row, "as_published": shares[0], "corrected": shares[1]}
+    return row(named, "% that C-mDP is below", *shares, table="figure 10", published=told)
 
 
 def blanket_sizes(scene: Scene, setting: ContextSetting) -> tuple[Integers, Integers]:
@@ -275,13 +260,8 @@ def blanket_sizes(scene: Scene, setting: ContextSetting) -> tuple[Integers, Inte
     tests = groups_of_runs(runs, joint=False, most=60)
     network = train_predictor(*tests.examples(), most_lag=published.MOST_M)
     groups = _groups_of(scene, setting, tests)
-    asked = GroupTests(groups, np.empty((len(groups), 0)), runs.regions).columns()
-    suffices = np.column_stack(
-        [network.probability(np.column_stack([asked, np.full(len(asked), float(m))])) >= 0.5 for m in QUESTIONS]
-    )
-    predicted = np.where(suffices.any(axis=1), suffices.argmax(axis=1) + 1, published.MOST_M + 1)
-    gaps = np.abs(groups[:, None, 1] - tests.groups[None, :, 1]) + 2 * (groups[:, None, 2] != tests.groups[None, :, 2])
-    discovered = tests.sizes[gaps.argmin(axis=1)]
+    predicted = predicted_sizes(network, groups, runs.regions)
+    discovered = tests.sizes[nearest_group(groups, tests.groups)]
     return np.clip(predicted, 1, lags), np.clip(discovered, 1, lags)
 
 

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from metricdp.arrays import Floats
-from metricdp_papers.common import Row
+from metricdp_papers.common import Row, row
 from metricdp_papers.contextual import published
 from metricdp_papers.contextual.records import PLACES, runs_of
 from metricdp_papers.independence import analytic_independence
@@ -37,6 +37,7 @@ def p_values(city: str, step_seconds: float | None, feature: str, m: int, draws:
     A p-value says as much about the number of samples as about the city, so that all bins get the same number.
     """
     runs, size = runs_of(city, step_seconds=step_seconds), published.LEAST_SAMPLES
+    records = "as recorded" if step_seconds is None else f"every {step_seconds:g} s"
     found: list[Row] = []
     ways = [runs.bins(feature, m, known=known) for known in (False, True)]
     for number in np.unique(np.concatenate(ways)).tolist():
@@ -47,22 +48,15 @@ def p_values(city: str, step_seconds: float | None, feature: str, m: int, draws:
             started = time.perf_counter()
             rng = np.random.default_rng([draw, number, m])
             chosen = [runs.points[rng.choice(part, size, replace=False)] for part in members]
-            found.append(
-                {
-                    "city": city,
-                    "records": "as recorded" if step_seconds is None else f"every {step_seconds:g} s",
-                    "feature": feature,
-                    "bin": label(city, feature, number),
-                    "m": m,
-                    "runs": len(members[0]),
-                    "repetition": draw,
-                    "measure": "p-value",
-                    "as_published": p_value(chosen[0], m, joint=False, seed=draw),
-                    "corrected": p_value(chosen[1], m, joint=True, seed=draw),
-                    "seconds": time.perf_counter() - started,
-                    "note": PLACES[city].differs,
-                }
-            )
+            about = {
+                "city": city, "records": records, "feature": feature, "bin": label(city, feature, number), "m": m,
+                "runs": len(members[0]), "repetition": draw,
+            }  # fmt: skip
+            pair = [
+                p_value(points, m, joint=joint, seed=draw) for points, joint in zip(chosen, (False, True), strict=True)
+            ]
+            seconds = time.perf_counter() - started
+            found.append(row(about, "p-value", *pair, seconds=seconds, note=PLACES[city].differs))
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,14 +44,8 @@ def one_program_per_group(
         members = chosen == group
         weight = np.where(members, problem.prior, 0.0)
         weight = weight if weight.any() else members.astype(np.float64)  # secrets that never occur count alike
-        part = Problem(
-            problem.inputs,
-            problem.epsilon,
-            outputs=problem.outputs,
-            loss=problem.loss,
-            prior=weight / weight.sum(),
-            radius=problem.radius,
-        )
+        options: dict[str, Any] = {"outputs": problem.outputs, "loss": problem.loss, "radius": problem.radius}
+        part = Problem(problem.inputs, problem.epsilon, prior=weight / weight.sum(), **options)
         share = None if seconds is None else max((ends - time.perf_counter()) / (len(numbers) - done), 0.01)
         matrix[members] = contextual(part, classes=blankets[int(group)], gap=gap, seconds=share).matrix[members]
     report = audit_matrix(matrix, problem.inputs.distances, problem.epsilon)
@@ -65,5 +60,5 @@ def one_program_per_group(
         epsilon=report.epsilon,
         note="groups are read off the secret: pairs across groups are not protected",
     )
-    promise = Guarantee(problem.epsilon, problem.inputs.metric, basis="none")
-    return MatrixMechanism(problem.inputs, problem.outputs, matrix, promise, certificate)
+    guarantee = Guarantee(problem.epsilon, problem.inputs.metric, basis="none")
+    return MatrixMechanism(problem.inputs, problem.outputs, matrix, guarantee, certificate)

@@ -12,14 +12,22 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.mobility import BlanketPredictor, Scores, evaluate, expand_features, train_predictor
-from metricdp_papers.common import Row
+from metricdp.arrays import Booleans, Floats
+from metricdp.mobility import BlanketPredictor, evaluate, expand_features, train_predictor
+from metricdp_papers.common import Row, row
 from metricdp_papers.contextual import published
-from metricdp_papers.contextual.groups import GROUPED_BY, QUESTIONS, GroupTests, groups_of_runs
+from metricdp_papers.contextual.groups import (
+    GROUPED_BY,
+    QUESTIONS,
+    GroupTests,
+    groups_of_runs,
+    nearest_group,
+    predicted_sizes,
+)
 from metricdp_papers.contextual.records import PLACES, Runs, runs_of
 
 HIDDEN = (64, 64)  # the paper gives three layers and not their widths
@@ -53,31 +61,34 @@ def train_as_published(
     mean, scale = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-9)
     inputs, goals = (rows - mean) / scale, train[1].astype(np.float64)
     others, answers = (expand_features(validation[0]) - mean) / scale, validation[1].astype(np.float64)
-    sizes = (inputs.shape[1], *HIDDEN, 1)
     # uniform within 1 / sqrt(inputs of the layer), as the paper's framework begins
-    values = [
+    begun = [
         rng.uniform(-1.0, 1.0, shape) / np.sqrt(before)
-        for before, after in pairwise(sizes)
+        for before, after in pairwise((inputs.shape[1], *HIDDEN, 1))
         for shape in ((before, after), (after,))
     ]
-    first, second = [np.zeros_like(v) for v in values], [np.zeros_like(v) for v in values]
-    best, kept, waited, steps, epochs = np.inf, [v.copy() for v in values], 0, 0, 0
+    flat = np.concatenate([part.ravel() for part in begun])
+    ends = np.cumsum([part.size for part in begun])[:-1]
+    values = [part.reshape(one.shape) for part, one in zip(np.split(flat, ends), begun, strict=True)]  # views of `flat`
+    first, second = np.zeros_like(flat), np.zeros_like(flat)
+    best, kept, waited, steps, epochs = np.inf, flat.copy(), 0, 0, 0
     while epochs < most_epochs and waited < published.PATIENCE:
         epochs += 1
         order = rng.permutation(len(inputs))
         for start in range(0, len(order), published.BATCH):
             chosen = order[start : start + published.BATCH]
             steps += 1
-            for at, slope in enumerate(_slopes(values, inputs[chosen], goals[chosen])):
-                first[at] += (1.0 - DECAY[0]) * (slope - first[at])
-                second[at] += (1.0 - DECAY[1]) * (slope**2 - second[at])
-                mean_slope, mean_square = first[at] / (1.0 - DECAY[0] ** steps), second[at] / (1.0 - DECAY[1] ** steps)
-                values[at] -= rate * mean_slope / (np.sqrt(mean_square) + TINY)
+            slope = np.concatenate([one.ravel() for one in _slopes(values, inputs[chosen], goals[chosen])])
+            first += (1.0 - DECAY[0]) * (slope - first)
+            second += (1.0 - DECAY[1]) * (slope**2 - second)
+            mean_slope, mean_square = first / (1.0 - DECAY[0] ** steps), second / (1.0 - DECAY[1] ** steps)
+            flat -= rate * mean_slope / (np.sqrt(mean_square) + TINY)
         loss = cross_entropy(_logits(values, others)[-1][:, 0], answers)
         waited += 1
         if loss < best:
-            best, kept, waited = loss, [v.copy() for v in values], 0
-    predictor = BlanketPredictor(tuple(kept[0::2]), tuple(kept[1::2]), mean, scale, published.MOST_M)
+            best, kept, waited = loss, flat.copy(), 0
+    flat[:] = kept
+    predictor = BlanketPredictor(tuple(values[0::2]), tuple(values[1::2]), mean, scale, published.MOST_M)
     return TrainingResult(predictor, epochs, waited >= published.PATIENCE)
 
 
@@ -124,11 +135,10 @@ Examples = tuple[Floats, Booleans]
 
 @dataclass(frozen=True, eq=False)
 class _NetworkPair:
-    """The two networks of a split, what they were scored with, and what is to be said about it."""
+    """The published network and ours of a split, what they were scored with, and what is to be said about it."""
 
     split: str
-    published_network: BlanketPredictor
-    ours: BlanketPredictor
+    networks: tuple[BlanketPredictor, BlanketPredictor]
     scored: Examples
     note: str
     training_seconds: float
@@ -146,13 +156,12 @@ def predictions(
     records = "as recorded" if step_seconds is None else f"every {step_seconds:g} s"
     rows: list[Row] = []
     for both in (_random_split(runs, most_epochs, least), _other_trips(runs, most_epochs, least // 2)):
-        if both is None:
-            continue
-        base: Row = {"city": city, "records": records, "split": both.split}
-        row_head = both.split == "random examples"
-        rows += [{"table": "2", **base, **row} for row in _scores(city, both, row_head)]
-        rows += [{"table": "figure 8", **base, **row} for row in _times(city, both, row_head)]
-        rows += [{"table": "figure 9", **base, **row} for row in _sizes(city, runs, both, row_head)]
+        if both is not None:
+            known = city if both.split == "random examples" else ""  # the paper's numbers are about this split
+            about: Row = {"city": city, "records": records, "split": both.split}
+            rows += _scores({**about, "table": "2"}, both, known)
+            rows += _times({**about, "table": "figure 8"}, both, known)
+            rows += _sizes({**about, "table": "figure 9"}, runs, both, known)
     return rows
 
 
@@ -192,67 +201,43 @@ def _train_pair(
     whole = tuple(np.concatenate([a, b]) for a, b in zip(parts[0], parts[1], strict=True))
     ours = train_predictor(whole[0], whole[1], most_lag=published.MOST_M)
     how = "stopped by its patience" if network.stopped_early else "ended by the limit of epochs"
-    return _NetworkPair(
-        split,
-        network.predictor,
-        ours,
-        parts[2],
-        f"{note}; {len(parts[2][1])} examples scored; Adam {how} after {network.epochs} epochs",
-        seconds,
-        ceiling,
-    )
+    note = f"{note}; {len(parts[2][1])} examples scored; Adam {how} after {network.epochs} epochs"
+    return _NetworkPair(split, (network.predictor, ours), parts[2], note, seconds, ceiling)
 
 
 def _memory(train: GroupTests, test: GroupTests) -> float:
     """The share of the test groups' answers that the nearest training group's own tests gave as well."""
-    gaps = np.abs(test.groups[:, None, :2] - train.groups[None, :, :2]).sum(axis=-1)
-    gaps = gaps + 2 * (test.groups[:, None, 2] != train.groups[None, :, 2])
-    return float((train.suffices[gaps.argmin(axis=1)] == test.suffices).mean())
+    return float((train.suffices[nearest_group(test.groups, train.groups)] == test.suffices).mean())
 
 
-def _scores(city: str, both: _NetworkPair, row_head: bool) -> list[Row]:
-    scores = [evaluate(network, *both.scored) for network in (both.published_network, both.ours)]
-    known = published.PREDICTION.get(city, {}) if row_head else {}
-    note = f"{both.note}; {PLACES[city].differs}"
-    rows: list[Row] = [
-        {
-            "measure": name,
-            "published": known.get(name),
-            "as_published": _score(scores[0], field),
-            "corrected": _score(scores[1], field),
-            "note": note,
-        }
+def _scores(about: Row, both: _NetworkPair, known: str) -> list[Row]:
+    scores = [evaluate(network, *both.scored) for network in both.networks]
+    told, note = published.PREDICTION.get(known, {}), f"{both.note}; {PLACES[about['city']].differs}"
+    rows = [
+        row(about, name, *(getattr(one, field) for one in scores), published=told.get(name), note=note)
         for name, field in MEASURES.items()
     ]
     commoner = scores[0].majority
-    rows.append({"measure": "accuracy of always the commoner answer", "as_published": commoner, "corrected": commoner})
+    rows.append(row(about, "accuracy of always the commoner answer", commoner, commoner))
     if both.ceiling is not None:
-        rows.append({"measure": MEMORY, "as_published": both.ceiling, "corrected": both.ceiling})
-    seconds = published.TRAINING_SECONDS.get(city) if row_head else None
-    rows.append({"measure": "seconds to train", "published": seconds, "as_published": both.training_seconds})
-    return rows
+        rows.append(row(about, MEMORY, both.ceiling, both.ceiling))
+    seconds = published.TRAINING_SECONDS.get(known)
+    return [*rows, row(about, "seconds to train", both.training_seconds, published=seconds)]
 
 
-def _score(scores: Scores, field: str) -> float:
-    return float(getattr(scores, field))
-
-
-def _times(city: str, both: _NetworkPair, row_head: bool) -> list[Row]:
+def _times(about: Row, both: _NetworkPair, known: str) -> list[Row]:
     """Return what one call takes; as published and ours are two networks of different widths."""
-    times = [_milliseconds(network) for network in (both.published_network, both.ours)]
-    mean = published.PREDICTION_MS.get(city) if row_head else None
+    times = [_milliseconds(network) for network in both.networks]
+    mean = published.PREDICTION_MS.get(known)
     quick = published.PREDICTION_WITHIN_2_MS if mean is not None else None
-    means = [float(part.mean()) for part in times]
     shares = [100.0 * float((part < 2.0).mean()) for part in times]
-    told_rows = (("mean ms of one prediction", mean, means), ("% of predictions within 2 ms", quick, shares))
-    rows: list[Row] = [
-        {"measure": name, "published": number, "as_published": first, "corrected": second}
-        for name, number, (first, second) in told_rows
+    rows = [
+        row(about, "mean ms of one prediction", *(float(part.mean()) for part in times), published=mean),
+        row(about, "% of predictions within 2 ms", *shares, published=quick),
     ]
     for percent in (50, 90, 99):
-        first, second = (float(np.percentile(part, percent)) for part in times)
-        rows.append({"measure": f"ms of one prediction at percentile {percent}", "as_published": first,
-                     "corrected": second})  # fmt: skip
+        pair = [float(np.percentile(part, percent)) for part in times]
+        rows.append(row(about, f"ms of one prediction at percentile {percent}", *pair))
     return rows
 
 
@@ -267,31 +252,18 @@ def _milliseconds(network: BlanketPredictor) -> Floats:
     return times
 
 
-def _sizes(city: str, runs: Runs, both: _NetworkPair, row_head: bool) -> list[Row]:
+def _sizes(about: Row, runs: Runs, both: _NetworkPair, known: str) -> list[Row]:
     """Return the shares of predicted blankets over all runs: of 1, ..., 5 places and of more, and of at most two."""
-    found = [
-        predicted_sizes(network, runs, known=known)
-        for network, known in ((both.published_network, False), (both.ours, True))
-    ]
-    rows: list[Row] = []
-    for size in (*QUESTIONS, published.MOST_M + 1):
-        first, second = (100.0 * float((part == size).mean()) for part in found)
-        more = " or more" if size > published.MOST_M else ""
-        rows.append({"measure": f"% of blankets of {size}{more} places", "as_published": first, "corrected": second})
-    first, second = (100.0 * float((part <= 2).mean()) for part in found)
-    known = published.AT_MOST_TWO.get(city) if row_head else None
-    rows.append({"measure": "% of blankets of at most 2 places", "published": known, "as_published": first,
-                 "corrected": second, "note": PLACES[city].differs})  # fmt: skip
-    return rows
+    found = []
+    for network, from_known in zip(both.networks, (False, True), strict=True):
+        groups, inverse = np.unique(runs.groups(GROUPED_BY, known=from_known), axis=0, return_inverse=True)
+        found.append(predicted_sizes(network, groups, runs.regions)[inverse.ravel()])
 
+    def share(size: str, least: int, most: int, **more: Any) -> Row:
+        shares = [100.0 * float(((part >= least) & (part <= most)).mean()) for part in found]
+        return row(about, f"% of blankets of {size} places", *shares, **more)
 
-def predicted_sizes(network: BlanketPredictor, runs: Runs, *, known: bool) -> Integers:
-    """Return the blanket that Algorithm 2 predicts for every run: the first m = 1, 2, ... that is not rejected."""
-    groups = runs.groups(GROUPED_BY, known=known)
-    names, inverse = np.unique(groups, axis=0, return_inverse=True)
-    columns = GroupTests(names, np.empty((len(names), 0)), runs.regions).columns()
-    suffices = np.column_stack(
-        [network.probability(np.column_stack([columns, np.full(len(columns), float(m))])) >= 0.5 for m in QUESTIONS]
-    )
-    sizes = np.where(suffices.any(axis=1), suffices.argmax(axis=1) + 1, published.MOST_M + 1)
-    return np.asarray(sizes[inverse.ravel()], dtype=np.int64)
+    beyond = published.MOST_M + 1
+    rows = [share(f"{size} or more" if size == beyond else str(size), size, size) for size in (*QUESTIONS, beyond)]
+    told = published.AT_MOST_TWO.get(known)
+    return [*rows, share("at most 2", 1, 2, published=told, note=PLACES[about["city"]].differs)]

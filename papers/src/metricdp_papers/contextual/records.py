@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from metricdp.arrays import Floats, Integers
-from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine
 from metricdp.mobility import KMH_PER_MPH, Traces, clean, load_traces, resample
-from metricdp.places import bundled_trips, data_folder
+from metricdp.places import bundled_trips
+from metricdp_papers.common import data_file
 from metricdp_papers.contextual import published
 
 SIMULATED = "simulated"
@@ -56,25 +56,17 @@ PLACES = {
 }  # fmt: skip
 
 
-def known() -> list[str]:
-    """Return the cities whose records are at hand."""
-    base = data_folder()
-    recorded = [name for name in PLACES if name != SIMULATED]
-    return [n for n in recorded if (base / PLACES[n].folder / f"{PLACES[n].table}.parquet").is_file()]
-
-
-def _read_records(city: str) -> Traces:
+def read_records(city: str) -> Traces:
+    """Return the records of a city as they are."""
     if city == SIMULATED:
         return load_traces(bundled_trips(trips=TRIPS, seed=0))
-    if city not in known():
-        raise InvalidInput(f"no records of {city!r} are at hand, only {known()}; set METRICDP_DATA.")
     place = PLACES[city]
-    return load_traces(data_folder() / place.folder / f"{place.table}.parquet", trip=place.trip)
+    return load_traces(data_file(f"{place.folder}/{place.table}.parquet"), trip=place.trip)
 
 
 def fixes_of(city: str) -> Floats:
     """Return the coordinates of all fixes of a city within its box."""
-    points = _read_records(city).coordinates
+    points = read_records(city).coordinates
     low, high = np.array(PLACES[city].box)
     return np.asarray(points[np.all((points >= low) & (points <= high), axis=1)])
 
@@ -102,16 +94,8 @@ class Runs:
 
     def select(self, keep: Integers) -> Runs:
         """Return the chosen runs."""
-        return Runs(
-            self.points[keep],
-            self.speeds[keep],
-            self.known_speed[keep],
-            self.region[keep],
-            self.known_region[keep],
-            self.hour[keep],
-            self.owner[keep],
-            self.regions,
-        )
+        parts = {one.name: getattr(self, one.name)[keep] for one in fields(self) if one.name != "regions"}
+        return replace(self, **parts)
 
     def bins(self, feature: str, m: int, *, known: bool) -> Integers:
         """Return the bin of every run: as published (X_t counts), or from what is `known` before X_t."""
@@ -133,7 +117,7 @@ def runs_of(city: str, *, step_seconds: float | None = None, length: int = publi
     Without `step_seconds` the records are taken as they come; with it they are interpolated to a regular clock first.
     Check-ins follow each other whatever time lies between.
     """
-    place, traces = PLACES[city], _read_records(city)
+    place, traces = PLACES[city], read_records(city)
     if not place.checkins:
         traces = clean(traces)
     if step_seconds is not None:

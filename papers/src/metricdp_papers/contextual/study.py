@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from metricdp.errors import MissingExtra, import_extra
-from metricdp_papers.common import Piece, Row, Study, StudyTable
+from metricdp_papers.common import COLOURS, Piece, Row, Study, StudyTable, draw_panels, group_rows, is_number, plot_line
 from metricdp_papers.contextual import published
 from metricdp_papers.contextual.beside import near_pairs, one_way_streets, promises, refined
 from metricdp_papers.contextual.ccit import DISTRIBUTIONS, known_laws, of_table_1
@@ -17,162 +17,106 @@ from metricdp_papers.contextual.cities import Layout
 from metricdp_papers.contextual.correlations import correlations
 from metricdp_papers.contextual.density import density
 from metricdp_papers.contextual.levels import classifier_level, kernel_level
-from metricdp_papers.contextual.losses import Scene, losses
+from metricdp_papers.contextual.losses import LOSS, Scene, losses
 from metricdp_papers.contextual.p_values import FEATURES, figure_of, p_values
 from metricdp_papers.contextual.predictions import predictions
 
-COLOURS = ("#0b6e69", "#d1495b", "#edae49", "#30638e", "#7d5ba6", "#8d99ae", "#4a7c59")
-VALUES = ("as_published", "corrected")
+OURS = {"as_published": "as published", "corrected": "corrected"}
 Rows = Sequence[Row]
 
 
 def picture(table: StudyTable, rows: Rows, path: Path) -> None:
-    """Draw a table to a PNG file; nothing where matplotlib is not installed or the table is not one to draw."""
-    drawing = DRAWINGS.get(table.number)
-    try:
-        import_extra("matplotlib", "plots")
-    except MissingExtra:
-        return
-    figure = drawing(rows) if drawing is not None and rows else None
-    if figure is not None:
-        figure.savefig(path, dpi=110)
+    """Draw a table to a PNG file; nothing where the table is not one to draw."""
+    if drawing := DRAWINGS.get(table.number):
+        drawing(rows, path)
 
 
-def _figure(columns: int, rows: int = 1, *, width: float = 4.0, height: float = 3.0) -> Any:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False)
-
-
-def _name(city: object) -> str:
-    return str(city).replace("_", " ").title()
+def _recorded_rows(rows: Rows, **wanted: str) -> list[Row]:
+    """Return the rows about records as they came, and of those what is wanted where they say something of it."""
+    return [row for row in rows if all(str(row.get(name, value)) == value
+            for name, value in {"records": "as recorded", **wanted}.items())]  # fmt: skip
 
 
-def _of(rows: Rows, key: str) -> list[Any]:
-    return list(dict.fromkeys(row[key] for row in rows))
+def _twice(rows: Rows) -> list[Row]:
+    """Return the rows city by city, first as published, then corrected, with that number as `value`."""
+    return [{**row, "shown": words, "value": row[column]} for members in group_rows(rows, ("city",)).values()
+            for column, words in OURS.items() for row in members]  # fmt: skip
 
 
-def _where(rows: Rows, **wanted: object) -> list[Row]:
-    return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else float("nan")
-
-
-def _recorded_rows(rows: Rows) -> list[Row]:
-    return [row for row in rows if row.get("records", "as recorded") == "as recorded"]
-
-
-def regions(rows: Rows) -> Any:
+def regions(rows: Rows, path: Path) -> None:
     """Figures 3 and 4: mean p-values by region, one column per m, as published above and corrected below."""
-    kept = _recorded_rows(rows)
-    if not kept:
-        return None
-    cities, questions = _of(kept, "city"), sorted(_of(kept, "m"))
-    figure, axes = _figure(len(questions), 2 * len(cities), width=2.3, height=2.0)
-    image = None
-    for at, (city, value) in enumerate((city, value) for city in cities for value in VALUES):
-        for to, m in enumerate(questions):
-            here = _where(kept, city=city, m=m)
-            places = [tuple(int(word) for word in str(row["bin"]).split()[1::2]) for row in here]
-            cells = np.full((max(3, 1 + max(p[0] for p in places)), max(3, 1 + max(p[1] for p in places))), np.nan)
-            for place, row in zip(places, here, strict=True):
-                cells[place] = _number(row[value])
-            image = axes[at, to].imshow(cells, origin="lower", cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
-            for place in zip(*np.nonzero(np.isfinite(cells)), strict=True):
-                axes[at, to].text(place[1], place[0], f"{cells[place]:.2f}", ha="center", va="center", fontsize=7)
-            axes[at, to].set(xticks=[], yticks=[], title=f"m = {m}" if at == 0 else "")
-        axes[at, 0].set_ylabel(f"{_name(city)}\n{value.replace('_', ' ')}", fontsize=8)
-    figure.colorbar(image, ax=axes, label="mean p-value", shrink=0.7)
-    return figure
+    kept = _twice(sorted(_recorded_rows(rows), key=lambda row: row["m"]))
+    kept = [{**row, "question": f"m = {row['m']}"} for row in kept]
+    settings: dict[str, Any] = {"xticks": [], "yticks": []}
+    columns = len({row["m"] for row in kept})
+    draw_panels(kept, path, ("city", "shown", "question"), _cells, columns=columns, size=(2.3, 2.0), legend="",
+                settings=settings)  # fmt: skip
 
 
-def lines(rows: Rows) -> Any:
+def _cells(axes: Any, rows: Rows) -> None:
+    places = [tuple(int(word) for word in str(row["bin"]).split()[1::2]) for row in rows]
+    cells = np.full(np.maximum(3, 1 + np.max(places, axis=0)), np.nan)
+    for place, row in zip(places, rows, strict=True):
+        if is_number(row["value"]):
+            cells[place] = row["value"]
+            axes.text(place[1], place[0], f"{row['value']:.2f}", ha="center", va="center", fontsize=7, color="white")
+    axes.imshow(cells, origin="lower", cmap="viridis", vmin=0.0, vmax=1.0, aspect="auto")
+
+
+def lines(rows: Rows, path: Path) -> None:
     """Figures 5 to 7: mean p-values against speed or hour, one line per m."""
-    kept = _recorded_rows(rows)
-    if not kept:
-        return None
-    cities = _of(kept, "city")
-    figure, axes = _figure(len(cities), 2, width=4.2, height=2.5)
-    for to, city in enumerate(cities):
-        for at, value in enumerate(VALUES):
-            axis = axes[at, to]
-            for m in sorted(_of(kept, "m")):
-                mine = sorted((float(str(row["bin"]).split()[0]), _number(row[value])) for row in
-                              _where(kept, city=city, m=m))  # fmt: skip
-                if mine:
-                    axis.plot(*zip(*mine, strict=True), "o-", color=COLOURS[m % len(COLOURS)], markersize=3,
-                              label=f"m = {m}")  # fmt: skip
-            axis.axhline(0.05, color="grey", linewidth=0.8, linestyle=":")
-            axis.set(ylim=(-0.03, 1.03), title=f"{_name(city)}, {value.replace('_', ' ')}", ylabel="mean p-value")
-            axis.set_xlabel("mph" if kept[0]["feature"] == "speed" else "hour, UTC")
-    axes[0, 0].legend(fontsize="x-small")
-    return figure
+    kept = [{**row, "at": float(str(row["bin"]).split()[0])} for row in _twice(_recorded_rows(rows))]
+    feature = kept[0]["feature"] if kept else ""
+    settings = {"ylim": (-0.03, 1.03), "ylabel": "mean p-value", "xlabel": "mph" if feature == "speed" else "hour, UTC"}
+    draw_panels(kept, path, ("city", "shown"), _lines, columns=2, size=(4.2, 2.5), legend="first", settings=settings)
 
 
-def bars(rows: Rows) -> Any:
+def _lines(axes: Any, rows: Rows) -> None:
+    for (m,), mine in sorted(group_rows(rows, ("m",)).items()):
+        plot_line(axes, mine, "at", "value", "o-", color=COLOURS[m % len(COLOURS)], markersize=3, label=f"m = {m}")
+    axes.axhline(published.LEVEL, color="grey", linewidth=0.8, linestyle=":")
+
+
+def bars(rows: Rows, path: Path) -> None:
     """Tables of named measures: published, as published and corrected side by side, one panel per city."""
-    kept = [row for row in _recorded_rows(rows) if str(row.get("m", "1 to 5")) == "1 to 5"
-            and row.get("split", "random examples") == "random examples"]  # fmt: skip
+    kept = _recorded_rows(rows, m="1 to 5", split="random examples")
     kept = [row for row in kept if not str(row["measure"]).startswith(("seconds", "BCE"))]
-    if not kept:
-        return None
-    cities = _of(kept, "city")
-    figure, axes = _figure(1, len(cities), width=9.0, height=2.6)
-    for axis, city in zip(axes[:, 0], cities, strict=True):
-        here = _where(kept, city=city)
-        for at, value in enumerate(("published", *VALUES)):
-            places = np.arange(len(here)) + 0.27 * (at - 1)
-            axis.bar(places, [_number(row.get(value)) for row in here], 0.25, color=COLOURS[at],
-                     label=value.replace("_", " "))  # fmt: skip
-        names = [" ".join(str(part) for part in (row.get("feature", ""), row["measure"]) if part) for row in here]
-        axis.set(title=_name(city), xticks=np.arange(len(here)))
-        axis.set_xticklabels([name[:34] for name in names], fontsize=6, rotation=25, ha="right")
-        axis.axhline(0.0, color="grey", linewidth=0.8)
-    axes[0, 0].legend(fontsize="x-small")
-    return figure
+    draw_panels(kept, path, ("city",), _bars, columns=1, size=(9.0, 2.6), legend="first")
 
 
-def against_epsilon(measure: str) -> Callable[[Rows], Any]:
+def _bars(axes: Any, rows: Rows) -> None:
+    for at, (value, words) in enumerate({"published": "published", **OURS}.items()):
+        heights = [row[value] if is_number(row.get(value)) else np.nan for row in rows]
+        axes.bar(np.arange(len(rows)) + 0.27 * (at - 1), heights, 0.25, color=COLOURS[at], label=words)
+    names = [" ".join(str(part) for part in (row.get("feature", ""), row["measure"]) if part)[:34] for row in rows]
+    axes.set_xticks(np.arange(len(rows)), names, fontsize=6, rotation=25, ha="right")
+    axes.axhline(0.0, color="grey", linewidth=0.8)
+
+
+def against_epsilon(measure: str, rows: Rows, path: Path) -> None:
     """Figures 10 and 11: a measure against epsilon, one panel per city and size, one line per method."""
-
-    def draw(rows: Rows) -> Any:
-        kept = _where(rows, measure=measure)
-        panels = sorted({(row["city"], row["crossings"], row["steps_back"]) for row in kept})
-        if not panels:
-            return None
-        figure, axes = _figure(min(3, len(panels)), -(-len(panels) // 3), height=3.3)
-        methods = _of(kept, "method")
-        for axis, (city, crossings, steps) in zip(axes.ravel(), panels, strict=False):
-            for method in methods:
-                mine = sorted(_where(kept, city=city, crossings=crossings, steps_back=steps, method=method),
-                              key=lambda row: float(row["epsilon"]))  # fmt: skip
-                if not mine:
-                    continue
-                colour, epsilon = COLOURS[methods.index(method) % len(COLOURS)], [row["epsilon"] for row in mine]
-                axis.plot(epsilon, [_number(row["corrected"]) for row in mine], "o-", color=colour, markersize=4,
-                          label=method)  # fmt: skip
-                axis.plot(epsilon, [_number(row.get("as_published")) for row in mine], "x:", color=colour, markersize=4)
-                axis.plot(epsilon, [_number(row.get("bound")) for row in mine], "--", color=colour, linewidth=0.6)
-            axis.set_title(f"{_name(city)}, {crossings} crossings, {steps} back", fontsize=9)
-            axis.set(xlabel="epsilon per km", ylabel=measure)
-            axis.legend(fontsize=5)
-        return figure
-
-    return draw
+    kept = sorted((row for row in rows if row["measure"] == measure),
+                  key=lambda row: (row["city"], row["crossings"], row["steps_back"]))  # fmt: skip
+    kept = [{**row, "size": f"{row['crossings']} crossings, {row['steps_back']} back"} for row in kept]
+    names = list(group_rows(kept, ("method",)))
+    settings = {"xlabel": "epsilon per km", "ylabel": measure}
+    draw_panels(kept, path, ("city", "size"), partial(_methods, names), size=(4.0, 3.3), settings=settings)
 
 
-DRAWINGS: dict[str, Callable[[Rows], Any]] = {
-    "1": bars,
-    "2": bars,
-    "figure 3": regions,
-    "figure 4": regions,
+def _methods(names: Sequence[tuple[Any, ...]], axes: Any, rows: Rows) -> None:
+    for method, mine in group_rows(rows, ("method",)).items():
+        colour = COLOURS[names.index(method) % len(COLOURS)]
+        plot_line(axes, mine, "epsilon", "corrected", "o-", color=colour, markersize=4, label=method[0])
+        plot_line(axes, mine, "epsilon", "as_published", "x:", color=colour, markersize=4)
+        plot_line(axes, mine, "epsilon", "bound", "--", color=colour, linewidth=0.6)
+
+
+DRAWINGS: dict[str, Callable[[Rows, Path], None]] = {
+    **dict.fromkeys(("1", "2", "figure 9", "figure 12", "figure 13", "figure 14"), bars),
+    **dict.fromkeys(("figure 3", "figure 4"), regions),
     **dict.fromkeys(("figure 5", "figure 6", "figure 7"), lines),
-    **dict.fromkeys(("figure 9", "figure 12", "figure 13", "figure 14"), bars),
-    "figure 10": against_epsilon("expected loss in km"),
-    "figure 11": against_epsilon("seconds to build"),
+    "figure 10": partial(against_epsilon, LOSS),
+    "figure 11": partial(against_epsilon, "seconds to build"),
 }
 
 
@@ -241,10 +185,9 @@ def scene(city: str, steps_back: int, crossings: int = 20) -> Scene:
 
 def pieces(full: bool) -> Iterator[Piece]:
     """List the work, the most valuable first; the short version needs no data beyond the package."""
-    yield from _full() if full else _short()
-
-
-def _full() -> Iterator[Piece]:
+    if not full:
+        yield from _short()
+        return
     figures, network = ("figure 10", "figure 11"), ("2", "figure 8", "figure 9")
     for city in ("porto", "san_francisco", "rome"):
         yield Piece(f"predictions.{city}", network, predictions, (city, None, MOST_EPOCHS))

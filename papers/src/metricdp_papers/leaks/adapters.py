@@ -58,25 +58,19 @@ show(mechanism.d_privacy.tight_constraints(49, metric.scale(distance, 1.0)))
 """
 )
 
-DIFFPRIVLIB_LAPLACE = (
-    """
-from diffprivlib.mechanisms import Laplace
-mechanism = Laplace(epsilon=1.0, sensitivity=1.0)
-def draw(x):
-    return (float(mechanism.randomise(x)),)
-"""
-    + _LINES
-)
 
-DIFFPRIVLIB_SNAPPING = (
-    """
-from diffprivlib.mechanisms import Snapping
-mechanism = Snapping(epsilon=1.0, sensitivity=1.0, lower=-50.0, upper=50.0)
+def _diffprivlib(name: str, settings: str = "") -> str:
+    """Return the program for a mechanism of diffprivlib."""
+    return f"""
+from diffprivlib.mechanisms import {name}
+mechanism = {name}(epsilon=1.0, sensitivity=1.0{settings})
 def draw(x):
     return (float(mechanism.randomise(x)),)
-"""
-    + _LINES
-)
+{_LINES}"""
+
+
+DIFFPRIVLIB_LAPLACE = _diffprivlib("Laplace")
+DIFFPRIVLIB_SNAPPING = _diffprivlib("Snapping", ", lower=-50.0, upper=50.0")
 
 OPENDP_LAPLACE = (
     """
@@ -106,35 +100,21 @@ def answer(draw):
         print(draw(line.strip()), flush=True)
 """
 
-PYPANTERA_TEM = (
-    _TEXT
-    + """
-if __name__ == "__main__":
-    from src.SamplingPerturbationMechanism.tem import TEM
-    mechanism = TEM({"embPath": vocabulary(), "epsilon": 2.0, "beta": 0.3})
-    answer(lambda word: mechanism.processText([word]))
-"""
-)
 
-PYPANTERA_SANTEXT = (
-    _TEXT
-    + """
+def _pantera(way: str, module: str, name: str, settings: str = "", call: str = "processText([word])") -> str:
+    """Return the program for a mechanism of pypantera."""
+    return f"""{_TEXT}
 if __name__ == "__main__":
-    from src.SamplingPerturbationMechanism.santext import SanText
-    mechanism = SanText({"embPath": vocabulary(), "epsilon": 2.0})
-    answer(lambda word: mechanism.processText([word]))
+    from src.{way}.{module} import {name}
+    mechanism = {name}({{"embPath": vocabulary(), "epsilon": 2.0{settings}}})
+    answer(lambda word: mechanism.{call})
 """
-)
 
-PYPANTERA_CMP = (
-    _TEXT
-    + """
-if __name__ == "__main__":
-    from src.EmbeddingPerturbationMechanism.cmp import CMP
-    mechanism = CMP({"embPath": vocabulary(), "epsilon": 2.0})
-    answer(lambda word: mechanism.processText(mechanism.noisyEmb([word])))
-"""
-)
+
+_NOISY = "processText(mechanism.noisyEmb([word]))"
+PYPANTERA_TEM = _pantera("SamplingPerturbationMechanism", "tem", "TEM", ', "beta": 0.3')
+PYPANTERA_SANTEXT = _pantera("SamplingPerturbationMechanism", "santext", "SanText")
+PYPANTERA_CMP = _pantera("EmbeddingPerturbationMechanism", "cmp", "CMP", call=_NOISY)
 
 _DIFFRACTOR = """
 import sys
@@ -148,9 +128,8 @@ core._RESOURCES = {  # what its own workers set up, with a list of ours: the pub
 }
 for line in sys.stdin:
     word = line.strip()
-    print(core.Diffractor._pick_final_word(CHOOSER, word, [core.apply_privacy_mechanism(word, 1.0)]), flush=True)
+    chooser = type("Chooser", (), {"_rng": np.random.default_rng(settings.seed)})
+    print(core.Diffractor._pick_final_word(chooser, word, [core.apply_privacy_mechanism(word, 1.0)]), flush=True)
 """
-_CHOOSER = "type('Chooser', (), {'_rng': np.random.default_rng(settings.seed)})"
-
-DIFFRACTOR_GEOMETRIC = _DIFFRACTOR.replace("METHOD", "geometric").replace("CHOOSER", _CHOOSER)
-DIFFRACTOR_TEM = _DIFFRACTOR.replace("METHOD", "TEM").replace("CHOOSER", _CHOOSER)
+DIFFRACTOR_GEOMETRIC = _DIFFRACTOR.replace("METHOD", "geometric")
+DIFFRACTOR_TEM = _DIFFRACTOR.replace("METHOD", "TEM")

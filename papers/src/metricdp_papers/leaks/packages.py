@@ -8,8 +8,8 @@ import subprocess
 import sys
 import venv
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -23,24 +23,14 @@ LONGEST_INSTALL = 900.0  # seconds
 LONGEST_MATRIX = 280.0
 
 
-@dataclass(frozen=True)
-class Package:
-    """A package as it is asked for. Packages are run; nothing of them is part of this project."""
-
-    name: str
-    requirements: tuple[str, ...]
-
-
+# What is asked for of every package. Packages are run; nothing of them is part of this project.
 PACKAGES = {
-    package.name: package
-    for package in (
-        Package("qif", ("qif==1.6.0", "numpy")),
-        Package("diffprivlib", ("diffprivlib==0.6.6", "scikit-learn==1.6.1")),
-        Package("opendp", ("opendp==0.16.0",)),
-        Package("pypantera", ("pypantera==1.0.2",)),
-        Package("dp-diffractor", ("dp-diffractor==0.2.1",)),
-        Package("mldp-text", ("mldp_text==0.1.2",)),
-    )
+    "qif": ("qif==1.6.0", "numpy"),
+    "diffprivlib": ("diffprivlib==0.6.6", "scikit-learn==1.6.1"),
+    "opendp": ("opendp==0.16.0",),
+    "pypantera": ("pypantera==1.0.2",),
+    "dp-diffractor": ("dp-diffractor==0.2.1",),
+    "mldp-text": ("mldp_text==0.1.2",),
 }
 
 
@@ -52,13 +42,13 @@ def folder() -> Path:
 
 def environment(name: str) -> Path:
     """Return the environment of a package, installed where it is not yet; a sentence where that cannot be."""
-    package = PACKAGES[name]
-    place = make_folder(folder()) / "-".join(package.requirements).replace("==", "-").replace("/", "_")
+    requirements = PACKAGES[name]
+    place = make_folder(folder()) / "-".join(requirements).replace("==", "-").replace("/", "_")
     ready = place / "versions.json"
     with lock_target(place):
         if not ready.is_file():
             venv.create(place, clear=True, with_pip=True, symlinks=os.name != "nt")
-            words = ["install", "--quiet", "--no-input", "--retries", "1", "--timeout", "20", *package.requirements]
+            words = ["install", "--quiet", "--no-input", "--retries", "1", "--timeout", "20", *requirements]
             _pip(place, words, name)
             listed = json.loads(_pip(place, ["list", "--format", "json"], name))
             with replace_file(ready) as partial:
@@ -69,7 +59,7 @@ def environment(name: str) -> Path:
 def version(name: str) -> str:
     """Return the versions that were installed of what was asked for."""
     found = json.loads((environment(name) / "versions.json").read_text())
-    asked = [requirement.partition("==")[0] for requirement in PACKAGES[name].requirements]
+    asked = [requirement.partition("==")[0] for requirement in PACKAGES[name]]
     return ", ".join(f"{one} {found.get(one, '?')}" for one in asked)
 
 
@@ -80,8 +70,7 @@ def sampler(name: str, adapter: str) -> CommandSampler:
 
 def matrix(name: str, adapter: str) -> Floats:
     """Return the matrix that a package computes."""
-    words = [str(_script(name, adapter))]
-    printed = _run(environment(name), words, LONGEST_MATRIX, name, late="did not end", failed="ended with an error")
+    printed = run_program(environment(name), [str(_script(name, adapter))], LONGEST_MATRIX, name)
     lines = [line for line in printed.splitlines() if "," in line]
     return np.array([[float(cell) for cell in line.split(",")] for line in lines])
 
@@ -103,21 +92,27 @@ def python(place: Path) -> str:
 def _pip(place: Path, words: Sequence[str], name: str) -> str:
     words = ["-m", "pip", "--disable-pip-version-check", *words]
     late = "could not be installed"
-    return _run(place, words, LONGEST_INSTALL, name, late=late, failed=f"{late} here")
+    return run_program(place, words, LONGEST_INSTALL, name, late=late, failed=f"{late} here")
 
 
-def _run(place: Path, words: Sequence[str], longest: float, name: str, *, late: str, failed: str) -> str:
+def run_program(
+    place: Path,
+    words: Sequence[str],
+    longest: float,
+    name: str,
+    *,
+    late: str = "did not end",
+    failed: str = "ended with an error",
+) -> str:
     """Return what the interpreter of an environment prints; refuse an error and an end that comes too late."""
+    options: dict[str, Any] = {"capture_output": True, "text": True, "check": False, "stdin": subprocess.DEVNULL}
     try:
-        done = subprocess.run(
-            [python(place), *words],
-            capture_output=True, text=True, timeout=longest, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        done = subprocess.run([python(place), *words], timeout=longest, **options)
     except subprocess.TimeoutExpired as error:
         raise SamplerFailure(f"{name} {late} within {longest:g} s.") from error
     if done.returncode != 0:
         raise SamplerFailure(f"{name} {failed}: {_last_line(done.stderr)}")
-    return done.stdout
+    return str(done.stdout)
 
 
 def _last_line(text: str) -> str:

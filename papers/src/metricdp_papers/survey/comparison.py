@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,13 @@ import numpy as np
 
 from metricdp.arrays import Floats
 from metricdp.errors import MetricdpError
-from metricdp.files import replace_file
 from metricdp.plots import palette
-from metricdp_papers.common import Row, StudyTable
+from metricdp_papers.common import COLOURS, Row, StudyTable, draw_panels, group_rows
 from metricdp_papers.survey.asked import DRAWS, ComparisonTask, FamilyResult, ReportSampler
 from metricdp_papers.survey.domains import DOMAINS
 from metricdp_papers.survey.families import families
 
 NUMBER = "comparison"
-COLOURS = [*palette.SERIES, "#5aa9a3", "#c05a8a", "#7f9c3b", "#444c56", "#a05f2c", "#2f6f9f"]
 LOSS, MISSING = "expected loss", "not there"
 TABLE = StudyTable(
     NUMBER,
@@ -122,36 +121,23 @@ def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
     """Draw loss against the adversary's error, one panel a domain at its largest epsilon; own guarantees hollow."""
     if table.number != NUMBER:
         return
-    rows = [row for row in rows if row.get("corrected") is not None]
-    names = [name for name in DOMAINS if any(row["domain"] == name for row in rows)]
-    families = list(dict.fromkeys(str(row["family"]) for row in rows))
-    columns = 4 if len(names) > 6 else 3
-    lines = -(-max(len(names), 1) // columns)
-    with palette.plot_style():
-        drawn = palette.figure(4.2 * columns, 3.1 * lines + 0.3 * (-(-len(families) // 5)))
-        axes = np.atleast_1d(drawn.subplots(lines, columns)).ravel()
-        for own, name in zip(axes, names, strict=False):
-            epsilon = max(float(row["epsilon"]) for row in rows if row["domain"] == name)
-            mine = [row for row in rows if row["domain"] == name and row["epsilon"] == epsilon]
-            for row in mine:
-                at = families.index(str(row["family"]))
-                shape = palette.MARKERS[(at + at // len(COLOURS)) % len(palette.MARKERS)]  # no two look alike
-                hollow = {} if row["promise"] == "the same" else {"markerfacecolor": "none"}
-                own.plot(
-                    row["corrected"], row["adversary_error"], shape, color=COLOURS[at % len(COLOURS)],
-                    markersize=7, label=row["family"], **hollow,
-                )  # fmt: skip
-            bound = next((row["bound"] for row in mine if row.get("bound") is not None), None)
-            if bound is not None:
-                own.axvline(bound, color=palette.BOUND, linestyle="--", linewidth=1)
-            own.set_title(f"{name}, epsilon {epsilon:g}")
-            own.set_xlabel("expected loss")
-            own.set_ylabel("adversary's error")
-        shown: dict[str, Any] = {}
-        for own in axes:
-            shown |= dict(zip(*reversed(own.get_legend_handles_labels()), strict=True))
-        for own in axes[len(names) :]:
-            own.set_visible(False)
-        drawn.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
-        with replace_file(path) as made:
-            drawn.savefig(made, format="png")
+    known = [row for row in rows if row.get("corrected") is not None]
+    largest = {
+        domain: max(row["epsilon"] for row in mine) for (domain,), mine in group_rows(known, ("domain",)).items()
+    }
+    known = [row for name in DOMAINS for row in known if row["domain"] == name and row["epsilon"] == largest[name]]
+    names = [name for (name,) in group_rows(known, ("family",))]
+    settings = {"xlabel": "expected loss", "ylabel": "adversary's error"}
+    draw_panels(known, path, ("domain", "epsilon"), partial(_points, names), columns=4 if len(largest) > 6 else 3,
+                size=(4.2, 3.4), legend="below", settings=settings)  # fmt: skip
+
+
+def _points(names: Sequence[str], axes: Any, rows: Sequence[Row]) -> None:
+    for row in rows:
+        at = names.index(row["family"])
+        shape = palette.MARKERS[(at + at // len(COLOURS)) % len(palette.MARKERS)]  # no two look alike
+        hollow = {} if row["promise"] == "the same" else {"markerfacecolor": "none"}
+        style = {"color": COLOURS[at % len(COLOURS)], "markersize": 7, "label": row["family"], **hollow}
+        axes.plot(row["corrected"], row["adversary_error"], shape, **style)
+    if bound := next((row["bound"] for row in rows if row.get("bound") is not None), None):
+        axes.axvline(bound, color=palette.BOUND, linestyle="--", linewidth=1)

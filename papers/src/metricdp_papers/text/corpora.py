@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from metricdp.arrays import Booleans, Floats, Integers
-from metricdp.errors import InvalidInput
-from metricdp.places import data_folder
 from metricdp.spaces import FiniteSpace
-from metricdp.text import read_vectors, vocabulary
+from metricdp.text import vocabulary
+from metricdp_papers.common import GLOVE, DataSource, data_file, glove
 
 Singles = NDArray[np.float32]
 FILES = ("vectors", "review_extra")
@@ -75,19 +72,6 @@ def corpus(name: str) -> Corpus:
     return TEXTS[name].read()
 
 
-@dataclass(frozen=True)
-class CorpusSource:
-    """Where a text comes from, and the data sets that takes."""
-
-    read: Callable[[], Corpus]
-    needs: tuple[str, ...] = ()
-
-    @property
-    def at_hand(self) -> bool:
-        """Whether its data sets lie in the data folder."""
-        return all((data_folder() / name).is_dir() for name in self.needs)
-
-
 def sst2() -> Corpus:
     """The Stanford Sentiment Treebank in two classes, with the split it comes with."""
     texts, labels, split = _sentences("text_sst2", "split")
@@ -118,39 +102,25 @@ def made_up(size: int = 240, sentences: int = 400) -> Corpus:
     return Corpus("made up", words, vectors, np.concatenate(codes), where, labels, ~test, test, 0)
 
 
-@cache
-def glove() -> tuple[tuple[str, ...], Singles]:
-    """The words of both GloVe files with their vectors, most frequent first within each."""
-    found = read_vectors([_file(f"glove_6b_100d/{name}.npz") for name in FILES])
-    return tuple(found.words), found.array
-
-
 def _encode_corpus(name: str, texts: list[str], labels: Integers, train: Booleans, test: Booleans) -> Corpus:
-    words, vectors = glove()
-    numbers = {word: code for code, word in enumerate(words)}
+    known = glove(*FILES)
+    numbers = {word: code for code, word in enumerate(known.words)}
     found = [(numbers[word], row) for row, text in enumerate(texts) for word in text.split() if word in numbers]
     total = sum(len(text.split()) for text in texts)
     codes, where = np.array(found, dtype=np.int64).T
-    return Corpus(name, words, vectors, codes, where, labels, train, test, total - len(codes))
+    return Corpus(name, tuple(known.words), known.array, codes, where, labels, train, test, total - len(codes))
 
 
 def _sentences(folder: str, column: str) -> tuple[list[str], Integers, NDArray[np.str_]]:
     import pyarrow.parquet as parquet
 
-    table = parquet.read_table(_file(f"{folder}/sentences.parquet"))
+    table = parquet.read_table(data_file(f"{folder}/sentences.parquet"))
     labels = np.asarray(table["label"].to_numpy(), dtype=np.int64)
     return table["text"].to_pylist(), labels, np.array([str(one) for one in table[column].to_pylist()])
 
 
-def _file(name: str) -> Path:
-    path = data_folder() / name
-    if not path.is_file():
-        raise InvalidInput(f"{name} is not in the data folder {str(data_folder())!r}: set METRICDP_DATA.")
-    return path
-
-
 TEXTS = {
-    "SST-2": CorpusSource(sst2, ("glove_6b_100d", "text_sst2")),
-    "MR": CorpusSource(mr, ("glove_6b_100d", "text_mr")),
-    "made up": CorpusSource(made_up),
+    "SST-2": DataSource(sst2, (GLOVE, "text_sst2")),
+    "MR": DataSource(mr, (GLOVE, "text_mr")),
+    "made up": DataSource(made_up),
 }

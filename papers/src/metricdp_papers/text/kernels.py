@@ -82,7 +82,7 @@ def protect_text(text: Corpus, kernels: Sequence[Kernel], reports: Reports, *, r
     ]
     rngs = [np.random.default_rng([18, round(1000 * kernel.inner)]) for kernel in kernels]
     own = _places(text, reports.codes)[secrets]
-    for rows, distances in _blocks(text, secrets, reports.codes):
+    for rows, distances in _pairs(text.vectors, secrets, reports.codes):
         mine = words[ends[rows.start] : ends[rows.stop]]
         row = np.repeat(np.arange(rows.stop - rows.start), text.counts[secrets[rows]])
         for kernel, one, rng in zip(kernels, found, rngs, strict=True):
@@ -114,7 +114,7 @@ def attack_reports(text: Corpus, kernels: Sequence[Kernel], reports: Reports, fo
     for one, pairs in zip(found, looked, strict=True):
         one.ranks = [1] * int((pairs[:, 0] < 0).sum())
     places = _places(text, secrets)
-    for columns, distances in _blocks(text, reports.codes, secrets):
+    for columns, distances in _pairs(text.vectors, reports.codes, secrets):
         mine = places[reports.codes[columns]]
         here = np.flatnonzero(mine >= 0)
         for kernel, weights, one, pairs, top in zip(kernels, joint, found, looked, tops, strict=True):
@@ -215,10 +215,6 @@ def _places(text: Corpus, codes: Integers) -> Integers:
     places = np.full(len(text.words), -1)
     places[codes] = np.arange(len(codes))
     return places
-
-
-def _blocks(text: Corpus, rows: Integers, columns: Integers) -> Iterator[tuple[slice, Singles]]:
-    return _pairs(text.vectors, rows, columns)
 
 
 def _pairs(vectors: Singles, rows: Integers, columns: Integers) -> Iterator[tuple[slice, Singles]]:

@@ -15,7 +15,7 @@ from metricdp.arrays import Floats, Integers
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import KernelMechanism, Mechanism
 from metricdp.problems import Problem
-from metricdp_papers.common import Row
+from metricdp_papers.common import Row, RowList
 from metricdp_papers.text import noise, rivals
 from metricdp_papers.text.corpora import Corpus, corpus
 from metricdp_papers.text.kernels import (
@@ -76,17 +76,15 @@ def yardsticks(name: str) -> list[Row]:
     """The text as it is, and what is known without any report."""
     text = corpus(name)
     share = float(np.mean(text.labels[text.test] == 1))
-    clean = _Rows(text, "clean text", math.inf, "corrected")
-    guess = _Rows(text, "no report at all", 0.0, "corrected")
-    return [
-        clean.row("accuracy", accuracy(text, text.codes)),
-        clean.row("unchanged", 1.0),
-        clean.row("top-1", 1.0),
-        guess.row("accuracy", max(share, 1.0 - share), note="the more frequent class"),
-        guess.row("top-1", float(text.prior[0]), note=f"always {text.words[text.used[0]]!r}"),
-        guess.row(f"top-{GUESSES}", float(text.prior[:GUESSES].sum())),
-        guess.row("median rank", float(1 + np.searchsorted(text.prior.cumsum(), 0.5))),
-    ]
+    clean, guess = _Rows(text, "clean text", math.inf, "corrected"), _Rows(text, "no report at all", 0.0, "corrected")
+    clean.add("accuracy", accuracy(text, text.codes))
+    clean.add("unchanged", 1.0)
+    clean.add("top-1", 1.0)
+    guess.add("accuracy", max(share, 1.0 - share), note="the more frequent class")
+    guess.add("top-1", float(text.prior[0]), note=f"always {text.words[text.used[0]]!r}")
+    guess.add(f"top-{GUESSES}", float(text.prior[:GUESSES].sum()))
+    guess.add("median rank", float(1 + np.searchsorted(text.prior.cumsum(), 0.5)))
+    return [*clean, *guess]
 
 
 def half(name: str, epsilons: Sequence[float], repetitions: int) -> list[Row]:
@@ -122,16 +120,13 @@ def _build_rows(names: Sequence[str], said: str, mechanism: Mechanism, repetitio
         own = 1.0 if weights is None else weights[text.used]
         one.unchanged = float(text.prior @ (own / one.normalisers))
         attack_reports(text, [kernel], Reports.all(text), [one])
-        made = _Rows(text, said, epsilon, "corrected")
-        rows += made.measured(one)
-        proven = mechanism.certificate
-        rows += [
-            made.row("inner budget", mechanism.inner / epsilon, note="as a share of epsilon"),
-            made.row(TRUE, float(proven.epsilon or epsilon), note="proven at all pairs"),
-            made.row("expected distance", proven.loss, note="all words equally likely"),
-        ]
-        if proven.lower_bound > 0:
-            rows[-1]["bound"] = proven.lower_bound
+        made, proven = _Rows(text, said, epsilon, "corrected"), mechanism.certificate
+        made.add_measured(one)
+        made.add("inner budget", mechanism.inner / epsilon, note="as a share of epsilon")
+        made.add(TRUE, float(proven.epsilon or epsilon), note="proven at all pairs")
+        bound = {"bound": proven.lower_bound} if proven.lower_bound > 0 else {}
+        made.add("expected distance", proven.loss, note="all words equally likely", **bound)
+        rows += made
     return rows
 
 
@@ -156,24 +151,16 @@ def santext_plus(name: str, epsilons: Sequence[float], repetitions: int) -> list
     kernels = [Kernel(one, one / 2) for one in epsilons]
     found = evaluate_kernels(text, kernels, reports, repetitions=repetitions)
     among = leaks(text.vectors[reports.codes], kernels)
-    rows: list[Row] = []
-    for kernel, one, least in zip(kernels, found, among, strict=True):
-        made = _Rows(text, "SanText+", kernel.epsilon, "as_published")
-        note = f"a word that was kept shows itself; among the sensitive words it is {least:.4g}"
-        rows += [*made.measured(one), made.row(TRUE, math.inf, note=note)]
-    return rows
+    notes = [f"a word that was kept shows itself; among the sensitive words it is {least:.4g}" for least in among]
+    return _as_published(text, "SanText+", epsilons, found, [math.inf] * len(found), notes)
 
 
 def custext(name: str, epsilons: Sequence[float], repetitions: int) -> list[Row]:
     """CusText: sets of words, and plain epsilon-differential privacy within each."""
     text = corpus(name)
     found, within = rivals.custext(text, epsilons, repetitions=repetitions)
-    rows: list[Row] = []
-    for epsilon, one, least in zip(epsilons, found, within, strict=True):
-        made = _Rows(text, "CusText", epsilon, "as_published")
-        note = f"a report shows the set of its word; within a set it is {least:.4g}, or plain epsilon whatever the "
-        rows += [*made.measured(one), made.row(TRUE, math.inf, note=f"{note}distance")]
-    return rows
+    said = "a report shows the set of its word; within a set it is {:.4g}, or plain epsilon whatever the distance"
+    return _as_published(text, "CusText", epsilons, found, [math.inf] * len(found), map(said.format, within))
 
 
 def noisy(name: str, epsilon: float, repetition: int) -> list[Row]:
@@ -184,10 +171,11 @@ def noisy(name: str, epsilon: float, repetition: int) -> list[Row]:
     rows: list[Row] = []
     for mechanism, codes in (("noise + nearest", drawn.nearest[:, 0]), ("Vickrey", second)):
         made = _Rows(text, mechanism, epsilon, "as_published")
-        rows += made.drawn(codes, repetition)
+        made.add_drawn(codes, repetition)
         if repetition == 0:
-            rows += made.estimate_recovery(noise.estimate_recovery(text, drawn, codes, epsilon, None))
-            rows.append(made.row(TRUE, epsilon, note="by theorem; choosing a word near by adds nothing"))
+            made.add_recovery(noise.estimate_recovery(text, drawn, codes, epsilon, None))
+            made.add(TRUE, epsilon, note="by theorem; choosing a word near by adds nothing")
+        rows += made
     return rows
 
 
@@ -198,12 +186,12 @@ def shaped(name: str, epsilon: float, repetition: int) -> list[Row]:
     root, inverse = noise.roots(matrix)
     drawn = noise.noisy(text, epsilon, root, repetition=repetition)
     made = _Rows(text, "Mahalanobis noise", epsilon, "as_published")
-    rows = made.drawn(drawn.nearest[:, 0], repetition)
+    made.add_drawn(drawn.nearest[:, 0], repetition)
     if repetition == 0:
-        rows += made.estimate_recovery(noise.estimate_recovery(text, drawn, drawn.nearest[:, 0], epsilon, inverse))
+        made.add_recovery(noise.estimate_recovery(text, drawn, drawn.nearest[:, 0], epsilon, inverse))
         note = "by theorem, in Euclidean distance: the promise is epsilon in its own metric"
-        rows.append(made.row(TRUE, epsilon * noise.stretch_factor(matrix), note=note))
-    return rows
+        made.add(TRUE, epsilon * noise.stretch_factor(matrix), note=note)
+    return made
 
 
 def _kernels(
@@ -213,41 +201,52 @@ def _kernels(
     reports, note = over or (Reports.all(text), "")
     found = evaluate_kernels(text, kernels, reports, repetitions=repetitions)
     exact = leaks(text.vectors[reports.codes], kernels)
+    return _as_published(text, mechanism, [one.epsilon for one in kernels], found, exact, [note] * len(found))
+
+
+def _as_published(
+    text: Corpus,
+    mechanism: str,
+    epsilons: Sequence[float],
+    found: Sequence[KernelResults],
+    true: Sequence[float],
+    notes: Iterable[str],
+) -> list[Row]:
+    """Return the rows of one mechanism: what every epsilon gave, and the true epsilon with what is said of it."""
     rows: list[Row] = []
-    for kernel, one, epsilon in zip(kernels, found, exact, strict=True):
-        made = _Rows(text, mechanism, kernel.epsilon, "as_published")
-        rows += [*made.measured(one), made.row(TRUE, epsilon, note=note)]
+    for epsilon, one, value, note in zip(epsilons, found, true, notes, strict=True):
+        made = _Rows(text, mechanism, epsilon, "as_published")
+        made.add_measured(one)
+        made.add(TRUE, value, note=note)
+        rows += made
     return rows
 
 
-class _Rows:
+class _Rows(RowList):
     """Rows about one text, mechanism and epsilon."""
 
-    def __init__(self, text: Corpus, mechanism: str, epsilon: float, value: str) -> None:
-        self.text, self.value = text, value
-        self.about: Row = {"text": text.name, "mechanism": mechanism, "epsilon": epsilon}
+    def __init__(self, text: Corpus, mechanism: str, epsilon: float, column: str) -> None:
+        super().__init__({"text": text.name, "mechanism": mechanism, "epsilon": epsilon}, column)
+        self.text = text
 
-    def row(self, measure: str, value: float, *, note: str = "") -> Row:
-        return {**self.about, "measure": measure, self.value: value, "note": note}
-
-    def measured(self, found: KernelResults) -> Iterable[Row]:
-        """Yield what a distribution gave: accuracy by repetition, the rest exactly from the distribution."""
+    def add_measured(self, found: KernelResults) -> None:
+        """Add what a distribution gave: accuracy by repetition, the rest exactly from the distribution."""
         for repetition, codes in enumerate(found.texts):
-            yield {**self.row("accuracy", accuracy(self.text, codes)), "repetition": repetition}
-        yield self.row("unchanged", found.unchanged)
+            self.add("accuracy", accuracy(self.text, codes), repetition=repetition)
+        self.add("unchanged", found.unchanged)
         for guesses, share in found.top.items():
-            yield self.row(f"top-{guesses}", share)
-        yield self.row("median rank", float(np.median(found.ranks)))
+            self.add(f"top-{guesses}", share)
+        self.add("median rank", float(np.median(found.ranks)))
 
-    def drawn(self, codes: Integers, repetition: int) -> list[Row]:
-        same = float(np.mean(codes == self.text.codes))
-        found = [self.row("accuracy", accuracy(self.text, codes)), self.row("unchanged", same)]
-        return [{**row, "repetition": repetition} for row in found]
+    def add_drawn(self, codes: Integers, repetition: int) -> None:
+        """Add what one drawn text gave."""
+        self.add("accuracy", accuracy(self.text, codes), repetition=repetition)
+        self.add("unchanged", float(np.mean(codes == self.text.codes)), repetition=repetition)
 
-    def estimate_recovery(self, found: noise.Recovery) -> list[Row]:
-        """Return the estimate with its interval, and what the best attacker recovers at most."""
-        rows = [{**self.row(f"top-{guesses}", share, note="simulated"), "spread": found.width[guesses]}
-                for guesses, share in found.fresh.items()]  # fmt: skip
-        rows += [self.row(f"top-{guesses}, at most", share, note="simulated")
-                 for guesses, share in found.most.items()]  # fmt: skip
-        return [*rows, self.row("median rank", found.median_rank, note="simulated")]
+    def add_recovery(self, found: noise.Recovery) -> None:
+        """Add the estimate with its interval, and what the best attacker recovers at most."""
+        for guesses, share in found.fresh.items():
+            self.add(f"top-{guesses}", share, spread=found.width[guesses], note="simulated")
+        for guesses, share in found.most.items():
+            self.add(f"top-{guesses}, at most", share, note="simulated")
+        self.add("median rank", found.median_rank, note="simulated")

@@ -42,36 +42,26 @@ MLDP_VICKREY = _MLDP.replace("NAME", "vickrey")
 MLDP_TRUNCATED = _MLDP.replace("NAME", "tem")
 MLDP_MAHALANOBIS = _MLDP.replace("NAME", "mahalanobis")
 
-_PANTERA = (
-    _CLOCK
-    + """
+
+def _pantera(way: str, module: str, name: str, call: str = "chosen.processText(line)") -> str:
+    """Return the program for a mechanism of pypantera; its reader knows no head, and leaves out the last line."""
+    return f"""{_CLOCK}
 import tempfile
 if __name__ == "__main__":
-    from MODULE import CLASS
+    from src.{way}.{module} import {name}
     place = os.path.join(tempfile.mkdtemp(), "vectors.txt")
     with open(vectors, encoding="utf-8") as told, open(place, "w", encoding="utf-8") as file:
-        next(told)  # its reader knows no head, and leaves out the last line
+        next(told)
         file.writelines(told)
         file.write("endofvectors " + " ".join(["99"] * 100) + "\\n")
-    chosen = CLASS({"embPath": place, "epsilon": epsilon, "beta": 0.001})
-    report(lambda line: WAY.split())
+    chosen = {name}({{"embPath": place, "epsilon": epsilon, "beta": 0.001}})
+    report(lambda line: {call}.split())
 """
-)
-PANTERA_NOISE = (
-    _PANTERA.replace("MODULE", "src.EmbeddingPerturbationMechanism.cmp")
-    .replace("CLASS", "CMP")
-    .replace("WAY", "chosen.processText(chosen.noisyEmb(line))")
-)
-PANTERA_SANTEXT = (
-    _PANTERA.replace("MODULE", "src.SamplingPerturbationMechanism.santext")
-    .replace("CLASS", "SanText")
-    .replace("WAY", "chosen.processText(line)")
-)
-PANTERA_TRUNCATED = (
-    _PANTERA.replace("MODULE", "src.SamplingPerturbationMechanism.tem")
-    .replace("CLASS", "TEM")
-    .replace("WAY", "chosen.processText(line)")
-)
+
+
+PANTERA_NOISE = _pantera("EmbeddingPerturbationMechanism", "cmp", "CMP", "chosen.processText(chosen.noisyEmb(line))")
+PANTERA_SANTEXT = _pantera("SamplingPerturbationMechanism", "santext", "SanText")
+PANTERA_TRUNCATED = _pantera("SamplingPerturbationMechanism", "tem", "TEM")
 
 DIFFRACTOR_GEOMETRIC = (
     """

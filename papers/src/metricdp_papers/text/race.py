@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from metricdp import exponential, madlib
 from metricdp.errors import MetricdpError, SamplerFailure
 from metricdp.mechanisms import Mechanism
 from metricdp.text import Rules, TextMechanism
-from metricdp_papers.common import Row
+from metricdp_papers.common import Row, row
 from metricdp_papers.leaks import packages
 from metricdp_papers.text import programs
 from metricdp_papers.text.corpora import Corpus, corpus
@@ -64,12 +63,14 @@ def of_others(name: str, key: str, seconds: float) -> list[Row]:
             vectors, sentences = write_files(corpus(name), Path(folder))
             program = Path(folder) / "program.py"
             program.write_text(getattr(programs, runner.program), encoding="utf-8")
-            said = _run_command(
-                [packages.python(place), str(program), str(vectors), str(sentences), str(EPSILON), str(seconds)]
-            )
-    except (MetricdpError, SamplerFailure) as error:
-        return [{**about, "measure": WALL, "as_published": None, "note": " ".join(str(error).split())}]
-    words, wall, cpu, same = said
+            asked = [str(one) for one in (program, vectors, sentences, EPSILON, seconds)]
+            told = packages.run_program(place, asked, PATIENCE, runner.package)
+        lines = [line.split()[1:] for line in told.splitlines() if line.startswith("RACE ")]
+        if not lines:
+            raise SamplerFailure(f"{runner.package} did not say how fast it was.")
+    except MetricdpError as error:
+        return [row(about, WALL, note=" ".join(str(error).split()))]
+    words, wall, cpu, same = map(float, lines[0])
     return _rows(about, "as_published", (words, wall, cpu), f"{words:.0f} words, {same / words:.0%} of them unchanged")
 
 
@@ -97,10 +98,8 @@ WALL, PROCESSOR = "words a second", "words a second of processors"
 
 def _rows(about: Row, value: str, taken: tuple[float, float, float], note: str) -> list[Row]:
     words, wall, cpu = taken
-    return [
-        {**about, "measure": WALL, value: words / wall, "note": note},
-        {**about, "measure": PROCESSOR, value: words / max(cpu, 1e-3), "note": ""},
-    ]
+    return [row(about, WALL, note=note, **{value: words / wall}),
+            row(about, PROCESSOR, **{value: words / max(cpu, 1e-3)})]  # fmt: skip
 
 
 def sentences_of(text: Corpus) -> list[str]:
@@ -115,21 +114,7 @@ def write_files(text: Corpus, folder: Path) -> tuple[Path, Path]:
     vectors, sentences = folder / "vectors.txt", folder / "sentences.txt"
     with vectors.open("w", encoding="utf-8") as file:
         file.write(f"{len(text.words)} {text.vectors.shape[1]}\n")
-        for word, row in zip(text.words, text.vectors.tolist(), strict=True):
-            file.write(f"{word} {' '.join(f'{value:.9g}' for value in row)}\n")
+        for word, vector in zip(text.words, text.vectors.tolist(), strict=True):
+            file.write(f"{word} {' '.join(f'{value:.9g}' for value in vector)}\n")
     sentences.write_text("\n".join(sentences_of(text)) + "\n", encoding="utf-8")
     return vectors, sentences
-
-
-def _run_command(command: list[str]) -> tuple[float, ...]:
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE, check=False, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired as error:
-        raise SamplerFailure(f"it did not end within {PATIENCE:g} s.") from error
-    lines = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("RACE ")]
-    if done.returncode != 0 or not lines:
-        last = done.stderr.strip().splitlines() or ["it said nothing"]
-        raise SamplerFailure(f"it ended with exit code {done.returncode}: {last[-1][:300]}")
-    return tuple(float(cell) for cell in lines[0])

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.files import replace_file
 from metricdp.plots import palette
-from metricdp_papers.common import Piece, Row, Study, StudyTable
+from metricdp_papers.common import Piece, Row, Study, StudyTable, draw_panels, plot_line
 from metricdp_papers.text import measures, race
 from metricdp_papers.text.corpora import TEXTS
 
@@ -21,6 +20,11 @@ DRAWN = ("exponential kernel", "optimal", "truncated (TEM)", "SanText", "SanText
          "Vickrey", "Mahalanobis noise")  # fmt: skip
 COLOURS = (palette.BEST, palette.INK, palette.TRUE, palette.BOUND, "#b8860b", "#c2407a", palette.REPORTED,
            palette.MUTED, palette.PLAIN)  # fmt: skip
+
+
+AXES: dict[str, Any] = {
+    "xlabel": "words an attacker's first guess recovers", "ylabel": "accuracy", "xlim": (0, 1.02),
+}  # fmt: skip
 
 
 def derived(rows: Mapping[str, Sequence[Row]]) -> dict[str, list[Row]]:
@@ -66,33 +70,19 @@ def curves(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
 
 def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy against the attacker's first guess, one panel a text."""
-    if table.number != "1":
-        return
-    lines = curves(rows)
-    texts = [text for text in dict.fromkeys(text for text, _ in lines) if text != "made up"] or ["made up"]
-    with palette.plot_style():
-        drawn = palette.figure(5.6 * len(texts), 4.6)
-        for place, text in enumerate(texts, start=1):
-            axes = drawn.add_subplot(1, len(texts), place)
-            _panel(axes, text, lines, rows)
-        with replace_file(path) as partial:
-            drawn.savefig(partial, format="png")
+    if table.number == "1":
+        known = [row for row in rows if row["text"] != "made up"] or rows
+        draw_panels(known, path, ("text",), _curves, size=(5.6, 4.6), settings=AXES)
 
 
-def _panel(axes: Any, text: str, lines: Mapping[tuple[str, str], Sequence[Row]], rows: Sequence[Row]) -> None:
+def _curves(axes: Any, rows: Sequence[Row]) -> None:
+    lines = {mechanism: points for (_, mechanism), points in curves(rows).items()}
     for number, (mechanism, colour) in enumerate(zip(DRAWN, COLOURS, strict=True)):
-        points = lines.get((text, mechanism), ())
-        across, up = [point["top-1"] for point in points], [point["accuracy"] for point in points]
-        if points:
-            axes.plot(across, up, marker=palette.MARKERS[number % 6], markersize=5, color=colour, label=mechanism)
+        style = {"marker": palette.MARKERS[number % 6], "markersize": 5, "color": colour, "label": mechanism}
+        plot_line(axes, lines.get(mechanism, ()), "top-1", "accuracy", **style)
     for row in rows:
-        if (row["text"], row["mechanism"], row["measure"]) == (text, "clean text", "accuracy"):
+        if (row["mechanism"], row["measure"]) == ("clean text", "accuracy"):
             axes.axhline(row["corrected"], color=palette.LINE, linestyle=":", label="clean text")
-    axes.set_title(text)
-    axes.set_xlabel("words an attacker's first guess recovers")
-    axes.set_ylabel("accuracy")
-    axes.set_xlim(0, 1.02)
-    axes.legend(frameon=False, fontsize=8, loc="lower right")
 
 
 TEXTS_OF = ("SST-2", "MR")

@@ -11,7 +11,7 @@ import pytest
 import brute
 import metricdp as mdp
 from metricdp.arrays import Floats
-from metricdp.auditing.densities import ApproximateDistribution, distribution_violations
+from metricdp.auditing import ApproximateDistribution, distribution_violations
 from metricdp.metrics import ShortestPath
 from metricdp_papers import STUDIES
 from metricdp_papers.aipo import cases, extras, rivals

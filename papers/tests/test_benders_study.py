@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metricdp.design.decomposed import Neighbours
+from metricdp.design import Neighbours
 from metricdp_papers.benders import maps, parts, printed, runs
 from metricdp_papers.benders.data import DATA, gaussian
 from metricdp_papers.benders.study import STUDY, Setting, picture

@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 import browsers
+from metricdp import optimal
 from metricdp.cli import main
-from metricdp.design.optimal import optimal
 from metricdp.errors import InvalidInput, MissingExtra
 from metricdp.metrics import Lp
 from metricdp.problems import Problem

@@ -9,7 +9,7 @@ import pytest
 
 from brute import least_loss
 from decompositions import instance
-from metricdp.solvers.benders.partition import cluster_rows
+from metricdp.solvers import cluster_rows
 from metricdp_papers.benders.published import Published, Rules
 
 

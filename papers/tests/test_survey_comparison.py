@@ -11,7 +11,7 @@ import pytest
 
 import metricdp as mdp
 from brute import leakage, least_loss
-from metricdp.design.builders import BUILDERS
+from metricdp.design import BUILDERS
 from metricdp_papers.common.rows import read_csv
 from metricdp_papers.survey import comparison, domains, families, traces
 from metricdp_papers.survey.asked import ComparisonTask, ReportSampler

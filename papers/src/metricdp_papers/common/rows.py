@@ -32,7 +32,7 @@ def row(
     """Return a row: what it is about, what is measured, ours as published and corrected where they are, and more."""
     ours = {"as_published": as_published, "corrected": corrected}
     known = {name: value for name, value in ours.items() if value is not None}
-    return {**about, "measure": measure, **known, **values, **({"note": note} if note else {})}
+    return {**about, "measure": measure, **known, **values, "note": note}
 
 
 class RowList(list[Row]):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ import numpy as np
 from metricdp.arrays import Floats
 from metricdp.errors import MetricdpError
 from metricdp.plots import palette
-from metricdp_papers.common import COLOURS, Row, StudyTable, draw_panels, group_rows
-from metricdp_papers.survey.asked import DRAWS, ComparisonTask, FamilyResult, ReportSampler
+from metricdp_papers.common import COLOURS, Row, StudyTable, draw_panels, group_rows, row
+from metricdp_papers.survey.asked import DRAWS, ComparisonTask, ReportSampler, ReportTable
 from metricdp_papers.survey.domains import DOMAINS
 from metricdp_papers.survey.families import families
 
@@ -42,46 +41,41 @@ def compared(domain: str, epsilon: float) -> list[Row]:
     """Build every family that fits at one guarantee; return a row for each, by loss, then what is missing."""
     task = ComparisonTask(domain, epsilon)
     listed, unfit = families(task)
+    about = {"domain": domain, "data": DOMAINS[domain].about, "epsilon": epsilon}
     missing = unfit if epsilon == DOMAINS[domain].epsilons[-1] else {}  # once a domain: what does not fit fits nowhere
-    found: list[_Cost] = []
+    found: list[Row] = []
+    bounds = [0.0]
     for name, build in listed.items():
         started = time.perf_counter()
         try:
-            found.append(_measure(name, build(), task, started))
-        except MetricdpError as error:
-            missing[name] = str(error)
-    bound = max((one.bound for one in found if one.bound is not None), default=0.0)
-    found.sort(key=lambda one: one.loss)
-    rows = [_row(task, one, bound) for one in found]
-    return rows + [
-        {"domain": domain, "data": DOMAINS[domain].about, "epsilon": epsilon, "family": name, "measure": MISSING,
-         "note": " ".join(why.split())}
-        for name, why in sorted(missing.items())
-    ]  # fmt: skip
+            made = build()
+            loss, error = _on_draws(made, task) if isinstance(made, ReportSampler) else _exactly(made, task)
+        except MetricdpError as problem:
+            missing[name] = str(problem)
+            continue
+        note = made.note
+        if isinstance(made, ReportSampler):
+            note += f"measured on {DRAWS:,} draws of every secret; then the nearest secret"
+        elif made.bound is not None:
+            bounds.append(min(made.bound, loss))
+        named = {**about, "family": name, "promise": made.own or "the same", "adversary_error": error}
+        spent = round(time.perf_counter() - started, 2)
+        found.append(row({**named, "above_bound": None}, LOSS, None, loss, bound=None, seconds=spent, note=note))
+    for one in found:
+        if max(bounds) > 0 and one["promise"] == "the same":
+            one |= {"bound": max(bounds), "above_bound": max(one["corrected"] / max(bounds) - 1.0, 0.0)}
+    rows = sorted(found, key=lambda one: float(one["corrected"]))
+    return rows + [row({**about, "family": name}, MISSING, note=" ".join(why.split()))
+                   for name, why in sorted(missing.items())]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Cost:
-    family: str
-    loss: float
-    adversary: float
-    bound: float | None
-    own: str
-    seconds: float
-    note: str = ""
-
-
-def _measure(name: str, made: FamilyResult, task: ComparisonTask, started: float) -> _Cost:
-    """Return loss and adversary's error: computed for a table, on draws for noise."""
-    if isinstance(made, ReportSampler):
-        return _on_draws(name, made, task, started)
+def _exactly(made: ReportTable, task: ComparisonTask) -> tuple[float, float]:
+    """Return loss and adversary's error of a table."""
     loss = float(task.prior @ (made.matrix * made.costs).sum(axis=1))
-    error = float(((task.prior[:, None] * made.matrix).T @ task.loss).min(axis=1).sum())
-    bound = None if made.bound is None else min(made.bound, loss)
-    return _Cost(name, loss, error, bound, made.own, time.perf_counter() - started, made.note)
+    return loss, float(((task.prior[:, None] * made.matrix).T @ task.loss).min(axis=1).sum())
 
 
-def _on_draws(name: str, made: ReportSampler, task: ComparisonTask, started: float) -> _Cost:
+def _on_draws(made: ReportSampler, task: ComparisonTask) -> tuple[float, float]:
     """Measure noise: the adversary chooses guesses on one half of the draws and is judged on the other."""
     costs, prior = task.loss, task.prior
     generator, n = np.random.default_rng(2026), len(prior)
@@ -94,38 +88,18 @@ def _on_draws(name: str, made: ReportSampler, task: ComparisonTask, started: flo
         halves.append(seen)
     loss = float(prior @ ((halves[0] + halves[1]) / 2 * costs).sum(axis=1))
     guesses = ((prior[:, None] * halves[0]).T @ costs).argmin(axis=1)
-    error = float(prior @ (halves[1] * costs[:, guesses]).sum(axis=1))
-    note = f"{made.note}measured on {DRAWS:,} draws of every secret; then the nearest secret"
-    return _Cost(name, loss, error, None, made.own, time.perf_counter() - started, note)
-
-
-def _row(task: ComparisonTask, one: _Cost, bound: float) -> Row:
-    known = bound > 0 and not one.own
-    return {
-        "domain": task.domain,
-        "data": DOMAINS[task.domain].about,
-        "epsilon": task.epsilon,
-        "family": one.family,
-        "promise": one.own or "the same",
-        "adversary_error": one.adversary,
-        "above_bound": max(one.loss / bound - 1.0, 0.0) if known else None,
-        "measure": LOSS,
-        "corrected": one.loss,
-        "bound": bound if known else None,
-        "seconds": round(one.seconds, 2),
-        "note": one.note,
-    }
+    return loss, float(prior @ (halves[1] * costs[:, guesses]).sum(axis=1))
 
 
 def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
     """Draw loss against the adversary's error, one panel a domain at its largest epsilon; own guarantees hollow."""
     if table.number != NUMBER:
         return
-    known = [row for row in rows if row.get("corrected") is not None]
+    known = [one for one in rows if one.get("corrected") is not None]
     largest = {
-        domain: max(row["epsilon"] for row in mine) for (domain,), mine in group_rows(known, ("domain",)).items()
+        domain: max(one["epsilon"] for one in mine) for (domain,), mine in group_rows(known, ("domain",)).items()
     }
-    known = [row for name in DOMAINS for row in known if row["domain"] == name and row["epsilon"] == largest[name]]
+    known = [one for name in DOMAINS for one in known if one["domain"] == name and one["epsilon"] == largest[name]]
     names = [name for (name,) in group_rows(known, ("family",))]
     settings = {"xlabel": "expected loss", "ylabel": "adversary's error"}
     draw_panels(known, path, ("domain", "epsilon"), partial(_points, names), columns=4 if len(largest) > 6 else 3,
@@ -133,11 +107,11 @@ def picture(table: StudyTable, rows: Sequence[Row], path: Path) -> None:
 
 
 def _points(names: Sequence[str], axes: Any, rows: Sequence[Row]) -> None:
-    for row in rows:
-        at = names.index(row["family"])
+    for one in rows:
+        at = names.index(one["family"])
         shape = palette.MARKERS[(at + at // len(COLOURS)) % len(palette.MARKERS)]  # no two look alike
-        hollow = {} if row["promise"] == "the same" else {"markerfacecolor": "none"}
-        style = {"color": COLOURS[at % len(COLOURS)], "markersize": 7, "label": row["family"], **hollow}
-        axes.plot(row["corrected"], row["adversary_error"], shape, **style)
-    if bound := next((row["bound"] for row in rows if row.get("bound") is not None), None):
+        hollow = {} if one["promise"] == "the same" else {"markerfacecolor": "none"}
+        style = {"color": COLOURS[at % len(COLOURS)], "markersize": 7, "label": one["family"], **hollow}
+        axes.plot(one["corrected"], one["adversary_error"], shape, **style)
+    if bound := next((one["bound"] for one in rows if one.get("bound") is not None), None):
         axes.axvline(bound, color=palette.BOUND, linestyle="--", linewidth=1)

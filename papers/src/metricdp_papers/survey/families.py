@@ -30,7 +30,7 @@ from metricdp import (
 from metricdp.arrays import Booleans, Floats
 from metricdp.design import BUILDERS, Builder, noise_mismatch, noise_of
 from metricdp.errors import MetricdpError
-from metricdp.mechanisms import rho_for
+from metricdp.mechanisms import Mechanism, rho_for
 from metricdp.metrics import Lp, Mahalanobis, exponent_of, points_are
 from metricdp.mobility import zones
 from metricdp.places import location_tree, protection_sets, scaled
@@ -235,18 +235,17 @@ def _noises(task: ComparisonTask, missing: dict[str, str]) -> dict[str, Build]:
         else:
             listed[name] = partial(_noise, task, builder)
     flat = exponent_of(space.metric) == 2.0 and not space.is_text
-    if flat or points_are(space.ground, "degrees"):
-        listed["gaussian, its own promise"] = lambda: _gaussian(task)
-    else:
-        missing["gaussian, its own promise"] = "it is for vectors under l2 and for places on the Earth"
-    if flat and space.dimension == 2:
-        listed["laplace in ellipses of 2 : 1"] = lambda: _ellipse(task)
-    else:
-        missing["laplace in ellipses of 2 : 1"] = "it is for the plane"
-    if flat and space.dimension > PROJECTED:
-        listed[f"laplace after a projection to {PROJECTED}"] = lambda: _projected(task)
-    else:
-        missing[f"laplace after a projection to {PROJECTED}"] = "it is for long vectors under l2"
+    for name, build, fits, why in (
+        ("gaussian, its own promise", _gaussian, flat or points_are(space.ground, "degrees"),
+         "it is for vectors under l2 and for places on the Earth"),
+        ("laplace in ellipses of 2 : 1", _ellipse, flat and space.dimension == 2, "it is for the plane"),
+        (f"laplace after a projection to {PROJECTED}", _projected, flat and space.dimension > PROJECTED,
+         "it is for long vectors under l2"),
+    ):  # fmt: skip
+        if fits:
+            listed[name] = partial(build, task)
+        else:
+            missing[name] = why
     return listed
 
 
@@ -264,17 +263,12 @@ def _gaussian(task: ComparisonTask) -> ReportSampler:
     rho = rho_for(math.exp(task.epsilon * middle), middle, DELTA)
     noise = gaussian(space.ground, rho, dimension=None if points_are(space.ground, "degrees") else space.width)
     own = f"approximate, not pure: epsilon d with a delta of {DELTA:g} at the mean distance {middle:.3g} only"
-    return ReportSampler(
-        lambda secrets, generator: space.nearest(noise.sample(space.decode(secrets), rng=generator))[0], own=own
-    )
+    return _nearest_after(noise, space, own=own)
 
 
 def _ellipse(task: ComparisonTask) -> ReportSampler:
     """Return noise twice as long one way: its distance is never above l_2, so that the guarantee is kept."""
-    noise, space = laplace(Mahalanobis(np.diag([4.0, 1.0])), task.epsilon), task.space
-    return ReportSampler(
-        lambda secrets, generator: space.nearest(noise.sample(space.points[secrets], rng=generator))[0]
-    )
+    return _nearest_after(laplace(Mahalanobis(np.diag([4.0, 1.0])), task.epsilon), task.space)
 
 
 def _projected(task: ComparisonTask) -> ReportSampler:
@@ -282,5 +276,13 @@ def _projected(task: ComparisonTask) -> ReportSampler:
     space = task.space
     matrix = np.linalg.qr(np.random.default_rng(3).normal(size=(space.dimension, PROJECTED)))[0].T
     noise = laplace(Lp(2), task.epsilon, projection=matrix)
-    seen = FiniteSpace(space.points @ matrix.T, Lp(2))
-    return ReportSampler(lambda secrets, generator: seen.nearest(noise.sample(space.points[secrets], rng=generator))[0])
+    return _nearest_after(noise, space, FiniteSpace(space.points @ matrix.T, Lp(2)))
+
+
+def _nearest_after(
+    noise: Mechanism, space: FiniteSpace, seen: FiniteSpace | None = None, own: str = ""
+) -> ReportSampler:
+    """Return noise on the secrets and then the nearest of them, in the space where the noise is seen."""
+    return ReportSampler(
+        lambda secrets, generator: (seen or space).nearest(noise.sample(space.decode(secrets), rng=generator))[0], own
+    )

@@ -247,16 +247,11 @@ class _Pricing:
         tail, head = np.concatenate([first, second]), np.concatenate([second, first])
         count = len(tail)
         # e^-w v_i - v_j <= 0 for both directions of every edge, then sum v = 1
-        rows = sparse.coo_matrix(
-            (
-                np.concatenate([self._small, np.full(count, -1.0), np.ones(size)]),
-                (
-                    np.concatenate([np.arange(count), np.arange(count), np.full(size, count)]),
-                    np.concatenate([tail, head, np.arange(size)]),
-                ),
-            ),
-            shape=(count + 1, size),
-        ).tocsc()
+        every = np.arange(count)
+        ratios = sparse.coo_matrix(
+            (np.append(self._small, np.full(count, -1.0)), (np.tile(every, 2), np.append(tail, head))), (count, size)
+        )
+        rows = sparse.vstack([ratios, sparse.coo_matrix(np.ones((1, size)))]).tocsc()
         lower = np.append(np.full(count, -np.inf), 1.0)
         self._highs = _model(np.zeros(size), rows, lower, np.append(np.zeros(count), 1.0))
 

@@ -78,8 +78,6 @@ def _program(cost: Floats, corners: Integers, edges: Edges, anchors: int) -> Lin
     own = np.broadcast_to(np.arange(inside).reshape(cells, 1, reports), (cells, corners.shape[1], reports)).reshape(-1)
     pick = sparse.csr_array((np.ones(len(at)), (np.arange(len(at)), at)), shape=(len(at), size))
     mine = sparse.csr_array((np.ones(len(at)), (np.arange(len(at)), own)), shape=(len(at), inside))
-    nothing = sparse.csr_array((len(at), 1))
-    blank = sparse.csr_array((len(at), inside))
     identity = sparse.eye_array(reports, format="csr")
     first, second = edges.pairs[:, 0], edges.pairs[:, 1]
     tail, head = np.concatenate([first, second]), np.concatenate([second, first])
@@ -92,13 +90,13 @@ def _program(cost: Floats, corners: Integers, edges: Edges, anchors: int) -> Lin
     guarantee = sparse.kron(pairs, identity, format="csr")
     sums = sparse.kron(sparse.eye_array(anchors), np.ones((1, reports)), format="csr")
     least = sparse.kron(sparse.eye_array(cells), np.ones((1, reports)), format="csr")
-    rows = sparse.vstack(
+    rows = sparse.block_array(
         [
-            sparse.hstack([pick, -mine, blank, nothing]),  # w <= y
-            sparse.hstack([-pick, blank, mine, nothing]),  # v <= w
-            sparse.hstack([guarantee, sparse.csr_array((guarantee.shape[0], 2 * inside + 1))]),
-            sparse.hstack([sums, sparse.csr_array((anchors, 2 * inside)), -np.ones((anchors, 1))]),
-            sparse.hstack([sparse.csr_array((cells, size + inside)), least, sparse.csr_array((cells, 1))]),
+            [pick, -mine, None, None],  # w <= y
+            [-pick, None, mine, None],  # v <= w
+            [guarantee, None, None, None],
+            [sums, None, None, sparse.csr_array(-np.ones((anchors, 1)))],
+            [None, None, least, None],
         ],
         format="csr",
     )

@@ -7,6 +7,7 @@ random pairs and at adversarial ones, and every loss stands above a proven lower
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -28,37 +29,33 @@ def pieces(full: bool) -> Iterator[Piece]:
         yield from _short()
         return
     yield from _tables(2.0, range(1))
-    for name in GRIDS:
-        for epsilon in VARIED:
-            size, words = _size(name), _key(name, epsilon)
-            for function in (extras.anchors, extras.splits, extras.reports):
-                arguments = (name, 2.0, epsilon, 0, size)
-                yield Piece(f"{function.__name__}-{words}", "ablations", function, arguments)
-            yield Piece(f"fractional-{words}", "gap", extras.fractional, (name, 2.0, epsilon, 0, size))
-    for n in dimensions.CELLS:
-        for repetition in range(REPETITIONS):
-            key = f"dimension-{n}-repetition-{repetition}"
-            yield Piece(key, "dimensions", dimensions.dimension, (n, 1.0, repetition, 20))
-    for name in GRIDS:
-        for epsilon in EPSILONS:
-            for repetition in range(REPETITIONS):
-                key = f"mismatch-{_key(name, epsilon)}-repetition-{repetition}"
-                yield Piece(key, "mismatch", extras.mismatched, (name, epsilon, repetition, _size(name)))
+    for name, epsilon in product(GRIDS, VARIED):
+        words, arguments = _key(name, epsilon), (name, 2.0, epsilon, 0, _size(name))
+        for function in (extras.anchors, extras.splits, extras.reports):
+            yield Piece(f"{function.__name__}-{words}", "ablations", function, arguments)
+        yield Piece(f"fractional-{words}", "gap", extras.fractional, arguments)
+    for n, repetition in product(dimensions.CELLS, range(REPETITIONS)):
+        key = f"dimension-{n}-repetition-{repetition}"
+        yield Piece(key, "dimensions", dimensions.dimension, (n, 1.0, repetition, 20))
+    for name, epsilon, repetition in product(GRIDS, EPSILONS, range(REPETITIONS)):
+        key = f"mismatch-{_key(name, epsilon)}-repetition-{repetition}"
+        yield Piece(key, "mismatch", extras.mismatched, (name, epsilon, repetition, _size(name)))
     yield from _tables(2.0, range(1, REPETITIONS))
     yield from _tables(1.0, range(REPETITIONS))
-    yield from _directions(range(REPETITIONS))
+    for repetition, name, epsilon in product(range(REPETITIONS), GRIDS, EPSILONS):
+        key = f"direction-{_key(name, epsilon)}-repetition-{repetition}"
+        yield Piece(key, MAIN[:3], cases.directed, (name, 2.0, epsilon, repetition, _size(name)))
 
 
 def _short() -> Iterator[Piece]:
-    for epsilon in SHORT_EPSILONS:
-        for p in (2.0, 1.0):
-            key = f"tables-porto-l{p:g}-epsilon-{epsilon:g}"
-            yield Piece(key, MAIN, cases.compared, ("porto", p, epsilon, 0, SHORT))
+    for epsilon, p in product(SHORT_EPSILONS, (2.0, 1.0)):
+        yield Piece(f"tables-porto-l{p:g}-epsilon-{epsilon:g}", MAIN, cases.compared, ("porto", p, epsilon, 0, SHORT))
     first = SHORT_EPSILONS[0]
-    yield Piece("direction-porto", MAIN[:3], cases.directed, ("porto", 2.0, first, 0, SHORT))
-    yield Piece("anchors-porto", "ablations", extras.anchors, ("porto", 2.0, first, 0, SHORT))
-    yield Piece("splits-porto", "ablations", extras.splits, ("porto", 2.0, first, 0, SHORT))
-    yield Piece("fractional-porto", "gap", extras.fractional, ("porto", 2.0, first, 0, SHORT))
+    arguments = ("porto", 2.0, first, 0, SHORT)
+    yield Piece("direction-porto", MAIN[:3], cases.directed, arguments)
+    yield Piece("anchors-porto", "ablations", extras.anchors, arguments)
+    yield Piece("splits-porto", "ablations", extras.splits, arguments)
+    yield Piece("fractional-porto", "gap", extras.fractional, arguments)
     yield Piece("mismatch-porto", "mismatch", extras.mismatched, ("porto", first, 0, SHORT))
 
 
@@ -71,19 +68,9 @@ def _key(name: str, epsilon: float) -> str:
 
 
 def _tables(p: float, repetitions: range) -> Iterator[Piece]:
-    for repetition in repetitions:
-        for name in GRIDS:
-            for epsilon in EPSILONS:
-                key = f"tables-l{p:g}-{_key(name, epsilon)}-repetition-{repetition}"
-                yield Piece(key, MAIN, cases.compared, (name, p, epsilon, repetition, _size(name)))
-
-
-def _directions(repetitions: range) -> Iterator[Piece]:
-    for repetition in repetitions:
-        for name in GRIDS:
-            for epsilon in EPSILONS:
-                key = f"direction-{_key(name, epsilon)}-repetition-{repetition}"
-                yield Piece(key, MAIN[:3], cases.directed, (name, 2.0, epsilon, repetition, _size(name)))
+    for repetition, name, epsilon in product(repetitions, GRIDS, EPSILONS):
+        key = f"tables-l{p:g}-{_key(name, epsilon)}-repetition-{repetition}"
+        yield Piece(key, MAIN, cases.compared, (name, p, epsilon, repetition, _size(name)))
 
 
 LINES = (

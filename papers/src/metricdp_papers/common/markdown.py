@@ -73,9 +73,7 @@ def value(folder: Path, line: str) -> str:
     """Return one number of recorded results; the query must leave one row, or asks for the range of several."""
     query = Query.of(line)
     path = folder / f"{query.stem}.csv"
-    if not path.is_file():
-        return "(not run yet)"
-    _, rows = _matching_rows(path, query)
+    rows = _matching_rows(path, query)[1] if path.is_file() else []
     if not rows:
         return "(not run yet)"
     if query.range:
@@ -133,22 +131,24 @@ def _same_number(a: str, b: str) -> bool:
         return False
 
 
-def _plain(rows: Sequence[Texts], query: Query) -> tuple[list[str], list[list[str]], str]:
-    names = list(query.show) or [name for name in rows[0] if any(row[name] for row in rows)]
+def _columns(rows: Sequence[Texts], query: Query, skip: Sequence[str]) -> tuple[list[str], str]:
+    """Return the columns to show, and a line about those that hold one thing throughout."""
+    filled = [name for name in rows[0] if name not in skip and any(row[name] for row in rows)]
+    names = list(query.show) or filled
     fixed: dict[str, str] = {}
-    if not query.show and len(rows) > 1:
+    if not query.show and (len(rows) > 1 or query.across):
         fixed = {n: rows[0][n] for n in names if n not in LAST[1:] and len({row[n] for row in rows}) == 1}
-    names = [name for name in names if name not in fixed]
-    lines = [[_number(row[name], query.digits) for name in names] for row in rows]
-    return [_title(name) for name in names], lines, _describe(fixed)
+    said = "; ".join(f"{_title(name)}: {text}" for name, text in fixed.items() if text)
+    return [name for name in names if name not in fixed], f"*{said}*" if said else ""
+
+
+def _plain(rows: Sequence[Texts], query: Query) -> tuple[list[str], list[list[str]], str]:
+    names, said = _columns(rows, query, ())
+    return [*map(_title, names)], [[_number(row[name], query.digits) for name in names] for row in rows], said
 
 
 def _pivot(rows: Sequence[Texts], query: Query) -> tuple[list[str], list[list[str]], str]:
-    about = list(query.show) or [
-        name for name in rows[0] if name not in (*LAST[1:], query.across) and any(row[name] for row in rows)
-    ]
-    fixed = {name: rows[0][name] for name in about if not query.show and len({row[name] for row in rows}) == 1}
-    about = [name for name in about if name not in fixed]
+    about, said = _columns(rows, query, (*LAST[1:], query.across))
     heads = _order(dict.fromkeys(row[query.across] for row in rows))
     groups: dict[tuple[str, ...], dict[tuple[str, str], str]] = {}
     for row in rows:
@@ -165,13 +165,7 @@ def _pivot(rows: Sequence[Texts], query: Query) -> tuple[list[str], list[list[st
         [*key, *(_number(cells.get((one, name), ""), query.digits) for one in heads for name in query.values)]
         for key, cells in groups.items()
     ]
-    return head, lines, _describe(fixed)
-
-
-def _describe(fixed: Texts) -> str:
-    return "; ".join(f"{_title(name)} {text}" for name, text in fixed.items() if text) and (
-        "*" + "; ".join(f"{_title(name)}: {text}" for name, text in fixed.items() if text) + "*"
-    )
+    return head, lines, said
 
 
 def _title(name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,28 +55,30 @@ def _lines(across: str, axes: Any, rows: Sequence[Row]) -> None:
         axes.set_ylim(bottom=0)
 
 
-FIGURES = {"review words": "figure 1", "words": "figure 3", "cells": "figure 3", "Foursquare cells": "figure 3"}
-SCALING = {"review words": ("2", "figure 2"), "words": ("4", "figure 4"), "cells": ("4", "figure 4")}
-TIGHT = {
-    "review words": 2.0,
-    "words": 1.0,
-    "cells": 0.3,
-    "Foursquare cells": 0.8,
-    "roads": 10.0,
-}  # the tight epsilon of Tables 2 to 4
-EPSILONS = {
-    "review words": (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0),
-    "words": (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0),
-    "cells": (0.1, 0.3, 0.5, 0.8, 1.2, 1.5, 2.0),
-    "Foursquare cells": (0.3, 0.8, 1.5),
-    "roads": (10.0,),
+@dataclass(frozen=True)
+class DomainPlan:
+    """What is asked of a domain: its figure, the tight epsilon of Tables 2 to 4, the epsilons of its figure."""
+
+    figure: str
+    tight: float
+    epsilons: tuple[float, ...]
+    scaling: tuple[str, ...] = ()  # the table and the figure of its sizes
+    ablation: int = 0  # the size at which Table 3 is made
+
+
+PLANS = {
+    "review words": DomainPlan("figure 1", 2.0, (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0), ("2", "figure 2"), 200),
+    "words": DomainPlan("figure 3", 1.0, (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0), ("4", "figure 4")),
+    "cells": DomainPlan("figure 3", 0.3, (0.1, 0.3, 0.5, 0.8, 1.2, 1.5, 2.0), ("4", "figure 4")),
+    "Foursquare cells": DomainPlan("figure 3", 0.8, (0.3, 0.8, 1.5)),
+    "roads": DomainPlan("figure 3", 10.0, (10.0,), ("4", "figure 4"), 20),
 }
+SMALL = "roads"  # what stands for all where no data is at hand; the full study does without
 METHODS = ("EXPMECH", "ConstOPT 10", "Spanner", "OPT", "packing bound", "Madlib")
 SIZES = (50, 100, 150, 200, 250, 300, 350, 400)
 LARGEST_OPTIMUM = 200  # the paper's did not end at 100
 EVERY_OPTIMUM = 50  # up to here the optimum is solved at every epsilon, above at the one of the tables
 PENALTIES, NEAREST = (0.1, 1.0, 10.0, 50.0, 250.0), (1, 3, 5, 7, 9)
-ABLATION_SIZE = {"review words": 200, "roads": 20}
 SAMPLES = 6
 
 FASTTEXT = (
@@ -117,27 +120,27 @@ TABLES = (
 
 def pieces(full: bool) -> Iterator[Piece]:
     """List the work, the most telling first; domains whose data is not at hand are left out."""
-    domains = [name for name in FIGURES if DOMAINS[name].at_hand]
-    return _full(domains) if full else _short(domains)
+    domains = [name for name in PLANS if name != SMALL and DOMAINS[name].at_hand]
+    yield from _full(domains) if full else _short(domains)
 
 
 def _short(domains: list[str]) -> Iterator[Piece]:
-    yield from _figure("figure 3", "roads", 20, EPSILONS["roads"])
-    yield from _scaling(("4", "figure 4"), "roads", 20)
-    yield from _ablation("roads", (1.0, 50.0), (1, 5))
+    yield from _figure(SMALL, 20, PLANS[SMALL].epsilons)
+    yield from _scaling(SMALL, 20)
+    yield from _ablation(SMALL, (1.0, 50.0), (1, 5))
     for name in domains:
-        yield from _figure(FIGURES[name], name, 50, EPSILONS[name][1:4])
+        yield from _figure(name, 50, PLANS[name].epsilons[1:4])
     yield from _sizes(domains, SIZES[:1])
 
 
 def _full(domains: list[str]) -> Iterator[Piece]:
     for name in domains:
-        yield from _figure(FIGURES[name], name, 50, EPSILONS[name])
+        yield from _figure(name, 50, PLANS[name].epsilons)
     yield from _sizes(domains, SIZES[:3])
     if "review words" in domains:
         yield from _ablation("review words", PENALTIES, NEAREST)
     for name in domains:
-        yield from _figure(FIGURES[name], name, 200, EPSILONS[name])
+        yield from _figure(name, 200, PLANS[name].epsilons)
     if "words" in domains:
         yield from _samples("words", 50)
     yield from _sizes(domains, SIZES[3:])
@@ -145,31 +148,32 @@ def _full(domains: list[str]) -> Iterator[Piece]:
 
 def _sizes(domains: list[str], sizes: tuple[int, ...]) -> Iterator[Piece]:
     for size in sizes:
-        for name, tables in SCALING.items():
-            if name in domains:
-                yield from _scaling(tables, name, size)
+        for name in domains:
+            if PLANS[name].scaling:
+                yield from _scaling(name, size)
 
 
 def _samples(domain: str, size: int) -> Iterator[Piece]:
     for seed in range(SAMPLES):
         for method in ("EXPMECH", "ConstOPT 10"):
             key = f"samples_{_safe(domain)}_{size}_{seed}_{_safe(method)}"
-            yield Piece(key, "samples", measures.sample, (domain, size, method, TIGHT[domain], seed))
+            yield Piece(key, "samples", measures.sample, (domain, size, method, PLANS[domain].tight, seed))
 
 
-def _figure(table: str, domain: str, size: int, epsilons: tuple[float, ...]) -> Iterator[Piece]:
+def _figure(domain: str, size: int, epsilons: tuple[float, ...]) -> Iterator[Piece]:
+    table = PLANS[domain].figure
     yield _piece("figure", table, measures.figure, (domain, size, "uniform", 0.0))
     for epsilon in epsilons:
         for method in METHODS:
             if method == "Madlib" and not domain.endswith("words"):
                 continue
-            if method == "OPT" and size > EVERY_OPTIMUM and epsilon != TIGHT[domain]:
+            if method == "OPT" and size > EVERY_OPTIMUM and epsilon != PLANS[domain].tight:
                 continue
             yield _piece("figure", table, measures.figure, (domain, size, method, epsilon))
 
 
-def _scaling(tables: tuple[str, str], domain: str, size: int) -> Iterator[Piece]:
-    epsilon = TIGHT[domain]
+def _scaling(domain: str, size: int) -> Iterator[Piece]:
+    epsilon, tables = PLANS[domain].tight, PLANS[domain].scaling
     for method in ("ConstOPT 10", "Spanner", "ConstOPT 5", "EXPMECH", "OPT"):
         if method != "OPT" or size <= LARGEST_OPTIMUM:
             yield _piece("scaling", tables, measures.scaling, (domain, size, method, epsilon))
@@ -180,11 +184,11 @@ def _scaling(tables: tuple[str, str], domain: str, size: int) -> Iterator[Piece]
 def _ablation(domain: str, penalties: tuple[float, ...], nearest: tuple[int, ...]) -> Iterator[Piece]:
     cases = [(5, penalty) for penalty in penalties] + [(count, 50.0) for count in nearest]
     for count, penalty in dict.fromkeys(cases):
-        arguments = (domain, ABLATION_SIZE[domain], count, penalty, TIGHT[domain])
+        arguments = (domain, PLANS[domain].ablation, count, penalty, PLANS[domain].tight)
         yield Piece(f"ablation_{_safe(domain)}_{count}_{penalty:g}", "3", measures.ablation, arguments)
 
 
-def _piece(kind: str, table: str | tuple[str, str], function: measures.Measure, case: measures.Case) -> Piece:
+def _piece(kind: str, table: str | tuple[str, ...], function: measures.Measure, case: measures.Case) -> Piece:
     domain, size, method, epsilon = case
     arguments = case if isinstance(table, str) else (*case, table)
     return Piece(f"{kind}_{_safe(domain)}_{size}_{_safe(method)}_{epsilon:g}", table, function, arguments)

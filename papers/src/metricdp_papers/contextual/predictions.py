@@ -120,16 +120,6 @@ def _slopes(values: list[Floats], inputs: Floats, goals: Floats) -> list[Floats]
 
 CALLS = 2000
 MEMORY = "accuracy of the other half's own tests"
-MEASURES = {
-    "BCE loss": "cross_entropy",
-    "accuracy": "accuracy",
-    "precision": "precision",
-    "recall": "recall",
-    "F1": "f1",
-    "negative precision": "negative_precision",
-    "negative recall": "negative_recall",
-    "negative F1": "negative_f1",
-}
 Examples = tuple[Floats, Booleans]
 
 
@@ -214,8 +204,8 @@ def _scores(about: Row, both: _NetworkPair, known: str) -> list[Row]:
     scores = [evaluate(network, *both.scored) for network in both.networks]
     told, note = published.PREDICTION.get(known, {}), f"{both.note}; {PLACES[about['city']].differs}"
     rows = [
-        row(about, name, *(getattr(one, field) for one in scores), published=told.get(name), note=note)
-        for name, field in MEASURES.items()
+        row(about, name, *(getattr(one, _field(name)) for one in scores), published=told.get(name), note=note)
+        for name in published.SCORES
     ]
     commoner = scores[0].majority
     rows.append(row(about, "accuracy of always the commoner answer", commoner, commoner))
@@ -223,6 +213,10 @@ def _scores(about: Row, both: _NetworkPair, known: str) -> list[Row]:
         rows.append(row(about, MEMORY, both.ceiling, both.ceiling))
     seconds = published.TRAINING_SECONDS.get(known)
     return [*rows, row(about, "seconds to train", both.training_seconds, published=seconds)]
+
+
+def _field(score: str) -> str:
+    return "cross_entropy" if score == "BCE loss" else score.lower().replace(" ", "_")
 
 
 def _times(about: Row, both: _NetworkPair, known: str) -> list[Row]:

@@ -260,42 +260,42 @@ STUDY = Study(
               "Crossings and words are samples of ours, vectors are GloVe; a grid of 1.5 km is what the authors' "
               "program runs. Printed means times 25 exceed the 500 records for text with k-m-adj and BSC."),
         StudyTable("2", "size of the master's components", "Records of a component, ten instances.",
-              "The authors' program joins boundary records by pairs of different subsets alone; Eq. (25) has all "
-              "pairs, which makes components much larger. Both are here."),
+                   "The authors' program joins boundary records by pairs of different subsets alone; Eq. (25) has "
+                   "all pairs, which makes components much larger. Both are here."),
         StudyTable("3", "computation time", "Seconds on 16 cores; dual simplex and interior point exceed 10,000 "
                                             "iterations.",
               "Processor seconds of one core, HiGHS. A run ends at 500 iterations or at its limit of seconds (120, 150 "
               "for 1,000 records), and its note says so. Ten instances at epsilon 10: k-m-DV by the authors' program, "
               "ours from the engine, dual simplex; three: k-m-DV as printed, interior point; one: all else."),
         StudyTable("4", "iterations until the bounds are within 0.01", "Iterations, ten instances.",
-              "Counting the boundary twice, as printed, the lower bound is none; a run may end with the lower above "
-              "the upper one. Instances as in Table 3."),
+                   "Counting the boundary twice, as printed, the lower bound is none; a run may end with the lower "
+                   "above the upper one. Instances as in Table 3."),
         StudyTable("figure 5", "the master's components and its cuts",
-              "An example on the roads: components that can be solved in isolation (Property 3.1).",
-              "The cut of a subset holds all boundary records that its inner records touch and joins their components. "
-              "Circles lie where the records of a component do; their areas are how many."),
+                   "An example on the roads: components that can be solved in isolation (Property 3.1).",
+                   "The cut of a subset holds all boundary records that its inner records touch and joins their "
+                   "components. Circles lie where the records of a component do; their areas are how many."),
         StudyTable("figure 6", "1,000 records", "k-m-DV stays below 6 minutes, about 30 for the roads.",
-              "The same measures as in Tables 3 and 4."),
+                   "The same measures as in Tables 3 and 4."),
         StudyTable("figure 7", "expected loss beside the exponential mechanism",
-              "On average 47.19, 46.99, 22.49 and 24.05 % lower.",
-              "The exponential mechanism of Eq. (47) protects all pairs, the program only neighbours; what it costs to "
-              "protect all pairs stands beside. Three instances."),
+                   "On average 47.19, 46.99, 22.49 and 24.05 % lower.",
+                   "The exponential mechanism of Eq. (47) protects all pairs, the program only neighbours; what it "
+                   "costs to protect all pairs stands beside. Three instances."),
         StudyTable("figure 8", "size of a subproblem and iterations until it has a solution (Figures 8 and 9)",
-              "Correlations of 0.712, 0.6264, 0.1302 and 0.6072 with the size; positive with the boundary."),
+                   "Correlations of 0.712, 0.6264, 0.1302 and 0.6072 with the size; positive with the boundary."),
         StudyTable("figure 10", "seconds of subproblems and master (Figures 10 and 11)",
-              "k-m-DV: 1.505 s for the master and 1.194 s for a subproblem on average."),
+                   "k-m-DV: 1.505 s for the master and 1.194 s for a subproblem on average."),
         StudyTable("figure 12", "sizes for 25 to 34 subsets",
-              "Subproblems shrink with more subsets, components of the master need not."),
+                   "Subproblems shrink with more subsets, components of the master need not."),
         StudyTable("figure 13", "where the subsets lie (Figures 13 to 16)",
-              "Examples of the four partitions of 500 records; k-m-adj and BSC balance less.",
-              "A circle for every subset instead of dots for records: its area is its records, the dark part the inner "
-              "ones. Words and vectors lie in their two directions of most variance."),
+                   "Examples of the four partitions of 500 records; k-m-adj and BSC balance less.",
+                   "A circle for every subset instead of dots for records: its area is its records, the dark part "
+                   "the inner ones. Words and vectors lie in their two directions of most variance."),
         StudyTable("figure 17", "how the bounds close (Figures 17 to 20)",
-              "Bounds over iterations; a subproblem without a solution is drawn with the value 9.",
-              "The unbounded subproblems are counted instead. 300 records with ten reports show variants whose rounds "
-              "are quick."),
+                   "Bounds over iterations; a subproblem without a solution is drawn with the value 9.",
+                   "The unbounded subproblems are counted instead. 300 records with ten reports show variants whose "
+                   "rounds are quick."),
         StudyTable("beyond", "six digits, and what a radius of neighbours costs", "",
-              "Not in the paper: what the page about the decomposition says."),
+                   "Not in the paper: what the page about the decomposition says."),
     ),
     pieces=pieces,
     picture=picture,

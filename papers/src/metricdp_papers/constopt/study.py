@@ -92,29 +92,29 @@ NOMINAL = (
 )
 TABLES = (
     StudyTable("figure 1", "loss against tight epsilon, 50 and 200 words of reviews",
-          "ConstOPT lies below all others that are not optimal, by 15 to 30 % for epsilon in [1, 3.5]; from 1.5 on it "
-          "is virtually optimal at 50 words.", FASTTEXT),
+               "ConstOPT lies below all others that are not optimal, by 15 to 30 % for epsilon in [1, 3.5]; from 1.5 "
+               "on it is virtually optimal at 50 words.", FASTTEXT),
     StudyTable("2", "processor time and non-zeros of the programs, words of reviews at tight epsilon 2",
           "ConstOPT takes at most 40 % of Spanner's time at 150 words and 16 % at 300; Spanner does not end at 400.",
           f"{FASTTEXT} {NOMINAL} Seconds are processor seconds of the build; the search for the nominal epsilon is not "
           "counted."),
     StudyTable("figure 2", "loss against the number of words of reviews at tight epsilon 2",
-          "ConstOPT with r = 10 lies about 22 % below Spanner under 200 words and 10 % above.",
-          f"{FASTTEXT} {NOMINAL}"),
+               "ConstOPT with r = 10 lies about 22 % below Spanner under 200 words and 10 % above.",
+               f"{FASTTEXT} {NOMINAL}"),
     StudyTable("3", "free entries and penalty, 200 words of reviews at tight epsilon 2",
-          "From penalty 0.1 to 50 the loss falls by 6 %; from r = 1 to 9 by about 25 %.",
-          f"{FASTTEXT} {NOMINAL} What the paper calls constraints are the non-zeros of its program at r = 1."),
+               "From penalty 0.1 to 50 the loss falls by 6 %; from r = 1 to 9 by about 25 %.",
+               f"{FASTTEXT} {NOMINAL} What the paper calls constraints are the non-zeros of its program at r = 1."),
     StudyTable("figure 3", "loss against tight epsilon, 50 and 200 GloVe words and cells",
-          "ConstOPT lies below all others that are not optimal: on words by 5 to 10 % (50) and 20 % (200), on cells by "
-          "15 to 30 %.", PLACES),
+               "ConstOPT lies below all others that are not optimal: on words by 5 to 10 % (50) and 20 % (200), on "
+               "cells by 15 to 30 %.", PLACES),
     StudyTable("4", "processor time and non-zeros of the programs, GloVe words at tight epsilon 1, cells at 0.3/km",
-          "ConstOPT with r = 5 scales to 400 everywhere, with r = 10 on cells; Spanner does not end at 400.",
-          f"{PLACES} {NOMINAL} Seconds are processor seconds of the build."),
+               "ConstOPT with r = 5 scales to 400 everywhere, with r = 10 on cells; Spanner does not end at 400.",
+               f"{PLACES} {NOMINAL} Seconds are processor seconds of the build."),
     StudyTable("figure 4", "loss against the number of GloVe words at tight epsilon 1, of cells at 0.3/km",
-          "On words ConstOPT lies 50 to 75 % below Spanner; on cells below it up to 150, about equal from 200 on.",
-          f"{PLACES} {NOMINAL}"),
-    StudyTable("samples", "several vocabularies of 50 GloVe words at epsilon 1",
-          "The paper shows one sample.", "An addition: how much depends on the words that were drawn."),
+               "On words ConstOPT lies 50 to 75 % below Spanner; on cells below it up to 150, about equal from 200 "
+               "on.", f"{PLACES} {NOMINAL}"),
+    StudyTable("samples", "several vocabularies of 50 GloVe words at epsilon 1", "The paper shows one sample.",
+               "An addition: how much depends on the words that were drawn."),
 )  # fmt: skip
 
 

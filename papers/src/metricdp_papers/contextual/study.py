@@ -129,21 +129,21 @@ DATA = "Rome has 10,000 fixes of one night instead of 30 days, Porto 1,318 trips
 
 TABLES = (
     StudyTable("1", "How p-values go with speed, region and time",
-          "Three correlations and the type I error of the classifier test CCIT, Rome and Porto.",
-          f"{DATA}; San Francisco and New York check-ins are ours. Under `corrected` the last row is an exact "
-          "permutation test instead of CCIT. All fixes of Rome lie in one hour."),
-    StudyTable("2", "Prediction performance of the network", "Scores of a network on 20 % of the examples, drawn at "
-                                                             "random.",
-          f"{DATA}. `as_published` is the network with Adam (rate 1e-5, batches of 128, patience 400; widths are not "
-          "given, 64 and 64 here), `corrected` ours (two layers, L-BFGS). The split by trips is ours."),
+               "Three correlations and the type I error of the classifier test CCIT, Rome and Porto.",
+               f"{DATA}; San Francisco and New York check-ins are ours. Under `corrected` the last row is an exact "
+               "permutation test instead of CCIT. All fixes of Rome lie in one hour."),
+    StudyTable("2", "Prediction performance of the network",
+               "Scores of a network on 20 % of the examples, drawn at random.",
+               f"{DATA}. `as_published` is the network with Adam (rate 1e-5, batches of 128, patience 400; widths "
+               "are not given, 64 and 64 here), `corrected` ours (two layers, L-BFGS). The split by trips is ours."),
     StudyTable("figure 3", "p-values by region, Rome, m = 1 to 5", "Heat maps of 18 regions of 4 x 5.",
-          "Four regions have 200 runs here."),
+               "Four regions have 200 runs here."),
     StudyTable("figure 4", "p-values by region, Porto, m = 1 to 5", "Heat maps of 3 x 3 regions.",
-          "San Francisco and New York check-ins stand beside."),
+               "San Francisco and New York check-ins stand beside."),
     StudyTable("figure 5", "p-values by speed, m = 1 to 5", "Lines over 5 mph intervals, both cities: U-shaped.", DATA),
     StudyTable("figure 6", "p-values by hour, Rome", "24 hours, m = 1 to 5.", "All fixes of Rome lie in one hour."),
-    StudyTable("figure 7", "p-values by hour, Porto", "24 hours, m = 1 to 5.", "San Francisco and check-ins stand "
-                                                                               "beside."),
+    StudyTable("figure 7", "p-values by hour, Porto", "24 hours, m = 1 to 5.",
+               "San Francisco and check-ins stand beside."),
     StudyTable("figure 8", "Time of one prediction", "0.1557 and 0.1588 ms on average, over 98 % within 2 ms."),
     StudyTable("figure 9", "Sizes of predicted blankets", "99.8 % (Rome) and 100 % (Porto) hold at most two places."),
     StudyTable("figure 10", "Expected loss against epsilon",
@@ -152,18 +152,18 @@ TABLES = (
           "The paper gives neither the number of secrets, nor the decay weights, nor the time between two places. "
           "Here: 200 crossings with one step back (weight 1), and 12 and 20 with two (weights 1 and 0.5)."),
     StudyTable("figure 11", "Time to build and to draw", "10.24 s (Rome) and 9.34 s (Porto) on average; 1.01 ms.",
-          "The size of the published programs is not given."),
+               "The size of the published programs is not given."),
     StudyTable("figure 12", "Distance to the nearest neighbour", "The density approaches zero around 20 m.", DATA),
     StudyTable("figure 13", "Neighbours within 100 m", "85.8 % (Rome) and 84.0 % (Porto) of points have 1,000.",
-          f"{DATA}: fewer fixes have fewer neighbours."),
+               f"{DATA}: fewer fixes have fewer neighbours."),
     StudyTable("figure 14", "Mean distance to the 50 nearest", "At most 100 m for 99.5 % and 98.1 % of points.", DATA),
     StudyTable("neighbour radius", "What eta leaves open", "eta = 5 km by default; no numbers."),
     StudyTable("refined", "The refined program of Appendix C", "Proposition 4; no numbers."),
     StudyTable("one-way streets", "Directed roads", "Directed graphs; no comparison."),
     StudyTable("levels", "How often the tests reject what is true", "Not in the paper.", "The level asked for is 5 %."),
     StudyTable("ccit", "The classifier test of its authors beside ours", "CCIT in Table 1, without a version.",
-          "`as_published` is CCIT 0.4 as its authors wrote it (`pip install CCIT==0.4`), `corrected` ours, on the same "
-          "samples: draws of known laws, and the columns of Table 1."),
+               "`as_published` is CCIT 0.4 as its authors wrote it (`pip install CCIT==0.4`), `corrected` ours, on "
+               "the same samples: draws of known laws, and the columns of Table 1."),
     StudyTable("promises", "What the promise means for a place and a trajectory", "Not in the paper."),
 )  # fmt: skip
 

@@ -36,12 +36,12 @@ STUDY = Study(
     about="the leak board: samplers of others and our own, judged by the same auditor",
     tables=(
         StudyTable("1", "Packages as they install", "What each claims, in its own words or by its formula.",
-              "Each package runs in an environment of its own, through `metricdp audit --command`; matrices are judged "
-              "exactly. What cannot be installed is listed as not run, with the reason."),
+                   "Each package runs in an environment of its own, through `metricdp audit --command`; matrices are "
+                   "judged exactly. What cannot be installed is listed as not run, with the reason."),
         StudyTable("2", "Published defects in a few lines", "What was read in the source or measured elsewhere.",
-              "Re-implementations of one property each, not the programs themselves."),
+                   "Re-implementations of one property each, not the programs themselves."),
         StudyTable("3", "Mechanisms that keep their promise", "Nothing is to be found here.",
-              "Samples cannot prove a promise: the verdict is \"not refuted\" at this number of draws."),
+                   "Samples cannot prove a promise: the verdict is \"not refuted\" at this number of draws."),
     ),
     pieces=pieces,
     notes=(

@@ -165,31 +165,24 @@ def _vectors(count: int) -> tuple[list[str], Floats]:
 
 
 DOMAINS = {
-    "roads": ComparisonDomain("60 crossings of central Porto, km along the streets, the middle "
-                              "likelier", _roads, _central,
-                    (2.0, 10.0)),
+    "roads": ComparisonDomain("60 crossings of central Porto, km along the streets, the middle likelier", _roads,
+                              _central, (2.0, 10.0)),
     "grid": ComparisonDomain("7 x 7 cells of a map, Euclidean, a cell the unit, the middle likelier", _cells, _central,
-                   (0.5, 1.0, 2.0)),
-    "words": ComparisonDomain("60 frequent words of GloVe, 100 coordinates, Euclidean, by Zipf's "
-                              "law", _words, _rank_prior,
-                    (0.5, 1.0)),
+                             (0.5, 1.0, 2.0)),
+    "words": ComparisonDomain("60 frequent words of GloVe, 100 coordinates, Euclidean, by Zipf's law", _words,
+                              _rank_prior, (0.5, 1.0)),
     "embeddings": ComparisonDomain("the same 60 vectors as directions, angle in radians", _directions, _rank_prior,
-    (2.0, 4.0)),
-    "hierarchy": ComparisonDomain("31 words of a tree in the Poincare disk, hyperbolic distance, by Zipf's "
-                                  "law", _hierarchy,
-                        _rank_prior, (1.2, 2.0)),
+                                   (2.0, 4.0)),
+    "hierarchy": ComparisonDomain("31 words of a tree in the Poincare disk, hyperbolic distance, by Zipf's law",
+                                  _hierarchy, _rank_prior, (1.2, 2.0)),
     "documents": ComparisonDomain("40 documents of three words, four components each, total distance of the best "
-                                  "pairing, all "
-                        "alike", _documents, _alike, (0.5, 1.0)),
+                                  "pairing, all alike", _documents, _alike, (0.5, 1.0)),
     "images": ComparisonDomain("50 digits of 8 x 8 pixels, Euclidean, all alike", _digits, _alike, (0.05, 0.15)),
-    "trajectories": ComparisonDomain("40 simulated trips in Porto, six places each, Frechet in km, all "
-                                     "alike", _trips, _alike,
-                           (1.0, 3.0)),
+    "trajectories": ComparisonDomain("40 simulated trips in Porto, six places each, Frechet in km, all alike", _trips,
+                                     _alike, (1.0, 3.0)),
     "traces": ComparisonDomain("64 traces of three steps between four places a km apart, the largest distance of a "
-                               "step in km, "
-                     "by a lazy walk; the loss is the mean distance of the steps", _walk_space, _walking, (2.0, 4.0),
-                     _along),
-    "time": ComparisonDomain("48 half hours of a day, around the clock, in hours, busy mornings and "
-                             "evenings", _hours, _daily,
-                   (0.5, 1.0)),
+                               "step in km, by a lazy walk; the loss is the mean distance of the steps", _walk_space,
+                               _walking, (2.0, 4.0), _along),
+    "time": ComparisonDomain("48 half hours of a day, around the clock, in hours, busy mornings and evenings", _hours,
+                             _daily, (0.5, 1.0)),
 }  # fmt: skip

@@ -103,17 +103,15 @@ MECHANISMS: dict[str, Callable[..., list[Row]]] = {
 }
 TABLES = (
     StudyTable("1", "every mechanism at the same nominal epsilon",
-          "The papers report accuracy of fine-tuned language models; none is reported for this classifier.",
-          "One classifier for all: the mean GloVe vector of a sentence and logistic regression. Training and test "
-          "sentences are both protected."),
-    StudyTable("2", "every mechanism where an attacker recovers as many words",
-          "Nothing of the kind is published.",
-          "Read off straight lines between the epsilons of Table 1. The exponential mechanism is one kernel, whatever "
-          "is promised for it: with half the budget and with a certified one it has one line here."),
-    StudyTable("3", "words a second, on the same sentences and vectors",
-          "Packages say nothing about it.",
-          "Every package runs in an environment of its own, at epsilon 8, getting ready not counted; words a second of "
-          "processors do not depend on what else the machine does."),
+               "The papers report accuracy of fine-tuned language models; none is reported for this classifier.",
+               "One classifier for all: the mean GloVe vector of a sentence and logistic regression. Training and "
+               "test sentences are both protected."),
+    StudyTable("2", "every mechanism where an attacker recovers as many words", "Nothing of the kind is published.",
+               "Read off straight lines between the epsilons of Table 1. The exponential mechanism is one kernel, "
+               "whatever is promised for it: with half the budget and with a certified one it has one line here."),
+    StudyTable("3", "words a second, on the same sentences and vectors", "Packages say nothing about it.",
+               "Every package runs in an environment of its own, at epsilon 8, getting ready not counted; words a "
+               "second of processors do not depend on what else the machine does."),
 )  # fmt: skip
 
 

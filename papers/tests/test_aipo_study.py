@@ -98,9 +98,9 @@ def test_violations_are_counted_as_the_paper_words_them():
         pairs += max(ratios) > epsilon
         triples += sum(r > epsilon for r in ratios)
         worst = max(worst, max(ratios) / epsilon)
-        for a, b in ((i, j), (j, i)):
+        for a, b in ((i, j), (j, i)):  # as the public code: both directions of every ordered pair, over ordered pairs
             beyond += sum(laws[a, k] - math.exp(epsilon * apart) * laws[b, k] > 0.01 for k in range(3))
-    expected = (100 * pairs / total, 100 * triples / (3 * total), 100 * beyond / (6 * total), worst)
+    expected = (100 * pairs / total, 100 * triples / (3 * total), 100 * beyond / (3 * total), worst)
     assert all_pairs(laws, places, mdp.Lp(2), epsilon) == pytest.approx(expected, rel=1e-9)
     laws[:, 0] = [1.0, 0.0] * 45
     laws[:, 1:] = np.stack([1 - laws[:, 0], np.zeros(90)], axis=1)  # zeros: both are nothing to see, one is infinite

@@ -15,7 +15,7 @@ from metricdp.mobility import Scores
 from metricdp.places import data_folder
 from metricdp_papers.common import StudyTable
 from metricdp_papers.contextual import published
-from metricdp_papers.contextual.beside import near_pairs, refined
+from metricdp_papers.contextual.beside import compared_closely, near_pairs, refined
 from metricdp_papers.contextual.ccit import known_laws, of_table_1
 from metricdp_papers.contextual.cities import Layout, simulated_city
 from metricdp_papers.contextual.correlations import measures_of, permutation_p
@@ -94,6 +94,13 @@ def test_six_methods_and_what_was_put_right_about_them(rows):
     assert loss["C-mDP"] <= loss["LP+Markov1"] * 1.02 <= loss["LP"] * 1.05
     below = value(rows, "LP", "% that C-mDP is below")
     assert below == pytest.approx(100 * (1 - loss["C-mDP"] / loss["LP"]))
+
+
+def test_a_refinement_never_costs_more_than_the_gap_of_its_program():
+    for weights in ((1.0, 0.5), (0.5, 0.25)):
+        found = compared_closely(Scene("simulated", Layout(5, 0.35, 30.0), weights), 0.5)
+        assert [row["method"] for row in found] == ["LP+Markov1", "LP+TrueMB"]
+        assert all(row["corrected"] >= -0.1 for row in found)  # classes of C-mDP are finer than one step back
 
 
 def test_golden_losses_of_the_short_version(rows):

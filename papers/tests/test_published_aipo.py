@@ -137,6 +137,20 @@ def test_aipo_r_keeps_epsilon_between_all_pairs_of_anchors_and_nothing_better_do
     )
 
 
+def test_aipo_r_of_the_authors_program_binds_neighbours_along_the_axes_alone():
+    box, reports, loss, prior = instance(seed=4)
+    epsilon = 0.7
+    made = aipo_r(box, reports, epsilon, loss=loss, prior=prior, anchors=CELLS, bound_pairs="axes", gap=1e-5)
+    places = anchors_by_hand()
+    chains = np.array([[distance(a, b, 1.0) for b in places] for a in places])  # what neighbours along the axes imply
+    cost = surrogate_cost(loss, prior)
+    least = brute.least_loss(cost, np.ones(len(cost)), epsilon * chains)
+    assert (cost * made.matrix).sum() == pytest.approx(least, rel=1e-4)
+    assert brute.leakage(made.matrix, chains)[0] <= epsilon * (1 + 1e-12)
+    diagonal = np.array([[distance(a, b, 2.0) for b in places] for a in places])
+    assert brute.leakage(made.matrix, diagonal)[0] > 1.05 * epsilon  # anchors across a cell leak more
+
+
 def test_aipo_r_is_not_private_between_its_anchors_and_says_how_much_it_leaks():
     box, reports, loss, prior = instance(seed=4)
     epsilon = 0.7

@@ -79,6 +79,7 @@ TIMED = ("COPT", "LP", "AIPO", "AIPO even split", "AIPO-R", "direction")
 Budget = Literal["half", "certified"]
 Build = Callable[[], Rival]
 LOSS = "loss (km)"
+ON_AXES = "AIPO-R, axis neighbours"
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,12 @@ def directed(name: str, p: float, epsilon: float, repetition: int, size: Size) -
     return _method(case, "direction", bound, None, partial(interpolation, case, "direction", None))
 
 
+def relaxed_axes(name: str, p: float, epsilon: float, repetition: int, size: Size) -> list[Row]:
+    """Return the rows of AIPO-R as its authors ran it: neighbours along the axes alone are bound, at epsilon each."""
+    case = open_case(name, p, epsilon, repetition, size)
+    return _method(case, ON_AXES, case.lower_bound(), partial(_relaxed_rival, case, "axes"))
+
+
 @dataclass(frozen=True)
 class Interpolated(Rival):
     """An interpolated mechanism beside the others, with the value of the program that was solved for it."""
@@ -206,11 +213,11 @@ def _measure_rival(case: Case, made: InterpolatedMechanism, spent: float) -> Int
     return Interpolated(made.certificate.loss, made.probabilities, spent, value, proven)
 
 
-def _relaxed_rival(case: Case) -> Interpolated:
+def _relaxed_rival(case: Case, bound_pairs: Literal["all", "axes"] = "all") -> Interpolated:
     here, size = case.setting, case.size
-    losses = (here.points, here.losses)
+    options: dict[str, Any] = {"anchors": size.grid, "gap": size.gap, "bound_pairs": bound_pairs}
     started = time.perf_counter()
-    made = aipo_r(here.box, here.outputs, case.epsilon, loss=losses, anchors=size.grid, gap=size.gap)
+    made = aipo_r(here.box, here.outputs, case.epsilon, loss=(here.points, here.losses), **options)
     return _measure_rival(case, made, time.perf_counter() - started)
 
 

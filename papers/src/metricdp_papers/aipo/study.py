@@ -34,6 +34,8 @@ def pieces(full: bool) -> Iterator[Piece]:
         for function in (extras.anchors, extras.splits, extras.reports):
             yield Piece(f"{function.__name__}-{words}", "ablations", function, arguments)
         yield Piece(f"fractional-{words}", "gap", extras.fractional, arguments)
+    for name, epsilon in product(GRIDS, EPSILONS):
+        yield Piece(f"axes-{_key(name, epsilon)}", MAIN[:2], cases.relaxed_axes, (name, 2.0, epsilon, 0, _size(name)))
     for n, repetition in product(dimensions.CELLS, range(REPETITIONS)):
         key = f"dimension-{n}-repetition-{repetition}"
         yield Piece(key, "dimensions", dimensions.dimension, (n, 1.0, repetition, 20))
@@ -53,6 +55,7 @@ def _short() -> Iterator[Piece]:
     first = SHORT_EPSILONS[0]
     arguments = ("porto", 2.0, first, 0, SHORT)
     yield Piece("direction-porto", MAIN[:3], cases.directed, arguments)
+    yield Piece("axes-porto", MAIN[:2], cases.relaxed_axes, arguments)
     yield Piece("anchors-porto", "ablations", extras.anchors, arguments)
     yield Piece("splits-porto", "ablations", extras.splits, arguments)
     yield Piece("fractional-porto", "gap", extras.fractional, arguments)

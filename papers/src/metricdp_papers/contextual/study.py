@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from metricdp_papers.common import COLOURS, Piece, Row, Study, StudyTable, draw_panels, group_rows, is_number, plot_line
 from metricdp_papers.contextual import published
-from metricdp_papers.contextual.beside import near_pairs, one_way_streets, promises, refined
+from metricdp_papers.contextual.beside import compared_closely, near_pairs, one_way_streets, promises, refined
 from metricdp_papers.contextual.ccit import DISTRIBUTIONS, known_laws, of_table_1
 from metricdp_papers.contextual.cities import Layout
 from metricdp_papers.contextual.correlations import correlations
@@ -238,6 +239,8 @@ def _beside() -> Iterator[Piece]:
             yield Piece(f"refined.{city}.{epsilon:g}", "refined", refined, (small, epsilon))
         for epsilon in (0.25, 0.5):
             yield Piece(f"promises.{city}.{epsilon:g}", "promises", promises, (scene(city, 2), epsilon))
+    for size, city, epsilon in product((12, 20), CITIES, EPSILONS[:2]):
+        yield Piece(f"close.{size}.{city}.{epsilon:g}", "figure 10", compared_closely, (scene(city, 2, size), epsilon))
     for city in ("porto", "san_francisco"):
         pair = tuple(Scene(city, Layout(60, 0.8, 60.0, directed=directed), (1.0,)) for directed in (True, False))
         yield Piece(f"one-way.{city}", "one-way streets", one_way_streets, (*pair, 0.5))
@@ -251,6 +254,7 @@ def _beside() -> Iterator[Piece]:
 def _short() -> Iterator[Piece]:
     small = Scene("simulated", Layout(6, 0.35, 30.0), (1.0, 0.5))
     yield Piece("short.density", ("figure 12", "figure 13", "figure 14"), density, ("simulated",))
+    yield Piece("short.close", "figure 10", compared_closely, (small, 0.5))
     yield Piece("short.losses", ("figure 10", "figure 11"), losses, (small, 0.5, "all"))
     yield Piece("short.p.speed.m=1", "figure 5", p_values, ("simulated", None, "speed", 1, 1))
     yield Piece("short.predictions", ("2", "figure 8", "figure 9"), predictions, ("simulated", None, 200, 40))

@@ -79,7 +79,7 @@ TIMED = ("COPT", "LP", "AIPO", "AIPO even split", "AIPO-R", "direction")
 Budget = Literal["half", "certified"]
 Build = Callable[[], Rival]
 LOSS = "loss (km)"
-ON_AXES = "AIPO-R, axis neighbours"
+ON_AXES = "AIPO-R on axes"
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ PRINTED: dict[tuple[str, str], dict[str, tuple[str, str]]] = {
 
 def printed(table: str, city: str, method: str, epsilon: float) -> tuple[float | None, float | None]:
     """Return a printed mean and 1.96 standard deviations; None where the paper prints nothing."""
-    row = PRINTED.get((table, city), {}).get(method.partition(",")[0])  # what follows a comma is a reading of ours
+    row = PRINTED.get((table, city), {}).get(method.removesuffix(" on axes"))
     if row is None or epsilon not in EPSILONS:
         return None, None
     at = EPSILONS.index(epsilon)

@@ -149,7 +149,7 @@ def predictions(
         if both is not None:
             known = city if both.split == "random examples" else ""  # the paper's numbers are about this split
             about: Row = {"city": city, "records": records, "split": both.split}
-            rows += _scores({**about, "table": "2"}, both, known)
+            rows += _scores({**about, "table": "2", "examples": len(both.scored[1])}, both, known)
             rows += _times({**about, "table": "figure 8"}, both, known)
             rows += _sizes({**about, "table": "figure 9"}, runs, both, known)
     return rows

@@ -112,7 +112,7 @@ STUDY = Study(
     tables=(
         StudyTable(
             "1",
-            "violations of the promise",
+            "violations of the guarantee",
             "The share of violations among pairs of 1,000 random locations, in percent: 0 for AIPO, EM, Laplace, "
             "TEM and RMP, 0.5 to 4 for COPT and LP, 0 to 11 for AIPO-R.",
             "The paper does not say whether pairs or (pair, report) are counted: both stand here, and the counter "

@@ -26,10 +26,10 @@ TITLES = {
     "as_published_spread": "± as published",
 }
 READING = (
-    "Each row shows the published number, ours with the method exactly as published, ours with what keeps the promise, "
-    "and a bound for all mechanisms with the same promise and reports. An empty cell was not measured or does not "
-    "exist; "
-    "± is half the 95 % interval of a mean over repetitions, and a percentage how far ours lies from the published."
+    "Each row shows the published number, our number with the method exactly as published, our number with a method "
+    "that keeps the guarantee, and a bound for all mechanisms with the same guarantee and reports. An empty cell was "
+    "not measured or does not exist. ± is half the 95 % interval of a mean over repetitions. A percentage says how far our "
+    "number lies from the published one."
 )
 SPREADS = {"corrected": "spread", "as_published": "as_published_spread"}
 LONG = 36  # characters from which a cell may be broken into lines

@@ -209,7 +209,7 @@ STUDY = Study(
         "delta 0.001, computed exactly.",
         "As published: half the budget inside and the best of the penalties 0.001, 0.1 and 1; SpannerMech with the "
         "greedy 3-spanner, the worst loss and the measured stretch (Appendix A). Corrected: a certified budget and the "
-        "penalty that pays, for the same promise; the constraint (26) in its corrected form in both.",
+        "penalty that pays, for the same guarantee; the constraint (26) in its corrected form in both.",
         "OPT and ConstOPT minimise the worst loss. The quantile is another measure: EXPMECH can have the lower "
         "quantile and still the higher worst loss.",
         "Bounds are those of the worst loss: the packing bound for ConstOPT, a dual bound for OPT.",

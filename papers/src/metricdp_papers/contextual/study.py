@@ -164,8 +164,8 @@ TABLES = (
     StudyTable("levels", "How often the tests reject what is true", "Not in the paper.", "The level asked for is 5 %."),
     StudyTable("ccit", "The classifier test of its authors beside ours", "CCIT in Table 1, without a version.",
                "`as_published` is CCIT 0.4 as its authors wrote it (`pip install CCIT==0.4`), `corrected` ours, on "
-               "the same samples: draws of known laws, and the columns of Table 1."),
-    StudyTable("promises", "What the promise means for a place and a trajectory", "Not in the paper."),
+               "the same samples: draws of known distributions, and the columns of Table 1."),
+    StudyTable("promises", "What the guarantee means for a place and a trajectory", "Not in the paper."),
 )  # fmt: skip
 
 NOTES = (

@@ -33,21 +33,22 @@ def pieces(full: bool) -> Iterator[Piece]:
 
 STUDY = Study(
     name="leaks",
-    about="the leak board: samplers of others and our own, judged by the same auditor",
+    about="the leak board: samplers of others and our own, audited by the same auditor",
     tables=(
         StudyTable("1", "Packages as they install", "What each claims, in its own words or by its formula.",
                    "Each package runs in an environment of its own, through `metricdp audit --command`; matrices are "
-                   "judged exactly. What cannot be installed is listed as not run, with the reason."),
+                   "audited exactly. What cannot be installed is listed as not run, with the reason."),
         StudyTable("2", "Published defects in a few lines", "What was read in the source or measured elsewhere.",
                    "Re-implementations of one property each, not the programs themselves."),
-        StudyTable("3", "Mechanisms that keep their promise", "Nothing is to be found here.",
-                   "Samples cannot prove a promise: the verdict is \"not refuted\" at this number of draws."),
+        StudyTable("3", "Mechanisms that keep their guarantee", "Nothing is to be found here.",
+                   "Samples cannot prove a guarantee: the verdict is \"not refuted\" at this number of draws."),
     ),
     pieces=pieces,
     notes=(
         "`leaks_at_least` is the epsilon that is shown to leak, in the unit of the claim: from draws a lower bound at "
         "99 % confidence, from matrices exact. `draws` is how many reports it took; asking stops at the refutation.",
-        "\"would not keep it\" stands where nothing is claimed: the promise is one that it is held against.",
+        "\"would not keep it\" stands where nothing is claimed. The sampler is then tested against a guarantee that "
+        "nobody gave.",
         "A row is about one version of one mechanism at one setting. It says nothing about the rest of a package.",
     ),
 )  # fmt: skip

@@ -29,10 +29,10 @@ NUMBER = "comparison"
 LOSS, MISSING = "expected loss", "not there"
 TABLE = StudyTable(
     NUMBER,
-    "All families at equal promise",
+    "All families at equal guarantee",
     "The survey compares families in words; no numbers on common data are published.",
     "One small data set a domain, so that every builder runs. Loss and adversary's error are distances under one "
-    "public prior a domain; the bound is proven for all mechanisms with this promise and these reports.",
+    "public prior a domain; the bound is proven for all mechanisms with this guarantee and these reports.",
     "a quarter to two minutes each on a quiet core; `--table I --table II --table III --table text` leaves them out",
 )
 

@@ -83,7 +83,7 @@ def pieces(full: bool) -> Iterator[Piece]:
 
 STUDY = Study(
     "survey",
-    "the survey's metrics, mechanisms, measures and data: where each is here, and all families at equal promise",
+    "the survey's metrics, mechanisms, measures and data: where each is here, and all families at equal guarantee",
     TABLES,
     pieces,
     comparison.picture,

@@ -108,7 +108,7 @@ TABLES = (
                "test sentences are both protected."),
     StudyTable("2", "every mechanism where an attacker recovers as many words", "Nothing of the kind is published.",
                "Read off straight lines between the epsilons of Table 1. The exponential mechanism is one kernel, "
-               "whatever is promised for it: with half the budget and with a certified one it has one line here."),
+               "whatever is guaranteed for it: with half the budget and with a certified one it has one line here."),
     StudyTable("3", "words a second, on the same sentences and vectors", "Packages say nothing about it.",
                "Every package runs in an environment of its own, at epsilon 8, getting ready not counted; words a "
                "second of processors do not depend on what else the machine does."),
@@ -195,14 +195,14 @@ def _argument_text(value: Any) -> str:
 
 STUDY = Study(
     "text",
-    "words of reviews protected one by one: accuracy, what an attacker recovers, and what is truly promised",
+    "words of reviews protected one by one: accuracy, what an attacker recovers, and what is truly guaranteed",
     TABLES,
     pieces,
     picture,
     notes=(
-        "Recovery is that of the Bayes attacker who sees one reported word, knows the law and how often every word "
-        "occurs in this very text: exact where the law is a table or a kernel, simulated for noise (guesses judged "
-        "afresh, and at most). An attacker who reads the neighbouring words too recovers more.",
+        "The Bayes attacker sees one reported word, and knows the distribution and how often every word occurs in this "
+        "very text. Recovery is exact where the distribution is a table or a kernel. For noise it is simulated: "
+        "guesses scored on fresh draws, and at most. An attacker who reads the neighbouring words too recovers more.",
         "The true epsilon is the largest |ln Pr[k|x] - ln Pr[k|y]| / d(x, y) in Euclidean distance of the vectors: by "
         "the exact audit of kernels, by theorem for noise; infinite where some report excludes a word.",
         "SST-2 and MR are read from the data folder and are no part of the package. Without them the study runs on a "

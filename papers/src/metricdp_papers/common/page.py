@@ -28,8 +28,8 @@ TITLES = {
 READING = (
     "Each row shows the published number, our number with the method exactly as published, our number with a method "
     "that keeps the guarantee, and a bound for all mechanisms with the same guarantee and reports. An empty cell was "
-    "not measured or does not exist. ± is half the 95 % interval of a mean over repetitions. A percentage says how far our "
-    "number lies from the published one."
+    "not measured or does not exist. ± is half the 95 % interval of a mean over repetitions. A percentage says how far "
+    "our number lies from the published one."
 )
 SPREADS = {"corrected": "spread", "as_published": "as_published_spread"}
 LONG = 36  # characters from which a cell may be broken into lines

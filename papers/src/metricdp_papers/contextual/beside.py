@@ -20,7 +20,7 @@ from metricdp_papers.common import Row, row
 from metricdp_papers.contextual.losses import GAP, SECONDS, Scene, blanket_sizes
 
 RELEASES, DELTA = 100, 1e-5
-CLOSE_GAP, CLOSELY = 1e-3, "% that C-mDP is below, programs solved to 0.1 %"
+CLOSE_GAP, CLOSELY = 1e-3, "% that C-mDP is below at a gap of 0.1 %"
 PROGRAMS: tuple[Literal["reduced", "refined", "full"], ...] = ("reduced", "refined", "full")
 
 

@@ -16,7 +16,7 @@ from metricdp.auditing import AuditReport
 from metricdp.errors import MetricdpError
 from metricdp.metrics import Metric
 from metricdp.samplers import CommandSampler
-from metricdp_papers.common.rows import Row
+from metricdp_papers.common import Row, row
 from metricdp_papers.leaks import packages
 
 DRAWS, FEW_DRAWS = 100_000, 20_000
@@ -62,26 +62,18 @@ class BoardEntry:
 
 def audit_entry(entry: BoardEntry, scale: float) -> list[Row]:
     """Return the row of an entry; what cannot be run here is a row that says why."""
-    row: Row = {"who": entry.who, "mechanism": entry.mechanism, "claim": entry.claim}
+    about: Row = {"who": entry.who, "mechanism": entry.mechanism, "claim": entry.claim, "version": ""}
     try:
-        row["version"] = packages.version(entry.package) if entry.package else ""
+        about["version"] = packages.version(entry.package) if entry.package else ""
         started = time.perf_counter()  # without the installation
         report, more = _by_matrix(entry) if entry.matrix is not None else _by_draws(entry, scale)
     except MetricdpError as error:
-        values: Row = {"verdict": "not run", "note": " ".join(str(error).split()), "version": row.get("version", "")}
-        return [{**row, **values, "draws": None, "leaks_at_least": None, "witness": "", "measure": "epsilon"}]
-    return [
-        {
-            **row,
-            "verdict": "would not keep it" if report.refuted and not entry.claims else report.verdict,
-            "draws": report.draws or None,
-            "leaks_at_least": float(report.epsilon),
-            "witness": _witness(report),
-            "measure": "epsilon",
-            "seconds": round(time.perf_counter() - started, 1),
-            "note": " ".join([entry.note, *more]).strip(),
-        }
-    ]
+        nothing = {"verdict": "not run", "draws": None, "leaks_at_least": None, "witness": ""}
+        return [row({**about, **nothing}, "epsilon", note=" ".join(str(error).split()))]
+    verdict = "would not keep it" if report.refuted and not entry.claims else report.verdict
+    about |= {"verdict": verdict, "draws": report.draws or None, "leaks_at_least": float(report.epsilon)}
+    seconds, note = round(time.perf_counter() - started, 1), " ".join([entry.note, *more]).strip()
+    return [row({**about, "witness": _witness(report)}, "epsilon", seconds=seconds, note=note)]
 
 
 def _by_matrix(entry: BoardEntry) -> tuple[AuditReport, list[str]]:

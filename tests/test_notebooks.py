@@ -14,8 +14,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.design.comparison import Measure
-from metricdp.plots import progress
-from metricdp.plots.progress import bar_html, share_and_words
+from metricdp.plots import bar_html, progress, share_and_words
 
 PROJECT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((PROJECT / "examples" / "notebooks").glob("*.ipynb"))

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from metricdp.auditing.report import AuditReport
+from metricdp.auditing import AuditReport
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.mechanisms import Certificate, Guarantee, Witness
 from metricdp.metrics import Haversine
@@ -21,10 +21,10 @@ from metricdp.plots import (
     loss_plot,
     map_plot,
     overview,
+    report_page,
     write_picture,
     write_report,
 )
-from metricdp.plots.report import report_html
 
 pytest.importorskip("matplotlib")
 
@@ -118,7 +118,7 @@ def test_report_is_whole_and_stands_alone(story, tmp_path):
 
 def test_report_says_what_matters(story):
     reader = Reader()
-    reader.feed(report_html(story))
+    reader.feed(report_page(story).html())
     text = " ".join(reader.text)
     for needed in ("What it costs", "The certificate", "Epsilon explained", "What stays unprotected", "How to repeat"):
         assert needed in text
@@ -130,7 +130,7 @@ def test_report_says_what_matters(story):
 
 
 def test_text_is_escaped(story):
-    page = report_html(story)
+    page = report_page(story).html()
     assert "<b>& more" not in page
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
@@ -138,7 +138,7 @@ def test_text_is_escaped(story):
 
 def test_a_broken_promise_is_not_dressed_up(story):
     broken = replace(story, audit=replace(story.audit, epsilon=EPSILON + 1, refuted=True))
-    page = report_html(broken)
+    page = report_page(broken).html()
     assert '<span class="seal broken">violated</span>' in page
 
 
@@ -148,7 +148,7 @@ def test_no_bound_is_drawn_where_none_is_known(story):
         certificate=replace(story.certificate, lower_bound=0.0),
         comparison=replace(story.comparison, lower_bound=0.0),
     )
-    page = report_html(bare)
+    page = report_page(bare).html()
     assert 'class="bound"' not in page
     assert "None with these reports below" not in page
 
@@ -218,7 +218,7 @@ def test_a_report_does_not_mix_objectives(story):
         certificate=replace(story.certificate, objective="worst"),
         comparison=replace(story.comparison, objective="worst"),
     )
-    page = report_html(worst)
+    page = report_page(worst).html()
     assert "Expected loss" not in page
     assert "Worst loss of any secret" in page
     assert page.count("with the largest one") == 2  # the fact and the caption

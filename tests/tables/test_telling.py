@@ -20,7 +20,7 @@ from metricdp.places import bundled_roads, bundled_trips
 from metricdp.tables import Disclosure
 from metricdp.tables.jobs.plan import job_from, plan, spec_of
 from metricdp.tables.plan import TableRequest
-from metricdp.tables.reporting.pages import citation
+from metricdp.tables.reporting import citation
 from scripts import main
 
 PROJECT = Path(__file__).parents[2]

@@ -68,7 +68,7 @@ def compare(
     from metricdp.cli.build_spec import prior_of
     from metricdp.errors import check_extra
     from metricdp.metrics import protected_distance
-    from metricdp.plots.comparison_plots import write_comparison
+    from metricdp.plots import write_comparison
     from metricdp.units import parse_epsilon
 
     targets = _targets(output, where.source_name, overwrite=overwrite)

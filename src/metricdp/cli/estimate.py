@@ -144,14 +144,13 @@ def estimate(
     write_density(found, output, by=by, overwrite=overwrite)
     notices = ["The reports were drawn from a seed: a simulation."] if found.simulated else []
     if picture is not None:
-        from metricdp.plots.density import density_plot
-        from metricdp.plots.palette import write_picture
+        from metricdp.plots import density_plot, write_picture
 
         write_picture(density_plot(made)[0], picture)
     if report is not None:
-        from metricdp.plots.density import write_density_page
+        from metricdp.plots import density_page
 
-        write_density_page(made, report, title=f"Densities from {title}", notices=notices)
+        density_page(made, f"Densities from {title}", notices).write(report)
     with redirect_prints(output):
         if json:
             terminal.say_json(_values(found, region), sort_keys=True)
@@ -222,7 +221,7 @@ def _region(made: DensityEstimate, around: str, radius: str) -> tuple[int, Mass]
 
 def _short_lines(found: FileEstimates, region: tuple[int, Mass] | None, written: str) -> list[str]:
     """Return what was written, what the intervals hold, and what to watch."""
-    from metricdp.plots.density import coverage_sentence
+    from metricdp.plots import coverage_sentence
 
     made = found.estimate
     first = f"{written}, {made.reports:,} reports, {len(made.cells):,} cells, method {made.method}."
@@ -246,7 +245,7 @@ def _lines(found: FileEstimates, region: tuple[int, Mass] | None) -> list[str]:
     import numpy as np
 
     from metricdp.estimation.sentences import FREE
-    from metricdp.plots.density import coverage_sentence
+    from metricdp.plots import coverage_sentence
 
     made, empty = found.estimate, found.empty
     lines = [

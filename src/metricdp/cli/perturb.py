@@ -135,9 +135,8 @@ class ReportOptions:
         place = self.distribution_file(summary.target)
         if place is None and self.json is None and self.report is None:
             return []
-        from metricdp.plots.release_page import write_release
         from metricdp.rendering import command_line
-        from metricdp.tables.reporting import distribution_record, record_of, release_of, write_record
+        from metricdp.tables.reporting import distribution_record, page_of_table, record_of, write_record
 
         lines = []
         what = "the protected tables" if Path(summary.target).is_dir() else "the protected table"
@@ -152,8 +151,8 @@ class ReportOptions:
             lines.append(f"Record: {self.json}.")
             files.append((Path(self.json).name, "what was done and guaranteed, for programs"))
         if self.report is not None and preview is not None:
-            release = release_of(summary, mechanism, preview, repeat=[command_line(sys.argv[1:])], files=files)
-            write_release(release, self.report)
+            repeat = [command_line(sys.argv[1:])]
+            page_of_table(summary, mechanism, preview, repeat=repeat, files=files).write(self.report)
             mind = "; it shows true positions, so it is as secret as the table" if self.show_secrets else ""
             lines.append(f"Page: {self.report}{mind}.")
         return lines

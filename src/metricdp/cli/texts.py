@@ -355,7 +355,6 @@ def _is_plain(name: str) -> bool:
 
 def _write_reports(summary: Summary, report_options: TextReportOptions) -> list[str]:
     """Write the page and the record, and return a line about each."""
-    from metricdp.plots.text_page import write_text_page
     from metricdp.tables.reporting import page_of_texts, record_of_texts, write_record
 
     lines, files = [], [(Path(summary.target).name, "the protected table")]
@@ -364,7 +363,7 @@ def _write_reports(summary: Summary, report_options: TextReportOptions) -> list[
         lines.append(f"Record: {report_options.json}.")
         files.append((Path(report_options.json).name, "what was done and guaranteed, for programs"))
     if report_options.report is not None:
-        write_text_page(page_of_texts(summary, repeat=[command_line(sys.argv[1:])], files=files), report_options.report)
+        page_of_texts(summary, repeat=[command_line(sys.argv[1:])], files=files).write(report_options.report)
         lines.append(f"Page: {report_options.report}. Nothing of the table is in it.")
     return lines
 
@@ -413,20 +412,19 @@ def _write_choice_reports(found: list[WordEvaluation], words: int, report_option
         write_record(held, report_options.json)
         lines.append(f"Record: {report_options.json}.")
     if report_options.report is not None:
-        from metricdp.plots.text_page import write_text_page
         from metricdp.tables.reporting import page_of_choices
 
-        write_text_page(page_of_choices(found, words, repeat=[command_line(sys.argv[1:])]), report_options.report)
+        page_of_choices(found, words, repeat=[command_line(sys.argv[1:])]).write(report_options.report)
         lines.append(f"Page: {report_options.report}.")
     return lines
 
 
 def _choice_lines(found: list[WordEvaluation], words: int, builder: str) -> list[str]:
     """Return the table of epsilons and what its columns mean, one line each."""
-    from metricdp.plots.text_page import cells_of
+    from metricdp.tables.reporting import evaluation_cells
 
     names = ["epsilon", "unchanged", "attacker right", "median rank", "accuracy"]
-    rows = [dict(zip(names, cells_of(one), strict=True)) for one in found]
+    rows = [dict(zip(names, evaluation_cells(one), strict=True)) for one in found]
     clean = found[0].clean
     return [
         f"{builder} on {words:,} words, bundled English sentences:",

@@ -15,6 +15,7 @@ from metricdp.design.comparison.measures import Measure
 from metricdp.errors import InvalidInput
 from metricdp.files import replace_file
 from metricdp.plots import page, palette, vector
+from metricdp.plots.page import Page
 from metricdp.plots.report_content import Comparison, Contender
 from metricdp.rendering import escape
 
@@ -112,8 +113,8 @@ def comparison_plot(compared: ComparisonResult, axes: Any = None) -> Any:
     return axes
 
 
-def comparison_html(compared: ComparisonResult, title: str, notes: Sequence[str] = ()) -> str:
-    """Return a self-contained page: bars and numbers of every loss and epsilon, and what is missing and why.
+def comparison_page(compared: ComparisonResult, title: str, notes: Sequence[str] = ()) -> Page:
+    """Return the page of a comparison: bars and numbers of every loss and epsilon, and what is missing and why.
 
     `notes` are what a reader must know before the numbers.
     """
@@ -131,25 +132,23 @@ def comparison_html(compared: ComparisonResult, title: str, notes: Sequence[str]
         "Mechanisms on the same places. All have the same guarantee, epsilon times the distance without slack. They "
         "differ in how far reports lie from the truth. Shorter is better."
     )
-    parts = [page.header("metricdp compare", title, lead, facts)]
-    if notes:
-        parts.append(page.section("For positions", page.bullets(list(notes))))
-    parts += [_measure_section(compared, measure) for measure in compared.measures]
-    missing = [f"{name}: {why.rstrip('.')}." for name, why in compared.missing.items()]
-    parts += [page.section("Not compared, and why", page.bullets(missing)), page.footer()]
-    return page.whole_page(title, parts)
+    sections = [
+        ("For positions", page.bullets(notes)),
+        *(_measure_section(compared, measure) for measure in compared.measures),
+        (
+            "Not compared, and why",
+            page.bullets([f"{name}: {why.rstrip('.')}." for name, why in compared.missing.items()]),
+        ),
+    ]
+    return Page(title, lead, facts, sections, kind="metricdp compare")
 
 
-def _measure_section(compared: ComparisonResult, measure: Measure) -> str:
+def _measure_section(compared: ComparisonResult, measure: Measure) -> tuple[str, str]:
     figures = []
     for one in comparisons_of(compared, measure):
         caption = f"Epsilon {escape(messages.epsilon(one.epsilon or 0.0, compared.unit))}."
         if one.lower_bound > 0:
-            least = escape(messages.distance(one.lower_bound, one.unit, "down"))
-            caption += (
-                f' <span class="boundkey">The dashed line is {least}: proven, '
-                f"{messages.rivals(one.unit)} can do better.</span>"
-            )
+            caption += f" {vector.bound_key(one)}"
         figures.append(
             f'<figure class="card" style="margin-bottom:1.2rem">{vector.bars_html(one)}'
             f"<figcaption>{caption}</figcaption></figure>"
@@ -173,7 +172,7 @@ def _measure_section(compared: ComparisonResult, measure: Measure) -> str:
         if measured
         else ""
     )
-    return page.section(
+    return (
         f"{measure.name.capitalize()}, {measure.objective}",
         f"<p>{escape(words)}.{interval}</p>{''.join(figures)}{table}",
     )
@@ -194,6 +193,8 @@ def write_comparison(
     if kind in (".png", ".svg", ".pdf"):
         drawn = comparison_plot(compared)
         return palette.write_picture(drawn if len(compared.measures) == 1 else drawn[0], place)
+    if kind not in (".csv", ".json"):
+        return comparison_page(compared, title, notes).write(place)
     with replace_file(place) as partial:
         if kind == ".csv":
             rows = compared.rows()
@@ -201,10 +202,8 @@ def write_comparison(
                 writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(rows)
-        elif kind == ".json":
-            partial.write_text(json.dumps(_record(compared), indent=2, allow_nan=False) + "\n", encoding="utf-8")
         else:
-            partial.write_text(comparison_html(compared, title, notes), encoding="utf-8")
+            partial.write_text(json.dumps(_record(compared), indent=2, allow_nan=False) + "\n", encoding="utf-8")
     return place
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from metricdp.estimation import DensityEstimate
 from metricdp.estimation.sentences import FREE
 from metricdp.metrics import points_are
 from metricdp.plots import page, palette
+from metricdp.plots.page import Page
 from metricdp.plots.vector import MAP_WIDTH, svg
 from metricdp.spaces import FiniteSpace
 
@@ -67,13 +67,8 @@ def interval_plot(estimate: DensityEstimate, axes: Any, *, truth: Floats | None 
     axes.set_ylabel("share of secrets")
 
 
-def write_density_page(estimate: DensityEstimate, path: str | Path, *, title: str, notices: Sequence[str] = ()) -> Path:
-    """Write the page of an estimate."""
-    return page.write_page(density_html(estimate, title, notices), path)
-
-
-def density_html(estimate: DensityEstimate, title: str, notices: Sequence[str] = ()) -> str:
-    """Return a page about an estimate: a map, the largest cells with intervals, and what the figures are worth."""
+def density_page(estimate: DensityEstimate, title: str, notices: Sequence[str] = ()) -> Page:
+    """Return the page of an estimate: a map, the largest cells with intervals, and what the figures are worth."""
     facts = [
         (f"{estimate.reports:,}", "reports"),
         (f"{len(estimate.cells):,}", "cells"),
@@ -83,10 +78,12 @@ def density_html(estimate: DensityEstimate, title: str, notices: Sequence[str] =
         "Where the secrets behind a table of reports lie, estimated from the reports and the public distribution of "
         "their mechanism. No secret was needed, and none is on this page."
     )
-    head = page.header("metricdp estimate", title, lead, facts, notices)
-    parts = [head, page.section("Where they were", _map(estimate)), page.section("The largest cells", _rows(estimate))]
-    worth = page.bullets([*estimate.notes, coverage_sentence(estimate), FREE])
-    return page.whole_page(title, [*parts, page.section("What the figures are worth", worth), page.footer()])
+    sections = [
+        ("Where they were", _map(estimate)),
+        ("The largest cells", _rows(estimate)),
+        ("What the figures are worth", page.bullets([*estimate.notes, coverage_sentence(estimate), FREE])),
+    ]
+    return Page(title, lead, facts, sections, kind="metricdp estimate", notices=notices)
 
 
 def coverage_sentence(estimate: DensityEstimate) -> str:
@@ -125,10 +122,7 @@ def _map(estimate: DensityEstimate) -> str:
     )
     picture = svg(f'<g style="fill:var(--reported)">{boxes}</g>', height, "estimated share of every cell")
     most = messages.per_cent(float(masses.max()))
-    return (
-        f'<figure class="card">{picture}<figcaption>The stronger the colour, the larger the estimated share, up to '
-        f"{most}.</figcaption></figure>"
-    )
+    return page.figure(picture, f"The stronger the colour, the larger the estimated share, up to {most}.")
 
 
 def _rows(estimate: DensityEstimate) -> str:

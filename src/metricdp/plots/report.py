@@ -8,95 +8,63 @@ from pathlib import Path
 from metricdp import messages
 from metricdp.plots import page, vector
 from metricdp.plots.figures import certificate_rows
-from metricdp.plots.report_content import ReportContent
+from metricdp.plots.page import Page
+from metricdp.plots.report_content import Comparison, ReportContent
 from metricdp.rendering import escape
 
 
 def write_report(content: ReportContent, path: str | Path) -> Path:
     """Write the page of a report; nothing in it is loaded from elsewhere."""
-    return page.write_page(report_html(content), path)
+    return report_page(content).write(path)
 
 
-def report_html(content: ReportContent) -> str:
-    """Return the page as text."""
-    parts = [
-        _head(content),
-        _map(content),
-        _losses(content),
-        _certificate(content),
-        _epsilon(content),
-        _unprotected(content),
-        page.section("How to repeat", page.repeat_block(content.files, content.repeat)),
-        page.footer(content.attribution),
-    ]
-    return page.whole_page(content.title, parts)
-
-
-def _head(content: ReportContent) -> str:
-    guarantee = content.guarantee
+def report_page(content: ReportContent) -> Page:
+    """Return the page of a report: the guarantee, the map, the loss, the certificate and what is not protected."""
+    guarantee, certificate = content.guarantee, content.certificate
+    reach = messages.distance(messages.reach(guarantee), guarantee.unit, "down")
     facts = [
-        (
-            messages.distance(messages.reach(guarantee), guarantee.unit, "down"),
-            f"apart{guarantee.along}, places differ by at most a factor of two",
-        ),
-        (
-            messages.cost(content.certificate, guarantee.unit),
-            messages.fact(content.certificate.objective) + guarantee.along,
-        ),
-        (_closeness(content), _closeness_words(content)),
+        (reach, f"apart{guarantee.along}, places differ by at most a factor of two"),
+        (messages.cost(certificate, guarantee.unit), messages.fact(certificate.objective) + guarantee.along),
+        (f"{content.audit.pairs:,}", "pairs of places checked exactly")
+        if certificate.lower_bound <= 0
+        else (messages.gap(certificate.gap), "is the most that any other mechanism with this guarantee could save"),
         (f"{content.rows:,}", "rows protected"),
     ]
-    return page.header("metricdp report", content.title, messages.lead_sentence(guarantee), facts, [content.simulated])
-
-
-def _closeness(content: ReportContent) -> str:
-    if content.certificate.lower_bound <= 0:
-        return f"{content.audit.pairs:,}"
-    return messages.gap(content.certificate.gap)
-
-
-def _closeness_words(content: ReportContent) -> str:
-    if content.certificate.lower_bound <= 0:
-        return "pairs of places checked exactly"
-    return "is the most that any other mechanism with this guarantee could save"
+    sections = [
+        ("What leaves the device", _map(content)),
+        ("What it costs", _losses(content.comparison)),
+        ("The certificate", _certificate(content)),
+        ("Epsilon explained", _epsilon(content)),
+        ("What stays unprotected", _unprotected(content)),
+        ("How to repeat", page.repeat_block(content.files, content.repeat)),
+    ]
+    lead = messages.lead_sentence(guarantee)
+    return Page(content.title, lead, facts, sections, notices=[content.simulated], credit=content.attribution)
 
 
 def _map(content: ReportContent) -> str:
-    ring = (
-        '<li><i class="ring"></i>the pair that is easiest to tell apart</li>'
-        if content.map.worst_pair is not None
-        else ""
-    )
+    ring = [] if content.map.worst_pair is None else ['<i class="ring"></i>the pair that is easiest to tell apart']
     whose = (
         "simulated ones, or they could not be shown."
         if content.simulated
         else "they are secret, and so is this page as long as it shows them."
     )
+    legend = [page.mark("true", "true, secret"), page.mark("reported", "reported"), *ring]
     return (
-        f"<section><h2>What leaves the device</h2><p>Blue dots are true positions in {escape(content.place)}: "
-        f"{whose} Orange discs are what is released instead, the larger the more often. Thin lines join some "
-        "pairs.</p>"
-        '<figure class="card"><ul class="legend"><li><i style="background:var(--true)"></i>true, secret</li>'
-        f'<li><i style="background:var(--reported)"></i>reported</li>{ring}</ul>{vector.map_svg(content.map)}'
-        f"<figcaption>{escape(content.map.caption)}</figcaption></figure></section>"
+        f"<p>Blue dots are true positions in {escape(content.place)}: {whose} Orange discs are what is released "
+        "instead, the larger the more often. Thin lines join some pairs.</p>"
+        + page.figure(vector.map_svg(content.map), escape(content.map.caption), legend)
     )
 
 
-def _losses(content: ReportContent) -> str:
-    comparison = content.comparison
+def _losses(comparison: Comparison) -> str:
     caption = (
         f"{escape(messages.bar_caption(comparison.objective))} All are set to the same epsilon; shorter is better."
     )
     if comparison.lower_bound > 0:
-        bound = messages.distance(comparison.lower_bound, comparison.unit, "down")
-        caption = (
-            f'{caption} <span class="boundkey">The dashed line is {escape(bound)}: proven, '
-            f"{messages.rivals(comparison.unit)} can do better.</span>"
-        )
-    return (
-        "<section><h2>What it costs</h2><p>Privacy costs accuracy. How much depends on the mechanism, at the "
-        f'same epsilon.</p><figure class="card">{vector.bars_html(comparison)}'
-        f"<figcaption>{caption}</figcaption></figure></section>"
+        caption = f"{caption} {vector.bound_key(comparison)}"
+    return "<p>Privacy costs accuracy. How much depends on the mechanism, at the same epsilon.</p>" + page.figure(
+        vector.bars_html(comparison), caption
     )
 
 
@@ -114,18 +82,17 @@ def _certificate(content: ReportContent) -> str:
             f"the guarantee allows {allowed} there. {note}"
         )
     return (
-        f'<section><h2>The certificate</h2><div class="card"><span class="seal{seal}">{escape(audit.verdict)}</span> '
+        f'<div class="card"><span class="seal{seal}">{escape(audit.verdict)}</span> '
         f"&nbsp;{escape(content.mechanism)}<dl>{rows}</dl></div>"
-        f'<p style="margin-top:1rem">{escape(note)}</p></section>'
+        f'<p style="margin-top:1rem">{escape(note)}</p>'
     )
 
 
 def _epsilon(content: ReportContent) -> str:
     stated = messages.epsilon(content.guarantee.epsilon, content.guarantee.unit)
-    return page.section(
-        "Epsilon explained",
+    return (
         f"<p>Epsilon is {escape(stated)}. Take two places and any one report. How many times likelier can it be from "
-        f"one place than from the other?</p>{page.meaning_table(content.guarantee)}",
+        f"one place than from the other?</p>{page.meaning_table(content.guarantee)}"
     )
 
 
@@ -136,7 +103,7 @@ def _unprotected(content: ReportContent) -> str:
         total += f", plus a slack of {messages.number(content.rows_per_person * guarantee.slack, 4, 'up')}"
     points = [escape(content.secret)] if content.secret else []
     if content.kept_columns:
-        names = ", ".join(f"<code>{escape(name)}</code>" for name in content.kept_columns)
+        names = page.codes(content.kept_columns)
         points.append(f"The other columns do not change: {names}. Times and identifiers can reveal people.")
     if content.rows_per_person > 1:
         points.append(
@@ -150,4 +117,4 @@ def _unprotected(content: ReportContent) -> str:
             "Positions first moved to the nearest place of the design. The slack of the guarantee includes this."
         )
     items = "".join(f"<li>{point}</li>" for point in points)
-    return f'<section><h2>What stays unprotected</h2><ul class="plain">{items}</ul></section>'
+    return f'<ul class="plain">{items}</ul>'

@@ -23,7 +23,6 @@ from metricdp import messages
 from metricdp.design.laplace import laplace
 from metricdp.errors import InvalidInput, MetricdpError
 from metricdp.metrics import Haversine
-from metricdp.plots.release_page import write_release
 from metricdp.studio.web import answer, number, question
 from metricdp.tables import (
     DEFAULT_READING,
@@ -39,7 +38,7 @@ from metricdp.tables import (
 from metricdp.tables import Job as Work
 from metricdp.tables import TableRequest as Wanted
 from metricdp.tables.formats import locate_table
-from metricdp.tables.reporting import Preview, distribution_record, record_of, release_of, write_record
+from metricdp.tables.reporting import Preview, distribution_record, page_of_table, record_of, write_record
 
 MOST_BYTES = 4 << 30
 PREVIEW = 200
@@ -345,7 +344,7 @@ def _protect_file(job: Job, chosen: ProtectionChoice) -> None:
         )  # fmt: skip
         write_record(record_of(summary, distribution_record(summary, noise)), str(job.folder / "certificate.json"))
         if not chosen.is_allocated:  # a page shows one distribution, and rows have different ones then
-            write_release(release_of(summary, noise, report_preview), str(job.folder / "report.html"))
+            page_of_table(summary, noise, report_preview).write(job.folder / "report.html")
         job.lines = list(summary.lines())
     except MetricdpError as error:
         job.problem = job.hide_folder(str(error))

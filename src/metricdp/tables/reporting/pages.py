@@ -6,43 +6,31 @@ there only where `Preview` was asked to keep them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
 
 from metricdp import messages
-from metricdp.arrays import Floats, Points
+from metricdp.arrays import Floats
 from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.auditing.distributions import describe_distribution, distribution_of
 from metricdp.auditing.leakage import has_rows
 from metricdp.auditing.loss import counts_distance
 from metricdp.files import replace_file
-from metricdp.mechanisms import Mechanism, require_pure
+from metricdp.mechanisms import Guarantee, Mechanism, require_pure
 from metricdp.metrics import distance_phrase, points_are
-from metricdp.plots.release import (
-    Example,
-    NoiseDistribution,
-    ReleaseScene,
-    SceneKind,
-    ShareOfBudget,
-    TableRelease,
-    WordExample,
-)
-from metricdp.plots.release_page import OWN_LEVEL
-from metricdp.rendering import add_old_fields, file_name, json_text
+from metricdp.plots import page, vector
+from metricdp.plots.page import Page
+from metricdp.rendering import add_old_fields, escape, file_name, json_text
 from metricdp.spaces import FiniteSpace, Space, require_space
-from metricdp.tables.batch import secrets_of
 from metricdp.tables.people import BudgetLevel, Spending
-from metricdp.tables.pipeline import ProtectedBatch
-from metricdp.tables.plan import ColumnGroup, TableTask, is_geographic
+from metricdp.tables.plan import ColumnGroup, is_geographic
+from metricdp.tables.reporting.preview import GroupPreview, Preview
 from metricdp.tables.results import Summary
-from metricdp.tables.values import rows_of, whole
 
 PAGE = ("the page of a protected table", "Leave the page out: what is printed says what such a guarantee keeps")
 
@@ -50,55 +38,93 @@ TITLE = "metricdp: metric differential privacy, designed, proven and applied"
 AUTHORS = "The metricdp maintainers"
 CURVE: tuple[float, ...] = tuple(np.round([*np.arange(0.02, 0.97, 0.03), 0.95, 0.97, 0.98, 0.99, 0.995], 3).tolist())
 EXAMPLE_DRAWS, EXAMPLE_WORDS, MOST_WORDS, MOST_LIKELY = 400, 4, 12, 5
+MOST_SECRETS = 260  # true positions that are drawn where they were asked for
+MOST_SHARES = 12  # rows of the table of shares
+OWN, OWN_LEVEL = 0.95, messages.per_cent(0.95)
+SECRET_PAGE = (
+    "This page shows secrets: --show-secrets put true positions on it. Treat it like the table itself, and "
+    "never publish it."
+)
 
 
-def release_of(
+def page_of_table(
     summary: Summary,
     mechanism: Mechanism,
     preview: Preview,
     *,
     repeat: Sequence[str] = (),
     files: Sequence[tuple[str, str]] = (),
-) -> TableRelease:
-    """Return what the page of a protected table tells."""
-    guarantee, people = require_pure(summary.guarantee, *PAGE), summary.people
+) -> Page:
+    """Return the page of a protected table: the guarantee, the reports, the loss, and what is not protected."""
+    guarantee = require_pure(summary.guarantee, *PAGE)
     spread = summary.spending if summary.spending is not None and summary.spending.is_spread else None
-    lines = [messages.row_guarantee(guarantee) if spread is None else messages.allocation_guarantee(guarantee)]
     groups = _noisiest_groups(preview, spread)
-    if summary.snapping is not None:
-        lines.append(messages.snapping_cost(summary.snapping, guarantee))
-    return TableRelease(
+    previews = [replace(one, group=group) for one, group in zip(preview.groups, groups, strict=True)]
+    noises = [_noise_curve(group, spread) for group in groups]
+    history = messages.uncounted_rows() if summary.people is None else " ".join(summary.whole_history())
+    return Page(
         title=f"{file_name(summary.source)}, protected",
-        guarantee=guarantee,
-        mechanism=mechanism.certificate.method,
-        rows=summary.written,
-        columns=summary.columns,
-        scenes=tuple(
-            _scene(replace(group_preview, group=group))
-            for group_preview, group in zip(preview.groups, groups, strict=True)
-        ),
-        distributions=tuple(_noise_curve(group, spread) for group in groups),
-        person=""
-        if people is None and spread is None
-        else messages.epsilon(summary.composed_epsilon or 0.0, guarantee.unit),
-        together=summary.reach_together(),
-        whole_history=messages.uncounted_rows() if people is None else " ".join(summary.whole_history()),
-        people=(*summary.composition(), summary.again()),
-        kept=summary.kept_columns,
-        remarks=tuple(_remarks(summary)),
-        promise=tuple(lines),
-        files=tuple(files),
-        repeat=tuple(repeat),
-        citation=citation(),
-        simulated=messages.simulated() if summary.simulated else "",
-        shares=() if spread is None else tuple(_budget_share(level, guarantee.unit) for level in spread.released),
+        lead=" ".join(part for part in (history, messages.lead_sentence(guarantee)) if part),
+        facts=_facts(summary, guarantee, noises, spread),
+        sections=[
+            *(
+                section
+                for one, noise in zip(previews, noises, strict=True)
+                for section in _reports(one, noise, is_largest=spread is not None)
+            ),
+            *(
+                ("What it costs", _cost(noise, ", ".join(group.reports)))
+                for group, noise in zip(groups, noises, strict=True)
+            ),
+            ("What each row gets of a person's budget", _shares(spread.released if spread else (), groups, guarantee)),
+            ("What is guaranteed", _promise(summary, guarantee, mechanism, spread)),
+            ("Totals per person", page.bullets([*summary.composition(), summary.again()])),
+            ("What stayed in the table", _unprotected(summary)),
+            *closing_sections(files, repeat),
+        ],
+        notices=[messages.simulated()] if summary.simulated else [],
+        danger=SECRET_PAGE if any(one.true for one in previews) else "",
     )
+
+
+def closing_sections(files: Sequence[tuple[str, str]], repeat: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the last sections of every page about a table: its files, how to repeat it, how to cite metricdp."""
+    text, entry = citation()
+    return [
+        ("Files, and how to repeat", page.repeat_block(files, repeat)),
+        ("How to cite", f"<p>{escape(text)}</p>{page.listing(entry.splitlines())}"),
+    ]
+
+
+def _facts(
+    summary: Summary, guarantee: Guarantee, noises: Sequence[NoiseCurve], spread: Spending | None
+) -> list[tuple[str, str]]:
+    """Return the first numbers of the page, each with what it is."""
+    facts = []
+    if together := summary.reach_together():
+        words = "apart in every row, histories of one person differ by at most a factor of two in all their reports"
+        facts.append((messages.short_distance(together, guarantee.unit), words))
+    things, near = messages.things(guarantee.unit), messages.reach(guarantee)
+    if near > 0:
+        words = f"apart{guarantee.along}, {things} differ by at most a factor of two in one report"
+        facts.append((messages.distance(near, guarantee.unit, "down"), words))
+    else:
+        ratio = messages.factor(messages.largest_factor(guarantee, 0.0))
+        facts.append((ratio, f"is the factor that the slack alone allows between {things}"))
+    which = "around a report" if spread is None else "around a report, or less,"
+    facts += [(noise.radius, f"{which} hold the truth with {OWN_LEVEL}") for noise in noises[:2]]
+    facts.append((f"{summary.written:,}", "rows released"))
+    if summary.people is not None or spread is not None:
+        whose = "the person with the most rows: rows add up" if spread is None else "all rows of any person together"
+        total = messages.epsilon(summary.composed_epsilon or 0.0, guarantee.unit)
+        facts.append((total, f"is the epsilon of {whose}"))
+    return facts
 
 
 def _noisiest_groups(preview: Preview, spread: Spending | None) -> list[ColumnGroup]:
     """Return the groups whose noise the page describes: where rows have several, the one with the most noise."""
     if spread is None:
-        return [group_preview.group for group_preview in preview.groups]
+        return [one.group for one in preview.groups]
     levels = spread.released or spread.levels
     return [
         max((level.task.groups[number] for level in levels), key=lambda group: _own_radius(group).value)
@@ -107,13 +133,54 @@ def _noisiest_groups(preview: Preview, spread: Spending | None) -> list[ColumnGr
 
 
 def _own_radius(group: ColumnGroup) -> Radius:
-    return radii_of(group.mechanism, [OWN_LEVEL])[0]
+    return radii_of(group.mechanism, [OWN])[0]
 
 
-def _budget_share(level: BudgetLevel, unit: str) -> ShareOfBudget:
-    found = [(_own_radius(group), group.snap) for group in level.task.groups]
-    radii = tuple(messages.length(radius.value + snap, radius.unit) for radius, snap in found)
-    return ShareOfBudget(level.rows, level.persons, messages.epsilon(level.amount, unit), radii)
+def _promise(summary: Summary, guarantee: Guarantee, mechanism: Mechanism, spread: Spending | None) -> str:
+    lines = [messages.row_guarantee(guarantee) if spread is None else messages.allocation_guarantee(guarantee)]
+    if summary.snapping is not None:
+        lines.append(messages.snapping_cost(summary.snapping, guarantee))
+    stated, things = messages.epsilon(guarantee.epsilon, guarantee.unit), messages.things(guarantee.unit)
+    return (
+        f'{page.bullets([*lines, f"Mechanism: {mechanism.certificate.method}."])}<p style="margin-top:1rem">Epsilon is '
+        f"{escape(stated)}. Take two {things} and any one report. How many times likelier can it be from one than from "
+        f"the other?</p>{page.meaning_table(guarantee)}"
+    )
+
+
+def _shares(levels: Sequence[BudgetLevel], groups: Sequence[ColumnGroup], guarantee: Guarantee) -> str:
+    """Return what the rows of persons get who share a budget among different numbers of rows."""
+    if not levels:
+        return ""
+    some = [
+        levels[place] for place in np.linspace(0, len(levels) - 1, min(MOST_SHARES, len(levels))).round().astype(int)
+    ]
+    names = ["Rows of a person", "Persons", "Epsilon of each row"]
+    names += [f"Truth within, {OWN_LEVEL} ({', '.join(group.reports)})" for group in groups]
+    rows = [
+        (
+            f"{level.rows:,}",
+            f"{level.persons:,}",
+            messages.epsilon(level.amount, guarantee.unit),
+            *(
+                messages.length(radius.value + group.snap, radius.unit)
+                for group in level.task.groups
+                for radius in [_own_radius(group)]
+            ),
+        )
+        for level in some
+    ]
+    left = f" {len(some)} of {len(levels)} are shown, evenly picked." if len(some) < len(levels) else ""
+    return (
+        "<p>A person's rows share one budget, so rows of persons with many rows have more noise. What is said above of "
+        f"distances holds for the noisiest, and so for all.{left}</p>" + page.table(names, rows, "n" * len(names))
+    )
+
+
+def _unprotected(summary: Summary) -> str:
+    kept = summary.kept_columns
+    names = f"<p>These columns are as they were, not protected: {page.codes(kept)}.</p>" if kept else ""
+    return names + page.bullets(_remarks(summary)) or "<p>Nothing but the reports.</p>"
 
 
 def distribution_record(summary: Summary, mechanism: Mechanism) -> dict[str, Any]:
@@ -166,9 +233,34 @@ def citation() -> tuple[str, str]:
     return text, entry
 
 
-def _noise_curve(group: ColumnGroup, spread: Spending | None) -> NoiseDistribution:
-    mechanism, levels = group.mechanism, sorted(CURVE)
-    radii = radii_of(mechanism, levels)
+@dataclass(frozen=True)
+class NoiseCurve:
+    """How far reports lie from the truth, and sentences about it.
+
+    `levels` are growing probabilities with their radii; `radius` is the one of 95 %, in words.
+    """
+
+    levels: tuple[tuple[float, float], ...]
+    unit: str
+    measured: str  # along what: "great circles"
+    formula: str
+    loss: str  # a sentence
+    tight: bool
+
+    @property
+    def own(self) -> float:
+        """The radius of 95 %."""
+        return next(radius for level, radius in self.levels if level >= OWN)
+
+    @property
+    def radius(self) -> str:
+        """The same in words."""
+        return messages.length(self.own, self.unit)
+
+
+def _noise_curve(group: ColumnGroup, spread: Spending | None) -> NoiseCurve:
+    mechanism = group.mechanism
+    radii = radii_of(mechanism, sorted(CURVE))
     certificate, guarantee = mechanism.certificate, mechanism.guarantee
     is_distance = counts_distance(mechanism)
     if spread is not None and is_distance:
@@ -181,8 +273,8 @@ def _noise_curve(group: ColumnGroup, spread: Spending | None) -> NoiseDistributi
     if group.snap and mechanism.inputs.same_ground:  # elsewhere the two distances do not add
         sentence += " " + messages.snapped_loss(group.snap, mechanism.inputs.ground.unit)
     formula = distribution_of(mechanism).density["formula"]
-    return NoiseDistribution(
-        curve=tuple((one.level, one.value + group.snap) for one in radii),
+    return NoiseCurve(
+        levels=tuple((one.level, one.value + group.snap) for one in radii),
         unit=radii[0].unit,
         measured=distance_phrase(radii[0].metric),
         formula=f"{formula}; epsilon = {guarantee.epsilon:.6g}{f' per {guarantee.unit}' if guarantee.unit else ''}",
@@ -191,34 +283,85 @@ def _noise_curve(group: ColumnGroup, spread: Spending | None) -> NoiseDistributi
     )
 
 
-def _scene(group_preview: GroupPreview) -> ReleaseScene:
-    group = group_preview.group
+def _cost(noise: NoiseCurve, names: str) -> str:
+    exact = "" if noise.tight else " These are upper bounds: for most secrets reports lie closer."
+    caption = (
+        f"The least probability that the report in {escape(names)} lies within a distance of the truth "
+        f"({escape(noise.measured)}), for every secret. The probability is over the noise alone.{exact}"
+    )
+    return (
+        f"<p>{escape(noise.loss)} This follows from the distribution of the noise. It was not measured on this "
+        f"table, which would reveal something about it.</p>"
+        f"{page.figure(vector.distribution_svg(noise.levels, noise.unit), caption)}"
+        f'<p style="margin-top:1rem">To model with it: {escape(noise.formula)}.</p>'
+    )
+
+
+def _reports(seen: GroupPreview, noise: NoiseCurve, *, is_largest: bool) -> list[tuple[str, str]]:
+    """Return the sections about the reports of one part of a secret: what was released, and an example."""
+    group, name, names = seen.group, "What was released", page.codes(seen.group.reports)
     outputs = group.mechanism.outputs
     if outputs.is_text:
-        return ReleaseScene(
-            "words",
-            group.reports,
-            group_preview.total,
-            words=tuple(group_preview.words.most_common(MOST_WORDS)),
-            word_examples=tuple(_word_examples(group.mechanism)),
+        return [(name, _words(seen, names))]
+    rows, true = seen.rows(), seen.secrets()
+    if outputs.width > 2 or not len(rows):
+        text = (
+            f"The reports are in {names}. Reports of this kind have no picture; their distance from the truth has one."
         )
-    rows, true = group_preview.rows(), group_preview.secrets()
+        return [(name, f"<p>{text}</p>")]
     if true is not None:
         some = np.unique(np.linspace(0, len(rows) - 1, min(MOST_SECRETS, len(rows))).astype(int))
         rows, true = rows[some], true[some]
-    kind: SceneKind = "map" if is_geographic(outputs) else ("none", "line", "plane")[min(2, outputs.width)]
-    if outputs.width > 2 or not len(rows):
-        kind = "none"
-    return ReleaseScene(
-        kind,
-        group.reports,
-        group_preview.total,
-        reports=rows,
-        streets=_streets(outputs),
-        example=_example(group, rows) if kind in ("map", "plane") else None,
-        true=true,
-        unit=group.mechanism.inputs.ground.unit,
+    unit, said = group.mechanism.inputs.ground.unit, ", ".join(group.reports)
+    streets, is_map, examples = _streets(outputs), is_geographic(outputs), list[tuple[str, str]]()
+    if outputs.width == 1 and not is_map:
+        picture, outside = vector.bars_svg(rows[:, 0], f"the reports in {said}"), 0
+    else:
+        label = f"where the reports in {said} lie"
+        picture, outside = vector.density_svg(rows, true, streets, is_map=is_map, unit=unit, label=label)
+        if (example := _example(group, rows)) is not None:
+            place, reports, words = example
+            drawn = vector.example_svg(place, reports, streets, noise.own, is_map=is_map, unit=unit)
+            most = " Its noise is the largest there is, that of persons with the most rows." if is_largest else ""
+            examples.append(("Before and after, by example", _example_body(drawn, words + most, len(reports), noise)))
+    some_of = (
+        f"{len(rows):,} of {seen.total:,} reports, evenly picked."
+        if len(rows) < seen.total
+        else f"All {len(rows):,} reports."
     )
+    beyond = f" {outside:,} of them lie outside the picture." if outside else ""
+    intro = f"Where the reports in {names} lie, the stronger the colour the more"
+    intro += (
+        ". They are the released reports: no true position is in this picture."
+        if true is None
+        else ", and some true positions behind them, joined by thin lines."
+    )
+    legend = [page.mark("reported", "reported"), *([] if true is None else [page.mark("true", "true, secret")])]
+    return [(name, f"<p>{intro}</p>{page.figure(picture, some_of + beyond, legend)}"), *examples]
+
+
+def _example_body(picture: str, words: str, count: int, noise: NoiseCurve) -> str:
+    legend = [page.mark("true", "a public place"), page.mark("reported", "reports drawn for it")]
+    caption = (
+        f"Nothing of the table is in this picture. The circle has a radius of {escape(noise.radius)}: whatever the "
+        f"truth is, at least {OWN_LEVEL} of its reports lie this close."
+    )
+    return (
+        f"<p>{escape(words)} The blue dot is that place, the orange ones are {count:,} reports drawn for it by the "
+        f"same mechanism, for this page alone.</p>{page.figure(picture, caption, legend)}"
+    )
+
+
+def _words(seen: GroupPreview, names: str) -> str:
+    most = seen.words.most_common(MOST_WORDS)
+    caption = (
+        f"The {len(most)} words that were reported most: {sum(count for _, count in most):,} of {seen.total:,} "
+        "reports. Words as reported, never as written."
+    )
+    figure = page.figure(vector.words_html(most), caption) if most else ""
+    examples = _word_examples(seen.group.mechanism)
+    intro = '<p style="margin-top:1.2rem">By example, for words of the public vocabulary, not of the table:</p>'
+    return f"<p>The reports are in {names}.</p>{figure}{intro + word_table(examples) if examples else ''}"
 
 
 def _streets(space: Space) -> tuple[Floats, ...]:
@@ -233,8 +376,11 @@ def _streets(space: Space) -> tuple[Floats, ...]:
     return tuple(coordinates[pair] for pair in ends[(ends >= 0).all(axis=1)])
 
 
-def _example(group: ColumnGroup, reports: Floats) -> Example | None:
-    """Return draws for a public place: one of the design in its middle, or a round place amid the reports."""
+def _example(group: ColumnGroup, reports: Floats) -> tuple[Floats, Floats, str] | None:
+    """Return a public place, reports drawn for it, and words: one of the design in its middle, or a round place.
+
+    It is no person's position.
+    """
     mechanism = group.mechanism
     inputs, outputs = mechanism.inputs, mechanism.outputs
     if inputs.size is None and points_are(inputs.ground, "streets"):
@@ -261,9 +407,9 @@ def _example(group: ColumnGroup, reports: Floats) -> Example | None:
     return _draw_example(mechanism, place, place, words)
 
 
-def _draw_example(mechanism: Mechanism, secret: Any, place: Floats, words: str) -> Example:
+def _draw_example(mechanism: Mechanism, secret: Any, place: Floats, words: str) -> tuple[Floats, Floats, str]:
     drawn = mechanism.sample(np.repeat(secret, EXAMPLE_DRAWS, axis=0))
-    return Example(place, np.asarray(mechanism.outputs.decode(drawn), dtype=np.float64), words)
+    return place, np.asarray(mechanism.outputs.decode(drawn), dtype=np.float64), words
 
 
 def _places(space: Space) -> Floats:
@@ -283,7 +429,7 @@ def _round_place(reports: Floats) -> Floats:
     return np.asarray(np.round(middle / steps) * steps)[None]
 
 
-def _word_examples(mechanism: Mechanism) -> list[WordExample]:
+def _word_examples(mechanism: Mechanism) -> list[tuple[str, str]]:
     """Return what some words of the vocabulary, evenly picked, may be reported as."""
     if mechanism.inputs.size is None or mechanism.outputs.size is None or not mechanism.inputs.is_text:
         return []
@@ -303,99 +449,13 @@ def _word_examples(mechanism: Mechanism) -> list[WordExample]:
     return found
 
 
-def word_example(word: str, reports: Any, probabilities: Floats) -> WordExample:
-    """Return a word with its likeliest reports."""
+def word_example(word: str, reports: Any, probabilities: Floats) -> tuple[str, str]:
+    """Return a word, and its likeliest reports with their probabilities."""
     best = np.argsort(-probabilities, kind="stable")[:MOST_LIKELY]
-    return WordExample(word, tuple((str(reports[k]), float(probabilities[k])) for k in best if probabilities[k] > 0))
+    shown = [f"{reports[k]} {messages.number(100 * probabilities[k], 2)} %" for k in best if probabilities[k] > 0]
+    return word, ", ".join(shown)
 
 
-MOST_ROWS = 20_000  # reports that are kept for a picture
-MOST_SECRETS = 260  # true positions that are drawn where they were asked for
-
-
-@dataclass
-class GroupPreview:
-    """Some reports of one group, evenly picked from all, and words with their numbers; `true` row by row with them."""
-
-    group: ColumnGroup
-    total: int = 0
-    reports: list[Floats] = field(default_factory=list)
-    true: list[Floats] = field(default_factory=list)
-    words: Counter[str] = field(default_factory=Counter)
-    stride: int = 1
-
-    def rows(self) -> Floats:
-        """Return the reports as rows of numbers."""
-        return _join(self.reports, self.group.mechanism.outputs.width)
-
-    def secrets(self) -> Floats | None:
-        """Return the true values of those rows, where they were kept."""
-        return _join(self.true, self.group.mechanism.outputs.width) if self.true else None
-
-
-class Preview:
-    """Told every batch of a file as it is written (`watch` of a `Job`); memory does not grow with its length.
-
-    Without `secrets` it looks at what is released and at nothing else.
-    """
-
-    def __init__(self, *, secrets: bool = False) -> None:
-        self._secrets = secrets
-        self.groups: list[GroupPreview] = []
-
-    def __call__(self, task: TableTask, step: ProtectedBatch) -> None:
-        self.begin(task)
-        for group_preview in self.groups:
-            self.add_batch(group_preview, step.result, step.kept if self._secrets else None)
-
-    def released(self, task: TableTask, batch: Any) -> None:
-        """Take in reports that lie in a file already (`watch` of a `Job`)."""
-        self.begin(task)
-        for group_preview in self.groups:
-            self.add_batch(group_preview, batch, None)
-
-    def begin(self, task: TableTask) -> None:
-        """Make room for what every group of a task reports."""
-        if not self.groups:
-            self.groups = [GroupPreview(group) for group in task.groups]
-
-    def add_batch(self, group_preview: GroupPreview, released: Any, kept: Any | None) -> None:
-        """Take in the reports of one batch, and what is behind them where it is passed in."""
-        group, count = group_preview.group, released.num_rows
-        columns = [whole(released.column(name)) for name in group.reports]
-        if group.mechanism.outputs.is_text:
-            group_preview.total += count - columns[0].null_count
-            texts = columns[0].cast(pa.string()).drop_null()
-            for entry in texts.value_counts().to_pylist():
-                group_preview.words[entry["values"]] += entry["counts"]
-            return
-        width = group.mechanism.outputs.width
-        rows = rows_of(columns[0], width, group.reports[0]) if group.packed else _numbers(columns)
-        picked = np.arange(count)[(np.arange(count) + group_preview.total) % group_preview.stride == 0]
-        picked = picked[np.isfinite(rows[picked]).all(axis=1)]
-        group_preview.total += count
-        group_preview.reports.append(rows[picked])
-        if kept is not None and group.columns == group.reports and group.mechanism.inputs.width == width:
-            group_preview.true.append(_true_places(group, kept)[picked])
-        while sum(len(part) for part in group_preview.reports) > MOST_ROWS:
-            group_preview.reports, group_preview.true = (
-                [group_preview.rows()[::2]],
-                [true[::2]] if (true := group_preview.secrets()) is not None else [],
-            )
-            group_preview.stride *= 2
-
-
-def _true_places(group: ColumnGroup, kept: Any) -> Floats:
-    """Return the secrets of rows as tables hold them; where values were snapped, where they were put."""
-    secrets = secrets_of([whole(kept.column(name)) for name in group.columns], group)
-    places: Points = np.full((kept.num_rows, group.mechanism.inputs.width), np.nan)
-    places[secrets.good] = np.asarray(group.mechanism.inputs.decode(secrets.of(secrets.good)), dtype=np.float64)
-    return places
-
-
-def _numbers(columns: list[Any]) -> Floats:
-    return np.column_stack([column.cast(pa.float64()).to_numpy(zero_copy_only=False) for column in columns])
-
-
-def _join(parts: list[Floats], width: int) -> Floats:
-    return np.concatenate(parts) if parts else np.empty((0, width))
+def word_table(examples: Sequence[tuple[str, str]]) -> str:
+    """Return what words are most likely reported as, as a table."""
+    return page.table(("Word", "Reported as, most often"), examples, "bt")

@@ -15,10 +15,10 @@ import numpy as np
 from metricdp import messages
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.mechanisms import Mechanism, require_pure
-from metricdp.plots.release import WordExample
-from metricdp.plots.text_page import TextPage
+from metricdp.plots import page, vector
+from metricdp.plots.page import Page
 from metricdp.rendering import file_name
-from metricdp.tables.reporting.pages import citation, word_example
+from metricdp.tables.reporting.pages import closing_sections, word_example, word_table
 from metricdp.tables.results import Summary, TextCounts
 from metricdp.text import TextMechanism
 from metricdp.text.bundled import sample_sentences
@@ -97,8 +97,8 @@ def page_of_texts(
     *,
     repeat: Sequence[str] = (),
     files: Sequence[tuple[str, str]] = (),
-) -> TextPage:
-    """Return what the page of a table of protected texts tells."""
+) -> Page:
+    """Return the page of a table of protected texts: what it does not hide, the guarantee, examples and the loss."""
     mechanism = counts_of(summary).mechanism
     words = mechanism.words
     found, guarantee = _worth(words), require_pure(words.guarantee, "a text")
@@ -114,37 +114,70 @@ def page_of_texts(
         else ["Nothing but the protected texts."]
     )
     unprotected += messages.found_columns([one for one in summary.findings if one.evidence == "name"])[:-1]
-    return TextPage(
+    return Page(
         title=f"{file_name(summary.source)}, protected",
         lead="Every word was drawn anew at random, the likelier the closer its meaning; often it is the word itself. "
         "What that guarantees is below; what it does not hide comes first.",
-        facts=tuple(facts),
-        limits=(messages.visible_in_texts(), messages.texts_of_one_person(), messages.second_text_release()),
-        promise=(*mechanism.promise(), *mechanism.rules.sentences()),
-        pairs=tuple(word_pairs(words)),
-        before_after=tuple(before_after(mechanism)),
-        likely=tuple(_likely(words)),
-        distribution=() if found is None else tuple(distribution_lines(found, guarantee.unit)),
-        unprotected=(*unprotected, *summary.notes),
-        files=tuple(files),
-        repeat=tuple(repeat),
-        citation=citation(),
-        simulated=messages.simulated() if summary.simulated else "",
+        facts=facts,
+        sections=[
+            (
+                "What this does not hide",
+                page.bullets(
+                    [messages.visible_in_texts(), messages.texts_of_one_person(), messages.second_text_release()]
+                ),
+            ),
+            (
+                "What is guaranteed",
+                page.bullets([*mechanism.promise(), *mechanism.rules.sentences()])
+                + '<p style="margin-top:1rem">Between two words of the vocabulary, in one report, for a person who '
+                f"must guess which of the two it was:</p>{page.bullets(word_pairs(words))}",
+            ),
+            ("Before and after, on a public text", _public_texts(mechanism)),
+            ("What words become", _likely(words)),
+            (
+                "What it costs, and what an attacker makes of it",
+                "" if found is None else page.bullets(distribution_lines(found, guarantee.unit)),
+            ),
+            ("What stayed in the table", page.bullets([*unprotected, *summary.notes])),
+            *closing_sections(files, repeat),
+        ],
+        notices=[messages.simulated()] if summary.simulated else [],
     )
 
 
-def page_of_choices(found: Sequence[WordEvaluation], words: int, *, repeat: Sequence[str] = ()) -> TextPage:
-    """Return what the page of several epsilons tells."""
-    return TextPage(
+def page_of_choices(found: Sequence[WordEvaluation], words: int, *, repeat: Sequence[str] = ()) -> Page:
+    """Return the page of several epsilons."""
+    limits = [messages.visible_in_texts(), messages.figure_sources(found[0].known)]
+    names = ["epsilon", "words unchanged", "attacker right", "median rank of the true word", "accuracy of the task"]
+    lines: dict[str, list[float | None]] = {
+        "words unchanged": [one.unchanged for one in found],
+        "attacker right": [one.recovered for one in found],
+        "accuracy of the task": [one.accuracy for one in found],
+    }
+    picture = vector.shares_svg([one.epsilon for one in found], lines, "the effect of several epsilons on words")
+    table = page.table(names, map(evaluation_cells, found), "n" * len(names))
+    return Page(
         title="Choosing epsilon for texts",
         lead=f"What a mechanism on {words:,} words does to public sentences at {len(found)} epsilons. Where nearly all "
         "words stay, hardly anything is hidden.",
         facts=(),
-        limits=(messages.visible_in_texts(), messages.figure_sources(found[0].known)),
-        evaluations=tuple(found),
-        repeat=tuple(repeat),
-        citation=citation(),
+        sections=[
+            ("What this does not hide", page.bullets(limits)),
+            ("What epsilons do", f'<figure class="card">{picture}</figure>{table}'),
+            *closing_sections((), repeat),
+        ],
     )
+
+
+def evaluation_cells(one: WordEvaluation) -> list[str]:
+    """Return a row of a table: epsilon, share unchanged, recovered, rank, accuracy; - for a missing one."""
+    return [
+        f"{one.epsilon:g}",
+        f"{100 * one.unchanged:.1f} %",
+        "-" if one.recovered is None else f"{100 * one.recovered:.1f} %",
+        "-" if one.rank is None else f"{one.rank:,.0f}",
+        "-" if one.accuracy is None else f"{one.accuracy:.2f}",
+    ]
 
 
 def _worth(mechanism: Mechanism) -> WordEvaluation | None:
@@ -166,7 +199,19 @@ def before_after(mechanism: TextMechanism) -> list[tuple[str, str]]:
     return found
 
 
-def _likely(mechanism: Mechanism) -> list[WordExample]:
+def _public_texts(mechanism: TextMechanism) -> str:
+    """Return the bundled sentences and what becomes of them, without those that the rules refuse, as a table."""
+    pairs = before_after(mechanism)
+    if not pairs:
+        return ""
+    return (
+        "<p>These sentences come with metricdp and are about no real person. They were protected for this page alone, "
+        "by the same mechanism and rules; nothing of the table is here.</p>"
+        + page.table(("Public sentence", "Protected"), pairs, "tt")
+    )
+
+
+def _likely(mechanism: Mechanism) -> str:
     """Return what some public words may be reported as, by the distribution."""
     space = words_of(mechanism)
     words = space.coordinates[:, 0]
@@ -175,4 +220,8 @@ def _likely(mechanism: Mechanism) -> list[WordExample]:
     if not codes:
         codes = np.unique(np.linspace(0, len(space) - 1, SHOWN).astype(int)).tolist()
     rows = distribution_rows(mechanism, np.array(codes), np.random.default_rng(2026))
-    return [word_example(str(words[code]), words, row) for code, row in zip(codes, rows, strict=True)]
+    examples = [word_example(str(words[code]), words, row) for code, row in zip(codes, rows, strict=True)]
+    return (
+        "<p>The likeliest reports of some words of the public vocabulary, with their probabilities:</p>"
+        + word_table(examples)
+    )

@@ -1,0 +1,32 @@
+"""Figures, maps and pages, from finished results."""
+
+from . import page as page
+from . import palette as palette
+from . import vector as vector
+from .comparison_plots import comparison_page as comparison_page
+from .comparison_plots import comparison_plot as comparison_plot
+from .comparison_plots import comparisons_of as comparisons_of
+from .comparison_plots import loss_plot as loss_plot
+from .comparison_plots import write_comparison as write_comparison
+from .density import coverage_sentence as coverage_sentence
+from .density import density_page as density_page
+from .density import density_plot as density_plot
+from .density import interval_plot as interval_plot
+from .density import masses_plot as masses_plot
+from .figures import accuracy_plot as accuracy_plot
+from .figures import certificate_card as certificate_card
+from .figures import loss_bars as loss_bars
+from .figures import map_plot as map_plot
+from .figures import overview as overview
+from .page import Page as Page
+from .palette import write_picture as write_picture
+from .progress_bar import ProgressCallback as ProgressCallback
+from .progress_bar import bar_html as bar_html
+from .progress_bar import progress as progress
+from .progress_bar import share_and_words as share_and_words
+from .report import report_page as report_page
+from .report import write_report as write_report
+from .report_content import Comparison as Comparison
+from .report_content import Contender as Contender
+from .report_content import Map as Map
+from .report_content import ReportContent as ReportContent

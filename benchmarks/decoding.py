@@ -139,8 +139,7 @@ def new_york(side: float, shape: tuple[int, int]) -> tuple[mdp.FiniteSpace, np.n
 def drawn() -> None:
     """Draw the picture of the page: simulated trips in Porto and real check-ins, true, reported and estimated."""
     from metricdp.places.bundled import bundled_trips
-    from metricdp.plots import palette
-    from metricdp.plots import interval_plot, masses_plot
+    from metricdp.plots import interval_plot, masses_plot, palette
 
     table, earth, rng = bundled_trips(trips=1500), mdp.Haversine(), np.random.default_rng(12)
     places = np.stack([table["lat"].to_numpy(), table["lon"].to_numpy()], axis=1)

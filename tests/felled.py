@@ -52,7 +52,7 @@ class Nest:
     """Where services come from: a process that has imported everything."""
 
     def __init__(self, folder: Path, place: str = "", key_file: str = "") -> None:
-        from metricdp.service.keys import make_key
+        from metricdp.service import make_key
 
         self.folder, self.place, self.key_file = folder, place or str(folder / "budget.db"), key_file
         self.token = make_key(folder / "service.keys", "visitor", ["release", "read"])
@@ -192,9 +192,7 @@ def main(folder: str, place: str, key_file: str) -> None:
     import uvicorn
 
     import metricdp as mdp
-    from metricdp.service import app, logs, running
-    from metricdp.service.limits import ServiceLimits
-    from metricdp.service.served_mechanisms import ServedMechanism
+    from metricdp.service import ServedMechanism, ServiceLimits, app, logs, server
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     settings = app.Settings(
@@ -202,15 +200,15 @@ def main(folder: str, place: str, key_file: str) -> None:
     )
     served = [ServedMechanism("earth", mdp.laplace(mdp.Haversine(), 10.0))]
     for _ in sys.stdin:
-        door = running.ListenOptions(port=0)
+        door = server.ListenOptions(port=0)
         bound = door.bound_socket()
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            sys.setswitchinterval(running.SWITCH)
+            sys.setswitchinterval(server.SWITCH)
             logs.set_up("error")
             made = app.application(settings, served)
-            uvicorn.Server(running.configuration(made, door, settings.limits)).run(sockets=[bound])
+            uvicorn.Server(server.configuration(made, door, settings.limits)).run(sockets=[bound])
             os._exit(0)
         print(child, bound.getsockname()[1], flush=True)
         bound.close()

@@ -16,11 +16,16 @@ import numpy as np
 import uvicorn
 
 import metricdp as mdp
-from metricdp.service.app import LedgerSettings, Settings, application
-from metricdp.service.keys import make_key
-from metricdp.service.limits import ServiceLimits
-from metricdp.service.running import ListenOptions, configuration
-from metricdp.service.served_mechanisms import ServedMechanism
+from metricdp.service import (
+    LedgerSettings,
+    ListenOptions,
+    ServedMechanism,
+    ServiceLimits,
+    Settings,
+    application,
+    configuration,
+    make_key,
+)
 
 POINTS = [[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]
 WORDS = ["quillfeather", "brontolite", "marzipanoply"]

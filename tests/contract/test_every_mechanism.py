@@ -32,7 +32,7 @@ from metricdp.mechanisms import (
     ProductMechanism,
 )
 from metricdp.registry import Effort, Schema
-from metricdp.service.served_mechanisms import ServedMechanism
+from metricdp.service import ServedMechanism
 from metricdp.tables import usual_names
 
 

@@ -19,9 +19,7 @@ from metricdp import cli
 from metricdp.auditing.distributions import describe_distribution
 from metricdp.mechanisms import ConcentratedGuarantee
 from metricdp.rendering import plain_values
-from metricdp.service import models
-from metricdp.service.building import audit_data
-from metricdp.service.served_mechanisms import ServedMechanism
+from metricdp.service import ServedMechanism, audit_data, models
 
 SCHEMA = json.loads(resources.files("metricdp").joinpath("metricdp.schema.json").read_text(encoding="utf-8"))
 

@@ -219,8 +219,7 @@ def test_rows_at_the_border_are_left_out_of_a_table_where_that_is_asked_for() ->
 def test_the_service_refuses_a_secret_at_the_border_before_anybody_is_charged() -> None:
     import pyarrow as pa
 
-    from metricdp.service.refusals import Refused
-    from metricdp.service.served_mechanisms import ServedMechanism
+    from metricdp.service import Refused, ServedMechanism
 
     served = ServedMechanism("ball", noise(3.0, 2))
     served.check([pa.array([0.1]), pa.array([0.2])])

@@ -13,11 +13,17 @@ import httpx
 import pytest
 
 import serving
-from metricdp.service import keys, protocol
-from metricdp.service.app import described
-from metricdp.service.auth import HEADERS, RateLimiter, RequestSlots, rule_for
-from metricdp.service.limits import ServiceLimits
-from metricdp.service.refusals import Refused
+from metricdp.service import (
+    HEADERS,
+    RateLimiter,
+    Refused,
+    RequestSlots,
+    ServiceLimits,
+    described,
+    keys,
+    protocol,
+    rule_for,
+)
 
 OPEN = {"/health", "/ready"}
 NEEDED = {

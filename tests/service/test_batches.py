@@ -12,10 +12,7 @@ import pyarrow as pa
 import pytest
 
 import serving
-from metricdp.service import workers
-from metricdp.service.batches import encode_persons, read_stream
-from metricdp.service.refusals import Refused
-from metricdp.service.served_mechanisms import ServedMechanism
+from metricdp.service import Refused, ServedMechanism, encode_persons, read_stream, workers
 
 KIND = "application/vnd.apache.arrow.stream"
 

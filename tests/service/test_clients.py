@@ -15,7 +15,7 @@ import pytest
 
 import browsers
 import metricdp as mdp
-from metricdp.service.client import Client, ServiceError
+from metricdp.service import Client, ServiceError
 
 PROJECT = Path(__file__).parents[2]
 FOLDER = PROJECT / "js" / "service"

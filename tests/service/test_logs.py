@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from metricdp.service.logs import set_up
+from metricdp.service import set_up
 
 
 @pytest.fixture

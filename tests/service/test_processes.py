@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 import books
-from metricdp.service.keys import make_key
+from metricdp.service import make_key
 
 RUN = "import sys; from metricdp.cli import main; sys.exit(main())"
 

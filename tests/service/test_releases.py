@@ -13,8 +13,7 @@ import metricdp as mdp
 import serving
 from metricdp.errors import LedgerUnavailable
 from metricdp.ledger import Ledger
-from metricdp.service import keys
-from metricdp.service.served_mechanisms import ServedMechanism
+from metricdp.service import ServedMechanism, keys
 
 PLACE = {"lat": 41.9, "lon": 12.48}
 

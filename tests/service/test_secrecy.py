@@ -10,8 +10,7 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from metricdp.service import logs
-from metricdp.service.refusals import body_refusal, scrub
+from metricdp.service import body_refusal, logs, scrub
 
 NUMBER, BEYOND, WORD, PERSON = 47.1928374, 97.3829174, "zanzibarquatsch", "annabolikaperson"
 DIGITS = ("47.19", "97.38", "471928", WORD[:9], PERSON[:9])

@@ -19,7 +19,7 @@ def studio() -> Iterator[Any]:
     """Return a Studio that answers on a port of this machine."""
     import uvicorn
 
-    from metricdp.studio.running import Studio, StudioOptions
+    from metricdp.studio import Studio, StudioOptions
 
     made = Studio(StudioOptions())
     config = uvicorn.Config(made.auth, log_config=None, access_log=False, lifespan="on", ws="none")

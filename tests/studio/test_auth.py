@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import browsers
-from metricdp.studio.auth import StudioAuth
-from metricdp.studio.web import PAGE, page, panel_application
+from metricdp.studio import PAGE, StudioAuth, page, panel_application
 
 STRINGS = json.loads((PAGE / "strings.json").read_text(encoding="utf-8"))
 SOURCES = [*PAGE.glob("*.js"), *(PAGE / "rooms").glob("*.js")]

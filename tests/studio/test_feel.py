@@ -10,7 +10,7 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import InvalidInput
 from metricdp.places import bundled_roads
-from metricdp.studio.feel import CROSSINGS, FACTOR_DISTANCES, SNAP, ReportClouds
+from metricdp.studio import CROSSINGS, FACTOR_DISTANCES, SNAP, ReportClouds
 
 EARTH = 6371.0088  # km
 CENTRE = np.array([41.1496, -8.611])

@@ -12,11 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from metricdp.studio.auditing import AuditPanel
-from metricdp.studio.designing import DesignPanel
-from metricdp.studio.feel import FeelPanel
-from metricdp.studio.protecting import ProtectPanel
-from metricdp.studio.web import panel_application
+from metricdp.studio import AuditPanel, DesignPanel, FeelPanel, ProtectPanel, panel_application
 
 TABLE = b"lat,lon,t\n41.1,-8.6,2026-01-01T00:00:00\n41.2,-8.7,2026-01-02T00:00:00\n"
 DEEP = b"[" * 100_000

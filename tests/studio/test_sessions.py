@@ -26,9 +26,17 @@ import pytest
 
 import browsers
 from metricdp.errors import OutputProblem
-from metricdp.studio.running import Studio, StudioOptions
-from metricdp.studio.sessions import LOCK, MARK, PREFIX, Pages, SessionFolder, remove_orphans
-from metricdp.studio.web import panel_application
+from metricdp.studio import (
+    LOCK,
+    MARK,
+    PREFIX,
+    Pages,
+    SessionFolder,
+    Studio,
+    StudioOptions,
+    panel_application,
+    remove_orphans,
+)
 
 SECRET = b"lat,lon\n41.1234567,-8.7654321\n"
 WAIT = 120.0

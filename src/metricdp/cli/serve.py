@@ -13,11 +13,11 @@ from metricdp.cli import terminal
 from metricdp.cli.options import Epsilon, metric_of
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.files import existing_file, is_server
-from metricdp.service.running import ListenOptions
+from metricdp.service.server import ListenOptions
 from metricdp.units import parse_distance, parse_epsilon
 
 if TYPE_CHECKING:
-    from metricdp.service.running import MechanismSpec
+    from metricdp.service.server import MechanismSpec
 
 serving = App(name="serve", help="Serve releases, budgets, audits and designs over HTTP.", help_format="markdown")
 keyring = App(name="keys", help="Make, list and revoke the keys of those who may ask the service.")
@@ -122,7 +122,7 @@ def serve(
         log: What is logged to the error stream, one JSON object a line; never a secret, a key or a report.
     """
     _check_extra()
-    from metricdp.service import running
+    from metricdp.service import server
     from metricdp.service.app import LedgerSettings, Settings
     from metricdp.service.limits import ServiceLimits
 
@@ -147,13 +147,13 @@ def serve(
         for one in served:
             terminal.say(f"{one.name}: {one.guarantee_record['guarantee']['sentence']}")
         sys.stdout.flush()
-        return running.serve(
-            running.ApplicationFactory(settings, tuple(offers), listen.processes, level=log), listen, bound_socket
+        return server.serve(
+            server.ApplicationFactory(settings, tuple(offers), listen.processes, level=log), listen, bound_socket
         )
 
 
 def _offers(asked: OfferOptions) -> list[MechanismSpec]:
-    from metricdp.service.running import MechanismSpec
+    from metricdp.service.server import MechanismSpec
 
     if asked.key is not None and not asked.mechanism:
         raise InvalidInput("--key is for mechanism files that were signed: name one with --mechanism.")
@@ -288,8 +288,8 @@ def studio(
         browser: Open the browser; `--no-browser` only prints the address.
     """
     _check_extra()
-    from metricdp.service.running import MechanismSpec
-    from metricdp.studio.running import POLICY, StudioOptions, run
+    from metricdp.service.server import MechanismSpec
+    from metricdp.studio.server import POLICY, StudioOptions, run
 
     if not 0 <= port <= 65_535:
         raise InvalidInput(f"--port must lie between 0 and 65535, got {port}.")

@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 import metricdp
 from metricdp.ledger import Ledger
-from metricdp.service import batches, designing, releasing
+from metricdp.service import batches, designs, releases
 from metricdp.service.auth import EXCHANGE, Auth
 from metricdp.service.commits import CommitQueue
 from metricdp.service.counters import Counters
@@ -31,7 +31,7 @@ from metricdp.service.keys import Keyring
 from metricdp.service.limits import ServiceLimits
 from metricdp.service.models import BatchRequest, DesignRequest, Health, MatrixAudit, SamplesAudit
 from metricdp.service.refusals import Refused, body_refusal, error_refusal
-from metricdp.service.releasing import DENIED
+from metricdp.service.releases import DENIED
 from metricdp.service.served_mechanisms import MechanismRegistry, ServedMechanism
 from metricdp.service.state import ServiceState, state_of
 from metricdp.service.workers import WorkerPool
@@ -149,7 +149,7 @@ def described(lifespan: Any = None) -> FastAPI:
         separate_input_output_schemas=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},  # bodies and errors belong in no trace
     )
-    for part in (releasing.router, batches.router, designing.audits, designing.router, router):
+    for part in (releases.router, batches.router, designs.audits, designs.router, router):
         app.include_router(part)
     app.exception_handler(Refused)(_handle_refusal)
     app.exception_handler(RequestValidationError)(_handle_malformed)

@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from metricdp.service import logs
 from metricdp.service.counters import Counters
@@ -21,9 +24,6 @@ from metricdp.service.keys import ApiKey, Keyring
 from metricdp.service.limits import LARGEST_HEAD, ServiceLimits
 from metricdp.service.refusals import Refused, busy_refusal, error_refusal
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 logger = logging.getLogger("metricdp.service")
 
 HEADERS = [
@@ -126,24 +126,54 @@ class RequestSlots:
                 del self._taken[key]
 
 
-class Auth:
-    """The application behind all checks."""
+class CheckedApplication:
+    """An application behind checks of every request; `answer` makes them. Nothing but HTTP is answered."""
 
-    def __init__(self, app: Any, *, keys: Keyring, limits: ServiceLimits, counters: Counters) -> None:
-        self.app, self._keys, self._limits, self._counters = app, keys, limits, counters
-        self._rates = RateLimiter(limits.rate)
-        self._at_work = 0
-        self._places, self._large = RequestSlots(limits.waiting), RequestSlots(limits.batches + 2)
+    def __init__(self, app: Any) -> None:
+        self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._answer(scope, receive, send)
+            await self.answer(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, if it passes the checks."""
+        raise NotImplementedError
+
+
+def with_headers(send: Send, headers: Sequence[tuple[bytes, bytes]]) -> Send:
+    """Return a way to send that adds headers to every answer."""
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), *headers]
+        await send(message)
+
+    return send_with_headers
+
+
+def bearer_token(scope: Scope) -> str:
+    """Return the token that a request shows, empty where there is none."""
+    kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+class Auth(CheckedApplication):
+    """The service behind all checks."""
+
+    def __init__(self, app: ASGIApp, *, keys: Keyring, limits: ServiceLimits, counters: Counters) -> None:
+        super().__init__(app)
+        self._keys, self._limits, self._counters = keys, limits, counters
+        self._rates = RateLimiter(limits.rate)
+        self._at_work = 0
+        self._places, self._large = RequestSlots(limits.waiting), RequestSlots(limits.batches + 2)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request within its limits, count and log it."""
         started, rule = time.perf_counter(), rule_for(scope["path"])
         exchange = _Exchange(scope, receive, send, self._body_limit(rule))
         self._at_work += 1
@@ -171,7 +201,7 @@ class Auth:
             exchange.check_length()
             await self._time_answer(exchange)
             return
-        exchange.key = self._authenticate(exchange.header(b"authorization"), rule.scope)
+        exchange.key = self._authenticate(exchange.scope, rule.scope)
         wait = self._rates.take(exchange.key.id, time.monotonic())
         if wait:
             raise busy_refusal("this key asks more often than it may. Nothing was charged.", retry=wait)
@@ -190,10 +220,9 @@ class Auth:
         async with asyncio.timeout(self._limits.seconds):
             await self.app(exchange.scope, exchange.receive, exchange.send)
 
-    def _authenticate(self, header: bytes, needed: str) -> ApiKey:
+    def _authenticate(self, scope: Scope, needed: str) -> ApiKey:
         """Return the key of a request that may do what it asks for."""
-        word, _, token = header.partition(b" ")
-        key = self._keys.find(token.strip().decode("latin-1")) if word.lower() == b"bearer" else None
+        key = self._keys.find(bearer_token(scope))
         if key is None:
             raise Refused(401, "unauthorised", "this needs a key: send `Authorization: Bearer` and a valid token.")
         if needed not in key.scopes:
@@ -218,15 +247,12 @@ class _Exchange:
     """One request and its answer on their way through `Auth`."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, largest: int) -> None:
-        self.scope, self._receive, self._send, self._body_limit = scope, receive, send, largest
+        self.scope, self._receive, self._body_limit = scope, receive, largest
+        self._send = with_headers(send, HEADERS)
         self.key: ApiKey | None = None
         self.beyond: Refused | None = None  # what the application must answer where it hides why a body broke off
         self.status, self.error, self._read = 0, "", 0
         scope[EXCHANGE] = self  # a refusal further inside notes its word here
-
-    def header(self, name: bytes) -> bytes:
-        found: bytes = next((value for key, value in self.scope["headers"] if key == name), b"")
-        return found
 
     def check_head(self) -> None:
         """Refuse a head that is too large; h11 bounds only one that has not arrived whole."""
@@ -239,14 +265,14 @@ class _Exchange:
 
     def check_length(self) -> None:
         """Refuse a body by the length it names, before it is read."""
-        length = self.header(b"content-length")
+        length = Headers(scope=self.scope).get("content-length", "")
         if length.isdigit() and int(length) > self._body_limit:
             raise self._too_large()
 
     def _too_large(self) -> Refused:
         return Refused(413, "too_large", f"the request is larger than {self._body_limit:,} bytes: send it in parts.")
 
-    async def receive(self) -> MutableMapping[str, Any]:
+    async def receive(self) -> Message:
         message = await self._receive()
         self._read += len(message.get("body", b""))
         if self._read > self._body_limit:
@@ -254,10 +280,9 @@ class _Exchange:
             raise self.beyond
         return message
 
-    async def send(self, message: MutableMapping[str, Any]) -> None:
+    async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), *HEADERS]
         await self._send(message)
 
     async def refuse(self, refusal: Refused) -> None:

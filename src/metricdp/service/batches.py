@@ -30,7 +30,7 @@ from metricdp.ledger import BatchReceipt
 from metricdp.ledger.keys import has_one_order, in_order
 from metricdp.service.models import BatchAnswer, BatchRequest
 from metricdp.service.refusals import Refused, busy_refusal
-from metricdp.service.releasing import CHARGED, account_values, amount, body_of, ledger_error_refusal, parse_body
+from metricdp.service.releases import CHARGED, account_values, amount, body_of, ledger_error_refusal, parse_body
 from metricdp.service.served_mechanisms import (
     ORDERED,
     ORDERED_WORDS,

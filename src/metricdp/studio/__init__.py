@@ -6,3 +6,7 @@ Five panels, each a journey of the docs: feel what a guarantee means, protect a 
 after budgets. Nothing leaves the machine: the page, its map and its libraries come from here, and `StudioAuth` lets
 in only the browser that was given the address.
 """
+
+from lazy_loader import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -15,15 +15,23 @@ root, who can read everything). Systems that do not say whose a connection is ta
 from __future__ import annotations
 
 import hmac
-import json
 import os
 import secrets
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from metricdp.errors import InvalidInput
+from metricdp.service.auth import CheckedApplication, bearer_token, with_headers
+from metricdp.studio.web import question
 
 TABLES = ("/proc/net/tcp", "/proc/net/tcp6")  # an IPv6 socket can reach an IPv4 address too
 UID = 7  # the field of a line
@@ -51,11 +59,6 @@ def _in_table(host: str, port: int) -> str:
     return f"{number:08X}:{port:04X}"
 
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 MOST_CODE = 1_000  # bytes of a question for the token
 SAFE_METHODS = {"GET", "HEAD"}
 # Scripts and data from here only; the map draws in a worker made of a blob, and sets styles and images of its own.
@@ -80,7 +83,7 @@ OTHER_NAME = "Studio answers only under the name of this machine, such as 127.0.
 OTHER_PAGE = "Studio takes changes only from its own page."
 
 
-class StudioAuth:
+class StudioAuth(CheckedApplication):
     """Studio behind its checks of address, token and origin.
 
     Args:
@@ -91,7 +94,8 @@ class StudioAuth:
         port: The port on this machine.
     """
 
-    def __init__(self, *, page: App, panels: App, service: App | None, key: str, port: int) -> None:
+    def __init__(self, *, page: ASGIApp, panels: ASGIApp, service: ASGIApp | None, key: str, port: int) -> None:
+        super().__init__(service or panels)
         self._page, self._panels, self._service, self._key = page, panels, service, key
         self._names = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
         self._code: str | None = secrets.token_urlsafe(32)
@@ -99,71 +103,45 @@ class StudioAuth:
         self.home = f"http://127.0.0.1:{port}/"
         self.address = f"{self.home}#open={self._code}"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await (self._service or self._panels)(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
-        elif scope["type"] == "http":
-            await self._handle(scope, receive, send)
-
-    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        path, changes = scope["path"], scope["method"] not in SAFE_METHODS
-        asks = path.startswith(("/studio/", "/v1/"))
-        if headers.get(b"host", "").lower() not in self._names:
-            await refuse(send, 421, OTHER_NAME)
-        elif asks and not self._is_valid_token(headers.get(b"authorization", "")):
-            await refuse(send, 403, STRANGER)
-        elif changes and not self._is_same_origin(headers):
-            await refuse(send, 403, OTHER_PAGE)
-        elif path == "/open" and scope["method"] == "POST":
-            if is_another_user(scope):
-                await refuse(send, 403, OTHER_USER)
-            else:
-                await self._exchange(receive, send)
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request under the name of this machine, with the token, from the page itself."""
+        headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
+        asks, inner = path.startswith(("/studio/", "/v1/")), _strip_secrets(scope)
+        target, safe = self._panels, with_headers(send, HEADERS)
+        if headers.get("host", "").lower() not in self._names:
+            target = _refusal(421, OTHER_NAME)
+        elif asks and not hmac.compare_digest(bearer_token(scope).encode(), self._token.encode()):
+            target = _refusal(403, STRANGER)
+        elif method not in SAFE_METHODS and not self._is_same_origin(headers):
+            target = _refusal(403, OTHER_PAGE)
+        elif path == "/open" and method == "POST":
+            target = _refusal(403, OTHER_USER) if is_another_user(scope) else await self._exchange(scope, receive)
         elif not asks:
-            await self._page(_strip_secrets(scope), receive, _with_headers(send))
+            target = self._page
         elif path.startswith("/v1/") and self._service is not None:
-            inner = _strip_secrets(scope)
             inner["headers"] = [*inner["headers"], (b"authorization", f"Bearer {self._key}".encode())]
-            await self._service(inner, receive, send)
-        else:
-            await self._panels(_strip_secrets(scope), receive, _with_headers(send))
+            target, safe = self._service, send  # it has headers of its own
+        await target(inner, receive, safe)
 
-    async def _exchange(self, receive: Receive, send: Send) -> None:
+    async def _exchange(self, scope: Scope, receive: Receive) -> Response:
         """Exchange the code, once, for the token."""
-        given = await _code(receive)
-        if self._code is None or not hmac.compare_digest(given, self._code.encode()):
-            await refuse(send, 403, USED if self._code is None else STRANGER)
-            return
+        given: Any = None
+        with suppress(InvalidInput, ClientDisconnect):
+            given = (await question(Request(scope, receive), MOST_CODE)).get("code")
+        if (
+            self._code is None
+            or not isinstance(given, str)
+            or not hmac.compare_digest(given.encode(), self._code.encode())
+        ):
+            return _refusal(403, USED if self._code is None else STRANGER)
         self._code = None
-        await _say(send, 200, b"application/json", json.dumps({"token": self._token}).encode())
+        return JSONResponse({"token": self._token})
 
-    def _is_valid_token(self, header: str) -> bool:
-        kind, _, token = header.partition(" ")
-        return kind.lower() == "bearer" and hmac.compare_digest(token.encode(), self._token.encode())
-
-    def _is_same_origin(self, headers: dict[bytes, str]) -> bool:
-        origin = headers.get(b"origin")
+    def _is_same_origin(self, headers: Headers) -> bool:
+        origin = headers.get("origin")
         if origin is not None:
             return origin.lower() in {f"http://{name}" for name in self._names}
-        return headers.get(b"sec-fetch-site") == "same-origin"
-
-
-async def _code(receive: Receive) -> bytes:
-    """Return the code in a body, empty where there is none."""
-    body = b""
-    while len(body) <= MOST_CODE:
-        message = await receive()
-        body += message.get("body", b"")
-        if message["type"] != "http.request" or not message.get("more_body"):
-            break
-    try:
-        given = json.loads(body)["code"] if len(body) <= MOST_CODE else ""
-    except (ValueError, TypeError, LookupError, RecursionError):
-        given = ""
-    return given.encode("utf-8", "replace") if isinstance(given, str) else b""
+        return headers.get("sec-fetch-site") == "same-origin"
 
 
 def _strip_secrets(scope: Scope) -> dict[str, Any]:
@@ -172,20 +150,6 @@ def _strip_secrets(scope: Scope) -> dict[str, Any]:
     return {**scope, "headers": headers}
 
 
-async def refuse(send: Send, status: int, sentence: str) -> None:
-    """Answer with a sentence and nothing else."""
-    await _say(send, status, b"text/plain; charset=utf-8", sentence.encode())
-
-
-async def _say(send: Send, status: int, kind: bytes, body: bytes) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", kind), *HEADERS]})
-    await send({"type": "http.response.body", "body": body})
-
-
-def _with_headers(send: Send) -> Send:
-    async def sending(message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), *HEADERS]}
-        await send(message)
-
-    return sending
+def _refusal(status: int, sentence: str) -> Response:
+    """Return an answer of a sentence and nothing else."""
+    return PlainTextResponse(sentence, status)

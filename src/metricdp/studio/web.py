@@ -50,9 +50,9 @@ async def body_of(request: Request, most: int) -> bytes:
     return b"".join(parts)
 
 
-async def question(request: Request) -> dict[str, Any]:
-    """Return the JSON object that was sent."""
-    body = await body_of(request, MOST_QUESTION)
+async def question(request: Request, most: int = MOST_QUESTION) -> dict[str, Any]:
+    """Return the JSON object that was sent, of at most so many bytes."""
+    body = await body_of(request, most)
     try:
         found = json.loads(body)
         if b"\\u" in body:  # halves of a character, which no text can hold

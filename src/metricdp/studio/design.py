@@ -1,7 +1,11 @@
-"""The panel Design: places, jobs on the service, comparisons, and files to download."""
+"""The panels Design (places, jobs on the service, comparisons, files to download) and Audit.
+
+A mechanism file is audited here, from its numbers. Matrices and samples go to the service.
+"""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +16,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from metricdp.artifacts import dumps, loads
+from metricdp import messages
+from metricdp.artifacts import dumps, inspect, loads
 from metricdp.artifacts.signing import create_keys, read_public
-from metricdp.auditing import expected_loss
+from metricdp.auditing import audit, audit_concentrated, expected_loss
 from metricdp.design import builder_named
 from metricdp.design.quantised import quantised
 from metricdp.errors import Infeasible, InvalidInput
+from metricdp.mechanisms import ConcentratedGuarantee
+from metricdp.metrics import points_are
 from metricdp.places import bundled_roads
 from metricdp.service.building import OFFERED, space_of
 from metricdp.service.state import ServiceState
@@ -151,3 +158,42 @@ def _compare_builders(asked: dict[str, Any], names: list[str]) -> dict[str, Any]
         if name == "optimal":
             bound = made.certificate.lower_bound
     return {"losses": losses, "lower_bound": bound}
+
+
+MOST_AUDITED = 256 << 20  # bytes of a mechanism file
+MOST_SHOWN = 5_000  # places on the map
+
+
+class AuditPanel:
+    """The endpoints of the panel; a file lies in a folder of the session during its audit."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def routes(self) -> list[Route]:
+        """Return the endpoints."""
+        return [Route("/studio/audit", self.audit, methods=["POST"])]
+
+    async def audit(self, request: Request) -> Response:
+        """Audit a mechanism file, whatever it says about itself."""
+        return answer(await run_in_threadpool(_audit_file, await body_of(request, MOST_AUDITED), self._folder))
+
+
+def _audit_file(data: bytes, parent: Path) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
+        path = Path(folder) / "mechanism.mdp"
+        path.write_bytes(data)
+        found: Any = inspect(path, verify=False).mechanism
+    if isinstance(found.guarantee, ConcentratedGuarantee):
+        sentences = [messages.guarantee_text(found.guarantee), messages.short_sentence(found.guarantee)]
+        return audit_concentrated(found).to_dict(found.guarantee.unit) | {"sentences": sentences}
+    report = audit(found).to_dict(found.guarantee.unit)
+    return report | {"places": _places(found.inputs), "report_places": _places(found.outputs)}
+
+
+def _places(space: Any) -> list[list[float]] | None:
+    """Return where secrets or reports are, if that can be shown on a map."""
+    if space.size is None or space.size > MOST_SHOWN or not points_are(space.ground, "degrees"):
+        return None
+    places: list[list[float]] = np.asarray(space.coordinates, dtype=np.float64).tolist()
+    return places

@@ -20,7 +20,7 @@ from metricdp.service.building import OFFERED, space_of
 from metricdp.service.jobs import ENDED, DesignJob
 from metricdp.service.models import AuditAnswer, DesignRequest, JobAnswer, MatrixAudit, Refusal, SamplesAudit
 from metricdp.service.refusals import Refused, data_refusal
-from metricdp.service.releasing import DENIED, body_of, check_media_type, in_thread, parse_body
+from metricdp.service.releases import DENIED, body_of, check_media_type, in_thread, parse_body
 from metricdp.service.state import ServiceState, key_of, state_of
 from metricdp.service.workers import audit_body, read_design
 

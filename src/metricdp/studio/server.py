@@ -25,12 +25,11 @@ from metricdp.service.keys import make_key
 from metricdp.service.limits import ServiceLimits
 from metricdp.service.logs import set_up
 from metricdp.service.served_mechanisms import ServedMechanism
-from metricdp.studio.auditing import AuditPanel
 from metricdp.studio.auth import StudioAuth
-from metricdp.studio.budgeting import BudgetPanel
-from metricdp.studio.designing import DesignPanel
+from metricdp.studio.budget import BudgetPanel
+from metricdp.studio.design import AuditPanel, DesignPanel
 from metricdp.studio.feel import FeelPanel
-from metricdp.studio.protecting import ProtectPanel
+from metricdp.studio.protect import ProtectPanel
 from metricdp.studio.sessions import GRACE, Pages, SessionFolder, remove_orphans
 from metricdp.studio.web import page, panel_application
 from metricdp.units import epsilon_for

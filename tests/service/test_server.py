@@ -8,9 +8,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, OutputProblem
-from metricdp.service.keys import make_key
-from metricdp.service.limits import ServiceLimits
-from metricdp.service.running import ListenOptions, MechanismSpec
+from metricdp.service import ListenOptions, MechanismSpec, ServiceLimits, make_key
 from scripts import main
 
 

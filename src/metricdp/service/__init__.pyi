@@ -1,0 +1,35 @@
+"""The service: release, budget, audit and design over HTTP, for programs."""
+
+from .app import LedgerSettings as LedgerSettings
+from .app import Settings as Settings
+from .app import application as application
+from .app import described as described
+from .auth import HEADERS as HEADERS
+from .auth import Auth as Auth
+from .auth import RateLimiter as RateLimiter
+from .auth import RequestSlots as RequestSlots
+from .auth import rule_for as rule_for
+from .batches import encode_persons as encode_persons
+from .batches import read_stream as read_stream
+from .batches import write_stream as write_stream
+from .building import audit_data as audit_data
+from .building import build_design as build_design
+from .client import Client as Client
+from .client import ServiceError as ServiceError
+from .keys import ApiKey as ApiKey
+from .keys import Keyring as Keyring
+from .keys import make_key as make_key
+from .keys import read_keys as read_keys
+from .keys import revoke_key as revoke_key
+from .limits import ServiceLimits as ServiceLimits
+from .logs import set_up as set_up
+from .refusals import Refused as Refused
+from .refusals import body_refusal as body_refusal
+from .refusals import scrub as scrub
+from .served_mechanisms import MechanismRegistry as MechanismRegistry
+from .served_mechanisms import ServedMechanism as ServedMechanism
+from .server import ApplicationFactory as ApplicationFactory
+from .server import ListenOptions as ListenOptions
+from .server import MechanismSpec as MechanismSpec
+from .server import configuration as configuration
+from .server import serve as serve

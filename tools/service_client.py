@@ -42,6 +42,8 @@ def typed(schema: dict[str, Any]) -> str:
         if word in schema:
             return " | ".join(dict.fromkeys(typed(part) for part in schema[word]))
     kind = schema.get("type")
+    if isinstance(kind, list):
+        return " | ".join(TYPES[one] for one in kind)
     if kind == "array":
         inner = typed(schema["items"])
         return f"({inner})[]" if " " in inner else f"{inner}[]"
@@ -77,6 +79,8 @@ def hinted(schema: dict[str, Any]) -> str:
     if "anyOf" in schema:  # a part that may be missing stays a plain object
         return " | ".join(dict.fromkeys("dict[str, Any]" if "$ref" in one else hinted(one) for one in schema["anyOf"]))
     kind = schema.get("type")
+    if isinstance(kind, list):
+        return " | ".join(PYTHON[one] for one in kind)
     if kind == "array":
         return f"tuple[{hinted(schema['items'])}, ...]"
     if kind == "object":
@@ -91,7 +95,10 @@ def records(schemas: dict[str, Any]) -> str:
     for name, record in RECORDS.items():
         about = fill(f'"""{" ".join(schemas[name]["description"].split())}', 116, subsequent_indent="")
         about = about + "\n" * ("\n" in about) + '"""'
-        fields = [f"{field}: {hinted(part)}" for field, part in schemas[name]["properties"].items()]
+        fields = [
+            f"{field}: {hinted(part)}".replace(f"[{record}, ...]", "[dict[str, Any], ...]")  # a part of itself is plain
+            for field, part in schemas[name]["properties"].items()
+        ]
         parts += [
             "",
             "",

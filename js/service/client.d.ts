@@ -25,28 +25,43 @@ export interface Amount {
   words: string;
 }
 
-/** What an audit found. */
+/** The outcome of an audit. */
 export interface AuditAnswer {
   kind: "pure";
   verdict: "holds" | "violated" | "not refuted" | "cannot judge";
+  /** True: more leaks than was claimed. */
   refuted: boolean;
-  vacuous: boolean;
-  /** Per unit of the metric; null where it is no number. */
+  /** The epsilon that was audited, per unit; null where none was named. */
+  claimed: number | "infinity" | null;
+  /** The smallest epsilon for which the guarantee holds, per unit; null where it is no number. */
   epsilon: number | "infinity" | null;
+  /** Samples give a lower bound. */
   epsilon_is: "lower bound" | "upper bound";
-  claimed: number | null;
-  margin: number | "infinity" | null;
-  slack: number;
+  /** The unit of distances; empty where they have none, null where it is not known. */
   unit: string | null;
+  /** claimed - epsilon. */
+  margin: number | "infinity" | "-infinity" | null;
+  /** Has no unit. */
+  slack: number;
   basis: "proof" | "theorem" | "samples";
+  /** How it was audited. */
   method: string;
+  /** Of samples: the confidence of the lower bound. */
   confidence: number;
+  /** How many pairs or cells were checked one by one. */
   pairs: number;
+  /** How many reports of a sampler were used. */
   draws: number;
+  /** Why there is no verdict, or `rounding`; else empty. */
   reason: string;
+  /** Set where only rounding of the probabilities exceeds the claim. */
   rounding: string;
+  /** What prevents a verdict. */
   obstacle: string;
+  /** Of samples: a leak that would have been found. */
   power: string;
+  /** True: there is only one secret. */
+  vacuous: boolean;
   findings: FindingAnswer[];
   witness: WitnessAnswer | null;
 }
@@ -117,28 +132,36 @@ export interface BudgetRequest {
   purpose?: string | null;
 }
 
-/** What was verified. No mechanism with this guarantee that gives the same reports has a loss below `lower_bound`. */
+/** Certificate.to_dict(). What was verified of a mechanism. No mechanism with the same guarantee and the same reports has a loss below `lower_bound`. */
 export interface CertificateAnswer {
+  /** The loss of the mechanism, in the unit of the loss function (for distances: `unit`). */
   loss: number;
+  /** In the unit of `loss`. */
   lower_bound: number;
-  /** How far the loss may lie above the lower bound, as a share of the loss. */
+  /** (loss - lower_bound) / |loss|: a share. */
   gap: number | "infinity";
+  /** The expected loss under the prior, or the loss of the secret with the largest one. */
   objective: "expected" | "worst";
   /** True: the loss is an upper bound. */
   at_most: boolean;
-  /** What the audit found, per unit. */
+  /** The epsilon that the audit found, per unit; infinity where no pure guarantee holds. */
   epsilon: number | "infinity";
+  /** The unit of distances; empty where they have none, null where it is not known. */
   unit: string | null;
+  /** How many pairs of secrets were checked one by one. */
   pairs: number;
+  /** How the mechanism was built. */
   method: string;
   note: string;
+  /** How long the build took, in seconds. */
   seconds: number;
+  /** True: somebody ended the search before it was done. */
   interrupted: boolean;
   witness: WitnessAnswer | null;
-  /** The figures that the file states and nobody verified again. */
-  not_verified: string[];
-  /** The name of `not_verified` before. */
-  unverified: string[];
+  /** The figures that a file states and nobody verified again. */
+  not_verified: ("loss" | "lower_bound")[];
+  /** The old name of `not_verified`. */
+  unverified?: ("loss" | "lower_bound")[];
 }
 
 /** A mechanism to be designed on points, as a job. */
@@ -160,30 +183,35 @@ export interface DesignRequest {
   seconds?: number | null;
 }
 
-/** Something that an audit saw beside the numbers. */
+/** What an audit saw beside the numbers. */
 export interface FindingAnswer {
   kind: string;
   sentence: string;
-  /** Whether the verdict rests on it. */
+  /** True: the verdict rests on it. */
   convicts: boolean;
 }
 
-/** What one report guarantees: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack. */
+/** `ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack`, for all x, x', y. */
 export interface Guarantee {
   kind: "pure";
-  /** Per unit of the distance. */
+  /** Per unit of distance. */
   epsilon: number;
+  /** Has no unit. */
+  slack: number;
+  /** The guarantee of each part of a sum of metrics, in its own unit. Where several parts differ, their losses add up. */
+  parts: Guarantee[];
   /** The unit of distances; empty where they have none. */
   unit: string;
-  slack: number;
-  radius: number | null;
+  /** The name of the metric. */
   metric: string;
   /** The exponent of the metric; null where it has none. */
   p: number | "infinity" | null;
+  /** Only secrets that are at most this far apart are protected from each other; null: all are. In `unit`. */
+  radius: number | null;
+  /** Why it holds: a proof covers every secret, or every pair was checked. none: it is not private. */
   basis: "theorem" | "certificate" | "none";
+  /** The same for people. */
   sentence: string;
-  /** Of a sum of metrics: the guarantee of each, in its own unit. */
-  parts: (Record<string, unknown>)[];
 }
 
 /** Whether the service is there. */
@@ -307,14 +335,21 @@ export interface SamplesAudit {
   confidence?: number;
 }
 
-/** The two secrets and the report at which most leaks: codes (-1 where there are none), and where they are. */
+/** The two secrets and the report at which most leaks. */
 export interface WitnessAnswer {
+  /** The code of the secret; -1 where it has none. */
   secret: number;
+  /** The code of the other secret. */
   other: number;
+  /** The code of the report. */
   report: number;
+  /** p(report | secret) / p(report | other); null where samples show a difference and not its size at this report. */
   ratio: number | "infinity" | null;
+  /** Where the secret is. */
   secret_at: (number | string)[] | null;
+  /** Where the other secret is. */
   other_at: (number | string)[] | null;
+  /** Where the report is. */
   report_at: (number | string)[] | null;
 }
 

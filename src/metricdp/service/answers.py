@@ -28,18 +28,18 @@ class Amount:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What one report guarantees: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack."""
+    """`ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack`, for all x, x', y."""
 
     kind: Literal["pure"]
     epsilon: float
-    unit: str
     slack: float
-    radius: float | None
+    parts: tuple[dict[str, Any], ...]
+    unit: str
     metric: str
     p: float | Literal["infinity"] | None
+    radius: float | None
     basis: Literal["theorem", "certificate", "none"]
     sentence: str
-    parts: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import tempfile
 import threading
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from importlib.resources import files
 from types import FrameType
 from typing import Any, cast
 
@@ -29,7 +31,15 @@ from metricdp.service.counters import Counters
 from metricdp.service.jobs import DesignJobs
 from metricdp.service.keys import Keyring
 from metricdp.service.limits import ServiceLimits
-from metricdp.service.models import BatchRequest, DesignRequest, Health, MatrixAudit, SamplesAudit
+from metricdp.service.models import (
+    OF_COMMANDS,
+    PUBLISHED,
+    BatchRequest,
+    DesignRequest,
+    Health,
+    MatrixAudit,
+    SamplesAudit,
+)
 from metricdp.service.refusals import Refused, body_refusal, error_refusal
 from metricdp.service.releases import DENIED
 from metricdp.service.served_mechanisms import MechanismRegistry, ServedMechanism
@@ -193,12 +203,33 @@ def _openapi_with_keys(app: FastAPI) -> dict[str, Any]:
         for model in LARGE:  # their endpoints read them by themselves
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
             found["components"]["schemas"] |= schema.pop("$defs", {}) | {model.__name__: schema}
+        found["components"]["schemas"] |= _published_schemas()
         found["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         for path, methods in found["paths"].items():
             for operation in methods.values():
                 operation["security"] = [] if path in ("/health", "/ready") else [{"key": []}]
         app.openapi_schema = found
     return app.openapi_schema
+
+
+def _published_schemas() -> dict[str, Any]:
+    """Return the records of metricdp.schema.json that are answered, under the names that they have here."""
+    defined = json.loads(files("metricdp").joinpath("metricdp.schema.json").read_text(encoding="utf-8"))["$defs"]
+
+    def rename(part: Any) -> Any:
+        if isinstance(part, list):
+            return [rename(one) for one in part]
+        if not isinstance(part, dict):
+            return part
+        own = {name: rename(one) for name, one in part.items() if name not in ("$ref", *OF_COMMANDS)}
+        if "$ref" not in part:
+            return own
+        name = part["$ref"].removeprefix("#/$defs/")
+        return (
+            {"$ref": f"#/components/schemas/{PUBLISHED[name]}"} if name in PUBLISHED else rename(defined[name])
+        ) | own
+
+    return {ours: rename(defined[name]) for name, ours in PUBLISHED.items()}
 
 
 @router.get("/health", operation_id="health", summary="Is it there", tags=["watch"], response_model=Health)

@@ -130,24 +130,32 @@ class Refusal(BaseModel):
     refreshes: str | None = Field(None, description="When that budget refreshes, in UTC, where it does.")
 
 
-Number = float | Literal["infinity"]
+class Published(BaseModel):
+    """A record of metricdp.schema.json; `app` writes what is there into the OpenAPI file."""
+
+    model_config = ConfigDict(extra="allow")
 
 
-class Guarantee(BaseModel):
-    """What one report guarantees: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack."""
-
-    kind: Literal["pure"]
-    epsilon: float = Field(description="Per unit of the distance.")
-    unit: str = Field(description="The unit of distances; empty where they have none.")
-    slack: float
-    radius: float | None
-    metric: str
-    p: Number | None = Field(description="The exponent of the metric; null where it has none.")
-    basis: Literal["theorem", "certificate", "none"]
-    sentence: str
-    parts: list[dict[str, Any]] = Field(description="Of a sum of metrics: the guarantee of each, in its own unit.")
+class Guarantee(Published):
+    """What one report guarantees."""
 
 
+class CertificateAnswer(Published):
+    """What was verified."""
+
+
+class AuditAnswer(Published):
+    """What an audit found."""
+
+
+PUBLISHED = {  # names in metricdp.schema.json and here
+    "pure_guarantee": "Guarantee",
+    "certificate": "CertificateAnswer",
+    "pure_audit": "AuditAnswer",
+    "witness": "WitnessAnswer",
+    "finding": "FindingAnswer",
+}
+OF_COMMANDS = ("lower_bound_says", "stated_not_verified")  # fields that the service does not write
 OLD_GUARANTEE = Field(description="The name of `guarantee` before.", deprecated=True)
 
 
@@ -257,41 +265,6 @@ class Part(BaseModel):
     kind: Literal["number", "text"]
 
 
-class WitnessAnswer(BaseModel):
-    """The two secrets and the report at which most leaks: codes (-1 where there are none), and where they are."""
-
-    secret: int
-    other: int
-    report: int
-    ratio: Number | None
-    secret_at: list[float | str] | None
-    other_at: list[float | str] | None
-    report_at: list[float | str] | None
-
-
-class CertificateAnswer(BaseModel):
-    """What was verified.
-
-    No mechanism with this guarantee that gives the same reports has a loss below `lower_bound`.
-    """
-
-    loss: float
-    lower_bound: float
-    gap: Number = Field(description="How far the loss may lie above the lower bound, as a share of the loss.")
-    objective: Literal["expected", "worst"]
-    at_most: bool = Field(description="True: the loss is an upper bound.")
-    epsilon: Number = Field(description="What the audit found, per unit.")
-    unit: str | None
-    pairs: int
-    method: str
-    note: str
-    seconds: float
-    interrupted: bool
-    witness: WitnessAnswer | None
-    not_verified: list[str] = Field(description="The figures that the file states and nobody verified again.")
-    unverified: list[str] = Field(description="The name of `not_verified` before.", deprecated=True)
-
-
 class MechanismAnswer(BaseModel):
     """One mechanism that is served."""
 
@@ -307,40 +280,6 @@ class MechanismAnswer(BaseModel):
     promise: Guarantee = OLD_GUARANTEE
     accuracy: list[Accuracy]
     certificate: CertificateAnswer
-
-
-class FindingAnswer(BaseModel):
-    """Something that an audit saw beside the numbers."""
-
-    kind: str
-    sentence: str
-    convicts: bool = Field(description="Whether the verdict rests on it.")
-
-
-class AuditAnswer(BaseModel):
-    """What an audit found."""
-
-    kind: Literal["pure"]
-    verdict: Literal["holds", "violated", "not refuted", "cannot judge"]
-    refuted: bool
-    vacuous: bool
-    epsilon: Number | None = Field(description="Per unit of the metric; null where it is no number.")
-    epsilon_is: Literal["lower bound", "upper bound"]
-    claimed: float | None
-    margin: Number | None
-    slack: float
-    unit: str | None
-    basis: Literal["proof", "theorem", "samples"]
-    method: str
-    confidence: float
-    pairs: int
-    draws: int
-    reason: str
-    rounding: str
-    obstacle: str
-    power: str
-    findings: list[FindingAnswer]
-    witness: WitnessAnswer | None
 
 
 class JobAnswer(BaseModel):

@@ -42,7 +42,6 @@ from metricdp.service.state import ServiceState, key_of, state_of
 from metricdp.service.workers import BatchBody, read_batch
 
 MEDIA_TYPE = "application/vnd.apache.arrow.stream"
-DICTIONARY, RECORDS = 2, 3  # the kinds of message that carry buffers
 OLD_COMPRESSION = b"ARROW:experimental_compression"  # how version 0.17 and earlier named it, beside the message
 PLAIN = "send an Arrow IPC stream without compression, with plain columns."
 
@@ -50,7 +49,7 @@ PLAIN = "send an Arrow IPC stream without compression, with plain columns."
 def read_stream(body: bytes, rows: int) -> pa.Table:
     """Return the table of a stream with at most `rows` rows."""
     try:
-        if any(_is_compressed(message) for message in _messages(body)):
+        if any(map(_is_compressed, pa.ipc.MessageReader.open_stream(body))):
             raise Refused(422, "invalid", f"the stream is compressed: {PLAIN}")
         with pa.ipc.open_stream(body) as reader:
             batches, found = [], 0
@@ -66,38 +65,17 @@ def read_stream(body: bytes, rows: int) -> pa.Table:
         raise Refused(422, "invalid", f"the body is no Arrow IPC stream that can be read: {PLAIN}") from None
 
 
-def _messages(body: bytes) -> list[memoryview]:
-    """Return the metadata of every message of a stream: a length, a flatbuffer, then a body of the length it names."""
-    view, place, found = memoryview(body), 0, []
-    while place + 8 <= len(view):
-        mark, length = struct.unpack_from("<iI", view, place)
-        start = place + 8
-        if mark != -1:  # the form before version 0.15 has no mark
-            length, start = mark, place + 4
-        if length <= 0:
-            break
-        metadata = view[start : start + length]
-        if len(metadata) < length:
-            raise ValueError("cut off")
-        found.append(metadata)
-        root = _offset(metadata, 0)
-        size = _field(metadata, root, 3)
-        skip = struct.unpack_from("<q", metadata, size)[0] if size else 0
-        if skip < 0:
-            raise ValueError("a negative length")
-        place = start + length + skip
-    return found
-
-
-def _is_compressed(metadata: memoryview) -> bool:
+def _is_compressed(message: pa.ipc.Message) -> bool:
+    """Tell by its metadata, a flatbuffer, whether a message has compressed buffers."""
+    metadata = memoryview(message.metadata)
     if OLD_COMPRESSION in bytes(metadata):  # still read, so no name of a column may be this one either
         return True
     root = _offset(metadata, 0)
-    kind, header = _field(metadata, root, 1), _field(metadata, root, 2)
-    if not kind or not header or metadata[kind] not in (DICTIONARY, RECORDS):
+    header = _field(metadata, root, 2)
+    if not header or message.type not in ("dictionary", "record batch"):
         return False
     table = _offset(metadata, header)
-    if metadata[kind] == DICTIONARY:
+    if message.type == "dictionary":
         data = _field(metadata, table, 1)
         if not data:
             return False
@@ -225,12 +203,18 @@ def _settle(state: ServiceState, batch: ServiceBatch, key: str) -> BatchReports:
         return served.encode_reports(drawn, 0, len(chosen), ordered=True)
 
     rows: dict[Any, int] = dict(zip(batch.persons, batch.counts.tolist(), strict=True))
-    receipt = state.commits.run_alone(  # it takes its turn with single releases, so that none of them waits for a lock
-        lambda: state.ledger.release_batch(
-            rows, batch.request, key=key, metric=guarantee.metric, epsilon=guarantee.epsilon, slack=guarantee.slack,
-            dimension=served.dimension, purpose=batch.purpose, partial=batch.partial, draw=draw,
-        )
-    )  # fmt: skip
+    counted = state.counters.releases
+    try:
+        receipt = state.commits.run_alone(  # in turn with single releases, so that none of them waits for a lock
+            lambda: state.ledger.release_batch(
+                rows, batch.request, key=key, metric=guarantee.metric, epsilon=guarantee.epsilon,
+                slack=guarantee.slack, dimension=served.dimension, purpose=batch.purpose, partial=batch.partial,
+                draw=draw,
+            )
+        )  # fmt: skip
+    except MetricdpError as error:
+        counted.labels(served.name, "refused").inc(len(batch.codes))
+        raise ledger_error_refusal(error) from None
     granted = _numbers(batch, receipt.granted)
     if state.registry.of_report(receipt.report) is not served or np.any(granted > batch.counts):
         raise _mismatch_refusal()
@@ -244,9 +228,10 @@ def _settle(state: ServiceState, batch: ServiceBatch, key: str) -> BatchReports:
     released = batch.released_rows(granted)
     places[released] = np.arange(len(released))
     taken = pa.array(places, mask=places < 0)
-    return BatchReports(
-        [part.take(taken) for part in _columns(served, receipt.report, len(released))], granted, receipt
-    )
+    reports = [part.take(taken) for part in _columns(served, receipt.report, len(released))]
+    counted.labels(served.name, "repeated" if receipt.repeated else "drawn").inc(len(released))
+    counted.labels(served.name, "refused").inc(len(batch.codes) - len(released))
+    return BatchReports(reports, granted, receipt)
 
 
 def _numbers(batch: ServiceBatch, granted: Mapping[Any, int]) -> Integers:
@@ -258,16 +243,15 @@ def _numbers(batch: ServiceBatch, granted: Mapping[Any, int]) -> Integers:
 def _columns(served: ServedMechanism, report: bytes, rows: int) -> list[pa.Array]:
     """Return stored reports as columns; another number of rows than was asked for belongs to another request."""
     if report[TAG_BYTES : TAG_BYTES + 1] in (WORDS, ORDERED_WORDS):
-        found = served.decode_reports(report)
-        if len(found) != rows:
-            raise _mismatch_refusal()
+        found: Any = served.decode_reports(report)
         kinds = [pa.string() if text else pa.float64() for text in served.report_kinds]
-        parts = zip(*found, strict=True) if found else [()] * len(kinds)
-        return [pa.array(part, kind) for part, kind in zip(parts, kinds, strict=True)]
-    values = served.numbers(report[TAG_BYTES + 1 :])
-    if len(values) != rows:
+        parts: Any = zip(*found, strict=True) if found else [()] * len(kinds)
+    else:
+        found = served.numbers(report[TAG_BYTES + 1 :])
+        parts, kinds = np.ascontiguousarray(found.T), [pa.float64()] * found.shape[1]
+    if len(found) != rows:
         raise _mismatch_refusal()
-    return [pa.array(np.ascontiguousarray(values[:, column])) for column in range(values.shape[1])]
+    return [pa.array(part, kind) for part, kind in zip(parts, kinds, strict=True)]
 
 
 def _mismatch_refusal() -> Refused:
@@ -325,23 +309,10 @@ async def release_batch(
             raise Refused(415, "media_type", f"send application/json or {MEDIA_TYPE}.")
         loop = asyncio.get_running_loop()
         batch = await loop.run_in_executor(state.threads, work)
-        done = await loop.run_in_executor(state.threads, lambda: _settle_in_thread(state, batch, key))
+        done = await loop.run_in_executor(state.threads, lambda: _settle(state, batch, key))
         return await loop.run_in_executor(state.threads, lambda: finish(batch, done))
     finally:
         state.batches -= 1
-
-
-def _settle_in_thread(state: ServiceState, batch: ServiceBatch, key: str) -> BatchReports:
-    counted = state.counters.releases
-    try:
-        done = _settle(state, batch, key)
-    except MetricdpError as error:
-        counted.labels(batch.served.name, "refused").inc(len(batch.codes))
-        raise ledger_error_refusal(error) from None
-    released = int(done.granted.sum())
-    counted.labels(batch.served.name, "repeated" if done.receipt.repeated else "drawn").inc(released)
-    counted.labels(batch.served.name, "refused").inc(len(batch.codes) - released)
-    return done
 
 
 def _from_json(state: ServiceState, asked: BatchBody) -> ServiceBatch:
@@ -383,8 +354,9 @@ def _plain(column: pa.ChunkedArray, text: bool) -> pa.Array:
 
 
 def _as_arrow(batch: ServiceBatch, done: BatchReports) -> Response:
-    served, left = batch.served, _left(batch, done)
+    served = batch.served
     columns = dict(zip(served.reports, done.reports, strict=True))
+    left = np.fromiter(done.receipt.left.values(), np.int64, len(batch.persons))  # in the order of the persons
     columns["left"] = pa.array(left[batch.codes])
     metadata = {
         "mechanism": served.name,
@@ -418,8 +390,3 @@ def _as_json(batch: ServiceBatch, done: BatchReports) -> Response:
     own = {"reports": reports, "persons": persons, "repeated": receipt.repeated}
     text = json.dumps(own, ensure_ascii=False, separators=(",", ":"))
     return Response(text[:-1].encode() + served.common, media_type="application/json")
-
-
-def _left(batch: ServiceBatch, done: BatchReports) -> Integers:
-    """Return what is left to every person of a batch; the receipt names them in their order."""
-    return np.fromiter(done.receipt.left.values(), dtype=np.int64, count=len(batch.persons))

@@ -60,6 +60,17 @@ class JobStatus:
     promise: dict[str, Any] | None = None  # the name of `guarantee` before
 
 
+def take_lock(path: Path) -> int:
+    """Return the held lock in a file, or raise `BlockingIOError`: closing it lets it go."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
 class DesignJob:
     """One folder."""
 
@@ -96,21 +107,12 @@ class DesignJob:
         """Ask its process to end."""
         (self.folder / "cancel").touch()
 
-    def hold(self) -> int:
-        """Take the lock, as the process that works on it."""
-        handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return handle
-
     def _is_held(self) -> bool:
-        handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return False
-        except OSError:
+            os.close(take_lock(self.folder / "lock"))
+        except BlockingIOError:
             return True
-        finally:
-            os.close(handle)
+        return False
 
 
 class DesignJobs:
@@ -190,7 +192,7 @@ PATIENCE = 0.2  # seconds between two looks, and between two events
 def main(folder: str) -> int:
     """Wait for a turn, design, write the file; end when somebody asks for that."""
     job = DesignJob(Path(folder))
-    handle = job.hold()
+    handle = take_lock(job.folder / "lock")
     give_way()
     status = job.current_status()
     request = json.loads((job.folder / "request.json").read_bytes())
@@ -248,12 +250,8 @@ def _wait_for_turn(folder: Path, designs: int) -> int:
     """Wait until fewer than `designs` designs are at work on this machine, and take a turn."""
     while True:
         for number in range(designs):
-            handle = os.open(folder / f"turn-{number}", os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return handle
-            except OSError:
-                os.close(handle)
+            with suppress(BlockingIOError):
+                return take_lock(folder / f"turn-{number}")
         time.sleep(PATIENCE)
 
 

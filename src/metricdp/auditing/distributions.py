@@ -1,5 +1,6 @@
-"""The distribution of the noise as plain values, for models of protected data: the content of `out.csv.law.json`.
+"""The distribution of the noise as plain values, for models of protected data.
 
+It is the content of `out.csv.distribution.json`.
 Everything here is public: it follows from the mechanism, never from a table.
 """
 

@@ -34,10 +34,6 @@ class CommandSampler(RestartingSampler):
         self.words = _words(command)
         self.patience = as_positive(patience, "patience")
 
-    def __call__(self, secret: Any, count: int) -> Points:
-        """Return `count` reports for a secret, one a row."""
-        return self.each([secret] * count)
-
     def each(self, secrets: Sequence[Any]) -> Points:
         """Return one report for every secret, in their order, one a row."""
         if len(secrets) == 0:

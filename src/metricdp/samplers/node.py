@@ -46,10 +46,6 @@ class NodeSampler(RestartingSampler):
         self._words = [node, str(DRIVER), str(place), function, *file]
         self._patience = as_positive(patience, "patience")
 
-    def __call__(self, secret: Any, count: int) -> Points:
-        """Return `count` reports for a secret, one a row: the function is called once for each."""
-        return self.each([secret] * count)
-
     def each(self, secrets: Sequence[Any]) -> Points:
         """Return one report for every secret, in their order, one a row: the function is called once for each."""
         values = [plain(secret) for secret in secrets]

@@ -16,8 +16,9 @@ import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import IO, Self
+from typing import IO, Any, Self
 
+from metricdp.arrays import Points
 from metricdp.errors import SamplerFailure
 from metricdp.samplers.reports import printable
 
@@ -229,6 +230,14 @@ class RestartingSampler:
     """What samplers have in common that keep a process running: they end it, and the next draw starts it anew."""
 
     _process: Process | None = None
+
+    def each(self, secrets: Sequence[Any]) -> Points:
+        """Return one report for every secret, in their order, one a row."""
+        raise NotImplementedError
+
+    def __call__(self, secret: Any, count: int) -> Points:
+        """Return `count` reports for a secret, one a row."""
+        return self.each([secret] * count)
 
     def restart(self) -> None:
         """End the process; the next draw starts it anew."""

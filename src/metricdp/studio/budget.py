@@ -6,9 +6,6 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
 from metricdp.errors import InvalidInput
@@ -16,7 +13,7 @@ from metricdp.ledger.amounts import account_for, in_words
 from metricdp.ledger.periods import time_text
 from metricdp.ledger.planning import plan_releases
 from metricdp.service.state import ServiceState
-from metricdp.studio.web import answer, number, question
+from metricdp.studio.web import get, number, post
 
 MOST_SHOWN = 500
 SHORT = 12  # digits of a hash that tell persons apart on a page
@@ -31,35 +28,20 @@ class BudgetPanel:
     def routes(self) -> list[Route]:
         """Return the endpoints."""
         return [
-            Route("/studio/budget", self.show_ledger),
-            Route("/studio/budget/person", self.person, methods=["POST"]),
-            Route("/studio/budget/plan", self.plan, methods=["POST"]),
+            get("/studio/budget", self.show_ledger),
+            post("/studio/budget/person", self.person),
+            post("/studio/budget/plan", self.plan),
         ]
 
-    async def show_ledger(self, request: Request) -> Response:
-        """Show the ledger: the policy, the accounts, and whether it verifies."""
-        return answer(await run_in_threadpool(self._ledger_values))
-
-    async def person(self, request: Request) -> Response:
-        """Show the budget of one person."""
-        name = (await question(request)).get("person")
-        if not isinstance(name, str) or not name.strip() or len(name) > 200:
-            raise InvalidInput("`person` must be a name of at most 200 characters.")
-        return answer(await run_in_threadpool(self._person, name.strip()))
-
-    async def plan(self, request: Request) -> Response:
+    def plan(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Say what becomes of releases at a steady pace."""
-        asked = await question(request)
         epsilon, minutes = number(asked, "epsilon", 1e-6, 1e6), number(asked, "minutes", 0.1, 525_600)
+        account, policy = account_for("haversine/km"), self._state().ledger.policy()
+        plan = plan_releases(policy, account.unit, account.charge(epsilon), every=60.0 * minutes)
+        return {"lines": plan.lines()}
 
-        def lines() -> list[str]:
-            account = account_for("haversine/km")
-            policy = self._state().ledger.policy()
-            return plan_releases(policy, account.unit, account.charge(epsilon), every=60.0 * minutes).lines()
-
-        return answer({"lines": await run_in_threadpool(lines)})
-
-    def _ledger_values(self) -> dict[str, Any]:
+    def show_ledger(self) -> dict[str, Any]:
+        """Show the ledger: the policy, the accounts, and whether it verifies."""
         ledger = self._state().ledger
         rows = (row for row in ledger.export() if row["table"] == "accounts" and not row["purpose"])
         accounts = [
@@ -84,8 +66,12 @@ class BudgetPanel:
             "mechanisms": [one.described for one in self._state().registry],
         }
 
-    def _person(self, name: str) -> dict[str, Any]:
-        found = self._state().ledger.budget(name)
+    def person(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """Show the budget of one person."""
+        name = asked.get("person")
+        if not isinstance(name, str) or not name.strip() or len(name) > 200:
+            raise InvalidInput("`person` must be a name of at most 200 characters.")
+        found = self._state().ledger.budget(name.strip())
         accounts = [
             {
                 "metric": account.metric,

@@ -28,7 +28,7 @@ from metricdp.metrics import points_are
 from metricdp.places import bundled_roads
 from metricdp.service.building import OFFERED, space_of
 from metricdp.service.state import ServiceState
-from metricdp.studio.web import answer, body_of, number, question
+from metricdp.studio.web import answer, body_of, number, post
 
 LARGEST = 1e300
 MOST_PLACES, MOST_COMPARED, MOST_FILE = 1_000, 400, 64 << 20
@@ -51,8 +51,8 @@ class DesignPanel:
         """Return the endpoints."""
         return [
             Route("/studio/places", self.places),
-            Route("/studio/design", self.design, methods=["POST"]),
-            Route("/studio/compare", self.compare, methods=["POST"]),
+            post("/studio/design", self.design, status=202),
+            post("/studio/compare", compare),
             Route("/studio/export", self.export, methods=["POST"]),
             Route("/studio/key", self.key),
         ]
@@ -64,22 +64,12 @@ class DesignPanel:
         count = int(number({"count": given}, "count", 2, MOST_PLACES))
         return answer(await run_in_threadpool(_crossings, count))
 
-    async def design(self, request: Request) -> Response:
+    def design(self, sent: dict[str, Any]) -> dict[str, Any]:
         """Begin a design as a job of the service; it is followed and fetched there."""
-        asked = _check_design(await question(request), MOST_PLACES)
+        asked = _check_design(sent, MOST_PLACES)
         if asked["builder"] != "optimal" and asked["loss"] == "squared":
             raise InvalidInput("only the optimal mechanism takes another loss than the distance.")
-        job = await run_in_threadpool(lambda: self._state().jobs.start(self._owner, asked))
-        return answer({"job": job.id}, 202)
-
-    async def compare(self, request: Request) -> Response:
-        """Say what several mechanisms cost at one epsilon, and what none with the same reports can beat."""
-        sent = await question(request)
-        asked = _check_design(sent, MOST_COMPARED)
-        names = sent.get("builders") or list(COMPARED)
-        if not isinstance(names, list) or not all(isinstance(name, str) and name in COMPARED for name in names):
-            raise InvalidInput(f"`builders` must be some of {', '.join(COMPARED)}.")
-        return answer(await run_in_threadpool(_compare_builders, asked, names))
+        return {"job": self._state().jobs.start(self._owner, asked).id}
 
     async def export(self, request: Request) -> Response:
         """Give a mechanism file back in another storage, signed where that is asked for."""
@@ -143,7 +133,12 @@ def _are_numbers(values: list[Any]) -> bool:
     return plain and all(-LARGEST <= x <= LARGEST for x in values)
 
 
-def _compare_builders(asked: dict[str, Any], names: list[str]) -> dict[str, Any]:
+def compare(sent: dict[str, Any]) -> dict[str, Any]:
+    """Say what several mechanisms cost at one epsilon, and what none with the same reports can beat."""
+    asked = _check_design(sent, MOST_COMPARED)
+    names = sent.get("builders") or list(COMPARED)
+    if not isinstance(names, list) or not all(isinstance(name, str) and name in COMPARED for name in names):
+        raise InvalidInput(f"`builders` must be some of {', '.join(COMPARED)}.")
     space = space_of(asked["points"], asked["metric"], asked["streets"])
     prior = None if asked["prior"] is None else np.array(asked["prior"], dtype=np.float64)
     losses: dict[str, float | None] = {}

@@ -15,14 +15,11 @@ from __future__ import annotations
 
 import math
 import threading
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.ndimage import distance_transform_edt
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
 from metricdp.arrays import Booleans, Floats
@@ -35,7 +32,7 @@ from metricdp.metrics import KM_PER_DEGREE, Haversine
 from metricdp.places import bundled_roads, bundled_streets
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
-from metricdp.studio.web import answer, number, question
+from metricdp.studio.web import get, number, post
 from metricdp.units import epsilon_for
 
 STEP = 0.01  # km between the points of the grid
@@ -215,17 +212,12 @@ class FeelPanel:
     def routes(self) -> list[Route]:
         """Return the endpoints."""
         return [
-            Route("/studio/streets", self.streets),
-            Route("/studio/feel", self.cloud, methods=["POST"]),
+            get("/studio/streets", lambda: self._feel.streets),
+            post("/studio/feel", self.cloud),
         ]
 
-    async def streets(self, request: Request) -> Response:
-        """Give the streets of the map."""
-        return answer(await run_in_threadpool(lambda: self._feel.streets))
-
-    async def cloud(self, request: Request) -> Response:
+    def cloud(self, asked: dict[str, Any]) -> dict[str, Any]:
         """Draw a cloud of reports at a place."""
-        asked = await question(request)
         place = asked.get("place")
         if not isinstance(place, list) or len(place) != 2:
             raise InvalidInput("`place` must be a latitude and a longitude.")
@@ -236,4 +228,4 @@ class FeelPanel:
         draw = {"noise": self._feel.noise, "optimal": self._feel.optimum}.get(str(asked.get("kind")))
         if draw is None:
             raise InvalidInput("`kind` must be noise or optimal.")
-        return answer(await run_in_threadpool(partial(draw, where, factor, km, count)))
+        return draw(where, factor, km, count)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -62,6 +63,24 @@ async def question(request: Request, most: int = MOST_QUESTION) -> dict[str, Any
     if not isinstance(found, dict):
         raise InvalidInput("the question must be a JSON object.")
     return found
+
+
+def get(path: str, work: Callable[[], Any]) -> Route:
+    """Return an endpoint that answers with what the work gives, in a thread: it may take long."""
+
+    async def endpoint(request: Request) -> Response:
+        return answer(await run_in_threadpool(work))
+
+    return Route(path, endpoint)
+
+
+def post(path: str, work: Callable[[dict[str, Any]], Any], *, status: int = 200) -> Route:
+    """Return an endpoint that answers with what the work makes of a question, in a thread: it may take long."""
+
+    async def endpoint(request: Request) -> Response:
+        return answer(await run_in_threadpool(work, await question(request)), status)
+
+    return Route(path, endpoint, methods=["POST"])
 
 
 def number(values: dict[str, Any], name: str, low: float, high: float) -> float:

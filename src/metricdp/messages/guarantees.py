@@ -17,43 +17,38 @@ Objective = Literal["expected", "worst"]
 INTERRUPTED = "it was interrupted"  # in the note of a certificate whose search a person ended
 
 
-class PureGuaranteeLike(Protocol):
+class AnyGuaranteeLike(Protocol):
+    """The fields read from every guarantee."""
+
+    @property
+    def unit(self) -> str: ...
+    @property
+    def radius(self) -> float | None: ...
+    @property
+    def basis(self) -> str: ...
+    @property
+    def metric(self) -> object: ...
+    @property
+    def along(self) -> str: ...
+
+
+class PureGuaranteeLike(AnyGuaranteeLike, Protocol):
     """The fields read from a guarantee: ln Pr[M(x)=y] - ln Pr[M(x')=y] <= epsilon * d(x, x') + slack."""
 
     @property
     def epsilon(self) -> float: ...
     @property
-    def unit(self) -> str: ...
-    @property
     def slack(self) -> float: ...
-    @property
-    def radius(self) -> float | None: ...
-    @property
-    def basis(self) -> str: ...
-    @property
-    def metric(self) -> object: ...
-    @property
-    def along(self) -> str: ...
     @property
     def in_parts(self) -> bool: ...
 
 
 @runtime_checkable
-class ConcentratedGuaranteeLike(Protocol):
+class ConcentratedGuaranteeLike(AnyGuaranteeLike, Protocol):
     """The fields read from a concentrated guarantee: D_a(M(x) || M(x')) <= a * rho * d(x, x')^2."""
 
     @property
     def rho(self) -> float: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def radius(self) -> float | None: ...
-    @property
-    def basis(self) -> str: ...
-    @property
-    def metric(self) -> object: ...
-    @property
-    def along(self) -> str: ...
     def epsilon_at(self, distance: float, delta: float) -> float: ...
     def delta_at(self, distance: float, epsilon: float) -> float: ...
     def distance_at(self, epsilon: float, delta: float) -> float: ...
@@ -189,10 +184,9 @@ def guarantee_text(guarantee: GuaranteeLike) -> str:
     """Return the guarantee in numbers: epsilon 10 per km (Haversine), by theorem."""
     within = ""
     if guarantee.radius is not None:
-        kind = (
-            "within_part" if not isinstance(guarantee, ConcentratedGuaranteeLike) and guarantee.in_parts else "within"
+        within = say(
+            "promise", _with_part("within", guarantee), radius=distance(guarantee.radius, guarantee.unit, "down")
         )
-        within = say("promise", kind, radius=distance(guarantee.radius, guarantee.unit, "down"))
     words = {"metric": type(guarantee.metric).__name__, "within": within, "basis": guarantee.basis}
     if isinstance(guarantee, ConcentratedGuaranteeLike):
         return say("concentrated", "whole", rho=_rho(guarantee.rho), per=_squared(guarantee.unit), **words)
@@ -280,14 +274,12 @@ def lead_sentence(guarantee: GuaranteeLike) -> str:
 
 def requested_guarantee(guarantee: PureGuaranteeLike, asked: float, apart: float) -> str:
     """Return the requested factor at a distance and the guaranteed one."""
-    return _requested_guarantee(
-        "wish", guarantee=guarantee, asked=asked, apart=apart, kept=factor(largest_factor(guarantee, apart))
-    )
+    return say("wish", kept=factor(largest_factor(guarantee, apart)), **_requested(guarantee, asked, apart))
 
 
-def _requested_guarantee(*place: str, guarantee: GuaranteeLike, asked: float, apart: float, **values: str) -> str:
-    words = {"things": things(guarantee.unit), "along": guarantee.along, "asked": number(asked, 6)}
-    return say(*place, distance=distance(apart, guarantee.unit), **words, **values)
+def _requested(guarantee: GuaranteeLike, asked: float, apart: float) -> dict[str, str]:
+    away, called = distance(apart, guarantee.unit), things(guarantee.unit)
+    return {"distance": away, "things": called, "along": guarantee.along, "asked": number(asked, 6)}
 
 
 def meaning(ratio: float) -> str:
@@ -434,8 +426,13 @@ def rivals(unit: str) -> str:
 def _outside(guarantee: GuaranteeLike) -> str:
     if guarantee.radius is None:
         return ""
-    kind = "outside_part" if not isinstance(guarantee, ConcentratedGuaranteeLike) and guarantee.in_parts else "outside"
-    return say("short", kind, things=things(guarantee.unit), radius=distance(guarantee.radius, guarantee.unit, "down"))
+    words = {"things": things(guarantee.unit), "radius": distance(guarantee.radius, guarantee.unit, "down")}
+    return say("short", _with_part("outside", guarantee), **words)
+
+
+def _with_part(kind: str, guarantee: GuaranteeLike) -> str:
+    """Return the kind of a sentence, the one for the parts of a policy where a guarantee has them."""
+    return f"{kind}_part" if getattr(guarantee, "in_parts", False) else kind
 
 
 def rho(value: float, unit: str) -> str:
@@ -491,7 +488,7 @@ def concentrated_meanings(guarantee: ConcentratedGuaranteeLike) -> list[tuple[fl
 def requested_concentrated(guarantee: ConcentratedGuaranteeLike, asked: float, apart: float, delta: float) -> str:
     """Return the requested factor at a distance and a delta, and the guaranteed one."""
     words = {"kept": factor(_exp(guarantee.epsilon_at(apart, delta))), "delta": delta_words(delta)}
-    return _requested_guarantee("concentrated", "wish", guarantee=guarantee, asked=asked, apart=apart, **words)
+    return say("concentrated", "wish", **words, **_requested(guarantee, asked, apart))
 
 
 def together(guarantee: ConcentratedGuaranteeLike, times: int) -> str:

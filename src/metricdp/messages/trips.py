@@ -23,10 +23,12 @@ def _fix_slack(slack: float, reach: float, unit: str) -> str:
 
 def trip_guarantee(one: float, all_places: float, reports: int, unit: str) -> str:
     """Return the guarantee of a whole trip if one of its places moves, and if all of them move."""
-    return (
-        f"Guarantee of a whole trip: at most epsilon {epsilon(one, unit)} that one of its places moves, and at most "
-        f"{epsilon(all_places, unit)} that all of them move (the longest trip has {reports:,} reports)."
-    )
+    most = f"at most {epsilon(all_places, unit)} that all of them move"
+    return _whole_trip(f"{epsilon(one, unit)} that one of its places moves", most, f"{reports:,} reports")
+
+
+def _whole_trip(first: str, second: str, longest: str) -> str:
+    return f"Guarantee of a whole trip: at most epsilon {first}, and {second} (the longest trip has {longest})."
 
 
 def trip_loss(loss: float, lower_bound: float, unit: str) -> str:
@@ -78,11 +80,9 @@ def zone_guarantee(rate: float, scale: float, slack: float, reach: float, unit: 
 
 def zoned_trip(rate: float, scale: float, reports: int, unit: str) -> str:
     """Return the guarantee of a whole trip, in a zone and elsewhere."""
-    return (
-        f"Guarantee of a whole trip: at most epsilon {epsilon(rate * reports, unit)} that all of its places move, and "
-        f"{epsilon(rate * scale * reports, unit)} if they stay in one zone (the longest trip has {reports:,} reports). "
-        "The slack counts once for each report."
-    )
+    inside = f"{epsilon(rate * scale * reports, unit)} if they stay in one zone"
+    whole = _whole_trip(f"{epsilon(rate * reports, unit)} that all of its places move", inside, f"{reports:,} reports")
+    return f"{whole} The slack counts once for each report."
 
 
 def drawn_centres(rate: float, together: float, reports: int, unit: str, *, kept: bool) -> str:
@@ -131,11 +131,9 @@ def clock_guarantee(place: float, time: float, slack: float, unit: str, minute: 
 
 def clocked_trip(place: float, time: float, fixes: int, unit: str, minute: str) -> str:
     """Return the guarantee of a whole trip if all of its fixes move, and if all are later."""
-    return (
-        f"Guarantee of a whole trip: at most epsilon {epsilon(place * fixes, unit)} that all of its fixes move, and "
-        f"{epsilon(time * fixes, minute)} that all are later (the longest trip has {fixes:,} fixes). A slack counts "
-        "once for each fix."
-    )
+    later = f"{epsilon(time * fixes, minute)} that all are later"
+    whole = _whole_trip(f"{epsilon(place * fixes, unit)} that all of its fixes move", later, f"{fixes:,} fixes")
+    return f"{whole} A slack counts once for each fix."
 
 
 def clocked_loss(time: float, lower_bound: float, place: float, unit: str, minute: str) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib import import_module
 from typing import Any, Protocol
 
 from metricdp import messages
 from metricdp.rendering import escape, printable
 
 OFTEN = 0.1  # seconds between two updates
+Show = Callable[[float | None, str], None]
 
 
 class ProgressCallback(Protocol):
@@ -29,21 +31,17 @@ def progress(title: str) -> Iterator[ProgressCallback]:
         with mdp.plots.progress("Designing") as tell:
             mechanism = mdp.optimal(problem, progress=tell)
     """
-    shown = _in_notebook(title) or _on_terminal(title)
-    last = 0.0
+    with _bar(title) as show:
+        last = 0.0
 
-    def report_progress(*values: Any) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if shown is not None and (now - last >= OFTEN or (values and values[0] == 1.0)):
-            last = now
-            shown.update(*share_and_words(values))
+        def report_progress(*values: Any) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if show is not None and (now - last >= OFTEN or (values and values[0] == 1.0)):
+                last = now
+                show(*share_and_words(values))
 
-    try:
         yield report_progress
-    finally:
-        if shown is not None:
-            shown.close()
 
 
 def share_and_words(values: tuple[Any, ...]) -> tuple[float | None, str]:
@@ -62,46 +60,32 @@ def bar_html(title: str, share: float | None, words: str) -> str:
     return f'<div>{escape(title)} <progress max="1"{value}></progress> {escape(words)}</div>'
 
 
-class _Notebook:
-    def __init__(self, title: str, display: Any, html: Any) -> None:
-        self._title, self._html = title, html
-        self._handle = display(html(bar_html(title, 0.0, "")), display_id=True)
-
-    def update(self, share: float | None, words: str) -> None:
-        self._handle.update(self._html(bar_html(self._title, share, words)))
-
-    def close(self) -> None:
-        self._handle.update(self._html(f"<div>{escape(self._title)}: done</div>"))
-
-
-class _Terminal:
-    def __init__(self, title: str) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        words = [TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[words]}")]
-        columns = (words[0], BarColumn(bar_width=24), TimeElapsedColumn(), words[1])
-        self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._bars.start()
-        self._task = self._bars.add_task(printable(title), total=1.0, words="")
-
-    def update(self, share: float | None, words: str) -> None:
-        self._bars.update(self._task, completed=share, words=printable(words))
-
-    def close(self) -> None:
-        self._bars.stop()
-
-
-def _in_notebook(title: str) -> _Notebook | None:
-    """Return a bar if a kernel runs: without an imported IPython there is no notebook."""
+def _bar(title: str) -> AbstractContextManager[Show | None]:
+    """Return a bar for a notebook or a terminal; without an imported IPython there is no notebook."""
     shell = sys.modules.get("IPython")
     running = None if shell is None else shell.get_ipython()
-    if running is None or type(running).__name__ != "ZMQInteractiveShell":
-        return None
-    from IPython.display import HTML, display
-
-    return _Notebook(title, display, HTML)
+    if running is not None and type(running).__name__ == "ZMQInteractiveShell":
+        return _notebook_bar(title)
+    return _terminal_bar(title) if sys.stderr.isatty() else nullcontext()
 
 
-def _on_terminal(title: str) -> _Terminal | None:
-    return _Terminal(title) if sys.stderr.isatty() else None
+@contextmanager
+def _notebook_bar(title: str) -> Iterator[Show]:
+    screen: Any = import_module("IPython.display")
+    shown = screen.display(screen.HTML(bar_html(title, 0.0, "")), display_id=True)
+    try:
+        yield lambda share, words: shown.update(screen.HTML(bar_html(title, share, words)))
+    finally:
+        shown.update(screen.HTML(f"<div>{escape(title)}: done</div>"))
+
+
+@contextmanager
+def _terminal_bar(title: str) -> Iterator[Show]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    words = [TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[words]}")]
+    columns = (words[0], BarColumn(bar_width=24), TimeElapsedColumn(), words[1])
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(printable(title), total=1.0, words="")
+        yield lambda share, words: bars.update(task, completed=share, words=printable(words))

@@ -15,10 +15,9 @@ from typing import Any, cast
 import numpy as np
 
 from metricdp import messages
-from metricdp.arrays import Floats
+from metricdp.arrays import Floats, Integers
 from metricdp.auditing.accuracy import Radius, radii_of
 from metricdp.auditing.distributions import describe_distribution, distribution_of
-from metricdp.auditing.leakage import has_rows
 from metricdp.auditing.loss import counts_distance
 from metricdp.files import replace_file
 from metricdp.mechanisms import Guarantee, Mechanism, require_pure
@@ -31,6 +30,7 @@ from metricdp.tables.people import BudgetLevel, Spending
 from metricdp.tables.plan import ColumnGroup, is_geographic
 from metricdp.tables.reporting.preview import GroupPreview, Preview
 from metricdp.tables.results import Summary
+from metricdp.text.word_evaluation import distribution_rows
 
 PAGE = ("the page of a protected table", "Leave the page out: what is printed says what such a guarantee keeps")
 
@@ -237,10 +237,11 @@ def citation() -> tuple[str, str]:
 class NoiseCurve:
     """How far reports lie from the truth, and sentences about it.
 
-    `levels` are growing probabilities with their radii; `radius` is the one of 95 %, in words.
+    `levels` are growing probabilities with their radii; `own` is the radius of 95 %.
     """
 
     levels: tuple[tuple[float, float], ...]
+    own: float
     unit: str
     measured: str  # along what: "great circles"
     formula: str
@@ -248,13 +249,8 @@ class NoiseCurve:
     tight: bool
 
     @property
-    def own(self) -> float:
-        """The radius of 95 %."""
-        return next(radius for level, radius in self.levels if level >= OWN)
-
-    @property
     def radius(self) -> str:
-        """The same in words."""
+        """The radius of 95 %, in words."""
         return messages.length(self.own, self.unit)
 
 
@@ -275,6 +271,7 @@ def _noise_curve(group: ColumnGroup, spread: Spending | None) -> NoiseCurve:
     formula = distribution_of(mechanism).density["formula"]
     return NoiseCurve(
         levels=tuple((one.level, one.value + group.snap) for one in radii),
+        own=_own_radius(group).value + group.snap,
         unit=radii[0].unit,
         measured=distance_phrase(radii[0].metric),
         formula=f"{formula}; epsilon = {guarantee.epsilon:.6g}{f' per {guarantee.unit}' if guarantee.unit else ''}",
@@ -359,9 +356,12 @@ def _words(seen: GroupPreview, names: str) -> str:
         "reports. Words as reported, never as written."
     )
     figure = page.figure(vector.words_html(most), caption) if most else ""
-    examples = _word_examples(seen.group.mechanism)
-    intro = '<p style="margin-top:1.2rem">By example, for words of the public vocabulary, not of the table:</p>'
-    return f"<p>The reports are in {names}.</p>{figure}{intro + word_table(examples) if examples else ''}"
+    examples, mechanism = "", seen.group.mechanism
+    if mechanism.inputs.size is not None and mechanism.outputs.size is not None and mechanism.inputs.is_text:
+        codes = np.unique(np.linspace(0, mechanism.inputs.size - 1, EXAMPLE_WORDS + 2)[1:-1].astype(int))
+        examples = '<p style="margin-top:1.2rem">By example, for words of the public vocabulary, not of the table:</p>'
+        examples += word_table(mechanism, codes)
+    return f"<p>The reports are in {names}.</p>{figure}{examples}"
 
 
 def _streets(space: Space) -> tuple[Floats, ...]:
@@ -385,31 +385,26 @@ def _example(group: ColumnGroup, reports: Floats) -> tuple[Floats, Floats, str] 
     inputs, outputs = mechanism.inputs, mechanism.outputs
     if inputs.size is None and points_are(inputs.ground, "streets"):
         streets: Any = inputs
-        place = _places(outputs)
-        node = _middle(place)
+        places = _places(outputs)
+        node = _middle(places)
         crossings = require_space(outputs.finite, FiniteSpace, "outputs").points
-        secret = streets.at_crossings(crossings[node : node + 1, 0])
+        secret, place = streets.at_crossings(crossings[node : node + 1, 0]), places[node : node + 1]
         words = "A crossing of the network, which is public, has the same noise as everybody's position."
-        return _draw_example(mechanism, secret, place[node : node + 1], words)
-    if inputs.size is not None:
+    elif inputs.size is not None:
         if inputs.width != outputs.width:
             return None
         places = _places(inputs)
         code = _middle(places)
+        secret, place = np.array([code]), places[code : code + 1]
         words = "A place of the design, which is public, is treated like everybody's."
-        return _draw_example(mechanism, np.array([code]), places[code : code + 1], words)
-    if inputs.limits is not None:
-        place = (0.5 * (inputs.limits[0] + inputs.limits[1]))[None]
+    elif inputs.limits is not None:
+        secret = place = (0.5 * (inputs.limits[0] + inputs.limits[1]))[None]
         words = "The middle of the box, which is public, is treated like any place."
-        return _draw_example(mechanism, place, place, words)
-    place = _round_place(reports)
-    words = "A round place amid the reports, nobody's position, is treated like everybody's."
-    return _draw_example(mechanism, place, place, words)
-
-
-def _draw_example(mechanism: Mechanism, secret: Any, place: Floats, words: str) -> tuple[Floats, Floats, str]:
+    else:
+        secret = place = _round_place(reports)
+        words = "A round place amid the reports, nobody's position, is treated like everybody's."
     drawn = mechanism.sample(np.repeat(secret, EXAMPLE_DRAWS, axis=0))
-    return place, np.asarray(mechanism.outputs.decode(drawn), dtype=np.float64), words
+    return place, np.asarray(outputs.decode(drawn), dtype=np.float64), words
 
 
 def _places(space: Space) -> Floats:
@@ -429,33 +424,15 @@ def _round_place(reports: Floats) -> Floats:
     return np.asarray(np.round(middle / steps) * steps)[None]
 
 
-def _word_examples(mechanism: Mechanism) -> list[tuple[str, str]]:
-    """Return what some words of the vocabulary, evenly picked, may be reported as."""
-    if mechanism.inputs.size is None or mechanism.outputs.size is None or not mechanism.inputs.is_text:
-        return []
+def word_table(mechanism: Mechanism, codes: Integers) -> str:
+    """Return what some words of a vocabulary are most likely reported as, with probabilities, as a table."""
     words, reports = (
-        [" ".join(row) for row in space.decode(np.arange(size)).tolist()]
-        for space, size in ((mechanism.inputs, mechanism.inputs.size), (mechanism.outputs, mechanism.outputs.size))
+        [" ".join(row) for row in space.decode(np.arange(space.size or 0)).tolist()]
+        for space in (mechanism.inputs, mechanism.outputs)
     )
-    codes = np.unique(np.linspace(0, len(words) - 1, EXAMPLE_WORDS + 2)[1:-1].astype(int))
-    found = []
-    for code in codes:
-        if has_rows(mechanism):
-            probabilities = np.exp(mechanism.log_density(np.full(len(reports), code), np.arange(len(reports))))
-        else:
-            drawn = mechanism.sample(np.full(2_000, code))
-            probabilities = np.bincount(drawn, minlength=len(reports)) / 2_000
-        found.append(word_example(words[code], reports, probabilities))
-    return found
-
-
-def word_example(word: str, reports: Any, probabilities: Floats) -> tuple[str, str]:
-    """Return a word, and its likeliest reports with their probabilities."""
-    best = np.argsort(-probabilities, kind="stable")[:MOST_LIKELY]
-    shown = [f"{reports[k]} {messages.number(100 * probabilities[k], 2)} %" for k in best if probabilities[k] > 0]
-    return word, ", ".join(shown)
-
-
-def word_table(examples: Sequence[tuple[str, str]]) -> str:
-    """Return what words are most likely reported as, as a table."""
-    return page.table(("Word", "Reported as, most often"), examples, "bt")
+    rows = []
+    for code, row in zip(codes, distribution_rows(mechanism, codes, np.random.default_rng(2026)), strict=True):
+        best = np.argsort(-row, kind="stable")[:MOST_LIKELY]
+        shown = [f"{reports[k]} {messages.number(100 * row[k], 2)} %" for k in best if row[k] > 0]
+        rows.append((words[code], ", ".join(shown)))
+    return page.table(("Word", "Reported as, most often"), rows, "bt")

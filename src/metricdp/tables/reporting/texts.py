@@ -18,11 +18,11 @@ from metricdp.mechanisms import Mechanism, require_pure
 from metricdp.plots import page, vector
 from metricdp.plots.page import Page
 from metricdp.rendering import file_name
-from metricdp.tables.reporting.pages import closing_sections, word_example, word_table
+from metricdp.tables.reporting.pages import closing_sections, word_table
 from metricdp.tables.results import Summary, TextCounts
 from metricdp.text import TextMechanism
 from metricdp.text.bundled import sample_sentences
-from metricdp.text.word_evaluation import WordEvaluation, distribution_rows, evaluate_words, unchanged, words_of
+from metricdp.text.word_evaluation import WordEvaluation, evaluate_words, unchanged, words_of
 
 PAIRS = (
     ("good", "great"), ("doctor", "nurse"), ("monday", "friday"), ("london", "paris"), ("beer", "wine"),
@@ -213,15 +213,12 @@ def _public_texts(mechanism: TextMechanism) -> str:
 
 def _likely(mechanism: Mechanism) -> str:
     """Return what some public words may be reported as, by the distribution."""
-    space = words_of(mechanism)
-    words = space.coordinates[:, 0]
-    place = {word: code for code, word in enumerate(words.tolist())}
-    codes = [place[word] for pair in PAIRS for word in pair[:1] if word in place][:SHOWN]
+    words = words_of(mechanism).coordinates[:, 0].tolist()
+    place = {word: code for code, word in enumerate(words)}
+    codes = [place[word] for word, _ in PAIRS if word in place][:SHOWN]
     if not codes:
-        codes = np.unique(np.linspace(0, len(space) - 1, SHOWN).astype(int)).tolist()
-    rows = distribution_rows(mechanism, np.array(codes), np.random.default_rng(2026))
-    examples = [word_example(str(words[code]), words, row) for code, row in zip(codes, rows, strict=True)]
+        codes = np.unique(np.linspace(0, len(words) - 1, SHOWN).astype(int)).tolist()
     return (
         "<p>The likeliest reports of some words of the public vocabulary, with their probabilities:</p>"
-        + word_table(examples)
+        + word_table(mechanism, np.array(codes))
     )

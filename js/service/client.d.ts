@@ -68,13 +68,13 @@ export interface AuditAnswer {
 
 /** One report for every row (null where the person's budget refused), and what each person was charged. */
 export interface BatchAnswer {
-  reports: (Record<string, number | string> | null)[];
-  mechanism: string;
-  repeated: boolean;
   guarantee: Guarantee;
   /** The name of `guarantee` before. */
   promise: Guarantee;
   accuracy: Accuracy[];
+  mechanism: string;
+  repeated: boolean;
+  reports: (Record<string, number | string> | null)[];
   persons: BatchPerson[];
 }
 
@@ -91,11 +91,13 @@ export interface BatchPerson {
 
 /** Many secrets to be released; all rows of a person are one charge. */
 export interface BatchRequest {
+  /** Its name; optional where only one is served. */
+  mechanism?: string | null;
+  /** One the policy names, if it does. */
+  purpose?: string | null;
   /** Yours, a new one for every release (a UUID for instance). The same one again, from the same key and for the same person, gives the stored report and costs nothing, whatever secret it carries. */
   request: string;
   rows: BatchRow[];
-  mechanism?: string | null;
-  purpose?: string | null;
   /** fail: if the budget of one person does not suffice nothing is released. null: rows beyond a person's budget are null, all others are released. */
   on_refusal?: "fail" | "null";
 }
@@ -123,13 +125,14 @@ export interface BudgetAnswer {
   limits: LimitLeft[];
 }
 
-/** Whose budget is asked for: in the body, since paths end up in logs. */
+/** Whose budget is asked for, on the account of a mechanism's metric: in the body, since paths end up in logs. */
 export interface BudgetRequest {
+  /** Its name; optional where only one is served. */
+  mechanism?: string | null;
+  /** One the policy names, if it does. */
+  purpose?: string | null;
   /** Who the secret is about; stored as a keyed hash. */
   person: string;
-  /** The account is that of its metric. */
-  mechanism?: string | null;
-  purpose?: string | null;
 }
 
 /** Certificate.to_dict(). What was verified of a mechanism. No mechanism with the same guarantee and the same reports has a loss below `lower_bound`. */
@@ -258,6 +261,10 @@ export interface MatrixAudit {
 
 /** One mechanism that is served. */
 export interface MechanismAnswer {
+  guarantee: Guarantee;
+  /** The name of `guarantee` before. */
+  promise: Guarantee;
+  accuracy: Accuracy[];
   name: string;
   about: string;
   sha256: string;
@@ -268,10 +275,6 @@ export interface MechanismAnswer {
   secret: Part[];
   report: Part[];
   snap: number;
-  guarantee: Guarantee;
-  /** The name of `guarantee` before. */
-  promise: Guarantee;
-  accuracy: Accuracy[];
   certificate: CertificateAnswer;
 }
 
@@ -297,13 +300,13 @@ export interface Refusal {
 
 /** A report, its guarantee, its cost and what is left. */
 export interface ReleaseAnswer {
-  report: Record<string, number | string>;
-  mechanism: string;
-  repeated: boolean;
   guarantee: Guarantee;
   /** The name of `guarantee` before. */
   promise: Guarantee;
   accuracy: Accuracy[];
+  mechanism: string;
+  repeated: boolean;
+  report: Record<string, number | string>;
   cost: Amount;
   left: Amount;
   /** Every account: one for most metrics, several for a product, of which cost and left say the first. */
@@ -312,16 +315,16 @@ export interface ReleaseAnswer {
 
 /** One secret to be released. */
 export interface ReleaseRequest {
+  /** Its name; optional where only one is served. */
+  mechanism?: string | null;
+  /** One the policy names, if it does. */
+  purpose?: string | null;
   /** Who the secret is about; stored as a keyed hash. */
   person: string;
   /** Yours, a new one for every release (a UUID for instance). The same one again, from the same key and for the same person, gives the stored report and costs nothing, whatever secret it carries. */
   request: string;
   /** The true value: an object by the names that /v1/mechanisms lists, or a list in their order. It is never stored. */
   secret: Record<string, number | string> | (number | string)[] | number | string;
-  /** Its name; optional where only one is served. */
-  mechanism?: string | null;
-  /** One the policy names, if it does. */
-  purpose?: string | null;
 }
 
 /** Recorded pairs of a secret and the report it got, one row each. */

@@ -55,8 +55,7 @@ def loss_plot(comparisons: Sequence[Comparison], axes: Any = None, *, unit: str 
     """
     shown, objective = _common(comparisons)
     unit = shown if unit is None else unit
-    with palette.plot_style():
-        axes = palette.axes(8.0, 5.0) if axes is None else axes
+    with palette.drawing(axes, 8.0, 5.0) as axes:
         names = list(dict.fromkeys(entry.name for one in comparisons for entry in one.contenders))
         for number, name in enumerate(names):
             mine = [(one.epsilon, entry) for one in comparisons for entry in one.contenders if entry.name == name]

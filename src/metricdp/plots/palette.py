@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +52,11 @@ def figure(width: float, height: float) -> Any:
     return result
 
 
-def axes(width: float, height: float) -> Any:
-    """Return the axes of a new figure of its own."""
-    return figure(width, height).add_subplot()
+@contextmanager
+def drawing(axes: Any, width: float, height: float) -> Iterator[Any]:
+    """Give axes in the style of every picture: the given ones, or those of a new figure."""
+    with plot_style():
+        yield figure(width, height).add_subplot() if axes is None else axes
 
 
 def write_picture(picture: Any, path: str | Path) -> Path:

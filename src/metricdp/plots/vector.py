@@ -65,19 +65,21 @@ def map_svg(scene: Map, *, arrows: int = 80) -> str:
     if scene.worst_pair is not None:
         pair = place(scene.worst_pair)
         parts.append(f'<path class="worst" d="{path(pair)}"/>' + dots(pair, "worst", 10.0))
-    parts.append(_scale_bar(frame, "km"))
+    parts.append(scale_bar(frame, "km"))
     return svg("".join(parts), frame.height, scene.caption)
 
 
-def scale_bar(per_pixel: float, unit: str, height: float) -> str:
-    """Return a bar of a round length, about a fifth of the width; a pixel is `per_pixel` units long."""
+def scale_bar(frame: Frame, unit: str) -> str:
+    """Return a bar of a round length, about a fifth of the width; on a map in kilometres."""
+    per_pixel = (KM_PER_DEGREE if frame.flipped else 1.0) / frame.scale
     wished = MAP_WIDTH / 5.0 * per_pixel
     power = 10.0 ** np.floor(np.log10(wished))
     length = float(max(step * power for step in (1, 2, 5) if step * power <= wished))
-    pixels, y = length / per_pixel, height - 18
+    pixels, y = length / per_pixel, frame.height - 18
+    said = escape(messages.distance(length, "km" if frame.flipped else unit))
     return (
         f'<path class="scale" d="M18 {y - 6:.0f}V{y:.0f}H{18 + pixels:.1f}V{y - 6:.0f}"/>'
-        f'<text class="small" x="{26 + pixels:.1f}" y="{y + 2:.0f}">{escape(messages.distance(length, unit))}</text>'
+        f'<text class="small" x="{26 + pixels:.1f}" y="{y + 2:.0f}">{said}</text>'
     )
 
 
@@ -170,7 +172,7 @@ def density_svg(
         chosen = np.unique(np.linspace(0, len(places) - 1, min(80, len(places))).astype(int))
         joins = "".join(path(np.stack([places[row], pixels[row]])) for row in chosen)
         parts.append(f'<path class="join" d="{joins}"/>{dots(places, "true", 3.4)}')
-    parts.append(_scale_bar(frame, unit))
+    parts.append(scale_bar(frame, unit))
     return svg("".join(parts), frame.height, label), int((~inside).sum())
 
 
@@ -191,7 +193,7 @@ def example_svg(
     pixels = radius * frame.scale / (KM_PER_DEGREE if is_map else 1.0)
     ring = f'<circle class="ring" cx="{centre[0, 0]:.1f}" cy="{centre[0, 1]:.1f}" r="{pixels:.1f}"/>'
     parts = [_streets(streets, frame), ring if ringed else "", dots(frame.place(reports), "reported", 5.0)]
-    parts += [dots(centre, "true", 7.0), _scale_bar(frame, unit)]
+    parts += [dots(centre, "true", 7.0), scale_bar(frame, unit)]
     return svg("".join(parts), frame.height, "an example: reports drawn for a public place")
 
 
@@ -287,11 +289,6 @@ def _hexagons(pixels: Floats) -> str:
         for place, opacity in zip(places, strength, strict=True)
     )
     return f'<g class="hexagons">{shapes}</g>'
-
-
-def _scale_bar(frame: Frame, unit: str) -> str:
-    per_degree = KM_PER_DEGREE if frame.flipped else 1.0
-    return scale_bar(per_degree / frame.scale, "km" if frame.flipped else unit, frame.height)
 
 
 def shares_svg(epsilons: Sequence[float], lines: Mapping[str, Sequence[float | None]], label: str) -> str:

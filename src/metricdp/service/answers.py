@@ -66,12 +66,12 @@ class BatchPerson:
 class ReleasedBatch:
     """One report for every row (null where the person's budget refused), and what each person was charged."""
 
-    reports: tuple[dict[str, float | str] | None, ...]
-    mechanism: str
-    repeated: bool
     guarantee: Guarantee
     promise: Guarantee
     accuracy: tuple[Accuracy, ...]
+    mechanism: str
+    repeated: bool
+    reports: tuple[dict[str, float | str] | None, ...]
     persons: tuple[BatchPerson, ...]
 
 
@@ -108,12 +108,12 @@ class Job:
 class Released:
     """A report, its guarantee, its cost and what is left."""
 
-    report: dict[str, float | str]
-    mechanism: str
-    repeated: bool
     guarantee: Guarantee
     promise: Guarantee
     accuracy: tuple[Accuracy, ...]
+    mechanism: str
+    repeated: bool
+    report: dict[str, float | str]
     cost: Amount
     left: Amount
     accounts: tuple[dict[str, Any], ...]

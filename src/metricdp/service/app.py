@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -161,35 +161,27 @@ def described(lifespan: Any = None) -> FastAPI:
     )
     for part in (releases.router, batches.router, designs.audits, designs.router, router):
         app.include_router(part)
-    app.exception_handler(Refused)(_handle_refusal)
-    app.exception_handler(RequestValidationError)(_handle_malformed)
-    app.exception_handler(HTTPException)(_handle_error)
-    app.exception_handler(Exception)(_handle_http_error)
+    for kind in (Refused, RequestValidationError, HTTPException, Exception):
+        app.exception_handler(kind)(_handle_error)
     app.openapi = lambda: _openapi_with_keys(app)  # type: ignore[method-assign]
     return app
 
 
-async def _handle_refusal(request: Request, error: Exception) -> JSONResponse:
-    refusal = cast(Refused, error)
-    if EXCHANGE in request.scope:
-        request.scope[EXCHANGE].error = refusal.kind
-    return refusal.response()
-
-
-async def _handle_malformed(request: Request, error: Exception) -> JSONResponse:
-    return await _handle_refusal(request, body_refusal(cast(RequestValidationError, error).errors()))
-
-
-async def _handle_http_error(request: Request, error: Exception) -> JSONResponse:
-    return await _handle_refusal(request, error_refusal())  # `Auth` logs it: it is raised again behind this
-
-
 async def _handle_error(request: Request, error: Exception) -> JSONResponse:
-    status, exchange = cast(HTTPException, error).status_code, request.scope.get(EXCHANGE)
-    if exchange is not None and exchange.beyond is not None:
-        return await _handle_refusal(request, exchange.beyond)
-    kind, sentence = WORDS.get(status, ("invalid", "the request cannot be read."))
-    return await _handle_refusal(request, Refused(status, kind, sentence))
+    exchange = request.scope.get(EXCHANGE)
+    if isinstance(error, Refused):
+        refusal = error
+    elif isinstance(error, RequestValidationError):
+        refusal = body_refusal(error.errors())
+    elif isinstance(error, HTTPException):
+        kind, sentence = WORDS.get(error.status_code, ("invalid", "the request cannot be read."))
+        beyond = exchange.beyond if exchange is not None else None
+        refusal = beyond or Refused(error.status_code, kind, sentence)
+    else:
+        refusal = error_refusal()  # `Auth` logs it: it is raised again behind this
+    if exchange is not None:
+        exchange.error = refusal.kind
+    return refusal.response()
 
 
 def _openapi_with_keys(app: FastAPI) -> dict[str, Any]:

@@ -43,14 +43,19 @@ class Sent(BaseModel):
         FIELDS.update(cls.__annotations__)
 
 
-class ReleaseRequest(Sent):
+class ForMechanism(Sent):
+    """What is asked of a mechanism."""
+
+    mechanism: Text | None = Field(None, description="Its name; optional where only one is served.")
+    purpose: Annotated[str, Field(max_length=64)] | None = Field(None, description="One the policy names, if it does.")
+
+
+class ReleaseRequest(ForMechanism):
     """One secret to be released."""
 
     person: Person
     request: RequestId
     secret: Secret
-    mechanism: Text | None = Field(None, description="Its name; optional where only one is served.")
-    purpose: Annotated[str, Field(max_length=64)] | None = Field(None, description="One the policy names, if it does.")
 
 
 class BatchRow(Sent):
@@ -60,13 +65,11 @@ class BatchRow(Sent):
     secret: Secret
 
 
-class BatchRequest(Sent):
+class BatchRequest(ForMechanism):
     """Many secrets to be released; all rows of a person are one charge."""
 
     request: RequestId
     rows: Annotated[list[BatchRow], Field(min_length=1)]
-    mechanism: Text | None = None
-    purpose: Annotated[str, Field(max_length=64)] | None = None
     on_refusal: Literal["fail", "null"] = Field(
         "fail",
         description="fail: if the budget of one person does not suffice nothing is released. null: rows beyond a "
@@ -74,12 +77,10 @@ class BatchRequest(Sent):
     )
 
 
-class BudgetRequest(Sent):
-    """Whose budget is asked for: in the body, since paths end up in logs."""
+class BudgetRequest(ForMechanism):
+    """Whose budget is asked for, on the account of a mechanism's metric: in the body, since paths end up in logs."""
 
     person: Person
-    mechanism: Text | None = Field(None, description="The account is that of its metric.")
-    purpose: Annotated[str, Field(max_length=64)] | None = None
 
 
 class MatrixAudit(Sent):
@@ -202,15 +203,25 @@ Accounts = Annotated[
 ]
 
 
-class ReleaseAnswer(BaseModel):
-    """A report, its guarantee, its cost and what is left."""
+class Promised(BaseModel):
+    """What a mechanism guarantees."""
 
-    report: dict[str, float | str]
-    mechanism: str
-    repeated: bool
     guarantee: Guarantee
     promise: Guarantee = OLD_GUARANTEE
     accuracy: list[Accuracy]
+
+
+class FromMechanism(Promised):
+    """What is the same for all reports of a mechanism, and whether the request had been answered before."""
+
+    mechanism: str
+    repeated: bool
+
+
+class ReleaseAnswer(FromMechanism):
+    """A report, its guarantee, its cost and what is left."""
+
+    report: dict[str, float | str]
     cost: Amount
     left: Amount
     accounts: Accounts
@@ -226,15 +237,10 @@ class BatchPerson(BaseModel):
     accounts: Accounts
 
 
-class BatchAnswer(BaseModel):
+class BatchAnswer(FromMechanism):
     """One report for every row (null where the person's budget refused), and what each person was charged."""
 
     reports: list[dict[str, float | str] | None]
-    mechanism: str
-    repeated: bool
-    guarantee: Guarantee
-    promise: Guarantee = OLD_GUARANTEE
-    accuracy: list[Accuracy]
     persons: list[BatchPerson]
 
 
@@ -265,7 +271,7 @@ class Part(BaseModel):
     kind: Literal["number", "text"]
 
 
-class MechanismAnswer(BaseModel):
+class MechanismAnswer(Promised):
     """One mechanism that is served."""
 
     name: str
@@ -276,9 +282,6 @@ class MechanismAnswer(BaseModel):
     secret: list[Part]
     report: list[Part]
     snap: float
-    guarantee: Guarantee
-    promise: Guarantee = OLD_GUARANTEE
-    accuracy: list[Accuracy]
     certificate: CertificateAnswer
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from starlette.responses import JSONResponse
@@ -56,7 +57,7 @@ class Refused(Exception):
         self.status, self.kind, self.sentence, self.retry, self.details = status, kind, sentence, retry, details
 
     def __reduce__(self) -> tuple[Any, ...]:  # a refusal may come from a process of its own
-        return _rebuild, (self.status, self.kind, self.sentence, self.retry, self.details)
+        return partial(Refused, retry=self.retry, **self.details), (self.status, self.kind, self.sentence)
 
     def response(self) -> JSONResponse:
         """Return the answer."""
@@ -67,10 +68,6 @@ class Refused(Exception):
             headers["Connection"] = "close"  # the rest of the body is not waited for
         content = {"error": self.kind, "message": self.sentence, **self.details}
         return JSONResponse(content, self.status, headers=headers)
-
-
-def _rebuild(status: int, kind: str, sentence: str, retry: float | None, details: dict[str, Any]) -> Refused:
-    return Refused(status, kind, sentence, retry=retry, **details)
 
 
 def busy_refusal(sentence: str, *, retry: float = 1.0) -> Refused:

@@ -16,7 +16,7 @@ from pathlib import Path
 from textwrap import fill, indent
 from typing import Any
 
-from metricdp.service.app import described
+from metricdp.service.app import endpoints
 
 PROJECT = Path(__file__).resolve().parents[1]
 FOLDER = PROJECT / "js" / "service"
@@ -160,7 +160,7 @@ def method_of(one: dict[str, Any]) -> tuple[str, str]:
 
 def files() -> dict[Path, str]:
     """Return every file that is written, by its place."""
-    description = described().openapi()
+    description = endpoints().openapi()
     methods = [method_of(one) for one in operations(description)]
     schemas = description["components"]["schemas"]
     interfaces = "\n\n".join(interface(name, schema) for name, schema in sorted(schemas.items()))

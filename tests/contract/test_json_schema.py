@@ -19,7 +19,7 @@ from metricdp import cli
 from metricdp.auditing.distributions import describe_distribution
 from metricdp.mechanisms import ConcentratedGuarantee
 from metricdp.rendering import plain_values
-from metricdp.service import ServedMechanism, audit_data, described
+from metricdp.service import ServedMechanism, audit_data, endpoints
 
 SCHEMA = json.loads(resources.files("metricdp").joinpath("metricdp.schema.json").read_text(encoding="utf-8"))
 
@@ -80,7 +80,7 @@ OF_COMMANDS = {"lower_bound_says", "stated_not_verified"}
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_service_describes_the_same_fields(name: str) -> None:
-    ours, its = SCHEMA["$defs"][name], described().openapi()["components"]["schemas"][MODELS[name]]
+    ours, its = SCHEMA["$defs"][name], endpoints().openapi()["components"]["schemas"][MODELS[name]]
     assert its["properties"].keys() == ours["properties"].keys() - OF_COMMANDS
     assert set(ours["required"]) <= set(its["required"])
     for one in (ours, its):
@@ -91,7 +91,7 @@ def test_the_service_describes_the_same_fields(name: str) -> None:
 
 def test_the_service_and_its_jobs_answer_by_the_schema() -> None:
     space = mdp.grid((3, 3))
-    made = ServedMechanism("cells", mdp.exponential(space, 1.0)).described
+    made = ServedMechanism("cells", mdp.exponential(space, 1.0)).description
     assert made["promise"] == made["guarantee"]
     check(made["guarantee"], "guarantee")
     check(made["certificate"], "certificate")

@@ -19,7 +19,7 @@ from metricdp.service import (
     Refused,
     RequestSlots,
     ServiceLimits,
-    described,
+    endpoints,
     keys,
     protocol,
     rule_for,
@@ -43,7 +43,7 @@ NEEDED = {
 
 def operations():
     """Every path and method there is, as the application itself lists them."""
-    found = described().openapi()["paths"]
+    found = endpoints().openapi()["paths"]
     listed = [(path, method.upper()) for path, methods in found.items() for method in methods]
     return [*listed, ("/openapi.json", "GET"), ("/docs", "GET"), ("/redoc", "GET"), ("/nowhere", "GET")]
 

@@ -45,15 +45,15 @@ def test_what_is_written_is_sent_at_once():
 def test_a_mechanism_file_is_served_under_its_name_with_its_slack(tmp_path):
     space = mdp.FiniteSpace([[0.0], [1.0]], mdp.Lp(1), columns=["x"])
     mdp.save(mdp.exponential(space, 1.0), tmp_path / "line.mdp")
-    served = MechanismSpec("line", str(tmp_path / "line.mdp"), snap=0.25).served()
+    served = MechanismSpec("line", str(tmp_path / "line.mdp"), snap=0.25).load()
     assert served.guarantee.slack == 0.5
     assert len(served.sha256) == 64
-    other = MechanismSpec("line", str(tmp_path / "line.mdp")).served()
+    other = MechanismSpec("line", str(tmp_path / "line.mdp")).load()
     assert served.tag != other.tag  # a stored report is explained by the promise it was drawn under
 
 
 def test_limits_are_shared_by_processes_and_checked():
-    shared = ServiceLimits(rate=100, waiting=10).shared(4)
+    shared = ServiceLimits(rate=100, waiting=10).per_process(4)
     assert (shared.rate, shared.waiting) == (25, 2)
     for wrong in ({"waiting": 0}, {"rate": -1}, {"seconds": 0}, {"body": float("nan")}):
         with pytest.raises(InvalidInput):

@@ -139,7 +139,7 @@ def serve(
     settings = Settings(ledger_settings, keys, limits=ServiceLimits(**vars(bounds)), jobs=storage.jobs)
     bound_socket = listen.bound_socket()
     with bound_socket:
-        served = [offer.served() for offer in offers]
+        served = [offer.load() for offer in offers]
         settings.ledger_settings.open().close()  # what is wrong with a file or the ledger is said here, as a sentence
         terminal.say(
             f"metricdp serves at {listen.address(bound_socket)}; Ctrl-C stops it when what was charged is answered."
@@ -295,6 +295,6 @@ def studio(
         raise InvalidInput(f"--port must lie between 0 and 65535, got {port}.")
     if key is not None:
         existing_file(key, "key file")
-    served = tuple(MechanismSpec(name, path).served() for name, path in map(_name_and_file, mechanism))
+    served = tuple(MechanismSpec(name, path).load() for name, path in map(_name_and_file, mechanism))
     opening = StudioOptions(port, ledger, policy or POLICY, key, served)
     return run(opening, browser=browser)

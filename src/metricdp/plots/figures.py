@@ -114,13 +114,13 @@ def accuracy_plot(mechanism: Mechanism, axes: Any = None) -> Any:
     return axes
 
 
-def certificate_card(story: ReportContent, axes: Any = None) -> Any:
+def certificate_card(content: ReportContent, axes: Any = None) -> Any:
     """Draw the certificate as a card."""
-    rows = certificate_rows(story)
+    rows = certificate_rows(content)
     with palette.drawing(axes, 8.0, 1.2 + 0.42 * len(rows)) as axes:
         axes.axis("off")
-        colour = palette.BEST if story.audit.verdict == "holds" else palette.REPORTED
-        axes.set_title(f"{story.mechanism}: {story.audit.verdict}", color=colour)
+        colour = palette.BEST if content.audit.verdict == "holds" else palette.REPORTED
+        axes.set_title(f"{content.mechanism}: {content.audit.verdict}", color=colour)
         for row, (name, value) in enumerate(rows):
             height = 1.0 - (row + 0.5) / len(rows)
             axes.text(0.0, height, name, color=palette.MUTED, va="center", transform=axes.transAxes)
@@ -128,27 +128,27 @@ def certificate_card(story: ReportContent, axes: Any = None) -> Any:
     return axes
 
 
-def overview(story: ReportContent, axes: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
-    """Draw the map and the comparison side by side on two axes: one picture that tells the whole story."""
+def overview(content: ReportContent, axes: tuple[Any, Any] | None = None) -> tuple[Any, Any]:
+    """Draw the map and the comparison side by side on two axes: one picture that tells the whole content."""
     with palette.plot_style():
         if axes is None:
             axes = tuple(palette.figure(12.0, 5.2).subplots(1, 2, width_ratios=[1.0, 1.05]))
         left, right = axes
-        map_plot(story.map, left, arrows=50)
-        loss_bars(story.comparison, right, title="Loss by mechanism at equal epsilon")
-        if story.attribution:
-            left.figure.supxlabel(story.attribution, fontsize=8, color=palette.MUTED, x=0.995, ha="right")
+        map_plot(content.map, left, arrows=50)
+        loss_bars(content.comparison, right, title="Loss by mechanism at equal epsilon")
+        if content.attribution:
+            left.figure.supxlabel(content.attribution, fontsize=8, color=palette.MUTED, x=0.995, ha="right")
     return left, right
 
 
-def certificate_rows(story: ReportContent) -> list[tuple[str, str]]:
+def certificate_rows(content: ReportContent) -> list[tuple[str, str]]:
     """Return what the certificate says, as pairs of a label and a text."""
-    guarantee, certificate, audit = story.guarantee, story.certificate, story.audit
+    guarantee, certificate, audit = content.guarantee, content.certificate, content.audit
     proven = messages.number(audit.epsilon, messages.templates()["digits"]["audited"], "up")
     rows = [
         ("Guarantee", str(guarantee)),
         ("Proven", f"epsilon {proven}, {audit.pairs:,} pairs audited, {audit.method}"),
-        *([("Worst pair", _worst_pair(audit.witness, story))] if audit.witness else []),
+        *([("Worst pair", _worst_pair(audit.witness, content))] if audit.witness else []),
         (messages.objective(certificate.objective).capitalize(), messages.cost(certificate, guarantee.unit)),
     ]
     if certificate.lower_bound > 0:
@@ -158,8 +158,9 @@ def certificate_rows(story: ReportContent) -> list[tuple[str, str]]:
     return rows
 
 
-def _worst_pair(witness: Witness, story: ReportContent) -> str:
+def _worst_pair(witness: Witness, content: ReportContent) -> str:
+    apart = messages.distance(content.worst_distance, content.guarantee.unit)
     return (
-        f"places {witness.secret} and {witness.other}, {messages.distance(story.worst_distance, story.guarantee.unit)} "
-        f"apart, report {witness.report}: factor {messages.number(witness.ratio, 6, 'up')}"
+        f"places {witness.secret} and {witness.other}, {apart} apart, "
+        f"report {witness.report}: factor {messages.number(witness.ratio, 6, 'up')}"
     )

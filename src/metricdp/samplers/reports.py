@@ -101,7 +101,7 @@ def _prompt(line: str) -> bool:
 
 def json_reports(items: Sequence[Any], who: str, *, columns: Sequence[str] = ()) -> Points:
     """Return reports out of parsed JSON, one a row: numbers where all are numbers, words where all are words."""
-    rows = [flat(item, columns) for item in items]
+    rows = [flatten(item, columns) for item in items]
     strange = [number for number, row in enumerate(rows) if row is None]
     if strange:
         raise SamplerFailure(
@@ -119,7 +119,7 @@ def json_reports(items: Sequence[Any], who: str, *, columns: Sequence[str] = ())
     return np.array(rows, dtype=np.float64)
 
 
-def flat(item: Any, columns: Sequence[str] = ()) -> list[float] | str | None:
+def flatten(item: Any, columns: Sequence[str] = ()) -> list[float] | str | None:
     """Return one report as numbers or a word; None where it is neither. A null is not a number, as JSON writes it."""
     if isinstance(item, str):
         return item
@@ -128,16 +128,16 @@ def flat(item: Any, columns: Sequence[str] = ()) -> list[float] | str | None:
     if isinstance(item, bool | int | float):
         return [float(item)]
     if isinstance(item, list):
-        parts = [flat(part) for part in item if not isinstance(part, dict)]
+        parts = [flatten(part) for part in item if not isinstance(part, dict)]
         if not item or len(parts) < len(item) or any(part is None or isinstance(part, str) for part in parts):
             return None
         return [number for part in parts if isinstance(part, list) for number in part]
     if isinstance(item, dict):
         for names in (tuple(columns), *PAIRS):
             if names and all(name in item for name in names):
-                return flat([item[name] for name in names])
+                return flatten([item[name] for name in names])
         inside = [name for name in INSIDE if name in item]
-        return flat(item[inside[0]], columns) if inside else None
+        return flatten(item[inside[0]], columns) if inside else None
     return None
 
 

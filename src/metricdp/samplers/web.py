@@ -24,7 +24,7 @@ from metricdp.samplers.reports import json_reports, line_of, plain, printable
 
 LARGEST = 16 << 20  # bytes of one answer
 SEVERAL = 1000  # reports asked for in one call, where the request has a place for their number
-_HOLE = re.compile(r"\{([A-Za-z_0-9]+)\}")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_0-9]+)\}")
 
 
 class WebSampler:
@@ -66,9 +66,9 @@ class WebSampler:
         self.calls = 0
         self._body = None if body is None else _template(body)
         self._target = (self.where.path or "/") + (f"?{self.where.query}" if self.where.query else "")
-        holes = set(_HOLE.findall(self._target if body is None else f"{body}{self._target}"))
-        _check_holes(holes, self.columns)
-        self.several = SEVERAL if "count" in holes else 1
+        placeholders = set(_PLACEHOLDER.findall(self._target if body is None else f"{body}{self._target}"))
+        _check_placeholders(placeholders, self.columns)
+        self.several = SEVERAL if "count" in placeholders else 1
         self._headers = {"Accept": "application/json", "User-Agent": "metricdp-audit", **(headers or {})}
         self._connection: http.client.HTTPConnection | None = None
         self._next = 0.0
@@ -116,7 +116,7 @@ class WebSampler:
     def _answer(self, secret: Any, count: int) -> Any:
         """Call once, no earlier than the rate allows, and return the parsed answer."""
         values = _values(secret, self.columns, count)
-        target = _HOLE.sub(lambda hole: quote(_text(values[hole[1]]), safe=",.-"), self._target)
+        target = _PLACEHOLDER.sub(lambda found: quote(_text(values[found[1]]), safe=",.-"), self._target)
         body = None if self._body is None else json.dumps(_fill_template(self._body, values)).encode()
         time.sleep(max(0.0, self._next - time.monotonic()))
         self._next = time.monotonic() + 1.0 / self.rate
@@ -211,15 +211,15 @@ def _template(body: str) -> Any:
         ) from error
 
 
-def _check_holes(holes: set[str], columns: Sequence[str]) -> None:
+def _check_placeholders(placeholders: set[str], columns: Sequence[str]) -> None:
     known = {*columns, "secret", "count"}
-    strange = sorted(hole for hole in holes if hole not in known and not hole.isdigit())
+    strange = sorted(found for found in placeholders if found not in known and not found.isdigit())
     if strange:
         there = ", ".join(f"{{{name}}}" for name in (*columns, "secret"))
         raise InvalidInput(
             f"there is no {{{strange[0]}}} to fill in: use {there}, a coordinate by its number from 0, or {{count}}."
         )
-    if not holes - {"count"}:
+    if not placeholders - {"count"}:
         raise InvalidInput(
             "nothing says where the secret goes: put {secret}, or {0} and {1}, into the body or the url."
         )
@@ -247,8 +247,8 @@ def _fill_template(template: Any, values: Mapping[str, Any]) -> Any:
         return [_fill_template(item, values) for item in template]
     if not isinstance(template, str):
         return template
-    alone = _HOLE.fullmatch(template)
-    return values[alone[1]] if alone else _HOLE.sub(lambda hole: _text(values[hole[1]]), template)
+    alone = _PLACEHOLDER.fullmatch(template)
+    return values[alone[1]] if alone else _PLACEHOLDER.sub(lambda found: _text(values[found[1]]), template)
 
 
 def _text(value: Any) -> str:

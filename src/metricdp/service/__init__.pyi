@@ -3,7 +3,7 @@
 from .app import LedgerSettings as LedgerSettings
 from .app import Settings as Settings
 from .app import application as application
-from .app import described as described
+from .app import endpoints as endpoints
 from .auth import HEADERS as HEADERS
 from .auth import Auth as Auth
 from .auth import RateLimiter as RateLimiter

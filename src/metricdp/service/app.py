@@ -93,7 +93,7 @@ def application(settings: Settings, served: list[ServedMechanism]) -> Auth:
             app.state.metricdp = state
             state.commits.open()
             for one in registry:
-                _ = one.common, one.described  # computed now, not at the first request
+                _ = one.common, one.description  # computed now, not at the first request
             try:
                 with _watch_for_stop(state.stopping):
                     yield
@@ -106,7 +106,7 @@ def application(settings: Settings, served: list[ServedMechanism]) -> Auth:
                 state.threads.shutdown()
                 state.ledger.close()
 
-    app = described(manage_lifespan)
+    app = endpoints(manage_lifespan)
     return Auth(app, keys=keyring, limits=settings.limits, counters=counters)
 
 
@@ -146,7 +146,7 @@ def _open_state(settings: Settings, registry: MechanismRegistry, counters: Count
     )
 
 
-def described(lifespan: Any = None) -> FastAPI:
+def endpoints(lifespan: Any = None) -> FastAPI:
     """Return the endpoints without anything behind them: enough for the OpenAPI file."""
     app = FastAPI(
         title="metricdp",

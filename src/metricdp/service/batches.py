@@ -199,7 +199,7 @@ def _settle(state: ServiceState, batch: ServiceBatch, key: str) -> BatchReports:
 
     def draw(granted: Mapping[Any, int]) -> bytes:
         chosen = pa.array(batch.released_rows(_numbers(batch, granted)))
-        drawn = served.drawn([column.take(chosen) for column in batch.secrets])
+        drawn = served.draw([column.take(chosen) for column in batch.secrets])
         return served.encode_reports(drawn, 0, len(chosen), ordered=True)
 
     rows: dict[Any, int] = dict(zip(batch.persons, batch.counts.tolist(), strict=True))
@@ -316,7 +316,7 @@ async def release_batch(
 
 
 def _from_json(state: ServiceState, asked: BatchBody) -> ServiceBatch:
-    served = state.registry.named(asked.mechanism)
+    served = state.registry.find(asked.mechanism)
     persons, codes = encode_persons(pa.chunked_array([asked.persons], pa.string()))
     secrets = served.arrays([served.row(secret) for secret in asked.secrets])
     return ServiceBatch(served, asked.request, asked.purpose, persons, codes, secrets, asked.partial)
@@ -331,7 +331,7 @@ def _from_arrow(
     purpose: str | None,
     key: str | None,
 ) -> ServiceBatch:
-    served = state.registry.named(mechanism)
+    served = state.registry.find(mechanism)
     if key is None:
         raise Refused(422, "invalid", "`Idempotency-Key` is missing: a header with the request id.")
     table = read_stream(body, state.limits.rows)

@@ -65,7 +65,7 @@ class _DrawPool:
 
     def reports(self) -> Sequence[pa.Array]:
         if self._reports is None:
-            self._reports = self._served.drawn(self._served.arrays(self.rows))
+            self._reports = self._served.draw(self._served.arrays(self.rows))
         return self._reports
 
 

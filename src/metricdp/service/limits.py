@@ -51,7 +51,7 @@ class ServiceLimits:
             if not (math.isfinite(value) and value >= least):
                 raise InvalidInput(f"the limit `{field.name}` must be at least {least:g}, got {value!r}.")
 
-    def shared(self, processes: int) -> ServiceLimits:
+    def per_process(self, processes: int) -> ServiceLimits:
         """Return the limits of one of several processes, so that all together keep these."""
         return replace(
             self,

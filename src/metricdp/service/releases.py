@@ -54,7 +54,7 @@ CHARGED: dict[int | str, dict[str, Any]] = {
 async def release(body: ReleaseRequest, request: Request) -> Response:
     """Draw a report, charge the person, commit both, answer. The same request id again gives the stored report."""
     state = state_of(request)
-    served = state.registry.named(body.mechanism)
+    served = state.registry.find(body.mechanism)
     row = served.row(body.secret)
     served.check(served.arrays([row]))
     asked = Release(
@@ -124,7 +124,7 @@ def ledger_error_refusal(error: Exception) -> Exception:
 async def budget(body: BudgetRequest, request: Request) -> Response:
     """Tell what is left to a person under the policy, and how many releases of a mechanism that is."""
     state = state_of(request)
-    served = state.registry.named(body.mechanism)
+    served = state.registry.find(body.mechanism)
     found = await in_thread(state, lambda: _left(state, served, body.person, body.purpose))
     return Response(json.dumps(found, separators=(",", ":")), media_type="application/json")
 
@@ -196,5 +196,5 @@ def body_of(*models: type[BaseModel]) -> dict[str, Any]:
 )  # fmt: skip
 async def mechanisms(request: Request) -> Response:
     """List the mechanisms with their guarantees and certificates."""
-    found = [served.described for served in state_of(request).registry]
+    found = [served.description for served in state_of(request).registry]
     return Response(json.dumps(found, ensure_ascii=False, separators=(",", ":")), media_type="application/json")

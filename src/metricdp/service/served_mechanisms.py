@@ -138,7 +138,7 @@ class ServedMechanism:
         return b"," + json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()[1:]
 
     @cached_property
-    def described(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         """What `/v1/mechanisms` says: the guarantee, the certificate, the secret and the report."""
         return {
             "name": self.name,
@@ -188,7 +188,7 @@ class ServedMechanism:
             for part, text in zip(parts, self.kinds, strict=True)
         ]
 
-    def drawn(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
+    def draw(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
         """Return one report for every row, with fresh noise; a row that is no secret is refused without its values."""
         try:
             return list(protect(arrays, self.task).columns)
@@ -256,7 +256,7 @@ class MechanismRegistry:
     def __iter__(self) -> Any:
         return iter(self._named.values())
 
-    def named(self, name: str | None) -> ServedMechanism:
+    def find(self, name: str | None) -> ServedMechanism:
         """Return the mechanism of a name, or the only one there is."""
         if name is None and len(self._named) == 1:
             return next(iter(self._named.values()))

@@ -34,7 +34,7 @@ class MechanismSpec:
     metric: Any = None
     snap: float = 0.0
 
-    def served(self) -> Any:
+    def load(self) -> Any:
         """Load it, verified."""
         from metricdp.service.served_mechanisms import ServedMechanism
 
@@ -134,8 +134,8 @@ class ApplicationFactory:
             share_folder(self.counters)
         from metricdp.service.app import application
 
-        settings = replace(self.settings, limits=self.settings.limits.shared(self.processes))
-        return application(settings, [offer.served() for offer in self.offers])
+        settings = replace(self.settings, limits=self.settings.limits.per_process(self.processes))
+        return application(settings, [offer.load() for offer in self.offers])
 
 
 def configuration(app: Any, listen: ListenOptions, limits: ServiceLimits, *, processes: int = 1) -> Any:
@@ -166,7 +166,7 @@ def configuration(app: Any, listen: ListenOptions, limits: ServiceLimits, *, pro
 def serve(factory: ApplicationFactory, listen: ListenOptions, bound_socket: socket.socket) -> int:
     """Serve until a signal comes; requests that are at work are finished first."""
     uvicorn = import_extra("uvicorn", "service")
-    limits: ServiceLimits = factory.settings.limits.shared(factory.processes)
+    limits: ServiceLimits = factory.settings.limits.per_process(factory.processes)
     if factory.processes == 1:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)  # uvicorn hears them, and raises them again when all is answered

@@ -63,7 +63,7 @@ class BudgetPanel:
             "faults": list(verdict.faults),
             "entries": verdict.entries,
             "refusals": self._state().counters.refusals("budget"),
-            "mechanisms": [one.described for one in self._state().registry],
+            "mechanisms": [one.description for one in self._state().registry],
         }
 
     def person(self, asked: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """Figures, maps and pages, from finished results."""
 
-from . import page as page
 from . import palette as palette
-from . import vector as vector
 from .comparison_plots import comparison_page as comparison_page
 from .comparison_plots import comparison_plot as comparison_plot
 from .comparison_plots import comparisons_of as comparisons_of

@@ -10,13 +10,12 @@ read, and dictionaries are taken for persons only, where they are never written 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +29,15 @@ from metricdp.ledger import BatchReceipt
 from metricdp.ledger.keys import has_one_order, in_order
 from metricdp.service.models import BatchAnswer, BatchRequest
 from metricdp.service.refusals import Refused, busy_refusal
-from metricdp.service.releases import CHARGED, account_values, amount, body_of, ledger_error_refusal, parse_body
+from metricdp.service.releases import (
+    CHARGED,
+    account_values,
+    amount,
+    body_of,
+    in_thread,
+    ledger_error_refusal,
+    parse_body,
+)
 from metricdp.service.served_mechanisms import (
     ORDERED,
     ORDERED_WORDS,
@@ -307,10 +314,9 @@ async def release_batch(
             work, finish = lambda: _from_json(state, rows), _as_json
         else:
             raise Refused(415, "media_type", f"send application/json or {MEDIA_TYPE}.")
-        loop = asyncio.get_running_loop()
-        batch = await loop.run_in_executor(state.threads, work)
-        done = await loop.run_in_executor(state.threads, lambda: _settle(state, batch, key))
-        return await loop.run_in_executor(state.threads, lambda: finish(batch, done))
+        batch: ServiceBatch = await in_thread(state, work)
+        done: BatchReports = await in_thread(state, lambda: _settle(state, batch, key))
+        return cast(Response, await in_thread(state, lambda: finish(batch, done)))
     finally:
         state.batches -= 1
 

@@ -44,22 +44,15 @@ class ServiceLimits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value, least = (
-                getattr(self, field.name),
-                0 if field.name == "rate" else 1e-3 if "seconds" in field.name else 1,
-            )
+            value = getattr(self, field.name)
+            least = 0 if field.name == "rate" else 1e-3 if "seconds" in field.name else 1
             if not (math.isfinite(value) and value >= least):
                 raise InvalidInput(f"the limit `{field.name}` must be at least {least:g}, got {value!r}.")
 
     def per_process(self, processes: int) -> ServiceLimits:
         """Return the limits of one of several processes, so that all together keep these."""
-        return replace(
-            self,
-            rate=self.rate / processes,
-            waiting=max(1, self.waiting // processes),
-            batches=max(1, self.batches // processes),
-            connections=max(1, self.connections // processes),
-        )
+        shares = {name: max(1, getattr(self, name) // processes) for name in ("waiting", "batches", "connections")}
+        return replace(self, rate=self.rate / processes, **shares)
 
 
 def give_way() -> None:

@@ -118,18 +118,16 @@ class ServedMechanism:
     @cached_property
     def accuracy(self) -> list[dict[str, Any]]:
         """The radius around a report that holds the truth with 95 %, for every part of a product."""
-        found = []
-        for group in self.task.groups:
-            (radius,) = radii_of(group.mechanism, (LEVEL,))
-            found.append(
-                {
-                    "columns": list(group.reports),
-                    "radius": round_up_text(radius.value + group.snap),
-                    "unit": radius.unit,
-                    "level": LEVEL,
-                }
-            )
-        return found
+        return [
+            {
+                "columns": list(group.reports),
+                "radius": float(messages.number(radius.value + group.snap, 4, "up")),
+                "unit": radius.unit,
+                "level": LEVEL,
+            }
+            for group in self.task.groups
+            for radius in radii_of(group.mechanism, (LEVEL,))
+        ]
 
     @cached_property
     def common(self) -> bytes:
@@ -146,12 +144,8 @@ class ServedMechanism:
             "sha256": self.sha256,
             "account": self.accounts[0].name,
             "accounts": [one.name for one in self.accounts],
-            "secret": [
-                {"name": name, "kind": _kind(text)} for name, text in zip(self.columns, self.kinds, strict=True)
-            ],
-            "report": [
-                {"name": name, "kind": _kind(text)} for name, text in zip(self.reports, self.report_kinds, strict=True)
-            ],
+            "secret": [{"name": name, "kind": kind} for name, kind in _parts(self.columns, self.kinds)],
+            "report": [{"name": name, "kind": kind} for name, kind in _parts(self.reports, self.report_kinds)],
             "snap": self.snap,
             **self.guarantee_record,
             "accuracy": self.accuracy,
@@ -177,7 +171,7 @@ class ServedMechanism:
         return tuple(values)
 
     def _shape(self) -> Refused:
-        parts = ", ".join(f"{name} ({_kind(text)})" for name, text in zip(self.columns, self.kinds, strict=True))
+        parts = ", ".join(f"{name} ({kind})" for name, kind in _parts(self.columns, self.kinds))
         return Refused(422, "invalid", f"`secret` must hold {parts} for the mechanism {self.name}.")
 
     def arrays(self, rows: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
@@ -215,11 +209,8 @@ class ServedMechanism:
             values = np.stack([np.asarray(part.slice(first, last - first)) for part in reports], axis=1)
             return self.tag + (ORDERED if ordered else NUMBERS) + np.ascontiguousarray(values, dtype="<f8").tobytes()
         rows = list(zip(*(part.slice(first, last - first).to_pylist() for part in reports), strict=True))
-        return (
-            self.tag
-            + (ORDERED_WORDS if ordered else WORDS)
-            + json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode()
-        )
+        text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+        return self.tag + (ORDERED_WORDS if ordered else WORDS) + text.encode()
 
     def decode_reports(self, report: bytes) -> list[tuple[Any, ...]]:
         """Return the rows of a stored report."""
@@ -233,13 +224,9 @@ class ServedMechanism:
         return np.frombuffer(body, dtype="<f8").reshape(-1, len(self.reports))
 
 
-def round_up_text(value: float) -> float:
-    """Return a radius for people: four digits, rounded up."""
-    return float(messages.number(value, 4, "up"))
-
-
-def _kind(text: bool) -> str:
-    return "text" if text else "number"
+def _parts(names: Sequence[str], are_texts: Sequence[bool]) -> list[tuple[str, str]]:
+    """Return the parts of a secret or a report by name, each with its kind."""
+    return [(name, "text" if text else "number") for name, text in zip(names, are_texts, strict=True)]
 
 
 class MechanismRegistry:

@@ -60,10 +60,8 @@ def loss_plot(comparisons: Sequence[Comparison], axes: Any = None, *, unit: str 
         for number, name in enumerate(names):
             mine = [(one.epsilon, entry) for one in comparisons for entry in one.contenders if entry.name == name]
             own = sorted((epsilon, entry.loss) for epsilon, entry in mine)
-            colour, marker = (
-                palette.SERIES[number % len(palette.SERIES)],
-                palette.MARKERS[number % len(palette.MARKERS)],
-            )
+            colour = palette.SERIES[number % len(palette.SERIES)]
+            marker = palette.MARKERS[number % len(palette.MARKERS)]
             style = ("-", "--", ":")[number // len(palette.SERIES) % 3]
             axes.plot(*zip(*own, strict=True), style, color=colour, marker=marker, label=name.replace("_", " "))
             measured = [(epsilon, entry.low, entry.high) for epsilon, entry in mine if entry.high is not None]
@@ -73,16 +71,9 @@ def loss_plot(comparisons: Sequence[Comparison], axes: Any = None, *, unit: str 
         if any(value > 0 for _, value in bound):
             # A smaller epsilon is a stronger guarantee: the bound at each epsilon holds for everything to its left too.
             shade = {"color": palette.LINE, "alpha": 0.5, "linewidth": 0}
-            axes.fill_between(
-                *zip(*bound, strict=True), step="pre", label="no mechanism with these reports can be here", **shade
-            )
-            axes.plot(
-                *zip(*bound, strict=True),
-                "_",
-                color=palette.INK,
-                markersize=16,
-                label="proven lower bound for these reports",
-            )
+            ends, least = zip(*bound, strict=True)
+            axes.fill_between(ends, least, step="pre", label="no mechanism with these reports can be here", **shade)
+            axes.plot(ends, least, "_", color=palette.INK, markersize=16, label="proven lower bound for these reports")
         axes.set_xlabel(f"epsilon per {unit}" if unit else "epsilon per unit of distance")
         axes.set_ylabel(messages.objective(objective) + (f" in {shown}" if shown else ""))
         axes.set_title("What privacy costs: less is better on both axes")
@@ -165,12 +156,9 @@ def _measure_section(compared: ComparisonResult, measure: Measure) -> tuple[str,
     heads = ("Mechanism", "Epsilon", "Loss", "Above the bound for these reports", "Time")
     table = page.table(heads, rows, "tnnnn", scroll=True)
     words = measure.words[0].upper() + measure.words[1:]
-    measured = any(one.draws for one in compared.of(measure))
-    interval = (
-        " Behind ± stands half of an interval that holds the loss with 95 %: it was measured on draws."
-        if measured
-        else ""
-    )
+    interval = ""
+    if any(one.draws for one in compared.of(measure)):
+        interval = " Behind ± stands half of an interval that holds the loss with 95 %: it was measured on draws."
     return (
         f"{measure.name.capitalize()}, {measure.objective}",
         f"<p>{escape(words)}.{interval}</p>{''.join(figures)}{table}",

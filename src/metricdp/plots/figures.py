@@ -32,16 +32,9 @@ def map_plot(scene: Map, axes: Any = None, *, title: str = "", arrows: int = 60)
             scene.true[:, 1], scene.true[:, 0], s=9, color=palette.TRUE, linewidths=0, label="true, secret", zorder=4
         )
         if scene.worst_pair is not None:
+            ring: dict[str, Any] = {"marker": "o", "markersize": 7, "markerfacecolor": "none"}
             axes.plot(
-                scene.worst_pair[:, 1],
-                scene.worst_pair[:, 0],
-                color=palette.BOUND,
-                marker="o",
-                markersize=7,
-                markerfacecolor="none",
-                linewidth=1.6,
-                label="worst pair",
-                zorder=5,
+                *scene.worst_pair.T[::-1], color=palette.BOUND, linewidth=1.6, label="worst pair", zorder=5, **ring
             )
         middle = float(np.mean(scene.true[:, 0]))
         axes.set_aspect(1.0 / np.cos(np.radians(middle)))
@@ -52,8 +45,7 @@ def map_plot(scene: Map, axes: Any = None, *, title: str = "", arrows: int = 60)
         axes.set_ylim(low[0] - margin[0], high[0] + margin[0])
         axes.set_xticks([])
         axes.set_yticks([])
-        for side in ("left", "bottom"):
-            axes.spines[side].set_visible(False)
+        axes.spines[["left", "bottom"]].set_visible(False)
         axes.set_title(title or "True positions and what is released")
         axes.legend(loc="upper left", frameon=True, framealpha=0.92, edgecolor=palette.LINE, fontsize=10)
     return axes

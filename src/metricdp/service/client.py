@@ -1,6 +1,6 @@
 """Asking a service from Python.
 
-    from metricdp.service.client import Client
+    from metricdp.service import Client
 
     with Client("https://privacy.example", token) as service:
         answer = service.release("anna", {"lat": 41.9, "lon": 12.48}, mechanism="rome")

@@ -182,7 +182,7 @@ def test_errors_while_drawing_or_charging_say_nothing_either(running, lines, mon
     def broken(*arguments):
         raise RuntimeError(f"{WORD} {NUMBER} {PERSON}")
 
-    monkeypatch.setattr("metricdp.service.served_mechanisms.ServedMechanism.drawn", broken)
+    monkeypatch.setattr("metricdp.service.served_mechanisms.ServedMechanism.draw", broken)
     person = uuid.uuid4().hex
     answer = running.post("/v1/release", release(person=person))
     assert answer.status_code in (500, 503)

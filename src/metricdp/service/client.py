@@ -167,9 +167,9 @@ class Client:
         last, tries = "0", 0
         while tries < self._tries:
             tries += 1
-            headers = {"last-event-id": last}
             broken = (self._httpx.RequestError, ValueError, KeyError, RecursionError)
-            with suppress(*broken), self._stream(f"/v1/design/{job}/events", headers) as answer:
+            asked = {"headers": {"last-event-id": last}, "timeout": self._httpx.Timeout(30.0, read=60.0)}
+            with suppress(*broken), self._client.stream("GET", f"/v1/design/{job}/events", **asked) as answer:
                 found: dict[str, str] = {}
                 for line in answer.iter_lines():
                     name, _, value = line.partition(": ")
@@ -204,9 +204,6 @@ class Client:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
-
-    def _stream(self, path: str, headers: Mapping[str, str]) -> Any:
-        return self._client.stream("GET", path, headers=headers, timeout=self._httpx.Timeout(30.0, read=60.0))
 
     def _post(self, path: str, body: Mapping[str, Any], *, repeat: bool = True) -> dict[str, Any]:
         content = json.dumps(body, allow_nan=False).encode()

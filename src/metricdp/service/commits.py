@@ -15,6 +15,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -30,15 +32,13 @@ from metricdp.service.served_mechanisms import ServedMechanism
 class PendingDraw:
     """What one release draws, as the ledger calls it; it never shows itself."""
 
-    __slots__ = ("_place", "_pool", "_row", "_served")
+    __slots__ = ("_place", "_pool")
 
     def __init__(self, served: ServedMechanism, row: tuple[Any, ...]) -> None:
-        self._served, self._row = served, row
         self._pool, self._place = _DrawPool(served, [row]), 0
 
     def __call__(self) -> bytes:
-        reports = self._pool.reports()
-        return self._served.encode_reports(reports, self._place, self._place + 1)
+        return self._pool.served.encode_reports(self._pool.reports, self._place, self._place + 1)
 
     def __repr__(self) -> str:
         return "PendingDraw()"
@@ -49,24 +49,22 @@ class PendingDraw:
         pools: dict[int, _DrawPool] = {}
         for one in draws:
             if isinstance(one, PendingDraw):
-                pool = pools.setdefault(id(one._served), _DrawPool(one._served, []))
+                alone, place = one._pool, one._place
+                pool = pools.setdefault(id(alone.served), _DrawPool(alone.served, []))
                 one._pool, one._place = pool, len(pool.rows)
-                pool.rows.append(one._row)
+                pool.rows.append(alone.rows[place])
 
 
+@dataclass(eq=False, repr=False)
 class _DrawPool:
-    """Secrets that are drawn for at once, and their reports."""
+    """Secrets that are drawn for at once, and their reports; it never shows itself."""
 
-    __slots__ = ("_reports", "_served", "rows")
+    served: ServedMechanism
+    rows: list[tuple[Any, ...]]
 
-    def __init__(self, served: ServedMechanism, rows: list[tuple[Any, ...]]) -> None:
-        self._served, self.rows = served, rows
-        self._reports: Sequence[pa.Array] | None = None
-
+    @cached_property
     def reports(self) -> Sequence[pa.Array]:
-        if self._reports is None:
-            self._reports = self._served.draw(self._served.arrays(self.rows))
-        return self._reports
+        return self.served.draw(self.served.arrays(self.rows))
 
 
 MOST_TOGETHER = 64

@@ -100,9 +100,25 @@ def epsilon_for(level: float, radius: float, *, slack: float | Callable[[float],
     return ProtectionTarget(level, radius).epsilon(slack)
 
 
-def parse_distance(text: str, unit: str = "km") -> float:
-    """Return a distance such as `200m` or `1.5km` in `unit`; without a unit of its own where `unit` is empty."""
+def parse_distance(text: str, unit: str = "km", *, option: str = "") -> float:
+    """Return a distance such as `200m` or `1.5km` in `unit`; without a unit of its own where `unit` is empty.
+
+    With the `option` it was given by, a distance without a unit is refused where `unit` is not empty.
+    """
+    if option and unit and not text.strip()[-1:].isalpha():
+        raise InvalidInput(f"--{option} {text} has no unit, and distances here are in {unit}: write {text}{unit}.")
     return float(_distance(text, unit))
+
+
+def parse_numbers(text: str, option: str, meaning: str, *, count: int | None = None) -> list[float]:
+    """Return numbers with commas between, `count` of them where that is given."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or count not in (None, len(found)):
+        raise InvalidInput(f"--{option} must be {meaning}, got {text!r}.")
+    return found
 
 
 def epsilon_hint(unit: str) -> str:

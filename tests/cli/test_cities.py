@@ -16,8 +16,8 @@ import pytest
 
 import metricdp as mdp
 from metricdp.cli import terminal
-from metricdp.cli.build_spec import build_at
 from metricdp.design.builders import BUILDERS
+from metricdp.specs import build
 from scripts import main
 
 SIDE, STREET = 14, 0.1  # crossings a side, kilometres from one to the next
@@ -138,7 +138,7 @@ def test_a_builder_of_matrices_says_so_before_it_measures_a_city() -> None:
             with pytest.raises(
                 mdp.MetricdpError, match=r"at most 20,000 secrets, and here are 20,001.*--builder optimal"
             ):
-                build_at(builder.name, roads, 1.0)
+                build(builder.name, roads, 1.0)
 
 
 def test_compare_takes_crossings_of_a_town(town: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,15 +8,18 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from metricdp.cli import advice, terminal
 from metricdp.cli.advice import QUESTIONS, Advice, AdviceQuestion, Answers
 from metricdp.cli.options import Corners, Epsilon, Verbose
-from metricdp.cli.places import PlaceOptions, PlaceSet
+from metricdp.cli.summaries import snap_text
 from metricdp.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from metricdp.specs import Places
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Situation:
         places: The file of points, words or vectors, the city, or the corners of the map. Corners are
             south,west,north,east; a city can be a folder; for texts it is the file of word vectors (or bundled).
         cell: With --secrets grid: how wide a cell is, such as 200m.
-        nodes: With --secrets roads: so many crossings around the centre, instead of all.
+        nodes: With --secrets roads: take this many crossings around the centre, instead of all.
         metric: With --secrets points: the metric, where it is not that of the columns.
         epsilon: How much may leak: an epsilon such as 10/km, or a wish such as 2x@200m.
         prior: A file that says how likely every place is, or none.
@@ -151,41 +154,41 @@ def _check_answer(question: AdviceQuestion, word: str) -> str:
     return word
 
 
-def _places(said: Situation) -> PlaceSet | None:
+def _places(said: Situation) -> Places | None:
     """Return the places as `design` is told them, read once so that their number is known."""
     for option, secrets in (("cell", "grid"), ("nodes", "roads"), ("metric", "points")):
         if getattr(said, option) is not None and said.secrets != secrets:
             raise InvalidInput(f"--{option} belongs to --secrets {secrets}, got --secrets {said.secrets}.")
     if said.secrets in ("anywhere", "trips"):
         return None
-    if said.secrets == "grid":
-        return PlaceOptions(grid=said.places, cell=said.cell).places()
-    if said.secrets == "roads":
-        return PlaceOptions(roads=said.places, nodes=said.nodes).places()
-    if said.secrets == "texts":
-        return PlaceOptions(vectors=said.places).places()
-    return PlaceOptions(points=said.places, metric=said.metric).places()
+    from metricdp.specs import PlaceSpec, read_places
+
+    option = {"grid": "grid", "roads": "roads", "texts": "vectors"}.get(str(said.secrets), "points")
+    named: dict[str, Any] = {option: said.places}
+    return read_places(PlaceSpec(**named, cell=said.cell, nodes=said.nodes, metric=said.metric))
 
 
-def _check(said: Situation, places: PlaceSet | None) -> None:
+def _check(said: Situation, places: Places | None) -> None:
     """Refuse now what the command lines would be refused for."""
-    from metricdp.cli.build_spec import loss_of, prior_of
     from metricdp.design import PrivacyLevel
+    from metricdp.specs import loss_of
 
     unit = "km" if places is None else places.space.unit
     wish = "@" in str(said.epsilon)
     PrivacyLevel.parse(None if wish else said.epsilon, said.epsilon if wish else None, unit)
     if places is not None and said.prior != "none":
-        prior_of(str(said.prior), places)
+        places.table().shares(str(said.prior))
     if places is not None and said.loss != "distance":
         loss_of(said.loss, places, speed=said.speed if said.loss == "time" else None)
+    if places is not None:
+        terminal.note(*places.notes)
 
 
-def _reasons(found: Advice, said: Situation, answers: Answers, places: PlaceSet | None) -> list[str]:
+def _reasons(found: Advice, said: Situation, answers: Answers, places: Places | None) -> list[str]:
     """Return why, one sentence a line."""
     taken = "metricdp trajectories" if found.name == "trips" else found.builder
     why = re.sub(r":? \[[^]]*\]\([^)]*\)", "", found.why)
-    on = "" if places is None or places.where is None else f" on {places.where.describe(places.space)}"
+    on = "" if places is None else f" on {places.words}"
     lines = [f"Take {taken}{on}: {why}."]
     if found.name == "texts":
         return [
@@ -221,7 +224,7 @@ def _reasons(found: Advice, said: Situation, answers: Answers, places: PlaceSet 
     return lines
 
 
-def commands(found: Advice, said: Situation, found_at: PlaceSet | None) -> list[str]:
+def commands(found: Advice, said: Situation, found_at: Places | None) -> list[str]:
     """Return the command lines, one after the other, that do it."""
     level = ["--protect" if "@" in str(said.epsilon) else "--epsilon", str(said.epsilon)]
     several = said.rows == "several"
@@ -248,14 +251,16 @@ def commands(found: Advice, said: Situation, found_at: PlaceSet | None) -> list[
     lines = [_line([*design, "-o", said.output])]
     if said.device == "phone":
         return [*lines, _line(["export", said.output, "-o", "phone.mdp"]), _line(["inspect", "phone.mdp"])]
-    snap, person = _snap(found_at), ["--id", said.person, "--max-rows", "1"] if several else []
+    snap = ["--snap", snap_text(found_at)] if found_at is not None and found_at.cell else []
+    person = ["--id", said.person, "--max-rows", "1"] if several else []
     return [*lines, _line(["perturb", said.table, "--mechanism", said.output, *snap, *person, "-o", "protected.csv"])]
 
 
-def _place_options(places: PlaceSet | None) -> Mapping[str, str]:
-    where = None if places is None else places.where
-    values = {} if where is None else {one.name: getattr(where, one.name) for one in fields(where)}
-    return {name: str(value) for name, value in values.items() if isinstance(value, str | int)}
+def _place_options(places: Places | None) -> Mapping[str, str]:
+    if places is None or places.spec is None:
+        return {}
+    values = {one.name: getattr(places.spec, one.name) for one in fields(places.spec)}
+    return {name: str(value) for name, value in values.items() if isinstance(value, str | int) and value is not False}
 
 
 def _budget(said: Situation) -> str:
@@ -266,15 +271,6 @@ def _budget(said: Situation) -> str:
     from metricdp.design import PrivacyLevel
 
     return f"{PrivacyLevel.parse(None, text, 'km').epsilon():.6g}/km"
-
-
-def _snap(places: PlaceSet | None) -> list[str]:
-    """Return the option that puts values on the middle of their cell, at most half a diagonal away."""
-    from metricdp import messages
-
-    if places is None or not places.cell:
-        return []
-    return ["--snap", messages.distance(places.cell, places.space.unit, "up").replace(" ", "").replace(",", "")]
 
 
 def _line(words: list[str]) -> str:

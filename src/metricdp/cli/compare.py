@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from metricdp.cli import terminal
-from metricdp.cli.options import Epsilon
-from metricdp.cli.places import NOWHERE, PlaceOptions, PlaceSet
+from metricdp.cli.options import NOWHERE, Epsilon, PlaceOptions
 from metricdp.errors import InvalidInput
 
 if TYPE_CHECKING:
     from metricdp.design.comparison import ComparisonResult, Measure
+    from metricdp.specs import Places
 
 Outputs = Annotated[tuple[str, ...], Parameter(name=["--output", "-o"])]
 ENDINGS = (".html", ".png", ".svg", ".pdf", ".csv", ".json")
@@ -65,20 +65,21 @@ def compare(
         overwrite: Replace results that are there.
     """
     import metricdp
-    from metricdp.cli.build_spec import prior_of
     from metricdp.errors import check_extra
     from metricdp.metrics import protected_distance
     from metricdp.plots import write_comparison
+    from metricdp.specs import read_places
     from metricdp.units import parse_epsilon
 
     targets = _targets(output, where.source_name, overwrite=overwrite)
     if any(Path(target).suffix.lower() in PICTURES for target in targets):
         check_extra("matplotlib", "plots")
-    places = where.places()
+    places = read_places(where.spec())
     space = places.space
     levels = [parse_epsilon(part, space.unit) for part in epsilon.split(",") if part.strip()]
     measures = _measures(loss, objective, places, speed)
-    likely = None if prior is None else prior_of(prior, places)
+    likely = None if prior is None else places.table().shares(prior)
+    terminal.note(*places.notes)
     names = None if builders is None else [name.strip() for name in builders.split(",") if name.strip()]
     for option, value in (("gap", gap), ("seconds", seconds), ("draws", draws)):
         if not value > 0:
@@ -97,12 +98,12 @@ def compare(
             if kept
             else "interrupted: nothing was done yet"
         ) from None
-    title = f"Mechanisms on {where.describe(space)}"
+    title = f"Mechanisms on {places.words}"
     notes = _position_notes(places, max(levels))
     for target in targets:
         write_comparison(found, target, title=title, notes=notes)
     apart = protected_distance(space.metric, space.points) is not None
-    terminal.say(*_lines(found, where.describe(space), apart=apart, notes=notes))
+    terminal.say(*_lines(found, places.words, apart=apart, notes=notes))
     for name, why in found.missing.items():
         terminal.say(f"Left out: {name}: {_shorten(why)}", stream=sys.stderr)
     terminal.say(f"Written: {', '.join(targets)}.")
@@ -130,10 +131,10 @@ def _targets(output: Sequence[str], source: str | None, *, overwrite: bool) -> l
     return [*targets, str(beside)]
 
 
-def _measures(losses: str, objectives: str, places: PlaceSet, speed: float | None) -> list[Measure]:
+def _measures(losses: str, objectives: str, places: Places, speed: float | None) -> list[Measure]:
     from metricdp import messages
-    from metricdp.cli.build_spec import loss_of
     from metricdp.design.comparison import Measure
+    from metricdp.specs import loss_of
 
     kinds = [name.strip() for name in objectives.split(",") if name.strip()]
     if not kinds or any(kind not in OBJECTIVES for kind in kinds):
@@ -155,7 +156,7 @@ def _measures(losses: str, objectives: str, places: PlaceSet, speed: float | Non
     return found
 
 
-def _position_notes(places: PlaceSet, epsilon: float) -> list[str]:
+def _position_notes(places: Places, epsilon: float) -> list[str]:
     """Return what the cells of a map add to the promise of positions, at the largest epsilon."""
     from metricdp import messages
     from metricdp.metrics import exponent_of

@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from metricdp.cli import terminal, watching
-from metricdp.cli.options import NO_BUILDER_OPTIONS, BuilderOptions, Epsilon, Output, Verbose
-from metricdp.cli.places import NOWHERE, PlaceOptions
+from metricdp.cli.options import (
+    NO_BUILDER_OPTIONS,
+    NOWHERE,
+    BuilderOptions,
+    Epsilon,
+    Output,
+    PlaceOptions,
+    Verbose,
+)
 from metricdp.cli.tree import NO_TREE, TreeOptions, design_tree
 from metricdp.progress import report_task
 
 if TYPE_CHECKING:
-    from metricdp.cli.build_spec import BuildSpec
     from metricdp.mechanisms import Mechanism
+    from metricdp.specs import DesignSpec
 
 INTERRUPTED_TEXT = (
     "INTERRUPTED: the search was ended before it was done. What it had found by then is certified and written."
@@ -64,9 +71,9 @@ def design(
         overwrite: Replace a mechanism file that is there.
     """
     from metricdp.artifacts import save
-    from metricdp.auditing import position_guarantee
-    from metricdp.cli import build_spec, guarantees, summaries
+    from metricdp.cli import guarantees, summaries
     from metricdp.files import check_target
+    from metricdp.specs import read_design
 
     if tree.levels is not None:
         return design_tree(
@@ -77,13 +84,11 @@ def design(
     builder = builder or ("exponential" if where.are_words else "optimal")
     with watching.watch("Designing") as watch:
         with report_task("reading"):
-            spec, level = build_spec.read_spec(builder, where, options, epsilon=epsilon, protect=protect)
+            spec = read_design(builder, where.spec(), options, epsilon=epsilon, protect=protect)
+            terminal.note(*spec.notes)
         watch.begin(f"Designing {builder} {spec.words}", spec.gap, spec.cost.unit)
-        made = build_spec.made(spec, progress=watch.progress)
-        guarantee = made.guarantee
-        if spec.snap and spec.places is not None:  # what positions are promised that are put on cells
-            guarantee = position_guarantee(guarantee, spec.places.space, snap=spec.snap)
-        kept = [] if level is None else level.kept(guarantee)
+        made = spec.build(progress=watch.progress)
+        asked = spec.check_level(made.guarantee)
         with report_task(watching.WRITING):
             save(made, output)
     code = INTERRUPTED if made.certificate.interrupted else 0
@@ -92,19 +97,19 @@ def design(
         return code
     interrupted = [INTERRUPTED_TEXT] if code == INTERRUPTED else []
     if not verbose:
-        lines = summaries.design_lines(f"{output}, {builder} {spec.words}", made, spec.cost, kept, spec.snap)
+        lines = summaries.design_lines(f"{output}, {builder} {spec.words}", made, spec.cost, asked, spec.snap)
         terminal.say(*interrupted, *lines, _next(spec, made, output)[-1])
         return code
     terminal.say(*interrupted, f"{output}: {builder} {spec.words}.")
     in_distance = spec.cost.is_distance and made.certificate.pairs > 0 and spec.builder.start != "mechanisms"
-    terminal.say(*guarantees.guarantee_lines(made, in_distance=in_distance, snap=spec.snap), *kept)
+    terminal.say(*guarantees.guarantee_lines(made, in_distance=in_distance, snap=spec.snap), *asked)
     if not spec.cost.is_distance:
         terminal.say(f"The loss is {spec.cost.about}{f', in {spec.cost.unit}' if spec.cost.unit else ''}.")
     terminal.say(*_next(spec, made, output))
     return code
 
 
-def _values(spec: BuildSpec, made: Mechanism, output: str) -> dict[str, Any]:
+def _values(spec: DesignSpec, made: Mechanism, output: str) -> dict[str, Any]:
     """Return what was built as plain values."""
     from metricdp.cli import guarantees
 
@@ -118,20 +123,20 @@ def _values(spec: BuildSpec, made: Mechanism, output: str) -> dict[str, Any]:
     }
 
 
-def _next(spec: BuildSpec, made: Mechanism, output: str) -> list[str]:
+def _next(spec: DesignSpec, made: Mechanism, output: str) -> list[str]:
     """Return what one does with the file, one line each."""
     import numpy as np
 
-    from metricdp import messages, spaces
+    from metricdp import spaces
+    from metricdp.cli.summaries import snap_text
     from metricdp.mechanisms import MECHANISMS
 
     name = shlex.quote(output)
-    where = None if spec.places is None else spec.places.where
+    where = None if spec.places is None else spec.places.spec
     kinds = {"metric": "a table", "mechanisms": "a table of the columns of all parts", "box": "a table of places there"}
     snap, what = "", f"protects {kinds.get(spec.builder.start, 'a table of these places')}"
     if where is not None and where.cell is not None and spec.places is not None:
-        unit = spec.places.space.ground.unit  # a value of a cell lies at most half its diagonal from the middle
-        snap = f" --snap {messages.distance(spec.places.cell, unit, 'up').replace(' ', '').replace(',', '')}"
+        snap = f" --snap {snap_text(spec.places)}"
         what = "protects a table, every value put on the middle of its cell"
     lines = ["Go on:", f"  metricdp audit {name}   verifies it again, without trust in who made it"]
     if made.inputs.is_text:

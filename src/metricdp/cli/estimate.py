@@ -19,13 +19,8 @@ from metricdp.cli.options import (
     ReadingOptions,
     Verbose,
     check_targets,
-    distance_in,
-    mechanism_in,
-    metric_of,
-    numbers,
     redirect_prints,
 )
-from metricdp.cli.places import cells
 from metricdp.errors import InvalidInput, check_extra
 from metricdp.rendering import plain_values
 
@@ -178,6 +173,7 @@ class _OriginOptions:
     def origin(self, map_of: tuple[str | None, str | None], within: Any, sources: int) -> ReportOrigin:
         """Return the mechanisms that made the reports, and the cells where they have none of their own."""
         import metricdp
+        from metricdp.specs import map_space, read_metric
         from metricdp.tables.estimates import ReportOrigin
         from metricdp.units import parse_epsilon
 
@@ -194,9 +190,9 @@ class _OriginOptions:
                 f"{count} mechanisms and {sources} tables: name one mechanism for every table, or the column that "
                 "names the mechanism of every row with --which."
             )
-        middles = None if grid is None or cell is None else cells(grid, cell, self.metric)
+        middles = None if grid is None or cell is None else map_space(grid, cell, self.metric)
         if self.files:
-            made = tuple(mechanism_in(name, trusted=self.key) for name in self.files)
+            made = tuple(metricdp.load(name, trusted=self.key) for name in self.files)
             names = tuple((name, Path(name).name, Path(name).stem) for name in self.files)
             return ReportOrigin(made, names, middles, within, self.which)
         if self.key is not None:
@@ -206,7 +202,7 @@ class _OriginOptions:
                 "Laplace noise takes secrets anywhere: say on which cells densities are wanted, with --grid "
                 "41.8,12.4,42.0,12.6 --cell 1km."
             )
-        chosen = metric_of(self.metric)
+        chosen = read_metric(self.metric)
         made = tuple(metricdp.laplace(chosen, parse_epsilon(level, chosen.unit)) for level in self.levels)
         return ReportOrigin(
             made, tuple((level, level.split("/")[0]) for level in self.levels), middles, within, self.which
@@ -214,8 +210,10 @@ class _OriginOptions:
 
 
 def _region(made: DensityEstimate, around: str, radius: str) -> tuple[int, Mass]:
-    place = numbers(around, "around", "numbers such as 41.9,12.48")
-    codes = made.cells.around(place, distance_in(radius, made.cells.ground.unit, "radius"))
+    from metricdp.units import parse_distance, parse_numbers
+
+    place = parse_numbers(around, "around", "numbers such as 41.9,12.48")
+    codes = made.cells.around(place, parse_distance(radius, made.cells.ground.unit, option="radius"))
     return len(codes), made.region(codes)
 
 

@@ -20,9 +20,10 @@ from metricdp.mechanisms import (
 )
 from metricdp.mechanisms.kinds.matrix import as_table
 from metricdp.mechanisms.kinds.product import parts_of
-from metricdp.metrics import exponent_of, policy_of, tree_of
+from metricdp.metrics import exponent_of, policy_of
 from metricdp.rendering import add_old_fields
 from metricdp.spaces import FiniteSpace, require_space
+from metricdp.specs import can_snap
 
 
 def guarantee_lines(mechanism: Mechanism, *, in_distance: bool = False, snap: float | None = None) -> list[str]:
@@ -68,11 +69,6 @@ def factor_lines(mechanism: Mechanism, guarantee: Guarantee, snap: float | None)
     table = as_table(mechanism)
     kept = None if table is None else _truth_rate(table)
     return lines if kept is None else [*lines, messages.place_unchanged(kept)]
-
-
-def can_snap(places: FiniteSpace) -> bool:
-    """Tell whether positions can be put on the nearest of these places by the distances of the promise itself."""
-    return not places.is_text and len(places) > 1 and tree_of(places.metric) is not None and places.same_ground
 
 
 def snapped_places(mechanism: Mechanism) -> FiniteSpace | None:

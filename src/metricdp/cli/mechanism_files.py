@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from metricdp import messages
 from metricdp.cli import terminal
-from metricdp.cli.options import Corners, Output, Verbose, distance_in, numbers
+from metricdp.cli.options import Corners, Output, Verbose
 from metricdp.cli.tree import NO_PRUNING, UNSIGNED, PruneOptions, prune_file
 from metricdp.errors import InvalidInput
 
@@ -112,11 +112,11 @@ def export(
     from metricdp.mechanisms import MECHANISMS
 
     check_target(output, source=source, overwrite=overwrite)
-    pruning.check(around, radius)
-    if pruning.prune:
+    pruned = pruning.spec(around, radius)
+    if pruned is not None:
         if (storage, bits, licence, vectors) != (None, None, None, None):
             raise InvalidInput("--prune writes a file of its own: export that file for --storage, --bits and the rest.")
-        return prune_file(source, output, pruning, around, radius, key, json=json, verbose=verbose)
+        return prune_file(source, output, pruned, key, json=json, verbose=verbose)
     if (around is None) != (radius is None):
         raise InvalidInput("--around and --radius belong together, such as --around 41.9,12.48 --radius 3km.")
     before = open_file(source)
@@ -165,6 +165,7 @@ def keys(name: str, /) -> int:
 def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
     """Return the rows of a mechanism for the secrets around a place."""
     from metricdp.mechanisms import MECHANISMS
+    from metricdp.units import parse_distance, parse_numbers
 
     kind = MECHANISMS.kind(mechanism)
     if kind is None or not (kind.holds_table or kind.is_sparse):
@@ -172,9 +173,10 @@ def _district(mechanism: Mechanism, around: str, radius: str) -> Mechanism:
             "--around is for mechanisms on finitely many places with rows of their own; this one has none to choose "
             "from (a kernel is one distribution over all its words: design one for fewer)."
         )
-    place = numbers(around, "around", "numbers such as 41.9,12.48")
+    place = parse_numbers(around, "around", "numbers such as 41.9,12.48")
     holder: Any = mechanism
-    district: Mechanism = holder.around(place, distance_in(radius, mechanism.inputs.ground.unit, "radius"))
+    reach = parse_distance(radius, mechanism.inputs.ground.unit, option="radius")
+    district: Mechanism = holder.around(place, reach)
     return district
 
 

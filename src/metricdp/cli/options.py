@@ -5,24 +5,24 @@ Nothing heavy is imported here before a command runs: help needs the groups alon
 
 from __future__ import annotations
 
-import csv
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_transform, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, dataclass_transform, get_type_hints
 
 from cyclopts import Parameter
 
+from metricdp import specs
 from metricdp.errors import InvalidInput
+from metricdp.specs import PlaceSpec, PruneSpec, parse_names
 from metricdp.tables.options import Allocation, Charging, Disclosure, Job, OnError, People, Reading, Which
 
 if TYPE_CHECKING:
     import numpy as np
 
     from metricdp.mechanisms import Mechanism
-    from metricdp.metrics import Metric
 
 STANDARD = "-"  # standard input or output
 
@@ -42,7 +42,7 @@ Verbose = Annotated[bool, Parameter(name="--verbose")]
 
 HIDDEN = Parameter(parse=False)  # a field of a record that is no option of the command, or one of its own arguments
 T = TypeVar("T")
-Fields = TypeVar("Fields", People, Disclosure, Reading, Job)
+Fields = TypeVar("Fields", People, Disclosure, Reading, Job, PlaceSpec, PruneSpec)
 
 
 @dataclass_transform(frozen_default=True)
@@ -83,7 +83,11 @@ class ReadingOptions(Reading):
         """The columns that were named; a name with a comma in it stands in double quotes."""
         if self.columns is None:
             return None
-        return quoted_names(self.columns, "columns", "columns", "lat,lon")
+        return parse_names(self.columns, "columns", "columns", "lat,lon")
+
+    def spec(self, **changes: Any) -> PlaceSpec:
+        """Return how points are read, as a record of the library."""
+        return PlaceSpec(columns=self.names, reading=self.reading(), force=self.force, **changes)
 
     def reading(self, **changes: Any) -> Reading:
         """Return the record of the library, with changes."""
@@ -207,164 +211,38 @@ class JobOptions(Job):
     watch: Annotated[Any, HIDDEN] = None
 
 
-@dataclass(frozen=True)
-class BuilderOptions:
-    """What only some builders take; None where it was not given.
+@option_group
+class PlaceOptions(PlaceSpec):
+    """Where secrets are, which of them must be hidden from each other, and how far."""
 
-    Attributes:
-        prior: A public table that says how likely every place is. It holds shares or counts: one row a place in their
-            order, or with the columns of the places (lat and lon), where rows count for the nearest one.
-        sensitivity: A table of regions that need more protection: lat, lon, radius (in km) and scale, or tiles south,
-            west, north, east and scale, or one scale a place. With scale 0.2 distances there count a fifth, so that
-            epsilon does; the loss stays in the places' own distances. It must be public. Or a scale for every category,
-            with --categories.
-        categories: With sensitivity by category: the category of every place, column:kind of the points, or a table
-            with the column category, one row a place in their order, or with lat and lon, where rows count for the
-            nearest place; of several the most sensitive counts.
-        reach: With sensitivity on more than 4,096 places without streets: the longest single step between two, such as
-            250m; ways of such steps count in between.
-        error: How far every best guess of a place has to be wrong, for every report, such as 100m, or a file with one
-            such number a place. Places are divided into public protection sets (PIVE made sound), and epsilon is per
-            diameter of a set, such as 1/diameter. It is a bound for people who follow the prior.
-        prior_column: Which column of the prior holds the numbers, where there are several.
-        prior_within: How far a row of the prior may lie from its place, such as 300m; rows beyond are left out. As far
-            as places lie apart unless given.
-        loss: What a report costs: distance, squared, ground, time, or a file with a matrix. distance is the default,
-            squared its square, ground the distance on the map (where --policy counts hops), time that to drive there
-            (with --roads). A matrix has one row per place and one column per report.
-        speed: With --loss time: km/h on streets that do not say how fast they are.
-        gap: How far the loss may be from the proven optimum, as a share; for builders that search. The default is 0.05
-            on windows and with --anchors refine (see there), elsewhere 0.001.
-        seconds: When to stop searching. The best result so far is written, with the gap that it reached.
-        objective: expected (the default of optimal and spanner) or worst (that of constopt); for these three.
-        solver: auto, interior, first_order or gpu, among others; on windows first_order or gpu; for optimal.
-        window: How far from every report rows are stored, such as 2.2km; for optimal, which solves on windows above
-            4,096 points or where one is given, and chooses it so that what lies beyond hardly costs.
-        reports: finer, for candidate reports between the places as well, on a grid at half its steps: they cost time
-            and no privacy, and may lower the loss; for optimal, dictionary and spanner.
-        stretch: How much longer paths may be than the distance; for spanner. The published one is --stretch 3
-            --objective worst.
-        nearest: How many nearest reports are free; for constopt; 10 is the default.
-        weights: A CSV file with a header and one positive number a point; for weighted_exponential.
-        base: What is remapped: the name of another builder (exponential by default), or a mechanism file.
-        parts: The mechanism files of a product, with commas between.
-        matrix: A file with one's own matrix, one row per place and one column per report; for from_matrix.
-        dimension: How many coordinates noise is added to; for laplace on l1, l2, linf, angular and hyperbolic.
-        anchors: Cells along each axis, such as 7,7, or refine, which adds some until the gap is reached; on roads
-            pieces of every street, or their longest length such as 200m; for interpolated, like the next four.
-        rule: exact, direction or log (as published).
-        split: How axes share the budget: even, grid, or one number per axis; searched unless given.
-        budget: half (as published) or certified; for --rule log.
-        box: The corners of the box, such as 0,0,10,10; the one around all points unless given.
-        blocks: Into how many blocks the points are cut; for decomposed, like all that follows.
-        partition: How they are cut: balanced, distances, records, neighbours or spectral.
-        neighbours: The distance up to which pairs are constrained directly, such as 2km; its detours are charged.
-        start: Where it begins: engine or kernels.
-        executor: Who solves the blocks: threads, processes, ray, or ray:address.
-        checkpoint: A file for the state of a long run.
-        resume: Continue from the checkpoint, where there is one.
-        set: name=value for an option that only this builder has, such as one of a plugin; may be repeated.
-    """
+    grid: Corners | None = None
+    columns: Annotated[Any, HIDDEN] = None
+    reading: Annotated[Any, HIDDEN] = None
+    force: Annotated[bool, HIDDEN] = False
+    table: Annotated[ReadingOptions, Parameter(name="*")] = ReadingOptions()
 
-    prior: str | None = None
-    sensitivity: str | None = None
-    categories: str | None = None
-    reach: str | None = None
-    error: str | None = None
-    prior_column: str | None = None
-    prior_within: str | None = None
-    loss: str | None = None
-    speed: float | None = None
-    gap: float | None = None
-    seconds: float | None = None
-    objective: Literal["expected", "worst"] | None = None
-    solver: str | None = None
-    window: str | None = None
-    reports: Literal["finer"] | None = None
-    stretch: float | None = None
-    nearest: int | None = None
-    weights: str | None = None
-    base: str | None = None
-    parts: str | None = None
-    matrix: str | None = None
-    dimension: int | None = None
-    anchors: str | None = None
-    rule: str | None = None
-    split: str | None = None
-    budget: str | None = None
+    def spec(self) -> PlaceSpec:
+        """Return the record of the library."""
+        table = self.table
+        return plain_record(PlaceSpec, self, columns=table.names, reading=table.reading(), force=table.force)
+
+
+@option_group
+class BuilderOptions(specs.BuilderOptions):
+    """What only some builders take; None where it was not given."""
+
     box: Corners | None = None
-    blocks: int | None = None
-    partition: str | None = None
-    neighbours: str | None = None
-    start: str | None = None
-    executor: str | None = None
-    checkpoint: str | None = None
-    resume: bool = False
-    set: tuple[str, ...] = ()
-
-    def given(self) -> dict[str, Any]:
-        """Return the options that were given."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {
-            name: value for name, value in values.items() if value is not None and value is not False and value != ()
-        }
 
 
 DEFAULT_READING, DEFAULT_TABLE, DEFAULT_JOB = ReadingOptions(), TableOptions(), JobOptions()
 NO_PEOPLE, NO_LEDGER, NO_DISCLOSURE = PeopleOptions(), LedgerOptions(), DisclosureOptions()
-NO_BUILDER_OPTIONS = BuilderOptions()
+NOWHERE, NO_BUILDER_OPTIONS = PlaceOptions(), BuilderOptions()
 
 
 def _names(texts: tuple[str, ...]) -> list[str]:
     """Return names with commas between; a comma of a name itself is written \\,."""
     parts = (part for text in texts for part in re.split(r"(?<!\\),", text))
     return [name.replace("\\,", ",").strip() for name in parts if name.strip()]
-
-
-def quoted_names(text: str, option: str, what: str, example: str) -> list[str]:
-    """Return names with commas between; a name with a comma in it stands in double quotes."""
-    try:
-        found = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
-    except csv.Error:  # a line break outside of quotes
-        found = []
-    if not found or not all(found):
-        raise InvalidInput(f"--{option} must name {what} with commas between, such as {example}; got {text!r}.")
-    return found
-
-
-def numbers(text: str, option: str, meaning: str, *, count: int | None = None) -> list[float]:
-    """Return numbers with commas between, `count` of them where that is given."""
-    try:
-        found = [float(part) for part in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or count not in (None, len(found)):
-        raise InvalidInput(f"--{option} must be {meaning}, got {text!r}.")
-    return found
-
-
-def distance_in(text: str, unit: str, option: str) -> float:
-    """Return a distance of the command line; where distances have a unit it has to name one."""
-    from metricdp.units import parse_distance
-
-    if unit and not text.strip()[-1:].isalpha():
-        raise InvalidInput(f"--{option} {text} has no unit, and distances here are in {unit}: write {text}{unit}.")
-    return parse_distance(text, unit)
-
-
-def metric_of(name: str) -> Metric:
-    """Return the metric a name stands for; numbers and files may stand behind a `=`."""
-    from metricdp.metrics import parse_metric
-    from metricdp.tables.matrices import read_matrix
-
-    return parse_metric(name, read=read_matrix)
-
-
-def mechanism_in(path: str, *, trusted: str | None) -> Mechanism:
-    """Return the mechanism of a file."""
-    from metricdp.artifacts import load
-
-    return load(path, trusted=trusted)
 
 
 def seeded_generator(seed: int | None) -> np.random.Generator | None:

@@ -29,8 +29,6 @@ from metricdp.cli.options import (
     TableOptions,
     Verbose,
     check_targets,
-    mechanism_in,
-    metric_of,
     plain_record,
     redirect_prints,
     seeded_generator,
@@ -205,6 +203,7 @@ def perturb(
         verbose: Print everything that is known about the release.
     """
     import metricdp
+    from metricdp.specs import read_metric
     from metricdp.tables import names_many
     from metricdp.units import parse_distance
 
@@ -218,11 +217,11 @@ def perturb(
     reports.check(source, output, overwrite=job.overwrite)
     preview = reports.preview()
     if mechanism is None:
-        wished, chosen = _noise(epsilon, protect, key, metric_of(metric), (source, table, vectors))
+        wished, chosen = _noise(epsilon, protect, key, read_metric(metric), (source, table, vectors))
     else:
         if epsilon is not None or protect is not None:
             raise InvalidInput("a mechanism file has its own epsilon: remove --epsilon and --protect.")
-        wished, chosen = None, mechanism_in(mechanism, trusted=key)
+        wished, chosen = None, metricdp.load(mechanism, trusted=key)
     reports.check_guarantee(chosen)  # before anything is read or charged
     snapping = 0.0 if snap is None else parse_distance(snap, chosen.inputs.ground.unit)
     with (

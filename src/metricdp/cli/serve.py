@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from metricdp.cli import terminal
-from metricdp.cli.options import Epsilon, metric_of
+from metricdp.cli.options import Epsilon
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.files import existing_file, is_server
 from metricdp.service.server import ListenOptions
@@ -154,6 +154,7 @@ def serve(
 
 def _offers(asked: OfferOptions) -> list[MechanismSpec]:
     from metricdp.service.server import MechanismSpec
+    from metricdp.specs import read_metric
 
     if asked.key is not None and not asked.mechanism:
         raise InvalidInput("--key is for mechanism files that were signed: name one with --mechanism.")
@@ -164,7 +165,7 @@ def _offers(asked: OfferOptions) -> list[MechanismSpec]:
     snap = 0.0 if asked.snap is None else parse_distance(asked.snap)
     offers = [MechanismSpec(name, path, asked.key, snap=snap) for name, path in map(_name_and_file, asked.mechanism)]
     if asked.epsilon is not None:
-        metric = metric_of(asked.metric)
+        metric = read_metric(asked.metric)
         offers.append(MechanismSpec("laplace", epsilon=parse_epsilon(asked.epsilon, metric.unit), metric=metric))
     if not offers:
         raise InvalidInput("name what to serve: --mechanism rome.mdp, or --epsilon 10/km for Laplace noise.")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from metricdp.mechanisms import Mechanism
     from metricdp.mobility import TripSummary
     from metricdp.problems import LossSpec
+    from metricdp.specs import Places
     from metricdp.tables import Summary
 
 
@@ -33,6 +34,11 @@ def design_lines(
     notes = [certificate.note] if certificate.note else []
     guaranteed = " ".join([*asked, messages.headline(made.guarantee)])
     return three_lines(f"{name}. {sentence}", guaranteed, [*notes, *_position_lines(made, snap)])
+
+
+def snap_text(places: Places) -> str:
+    """Return the value of `--snap` for cells: a value lies at most half a diagonal from the middle of its cell."""
+    return messages.distance(places.cell, places.space.ground.unit, "up").replace(" ", "").replace(",", "")
 
 
 def inspect_lines(found: Inspection, about: str, signature: str, snap: float | None) -> list[str]:

@@ -41,9 +41,10 @@ def plain_column(text: str) -> TextColumn:
     return TextColumn(text, markup=False)
 
 
-def note(sentence: str) -> None:
-    """Say on the error stream what was done that nobody asked for."""
-    say(f"note: {sentence}", stream=sys.stderr)
+def note(*sentences: str) -> None:
+    """Say on the error stream what was done that nobody asked for, a sentence each."""
+    for sentence in sentences:
+        say(f"note: {sentence}", stream=sys.stderr)
 
 
 @contextmanager

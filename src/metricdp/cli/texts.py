@@ -25,15 +25,12 @@ from metricdp.cli.options import (
     ReadingOptions,
     Verbose,
     check_targets,
-    mechanism_in,
     option_group,
     plain_record,
     redirect_prints,
     seeded_generator,
     with_resume_hint,
 )
-from metricdp.cli.places import PlaceOptions
-from metricdp.cli.terminal import note
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target
 from metricdp.rendering import command_line
@@ -106,6 +103,7 @@ class WordOptions:
 
     def space(self) -> FiniteSpace:
         """Return the words."""
+        from metricdp.specs import PlaceSpec, read_places
         from metricdp.text.lists import number_of
 
         if self.vectors is None and (self.words is None or number_of(self.words) is not None):
@@ -113,7 +111,9 @@ class WordOptions:
                 "say which words there are: --vectors glove.npz (or --vectors bundled, to try), or --words list.txt to "
                 "measure them by their spelling; or give --mechanism words.mdp from `metricdp design --vectors`."
             )
-        return PlaceOptions(vectors=self.vectors, words=self.words, metric=self.metric).places().space
+        found = read_places(PlaceSpec(vectors=self.vectors, words=self.words, metric=self.metric))
+        terminal.note(*found.notes)
+        return found.space
 
     def made(self) -> Mechanism:
         """Return the mechanism: that of the file, or one that is built now."""
@@ -131,7 +131,7 @@ class WordOptions:
         for name in ("vectors", "words", "metric", "epsilon", "builder"):
             if getattr(self, name) is not None:
                 raise InvalidInput(f"a mechanism file brings its own words and epsilon: leave --{name} away.")
-        made = mechanism_in(self.mechanism, trusted=self.key)
+        made = metricdp.load(self.mechanism, trusted=self.key)
         words_of(made)
         return made
 
@@ -141,15 +141,13 @@ class WordOptions:
 
         if self.mechanism is None:
             return self.build_at(level, words_of(first))
-        return mechanism_in(level, trusted=self.key)
+        return metricdp.load(level, trusted=self.key)
 
     def build_at(self, epsilon: str, space: FiniteSpace | None = None) -> Mechanism:
         """Return the mechanism at an epsilon."""
-        from metricdp.cli.build_spec import build_at
-        from metricdp.units import parse_epsilon
+        from metricdp.specs import build
 
-        found = self.space() if space is None else space
-        return build_at(self.builder or "exponential", found, parse_epsilon(epsilon, found.unit))
+        return build(self.builder or "exponential", self.space() if space is None else space, epsilon)
 
 
 @dataclass(frozen=True)
@@ -198,8 +196,7 @@ class TokenOptions:
         if self.budget is None and (self.beyond != "refuse" or self.lower is not None):
             raise InvalidInput("--beyond and --lower say more about --budget, which is not given.")
         kept_words, notes = ([], ()) if self.keep_words is None else word_list(self.keep_words, "keep-words")
-        for sentence in notes:
-            note(sentence)
+        terminal.note(*notes)
         return Rules(
             unknown=self.unknown,
             keep=tuple(kept_words),

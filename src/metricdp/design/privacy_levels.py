@@ -11,7 +11,14 @@ from metricdp import messages
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee, require_pure
 from metricdp.mechanisms.concentrated import rho_for
-from metricdp.units import ProtectionTarget, epsilon_hint, parse_epsilon, parse_protection_target, parse_rho
+from metricdp.units import (
+    ProtectionTarget,
+    as_positive,
+    epsilon_hint,
+    parse_epsilon,
+    parse_protection_target,
+    parse_rho,
+)
 
 NO_EPSILON = (
     "Gaussian noise has a concentrated guarantee, which is approximate and has no epsilon per unit: say what holds at "
@@ -26,8 +33,11 @@ class PrivacyLevel:
     asked: float | ProtectionTarget
 
     @classmethod
-    def parse(cls, epsilon: str | None, protect: str | None, unit: str) -> PrivacyLevel:
-        """Return what an epsilon such as `10/km` or a wish such as `2x@200m` asks for: one of the two."""
+    def parse(cls, epsilon: float | str | None, protect: str | None, unit: str) -> PrivacyLevel:
+        """Return what an epsilon such as `10/km` or a wish such as `2x@200m` asks for: one of the two.
+
+        An epsilon that is a number is one per `unit`.
+        """
         if (epsilon is None) == (protect is None):
             how = (
                 epsilon_hint(unit)
@@ -35,7 +45,9 @@ class PrivacyLevel:
                 else "Write --epsilon 1.0, or --protect 2x@0.5 for a factor of two at distance 0.5."
             )
             raise InvalidInput(f"say how much may leak, with either --epsilon or --protect. {how}")
-        return cls(parse_epsilon(epsilon, unit) if epsilon is not None else parse_protection_target(str(protect), unit))
+        if epsilon is None:
+            return cls(parse_protection_target(str(protect), unit))
+        return cls(parse_epsilon(epsilon, unit) if isinstance(epsilon, str) else as_positive(epsilon, "epsilon"))
 
     def epsilon(self, slack: Callable[[float], float] | float = 0.0) -> float:
         """Return the epsilon that was named, or the largest one that keeps the wish with such a slack."""

@@ -10,9 +10,8 @@ import numpy as np
 from metricdp.design import builder_named
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import Mechanism
-from metricdp.metrics import ShortestPath, parse_metric, points_are
-from metricdp.problems import LossSpec
-from metricdp.spaces import FiniteSpace
+from metricdp.metrics import parse_metric
+from metricdp.specs import build, point_space
 
 SERVICE = (
     "the service",
@@ -24,33 +23,22 @@ OFFERED = ("exponential", "truncated_exponential", "tight_constraints", "optimal
 GAP = 1e-3
 
 
-def space_of(points: list[list[float]], metric: str, streets: dict[str, Any] | None = None) -> FiniteSpace:
-    """Return the space of points, which must all have as many coordinates; along streets where there are any."""
-    if len({len(point) for point in points}) != 1 or not points[0]:
-        raise InvalidInput("`points` must have the same number of coordinates in every row, at least one.")
-    chosen, places = parse_metric(metric), np.array(points, dtype=np.float64)
-    if streets is not None:
-        roads = ShortestPath(streets["edges"], streets["lengths"], nodes=len(points))
-        return FiniteSpace(np.arange(len(points))[:, None], roads, coordinates=places, ground=chosen)
-    return FiniteSpace(places, chosen, columns=("lat", "lon") if points_are(chosen, "degrees") else ())
-
-
 def build_design(request: dict[str, Any], progress: Callable[[float, float, float, int], None]) -> Mechanism:
     """Design what was asked for."""
     builder = builder_named(request["builder"], OFFERED)
-    space = space_of(request["points"], request["metric"], request.get("streets"))
-    prior = None if request.get("prior") is None else np.array(request["prior"], dtype=np.float64)
-    wanted: dict[str, Any] = {"gap": GAP, "progress": progress} if builder.progress else {}
-    for name in ("objective", "gap"):
-        if request.get(name) is not None:
-            if name not in builder.options:
-                raise InvalidInput(f"`{name}` is no option of {builder.name}: remove it.")
-            wanted[name] = request[name]
+    asked = {name: request[name] for name in ("objective", "gap") if request.get(name) is not None}
+    for name in asked:
+        if name not in builder.options:
+            raise InvalidInput(f"`{name}` is no option of {builder.name}: remove it.")
+    if builder.progress:
+        asked.setdefault("gap", GAP)
     most = float(request["design_seconds"])
-    if "seconds" in builder.options:
-        wanted["seconds"] = min(most, request.get("seconds") or most)
-    loss = LossSpec.named(request.get("loss") or "distance", space).loss
-    return builder.build(space, request["epsilon"], prior=prior, loss=loss, **wanted)
+    if builder.searches:
+        asked["seconds"] = min(most, request.get("seconds") or most)
+    prior = None if request.get("prior") is None else np.array(request["prior"], dtype=np.float64)
+    space = point_space(request["points"], request["metric"], request.get("streets"))
+    loss = request.get("loss") or "distance"
+    return build(builder.name, space, request["epsilon"], prior=prior, loss=loss, progress=progress, **asked)
 
 
 def audit_data(request: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +46,7 @@ def audit_data(request: dict[str, Any]) -> dict[str, Any]:
     from metricdp.auditing import audit, audit_samples
 
     if request["kind"] == "matrix":
-        space = space_of(request["points"], request["metric"])
+        space = point_space(request["points"], request["metric"])
         metric = space.metric
         if len({len(row) for row in request["matrix"]}) != 1 or len(request["matrix"]) != len(space):
             raise InvalidInput("`matrix` must have one row for every point, all of the same length.")

@@ -16,13 +16,14 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from metricdp.design import builder_named
 from metricdp.errors import MetricdpError
-from metricdp.service.building import OFFERED, space_of
+from metricdp.service.building import OFFERED
 from metricdp.service.jobs import ENDED, DesignJob
 from metricdp.service.models import AuditAnswer, DesignRequest, JobAnswer, MatrixAudit, Refusal, SamplesAudit
 from metricdp.service.refusals import Refused, data_refusal
 from metricdp.service.releases import DENIED, body_of, check_media_type, in_thread, parse_body
 from metricdp.service.state import ServiceState, key_of, state_of
 from metricdp.service.workers import audit_body, read_design
+from metricdp.specs import point_space
 
 router, audits = APIRouter(), APIRouter()
 POLL_SECONDS = 0.2  # seconds between two looks at the events of a job
@@ -49,7 +50,7 @@ async def design(request: Request) -> Response:
     body = await parse_body(state, read_design, await request.body(), state.limits.points)
     try:
         builder_named(body["builder"], OFFERED)
-        space_of(body["points"], body["metric"])
+        point_space(body["points"], body["metric"])
     except MetricdpError as error:
         raise data_refusal(error) from None
     job = await in_thread(state, lambda: state.jobs.start(key_of(request), body))

@@ -26,8 +26,9 @@ from metricdp.errors import Infeasible, InvalidInput
 from metricdp.mechanisms import ConcentratedGuarantee
 from metricdp.metrics import points_are
 from metricdp.places import bundled_roads
-from metricdp.service.building import OFFERED, space_of
+from metricdp.service.building import OFFERED
 from metricdp.service.state import ServiceState
+from metricdp.specs import point_space
 from metricdp.studio.web import answer, body_of, number, post
 
 LARGEST = 1e300
@@ -117,7 +118,7 @@ def _check_design(sent: dict[str, Any], most: int) -> dict[str, Any]:
     epsilon = number(sent, "epsilon", 1e-6, 1e6)
     metric, builder = str(sent.get("metric", "l2")), str(sent.get("builder", "optimal"))
     builder_named(builder, OFFERED)
-    space_of(points, metric, streets)
+    point_space(points, metric, streets)
     if sent.get("loss", "distance") not in ("distance", "squared"):
         raise InvalidInput("`loss` must be distance or squared.")
     gap = number(sent, "gap", 1e-4, 0.5) if sent.get("gap") is not None else None
@@ -139,7 +140,7 @@ def compare(sent: dict[str, Any]) -> dict[str, Any]:
     names = sent.get("builders") or list(COMPARED)
     if not isinstance(names, list) or not all(isinstance(name, str) and name in COMPARED for name in names):
         raise InvalidInput(f"`builders` must be some of {', '.join(COMPARED)}.")
-    space = space_of(asked["points"], asked["metric"], asked["streets"])
+    space = point_space(asked["points"], asked["metric"], asked["streets"])
     prior = None if asked["prior"] is None else np.array(asked["prior"], dtype=np.float64)
     losses: dict[str, float | None] = {}
     bound = None

@@ -1,0 +1,34 @@
+"""Specs: one place that turns names into metrics, spaces, builders and mechanisms, for the command and for programs."""
+
+from .audits import CrowdAudit as CrowdAudit
+from .audits import SamplerAudit as SamplerAudit
+from .audits import SecretList as SecretList
+from .audits import audit_crowd as audit_crowd
+from .audits import audit_matrix_file as audit_matrix_file
+from .audits import audit_mechanism_file as audit_mechanism_file
+from .audits import audit_recorded as audit_recorded
+from .audits import read_sampler_audit as read_sampler_audit
+from .audits import read_secrets as read_secrets
+from .designs import DesignSpec as DesignSpec
+from .designs import build as build
+from .designs import can_snap as can_snap
+from .designs import check_options as check_options
+from .designs import loss_of as loss_of
+from .designs import read_design as read_design
+from .options import BuilderOptions as BuilderOptions
+from .options import ClaimSpec as ClaimSpec
+from .options import CrowdSpec as CrowdSpec
+from .options import PlaceSpec as PlaceSpec
+from .options import PruneSpec as PruneSpec
+from .options import RecordedSpec as RecordedSpec
+from .options import SamplerSpec as SamplerSpec
+from .options import parse_names as parse_names
+from .places import Places as Places
+from .places import map_space as map_space
+from .places import point_space as point_space
+from .places import read_metric as read_metric
+from .places import read_places as read_places
+from .trees import PrunedMechanism as PrunedMechanism
+from .trees import TreeSpec as TreeSpec
+from .trees import prune as prune
+from .trees import read_tree as read_tree

@@ -41,4 +41,5 @@ VERBOSE = ("perturb", "text", "trajectories", "estimate", "design", "audit", "in
 
 def main(words: list[str]) -> int:
     """Run `metricdp` in this process and return its exit code; commands print all they know, which tests read."""
-    return cli.main([*words, "--verbose"] if words[0] in VERBOSE else words)
+    shortens = words[0] in VERBOSE or words[:2] == ["budget", "show"]
+    return cli.main([*words, "--verbose"] if shortens else words)

@@ -61,6 +61,11 @@ def number(value: float, digits: int, rounding: Rounding = "nearest") -> str:
     return f"{head.rstrip('0').rstrip('.') if '.' in head else head}e{int(power)}"
 
 
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """Return how many of something there are: `1 row`, `2,500 rows`."""
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
 def printable(text: str) -> str:
     r"""Return text on one line, with control characters written out: a line break becomes `\n`.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from books import ask
+from metricdp import cli
 from metricdp.ledger import Ledger
 from scripts import main
 
@@ -42,6 +43,14 @@ def test_a_person_is_shown_with_what_is_left_and_what_it_adds_up_to(books, capsy
     assert "Every person may spend: 40/km per day, 200/km ever." in said(capsys, "show", books)[1]
 
 
+def test_a_person_is_shown_in_three_lines(books, capsys):
+    assert cli.main(["budget", "show", books, "--person", "anna"]) == 0
+    spent, left, watch = capsys.readouterr().out.splitlines()
+    assert spent.startswith("Spent: 6/km (")
+    assert left.startswith("Left: 34/km of 40/km per day, refreshes at ")
+    assert watch == "To watch: nothing. --verbose says more."
+
+
 def test_a_plan_says_what_a_day_costs_and_when_it_ends(capsys):
     _, out, _ = said(capsys, "plan", POLICY, "--epsilon", "2/km", "--every", "10min")
     assert "144 releases a day at 2/km each would cost 288/km a day." in out
@@ -62,7 +71,7 @@ def test_books_are_checked_exported_rotated_copied_and_a_person_erased(books, ca
     assert [(line["micro_epsilon"], line["report"]) for line in lines] == [(2_000_000, "dGhlcmU=")] * 3
     said(capsys, "export", books, "-o", "all.jsonl")
     assert "anna" not in Path("all.jsonl").read_text()
-    assert "0 reports were dropped" in said(capsys, "rotate", books, "--drop-reports", "30d")[1]
+    assert "reports dropped: 0." in said(capsys, "rotate", books, "--drop-reports", "30d")[1]
     assert said(capsys, "backup", books, "-o", "copy.db")[0] == 0
     assert "closed for ever" in said(capsys, "erase", books, "--person", "anna")[1]
     assert "erased before" in said(capsys, "erase", books, "--person", "anna")[1]

@@ -42,7 +42,7 @@ def test_a_table_of_reports_becomes_densities_a_picture_and_a_page(here, capsys)
     assert [(float(row["x"]), float(row["y"])) for row in rows] == [tuple(point) for point in SPACE.points.tolist()]
     assert all(float(row["count_lower"]) < float(row["count"]) < float(row["count_upper"]) for row in rows)
     assert "3,000 reports, 9 cells, method linear." in told
-    assert "1 rows hold no report" in told
+    assert "Without a report, and not counted: 1 row." in told
     assert "The region of 3 cells" in told
     assert "spends no budget" in told
     assert Path("d.png").stat().st_size > 5000

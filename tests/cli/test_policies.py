@@ -33,7 +33,7 @@ def design(line: str) -> int:
 def test_a_table_of_edges_says_what_is_hidden_and_what_was_added_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert design("--policy edges.csv --epsilon 1/hop --isolated join --apart disclose --loss ground") == 0
     said = capsys.readouterr()
-    assert "given an edge between nearest places: 2-5." in said.err
+    assert "given 1 edge between nearest places: 2-5." in said.err
     assert "falls into 2 parts, the largest of 4 places: reports may reveal the part" in said.err
     assert (
         "only between secrets of one part of the policy (up to 3 hops apart): reports may reveal the part" in said.out

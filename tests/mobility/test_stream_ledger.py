@@ -386,7 +386,7 @@ def test_lines_that_are_no_rows_can_be_dropped(place, capsys, monkeypatch):
     assert streamed(place, "-", "--on-error", "drop") == 0
     told = capsys.readouterr()
     assert len(told.out.splitlines()) == 2
-    assert "1 lines were no rows" in told.err
+    assert "without a report, since no row or older than all that is known: 1 line." in told.err
 
 
 def test_books_are_asked_for_and_begun_and_one_process_steps_a_stream(place, tmp_path, capsys, monkeypatch):

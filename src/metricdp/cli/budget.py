@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 from cyclopts import App, Parameter
 
 from metricdp.cli import terminal
-from metricdp.cli.options import STANDARD, Epsilon, Output
+from metricdp.cli.options import STANDARD, Epsilon, Output, Verbose
 from metricdp.errors import InvalidInput
 from metricdp.files import is_server, refuse_ledger, replace_file
-from metricdp.rendering import json_text, place
+from metricdp.rendering import json_text, place, plural
 from metricdp.units import parse_distance, parse_duration, parse_epsilon, parse_rho
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def show(
     person: Person | None = None,
     radius: str | None = None,
     json_: bool = False,
+    verbose: Verbose = False,
     which: Flat = BESIDE,
 ) -> int:
     """Show what a person spent and has left, or the policy.
@@ -98,9 +99,8 @@ def show(
         person: Whose account; `-` reads the name from standard input, where no list of processes shows it.
         radius: Also say what the releases add up to for places that far apart, by the basic and the concentrated rule.
         json_: Print JSON.
+        verbose: Print every limit of every account.
     """
-    from metricdp.ledger.amounts import is_replaced_name
-    from metricdp.ledger.periods import time_text
 
     with which.open(path, read_only=True) as ledger:
         if person is None:
@@ -112,20 +112,34 @@ def show(
         name = _person(person)
         found = ledger.budget(name)
         if json_:
-            terminal.say_json(_plain_values(found))
+            terminal.say_json(found.to_dict())
             return 0
         if found.closed:
             terminal.say("This person was erased: the account is closed for ever.")
         elif not found.accounts:
             terminal.say(f"Nothing was ever charged to this person. Every person may spend: {ledger.policy()}.")
-        for account in found.accounts:
-            terminal.say(f"{account.metric}, at {time_text(found.time)}:")
-            terminal.say(*(f"  {balance}" for balance in account.balances))
-            if is_replaced_name(account.metric):
-                terminal.say("  An earlier version charged this. It counts in the accounts that replace it.")
-            if radius is not None:
-                terminal.say(*(f"  {line}" for line in _composition_lines(ledger, name, account.metric, radius)))
+        composed = {
+            one.metric: [] if radius is None else _composition_lines(ledger, name, one.metric, radius)
+            for one in found.accounts
+        }
+    if verbose:
+        terminal.say(*(line for one in found.accounts for line in [*one.lines(found.time), *composed[one.metric]]))
+    elif found.accounts:
+        terminal.say(
+            *_balance_lines(found), *(f"{name}: {' '.join(lines)}" for name, lines in composed.items() if lines)
+        )
     return 0
+
+
+def _balance_lines(found: Budget) -> list[str]:
+    """Return what was spent, what is left by the nearest limit of every account, and what to watch."""
+    spent = "; ".join(f"{one.spent_text} ({one.metric})" for one in found.accounts)
+    nearest = [limit for one in found.accounts if (limit := one.nearest) is not None]
+    empty = [f"nothing is left of {limit.limit}." for limit in nearest if not limit.left]
+    old = [f"{one.metric} was charged by an earlier version." for one in found.accounts if one.is_replaced]
+    left = "; ".join(f"{limit.left_text} of {limit.limit}{limit.refreshes_text}" for limit in nearest)
+    watch = " ".join([*empty, *old]) or "nothing."
+    return [f"Spent: {spent}.", f"Left: {left or 'no limit counts this'}.", f"To watch: {watch} {terminal.MORE}"]
 
 
 @budget.command
@@ -218,7 +232,7 @@ def export(
             count += 1
     if output != STANDARD:
         Path(output).chmod(0o600)
-        terminal.say(f"{count:,} lines written to {output}, for your eyes only.")
+        terminal.say(f"{plural(count, 'line')} written to {output}, for your eyes only.")
     return 0
 
 
@@ -256,7 +270,7 @@ def rotate(path: str, /, *, drop_reports: str | None = None, which: Flat = BESID
     before = None if drop_reports is None else time.time() - parse_duration(drop_reports)
     with which.open(path) as ledger:
         accounts, reports = ledger.rotate(reports_before=before)
-    terminal.say(f"Periods that were over were closed in {accounts:,} accounts; {reports:,} reports were dropped.")
+    terminal.say(f"Periods that were over were closed in {plural(accounts, 'account')}; reports dropped: {reports:,}.")
     return 0
 
 
@@ -380,38 +394,14 @@ def _composition_lines(ledger: Ledger, person: str, metric: str, radius: str) ->
         ]
     total = compose_charges(ledger.history(person), metric, radius=parse_distance(radius, unit), delta=DELTA)
     return [
-        f"{total.releases:,} releases, places {radius} apart each time: at most a factor of {_factor(total.basic)} "
-        "(the basic rule, which the ledger charges by),",
+        f"{plural(total.releases, 'release')}, places {radius} apart each time: at most a factor of "
+        f"{_factor(total.basic)} (the basic rule, which the ledger charges by),",
         f"and with probability 1 - {DELTA:g} at most {_factor(total.concentrated)} (the concentrated rule).",
     ]
 
 
 def _factor(log: float) -> str:
     return f"{math.exp(log):.4g}" if log < 700 else f"e^{log:.4g}"
-
-
-def _plain_values(found: Budget) -> dict[str, Any]:
-    return {
-        "time": found.time,
-        "closed": found.closed,
-        "accounts": [
-            {
-                "metric": account.metric,
-                "micro_spent": account.spent,
-                "micro_slack": account.slack,
-                "limits": [
-                    {
-                        "limit": str(one.limit),
-                        "micro_spent": one.spent,
-                        "micro_left": one.left,
-                        "refreshes": one.refreshes,
-                    }
-                    for one in account.balances
-                ],
-            }
-            for account in found.accounts
-        ],
-    }
 
 
 def _charge(one: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from metricdp.cli.options import (
     redirect_prints,
 )
 from metricdp.errors import InvalidInput, check_extra
-from metricdp.rendering import plain_values
+from metricdp.rendering import plain_values, plural
 
 if TYPE_CHECKING:
     from metricdp.estimation import DensityEstimate, Mass
@@ -222,10 +222,13 @@ def _short_lines(found: FileEstimates, region: tuple[int, Mass] | None, written:
     from metricdp.plots import coverage_sentence
 
     made = found.estimate
-    first = f"{written}, {made.reports:,} reports, {len(made.cells):,} cells, method {made.method}."
-    empty = [f"{found.empty:,} rows hold no report and are not counted."] if found.empty else []
-    lines = terminal.three_lines(first, coverage_sentence(made), [*empty, *made.notes])
+    first = f"{written}, {plural(made.reports, 'report')}, {plural(len(made.cells), 'cell')}, method {made.method}."
+    lines = terminal.three_lines(first, coverage_sentence(made), [*_empty_lines(found), *made.notes])
     return lines if region is None else [*lines, _region_line(made, region)]
+
+
+def _empty_lines(found: FileEstimates) -> list[str]:
+    return [f"Without a report, and not counted: {plural(found.empty, 'row')}."] if found.empty else []
 
 
 def _region_line(made: DensityEstimate, region: tuple[int, Mass]) -> str:
@@ -245,14 +248,13 @@ def _lines(found: FileEstimates, region: tuple[int, Mass] | None) -> list[str]:
     from metricdp.estimation.sentences import FREE
     from metricdp.plots import coverage_sentence
 
-    made, empty = found.estimate, found.empty
+    made = found.estimate
     lines = [
-        f"{made.reports:,} reports, {len(made.cells):,} cells, method {made.method}.",
+        f"{plural(made.reports, 'report')}, {plural(len(made.cells), 'cell')}, method {made.method}.",
         *made.notes,
         coverage_sentence(made),
     ]
-    if empty:
-        lines.append(f"{empty:,} rows hold no report and are left out.")
+    lines += _empty_lines(found)
     counts = np.clip(made.counts(), 0.0, float(made.reports))
     rows = [
         {

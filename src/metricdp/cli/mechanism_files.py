@@ -11,6 +11,7 @@ from metricdp.cli import terminal
 from metricdp.cli.options import Corners, Output, Verbose
 from metricdp.cli.tree import NO_PRUNING, UNSIGNED, PruneOptions, prune_file
 from metricdp.errors import InvalidInput
+from metricdp.rendering import plural
 
 if TYPE_CHECKING:
     from metricdp.artifacts import Inspection
@@ -50,8 +51,9 @@ def inspect(source: str, /, *, key: str | None = None, json: bool = False, verbo
     terminal.say(f"In short: {guarantees.guarantee_sentence(mechanism, snap=snap)}")
     if (graph := graph_of(mechanism.inputs.metric)) is not None and mechanism.guarantee.unit == HOP:
         terminal.say(
-            f"Policy: {graph.fingerprint}, a graph of {graph.nodes:,} places and {len(graph.edges):,} edges. A "
-            "guarantee in its hops is none in those of another, and the ledger has an account for each."
+            f"Policy: {graph.fingerprint}, a graph of {plural(graph.nodes, 'place')} and "
+            f"{plural(len(graph.edges), 'edge')}. A guarantee in its hops is none in those of another, and the ledger "
+            "has an account for each."
         )
     terminal.say(f"Size: {_size(found.bytes)}; {_storage(found)}; format version {found.version}.")
     terminal.say(f"Licence of the data: {found.licence or 'not stated'}.")

@@ -257,7 +257,12 @@ def release_lines(summary: Summary, asked: Sequence[str], written: Sequence[str]
     """Return what was released; `asked` is the guarantee in the words of a wish."""
     from metricdp.mechanisms import require_pure
 
-    guaranteed = [*asked, *summary.whole_history()[:1], messages.headline(summary.guarantee)]
+    guaranteed = [*asked, *summary.whole_history()[:1]]
+    if summary.whole_history():
+        numbers = messages.guarantee_text_in_parts(summary.guarantee).rpartition(", by ")[0]
+        guaranteed.append(f"One row alone: {numbers}.")
+    else:
+        guaranteed.append(messages.headline(summary.guarantee))
     first, *rest = summary.lines()
     bad = rest[:1] if summary.bad else []
     watch = [messages.simulated()] if summary.simulated else []

@@ -22,6 +22,7 @@ from metricdp.cli.options import (
 )
 from metricdp.errors import InvalidInput
 from metricdp.files import is_server
+from metricdp.rendering import plural
 from metricdp.tables.options import Charging
 from metricdp.units import parse_duration, parse_epsilon
 
@@ -191,4 +192,4 @@ def _lines(
         rows = rows_of(incoming_lines(sys.stdin) if source == STANDARD else follow_file(source), columns, separator)
         dropped = answer_rows(flow, rows, sink, drop=on_error == "drop", show=show)
     if dropped:
-        terminal.note(f"{dropped:,} lines were no rows, or older than all that is known: they have no report.")
+        terminal.note(f"without a report, since no row or older than all that is known: {plural(dropped, 'line')}.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from metricdp import messages
 from metricdp.cli.terminal import three_lines
-from metricdp.rendering import printable
+from metricdp.rendering import plural, printable
 
 if TYPE_CHECKING:
     from metricdp.artifacts import Inspection
@@ -70,7 +70,7 @@ def audit_lines(report: AuditReport | ConcentratedReport) -> list[str]:
         found = f"leaks at least {found} ({100.0 * report.confidence:.6g} %)"
     claim = "" if report.claimed is None else f" (claimed {report.claimed:.12g})"
     worst = "" if report.witness is None else f", {'seen' if report.is_lower_bound else 'worst'} at {report.witness}"
-    count = f", {report.pairs:,} {'pair' if report.pairs == 1 else 'pairs'}" if report.pairs else ""
+    count = f", {plural(report.pairs, 'pair')}" if report.pairs else ""
     watch = [report.reason or report.rounding, report.power, *(str(finding) for finding in report.findings)]
     lines = [f"{report.verdict}: {found}{claim}{worst}.", f"How: by {report.basis}, {report.method}{count}."]
     return [

@@ -12,6 +12,7 @@ from metricdp.cli import terminal, watching
 from metricdp.cli.options import HIDDEN, BuilderOptions, PlaceOptions, option_group, plain_record
 from metricdp.errors import InvalidInput
 from metricdp.progress import report_task
+from metricdp.rendering import plural
 from metricdp.specs import PruneSpec, parse_names
 
 if TYPE_CHECKING:
@@ -211,7 +212,8 @@ def prune_file(source: str, output: str, wanted: PruneSpec, key: str | None, *, 
         return 0
     unsigned = [UNSIGNED] if before.signed_by and key is None else []
     count, reports = len(found.reports), before.mechanism.outputs.size or 0
-    done = f"{output}: {count:,} of {reports:,} reports are never given ({wanted.rule})."
+    are = "is" if count == 1 else "are"
+    done = f"{output}: {count:,} of {plural(reports, 'report')} {are} never given ({wanted.rule})."
     if not verbose:
         terminal.say(*terminal.three_lines(done, messages.headline(after.guarantee), [STANDING, *unsigned]))
         return 0

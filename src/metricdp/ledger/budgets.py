@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from metricdp.auditing.composition import TraceAccount, account
 from metricdp.errors import InvalidInput
 from metricdp.ledger.accounts import AccountSet
-from metricdp.ledger.amounts import MICRO, Account, account_named, in_words
+from metricdp.ledger.amounts import MICRO, Account, account_named, in_words, is_replaced_name
 from metricdp.ledger.chain import shares_of
 from metricdp.ledger.periods import end, time_text
 from metricdp.ledger.policy import Limit
@@ -36,10 +36,22 @@ class Balance:
     left: int
     refreshes: int | None
 
+    @property
+    def _unit(self) -> str:
+        return "" if self.limit.kind == "slack" else self.limit.unit
+
+    @property
+    def left_text(self) -> str:
+        """What is left, with its unit."""
+        return in_words(self.left, self._unit)
+
+    @property
+    def refreshes_text(self) -> str:
+        """When more will be there, after a comma."""
+        return "" if self.refreshes is None else f", refreshes at {time_text(self.refreshes)}"
+
     def __str__(self) -> str:
-        unit = "" if self.limit.kind == "slack" else self.limit.unit
-        when = "" if self.refreshes is None else f", refreshes at {time_text(self.refreshes)}"
-        return f"{self.limit}: {in_words(self.spent, unit)} spent, {in_words(self.left, unit)} left{when}"
+        return f"{self.limit}: {in_words(self.spent, self._unit)} spent, {self.left_text} left{self.refreshes_text}"
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,29 @@ class Standing:
     spent: int
     slack: int
     balances: tuple[Balance, ...]
+
+    @property
+    def spent_text(self) -> str:
+        """What was ever spent, with its unit."""
+        return in_words(self.spent, self.unit)
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether an earlier version charged it; it counts in the accounts that replace it."""
+        return is_replaced_name(self.metric)
+
+    @property
+    def nearest(self) -> Balance | None:
+        """The limit of which least is left, for all purposes together."""
+        limits = [one for one in self.balances if one.limit.kind == "epsilon" and not one.limit.purpose]
+        return min(limits, key=lambda one: one.left, default=None)
+
+    def lines(self, time: int) -> list[str]:
+        """Return every limit, one line each."""
+        lines = [f"{self.metric}, at {time_text(time)}:", *(f"  {balance}" for balance in self.balances)]
+        if self.is_replaced:
+            lines.append("  An earlier version charged this. It counts in the accounts that replace it.")
+        return lines
 
 
 @dataclass(frozen=True)
@@ -64,8 +99,28 @@ class Budget:
     @property
     def left(self) -> int:
         """What may be spent now, in millionths per unit, where there is one account: the least of all its limits."""
-        limits = [one for account in self.accounts for one in account.balances if one.limit.kind == "epsilon"]
-        return 0 if self.closed else min((one.left for one in limits if not one.limit.purpose), default=0)
+        limits = [one.nearest for one in self.accounts]
+        return 0 if self.closed else min((one.left for one in limits if one is not None), default=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the accounts as plain values for JSON; amounts are millionths."""
+        return {
+            "time": self.time,
+            "closed": self.closed,
+            "accounts": [
+                {
+                    "metric": account.metric,
+                    "micro_spent": account.spent,
+                    "micro_slack": account.slack,
+                    "limits": [
+                        {"limit": str(one.limit), "micro_spent": one.spent, "micro_left": one.left,
+                         "refreshes": one.refreshes}
+                        for one in account.balances
+                    ],
+                }
+                for account in self.accounts
+            ],
+        }  # fmt: skip
 
 
 def budget_of(connection: sa.Connection, person: bytes, named: tuple[Account, ...] | None, *, clock: int) -> Budget:

@@ -16,6 +16,7 @@ from typing import IO, Any
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, existing_file, lock_target
 from metricdp.mobility.streams import Stream
+from metricdp.rendering import plural
 
 COLUMNS = ("person", "t", "lat", "lon")
 LONGEST = 1 << 16  # letters of one line
@@ -160,7 +161,7 @@ def answer_rows(
             dropped += 1
             continue
         if show is not None:
-            show(0.0, f"{stream.count.rows:,} rows")
+            show(0.0, plural(stream.count.rows, "row"))
         if answer is not None:
             sink.add(row, answer.latitude, answer.longitude, fresh=answer.fresh)
     return dropped

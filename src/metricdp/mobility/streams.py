@@ -26,6 +26,7 @@ from metricdp.mobility.prediction import predictive
 from metricdp.mobility.release_methods import METRIC, TripRelease, TripRequest
 from metricdp.mobility.runs import StepCost, TraceRun
 from metricdp.names import count_near
+from metricdp.rendering import plural
 from metricdp.tables import Charging
 from metricdp.tables.charging import name_of
 from metricdp.tables.people import near_names
@@ -257,8 +258,9 @@ class Stream:
         """Return what was done, what is guaranteed and what stays unprotected, one sentence a line."""
         done, budget = self.count, self.budget
         first = (
-            f"{done.rows:,} rows, persons: {len(self._people):,}, fresh reports: {done.fresh:,}; {done.known:,} rows "
-            "were answered before or came late, and cost nothing."
+            f"{plural(done.rows, 'row')}, persons: {len(self._people):,}, fresh reports: {done.fresh:,}; "
+            f"{plural(done.known, 'row')} {'was' if done.known == 1 else 'were'} answered before or "
+            "came late, and cost nothing."
         )
         if done.refused:
             first += f" {done.refused:,} have no report, because the budget of their person was spent."

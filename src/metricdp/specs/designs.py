@@ -21,6 +21,7 @@ from metricdp.mechanisms.kinds.matrix import as_table
 from metricdp.metrics import METRICS, exponent_of, tree_of
 from metricdp.metrics.balls import is_real
 from metricdp.problems import BY_DISTANCE, LossSpec
+from metricdp.rendering import plural
 from metricdp.spaces import Box, FiniteSpace, require_space
 from metricdp.spaces.finite import MOST_DISTANCES
 from metricdp.specs.options import NO_OPTIONS, BuilderOptions, PlaceSpec
@@ -94,7 +95,7 @@ class DesignSpec:
     def words(self) -> str:
         """What it is built on."""
         if self.places is None:
-            return f"on {len(self.parts)} mechanism files" if self.parts else "for secrets anywhere"
+            return f"on {plural(len(self.parts), 'mechanism file')}" if self.parts else "for secrets anywhere"
         if self.parts:
             return f"on {len(self.space):,} places of {Path(str(self.options.base)).name}"
         if self.builder.start != "box":
@@ -420,11 +421,11 @@ def _divide_into_sets(spec: DesignSpec, places: Places, error: str) -> DesignSpe
     sets = protection_sets(space, spec.epsilon, error=wanted, prior=spec.prior)
     least = messages.distance(float(sets.least.min()), space.unit, "down")
     widths = [messages.distance(float(one), space.unit, "up") for one in (sets.diameters.min(), sets.diameters.max())]
-    many = "one protection set" if len(sets) == 1 else f"{len(sets):,} protection sets"
     known = "that all places are alike" if spec.prior is None else "the prior"
     places.notes.append(
-        f"{len(space):,} places in {many}, {widths[0]} to {widths[1]} wide. Somebody who knows {known} and the "
-        f"set still errs by {least} on average at least, with the best guess after any report."
+        f"{len(space):,} places in {plural(len(sets), 'protection set')}, {widths[0]} to {widths[1]} wide. Somebody "
+        f"who knows {known} and the set still errs by {least} on average at least, with the best guess "
+        "after any report."
     )
     return _with_distances(spec, places, sets.space)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from metricdp.errors import InvalidInput
+from metricdp.rendering import plural
 from metricdp.tables.options import DEFAULT_READING, Reading
 
 Left = Literal["refuse", "join", "disclose"]
@@ -102,8 +103,8 @@ class PlaceSpec:
 
     def describe(self, count: int) -> str:
         """Return what the places are and how many."""
-        kind = "crossings" if self.roads is not None else "cells" if self.grid is not None else "points"
-        return f"{count:,} {'words' if self.are_words else kind}"
+        kind = "crossing" if self.roads is not None else "cell" if self.grid is not None else "point"
+        return plural(count, "word" if self.are_words else kind)
 
     def check(self) -> None:
         """Refuse places that are named twice or not at all, and options that belong to others."""

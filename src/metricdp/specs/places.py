@@ -13,6 +13,7 @@ from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, ShortestPath, parse_metric, points_are
 from metricdp.places import cell_radius, elastic, map_cells, map_shape, policy, policy_graphs, road_network
+from metricdp.rendering import plural
 from metricdp.spaces import FiniteSpace
 from metricdp.specs.options import SHAPE, USUAL, PlaceSpec
 from metricdp.tables.matrices import read_matrix
@@ -124,8 +125,7 @@ def _policy_space(places: Places, spec: PlaceSpec) -> FiniteSpace:
     if len(added):
         ends = ", ".join(f"{one}-{two}" for one, two in added[:SHOWN].tolist())
         more = f" and {len(added) - SHOWN:,} more" if len(added) > SHOWN else ""
-        count = "an edge" if len(added) == 1 else f"{len(added):,} edges"
-        places.notes.append(f"the policy was given {count} between nearest places: {ends}{more}.")
+        places.notes.append(f"the policy was given {plural(len(added), 'edge')} between nearest places: {ends}{more}.")
     steps = "distance" if spec.lengths == "distance" else lengths
     made = policy(space, edges, lengths=steps, isolated=left, parts=parts)
     several = policy_graphs.parts(made)

@@ -34,6 +34,7 @@ from metricdp.files import is_server
 from metricdp.mechanisms import AnyGuarantee, ConcentratedGuarantee
 from metricdp.metrics import exponent_of, sum_of
 from metricdp.randomness import Randomness
+from metricdp.rendering import plural
 from metricdp.tables.batch import BatchReports, Portion, is_simulated
 from metricdp.tables.options import Call, Charging
 from metricdp.tables.people import Allotment, Spending, ids_of
@@ -294,7 +295,8 @@ def name_of(person: Any) -> str | bytes | int:
 
 def _charge_notes(spending: Spending, done: BatchReceipt) -> tuple[str, ...]:
     persons = sum(1 for person in spending.counts if spending.rows(person))
-    lines = [f"{persons:,} persons were charged for {spending.written:,} rows."]
+    were = "was" if persons == 1 else "were"
+    lines = [f"{plural(persons, 'person')} {were} charged for {plural(spending.written, 'row')}."]
     metric = spending.levels[0].task.guarantee.metric
     if sum_of(metric) or (exponent_of(metric) or 2.0) < 2.0:  # what is charged reads unlike it
         lines[0] += f" A row cost {'at most ' if spending.is_spread else ''}{' and '.join(map(str, done.parts))}."

@@ -19,7 +19,7 @@ from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, is_ledger, lock_target, refuse_ledger, replace_file, resolve_target
 from metricdp.mechanisms import APPROXIMATE, AnyGuarantee, ConcentratedGuarantee, require_pure
 from metricdp.registry import load_function
-from metricdp.rendering import card, file_name, plain_record, printable
+from metricdp.rendering import card, file_name, plain_record, plural, printable
 from metricdp.tables.disclosure.findings import SAMPLED, SAMPLED_FROM, Findings, rows_sampled
 from metricdp.tables.formats import INPUT_FILE, OPEN_FILES, STANDARD, Location
 from metricdp.tables.formats.base import choose_table, same_table
@@ -273,11 +273,16 @@ class Summary:
 
     def lines(self) -> list[str]:
         """Return the summary for people, one sentence a line."""
-        lines = [f"{self.written:,} rows written to {self.target} in {self.seconds:.1f} s; {self._protected_text()}."]
+        lines = [
+            f"{plural(self.written, 'row')} written to {self.target} in {self.seconds:.1f} s; {self._protected_text()}."
+        ]
         if self.bad:
             done = "left out" if self.on_error == "drop" else "emptied"
             named = ", ".join(str(row) for row in self.bad_rows[:10]) + (", ..." if self.bad > 10 else "")
-            lines.append(f"{self.bad:,} of {self.rows:,} rows held no legal secret and were {done}: rows {named}.")
+            were, of = ("was", "row") if self.bad == 1 else ("were", "rows")
+            lines.append(
+                f"{self.bad:,} of {plural(self.rows, 'row')} held no legal secret and {were} {done}: {of} {named}."
+            )
         lines.extend(self._text_lines() if self.texts is not None else self._row_lines())
         if self.snapping is not None:
             lines.append(messages.snapping_cost(self.snapping, require_pure(self.guarantee, "snapping")))

@@ -102,7 +102,7 @@ def test_places_of_a_sensitive_category_are_told_apart_less(capsys: pytest.Captu
         ("--epsilon 1/km --categories column:kind", "--categories says more about --sensitivity"),
         ("--epsilon 1/km --reach 2km", "--reach says more about --sensitivity"),
         ("--epsilon 1/km --sensitivity wrong.csv --categories column:kind", "no place has the category 'clinc'"),
-        ("--epsilon 1/km --sensitivity kinds.csv --categories kinds.csv", "has 1 rows, and there are 4 places"),
+        ("--epsilon 1/km --sensitivity kinds.csv --categories kinds.csv", "has 1 row, and there are 4 places"),
         ("--epsilon 1/km --sensitivity kinds.csv --categories towns.csv", "no column 'category'"),
     ],
 )

@@ -157,7 +157,7 @@ def test_nobody_is_charged_where_the_table_fails(ledger):
         mdp.perturb(table(), EARTH, id="person", ledger=ledger, rng=np.random.default_rng(0))
     with pytest.raises(OutOfDomain, match="row 0"):
         mdp.perturb(table(north=95.0), EARTH, id="person", ledger=ledger)
-    with pytest.raises(InvalidInput, match="1 rows have no person"):
+    with pytest.raises(InvalidInput, match="1 row has no person"):
         mdp.perturb(table([*PEOPLE[:5], None]), EARTH, id="person", ledger=ledger)
     with pytest.raises(InvalidInput, match="'lat' is part of the secret and cannot say whose row it is"):
         mdp.perturb(table(), EARTH, id="lat", ledger=ledger)

@@ -77,7 +77,7 @@ def test_rows_that_do_not_fit_are_left_out_and_reported(ledger, tmp_path):
     summary = perturb(source, NOISE, to=target, id="person", ledger=charging)
     assert pa.parquet.read_table(target)["n"].to_pylist() == [0, 1, 2, 3, 4, 5, 6]  # the fifth of anna is the last row
     assert [spent(ledger, person) for person in ("anna", "ben", "cleo")] == [40, 20, 10]
-    assert "1 rows were refused and left out, the last ones of 1 person whose" in " ".join(summary.lines())
+    assert "1 row was refused and left out, the last ones of 1 person whose" in " ".join(summary.lines())
     again = perturb(source, NOISE, to=tmp_path / "second.parquet", id="person", ledger=charging)
     assert pa.parquet.read_table(tmp_path / "second.parquet")["n"].to_pylist() == [1, 4, 5]
     assert again.written == 3

@@ -213,7 +213,7 @@ def test_what_cannot_hold_is_refused(asked: dict[str, object], words: str) -> No
 def test_rows_of_nobody_and_unknown_columns_are_refused() -> None:
     some = table().to_pandas()
     some.loc[3, "who"] = None
-    with pytest.raises(InvalidInput, match="1 rows have no who"):
+    with pytest.raises(InvalidInput, match="1 row has no who"):
         perturb(some, EARTH, id="who", budget=40.0, allocation="even")
     with pytest.raises(InvalidInput, match="no column 'whose'"):
         perturb(some, EARTH, id="whose", budget=40.0, allocation="even")

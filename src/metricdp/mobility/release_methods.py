@@ -147,9 +147,9 @@ class Contextual:
         # every report sees place and history
         together = most * self.epsilon * (1.0 + float(made.augmented.weights.sum()))
         lines = [
-            f"{plural(len(made.walks), 'report')} of {plural(len(made.reports_per_trip), 'trip')} over {len(self.places):,} places, "
-            f"each drawn from the current place and the {made.augmented.lags} before it ({len(made.augmented):,} "
-            "histories).",
+            f"{plural(len(made.walks), 'report')} of {plural(len(made.reports_per_trip), 'trip')} over "
+            f"{len(self.places):,} places, each drawn from the current place and the "
+            f"{made.augmented.lags} before it ({len(made.augmented):,} histories).",
             messages.report_guarantee(self.epsilon, made.guarantee.slack, made.most_km, unit),
             messages.trip_guarantee(made.epsilon_per_place, together, most, unit),
             messages.trip_loss(found.loss, found.lower_bound, unit),
@@ -222,7 +222,8 @@ class Predictive:
         fresh = [fresh for run in runs for fresh in run.fresh]
         lost, tuning = len(ticks) - len(kept), budget.tuning
         lines = [
-            f"{plural(len(kept), 'report')} of {plural(len(runs), 'trip')}, {sum(fresh):,} of them fresh; the others are what could be "
+            f"{plural(len(kept), 'report')} of {plural(len(runs), 'trip')}, "
+            f"{sum(fresh):,} of them fresh; the others are what could be "
             "predicted from the reports before.",
             messages.prediction_guarantee(max(run.spent for run in runs), budget.total, "km"),
             messages.predicted_cost(sum(run.spent for run in runs), len(kept) * budget.epsilon, "km"),
@@ -402,7 +403,8 @@ class Zoned:
         found = max((mechanism.certificate for mechanism, _ in made.values()), key=lambda one: one.loss)
         worst = max((visit for _, visit in made.values()), key=lambda one: one.across)
         lines = [
-            f"{plural(len(walks), 'report')} of {plural(len(per_trip), 'trip')} of {plural(len(mine), 'person')} over {len(places):,} places, "
+            f"{plural(len(walks), 'report')} of {plural(len(per_trip), 'trip')} of "
+            f"{plural(len(mine), 'person')} over {len(places):,} places, "
             f"coarse in a zone of {messages.distance(self.radius_km, 'km', 'up')} and precise elsewhere.",
             messages.zone_guarantee(self.epsilon, self.scale, self.epsilon * apart, near, "km"),
             messages.zoned_trip(self.epsilon, self.scale, int(per_trip.max()), "km"),
@@ -412,8 +414,8 @@ class Zoned:
         ]
         if request.charging is not None:
             once = " The report of each home was charged separately, once." if self.centre_epsilon else ""
-            were = "was" if len(mine) == 1 else "were"
-            lines.append(f"{plural(len(mine), 'person')} {were} charged for {plural(len(walks), 'report')}.{once}")
+            who = plural(len(mine), "person was", "persons were")
+            lines.append(f"{who} charged for {plural(len(walks), 'report')}.{once}")
         lines.append(NOT_PROTECTED + _far_fixes(lost))
         table = fixes.reports(walks.owner, walks.seconds, np.asarray(places.decode(reports)))
         return TripRelease(table, lines, charge, lost=lost)
@@ -504,16 +506,16 @@ class Cloaked:
         rows = {person: int(mine.sum()) for person, mine in fixes.rows_of(owner).items()}
         per_trip = np.unique(owner, return_counts=True)[1]
         lines = [
-            f"{plural(len(owner), 'fix', 'fixes')} of {plural(len(per_trip), 'trip')}, places and times drawn, rows sorted by the reported "
+            f"{plural(len(owner), 'fix', 'fixes')} of {plural(len(per_trip), 'trip')}, "
+            "places and times drawn, rows sorted by the reported "
             "times.",
             messages.clock_guarantee(made.place.epsilon, made.time.epsilon, made.time.slack, "km", "min"),
             messages.clocked_trip(made.place.epsilon, made.time.epsilon, int(per_trip.max()), "km", "min"),
             messages.clocked_loss(found.loss, found.lower_bound, 2.0 / made.place.epsilon, "km", "min"),
         ]
         if request.charging is not None:
-            lines.append(
-                f"{len(rows):,} persons were charged for {plural(len(owner), 'fix', 'fixes')}, for places and for times."
-            )
+            who = plural(len(rows), "person was", "persons were")
+            lines.append(f"{who} charged for {plural(len(owner), 'fix', 'fixes')}, for places and for times.")
         day = " and on which day each fix was" if self.clock_minutes is not None else ""
         lines.append(f"Not protected: which trips there are, how many fixes they have{day}.")
         # one charge in two accounts: that of places and that of times

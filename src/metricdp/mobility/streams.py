@@ -259,7 +259,7 @@ class Stream:
         done, budget = self.count, self.budget
         first = (
             f"{plural(done.rows, 'row')}, persons: {len(self._people):,}, fresh reports: {done.fresh:,}; "
-            f"{plural(done.known, 'row')} {'was' if done.known == 1 else 'were'} answered before or "
+            f"{plural(done.known, 'row was', 'rows were')} answered before or "
             "came late, and cost nothing."
         )
         if done.refused:

@@ -295,8 +295,7 @@ def name_of(person: Any) -> str | bytes | int:
 
 def _charge_notes(spending: Spending, done: BatchReceipt) -> tuple[str, ...]:
     persons = sum(1 for person in spending.counts if spending.rows(person))
-    were = "was" if persons == 1 else "were"
-    lines = [f"{plural(persons, 'person')} {were} charged for {plural(spending.written, 'row')}."]
+    lines = [f"{plural(persons, 'person was', 'persons were')} charged for {plural(spending.written, 'row')}."]
     metric = spending.levels[0].task.guarantee.metric
     if sum_of(metric) or (exponent_of(metric) or 2.0) < 2.0:  # what is charged reads unlike it
         lines[0] += f" A row cost {'at most ' if spending.is_spread else ''}{' and '.join(map(str, done.parts))}."
@@ -305,8 +304,8 @@ def _charge_notes(spending: Spending, done: BatchReceipt) -> tuple[str, ...]:
     if spending.refused:
         short = sum(1 for person in spending.counts if spending.rows(person) < spending.asked_rows(person))
         lines.append(
-            f"{spending.refused:,} rows were refused and left out, the last ones of {short:,} "
-            f"{'person' if short == 1 else 'persons'} whose budget does not hold them all."
+            f"{plural(spending.refused, 'row was', 'rows were')} refused and left out, the last ones of "
+            f"{plural(short, 'person')} whose budget does not hold them all."
         )
     return tuple(lines)
 

@@ -30,6 +30,7 @@ from metricdp.mechanisms import (
 )
 from metricdp.names import compose, count_near
 from metricdp.randomness import Randomness, open_uniform, source_of
+from metricdp.rendering import plural
 from metricdp.tables.batch import Portion
 from metricdp.tables.plan import PersonLimits, TableTask, accuracy_of, available_columns
 from metricdp.tables.values import is_text
@@ -334,8 +335,8 @@ def spending_by(counter: PeopleCounter, row_limits: PersonLimits, task: TableTas
     """Say what everybody spends whose rows were counted; rows of nobody are refused."""
     if counter.without:
         raise InvalidInput(
-            f"{counter.without:,} rows have no {row_limits.column}: they may be anybody's, and no total would hold. "
-            "Give them one or leave them out."
+            f"{plural(counter.without, 'row has', 'rows have')} no {row_limits.column}: they may be anybody's, "
+            "and no total would hold. Give them one or leave them out."
         )
     near = count_near(counter.rows)
     if near:

@@ -22,6 +22,7 @@ from metricdp.errors import InvalidInput
 from metricdp.metrics import Lp, Metric, exponent_of, parse_metric, points_are, unit_vectors
 from metricdp.places import region_scale
 from metricdp.places.tables import FIRST, SECOND
+from metricdp.rendering import plural
 from metricdp.spaces import FiniteSpace
 from metricdp.tables.disclosure.checks import refuse_odd_points
 from metricdp.tables.formats import locate_table, read_batches
@@ -417,8 +418,8 @@ class PlaceTable:
             return [one for one, near in zip(own, known.tolist(), strict=True) if near], codes[known]
         if len(own) != len(space):
             raise InvalidInput(
-                f"{categories!r} has {len(own):,} rows, and there are {len(space):,} places: give one row a place in "
-                "their order, or the coordinates as well, so that rows are matched by where they are."
+                f"{categories!r} has {plural(len(own), 'row')}, and there are {len(space):,} places: give one row a "
+                "place in their order, or the coordinates as well, so that rows are matched by where they are."
             )
         return own, np.arange(len(space))
 
@@ -526,8 +527,8 @@ class PlaceTable:
             also = "" if merged is None else f" (or {len(merged):,}, one a row of the points)"
             columns = " and ".join(self.space.columns or ("lat", "lon"))
             raise InvalidInput(
-                f"{path!r} has {rows:,} rows, and there are {size:,} places{also}: give one row a place in their "
-                f"order, or the columns {columns} as well, so that rows are matched by where they are."
+                f"{path!r} has {plural(rows, 'row')}, and there are {size:,} places{also}: give one row a place in "
+                f"their order, or the columns {columns} as well, so that rows are matched by where they are."
             )
         return weights
 

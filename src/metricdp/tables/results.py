@@ -279,10 +279,8 @@ class Summary:
         if self.bad:
             done = "left out" if self.on_error == "drop" else "emptied"
             named = ", ".join(str(row) for row in self.bad_rows[:10]) + (", ..." if self.bad > 10 else "")
-            were, of = ("was", "row") if self.bad == 1 else ("were", "rows")
-            lines.append(
-                f"{self.bad:,} of {plural(self.rows, 'row')} held no legal secret and {were} {done}: {of} {named}."
-            )
+            bad = f"{self.bad:,} of {plural(self.rows, 'row')} held no legal secret"
+            lines.append(f"{bad} and {'was' if self.bad == 1 else 'were'} {done}: rows {named}.")
         lines.extend(self._text_lines() if self.texts is not None else self._row_lines())
         if self.snapping is not None:
             lines.append(messages.snapping_cost(self.snapping, require_pure(self.guarantee, "snapping")))

@@ -98,7 +98,7 @@ def charged(folder: Path) -> None:
         with pytest.raises(BudgetExceeded, match="1 of 2 people"):
             mdp.perturb(ray.data.from_arrow(parts), MATRIX, id="who", ledger=ledger)
         empty = pa.table({"who": pa.array([None, "cleo"]), "x": [1.0, 2.0], "y": [1.0, 1.0]})
-        with pytest.raises(InvalidInput, match="1 rows have no who"):
+        with pytest.raises(InvalidInput, match="1 row has no who"):
             mdp.perturb(ray.data.from_arrow([parts[0], empty]), MATRIX, id="who", ledger=ledger)
         assert [ledger.budget(person).accounts[0].spent for person in ("anna", "ben")] == spent
 

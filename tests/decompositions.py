@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.csgraph import shortest_path
 
 import metricdp as mdp
-from metricdp.design.decomposed import Neighbours
+from metricdp.design import Neighbours
 from metricdp.solvers.benders.partition import partition
 from metricdp.solvers.benders.run import Benders, BendersMemory, Decomposition
 from metricdp.solvers.benders.workers import LocalWorkers

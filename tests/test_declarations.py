@@ -16,8 +16,7 @@ import metricdp as mdp
 from brute import leakage
 from forging import forged
 from metricdp.artifacts import dumps, loads
-from metricdp.auditing.dispatch import verify_claim
-from metricdp.auditing.report import AuditReport, Claim
+from metricdp.auditing import AuditReport, Claim, verify_claim
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS, parse_metric

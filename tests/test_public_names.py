@@ -11,7 +11,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.cli import app
-from metricdp.design.builders import BUILDERS, Builder
+from metricdp.design import BUILDERS, Builder
 from metricdp.errors import InvalidInput
 from metricdp.metrics import METRICS
 from metricdp.registry import NameRegistry

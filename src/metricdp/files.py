@@ -73,16 +73,15 @@ def link_notes(paths: Sequence[Path]) -> tuple[str, ...]:
 
 
 def check_target(
-    target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, overwrite: bool = True
+    target: str | os.PathLike[str],
+    *,
+    source: str | os.PathLike[str] | None = None,
+    overwrite: bool = True,
+    of_ledger: bool = False,
 ) -> Path:
-    """Return where the output will be put, or raise before any work is done."""
-    refuse_ledger(target)
-    return _resolve_checked_target(target, source=source, overwrite=overwrite)
-
-
-def _resolve_checked_target(
-    target: str | os.PathLike[str], *, source: str | os.PathLike[str] | None = None, overwrite: bool = True
-) -> Path:
+    """Return where the output will be put, or raise before any work is done; a ledger is written by itself only."""
+    if not of_ledger:
+        refuse_ledger(target)
     if os.fspath(target) == "-":
         raise OutputProblem("this cannot go to standard output: name a file (one that is called - is named ./-).")
     place = resolve_target(target)
@@ -178,8 +177,7 @@ def replace_file(
     or that somebody else makes meanwhile, is an error. A ledger and its parts are replaced by the ledger only, which
     says so (`of_ledger`): they stay readable by their owner only.
     """
-    check = _resolve_checked_target if of_ledger else check_target
-    place = check(target, source=source, overwrite=overwrite)
+    place = check_target(target, source=source, overwrite=overwrite, of_ledger=of_ledger)
     try:
         partial, handle, mode = _new_partial(place)
     except OSError as error:

@@ -12,7 +12,6 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from metricdp.tables.engines import local
 from scripts import main
 
 ROWS = 120
@@ -22,7 +21,7 @@ LAT, LON = 41.1 + RNG.random(ROWS) / 10, -8.6 + RNG.random(ROWS) / 10
 
 @pytest.fixture(autouse=True)
 def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
 
 
 def table() -> pa.Table:

@@ -16,7 +16,7 @@ import pytest
 
 import metricdp as mdp
 from metricdp.cli import terminal
-from metricdp.design.builders import BUILDERS
+from metricdp.design import BUILDERS
 from metricdp.specs import build
 from scripts import main
 

@@ -18,7 +18,7 @@ import pytest
 import metricdp as mdp
 from metricdp import cli
 from metricdp.artifacts import load, save
-from metricdp.cli.help_screen import COMMANDS
+from metricdp.cli import COMMANDS
 
 GRID = np.array([(i, j) for i in range(4) for j in range(4)], dtype=float)
 

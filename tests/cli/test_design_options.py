@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.design.builders import BUILDERS
+from metricdp.design import BUILDERS
 from scripts import main
 
 SIX = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]

@@ -17,7 +17,7 @@ import pytest
 import metricdp as mdp
 from metricdp import plugins
 from metricdp.artifacts import dumps, load, loads
-from metricdp.design.builders import BUILDERS
+from metricdp.design import BUILDERS
 from metricdp.errors import InvalidInput, OutOfDomain
 from scripts import main
 

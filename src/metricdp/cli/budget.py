@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import sys
 import time
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from metricdp.cli import terminal
 from metricdp.cli.options import STANDARD, Epsilon, Output, Verbose
 from metricdp.errors import InvalidInput
-from metricdp.files import is_server, refuse_ledger, replace_file
+from metricdp.files import is_server, refuse_ledger
 from metricdp.rendering import json_text, place, plural
-from metricdp.units import parse_distance, parse_duration, parse_epsilon, parse_rho
+from metricdp.units import parse_distance, parse_duration
 
 if TYPE_CHECKING:
     from metricdp.ledger import Budget, Ledger
@@ -165,26 +163,15 @@ def plan(
         purpose: A purpose of the policy.
     """
     from metricdp.ledger import Policy
-    from metricdp.ledger.amounts import CONCENTRATED, NO_UNIT, SQUARED, account_for
-    from metricdp.ledger.planning import plan_releases
+    from metricdp.ledger.planning import plan_level
 
     if is_server(policy) or Path(policy).is_file():
         with which.open(policy, read_only=True) as ledger:
             chosen = ledger.policy()
     else:
         chosen = Policy.parse(policy)
-    if (epsilon is None) == (rho is None):
-        raise InvalidInput("say what one release promises: --epsilon 2/km, or --rho 0.05/km2 where it is concentrated.")
-    units = [limit.unit for limit in chosen.limits if limit.kind == "epsilon" and not limit.account]
-    unit = next((one for one in units if one.endswith(SQUARED) == (rho is not None)), None)
-    if unit is None:
-        raise InvalidInput(f"the policy {str(chosen)!r} has no limit of {'rho' if epsilon is None else 'epsilon'}.")
-    if rho is not None:
-        plain = unit.removesuffix(SQUARED).replace(NO_UNIT, "")
-        amount = account_for(f"{CONCENTRATED}any/{unit}").charge(parse_rho(rho, plain))
-    else:
-        amount = account_for(f"any/{unit}" if unit else "any").charge(parse_epsilon(str(epsilon), unit))
-    terminal.say(*(plan_releases(chosen, unit, amount, every=parse_duration(every), purpose=purpose).lines()))
+    found = plan_level(chosen, epsilon=epsilon, rho=rho, every=parse_duration(every), purpose=purpose)
+    terminal.say(*found.lines())
     return 0
 
 
@@ -216,22 +203,13 @@ def export(
             as keyed hashes and without reports.
         overwrite: Replace a file that is there.
     """
-    count = 0
-    if output != STANDARD:
+    is_file = output != STANDARD
+    if is_file:
         refuse_ledger(output)
-    with ExitStack() as held:
-        ledger = held.enter_context(which.open(path, read_only=True))
-        if output == STANDARD:
-            file: TextIO = sys.stdout
-        else:
-            partial = held.enter_context(replace_file(output, overwrite=overwrite))
-            file = held.enter_context(partial.open("w", encoding="utf-8"))
-        rows = ledger.export() if person is None else (_charge(one) for one in ledger.history(_person(person)))
-        for row in rows:
-            file.write(json_text(row, indent=None) + "\n")
-            count += 1
-    if output != STANDARD:
-        Path(output).chmod(0o600)
+    with which.open(path, read_only=True) as ledger:
+        name = None if person is None else _person(person)
+        count = ledger.export_file(output if is_file else sys.stdout, name, overwrite=overwrite)
+    if is_file:
         terminal.say(f"{plural(count, 'line')} written to {output}, for your eyes only.")
     return 0
 
@@ -402,11 +380,3 @@ def _composition_lines(ledger: Ledger, person: str, metric: str, radius: str) ->
 
 def _factor(log: float) -> str:
     return f"{math.exp(log):.4g}" if log < 700 else f"e^{log:.4g}"
-
-
-def _charge(one: Any) -> dict[str, Any]:
-    report = None if one.report is None else base64.b64encode(one.report).decode()
-    return {
-        "time": one.time, "metric": one.metric, "purpose": one.purpose, "micro_epsilon": one.amount,
-        "micro_slack": one.slack, "rows": one.rows, "report": report,
-    }  # fmt: skip

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -19,30 +19,38 @@ from metricdp.cli.options import (
     ReadingOptions,
     Verbose,
     check_targets,
+    option_group,
     redirect_prints,
 )
 from metricdp.errors import InvalidInput, check_extra
 from metricdp.rendering import plain_values, plural
+from metricdp.specs import OriginSpec
 
 if TYPE_CHECKING:
     from metricdp.estimation import DensityEstimate, Mass
-    from metricdp.tables.estimates import FileEstimates, ReportOrigin
+    from metricdp.tables.estimates import FileEstimates
 
 PICTURES = (".png", ".svg", ".pdf")
 SHOWN = 10
 
 
+@option_group
+class OriginOptions(OriginSpec):
+    """What made the reports that are decoded, and on which cells densities are wanted."""
+
+    mechanism: list[str] | None = None
+    epsilon: list[str] | None = None
+    grid: Corners | None = None
+
+
+UNKNOWN_ORIGIN = OriginOptions()
+
+
 def estimate(
     *sources: Input,
     output: Output,
-    mechanism: list[str] | None = None,
-    epsilon: list[str] | None = None,
-    which: str | None = None,
+    origin: Annotated[OriginOptions, Parameter(name="*")] = UNKNOWN_ORIGIN,
     by: str | None = None,
-    metric: str = "haversine",
-    grid: Corners | None = None,
-    cell: str | None = None,
-    within: Literal["anywhere", "cell", "point"] | None = None,
     method: Literal["linear", "em", "bounded"] | None = None,
     target: Literal["table", "population"] = "table",
     intervals: Literal["analytic", "bootstrap"] = "analytic",
@@ -54,7 +62,6 @@ def estimate(
     report: str | None = None,
     json: bool = False,
     verbose: Verbose = False,
-    key: str | None = None,
     table: Annotated[ReadingOptions, Parameter(name="*")] = DEFAULT_READING,
     overwrite: bool = False,
 ) -> int:
@@ -78,18 +85,8 @@ def estimate(
         sources: The table of reports, in any format of `metricdp list formats`; - for standard input. Several are read
             as one: all of one mechanism, or each of its own.
         output: Where the densities go, one row a cell, in the format its name says; - for standard output.
-        mechanism: The mechanism file that the reports were drawn with; said again for every further one.
-        epsilon: Instead: the epsilon of Laplace noise, such as 10/km; it needs --grid and --cell. Said again likewise.
-        which: The column that names the mechanism of every row, by its file's name or by its epsilon. Who was given
-            which must not depend on the secret.
         by: Estimate every group of rows by itself: a column, or time:hour. time:date and time:weekday of a column of
             times are the other groups of times.
-        metric: The metric of that noise, as for `metricdp perturb`.
-        grid: For noise on places anywhere: two corners of a map, as for `metricdp design`. Secrets outside it are
-            counted as elsewhere.
-        cell: With grid: how wide and high a cell is, such as 1km.
-        within: For noise: where in its cell a secret lies. anywhere assumes nothing, cell assumes all over it with
-            equal probability, point at its middle.
         method: linear (unbiased), em (iterative Bayes: never below 0) or bounded (intervals that hold where the
             distribution has no inverse); linear unless most of its intervals would be wider than from 0 to 1.
         target: table, the secrets behind these very rows; or population, from which rows are independent draws.
@@ -102,11 +99,11 @@ def estimate(
         report: Write a page (.html) that shows them and says what they are worth; it needs no network.
         json: Print what was found as JSON.
         verbose: Print the largest cells and all that is known about the estimate.
-        key: A public key file: the mechanism file is refused unless this key signed it.
         table: How the table is read.
         overwrite: Replace files that are there.
     """
     from metricdp.estimation.estimate import EstimateRequest
+    from metricdp.specs import read_origin
     from metricdp.tables.estimates import ReportColumns, estimate_files, write_density
 
     if not sources:
@@ -122,12 +119,11 @@ def estimate(
     check_targets(sources, overwrite=overwrite, table=output, picture=picture, page=report)
     if output != STANDARD and "::" not in output:
         check_targets(sources, overwrite=overwrite, output=output)
-    origins = _OriginOptions(mechanism or [], epsilon or [], metric, which, key)
-    origin = origins.origin((grid, cell), within, len(sources))
+    made_by = read_origin(origin, len(sources))
     how = EstimateRequest(method, target, confidence, together, None, intervals)
     title = Path(sources[0]).name if len(sources) == 1 else f"{len(sources)} tables"
     with terminal.progress_bar(f"Decoding {title}") as progress:
-        found = estimate_files(sources, origin, how, ReportColumns(table.names, by, table.reading()), progress)
+        found = estimate_files(sources, made_by, how, ReportColumns(table.names, by, table.reading()), progress)
     made = found.estimate
     if made.misfits and not table.force:
         raise InvalidInput(
@@ -158,55 +154,6 @@ def estimate(
         for notice in notices:
             terminal.say(f"note: {notice}", stream=sys.stderr)
     return 0
-
-
-@dataclass(frozen=True)
-class _OriginOptions:
-    """What was said about where the reports come from."""
-
-    files: list[str]
-    levels: list[str]
-    metric: str
-    which: str | None
-    key: str | None
-
-    def origin(self, map_of: tuple[str | None, str | None], within: Any, sources: int) -> ReportOrigin:
-        """Return the mechanisms that made the reports, and the cells where they have none of their own."""
-        import metricdp
-        from metricdp.specs import map_space, read_metric
-        from metricdp.tables.estimates import ReportOrigin
-        from metricdp.units import parse_epsilon
-
-        grid, cell = map_of
-        if bool(self.files) == bool(self.levels):
-            raise InvalidInput(
-                "say what made the reports, with either --mechanism cells.mdp, or --epsilon 10/km for Laplace noise."
-            )
-        if (grid is None) != (cell is None):
-            raise InvalidInput("--grid and --cell belong together, such as --grid 41.8,12.4,42.0,12.6 --cell 1km.")
-        count = len(self.files) + len(self.levels)
-        if self.which is None and count not in (1, sources):
-            raise InvalidInput(
-                f"{count} mechanisms and {sources} tables: name one mechanism for every table, or the column that "
-                "names the mechanism of every row with --which."
-            )
-        middles = None if grid is None or cell is None else map_space(grid, cell, self.metric)
-        if self.files:
-            made = tuple(metricdp.load(name, trusted=self.key) for name in self.files)
-            names = tuple((name, Path(name).name, Path(name).stem) for name in self.files)
-            return ReportOrigin(made, names, middles, within, self.which)
-        if self.key is not None:
-            raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
-        if middles is None:
-            raise InvalidInput(
-                "Laplace noise takes secrets anywhere: say on which cells densities are wanted, with --grid "
-                "41.8,12.4,42.0,12.6 --cell 1km."
-            )
-        chosen = read_metric(self.metric)
-        made = tuple(metricdp.laplace(chosen, parse_epsilon(level, chosen.unit)) for level in self.levels)
-        return ReportOrigin(
-            made, tuple((level, level.split("/")[0]) for level in self.levels), middles, within, self.which
-        )
 
 
 def _region(made: DensityEstimate, around: str, radius: str) -> tuple[int, Mass]:

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 
 from metricdp import specs
 from metricdp.errors import InvalidInput
-from metricdp.specs import PlaceSpec, PruneSpec, parse_names
+from metricdp.specs import PlaceSpec, parse_names
 from metricdp.tables.options import Allocation, Charging, Disclosure, Job, OnError, People, Reading, Which
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ Verbose = Annotated[bool, Parameter(name="--verbose")]
 
 HIDDEN = Parameter(parse=False)  # a field of a record that is no option of the command, or one of its own arguments
 T = TypeVar("T")
-Fields = TypeVar("Fields", People, Disclosure, Reading, Job, PlaceSpec, PruneSpec)
 
 
 @dataclass_transform(frozen_default=True)
@@ -53,9 +52,10 @@ def option_group(made: type[T]) -> type[T]:
     return made
 
 
-def plain_record(record: type[Fields], options: Fields, **changes: Any) -> Fields:
+def plain_record(record: type[T], options: T, **changes: Any) -> T:
     """Return a record of the library with the values of its options, and changes."""
-    return record(**{one.name: getattr(options, one.name) for one in fields(record)} | changes)
+    plain: Any = record
+    return record(**{one.name: getattr(options, one.name) for one in fields(plain)} | changes)
 
 
 @option_group

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, Parameter
 
 from metricdp.cli import terminal
-from metricdp.cli.options import Epsilon
+from metricdp.cli.options import HIDDEN, Epsilon, option_group, plain_record
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.files import existing_file, is_server
+from metricdp.service.limits import ServiceLimits
 from metricdp.service.server import ListenOptions
 from metricdp.units import parse_distance, parse_epsilon
 
@@ -25,25 +26,15 @@ serving.command(keyring)
 KeyFile = Annotated[str, Parameter(name="--keys")]
 
 
-@dataclass(frozen=True)
-class LimitOptions:
-    """How much the service takes on.
+@option_group
+class LimitOptions(ServiceLimits):
+    """How much the service takes on."""
 
-    Attributes:
-        body: The largest request in bytes, batches, audits and designs excepted.
-        batch_body: The largest batch, audit or design in bytes.
-        rows: The most rows of one batch.
-        seconds: How long one request may take.
-        rate: Requests a second of one key on average, 0 for no limit.
-        waiting: Requests at work or waiting at one time, at most half of them of one key; more are answered 429.
-    """
-
-    body: int = 64 * 1024
-    batch_body: int = 32 * 1024 * 1024
-    rows: int = 200_000
-    seconds: float = 30.0
-    rate: float = 1_000.0
-    waiting: int = 128
+    points: Annotated[int, HIDDEN] = ServiceLimits.points
+    design_seconds: Annotated[float, HIDDEN] = ServiceLimits.design_seconds
+    batches: Annotated[int, HIDDEN] = ServiceLimits.batches
+    connections: Annotated[int, HIDDEN] = ServiceLimits.connections
+    designs: Annotated[int, HIDDEN] = ServiceLimits.designs
 
 
 DEFAULT_LISTEN, BOUNDS = ListenOptions(), LimitOptions()
@@ -75,7 +66,7 @@ class StorageOptions:
 
     Attributes:
         ledger: The ledger of what everybody spent: a file such as budget.db, or postgresql://user@host/database.
-        policy: What a person may spend, such as "40/km per day, 200/km ever"; needed once, when the ledger begin.
+        policy: What a person may spend, such as "40/km per day, 200/km ever"; needed once, when the ledger begins.
         ledger_key: The key file of the ledger; beside a file it is found by itself.
         ledger_head: The head file of a ledger on a server, on this machine. It records the last entry, so that an older
             dump is refused. A ledger in a file has its own.
@@ -115,16 +106,15 @@ def serve(
     Before the first start: `metricdp serve keys make my-app --scope release --keys budget.db.keys`
 
     Args:
-        kept: Where what must last is kept.
+        storage: Where what must last is kept.
         offered: What is served.
-        door: Where it is reached.
+        listen: Where it is reached.
         bounds: How much it takes on.
         log: What is logged to the error stream, one JSON object a line; never a secret, a key or a report.
     """
     _check_extra()
     from metricdp.service import server
     from metricdp.service.app import LedgerSettings, Settings
-    from metricdp.service.limits import ServiceLimits
 
     if listen.processes > 1 and not is_server(storage.ledger):
         raise InvalidInput(
@@ -136,7 +126,7 @@ def serve(
         LedgerSettings(storage.ledger, storage.policy, storage.ledger_key, storage.ledger_head),
         _key_file(storage.keys, storage.ledger),
     )
-    settings = Settings(ledger_settings, keys, limits=ServiceLimits(**vars(bounds)), jobs=storage.jobs)
+    settings = Settings(ledger_settings, keys, limits=plain_record(ServiceLimits, bounds), jobs=storage.jobs)
     bound_socket = listen.bound_socket()
     with bound_socket:
         served = [offer.load() for offer in offers]
@@ -283,7 +273,7 @@ def studio(
     Args:
         port: The port on this machine; a free one unless given.
         ledger: The ledger of the room Budget, such as budget.db; some that vanish with Studio unless given.
-        policy: What a person may spend, where the ledger begin, such as "40/km per day, 200/km ever".
+        policy: What a person may spend, where the ledger begins, such as "40/km per day, 200/km ever".
         key: The private key that signs what you design (`metricdp keys me`); one of this session unless given.
         mechanism: A mechanism file that the room Budget releases with, or name=file; may be repeated.
         browser: Open the browser; `--no-browser` only prints the address.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -34,17 +34,15 @@ from metricdp.cli.options import (
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target
 from metricdp.rendering import command_line
+from metricdp.specs import WordSpec
 from metricdp.tables.options import Job
 
 if TYPE_CHECKING:
-    from metricdp.mechanisms import Mechanism
-    from metricdp.spaces import FiniteSpace
     from metricdp.tables import Reading, Summary
     from metricdp.text import Rules, TextMechanism
     from metricdp.text.numbers import Numeric
     from metricdp.text.word_evaluation import WordEvaluation
 
-HELP_WORDS = 2_500  # words that the help for choosing looks at, unless asked for more: minutes otherwise
 PLAIN = (".txt", ".text")
 
 
@@ -76,78 +74,11 @@ class TextSource(ReadingOptions):
 DEFAULT_SOURCE = TextSource()
 
 
-@dataclass(frozen=True)
-class WordOptions:
-    """Which words there are, and how they are protected.
+@option_group
+class WordOptions(WordSpec):
+    """Which words there are, and how they are protected."""
 
-    Attributes:
-        vectors: A public file of word vectors, such as glove.npz, or bundled. It is GloVe, word2vec, fastText, .npz,
-            safetensors or Parquet, several with commas between. bundled has 2,161 English words to try things with.
-        words: How many of the first words of that file (files are in the order of frequency), or a file with one word a
-            line.
-        metric: How words are measured: l2 (the default), angular, or another of `metricdp list metrics`.
-        epsilon: How much a word may leak per distance.
-        builder: exponential, truncated_exponential, madlib or another of `metricdp list builders`
-            that is made for words.
-        mechanism: Instead: a mechanism file from `metricdp design --vectors`.
-        key: A public key file: the mechanism file is refused unless this key signed it.
-    """
-
-    vectors: str | None = None
-    words: str | None = None
-    metric: str | None = None
     epsilon: Epsilon | None = None
-    builder: str | None = None
-    mechanism: str | None = None
-    key: str | None = None
-
-    def space(self) -> FiniteSpace:
-        """Return the words."""
-        from metricdp.specs import PlaceSpec, read_places
-        from metricdp.text.lists import number_of
-
-        if self.vectors is None and (self.words is None or number_of(self.words) is not None):
-            raise InvalidInput(
-                "say which words there are: --vectors glove.npz (or --vectors bundled, to try), or --words list.txt to "
-                "measure them by their spelling; or give --mechanism words.mdp from `metricdp design --vectors`."
-            )
-        found = read_places(PlaceSpec(vectors=self.vectors, words=self.words, metric=self.metric))
-        terminal.note(*found.notes)
-        return found.space
-
-    def made(self) -> Mechanism:
-        """Return the mechanism: that of the file, or one that is built now."""
-        from metricdp.text.word_evaluation import words_of
-
-        if self.mechanism is None:
-            if self.key is not None:
-                raise InvalidInput("--key is for a mechanism file that was signed: name it with --mechanism.")
-            if self.epsilon is None:
-                raise InvalidInput(
-                    "say how much a word may leak per distance, such as --epsilon 3. `metricdp text --vectors FILE "
-                    "--choose` shows what epsilons do."
-                )
-            return self.build_at(self.epsilon)
-        for name in ("vectors", "words", "metric", "epsilon", "builder"):
-            if getattr(self, name) is not None:
-                raise InvalidInput(f"a mechanism file brings its own words and epsilon: leave --{name} away.")
-        made = metricdp.load(self.mechanism, trusted=self.key)
-        words_of(made)
-        return made
-
-    def lower(self, first: Mechanism, level: str) -> Mechanism:
-        """Return a mechanism on the same words at a smaller epsilon: that of a file, or built now."""
-        from metricdp.text.word_evaluation import words_of
-
-        if self.mechanism is None:
-            return self.build_at(level, words_of(first))
-        return metricdp.load(level, trusted=self.key)
-
-    def build_at(self, epsilon: str, space: FiniteSpace | None = None) -> Mechanism:
-        """Return the mechanism at an epsilon."""
-        from metricdp.specs import build
-
-        return build(self.builder or "exponential", self.space() if space is None else space, epsilon)
 
 
 @dataclass(frozen=True)
@@ -326,12 +257,14 @@ def _check_first(source: str, output: str, table: TextSource, leaving: Disclosur
 
 def _mechanism(source: str, words: WordOptions, speech: TokenOptions) -> TextMechanism:
     """Read or build what is done to every text."""
+    from metricdp.specs import build_words
     from metricdp.text import TextMechanism
 
     rules = speech.rules()
     with terminal.progress_bar(f"Protecting {Path(source).name}"):
-        made = words.made()
-        return TextMechanism(made, rules, [words.lower(made, level) for level in speech.levels])
+        made, lower, notes = build_words(words, speech.levels)
+        terminal.note(*notes)
+        return TextMechanism(made, rules, lower)
 
 
 def _reading(source: str, output: str, table: TextSource) -> Reading:
@@ -375,27 +308,19 @@ def _refuse_table(source: str | None, output: str | None) -> None:
 
 def _choose(words: WordOptions, report_options: TextReportOptions) -> int:
     """Show what epsilons do to the bundled sentences."""
-    from metricdp.text.word_evaluation import epsilon_range, evaluate_words
+    from metricdp.specs import try_epsilons
 
-    if words.mechanism is not None:
-        raise InvalidInput("--choose builds mechanisms at several epsilons: give --vectors instead of --mechanism.")
-    limited = words.words is None and words.vectors is not None
-    space = replace(words, words=str(HELP_WORDS)).space() if limited else words.space()
-    asked = [part.strip() for part in str(words.epsilon).split(",")] if words.epsilon is not None else None
-    epsilons = asked or [f"{value:g}" for value in epsilon_range(space)]
-    found: list[WordEvaluation] = []
-    with terminal.progress_bar(f"Trying {len(epsilons)} epsilons on {len(space):,} words") as progress:
-        for number, epsilon in enumerate(epsilons):
-            found.append(evaluate_words(words.build_at(epsilon, space)))
-            if progress is not None:
-                progress((number + 1) / len(epsilons))
-    lines = _choice_lines(found, len(space), words.builder or "exponential")
-    if limited and len(space) == HELP_WORDS:
+    with terminal.progress_bar("Trying epsilons") as progress:
+        found, places, limited = try_epsilons(words, progress=progress)
+    terminal.note(*places.notes)
+    count = len(places.space)
+    lines = _choice_lines(found, count, words.builder or "exponential")
+    if limited:
         lines.append(
-            f"These are the first {HELP_WORDS:,} words of the file. The more words, the more there are to choose "
-            "between: with all of them fewer stay at the same epsilon. --words 20000 looks at more, and takes minutes."
+            f"These are the first {count:,} words of the file. The more words, the more there are to choose between: "
+            "with all of them fewer stay at the same epsilon. --words 20000 looks at more, and takes minutes."
         )
-    terminal.say(*lines, *_write_choice_reports(found, len(space), report_options))
+    terminal.say(*lines, *_write_choice_reports(found, count, report_options))
     return 0
 
 

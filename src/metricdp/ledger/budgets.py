@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -153,6 +154,14 @@ class ChargeRecord:
     slack: int
     rows: int
     report: bytes | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the charge as plain values for JSON; a report as base64."""
+        report = None if self.report is None else base64.b64encode(self.report).decode()
+        return {
+            "time": self.time, "metric": self.metric, "purpose": self.purpose, "micro_epsilon": self.amount,
+            "micro_slack": self.slack, "rows": self.rows, "report": report,
+        }  # fmt: skip
 
 
 def charges_of(connection: sa.Connection, person: bytes) -> list[ChargeRecord]:

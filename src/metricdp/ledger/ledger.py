@@ -10,10 +10,11 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import sqlalchemy as sa
 
+from metricdp.files import replace_file
 from metricdp.ledger.amounts import Account, account_named, accounts_for, accounts_of, charge_of, is_replaced_name
 from metricdp.ledger.backends import Hold
 from metricdp.ledger.batch_accounts import LedgerBatch, batch_of
@@ -32,6 +33,7 @@ from metricdp.ledger.schema import BOOKS
 from metricdp.ledger.settling import Charge, Outcome, Receipt, settle, state_of
 from metricdp.ledger.store import Store
 from metricdp.metrics import Metric
+from metricdp.rendering import json_text
 
 Clock = Callable[[], float]  # seconds since 1970
 T = TypeVar("T")
@@ -268,6 +270,21 @@ class Ledger:
         """Yield the whole ledger as plain values, row by row, without reports; people stay keyed hashes."""
         with self._store.reading() as connection:
             yield from export_rows(connection)
+
+    def export_file(
+        self, target: str | os.PathLike[str] | TextIO, person: Person | None = None, *, overwrite: bool = False
+    ) -> int:
+        """Write the charges of a person, or the ledger without reports, as JSON lines; return how many there are.
+
+        A file can be read by its owner only.
+        """
+        if not isinstance(target, str | os.PathLike):
+            rows = self.export() if person is None else (one.to_dict() for one in self.history(person))
+            return sum(1 for row in rows if target.write(f"{json_text(row, indent=None)}\n"))
+        with replace_file(target, overwrite=overwrite) as partial, partial.open("w", encoding="utf-8") as file:
+            count = self.export_file(file, person)
+        Path(target).chmod(0o600)
+        return count
 
     def policy(self) -> Policy:
         """Return what a person may spend."""

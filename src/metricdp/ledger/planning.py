@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from metricdp.errors import InvalidInput
-from metricdp.ledger.amounts import in_words
+from metricdp.ledger.amounts import CONCENTRATED, NO_UNIT, SQUARED, account_for, in_words
 from metricdp.ledger.periods import PERIODS, SECOND, begin, end, time_text
 from metricdp.ledger.policy import Limit, Policy
+from metricdp.units import parse_epsilon, parse_rho
 
 DAY = 86400 * SECOND
 MOST_STEPS = 200_000
@@ -59,6 +60,24 @@ class ReleasePlan:
         if self.first_day:
             lines.append(f"Spread over the day, one every {_pace(DAY // self.first_day)} would fit the first day.")
         return lines
+
+
+def plan_level(
+    policy: Policy, *, epsilon: str | None = None, rho: str | None = None, every: float, purpose: str | None = None
+) -> ReleasePlan:
+    """Return what becomes of releases at an epsilon such as 2/km, or a rho such as 0.05/km2, every `every` seconds."""
+    if (epsilon is None) == (rho is None):
+        raise InvalidInput("say what one release promises: --epsilon 2/km, or --rho 0.05/km2 where it is concentrated.")
+    units = [limit.unit for limit in policy.limits if limit.kind == "epsilon" and not limit.account]
+    unit = next((one for one in units if one.endswith(SQUARED) == (rho is not None)), None)
+    if unit is None:
+        raise InvalidInput(f"the policy {str(policy)!r} has no limit of {'rho' if epsilon is None else 'epsilon'}.")
+    if rho is not None:
+        plain = unit.removesuffix(SQUARED).replace(NO_UNIT, "")
+        amount = account_for(f"{CONCENTRATED}any/{unit}").charge(parse_rho(rho, plain))
+    else:
+        amount = account_for(f"any/{unit}" if unit else "any").charge(parse_epsilon(str(epsilon), unit))
+    return plan_releases(policy, unit, amount, every=every, purpose=purpose)
 
 
 def plan_releases(policy: Policy, unit: str, amount: int, *, every: float, purpose: str | None = None) -> ReleasePlan:

@@ -16,7 +16,7 @@ class ServiceLimits:
     """What is refused beyond.
 
     Attributes:
-        body: The largest request in bytes, batches and designs excepted.
+        body: The largest request in bytes, batches, audits and designs excepted.
         batch_body: The largest batch, audit or design in bytes.
         rows: The most rows of one batch, and of recorded samples.
         points: The most secrets of a design or of an audited matrix.

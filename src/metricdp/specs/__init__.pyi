@@ -15,13 +15,17 @@ from .designs import can_snap as can_snap
 from .designs import check_options as check_options
 from .designs import loss_of as loss_of
 from .designs import read_design as read_design
+from .estimates import read_origin as read_origin
 from .options import BuilderOptions as BuilderOptions
 from .options import ClaimSpec as ClaimSpec
 from .options import CrowdSpec as CrowdSpec
+from .options import OriginSpec as OriginSpec
 from .options import PlaceSpec as PlaceSpec
 from .options import PruneSpec as PruneSpec
 from .options import RecordedSpec as RecordedSpec
 from .options import SamplerSpec as SamplerSpec
+from .options import TripSpec as TripSpec
+from .options import WordSpec as WordSpec
 from .options import parse_names as parse_names
 from .places import Places as Places
 from .places import map_space as map_space
@@ -32,3 +36,7 @@ from .trees import PrunedMechanism as PrunedMechanism
 from .trees import TreeSpec as TreeSpec
 from .trees import prune as prune
 from .trees import read_tree as read_tree
+from .trips import read_method as read_method
+from .words import build_words as build_words
+from .words import read_words as read_words
+from .words import try_epsilons as try_epsilons

@@ -17,6 +17,13 @@ USUAL = (
     "a file of edges, areas:COLUMN (of --points), neighbours or neighbours:8 (with --grid), streets (with --roads), "
     "nearest:4, within:300m"
 )
+STEPS = ("learn", "history", "mechanism")
+# what a way to release trips does not know, and why
+UNKNOWN = {
+    "--predict": ("--predict reports places anywhere", (*STEPS, "places", "snap")),
+    "--times": ("--times reports places anywhere", (*STEPS, "places", "snap")),
+    "--zones": ("--zones knows nothing of the steps before", STEPS),
+}
 SHAPE = "such as --requirement 200,4000: 200 within level 1, growing with the square of the level, up to 4000"
 
 
@@ -259,6 +266,145 @@ class BuilderOptions:
 
 
 NO_OPTIONS = BuilderOptions()
+
+
+@dataclass(frozen=True)
+class WordSpec:
+    """Which words there are, and how they are protected.
+
+    Attributes:
+        vectors: A public file of word vectors, such as glove.npz, or bundled. It is GloVe, word2vec, fastText, .npz,
+            safetensors or Parquet, several with commas between. bundled has 2,161 English words to try things with.
+        words: How many of the first words of that file (files are in the order of frequency), or a file with one word a
+            line.
+        metric: How words are measured: l2 (the default), angular, or another of `metricdp list metrics`.
+        epsilon: How much a word may leak per distance.
+        builder: exponential, truncated_exponential, madlib or another of `metricdp list builders`
+            that is made for words.
+        mechanism: Instead: a mechanism file from `metricdp design --vectors`.
+        key: A public key file: the mechanism file is refused unless this key signed it.
+    """
+
+    vectors: str | None = None
+    words: str | None = None
+    metric: str | None = None
+    epsilon: str | None = None
+    builder: str | None = None
+    mechanism: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class OriginSpec:
+    """What made the reports that are decoded, and on which cells densities are wanted.
+
+    Attributes:
+        mechanism: The mechanism file that the reports were drawn with; said again for every further one.
+        epsilon: Instead: the epsilon of Laplace noise, such as 10/km; it needs --grid and --cell. Said again likewise.
+        which: The column that names the mechanism of every row, by its file's name or by its epsilon. Who was given
+            which must not depend on the secret.
+        metric: The metric of that noise, as for `metricdp perturb`.
+        grid: For noise on places anywhere: two corners of a map, as for `metricdp design`. Secrets outside it are
+            counted as elsewhere.
+        cell: With grid: how wide and high a cell is, such as 1km.
+        within: For noise: where in its cell a secret lies. anywhere assumes nothing, cell assumes all over it with
+            equal probability, point at its middle.
+        key: A public key file: the mechanism file is refused unless this key signed it.
+    """
+
+    mechanism: Sequence[str] | None = None
+    epsilon: Sequence[str] | None = None
+    which: str | None = None
+    metric: str = "haversine"
+    grid: str | None = None
+    cell: str | None = None
+    within: Literal["anywhere", "cell", "point"] | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True)
+class TripSpec:
+    """How trips are released, and what a report may leak.
+
+    Attributes:
+        epsilon: How much one report may leak per distance, such as 0.5/km. It is for a place together with its history;
+            with `--predict` for a fresh report; with `--zones` and `--times` for a place.
+        places: What may be reported: a file with lat and lon, or a city or folder of roads. Of roads `--count`
+            crossings are taken that cover the network. With `--predict` and `--times` any position may be reported.
+        predict: How reports are predicted from those before, parrot or linear.
+        total: With `--predict`: how much a whole trip may leak per distance, such as 40/km. After that it has no
+            more reports.
+        count: How many crossings of a road network become places.
+        step: Seconds between two reports of a trip.
+        weights: How much each step back counts in the distance, the latest first, with commas between.
+        snap: How far a fix may lie from its place, such as 800m; as far as places lie apart unless given.
+        speed: The fastest anyone drives, in km/h.
+        learn: Count in this very table how places follow each other, at this budget for every whole trip.
+        history: Count that in another file, which is taken as public.
+        zones: Report coarsely in zones: home, or a file of public centres. Elsewhere reports are precise, over
+            --places. `home` puts a zone around a report of every person's home, where their trips stay longest; a file
+            with lat and lon has public centres, such as those of districts.
+        zone_radius: How far a zone reaches.
+        zone_scale: How much distances count inside a zone, above 0 and at most 1.
+        centre_epsilon: With --zones home: how much the report of the home may leak that its zone lies around, such as
+            1/km; it is spent once.
+        stay: How long somebody must be within 200 m for a stay.
+        times: Hide times too: how much a fix may leak about its time, such as 0.1/min. --epsilon is then for places
+            with Laplace noise. Every fix has one row, sorted by the reported times.
+        clock: With --times: report times of the day on a clock, such as 15min, drawn around it by the optimum; the day
+            stays public.
+        mechanism: Where to write the mechanism file as well.
+    """
+
+    epsilon: str
+    places: str | None = None
+    predict: str | None = None
+    total: str | None = None
+    count: int = 20
+    step: float = 60.0
+    weights: str = "0.5"
+    snap: str | None = None
+    speed: float = 60.0
+    learn: float | None = None
+    history: str | None = None
+    zones: str | None = None
+    zone_radius: str = "1km"
+    zone_scale: float = 0.2
+    centre_epsilon: str | None = None
+    stay: str = "10min"
+    times: str | None = None
+    clock: str | None = None
+    mechanism: str | None = None
+
+    @property
+    def way(self) -> str:
+        """The option that names the way; empty for reports that know the steps before."""
+        ways = [name for name in ("predict", "zones", "times") if getattr(self, name) is not None]
+        if len(ways) > 1:
+            raise InvalidInput("--predict, --zones and --times are three ways to release trips: choose one.")
+        return "".join(f"--{name}" for name in ways)
+
+    def check(self) -> None:
+        """Refuse options that the way does not know."""
+        if self.zones is None:
+            for name in ("zone_radius", "zone_scale", "centre_epsilon", "stay"):
+                if getattr(self, name) != getattr(TripSpec, name):
+                    raise InvalidInput(
+                        "--zone-radius, --zone-scale, --centre-epsilon and --stay belong to --zones: give --zones home."
+                    )
+        if self.times is None and self.clock is not None:
+            raise InvalidInput("--clock belongs to --times: say how much a time may leak, such as --times 0.1/min.")
+        why, unknown = UNKNOWN.get(self.way, ("", ()))
+        if found := [f"--{name}" for name in unknown if getattr(self, name) is not None]:
+            raise InvalidInput(f"{why}: {', '.join(found)} {'goes' if len(found) == 1 else 'go'} without it.")
+        if self.places is None and self.way in ("", "--zones"):
+            raise InvalidInput(
+                "--places says what may be reported, a file of points or a city; or give --predict parrot."
+            )
+        if self.way != "--predict" and self.total is not None:
+            raise InvalidInput(
+                "--total is what a whole trip may leak with --predict; without it every tick has a report."
+            )
 
 
 @dataclass(frozen=True)

@@ -99,6 +99,7 @@ NAMES = [
     "solvers",
     "spaces",
     "spanner",
+    "specs",
     "tables",
     "text",
     "tight_constraints",

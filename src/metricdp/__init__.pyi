@@ -15,6 +15,7 @@ from . import plots as plots
 from . import problems as problems
 from . import solvers as solvers
 from . import spaces as spaces
+from . import specs as specs
 from . import tables as tables
 from . import text as text
 from .artifacts import inspect as inspect

@@ -187,7 +187,7 @@ def test_modules_are_asked_in_node(here: Path, capsys: pytest.CaptureFixture[str
     assert run(f"audit cells.mdp --module {MODULE} --draws 3000") == 2
     assert "not refuted" in capsys.readouterr().out
     assert run(f"audit cells.mdp --module {MODULE} --draws 3000 --epsilon 0.05") == 1
-    assert "leave --metric" in refused(capsys, f"audit cells.mdp --module {MODULE} --metric l2")
+    assert "remove --metric" in refused(capsys, f"audit cells.mdp --module {MODULE} --metric l2")
 
 
 @pytest.fixture
@@ -302,7 +302,7 @@ def test_distances_stand_in_for_points(here: Path, capsys: pytest.CaptureFixture
     assert (
         run("audit --secrets points.csv --distances far.npy --epsilon 1.0 --draws 3000 --command", command("9.0")) == 1
     )
-    assert "leave --metric away" in refused(capsys, f"audit matrix.npy --distances far.npy {CLAIM}")
+    assert "remove --metric" in refused(capsys, f"audit matrix.npy --distances far.npy {CLAIM}")
     np.save("wide.npy", apart[:2])
     assert "as many columns as rows" in refused(capsys, "audit matrix.npy --distances wide.npy --epsilon 1.0")
     np.save("cube.npy", np.zeros((2, 2, 2)))

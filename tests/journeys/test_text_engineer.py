@@ -101,7 +101,7 @@ def test_from_a_messy_spreadsheet_to_a_protected_one_with_every_mistake_on_the_w
     said = desk.read()
     assert "exponential on 250 words" in said
     assert "metricdp text reviews.csv --column text --mechanism words.mdp" in said
-    assert "leave --epsilon away" in desk.refused(source, *made, "--epsilon", "3", "-o", "safe.csv")
+    assert "remove --epsilon" in desk.refused(source, *made, "--epsilon", "3", "-o", "safe.csv")
 
     # Which column, and what of words that nobody knows.
     assert "Did you mean 'Text'" in desk.refused(source, "--column", "text", *made, "-o", "safe.csv")
@@ -212,7 +212,7 @@ def test_words_of_a_list_have_vectors_or_are_measured_by_their_spelling(desk: De
     errors = desk.errors().splitlines()
     assert [line.partition(":")[0] for line in errors] == ["error"] * 3
     assert "measures vectors" in errors[0]
-    assert "leave it away with --points" in errors[2]
+    assert "does not go with --points" in errors[2]
     Path("notes.csv").write_text("text\nTimes of year\n")
     assert "The output has [MASK] once" in desk.done(
         "notes.csv", "--mechanism", "b.mdp", "--unknown", "mask", "-o", "safe.csv"

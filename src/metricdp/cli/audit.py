@@ -126,7 +126,7 @@ def _audit_source(
             "say what to judge: a mechanism file, a matrix, a table of samples, or a sampler with --command, --url or "
             "--module. `metricdp audit --help` has an example of each."
         )
-    _refuse(table and key is not None, "a matrix or a table bears no signature: leave --key away.")
+    _refuse(table and key is not None, "a matrix or a table bears no signature: remove --key.")
     if foreign.secrets is not None:
         raise InvalidInput(
             "--secrets is for samplers that are asked (--command, --url, --module): the secrets of a matrix are named "

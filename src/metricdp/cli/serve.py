@@ -119,7 +119,7 @@ def serve(
     if listen.processes > 1 and not is_server(storage.ledger):
         raise InvalidInput(
             "a ledger in a file has one writer at a time, so more processes would only wait for each other: use "
-            "PostgreSQL (--ledger postgresql://...), or leave --processes away."
+            "PostgreSQL (--ledger postgresql://...), or remove --processes."
         )
     offers = _offers(offered)
     ledger_settings, keys = (

@@ -42,7 +42,7 @@ def plain_column(text: str) -> TextColumn:
 
 
 def note(*sentences: str) -> None:
-    """Say on the error stream what was done that nobody asked for, a sentence each."""
+    """Say on the error stream what was done without being asked for, a sentence each."""
     for sentence in sentences:
         say(f"note: {sentence}", stream=sys.stderr)
 

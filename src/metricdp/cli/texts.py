@@ -301,7 +301,7 @@ def _write_reports(summary: Summary, report_options: TextReportOptions) -> list[
 def _refuse_table(source: str | None, output: str | None) -> None:
     if source is not None or output is not None:
         raise InvalidInput(
-            "--choose looks at public sentences only, never at a table: leave the table and -o away, and protect it "
+            "--choose looks at public sentences only, never at a table: remove the table and -o, and protect it "
             "with the epsilon that you choose."
         )
 

@@ -327,5 +327,5 @@ def landmark_bound(inputs: FiniteSpace, outputs: FiniteSpace, distribution: Floa
     masses = masses[masses > 0]
     total = masses @ to_landmarks + float(weights @ away)
     farthest = to_landmarks[np.isfinite(to_landmarks)].max(initial=0.0) + away.max()
-    # Sums of so many terms round by less than ROUNDING too.
+    # Sums of that many terms round by less than ROUNDING too.
     return np.asarray(total * (1.0 + ROUNDING) + ROUNDING * masses.sum() * farthest)

@@ -69,9 +69,9 @@ def _matrix_space(how: PlaceSpec, claim: ClaimSpec) -> FiniteSpace:
             )
         return _read_file(how.points, how).space(claim.metric)
     if claim.metric is not None:
-        raise InvalidInput("--distances says how far secrets are apart: leave --metric away.")
+        raise InvalidInput("--distances says how far secrets are apart: remove --metric.")
     if how.points is not None:
-        raise InvalidInput("--distances is given in the order of the rows of the matrix: leave --points away.")
+        raise InvalidInput("--distances is given in the order of the rows of the matrix: remove --points.")
     metric = Precomputed(read_distances(claim.distances))
     return FiniteSpace(np.arange(float(len(metric.distances)))[:, None], metric)
 
@@ -180,7 +180,7 @@ def read_secrets(path: str, claim: ClaimSpec, vectors: str | None, how: PlaceSpe
     if claim.distances is not None:
         if vectors is not None or metric is not None:
             other = "--vectors" if vectors is not None else "--metric"
-            raise InvalidInput(f"--distances says how far secrets are apart: leave {other} away.")
+            raise InvalidInput(f"--distances says how far secrets are apart: remove {other}.")
         apart: Floats = Precomputed(read_distances(claim.distances)).distances
         name, unit = claim.distances, ""
     else:
@@ -272,7 +272,7 @@ def read_sampler_audit(
     """Return what is to be asked of a sampler; a module may draw from the mechanism file `source`."""
     if source is not None and sampler.module is None:
         raise InvalidInput(
-            f"{source!r} and {sampler.way} are two things to judge: leave one away. The secrets to ask about are named "
+            f"{source!r} and {sampler.way} are two things to judge: remove one. The secrets to ask about are named "
             "with --secrets."
         )
     if sampler.secrets is None and source is None:
@@ -297,7 +297,7 @@ def _secrets_of_mechanism(
     guarantee, space, finite = mechanism.guarantee, mechanism.inputs, mechanism.inputs.finite
     listed = None if finite is None else require_space(finite, FiniteSpace, "inputs")
     if claim.metric is not None or claim.distances is not None:
-        raise InvalidInput("a mechanism file brings its metric: leave --metric and --distances away.")
+        raise InvalidInput("a mechanism file brings its metric: remove --metric and --distances.")
     epsilon = guarantee.epsilon if claim.epsilon is None else parse_epsilon(claim.epsilon, guarantee.unit)
     slack = max(claim.slack, guarantee.slack)
     if sampler.secrets is not None:

@@ -75,7 +75,7 @@ class DesignSpec:
 
     @property
     def notes(self) -> list[str]:
-        """What was done that nobody asked for, a sentence each."""
+        """What was done without being asked for, a sentence each."""
         return [] if self.places is None else self.places.notes
 
     @property
@@ -222,9 +222,7 @@ def _read_parts(builder: Builder, where: PlaceSpec, options: BuilderOptions, lev
     from metricdp.artifacts import load
 
     if given := [*_other_options(where), *([] if level is None else ["epsilon"])]:
-        raise InvalidInput(
-            f"{builder.name} takes places and epsilon from its mechanism files: leave --{given[0]} away."
-        )
+        raise InvalidInput(f"{builder.name} takes places and epsilon from its mechanism files: remove --{given[0]}.")
     from_file = builder.start == "mechanism"
     paths = [str(options.base)] if from_file else str(options.parts or "").split(",")
     names = [path.strip() for path in paths if path.strip()]
@@ -241,7 +239,7 @@ def _read_noise(
     """Return what starts from a metric: noise needs no places."""
     if given := _other_options(where, "metric"):
         raise InvalidInput(
-            f"{builder.name} is noise for secrets anywhere and needs no places: leave --{given[0]} away, or choose a "
+            f"{builder.name} is noise for secrets anywhere and needs no places: remove --{given[0]}, or choose a "
             "builder for places, such as optimal."
         )
     metric = read_metric(where.metric or "haversine")
@@ -458,8 +456,7 @@ def check_options(builder: Builder, options: BuilderOptions) -> None:
             searches = ", which computes its answer without a search" if option in ("seconds", "gap") else ""
             take = "one that searches, " if searches else ""
             raise InvalidInput(
-                f"--{shown} is not an option of {builder.name}{searches}: leave it away, or use {take}"
-                f"--builder {owners}."
+                f"--{shown} is not an option of {builder.name}{searches}: remove it, or use {take}--builder {owners}."
             )
         if belongs != option and belongs not in wanted:
             raise InvalidInput(f"--{shown} says more about --{belongs}, which is not given.")

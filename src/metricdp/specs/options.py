@@ -124,9 +124,9 @@ class PlaceSpec:
                 f"file, or --grid 41.8,12.4,42.0,12.6 --cell 200m, or --vectors glove.npz for words; got {found}."
             )
         if self.words is not None and given[0] not in ("vectors", "words"):
-            raise InvalidInput(f"--words is for words, alone or with --vectors; leave it away with --{given[0]}.")
+            raise InvalidInput(f"--words is for words, alone or with --vectors: it does not go with --{given[0]}.")
         if self.nodes is not None and self.roads is None:
-            raise InvalidInput(f"--nodes counts crossings and belongs to --roads; leave it away with --{given[0]}.")
+            raise InvalidInput(f"--nodes counts crossings and belongs to --roads: it does not go with --{given[0]}.")
         if self.metric is not None and self.roads is not None:
             raise InvalidInput("--metric belongs to --points: with --roads distances run along the roads, in km.")
         if (self.cell is None) != (self.grid is None):
@@ -473,7 +473,7 @@ class SamplerSpec:
         synthetic: For --url: the secrets are made up and belong to nobody.
         rate: For --url: calls a second at most.
         function: For --module: the function that draws.
-        timeout: Seconds to wait for an answer: 60, and 10 for --url, unless said.
+        timeout: Seconds to wait for an answer: 60, or 10 for --url, unless given.
         independent: The reports of one call are drawn independently of each other. They are then asked for many at a
             time, which is faster; without it every report that is judged comes from a call of its own.
     """
@@ -512,7 +512,7 @@ class ClaimSpec:
             its own.
         slack: What the guarantee allows beside epsilon times the distance, whatever the distance; for samples.
         confidence: How sure a refutation by samples has to be.
-        draws: How many reports are asked for at most: 100,000, and 2,000 from an address, unless said. A sampler that
+        draws: How many reports are asked for at most: 100,000, or 2,000 from an address, unless given. A sampler that
             is refuted earlier is asked no further.
     """
 

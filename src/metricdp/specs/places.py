@@ -32,7 +32,7 @@ class Places:
         spec: How they were named.
         file: The file that they were read from.
         before: Their space in distances of their own, where the promise counts levels.
-        notes: What was done that nobody asked for, a sentence each; reading a table about them adds to it.
+        notes: What was done without being asked for, a sentence each; reading a table about them adds to it.
     """
 
     space: FiniteSpace
@@ -120,7 +120,7 @@ def _policy_space(places: Places, spec: PlaceSpec) -> FiniteSpace:
     edges, lengths = _policy_edges(places, spec)
     left, parts, space = spec.isolated or "refuse", spec.apart or "refuse", places.space
     if spec.lengths is not None and lengths is not None:
-        raise InvalidInput(f"{spec.policy!r} has lengths of its own: leave --lengths away.")
+        raise InvalidInput(f"{spec.policy!r} has lengths of its own: remove --lengths.")
     added = policy_graphs.repairs(space, edges, isolated=left, parts=parts)
     if len(added):
         ends = ", ".join(f"{one}-{two}" for one, two in added[:SHOWN].tolist())

@@ -140,7 +140,7 @@ class PrunedMechanism:
         reports: The reports that are never given, by number.
         cost: What a report costs.
         prior: How likely every place is.
-        notes: What was done that nobody asked for, a sentence each.
+        notes: What was done without being asked for, a sentence each.
     """
 
     mechanism: MatrixMechanism

@@ -33,7 +33,7 @@ def build_words(spec: WordSpec, lower: Sequence[str] = ()) -> tuple[Mechanism, l
     if spec.mechanism is not None:
         for name in ("vectors", "words", "metric", "epsilon", "builder"):
             if getattr(spec, name) is not None:
-                raise InvalidInput(f"a mechanism file brings its own words and epsilon: leave --{name} away.")
+                raise InvalidInput(f"a mechanism file brings its own words and epsilon: remove --{name}.")
         made = load(spec.mechanism, trusted=spec.key)
         words_of(made)
         return made, [load(path, trusted=spec.key) for path in lower], []

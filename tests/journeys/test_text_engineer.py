@@ -219,7 +219,7 @@ def test_words_of_a_list_have_vectors_or_are_measured_by_their_spelling(desk: De
 
 
 def test_a_wrong_column_is_said_before_a_mechanism_is_built(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metricdp.specs.words.build_words", lambda *_: pytest.fail("a mechanism was built first"))
+    monkeypatch.setattr("metricdp.specs.build_words", lambda *_: pytest.fail("a mechanism was built first"))
     words = ["--vectors", "bundled", "--epsilon", "2", "-o", "out.csv"]
     assert "txet" in desk.refused("reviews May.csv", "--column", "txet", *words)
     assert "no.csv" in desk.refused("no.csv", "--column", "Text", *words)

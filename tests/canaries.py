@@ -26,7 +26,6 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 import metricdp as mdp
-from metricdp.design.interpolation.streets import interpolate_streets
 from metricdp.tables import Reading, perturb, perturb_batch
 from scripts import main
 
@@ -70,7 +69,7 @@ def mechanisms() -> dict[str, Any]:
             prior=np.full(9, 1 / 9),
             anchors=(2,),
         ),
-        "streets": interpolate_streets(crossings, crossings, 1.0),
+        "streets": mdp.interpolated(crossings, crossings, 1.0, anchors=1),
         "history": mdp.contextual(
             mdp.Problem(histories, 1.0, outputs=words, loss=words.distances[histories.histories[:, 0]])
         ),

@@ -10,7 +10,6 @@ import numpy as np
 
 import metricdp as mdp
 from brute import euclid, grid
-from metricdp.design.interpolation.streets import interpolate_streets
 from metricdp.mechanisms import Certificate, Guarantee, LocalMechanism, MatrixMechanism
 
 RNG = np.random.default_rng(7)
@@ -90,7 +89,9 @@ def interpolated() -> Any:
 
 def streets() -> Any:
     ring = mdp.ShortestPath([[i, (i + 1) % 6] for i in range(6)], [1.0, 2.0, 1.0, 2.5, 1.0, 3.0])
-    return interpolate_streets(mdp.FiniteSpace(np.arange(6)[:, None], ring), mdp.FiniteSpace([[0], [3]], ring), 0.7)
+    return mdp.interpolated(
+        mdp.FiniteSpace(np.arange(6)[:, None], ring), mdp.FiniteSpace([[0], [3]], ring), 0.7, anchors=1
+    )
 
 
 def hours() -> MatrixMechanism:
@@ -150,7 +151,7 @@ def along_three_streets() -> Any:
     roads = mdp.ShortestPath([[0, 1], [1, 2], [2, 0]], [1.0, 2.0, 1.5])
     places = [[41.0, -8.0], [41.0, -8.01], [41.02, -8.0]]
     corners = mdp.FiniteSpace(np.arange(3), roads, coordinates=places, ground=mdp.Haversine())
-    return interpolate_streets(corners, corners, 1.0)
+    return mdp.interpolated(corners, corners, 1.0, anchors=1)
 
 
 KINDS: dict[str, tuple[Any, Any]] = {  # one of every kind, and a secret as a row of a table holds it

@@ -13,7 +13,6 @@ from scipy.stats import chisquare
 
 import metricdp as mdp
 from instances import local_on
-from metricdp.design.interpolation.streets import interpolate_streets
 from metricdp.errors import InvalidInput, NotPrivate, OutOfDomain
 from metricdp.mechanisms import StreetMechanism
 from metricdp.tables import perturb, perturb_batch
@@ -103,7 +102,7 @@ def streets() -> StreetMechanism:
     space = mdp.FiniteSpace(
         np.arange(3), roads, coordinates=[[41.0, -8.0], [41.0, -8.01], [41.02, -8.0]], ground=mdp.Haversine()
     )
-    return interpolate_streets(space, space, 1.0)
+    return mdp.interpolated(space, space, 1.0, anchors=1)
 
 
 def test_streets(streets: StreetMechanism) -> None:

@@ -1,20 +1,22 @@
-"""Anchors and budgets: what is asked of an interpolated mechanism, its grid and how axes share epsilon."""
+"""Anchors and budgets: what is asked of an interpolated mechanism, its grid, how axes share epsilon, and its proof."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from metricdp.arrays import Floats, as_floats, as_positive
-from metricdp.auditing.lipschitz import dual_exponent, dual_norm, normaliser_share
-from metricdp.errors import InvalidInput
-from metricdp.mechanisms.kinds.interpolated import MOST_AXES, Rule, check_axes
-from metricdp.metrics import exponent_of
-from metricdp.solvers import Edges
+from metricdp.auditing.lipschitz import Proof, dual_exponent, dual_norm, normaliser_share
+from metricdp.design._certify import cap_bound
+from metricdp.errors import InvalidInput, NotPrivate
+from metricdp.mechanisms import Certificate, Guarantee, StreetMechanism
+from metricdp.mechanisms.kinds.interpolated import MOST_AXES, InterpolatedMechanism, Rule, check_axes
+from metricdp.metrics import Metric, exponent_of
+from metricdp.solvers import Edges, Progress, Status, solve_ratio
 from metricdp.spaces import UNDER_LP, Box, FiniteSpace, Space, require_space
 
 # Programs are solved this far inside the guarantee, so that rounding cannot carry even very close points above it.
@@ -25,6 +27,7 @@ GRID_STEPS = {2: 10, 3: 5}  # epsilon_1 at the tenths of the budget in the plane
 
 Budget = Literal["half", "certified"]
 Split = Literal["even", "grid"]
+M = TypeVar("M", InterpolatedMechanism, StreetMechanism)
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,21 @@ class InterpolationTask:
     rule: Rule
     budget: Budget
     split: Split | tuple[float, ...] | None
-    started: float
+    seconds: float | None
+    progress: Progress | None
+    started: float = field(default_factory=time.perf_counter)
     tried: list[Any] = field(default_factory=list)  # what an interruption can fall back on
 
     @classmethod
     def of(
-        cls, space: Space, outputs: FiniteSpace, epsilon: float, rule: Rule, budget: Budget | None, split: Any
+        cls,
+        space: Space,
+        outputs: FiniteSpace,
+        epsilon: float,
+        rule: Rule,
+        budget: Budget | None,
+        split: Any,
+        **run: Any,
     ) -> InterpolationTask:
         advice = "Give mdp.Box([0, 0], [10, 10], mdp.Lp(2)) or the like; project latitude and longitude to kilometres."
         box = require_space(space, Box, "box", under=UNDER_LP, advice=advice)
@@ -78,7 +90,12 @@ class InterpolationTask:
         rate = as_positive(epsilon, "epsilon")
         p = exponent_of(box.metric) or 2.0
         chosen: Rule = "exact" if rule == "direction" and (box.dimension == 1 or p == 1.0) else rule
-        return cls(box, outputs, rate, p, chosen, budget or "half", split, time.perf_counter())
+        return cls(box, outputs, rate, p, chosen, budget or "half", split, **run)
+
+    def time_left(self, programs: int = 1) -> float | None:
+        """Return the seconds that each of so many more programs may take."""
+        spent = time.perf_counter() - self.started
+        return None if self.seconds is None else max((self.seconds - spent) / programs, 0.1)
 
 
 def anchor_axes(box: Box, anchors: Any) -> tuple[Floats, ...]:
@@ -154,3 +171,38 @@ def axis_budgets(task: InterpolationTask, axes: tuple[Floats, ...], weights: Flo
         fits = dual_norm(slopes[:, None], dual_exponent(task.p))[0] <= inner
         low, high = (middle, high) if fits else (low, middle)
     return np.asarray(low * inner * unit)
+
+
+def solve_anchors(cost: Floats, edges: Edges, **options: Any) -> tuple[Floats, float, str, bool]:
+    """Return the distributions at the anchors, the gap that was reached, how, and whether the search was stopped."""
+    if cost.shape[1] == 1:
+        return np.ones(cost.shape), 0.0, "one report", False
+    solution = solve_ratio(cost, edges=edges, **options)
+    return solution.matrix, solution.gap, solution.method, solution.status is Status.INTERRUPTED
+
+
+def unproven(epsilon: float, metric: Metric) -> tuple[Guarantee, Certificate]:
+    """Return a guarantee, and the certificate of a mechanism whose proof comes later."""
+    empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=epsilon)
+    return Guarantee(epsilon, metric, basis="certificate"), empty
+
+
+def certify_proof(
+    mechanism: M, proof: Proof, loss: float, lower: float, *, method: str, note: str, started: float
+) -> M:
+    """Return the mechanism with the certificate of a proof of its stored distributions, or raise `NotPrivate`."""
+    if not proof.epsilon <= mechanism.guarantee.epsilon:
+        raise NotPrivate(
+            f"the interpolated distributions reach {proof.epsilon:.12g} in cell {proof.cell}, above the guaranteed "
+            f"{mechanism.guarantee.epsilon:.12g}. Nothing was returned."
+        )
+    certificate = Certificate(
+        loss=loss,
+        lower_bound=cap_bound(lower, loss),
+        pairs=proof.cells,
+        method=f"{method}; {proof.method}",
+        seconds=time.perf_counter() - started,
+        epsilon=proof.epsilon,
+        note=note,
+    )
+    return replace(mechanism, certificate=certificate)

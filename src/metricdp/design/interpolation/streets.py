@@ -7,36 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Floats, as_matrix, as_positive, as_probabilities
+from metricdp.arrays import Floats, as_positive
 from metricdp.auditing.bounds import trivial_lower_bound
 from metricdp.auditing.lipschitz import prove_streets
-from metricdp.design._certify import cap_bound
-from metricdp.design.interpolation.anchors import MARGIN
-from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.mechanisms import Certificate, Guarantee
+from metricdp.design.interpolation.anchors import MARGIN, certify_proof, solve_anchors, unproven
+from metricdp.design.interpolation.samples import WeightedSamples, integrate_samples, weigh_samples
+from metricdp.errors import InvalidInput
+from metricdp.mechanisms import StreetMechanism
 from metricdp.mechanisms.curves import widest_ratio
-from metricdp.mechanisms.kinds.streets import Pieces, StreetMechanism, street_weights
+from metricdp.mechanisms.kinds.streets import Pieces, street_weights
 from metricdp.metrics import roads_of
 from metricdp.progress import AUDITING, report_task
-from metricdp.solvers import Edges, Progress, Status, solve_ratio
-from metricdp.spaces import FiniteSpace, Space, Streets, require_space
+from metricdp.solvers import Edges, Status, solve_ratio
+from metricdp.spaces import FiniteSpace, Streets
 
 GAUSS_NODES = 4  # in every half piece, where `loss` is a function
 UNIT = 2.0**-53
 
 
 def interpolate_streets(
-    space: Space,
-    outputs: FiniteSpace,
-    epsilon: float,
-    *,
-    loss: Any = None,
-    prior: Any = None,
-    pieces: Any = 1,
-    gap: float = 1e-3,
-    seconds: float | None = None,
-    bound: bool = True,
-    progress: Progress | None = None,
+    space: Any, outputs: FiniteSpace, epsilon: float, *, loss: Any, prior: Any, pieces: Any, bound: bool, **limits: Any
 ) -> StreetMechanism:
     """Build a mechanism for places along streets: exact rounding on every piece, no loss of budget to dimensions.
 
@@ -46,56 +36,34 @@ def interpolate_streets(
     `pieces` cuts every street (a number), or each one (an array), or into pieces no longer than a length (a float, 0.2
     for 200 m). `loss` is (places, losses) with places (street, offset); or a matrix with one row per crossing; or a
     function of places, integrated along all streets; it defaults to the path length to the reports, which are then
-    crossings. `prior` are the weights of the places or crossings, or a density along the streets.
+    crossings. `prior` are the weights of the places or crossings, or a density along the streets. `limits` are gap,
+    seconds and progress of the program.
     """
     started = time.perf_counter()
-    streets = _streets(space)
+    streets = space if isinstance(space, Streets) else Streets(space.network)
     rate = as_positive(epsilon, "epsilon")
     cut = Pieces(streets, _counts(streets, pieces))
-    places, weights, losses = _samples(streets, cut, outputs, loss, prior)
+    samples = _samples(streets, cut, outputs, loss, prior)
     ratios = widest_ratio(rate * (1.0 - MARGIN) * cut.widths)
-    cost = np.asarray(street_weights(cut, ratios, places).T @ (weights[:, None] * losses))
+    cost = np.asarray(street_weights(cut, ratios, samples.points).T @ samples.cost)
     street, lower, upper = cut.list()
-    stopped = False
-    if len(outputs) == 1:
-        matrix, reached, method = np.ones(cost.shape), 0.0, "one report"
-    else:
-        edges = _edges(cut.anchors, lower, upper, ratios[street])
-        solution = solve_ratio(cost, edges=edges, gap=gap, seconds=seconds, progress=progress)
-        matrix, reached, method = solution.matrix, solution.gap, solution.method
-        stopped = solution.status is Status.INTERRUPTED
-    least = trivial_lower_bound(losses, weights)
+    edges = _edges(cut.anchors, lower, upper, ratios[street])
+    matrix, reached, method, stopped = solve_anchors(cost, edges, **limits)
+    least = trivial_lower_bound(samples.losses, samples.weights)
     if bound and len(outputs) > 1 and not stopped:
         try:
-            least = max(least, _lower_bound(streets, places, weights, losses, rate, seconds))
+            least = max(least, _lower_bound(streets, samples, rate, limits["seconds"]))
         except KeyboardInterrupt:
             stopped = True
-    guarantee = Guarantee(rate, streets.metric, basis="certificate")
-    empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=rate)
-    mechanism = StreetMechanism(streets, outputs, cut.counts, matrix, ratios, guarantee, empty)
+    mechanism = StreetMechanism(streets, outputs, cut.counts, matrix, ratios, *unproven(rate, streets.metric))
     with report_task(AUDITING):
         proof = prove_streets(mechanism)
-    if not proof.epsilon <= rate:
-        raise NotPrivate(f"the distributions reach {proof.epsilon:.12g} on street {proof.cell}, above {rate:.12g}.")
-    achieved = float((mechanism.probabilities(places) * (weights[:, None] * losses)).sum())
-    certificate = Certificate(
-        loss=achieved,
-        lower_bound=cap_bound(least, achieved),
-        pairs=proof.cells,
-        method=f"exact interpolation along streets, {method}; {proof.method}",
-        seconds=time.perf_counter() - started,
-        epsilon=proof.epsilon,
-        note=f"within {reached:.2g} of the best distributions at these anchors"
-        + (f"; distribution and bound could be better: {Status.INTERRUPTED.value}" if stopped else ""),
-    )
-    return StreetMechanism(streets, outputs, cut.counts, matrix, ratios, guarantee, certificate)
-
-
-def _streets(space: Space) -> Streets:
-    network = getattr(space, "network", None)
-    if network is None:
-        raise InvalidInput("`space` must be a road network: mdp.road_network(...) or Streets(ShortestPath(...)).")
-    return require_space(space, Streets, "space") if space.size is None else Streets(network)
+    note = f"within {reached:.2g} of the best distributions at these anchors"
+    if stopped:
+        note += f"; distribution and bound could be better: {Status.INTERRUPTED.value}"
+    method = f"exact interpolation along streets, {method}"
+    achieved = samples.mean_loss(mechanism)
+    return certify_proof(mechanism, proof, achieved, least, method=method, note=note, started=started)
 
 
 def _counts(streets: Streets, pieces: Any) -> Any:
@@ -120,10 +88,7 @@ def _edges(anchors: int, lower: Any, upper: Any, ratios: Floats) -> Edges:
     return Edges(pairs[first], ratios[first])
 
 
-def _samples(
-    streets: Streets, cut: Pieces, outputs: FiniteSpace, loss: Any, prior: Any
-) -> tuple[Floats, Floats, Floats]:
-    count = len(outputs)
+def _samples(streets: Streets, cut: Pieces, outputs: FiniteSpace, loss: Any, prior: Any) -> WeightedSamples:
     if loss is None:
         if roads_of(outputs.metric) is None:
             raise InvalidInput("`loss` must be given where the reports are not crossings of the network.")
@@ -140,29 +105,20 @@ def _samples(
         offsets = (step[:, None] + inside) * cut.widths[street][:, None]
         places = np.stack([np.repeat(street, len(inside)), offsets.ravel()], axis=1).astype(float)
         mass = (np.tile(shares / 4, 2) * cut.widths[street][:, None]).ravel()
-        if prior is not None:
-            if not callable(prior):
-                raise InvalidInput("`prior` must be a function of places, or None, where `loss` is a function.")
-            mass = mass * np.asarray(prior(places), dtype=float)
-        losses = as_matrix(loss(places), "loss", (len(places), count))
-        return places, mass / mass.sum(), losses
+        return integrate_samples(places, mass, len(outputs), loss, prior)
     if isinstance(loss, tuple) and len(loss) == 2:
-        places, losses = streets.encode(loss[0]), loss[1]
+        places, loss = streets.encode(loss[0]), loss[1]
     else:
-        places, losses = streets.at_crossings(np.arange(streets.network.nodes)), loss
-    values = as_matrix(losses, "loss", (len(places), count))
-    weights = np.full(len(places), 1.0 / len(places)) if prior is None else as_probabilities(prior, len(places))
-    return places, weights, values
+        places = streets.at_crossings(np.arange(streets.network.nodes))
+    return weigh_samples(places, loss, len(outputs), prior)
 
 
-def _lower_bound(
-    streets: Streets, places: Floats, weights: Floats, losses: Floats, rate: float, seconds: float | None
-) -> float:
+def _lower_bound(streets: Streets, samples: WeightedSamples, rate: float, seconds: float | None) -> float:
     """Return the representative bound with the crossings as representatives and the streets as pairs.
 
     z(x) >= e^(-epsilon d(x, m)) z(m) for the nearer end m of the street of x.
     """
-    network = streets.network
+    network, places, weights, losses = streets.network, samples.points, samples.weights, samples.losses
     street = places[:, 0].astype(np.int64)
     rest = network.lengths[street] - places[:, 1]
     nearer = np.where(places[:, 1] <= rest, 0, 1)

@@ -28,7 +28,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array
 
 import metricdp as mdp
-from metricdp.design.pruning import prunable, prune_reports
+from metricdp.design import prunable, prune_reports
 
 WIDTH = 0.37  # km between the middles of neighbouring cells, as published
 ROUNDS = 10

@@ -27,7 +27,7 @@ import numpy as np
 from record import Recorder, arguments, recorder
 
 import metricdp as mdp
-from metricdp.design.pruning import prunable, prune_reports
+from metricdp.design import prunable, prune_reports
 from metricdp.errors import Infeasible
 
 GAP = 2e-2

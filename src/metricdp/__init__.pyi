@@ -39,6 +39,8 @@ from .design.constopt import constopt as constopt
 from .design.contextual import contextual as contextual
 from .design.decomposed import decomposed as decomposed
 from .design.exponential import exponential as exponential
+from .design.exponential import masked as masked
+from .design.exponential import tight_constraints as tight_constraints
 from .design.exponential import truncated_exponential as truncated_exponential
 from .design.exponential import weighted_exponential as weighted_exponential
 from .design.gaussian import gaussian as gaussian
@@ -48,14 +50,12 @@ from .design.interpolation.box import interpolated as interpolated
 from .design.laplace import laplace as laplace
 from .design.laplace import madlib as madlib
 from .design.laplace import von_mises_fisher as von_mises_fisher
-from .design.masked import masked as masked
 from .design.optimal import dictionary as dictionary
 from .design.optimal import optimal as optimal
+from .design.post_processing import remapped as remapped
 from .design.product import product as product
 from .design.quantised import quantised as quantised
-from .design.remapped import remapped as remapped
 from .design.spanner import spanner as spanner
-from .design.tight import tight_constraints as tight_constraints
 from .errors import MetricdpError as MetricdpError
 from .estimation import estimate_density as estimate_density
 from .estimation import estimate_flows as estimate_flows

@@ -16,12 +16,11 @@ from metricdp import messages
 from metricdp.arrays import Floats, Integers
 from metricdp.artifacts import save
 from metricdp.auditing import audit, expected_loss
-from metricdp.design.exponential import exponential
+from metricdp.design.exponential import exponential, tight_constraints
 from metricdp.design.laplace import laplace
 from metricdp.design.local import FEW
 from metricdp.design.optimal import optimal
-from metricdp.design.remapped import remapped
-from metricdp.design.tight import tight_constraints
+from metricdp.design.post_processing import remapped
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.files import make_folder, replace_file
 from metricdp.mechanisms import FiniteMechanism

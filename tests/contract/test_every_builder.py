@@ -9,7 +9,7 @@ import metricdp as mdp
 from brute import leakage, least_loss
 from metricdp.artifacts import dumps, loads
 from metricdp.design import BUILDERS as DECLARED
-from metricdp.design.pruning import prunable, prune_reports
+from metricdp.design import prunable, prune_reports
 from metricdp.errors import Infeasible
 from spaces_drawn import SPACES
 

@@ -23,7 +23,7 @@ import browsers
 import metricdp as mdp
 from forging import rewritten
 from metricdp.artifacts import save
-from metricdp.design.pruning import prune_reports
+from metricdp.design import prune_reports
 from metricdp.mechanisms import (
     Certificate,
     Guarantee,

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 
 import metricdp as mdp
 from brute import euclid, leakage
-from metricdp.design.pruning import prunable
+from metricdp.design import prunable
 
 STEPS = [(0, 0), (1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1)]
 CELLS = np.array([[a + b / 2, b * 0.75**0.5] for a, b in STEPS])

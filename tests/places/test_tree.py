@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import metricdp as mdp
 from browsers import in_node as ask
 from brute import euclid, leakage
-from metricdp.design.pruning import prunable, prune_reports, pruned_leakage, pruning_cost
+from metricdp.design import prunable, prune_reports, pruned_leakage, pruning_cost
 from metricdp.errors import InvalidInput, NotPrivate
 
 CELLS = mdp.grid((4, 4))

@@ -73,13 +73,7 @@ def dantzig_wolfe(
     """
     started = time.perf_counter()
     if is_disconnected(problem):
-        size = len(problem.inputs)  # every part of a policy has its share of the time
-        return build_by_component(
-            problem,
-            lambda part: dantzig_wolfe(
-                part.problem, gap=gap, seconds=None if seconds is None else seconds * len(part.secrets) / size
-            ),
-        )
+        return build_by_component(problem, dantzig_wolfe, gap=gap, seconds=seconds)
     if problem.radius is not None:
         raise InvalidInput("`dantzig_wolfe` protects all pairs; leave `radius` out.")
     if not gap >= 0.0:

@@ -16,6 +16,10 @@ from .decomposed import Neighbours as Neighbours
 from .interpolation.anchors import grid_edges as grid_edges
 from .optimal import exact_edges as exact_edges
 from .optimal import plain_columns as plain_columns
+from .post_processing import prunable as prunable
+from .post_processing import prune_reports as prune_reports
+from .post_processing import pruned_leakage as pruned_leakage
+from .post_processing import pruning_cost as pruning_cost
 from .privacy_levels import ConcentratedLevel as ConcentratedLevel
 from .privacy_levels import PrivacyLevel as PrivacyLevel
 from .time_limits import build_in_time as build_in_time

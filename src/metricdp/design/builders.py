@@ -203,14 +203,13 @@ BUILDERS: NameRegistry[Builder] = NameRegistry("builder", [
             "every report", "space", (*LOSS_OPTIONS, "weights"), own=FORM, dense=True, kernel=True),
     Builder("truncated_exponential", "metricdp.design.exponential:truncated_exponential", "the exponential mechanism "
             "of distances that are cut off far away", "space", LOSS_OPTIONS, own=FORM, dense=True, kernel=True),
-    Builder("masked", "metricdp.design.masked:masked", "a geographic mask, a disk or a ring around the secret, with "
-            "tails that keep the guarantee", "space", (*LOSS_OPTIONS, "weights"), own={"inner": float, "outer": float,
-            **HALF},
-            dense=True),
-    Builder("tight_constraints", "metricdp.design.tight:tight_constraints", "every pair uses its ratio up, where such "
-            "a mechanism exists", "space", LOSS_OPTIONS, dense=True),
-    Builder("remapped", "metricdp.design.remapped:remapped", "a mechanism whose reports are replaced by the best "
-            "guess after seeing them", "mechanism", ("base", *LOSS_OPTIONS), dense=True),
+    Builder("masked", "metricdp.design.exponential:masked", "a geographic mask, a disk or a ring around the secret, "
+            "with tails that keep the guarantee", "space", (*LOSS_OPTIONS, "weights"),
+            own={"inner": float, "outer": float, **HALF}, dense=True),
+    Builder("tight_constraints", "metricdp.design.exponential:tight_constraints", "every pair uses its ratio up, where "
+            "such a mechanism exists", "space", LOSS_OPTIONS, dense=True),
+    Builder("remapped", "metricdp.design.post_processing:remapped", "a mechanism whose reports are replaced by the "
+            "best guess after seeing them", "mechanism", ("base", *LOSS_OPTIONS), dense=True),
     Builder("madlib", "metricdp.design.laplace:madlib", "noise on the vector of a word, then the nearest word",
             "space"),
     Builder("optimal", "metricdp.design.optimal:optimal", "the least loss for these reports, with a proven gap",

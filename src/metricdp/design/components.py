@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from metricdp.arrays import Integers
+from metricdp.arrays import Floats, Integers
 from metricdp.design._certify import certify
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
-from metricdp.mechanisms.base import Objective
 from metricdp.metrics import PolicyGraph, ShortestPath, policy_of, protected_distance
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
@@ -37,12 +37,17 @@ def is_disconnected(problem: Problem) -> bool:
 
 def build_by_component(
     problem: Problem,
-    build: Callable[[Component], FiniteMechanism],
+    build: Callable[..., FiniteMechanism],
     *,
-    objective: Objective = "expected",
     inside: bool = False,
+    weights: Floats | None = None,
+    seconds: float | None = None,
+    **options: Any,
 ) -> MatrixMechanism:
-    """Build a mechanism for every part and put their rows together.
+    """Build a mechanism for every part by `build(part, **options)` and put their rows together.
+
+    Parts share out `seconds` by their sizes, and each has the `weights` of its own reports; `build` gets neither where
+    it is not given.
 
     No constraint joins two parts, so the expected loss is the sum of the parts' with the prior's weights, the worst the
     largest, and so are the lower bounds. A part reports its own secrets where the loss is the distance: any other is
@@ -51,24 +56,30 @@ def build_by_component(
     their part.
     """
     started = time.perf_counter()
-    shares = _components(problem, inside=inside)
-    made = [build(share) for share in shares]
+    shares, made = _components(problem, inside=inside), list[FiniteMechanism]()
+    for share in shares:
+        own = dict(options)
+        if weights is not None:
+            own["weights"] = weights[share.reports]
+        if seconds is not None:
+            own["seconds"] = seconds * len(share.secrets) / len(problem.inputs)
+        made.append(build(share.problem, **own))
     matrix = np.zeros((len(problem.inputs), len(problem.outputs)))
     for share, mechanism in zip(shares, made, strict=True):
         matrix[np.ix_(share.secrets, share.reports)] = mechanism.matrix
     bounds = np.array([one.certificate.lower_bound for one in made])
-    weights = np.array([share.weight for share in shares])
+    masses = np.array([share.weight for share in shares])
     bound = float(bounds.max())
-    if objective == "expected":  # rounded down
-        bound = float(weights @ bounds) - (len(shares) + 4) * 2.0**-53 * float(weights @ np.abs(bounds))
     largest = max(made, key=lambda one: len(one.inputs)).certificate
+    if largest.objective == "expected":  # rounded down
+        bound = float(masses @ bounds) - (len(shares) + 4) * 2.0**-53 * float(masses @ np.abs(bounds))
     notes = dict.fromkeys(one.certificate.note for one in made if one.certificate.note)
     return certify(
         problem,
         matrix,
         method=f"{largest.method}, each of {len(shares)} parts on its own",
         started=started,
-        objective=objective,
+        objective=largest.objective,
         lower_bound=None if inside and not problem.loss_is_distance else bound,
         note="; ".join(notes),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,11 +14,11 @@ from metricdp.arrays import Floats, Integers, as_positive
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design._certify import certify, safe_epsilon
-from metricdp.design.components import Component, build_by_component, is_disconnected
+from metricdp.design.components import build_by_component, is_disconnected
 from metricdp.design.exponential import Budget
 from metricdp.design.time_limits import build_in_time
 from metricdp.errors import InvalidInput, TimeUp
-from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
+from metricdp.mechanisms import MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.problems import Problem
 from metricdp.progress import SEARCHING, report_step
@@ -63,14 +63,11 @@ def constopt(
         raise InvalidInput("`constopt` reports the secrets themselves: leave `outputs` out.")
     if is_disconnected(problem):
 
-        def build(part: Component) -> FiniteMechanism:
-            few, time_left = len(part.secrets), None if seconds is None else seconds * len(part.secrets) / size
-            most = min(nearest, few)
-            return constopt(
-                part.problem, nearest=most, penalty=penalty, budget=budget, objective=objective, seconds=time_left
-            )
+        def build(part: Problem, **options: Any) -> MatrixMechanism:
+            return constopt(part, nearest=min(nearest, len(part.inputs)), **options)
 
-        return build_by_component(problem, build, objective=objective, inside=True)
+        options: dict[str, Any] = {"penalty": penalty, "budget": budget, "objective": objective}
+        return build_by_component(problem, build, inside=True, seconds=seconds, **options)
     if not 1 <= nearest <= size:
         raise InvalidInput(f"`nearest` must be from 1 to {size}, got {nearest}.")
     if budget not in ("certified", "half"):
@@ -82,27 +79,15 @@ def constopt(
     def search() -> MatrixMechanism:
         left = deadlines.cap_seconds(seconds)
         ends = None if left is None else time.perf_counter() + left
-        return _build_kernel_search(_PenaltySearch(problem, nearest, budget, objective, ends), several, started)
+        found, note = _PenaltySearch(problem, nearest, budget, objective, ends).best_attempt(several)
+        inner, bound = f"inner budget {found.inner / problem.epsilon:.4f} epsilon", None
+        if objective == "worst" and np.array_equal(problem.loss, problem.inputs.distances):
+            bound = packing_lower_bound(problem.inputs, problem.epsilon, radius=problem.radius)
+        method = f"constopt, {nearest} nearest, penalty {found.penalty:g}, {inner}"
+        made: dict[str, Any] = {"method": method, "started": started, "note": note}
+        return certify(problem, found.matrix, objective=objective, lower_bound=bound, **made)
 
     return build_in_time(problem, seconds, search, objective=objective)
-
-
-def _build_kernel_search(search: _PenaltySearch, several: Sequence[float] | None, started: float) -> MatrixMechanism:
-    problem, nearest, objective = search.problem, search.nearest, search.objective
-    found, note = search.best_attempt(several)
-    metric_loss = np.array_equal(problem.loss, problem.inputs.distances)  # then the packing bound applies
-    return certify(
-        problem,
-        found.matrix,
-        method=f"constopt, {nearest} nearest, penalty {found.penalty:g}, "
-        f"inner budget {found.inner / problem.epsilon:.4f} epsilon",
-        started=started,
-        objective=objective,
-        lower_bound=packing_lower_bound(problem.inputs, problem.epsilon, radius=problem.radius)
-        if objective == "worst" and metric_loss
-        else None,
-        note=note,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +100,8 @@ class _Attempt:
     penalty: float
     leaked: float
 
-
-def _value(attempt: _Attempt) -> float:
-    return attempt.value
+    def __lt__(self, other: _Attempt) -> bool:
+        return self.value < other.value
 
 
 class _PenaltySearch:
@@ -128,7 +112,6 @@ class _PenaltySearch:
     ) -> None:
         self.problem, self.budget, self.ends = problem, budget, ends
         self.best: _Attempt | None = None
-        self.nearest, self.objective = nearest, objective
         self.distances = problem.inputs.distances
         self.free = replacements(self.distances, nearest)
         self.learned: list[tuple[Integers, Integers]] = []  # rows that one program lacked, the next one has
@@ -142,7 +125,7 @@ class _PenaltySearch:
         try:
             if penalties is None:
                 return self.bracket_penalty(), ""
-            return min((self.tune(as_positive(value, "penalty")) for value in penalties), key=_value), ""
+            return min(self.tune(as_positive(value, "penalty")) for value in penalties), ""
         except (TimeUp, KeyboardInterrupt) as end:
             if self.best is None:
                 raise
@@ -159,14 +142,14 @@ class _PenaltySearch:
             while gained:
                 following = self.tune(best.penalty * factor, best.inner)
                 gained = following.value < best.value - PAYS * abs(best.value)  # losses may be negative
-                best = min(best, following, key=_value)
+                best = min(best, following)
             if best.penalty > FIRST_PENALTY:
                 break  # its lower neighbour is what it was reached from
         if self.budget == "certified" and not whole:
             # From the other end: half the budget always keeps the guarantee, so what is found is never worse than that.
-            published = min((self._attempt(self.goal / 2, value) for value in PUBLISHED_PENALTIES), key=_value)
+            published = min(self._attempt(self.goal / 2, value) for value in PUBLISHED_PENALTIES)
             if published.value < best.value:
-                best = min(published, self.tune(published.penalty, published.inner), key=_value)
+                best = min(published, self.tune(published.penalty, published.inner))
         return best
 
     def tune(self, penalty: float, inner: float | None = None) -> _Attempt:
@@ -183,7 +166,7 @@ class _PenaltySearch:
             if abs(following - inner) <= PAYS * self.goal:
                 break
             inner = following
-        return min(tried, key=_value)
+        return min(tried)
 
     def _attempt(self, inner: float, penalty: float) -> _Attempt:
         log_ratios = np.minimum(inner * self.distances, MOST_LOG_RATIO)
@@ -202,6 +185,6 @@ class _PenaltySearch:
         losses = (matrix * self.problem.loss).sum(axis=1)
         value = float(losses.max() if self.prior is None else self.prior @ losses)
         found = _Attempt(matrix, value, inner, penalty, leaked)
-        self.best = found if self.best is None else min(self.best, found, key=_value)
+        self.best = found if self.best is None else min(self.best, found)
         report_step(SEARCHING)
         return found

@@ -1,4 +1,4 @@
-"""The exponential mechanism and its relatives: with weights for reports, and of distances that are cut off."""
+"""The exponential mechanism and its relatives: weighted, with distances cut off, as a mask, with tight constraints."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, as_floats
 from metricdp.auditing.exact import float_leakage
 from metricdp.design._certify import certify, safe_epsilon
-from metricdp.design.components import Component, build_by_component, is_disconnected
+from metricdp.design.components import build_by_component, is_disconnected
 from metricdp.design.kernels import KernelSpec, is_kernel_requested, kernel
-from metricdp.errors import InvalidInput
-from metricdp.mechanisms import FiniteMechanism, KernelMechanism, MatrixMechanism
+from metricdp.errors import Infeasible, InvalidInput
+from metricdp.mechanisms import KernelMechanism, MatrixMechanism
 from metricdp.mechanisms.kernel_distribution import LARGEST_EXPONENT
 from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
@@ -63,26 +63,9 @@ def weighted_exponential(
 
     `form` is that of `mdp.exponential`.
     """
-    started = time.perf_counter()
     problem = Problem(space, epsilon, outputs=outputs, prior=prior, loss=loss)
-    scale = np.ones(len(problem.outputs)) if weights is None else as_floats(weights, "weights")
-    if scale.shape != (len(problem.outputs),) or np.any(scale <= 0):
-        raise InvalidInput(f"`weights` must be {len(problem.outputs)} positive numbers, got shape {scale.shape}.")
-    if is_disconnected(problem):
-
-        def build(part: Component) -> FiniteMechanism:
-            few, own = part.problem, None if weights is None else scale[part.reports]
-            reports = None if few.outputs is few.inputs else few.outputs
-            return weighted_exponential(few.inputs, epsilon, weights=own, outputs=reports, budget=budget)
-
-        return build_by_component(problem, build, inside=True)
-    name = "exponential" if weights is None else "weighted exponential"
-    if is_kernel_requested(problem, form):
-        logs = None if weights is None else np.log(scale)
-        return kernel(problem, KernelSpec(logs, half=_is_half(budget), name=name))
-    apart = space.distances_to(problem.outputs)
-    matrix, inner = normalised_rows(apart, np.log(scale), space.distances, problem, budget)
-    return certify(problem, matrix, method=f"{name}, inner budget {inner / epsilon:.4f} epsilon", started=started)
+    scale = None if weights is None else as_report_weights(weights, len(problem.outputs))
+    return _softmax(problem, weights=scale, budget=budget, form=form)
 
 
 def truncated_exponential(
@@ -103,34 +86,129 @@ def truncated_exponential(
 
     References: Carvalho et al. (2021).
     """
-    started = time.perf_counter()
     if not 0 < beta < 1:
         raise InvalidInput(f"`beta` must lie between 0 and 1, got {beta:g}.")
     problem = Problem(space, epsilon, outputs=outputs, prior=prior, loss=loss)
+    return _softmax(problem, beta=beta, budget=budget, form=form)
+
+
+def _softmax(
+    problem: Problem,
+    *,
+    budget: Budget,
+    form: Form = None,
+    weights: Floats | None = None,
+    beta: float | None = None,
+) -> MatrixMechanism | KernelMechanism:
+    """Build w_k exp(-a min(d_ik, gamma)), normalised, as a table or a kernel."""
+    started = time.perf_counter()
     if is_disconnected(problem):
-
-        def build(part: Component) -> FiniteMechanism:
-            few = part.problem
-            reports = None if few.outputs is few.inputs else few.outputs
-            return truncated_exponential(few.inputs, epsilon, beta=beta, outputs=reports, budget=budget)
-
-        return build_by_component(problem, build, inside=True)
-    others = max(1, len(problem.outputs) - 1)
-    gamma = max(2.0 / problem.epsilon * np.log((1.0 - beta) * others / beta), np.finfo(float).tiny)
-    if is_kernel_requested(problem, form):
+        return build_by_component(problem, _softmax, inside=True, weights=weights, beta=beta, budget=budget)
+    name, gamma = "exponential" if weights is None else "weighted exponential", np.inf
+    if beta is not None:
+        others = max(1, len(problem.outputs) - 1)
+        gamma = max(2.0 / problem.epsilon * float(np.log((1.0 - beta) * others / beta)), np.finfo(float).tiny)
         name = f"truncated exponential, gamma {gamma:.6g}"
-        order = KernelSpec(cap=float(gamma), capped=True, half=_is_half(budget), name=name)
-        return kernel(problem, order)
-    reach = np.minimum(space.distances_to(problem.outputs), gamma)
-    matrix, inner = normalised_rows(
-        reach, np.zeros(len(problem.outputs)), np.minimum(space.distances, gamma), problem, budget
-    )
-    method = f"truncated exponential, gamma {gamma:.6g}, inner budget {inner / epsilon:.4f} epsilon"
+    logs = None if weights is None else np.log(weights)
+    if is_kernel_requested(problem, form):
+        return kernel(problem, KernelSpec(logs, gamma, capped=beta is not None, half=_is_half(budget), name=name))
+    apart = np.minimum(problem.inputs.distances_to(problem.outputs), gamma)
+    within = np.minimum(problem.inputs.distances, gamma)
+    matrix, inner = normalised_rows(apart, 0.0 if logs is None else logs, within, problem, budget)
+    method = f"{name}, inner budget {inner / problem.epsilon:.4f} epsilon"
     return certify(problem, matrix, method=method, started=started)
 
 
+def as_report_weights(weights: ArrayLike, count: int) -> Floats:
+    """Return positive weights, one a report."""
+    scale = as_floats(weights, "weights")
+    if scale.shape != (count,) or np.any(scale <= 0):
+        raise InvalidInput(f"`weights` must be {count} positive numbers, got shape {scale.shape}.")
+    return scale
+
+
+def masked(
+    space: FiniteSpace,
+    epsilon: float,
+    *,
+    outer: float | None = None,
+    inner: float = 0.0,
+    weights: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
+    loss: ArrayLike | None = None,
+    budget: Budget = "certified",
+) -> MatrixMechanism:
+    """Build a geographic mask with a guarantee: reports `inner` to `outer` away are the likeliest, none is excluded.
+
+        z_ik proportional to w_k exp(-a s(d_ik)),    s(d) = max(inner - d, d - outer, 0).
+
+    `inner=0` is a disk, `inner > 0` the ring of donut masking, `outer` 1 / epsilon unless given; `weights` are public,
+    such as inhabitants, for masks by population. s changes by at most d(x, x') between secrets, so a = epsilon / 2
+    keeps the guarantee (`budget="half"`), and the largest a that is found to keep it is taken otherwise. A ring
+    guarantees epsilon and nothing more: that reports lie `inner` away in most draws hides nobody who is known to use
+    the ring.
+
+    The masks as published are a -> infinity: uniform on the disk or ring. A report that one secret excludes and its
+    neighbour does not tells them apart with certainty, so that they guarantee no epsilon at all.
+
+    References: Kwan, Casas and Schmitz (2004) for disks and rings; Hampton et al. (2010) for donut masking.
+    """
+    started = time.perf_counter()
+    problem = Problem(space, epsilon, prior=prior, loss=loss)
+    reach = 1.0 / problem.epsilon if outer is None else float(outer)
+    if not 0.0 <= inner <= reach < np.inf:
+        raise InvalidInput(f"`inner` and `outer` must be 0 <= inner <= outer, got {inner:g} and {reach:g}.")
+    logs = 0.0 if weights is None else np.log(as_report_weights(weights, len(space)))
+    apart = space.distances
+    score = np.maximum(np.maximum(inner - apart, apart - reach), 0.0)
+    matrix, found = normalised_rows(score, logs, apart, problem, budget)
+    shape = f"disk of {reach:g}" if inner == 0 else f"ring from {inner:g} to {reach:g}"
+    method = f"mask, {shape}, inner budget {found / problem.epsilon:.4f} epsilon"
+    return certify(problem, matrix, method=method, started=started)
+
+
+def tight_constraints(
+    space: FiniteSpace, epsilon: float, *, prior: ArrayLike | None = None, loss: ArrayLike | None = None
+) -> MatrixMechanism:
+    """Build the mechanism in which every pair of secrets uses its guarantee up: z_ik = w_k exp(-epsilon d_ik).
+
+    z_ij / z_jj = exp(-epsilon d_ij): the constraint of i and j is tight at the report j, and at every report for which
+    j lies on the way from i.
+
+    The weights solve the linear system sum_k exp(-epsilon d_ik) w_k = 1, so that rows sum to one. Where a weight comes
+    out negative, no such mechanism exists and an error says so.
+
+    References: Chatzikokolakis, ElSalamouny and Palamidessi (2017).
+    """
+    started = time.perf_counter()
+    problem = Problem(space, epsilon, prior=prior, loss=loss)
+    if is_disconnected(problem):
+        return build_by_component(problem, lambda part: tight_constraints(part.inputs, epsilon), inside=True)
+    kernel = np.exp(-np.minimum(safe_epsilon(problem.epsilon, space.distances) * space.distances, LARGEST_EXPONENT))
+    try:
+        weights = np.linalg.solve(kernel, np.ones(len(space)))
+    except np.linalg.LinAlgError as error:
+        raise Infeasible("the tight-constraints system is singular; use mdp.exponential or mdp.optimal.") from error
+    residual = float(np.abs(kernel @ weights - 1.0).max())
+    ill = Infeasible(
+        f"the tight-constraints system is too ill-conditioned here (residual {residual:.1e}): epsilon times the "
+        "nearest distance is too small. Use mdp.exponential or mdp.optimal."
+    )
+    if residual > 1e-9:
+        raise ill
+    if weights.min() < 0:
+        worst = int(weights.argmin())
+        raise Infeasible(
+            f"no mechanism with all constraints tight exists here: the weight of report {worst} would be "
+            f"{weights[worst]:.3g}. A larger epsilon or evener spacing may allow it; mdp.optimal always works."
+        )
+    if float_leakage(kernel * weights, space.distances) > problem.epsilon:
+        raise ill
+    return certify(problem, kernel * weights, method="tight constraints", started=started)
+
+
 def normalised_rows(
-    apart: Floats, log_weights: Floats, distances: Floats, problem: Problem, budget: Budget
+    apart: Floats, log_weights: Floats | float, distances: Floats, problem: Problem, budget: Budget
 ) -> tuple[Floats, float]:
     """Return softmax rows of log_weights - a * apart and the inner budget a.
 

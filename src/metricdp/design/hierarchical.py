@@ -56,9 +56,7 @@ def hierarchical(problem: Problem, *, branching: int = 8, growth: float = 1.0) -
     """
     started = time.perf_counter()
     if is_disconnected(problem):
-        return build_by_component(
-            problem, lambda part: hierarchical(part.problem, branching=branching, growth=growth), inside=True
-        )
+        return build_by_component(problem, hierarchical, inside=True, branching=branching, growth=growth)
     if problem.radius is not None or problem.outputs is not problem.inputs:
         raise InvalidInput(
             "`hierarchical` protects all pairs and reports the secrets: leave `radius` and `outputs` out."

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from metricdp.arrays import Floats
 from metricdp.deadlines import cap_seconds
 from metricdp.design._certify import certify
 from metricdp.design.balanced import has_separate_kernels, optimal_kernel
-from metricdp.design.components import Component, build_by_component, is_disconnected
+from metricdp.design.components import build_by_component, is_disconnected
 from metricdp.design.local import FEW, optimal_local
 from metricdp.design.time_limits import TimeLimitTooShort, build_in_time
 from metricdp.errors import InvalidInput
@@ -19,7 +21,7 @@ from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.metrics import roads_of
 from metricdp.problems import Problem
-from metricdp.solvers import Edges, Interior, Progress, RatioSolution, Solver, solve_parts, solve_ratio
+from metricdp.solvers import Edges, Interior, Progress, Solver, solve_parts, solve_ratio
 from metricdp.solvers.edges import unique_pairs
 from metricdp.solvers.repair.quotient import merge_rows
 from metricdp.solvers.repair.recombine import combine, mix_strictly, safe_log_ratios
@@ -64,6 +66,7 @@ def optimal(
     References: Bordenabe, Chatzikokolakis and Palamidessi (2014); Imola et al. (2022).
     """
     started = time.perf_counter()
+    limits: dict[str, Any] = {"gap": gap, "seconds": seconds, "progress": progress}
     if start is not None:
         _check_start(problem, objective, start)
     if is_disconnected(problem):
@@ -72,53 +75,37 @@ def optimal(
                 "`window` is for one part of a policy: mdp.policy_graphs.component_space(space, codes) for codes in "
                 "mdp.policy_graphs.parts(space)."
             )
-
-        def build(part: Component) -> FiniteMechanism:
-            time_left = None if seconds is None else seconds * len(part.secrets) / len(problem.inputs)
-            return optimal(
-                part.problem, objective=objective, gap=gap, seconds=time_left, solver=solver, progress=progress
-            )
-
-        return build_by_component(problem, build, objective=objective)
+        return build_by_component(problem, optimal, objective=objective, solver=solver, **limits)
+    dense = partial(_solve_dense, problem, objective, started, solver=solver, **limits)
     if objective == "expected" and window is None and solver is None and start is None and _may_be_kernel(problem):
         with deadlines.time_limit(seconds):
-            found = optimal_kernel(problem, gap=gap, seconds=seconds, progress=progress)
+            found = optimal_kernel(problem, **limits)
             if len(problem.inputs) > FEW or found.certificate.gap <= gap:
                 return found
             try:  # what the program finds is no worse
-                return build_in_time(
-                    problem,
-                    cap_seconds(seconds),
-                    lambda: _solve_dense(problem, objective, gap, seconds, solver, progress, found, started),
-                )
+                return build_in_time(problem, cap_seconds(seconds), partial(dense, start=found))
             except TimeLimitTooShort:
                 return found
     if window is not None or len(problem.inputs) > FEW:
         if objective != "expected":
             raise InvalidInput(f"the worst loss is minimised for at most {FEW:,} secrets, without `window`.")
         with deadlines.time_limit(seconds):
-            return optimal_local(
-                problem, window=window, gap=gap, seconds=seconds, solver=solver, progress=progress, start=start
-            )
-
-    def search() -> MatrixMechanism:
-        return _solve_dense(problem, objective, gap, seconds, solver, progress, start, started)
-
-    return build_in_time(problem, seconds, search, objective=objective)
+            return optimal_local(problem, window=window, solver=solver, start=start, **limits)
+    return build_in_time(problem, seconds, partial(dense, start=start), objective=objective)
 
 
 def _solve_dense(
     problem: Problem,
     objective: Objective,
-    gap: float,
+    started: float,
+    *,
     seconds: float | None,
     solver: Solver | None,
-    progress: Progress | None,
     start: FiniteMechanism | None,
-    started: float,
+    **options: Any,
 ) -> MatrixMechanism:
-    """Build with all variables, rows times reports."""
-    seconds = cap_seconds(seconds)
+    """Build with all variables, rows times reports; `options` are gap and progress."""
+    options |= {"seconds": cap_seconds(seconds), "solver": solver}
     if objective == "worst":
         if problem.radius is not None:
             raise InvalidInput("`radius` is for the expected loss; the worst loss protects all pairs.")
@@ -126,13 +113,15 @@ def _solve_dense(
 
         if solver is not None and not isinstance(solver, Interior):
             raise InvalidInput(f"the worst loss is solved by mdp.solvers.Interior() only, got `solver` {solver!r}.")
-        answer = solve_minimax(
-            problem.loss, problem.log_ratios, gap=gap, seconds=seconds, solver=solver, progress=progress
-        )
-    elif objective == "expected":
-        answer = _solve_expected(problem, gap, seconds, solver, progress, start)
-    else:
+        answer = solve_minimax(problem.loss, problem.log_ratios, **options)
+    elif objective != "expected":
         raise InvalidInput(f"`objective` must be 'expected' or 'worst', got {objective!r}.")
+    elif problem.radius is None:
+        first = None if start is None else start.matrix
+        answer = solve_ratio(problem.cost, problem.log_ratios, edges=exact_edges(problem), start=first, **options)
+    else:  # only near pairs are protected, on purpose: parts that no chain of near pairs joins are solved apart
+        near = np.argwhere(np.triu(np.isfinite(problem.log_ratios), 1))
+        answer = solve_parts(problem.cost, Edges(near, problem.log_ratios[near[:, 0], near[:, 1]]), **options)
     return certify(
         problem,
         answer.matrix,
@@ -161,31 +150,6 @@ def _check_start(problem: Problem, objective: Objective, start: FiniteMechanism)
         raise InvalidInput("`start` is for the expected loss without a `radius`.")
 
 
-def _solve_expected(
-    problem: Problem,
-    gap: float,
-    seconds: float | None,
-    solver: Solver | None,
-    progress: Progress | None,
-    start: FiniteMechanism | None,
-) -> RatioSolution:
-    if problem.radius is None:
-        return solve_ratio(
-            problem.cost,
-            problem.log_ratios,
-            edges=exact_edges(problem),
-            gap=gap,
-            seconds=seconds,
-            solver=solver,
-            progress=progress,
-            start=None if start is None else start.matrix,
-        )
-    # Only near pairs are protected, on purpose: parts that no chain of near pairs joins are solved on their own.
-    near = np.argwhere(np.triu(np.isfinite(problem.log_ratios), 1))
-    edges = Edges(near, problem.log_ratios[near[:, 0], near[:, 1]])
-    return solve_parts(problem.cost, edges, gap=gap, seconds=seconds, solver=solver, progress=progress)
-
-
 def exact_edges(problem: Problem) -> Edges | None:
     """Return the pairs that imply all others, where the metric hands them out: the streets of a network."""
     roads = roads_of(problem.inputs.metric)
@@ -211,7 +175,7 @@ def dictionary(problem: Problem) -> MatrixMechanism:
     """
     started = time.perf_counter()
     if is_disconnected(problem):
-        return build_by_component(problem, lambda part: dictionary(part.problem))
+        return build_by_component(problem, dictionary)
     log_ratios = problem.log_ratios
     if problem.radius is not None:
         raise InvalidInput("`dictionary` protects all pairs; leave `radius` out.")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from metricdp import deadlines
 from metricdp.arrays import as_positive
 from metricdp.auditing.exact import limit_radius
 from metricdp.design._certify import certify
-from metricdp.design.components import Component, build_by_component, is_disconnected
+from metricdp.design.components import build_by_component, is_disconnected
 from metricdp.design.time_limits import build_in_time
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
+from metricdp.mechanisms import MatrixMechanism
 from metricdp.mechanisms.base import Objective
 from metricdp.problems import Problem
 from metricdp.solvers import Edges, Progress, RatioSolution, Status, solve_parts
@@ -44,14 +45,8 @@ def spanner(
     if objective not in ("expected", "worst"):
         raise InvalidInput(f"`objective` must be 'expected' or 'worst', got {objective!r}.")
     if is_disconnected(problem):
-
-        def build(part: Component) -> FiniteMechanism:
-            time_left = None if seconds is None else seconds * len(part.secrets) / len(problem.inputs)
-            return spanner(
-                part.problem, objective=objective, stretch=stretch, gap=gap, seconds=time_left, progress=progress
-            )
-
-        return build_by_component(problem, build, objective=objective)
+        options: dict[str, Any] = {"objective": objective, "stretch": stretch, "gap": gap, "progress": progress}
+        return build_by_component(problem, spanner, seconds=seconds, **options)
     if objective == "worst" and problem.radius is not None:
         raise InvalidInput("`radius` is for the expected loss; the worst loss protects all pairs.")
 

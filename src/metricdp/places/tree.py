@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from metricdp.arrays import Floats, Integers, as_codes, as_floats, frozen
 from metricdp.design import certify
-from metricdp.design.pruning import Rule, coarsen_reports, prunable, prune_reports
+from metricdp.design.post_processing import Rule, coarsen_reports, prunable, prune_reports
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.metrics import Precomputed

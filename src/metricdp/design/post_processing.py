@@ -1,4 +1,4 @@
-"""Mechanisms whose reports are pruned: by a public map, or by leaving them out of a distribution made for that."""
+"""Mechanisms whose reports are replaced or left out: by the best guess, by areas, or pruned from a distribution."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import shortest_path
 
-from metricdp.arrays import Booleans, Floats, Integers, as_codes, as_matrix, as_probabilities
+from metricdp.arrays import Booleans, Floats, Integers, as_codes
+from metricdp.auditing.leakage import refuse_endless
 from metricdp.design._certify import certify
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import FiniteMechanism, MatrixMechanism
 from metricdp.problems import Problem
 from metricdp.solvers import solve_ratio
+from metricdp.spaces import FiniteSpace
 from metricdp.spreads import spreads
 
 Rule = Literal["cheapest", "nearest", "renormalise"]
@@ -23,6 +25,44 @@ RULES = ("cheapest", "nearest", "renormalise")
 ROUNDS = 60  # of a search that needs about five
 MIXING = 10  # halvings of how much of a distribution fits
 SAFE = 1e-9  # the share of epsilon that is left for the rounding of what pruning costs
+
+
+def remapped(
+    mechanism: FiniteMechanism,
+    *,
+    prior: ArrayLike | None = None,
+    loss: ArrayLike | None = None,
+    targets: FiniteSpace | None = None,
+) -> MatrixMechanism:
+    """Replace every report by the one that is best on average after seeing it (Bayesian remap).
+
+    k becomes argmin_t sum_x prior(x) z_xk loss(x, t). This is post-processing: the guarantee stays as it is and the
+    expected loss never rises. The prior must be public.
+
+    References: Chatzikokolakis, ElSalamouny and Palamidessi (2017).
+    """
+    started = time.perf_counter()
+    refuse_endless(mechanism, "the best guess after a report")
+    problem = _problem_of(mechanism, targets, loss=loss, prior=prior)
+    joint = problem.prior[:, None] * mechanism.matrix
+    best = (joint.T @ problem.loss).argmin(axis=1)
+    if problem.outputs is mechanism.outputs:  # a report of zero mass stays where it is
+        best = np.where(joint.sum(axis=0) > 0, best, np.arange(len(best)))
+    method = f"remapped {mechanism.certificate.method}"
+    return certify(problem, _merge_reports(problem, mechanism, best), method=method, started=started)
+
+
+def _problem_of(mechanism: FiniteMechanism, outputs: FiniteSpace | None = None, **counted: Any) -> Problem:
+    """Return the problem of a mechanism's guarantee, with the loss and the prior that its reports are counted by."""
+    guarantee, reports = mechanism.guarantee, mechanism.outputs if outputs is None else outputs
+    return Problem(mechanism.inputs, guarantee.epsilon, outputs=reports, radius=guarantee.radius, **counted)
+
+
+def _merge_reports(problem: Problem, mechanism: FiniteMechanism, targets: Integers) -> Floats:
+    """Return the distribution of what stands for every report of a mechanism among those of a problem."""
+    merged = np.zeros((len(problem.inputs), len(problem.outputs)))
+    np.add.at(merged.T, targets, mechanism.matrix.T)
+    return merged
 
 
 def prune_reports(
@@ -47,16 +87,14 @@ def prune_reports(
     References: Pappachan, Qiu, Squicciarini and Manjunath (2023).
     """
     started = time.perf_counter()
-    inputs, outputs, guarantee = mechanism.inputs, mechanism.outputs, mechanism.guarantee
     if rule not in RULES:
         raise InvalidInput(f"`rule` must be one of {', '.join(RULES)}, got {rule!r}.")
+    outputs = mechanism.outputs
     gone = pruned_mask(reports, len(outputs))
-    weights = np.full(len(inputs), 1 / len(inputs)) if prior is None else as_probabilities(prior, len(inputs))
-    shape = (len(inputs), len(outputs))
-    costs = inputs.distances_to(outputs) if loss is None else as_matrix(loss, "loss", shape)
+    problem = _problem_of(mechanism, loss=loss, prior=prior)
     kept, left = np.flatnonzero(~gone), np.flatnonzero(gone)
-    matrix = np.where(gone, 0.0, mechanism.matrix)
     if rule == "renormalise":
+        matrix = np.where(gone, 0.0, mechanism.matrix)
         sums = matrix.sum(axis=1, keepdims=True)
         if not np.all(sums > 0):
             raise InvalidInput(
@@ -64,15 +102,15 @@ def prune_reports(
             )
         matrix = matrix / sums
     else:
+        targets = np.arange(len(outputs))
         if rule == "nearest":
             away = outputs.ground if not outputs.is_text else outputs.metric
             places = outputs.coordinates if not outputs.is_text else outputs.points
-            target = np.array([int(away(places[k], places[kept]).argmin()) for k in left], dtype=np.int64)
+            targets[left] = [kept[int(away(places[k], places[kept]).argmin())] for k in left]
         else:
-            target = ((weights[:, None] * mechanism.matrix[:, left]).T @ costs[:, kept]).argmin(axis=1)
-        np.add.at(matrix.T, kept[target], mechanism.matrix[:, left].T)
-    own = None if loss is None else costs
-    problem = Problem(inputs, guarantee.epsilon, outputs=outputs, loss=own, prior=weights, radius=guarantee.radius)
+            joint = problem.prior[:, None] * mechanism.matrix[:, left]
+            targets[left] = kept[(joint.T @ problem.loss[:, kept]).argmin(axis=1)]
+        matrix = _merge_reports(problem, mechanism, targets)
     method = f"{mechanism.certificate.method}, {len(left)} of {len(outputs)} reports pruned ({rule})"
     return certify(problem, matrix, method=method, started=started)
 
@@ -85,11 +123,8 @@ def coarsen_reports(
     Post-processing, so that the guarantee stays: the secrets are as fine as before, only reports are coarser.
     """
     started = time.perf_counter()
-    inputs, guarantee = mechanism.inputs, mechanism.guarantee
-    goals = mechanism.outputs.part(places)
-    matrix = np.zeros((len(inputs), len(places)))
-    np.add.at(matrix.T, areas, mechanism.matrix.T)
-    problem = Problem(inputs, guarantee.epsilon, outputs=goals, loss=loss, radius=guarantee.radius)
+    problem = _problem_of(mechanism, mechanism.outputs.part(places), loss=loss)
+    matrix = _merge_reports(problem, mechanism, areas)
     method = f"{mechanism.certificate.method}, reported as one of {len(places)} areas"
     return certify(problem, matrix, method=method, started=started)
 
@@ -182,19 +217,9 @@ def pruning_cost(distribution: Floats, rows: Integers, count: int) -> Floats:
     """
     cost = np.empty((len(rows), len(distribution)))
     for at, i in enumerate(rows):
-        cost[at] = np.maximum(
-            _forward_costs(distribution[i], distribution, count), _reverse_costs(distribution[i], distribution, count)
-        )
+        row = np.broadcast_to(distribution[i], distribution.shape)
+        cost[at] = np.maximum(_largest_ratio(distribution, row, count), _largest_ratio(row, distribution, count))
     return cost
-
-
-def _forward_costs(row: Floats, distribution: Floats, count: int) -> Floats:
-    """Return max over S of ln((1 - s_j) / (1 - s_i)) for a row i and every row j."""
-    return _largest_ratio(distribution, np.broadcast_to(row, distribution.shape), count)
-
-
-def _reverse_costs(row: Floats, distribution: Floats, count: int) -> Floats:
-    return _largest_ratio(np.broadcast_to(row, distribution.shape), distribution, count)
 
 
 def _largest_ratio(above: Floats, below: Floats, count: int) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.design.comparison import Measure
+from metricdp.design import Measure
 from metricdp.plots import bar_html, progress, share_and_words
 
 PROJECT = Path(__file__).parents[1]

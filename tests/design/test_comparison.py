@@ -14,10 +14,7 @@ import numpy as np
 import pytest
 
 import metricdp as mdp
-from metricdp.design import Builder
-from metricdp.design.comparison import ComparisonSpec, Figure, Measure
-from metricdp.design.comparison.measures import simulated_figure
-from metricdp.design.comparison.trials import select_builders
+from metricdp.design import BUILDERS, Builder, ComparisonSpec, Figure, Measure, select_builders, simulated_figure
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.places import bundled_roads
 
@@ -87,8 +84,6 @@ NAMES = ("optimal", "constopt", "exponential")
 
 
 def named(name: str):
-    from metricdp.design.builders import BUILDERS
-
     return BUILDERS.named(name)
 
 
@@ -137,14 +132,14 @@ SCRIPT = """
 import sys, time
 import numpy as np
 import metricdp as mdp
-from metricdp.design.comparison import trials
+from metricdp.design import ComparisonSpec
 space = mdp.FiniteSpace(np.array(eval_free), mdp.Lp(2))
-true = trials.ComparisonSpec.trial
+true = ComparisonSpec.trial
 def slow(self, builder, epsilon, measure):
     if epsilon > 1.5 and builder.name == "dictionary":
         print("waiting", flush=True); time.sleep(60)
     return true(self, builder, epsilon, measure)
-trials.ComparisonSpec.trial = slow
+ComparisonSpec.trial = slow
 mdp.compare(space, [1.0, 2.0], builders=["exponential", "laplace", "dictionary"], draws=500, checkpoint=sys.argv[1])
 """
 

@@ -14,7 +14,7 @@ from metricdp.cli.options import NOWHERE, Epsilon, PlaceOptions
 from metricdp.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from metricdp.design.comparison import ComparisonResult, Measure
+    from metricdp.design import ComparisonResult, Measure
     from metricdp.specs import Places
 
 Outputs = Annotated[tuple[str, ...], Parameter(name=["--output", "-o"])]
@@ -133,7 +133,7 @@ def _targets(output: Sequence[str], source: str | None, *, overwrite: bool) -> l
 
 def _measures(losses: str, objectives: str, places: Places, speed: float | None) -> list[Measure]:
     from metricdp import messages
-    from metricdp.design.comparison import Measure
+    from metricdp.design import Measure
     from metricdp.specs import loss_of
 
     kinds = [name.strip() for name in objectives.split(",") if name.strip()]
@@ -171,7 +171,7 @@ def _position_notes(places: Places, epsilon: float) -> list[str]:
 
 def _lines(found: ComparisonResult, words: str, *, apart: bool, notes: Sequence[str] = ()) -> list[str]:
     from metricdp import messages
-    from metricdp.design.comparison.compare import excess_text, loss_text
+    from metricdp.design import excess_text, loss_text
 
     lines = [f"{words}; every mechanism keeps epsilon times the distance, with no slack."]
     if apart:

@@ -4,10 +4,16 @@ from ._certify import certify as certify
 from .builders import BUILDERS as BUILDERS
 from .builders import Builder as Builder
 from .builders import builder_named as builder_named
+from .comparison.compare import ComparisonResult as ComparisonResult
+from .comparison.compare import excess_text as excess_text
+from .comparison.compare import loss_text as loss_text
+from .comparison.measures import Figure as Figure
 from .comparison.measures import Measure as Measure
+from .comparison.measures import simulated_figure as simulated_figure
 from .comparison.trials import ComparisonSpec as ComparisonSpec
 from .comparison.trials import noise_mismatch as noise_mismatch
 from .comparison.trials import noise_of as noise_of
+from .comparison.trials import select_builders as select_builders
 from .components import build_by_component as build_by_component
 from .components import is_disconnected as is_disconnected
 from .constopt import PUBLISHED_PENALTIES as PUBLISHED_PENALTIES

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from metricdp import messages
-from metricdp.design.comparison.compare import ComparisonResult, excess_text, loss_text
-from metricdp.design.comparison.measures import Measure
+from metricdp.design import ComparisonResult, Measure, excess_text, loss_text
 from metricdp.errors import InvalidInput
 from metricdp.files import replace_file
 from metricdp.plots import page, palette, vector

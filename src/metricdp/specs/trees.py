@@ -11,7 +11,7 @@ import numpy as np
 from metricdp.arrays import Floats, Integers
 from metricdp.artifacts import Inspection, TreeFile, inspect, load_tree
 from metricdp.auditing import expected_loss
-from metricdp.design.pruning import prune_reports
+from metricdp.design import prune_reports
 from metricdp.errors import InvalidInput, NotPrivate
 from metricdp.mechanisms import MatrixMechanism
 from metricdp.mechanisms.kinds.matrix import as_table

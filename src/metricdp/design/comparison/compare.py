@@ -164,28 +164,31 @@ def compare(
     if not fit:
         raise InvalidInput(f"no builder fits: {'; '.join(f'{name}: {why}' for name, why in missing.items())}.")
     journal = Journal(checkpoint, digest_of(question, asked))
-    work = [(builder, level, measure) for measure in asked for level in levels for builder in fit]
-    keys: list[Key] = [(builder.name, level, one.name, one.objective) for builder, level, one in work]
-    for builder, key in zip((builder for builder, *_ in work), keys, strict=True):
+    work: dict[Key, tuple[Builder, Measure]] = {
+        (builder.name, level, one.name, one.objective): (builder, one)
+        for one in asked
+        for level in levels
+        for builder in fit
+    }
+    for key, (builder, _) in work.items():
         if builder not in tuple(BUILDERS):  # it may have changed since then
-            journal.done.pop(key, None)
-            journal.unbuilt.pop(key, None)
-    continued = sum(key in journal.done or key in journal.unbuilt for key in keys)
-    for number, (key, (builder, level, measure)) in enumerate(zip(keys, work, strict=True)):
+            journal.entries.pop(key, None)
+    continued = len(work.keys() & journal.entries.keys())
+    found: list[Trial] = []
+    for number, (key, (builder, measure)) in enumerate(work.items()):
+        name, level = builder.name, key[1]
         if progress is not None:
-            progress(number / len(work), f"{builder.name} at epsilon {level:g}, {measure.name}")
-        if key in journal.done or key in journal.unbuilt:
-            continue
-        try:
-            journal.keep(key, question.trial(builder, level, measure))
-        except MetricdpError as error:
-            journal.keep(key, str(error))
-    found = [journal.done[key] for key in keys if key in journal.done]
-    for key in keys:
-        if key in journal.unbuilt:
-            missing[f"{key[0]} at epsilon {key[1]:g}" + (f", {key[2]}" if len(asked) > 1 else "")] = journal.unbuilt[
-                key
-            ]
+            progress(number / len(work), f"{name} at epsilon {level:g}, {measure.name}")
+        if key not in journal.entries:
+            try:
+                journal.keep(key, question.trial(builder, level, measure))
+            except MetricdpError as error:
+                journal.keep(key, str(error))
+        entry = journal.entries[key]
+        if isinstance(entry, Trial):
+            found.append(entry)
+        else:
+            missing[f"{name} at epsilon {level:g}" + (f", {measure.name}" if len(asked) > 1 else "")] = entry
     if not found:
         raise Infeasible("; ".join(f"{name}: {why}" for name, why in missing.items()))
     bounds = _bounds(question, found, asked, levels)
@@ -235,22 +238,14 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str] | None, digest: str) -> None:
         self.path = None if path is None else check_target(path)
         self._digest = digest
-        self.done: dict[Key, Trial] = {}
-        self.unbuilt: dict[Key, str] = {}
+        self.entries: dict[Key, Trial | str] = {}  # figures, or why there are none
         self.stale = False  # what was there belongs to another question
         if self.path is not None and self.path.exists():
             self._read(self.path)
 
-    @property
-    def count(self) -> int:
-        return len(self.done) + len(self.unbuilt)
-
     def keep(self, key: Key, found: Trial | str) -> None:
         """Note what was found, or why there is nothing, and put it on the disk at once."""
-        if isinstance(found, str):
-            self.unbuilt[key] = found
-        else:
-            self.done[key] = found
+        self.entries[key] = found
         if self.path is None:
             return
         fresh = self.stale or not self.path.exists()
@@ -276,11 +271,8 @@ class Journal:
         for entry in [] if self.stale else whole[1:]:
             try:
                 builder, epsilon, measure, objective = entry["key"]
-                key = (str(builder), float(epsilon), str(measure), str(objective))
-                if "trial" in entry:
-                    self.done[key] = Trial(**entry["trial"])
-                else:
-                    self.unbuilt[key] = str(entry["reason"])
+                known = Trial(**entry["trial"]) if "trial" in entry else str(entry["reason"])
+                self.entries[str(builder), float(epsilon), str(measure), str(objective)] = known
             except (KeyError, TypeError, ValueError):
                 continue  # built again
         if not self.stale and lines and _parsed(lines[-1]) is None:  # cut off: the rest is written afresh

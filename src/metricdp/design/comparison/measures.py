@@ -11,7 +11,6 @@ import numpy as np
 from metricdp import messages
 from metricdp.arrays import Floats, Integers, as_matrix, frozen, set_fields
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import MatrixMechanism
 from metricdp.messages import Objective
 from metricdp.metrics import Metric
 from metricdp.spaces import FiniteSpace
@@ -84,14 +83,11 @@ class Figure:
         return self.draws == 0
 
 
-def exact_figure(mechanism: MatrixMechanism, measure: Measure, prior: Floats | None) -> Figure:
-    """Return the loss of a table."""
-    distribution = mechanism.matrix / mechanism.matrix.sum(axis=1, keepdims=True)
-    rows = (distribution * measure.costs(mechanism.inputs)).sum(axis=1)
-    if measure.objective == "worst":
-        value = float(rows.max())
-    else:
-        value = float(rows.mean() if prior is None else prior @ rows)
+def exact_figure(space: FiniteSpace, distribution: Floats, measure: Measure, prior: Floats | None) -> Figure:
+    """Return the loss of a table of probabilities."""
+    rows = (distribution * measure.costs(space)).sum(axis=1)
+    mean = rows.mean() if prior is None else prior @ rows
+    value = float(rows.max() if measure.objective == "worst" else mean)
     return Figure(value, value, value)
 
 
@@ -111,16 +107,15 @@ def simulated_figure(space: FiniteSpace, draw: Draw, measure: Measure, prior: Fl
         some = generator.choice(size, size=max(2, draws), p=prior)
         costs = measure.pairs(space, some, draw(some, generator))
         middle, error = float(costs.mean()), float(costs.std(ddof=1) / np.sqrt(len(costs)))
-        reach = float(ndtri((1.0 + CONFIDENCE) / 2.0)) * error
-        return Figure(middle, max(0.0, middle - reach), middle + reach, len(costs))
-    secrets = np.repeat(some, each)
-    costs = measure.pairs(space, secrets, draw(secrets, generator)).reshape(size, each)
-    means, errors = costs.mean(axis=1), costs.std(axis=1, ddof=1) / np.sqrt(each)
-    if measure.objective == "worst":
-        reach = float(ndtri(1.0 - (1.0 - CONFIDENCE) / (2.0 * size)))
-        low, high = float((means - reach * errors).max()), float((means + reach * errors).max())
-        return Figure(float(means.max()), max(0.0, low), high, costs.size)
-    weights = np.full(size, 1.0 / size) if prior is None else prior
-    middle, error = float(weights @ means), float(np.sqrt(np.square(weights * errors).sum()))
+    else:
+        secrets = np.repeat(some, each)
+        costs = measure.pairs(space, secrets, draw(secrets, generator)).reshape(size, each)
+        means, errors = costs.mean(axis=1), costs.std(axis=1, ddof=1) / np.sqrt(each)
+        if measure.objective == "worst":
+            reach = float(ndtri(1.0 - (1.0 - CONFIDENCE) / (2.0 * size)))
+            low, high = float((means - reach * errors).max()), float((means + reach * errors).max())
+            return Figure(float(means.max()), max(0.0, low), high, costs.size)
+        weights = np.full(size, 1.0 / size) if prior is None else prior
+        middle, error = float(weights @ means), float(np.sqrt(np.square(weights * errors).sum()))
     reach = float(ndtri((1.0 + CONFIDENCE) / 2.0)) * error
     return Figure(middle, max(0.0, middle - reach), middle + reach, costs.size)

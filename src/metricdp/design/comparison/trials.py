@@ -6,7 +6,7 @@ import functools
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,9 +19,7 @@ from metricdp.design.builders import BUILDERS, Builder
 from metricdp.design.comparison.measures import Draw, Figure, Measure, exact_figure, simulated_figure
 from metricdp.design.exponential import exponential
 from metricdp.errors import InvalidInput
-from metricdp.mechanisms import (
-    Mechanism,
-)
+from metricdp.mechanisms import Mechanism
 from metricdp.mechanisms.kinds.matrix import as_table
 from metricdp.metrics import METRICS, Lp, exponent_of, graph_of, norm_of, points_are, protected_distance
 from metricdp.problems import Problem
@@ -36,8 +34,8 @@ AT_ONCE = 2**20  # distances
 PAIRED = 4  # vectors of a bag up to which all pairings are looked at
 
 
-@dataclass(frozen=True)
-class Trial:
+@dataclass(frozen=True, kw_only=True)
+class Trial(Figure):
     """What one mechanism costs at one epsilon: plain values, so that a comparison can be kept and continued.
 
     `bound` is what its certificate proves for every mechanism of this comparison, None where it speaks about another
@@ -48,10 +46,6 @@ class Trial:
     epsilon: float
     measure: str
     objective: str
-    loss: float
-    low: float
-    high: float
-    draws: int = 0
     bound: float | None = None
     certified: float | None = None
     noise_epsilon: float | None = None
@@ -107,13 +101,17 @@ class ComparisonSpec:
             raise InvalidInput(f"it keeps another guarantee: {guarantee}.")
         figure = self._figure(mechanism, measure)
         return Trial(
-            *(builder.name, epsilon, measure.name, measure.objective, figure.loss, figure.low, figure.high),
-            draws=figure.draws,
+            **self._entry(builder, epsilon, measure, figure, certificate.note),
             bound=certificate.lower_bound if self.bounds_all(mechanism, builder, epsilon, measure) else None,
             certified=certificate.epsilon,
             seconds=certificate.seconds or time.perf_counter() - started,
-            note=_note(certificate.note, figure),
         )
+
+    def _entry(self, builder: Builder, epsilon: float, measure: Measure, figure: Figure, note: str) -> dict[str, Any]:
+        """Return what was asked and what came out, with a note on how it was measured."""
+        draws = "" if figure.exact else f"measured on {figure.draws:,} draws"
+        asked = {"builder": builder.name, "epsilon": epsilon, "measure": measure.name, "objective": measure.objective}
+        return asked | asdict(figure) | {"note": "; ".join(part for part in (note, draws) if part)}
 
     def made(self, builder: Builder, epsilon: float, measure: Measure) -> Mechanism:
         """Build for this loss, prior and objective, as far as the builder takes them."""
@@ -168,14 +166,11 @@ class ComparisonSpec:
     def _figure(self, mechanism: Mechanism, measure: Measure) -> Figure:
         table = as_table(mechanism)
         if table is not None:
-            return exact_figure(table, measure, self.prior)
+            distribution = table.matrix / table.matrix.sum(axis=1, keepdims=True)
+            return exact_figure(table.inputs, distribution, measure, self.prior)
         if mechanism.inputs.limits is not None:
             box: Any = mechanism
-            distribution = box.probabilities(self.space.points)
-            rows = (distribution * measure.costs(self.space)).sum(axis=1)
-            worst, mean = float(rows.max()), float(rows.mean() if self.prior is None else self.prior @ rows)
-            value = worst if measure.objective == "worst" else mean
-            return Figure(value, value, value)
+            return exact_figure(self.space, box.probabilities(self.space.points), measure, self.prior)
         if mechanism.inputs.size is None:
             raise InvalidInput(f"what {type(mechanism).__name__} costs on these places is not known.")
 
@@ -194,12 +189,10 @@ class ComparisonSpec:
         draw, ratio = noise_of(builder, space, epsilon)
         figure = simulated_figure(space, draw, measure, self.prior, self.draws)
         return Trial(
-            *(builder.name, epsilon, measure.name, measure.objective, figure.loss, figure.low, figure.high),
-            draws=figure.draws,
+            **self._entry(builder, epsilon, measure, figure, "noise, then the nearest place"),
             certified=epsilon,
             noise_epsilon=None if ratio == 1.0 else epsilon / ratio,
             seconds=time.perf_counter() - started,
-            note=_note("noise, then the nearest place", figure),
         )
 
 
@@ -261,10 +254,6 @@ def _max_distances() -> int:
     from metricdp.design.local import FEW
 
     return FEW
-
-
-def _note(text: str, figure: Figure) -> str:
-    return text if figure.exact else "; ".join(part for part in (text, f"measured on {figure.draws:,} draws") if part)
 
 
 def noise_mismatch(builder: Builder, space: FiniteSpace) -> str:

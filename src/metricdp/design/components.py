@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -139,10 +139,4 @@ def component_space(space: FiniteSpace, secrets: Integers) -> FiniteSpace:
     graph = ShortestPath(
         position[metric.network.edges[inside]], metric.network.lengths[inside], len(nodes), unit=metric.unit
     )
-    return FiniteSpace(
-        np.arange(len(nodes)),
-        graph,
-        coordinates=space.coordinates[secrets],
-        ground=space.ground,
-        columns=space.columns,
-    )
+    return replace(space.part(secrets), points=np.arange(len(nodes)), metric=graph)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +13,7 @@ from metricdp.arrays import Floats, Integers, as_floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Precomputed, ShortestPath, pairwise
 from metricdp.metrics.limited_paths import paths_within
+from metricdp.places.network import part_labels
 from metricdp.spaces import FiniteSpace
 
 DENSE = 4_096  # places up to which all pairs are measured
@@ -90,9 +93,7 @@ def scaled(space: FiniteSpace, scale: ArrayLike, *, reach: float | None = None) 
         of_node[space.points[:, 0].astype(np.int64)] = factor
         lengths = _times(streets.lengths, of_node[streets.edges].min(axis=1))
         metric = ShortestPath(streets.edges, lengths, streets.nodes, one_way=streets.one_way, unit=unit)
-        return FiniteSpace(
-            space.points, metric, coordinates=space.coordinates, ground=space.ground, columns=space.columns
-        )
+        return replace(space, metric=metric)
     if reach is not None:
         near = space.near(as_positive(reach, "reach"))
         rows = np.repeat(np.arange(len(near)), near.counts)
@@ -169,32 +170,38 @@ def _nearer_places(
 def _search_around(space: FiniteSpace, mass: Floats, needed: float) -> list[tuple[Integers, Integers, Floats]]:
     """Search around every place as far as it takes, without the matrix of all pairs."""
     parts: list[tuple[Integers, Integers, Floats]] = []
-    left, joined = np.arange(len(space)), 0
     away = space.metric(space.points[:1], space.points)
     if not np.all(np.isfinite(away)):  # a search for more mass than a part has would never end
         raise InvalidInput(
             f"no way leads from place 0 to place {int(np.argmin(np.isfinite(away)))}: no finite epsilon protects such "
             "a pair. Keep one connected part of the network."
         )
-    radius = float(np.min(away[1:129][away[1:129] > 0]))
-    while len(left):
-        near = space.part(left).near(radius, space)
-        unmet = []
-        for row, place in enumerate(left):
-            span = slice(near.starts[row], near.starts[row + 1])
-            codes = near.codes[span].astype(np.int64)
-            if mass[codes].sum() < needed and len(codes) < len(space):
-                unmet.append(row)
-                continue
-            parts.append(_nearer_places(int(place), near.distances[span], codes, mass, needed))
-            joined += len(parts[-1][1])
+    joined = 0
+    for place, codes, near in search_until(space, lambda codes: mass[codes].sum() >= needed):
+        parts.append(_nearer_places(place, near, codes, mass, needed))
+        joined += len(parts[-1][1])
         if joined > MOST_JOINED:
             raise InvalidInput(
                 f"the mass {needed:g} that `requirement` asks for in the end joins more than {MOST_JOINED:,} pairs of "
                 f"{len(space):,} places. Let it end earlier: min(requirement(level), the mass of a hundred places)."
             )
-        left, radius = left[unmet], 1.5 * radius
     return parts
+
+
+def search_until(space: FiniteSpace, is_enough: Callable[[Integers], Any]) -> Iterator[tuple[int, Integers, Floats]]:
+    """Yield every place with the places around it and their distances, as far out as it takes until they are enough."""
+    sample = space.metric(space.points[:1], space.points[1:129])
+    left, radius = np.arange(len(space)), float(np.min(sample[sample > 0]))
+    while len(left):
+        near, unmet = space.part(left).near(radius, space), []
+        for row, place in enumerate(left.tolist()):
+            span = slice(near.starts[row], near.starts[row + 1])
+            codes = near.codes[span].astype(np.int64)
+            if is_enough(codes) or len(codes) == len(space):
+                yield place, codes, near.distances[span]
+            else:
+                unmet.append(row)
+        left, radius = left[unmet], 1.5 * radius
 
 
 def _levels(requirement: Requirement, inside: Floats) -> Floats:
@@ -225,29 +232,27 @@ def path_space(
     space: FiniteSpace, first: Integers, second: Integers, lengths: Floats, unit: str, advice: str
 ) -> FiniteSpace:
     """Return the places with the shortest paths of these steps: a matrix for few, a network for many."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components, dijkstra, floyd_warshall
+    from scipy.sparse.csgraph import dijkstra, floyd_warshall
 
     count = len(space)
     if count < 2:
         raise InvalidInput("a single place has no distances that could be stretched: give two places or more.")
-    links = coo_array((np.ones(len(first)), (first, second)), shape=(count, count))
-    parts, _ = connected_components(links, directed=False)
+    pairs = np.column_stack([first, second])
+    parts = int(part_labels(pairs, count).max()) + 1
     if parts > 1:
         raise InvalidInput(
             f"the places fall into {parts:,} parts that nothing joins, so no finite epsilon protects a pair across "
             f"them. {advice}, or take one part."
         )
     metric: ShortestPath | Precomputed
-    network = ShortestPath(np.column_stack([first, second]), lengths, count, unit=unit)
+    network = ShortestPath(pairs, lengths, count, unit=unit)
     if count <= DENSE:
         search = dijkstra if len(first) < count * count // 4 else floyd_warshall
-        metric = Precomputed(_symmetric_distances(search(network.graph, directed=False)), unit)
+        distances = search(network.graph, directed=False)
+        metric = Precomputed(np.minimum(distances, distances.T), unit)
     else:
         metric = _necessary_steps(network)
-    return FiniteSpace(
-        np.arange(count), metric, coordinates=space.coordinates, ground=space.ground, columns=space.columns
-    )
+    return replace(space, points=np.arange(count), metric=metric)
 
 
 def _necessary_steps(network: ShortestPath) -> ShortestPath:
@@ -277,8 +282,3 @@ def _necessary_steps(network: ShortestPath) -> ShortestPath:
         keep[some] = ways.distances[at] >= lengths[some] - less
     pairs = np.column_stack([first[keep], graph.indices[keep]])
     return ShortestPath(pairs, lengths[keep], size, unit=network.unit)
-
-
-def _symmetric_distances(distances: Floats) -> Floats:
-    """Return distances that are symmetric as stored."""
-    return np.minimum(distances, distances.T)

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-import numpy as np
-
 from metricdp.errors import InvalidInput
-from metricdp.places.network import Roads, build_roads, is_one_way
+from metricdp.places.network import Roads, build_listed_roads
 
 PLACES = {"y": 0, "lat": 0, "x": 1, "lon": 1}
 STREETS = {"length": 0, "length_m": 0, "oneway": 1, "travel_time": 2, "travel_time_s": 2}
@@ -51,9 +49,9 @@ class _Reader:
         self.parser.buffer_text = True
         self._keys: dict[str, dict[str, int]] = {"node": {}, "edge": {}}
         self._numbers: dict[str, int] = {}
-        self._places: list[tuple[Any, Any]] = []
+        self._places: list[tuple[Any, ...]] = []
         self._ends: list[tuple[str, str]] = []
-        self._streets: list[tuple[Any, Any, Any]] = []
+        self._streets: list[tuple[Any, ...]] = []
         self._directed: list[bool] = []
         self._default = True
         self._kind = ""
@@ -106,11 +104,11 @@ class _Reader:
         elif name == "node" and self._kind == "node":
             if self._numbers.setdefault(str(self._name), len(self._places)) != len(self._places):
                 raise InvalidInput(f"the GraphML file has two nodes of the name {self._name!r}.")
-            self._places.append((self._values[0], self._values[1]))
+            self._places.append(tuple(self._values))
             self._finish(self._places)
         elif name == "edge" and self._kind == "edge":
             self._ends.append(self._name)
-            self._streets.append((self._values[0], self._values[1], self._values[2]))
+            self._streets.append(tuple(self._values))
             self._finish(self._streets)
 
     def _finish(self, collected: list[Any]) -> None:
@@ -133,13 +131,8 @@ class _Reader:
                 "the edges of the GraphML file must have `length` in metres (osmnx: `distance.add_edge_lengths`)."
             )
         lengths = [_number(length, "lengths") for length, _, _ in self._streets]
-        # A street that says that it is no one-way street runs both ways, whether or not its other way is listed too.
-        open_ways = [oneway is not None and not is_one_way(oneway) for _, oneway, _ in self._streets]
-        both = np.array(open_ways, dtype=bool) | ~np.array(self._directed, dtype=bool)
-        pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
-        times = [seconds for _, _, seconds in self._streets]
-        known = None if all(seconds is None for seconds in times) else times
-        return build_roads(np.array(places).reshape(-1, 2), pairs, np.array(lengths), both, seconds=known)
+        ways = [(directed, street[1]) for directed, street in zip(self._directed, self._streets, strict=True)]
+        return build_listed_roads(places, ends, lengths, ways, [seconds for _, _, seconds in self._streets])
 
 
 def _number(text: str | None, what: str) -> float:

@@ -47,14 +47,30 @@ class Roads:
 
     def streets(self, numbers: Integers) -> Roads:
         """Return the network with these of its streets alone."""
-        return Roads(
-            self.nodes,
-            self.edges[numbers],
-            self.lengths[numbers],
-            self.directed,
-            self.both_ways[numbers],
-            None if self.minutes is None else self.minutes[numbers],
-        )
+        minutes = None if self.minutes is None else self.minutes[numbers]
+        kept = self.edges[numbers], self.lengths[numbers], self.directed, self.both_ways[numbers]
+        return Roads(self.nodes, *kept, minutes)
+
+
+def part_labels(edges: Integers, count: int, *, strong: bool = False) -> Integers:
+    """Return the number of the part that every node lies in: what edges join, or (`strong`) join both ways."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(count, count))
+    labels = connected_components(graph, directed=strong, connection="strong" if strong else "weak")[1]
+    return np.asarray(labels, dtype=np.int64)
+
+
+def build_listed_roads(places: Any, ends: Any, lengths: Any, ways: list[tuple[bool, Any]], times: list[Any]) -> Roads:
+    """Return the network of a graph, street by street; `ways` are whether it is directed and what `oneway` says.
+
+    A street that says that it is no one-way street runs both ways, whether or not its other way is listed too.
+    """
+    both = [not directed or (one_way is not None and not is_one_way(one_way)) for directed, one_way in ways]
+    pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
+    known = None if all(seconds is None for seconds in times) else times
+    return build_roads(np.array(places).reshape(-1, 2), pairs, np.array(lengths), np.array(both, bool), seconds=known)
 
 
 def build_roads(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Floats, Integers, are_codes, as_codes, as_floats
 from metricdp.errors import InvalidInput
 from metricdp.metrics import PolicyGraph, ShortestPath, pairwise
+from metricdp.places.network import part_labels
 from metricdp.spaces import FiniteSpace
 from metricdp.units import HOP
 
@@ -53,11 +55,9 @@ def policy(
     unit = HOP if lengths is None else space.unit
     network = ShortestPath(joined, steps, len(space), unit=unit)
     metric: ShortestPath | PolicyGraph = network
-    if int(_labels(joined, len(space)).max()) > 0:
-        metric = PolicyGraph(network, _unreachable_distance(steps))
-    return FiniteSpace(
-        np.arange(len(space)), metric, coordinates=space.coordinates, ground=space.ground, columns=space.columns
-    )
+    if int(part_labels(joined, len(space)).max()) > 0:  # no path reaches a whole number above all lengths together
+        metric = PolicyGraph(network, float(np.floor(2.0 * steps.sum()) + 1.0))
+    return replace(space, points=np.arange(len(space)), metric=metric)
 
 
 def repairs(space: FiniteSpace, edges: ArrayLike, *, isolated: Left = "join", parts: Left = "refuse") -> Integers:
@@ -74,13 +74,15 @@ def repairs(space: FiniteSpace, edges: ArrayLike, *, isolated: Left = "join", pa
     added = np.empty((0, 2), dtype=np.int64)
     if len(lonely) and isolated == "refuse":
         raise InvalidInput(
-            f"{_places_text(lonely)} no edge of the policy, so that reports would tell {_pronoun(lonely)} exactly. Let "
-            "`isolated` be 'join' for an edge to the nearest other place, or 'disclose' if that is meant."
+            f"{_places_text(lonely)} no edge of the policy, so that reports would tell "
+            f"{'it' if len(lonely) == 1 else 'them'} exactly. Let `isolated` be 'join' for an edge to the nearest "
+            "other place, or 'disclose' if that is meant."
         )
     if len(lonely) and isolated == "join":
-        added = np.array([_nearest(space, np.array([place]), _others(space, [place])) for place in lonely])
+        everywhere = np.arange(len(space))
+        added = np.array([_nearest(space, np.array([place]), np.delete(everywhere, place)) for place in lonely])
         added = np.unique(np.sort(added, axis=1), axis=0)
-    labels = _labels(np.concatenate([joined, added]), len(space))
+    labels = part_labels(np.concatenate([joined, added]), len(space))
     sizes = np.bincount(labels)
     several = np.flatnonzero(sizes > 1) if isolated == "disclose" else np.arange(len(sizes))
     if len(several) > 1 and parts == "refuse":
@@ -116,10 +118,6 @@ def _nearest(space: FiniteSpace, some: Integers, others: Integers) -> tuple[int,
     codes, away = space.part(others).nearest(space.coordinates[some])
     one = int(away.argmin())
     return int(some[one]), int(others[codes[one]])
-
-
-def _others(space: FiniteSpace, places: list[int]) -> Integers:
-    return np.delete(np.arange(len(space)), places)
 
 
 def _check_edges(space: FiniteSpace, edges: ArrayLike) -> Integers:
@@ -166,26 +164,9 @@ def _edge_distances(space: FiniteSpace, edges: Integers) -> Floats:
     return np.asarray(space.metric(space.points[edges[:, 0]], space.points[edges[:, 1]]))
 
 
-def _labels(edges: Integers, size: int) -> Integers:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
-
-
-def _unreachable_distance(lengths: Floats) -> float:
-    """Return a distance that no path reaches: a whole number above all lengths together."""
-    return float(np.floor(2.0 * lengths.sum()) + 1.0)
-
-
 def _places_text(places: Integers) -> str:
     if len(places) == 1:
         return f"place {int(places[0])} has"
     names = ", ".join(str(place) for place in places[:SHOWN].tolist())
     more = f" and {len(places) - SHOWN:,} more" if len(places) > SHOWN else ""
     return f"the places {names}{more} have"
-
-
-def _pronoun(places: Integers) -> str:
-    return "it" if len(places) == 1 else "them"

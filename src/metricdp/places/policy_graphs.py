@@ -12,6 +12,7 @@ from metricdp.deprecation import warn_renamed
 from metricdp.design.components import component_space as component_space
 from metricdp.errors import InvalidInput
 from metricdp.metrics import policy_of
+from metricdp.places.elastic import search_until
 from metricdp.places.policy import repairs as repairs
 from metricdp.spaces import FiniteSpace
 
@@ -52,20 +53,10 @@ def nearest(space: FiniteSpace, count: int) -> Integers:
     if len(space) <= NEAR:
         away = space.distances + np.diag(np.full(len(space), np.inf))
         return _unique_pairs(rows, np.argsort(away, axis=1, kind="stable")[:, :count].ravel())
-    found, left, radius = np.empty((len(space), count), dtype=np.int64), np.arange(len(space)), 0.0
-    sample = space.metric(space.points[:1], space.points[1:129])
-    radius = float(np.min(sample[sample > 0]))
-    while len(left):
-        near, few = space.part(left).near(radius, space), []
-        for row, place in enumerate(left):
-            span = slice(near.starts[row], near.starts[row + 1])
-            codes, away = near.codes[span].astype(np.int64), near.distances[span]
-            other = codes != place
-            if int(other.sum()) < count:
-                few.append(row)
-                continue
-            found[place] = codes[other][np.argsort(away[other], kind="stable")[:count]]
-        left, radius = left[few], 1.5 * radius
+    found = np.empty((len(space), count), dtype=np.int64)
+    for place, codes, away in search_until(space, lambda codes: len(codes) > count):
+        other = codes != place
+        found[place] = codes[other][np.argsort(away[other], kind="stable")[:count]]
     return _unique_pairs(rows, found.ravel())
 
 

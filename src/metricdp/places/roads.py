@@ -15,7 +15,7 @@ from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine, ShortestPath
 from metricdp.places.folders import BUNDLED_FOLDER, CENTERS, data_folder
 from metricdp.places.graphml import from_graphml
-from metricdp.places.network import Roads, build_roads, is_one_way
+from metricdp.places.network import Roads, build_listed_roads, part_labels
 from metricdp.places.tables import as_numbers, folder_formats, from_tables
 from metricdp.spaces import FiniteSpace
 
@@ -109,13 +109,8 @@ def _paths(roads: Roads, lengths: Floats, one_way: str, unit: str = "km") -> Sho
 
 def _merge_crossings(roads: Roads) -> Roads:
     """Merge crossings joined by a street of length zero, drop loops, keep the shortest of parallel streets."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     count = len(roads.nodes)
-    zero = roads.edges[roads.lengths == 0]
-    same = coo_array((np.ones(len(zero)), (zero[:, 0], zero[:, 1])), shape=(count, count))
-    _, label = connected_components(same, directed=False)
+    label = part_labels(roads.edges[roads.lengths == 0], count)
     _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
     order = np.argsort(first, kind="stable")  # keep the order of the crossings
     rank = np.empty_like(order)
@@ -132,15 +127,7 @@ def _merge_crossings(roads: Roads) -> Roads:
 
 
 def _components(roads: Roads, one_way: str) -> Integers:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    count = len(roads.nodes)
-    links = coo_array((np.ones(len(roads.edges)), (roads.edges[:, 0], roads.edges[:, 1])), shape=(count, count))
-    strong = one_way == "longer" and roads.directed
-    return np.asarray(
-        connected_components(links, directed=strong, connection="strong" if strong else "weak")[1], dtype=np.int64
-    )
+    return part_labels(roads.edges, len(roads.nodes), strong=one_way == "longer" and roads.directed)
 
 
 def _main_component(roads: Roads, one_way: str, middle: Floats | None) -> Integers:
@@ -259,7 +246,7 @@ def _from_graph(graph: NetworkGraph) -> Roads:
         if latitude is None or longitude is None:
             raise InvalidInput(f"node {node!r} must have `y` and `x` (or `lat` and `lon`) in degrees, got {data}.")
         places.append((latitude, longitude))
-    ends, lengths, both, times = [], [], [], []
+    ends, lengths, ways, times = [], [], list[tuple[bool, Any]](), []
     for u, v, data in graph.edges(data=True):
         length = data.get("length", data.get("length_m"))
         if length is None:
@@ -267,8 +254,5 @@ def _from_graph(graph: NetworkGraph) -> Roads:
         ends.append((number[u], number[v]))
         lengths.append(length)
         times.append(data.get("travel_time", data.get("travel_time_s")))
-        both.append(not graph.is_directed() or not is_one_way(data.get("oneway", True)))
-    pairs = np.array(ends, dtype=np.int64).reshape(-1, 2)
-    known = None if all(seconds is None for seconds in times) else times
-    ways = np.array(both, dtype=bool)
-    return build_roads(np.array(places).reshape(-1, 2), pairs, as_numbers(lengths), ways, seconds=known)
+        ways.append((graph.is_directed(), data.get("oneway", True)))
+    return build_listed_roads(places, ends, as_numbers(lengths), ways, times)

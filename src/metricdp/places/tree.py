@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -100,14 +100,8 @@ class LocationTree:
         near = np.minimum.reduceat(near, starts, axis=1)
         np.fill_diagonal(near, 0.0)
         steps = shortest_path(near, method="FW", directed=False)
-        middles = self.middles(level)
-        return FiniteSpace(
-            np.arange(len(starts)),
-            Precomputed(np.minimum(steps, steps.T), self.space.unit),
-            coordinates=self.space.coordinates[middles],
-            ground=self.space.ground,
-            columns=self.space.columns,
-        )
+        metric = Precomputed(np.minimum(steps, steps.T), self.space.unit)
+        return replace(self.space.part(self.middles(level)), points=np.arange(len(starts)), metric=metric)
 
     def for_places(self, mechanism: FiniteMechanism, level: int, *, loss: ArrayLike | None = None) -> MatrixMechanism:
         """Return a mechanism on areas as one on the places, audited: each place has the distribution of its area."""

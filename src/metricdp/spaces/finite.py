@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -177,14 +177,8 @@ class FiniteSpace:
 
     def part(self, codes: Integers) -> FiniteSpace:
         """Return some of the secrets, in the metric of all: paths may leave the part."""
-        same = self.coordinates is self.points
-        return FiniteSpace(
-            self.points[codes],
-            self.metric,
-            coordinates=None if same else self.coordinates[codes],
-            ground=self.ground,
-            columns=self.columns,
-        )
+        coordinates: Any = None if self.coordinates is self.points else self.coordinates[codes]
+        return replace(self, points=self.points[codes], coordinates=coordinates)
 
     def around(self, place: ArrayLike, radius: float) -> Integers:
         """Return the codes of the secrets at most `radius` from a place, both as tables hold them (`ground`)."""

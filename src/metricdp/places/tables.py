@@ -25,12 +25,15 @@ MOST_ROWS = 50_000_000  # of one table
 
 def from_tables(nodes: Any, edges: Any) -> Roads:
     """Return the network of two tables, each a data frame, a dictionary of columns, or a Parquet or CSV file."""
-    nodes, edges = _open_table(nodes, (LATITUDE, LONGITUDE, NAMES)), _open_table(edges, STREETS)
-    places = np.stack([as_floats(_column(nodes, names, "nodes"), names[0]) for names in (LATITUDE, LONGITUDE)], axis=1)
-    ends = _ends(nodes, edges, len(places))
-    lengths = as_numbers(_column(edges, LENGTH, "edges"))
-    seconds, speeds = (_optional(edges, names, "edges") for names in (SECONDS, SPEED))
-    return build_roads(places, ends, lengths, _both_ways(edges, len(ends)), seconds=seconds, speeds=speeds)
+    crossings, _ = _open_table(nodes, (LATITUDE, LONGITUDE, NAMES), "nodes")
+    streets, directed = _open_table(edges, STREETS, "edges")
+    columns = [as_floats(_column(crossings, names, "nodes"), names[0]) for names in (LATITUDE, LONGITUDE)]
+    places = np.stack(columns, axis=1)
+    ends = _ends(crossings, streets, len(places))
+    lengths = as_numbers(_column(streets, LENGTH, "edges"))
+    seconds, speeds = (_optional(streets, names) for names in (SECONDS, SPEED))
+    both = _both_ways(streets, len(ends)) if directed else np.ones(len(ends), dtype=bool)
+    return build_roads(places, ends, lengths, both, seconds=seconds, speeds=speeds)
 
 
 def folder_formats(folder: Path) -> str | None:
@@ -49,22 +52,36 @@ def as_numbers(values: Any) -> Any:
         raise InvalidInput("lengths must be numbers, in metres.") from error
 
 
-def _open_table(table: Any, wanted: tuple[tuple[str, ...], ...]) -> Any:
-    """Return a table, read from its file where one is named: the columns that are looked for, no others."""
-    if not isinstance(table, str | Path):
-        return table
+def _open_table(table: Any, wanted: tuple[tuple[str, ...], ...], which: str) -> tuple[dict[str, Any], bool]:
+    """Return the columns of a table, those that are looked for with their values, and whether it is directed."""
+    import narwhals as nw
+
+    if isinstance(table, dict):
+        return {str(name): values for name, values in table.items()}, True
+    known = {name for names in wanted for name in names}
+    opened = _read_table(table, known) if isinstance(table, str | Path) else table
+    metadata = getattr(getattr(opened, "schema", None), "metadata", None) or {}
+    try:
+        frame: Any = nw.from_native(opened, eager_only=True)
+    except TypeError as error:
+        raise InvalidInput(f"`{which}` must be a table, got {type(table).__name__}.") from error
+    columns = {name: frame[name].to_numpy() if name in known else None for name in frame.columns}
+    return columns, not isinstance(metadata, dict) or metadata.get(b"directed", b"true") != b"false"
+
+
+def _read_table(table: str | Path, known: set[str]) -> Any:
+    """Return a table of a file: the columns that are looked for, or all where it has none of them."""
     import pyarrow as arrow
     from pyarrow import csv, parquet
 
     path = existing_file(table, "table")
-    known = [name for names in wanted for name in names]
     try:
         if path.suffix.lower() == ".csv":
             with path.open(encoding="utf-8-sig", newline="") as lines:
                 header: list[str] = next(reader(lines), [])
             chosen = [name for name in header if name in known]
             if not chosen:
-                return dict.fromkeys(header)
+                return arrow.table({name: [] for name in header})
             found = csv.read_csv(path, convert_options=csv.ConvertOptions(include_columns=chosen))
         else:
             schema = parquet.read_schema(path)
@@ -86,37 +103,17 @@ def _open_table(table: Any, wanted: tuple[tuple[str, ...], ...]) -> Any:
     return found
 
 
-def _columns(table: Any, which: str) -> list[str]:
-    if isinstance(table, dict):
-        return list(map(str, table))
-    return list(_frame(table, which).columns)
-
-
-def _frame(table: Any, which: str) -> Any:
-    import narwhals as nw
-
-    try:
-        return nw.from_native(table, eager_only=True)
-    except TypeError as error:
-        raise InvalidInput(f"`{which}` must be a table, got {type(table).__name__}.") from error
-
-
-def _column(table: Any, names: tuple[str, ...], which: str) -> Any:
-    values = _optional(table, names, which)
+def _column(table: dict[str, Any], names: tuple[str, ...], which: str) -> Any:
+    values = _optional(table, names)
     if values is None:
         others = f" (or {', '.join(f'`{name}`' for name in names[1:])})" if len(names) > 1 else ""
-        raise InvalidInput(
-            f"the table of {which} must have the column `{names[0]}`{others}, got {', '.join(_columns(table, which))}."
-        )
+        raise InvalidInput(f"the table of {which} must have the column `{names[0]}`{others}, got {', '.join(table)}.")
     return values
 
 
-def _optional(table: Any, names: tuple[str, ...], which: str) -> Any:
+def _optional(table: dict[str, Any], names: tuple[str, ...]) -> Any:
     """Return the first of these columns that the table has, or None."""
-    found = [name for name in names if name in _columns(table, which)]
-    if not found:
-        return None
-    return table[found[0]] if isinstance(table, dict) else _frame(table, which)[found[0]].to_numpy()
+    return next((table[name] for name in names if name in table), None)
 
 
 def _ends(nodes: Any, edges: Any, count: int) -> Integers:
@@ -124,7 +121,7 @@ def _ends(nodes: Any, edges: Any, count: int) -> Integers:
     given = [np.asarray(_column(edges, names, "edges")) for names in (FIRST, SECOND)]
     if len(given[0]) != len(given[1]):
         raise InvalidInput(f"a street has two ends, got {len(given[0])} first and {len(given[1])} second ones.")
-    names = _optional(nodes, NAMES, "nodes")
+    names = _optional(nodes, NAMES)
     rows, named = _row_numbers(given, count), None if names is None else _rows_by_name(given, np.asarray(names))
     if named is None:
         return np.stack([as_codes(end, count, name) for end, name in zip(given, ("u", "v"), strict=True)], axis=1)
@@ -158,12 +155,9 @@ def _rows_by_name(given: list[Any], names: Any) -> Integers | None:
     return np.asarray(found, dtype=np.int64)
 
 
-def _both_ways(edges: Any, count: int) -> Booleans:
-    """Tell which streets run both ways: all where the table says that it is undirected, else those not one way."""
-    metadata = getattr(getattr(edges, "schema", None), "metadata", None) or {}
-    if isinstance(metadata, dict) and metadata.get(b"directed", b"true") == b"false":
-        return np.ones(count, dtype=bool)
-    values = _optional(edges, ONE_WAY, "edges")
+def _both_ways(edges: dict[str, Any], count: int) -> Booleans:
+    """Tell which streets run both ways: those not one way."""
+    values = _optional(edges, ONE_WAY)
     if values is None:
         return np.zeros(count, dtype=bool)
     array = np.asarray(values)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, Integers, are_codes, as_codes, as_floats, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, Precomputed, Weighted
-from metricdp.spaces.base import UnsnappedSpace, format_value, number_rows, refuse, refuse_snap
+from metricdp.spaces.base import UnsnappedSpace, format_value, number_rows, refuse_snap
 from metricdp.spaces.finite import FiniteSpace
 
 
@@ -31,6 +31,7 @@ class Augmented(UnsnappedSpace):
     weights: Floats
 
     is_text: ClassVar[bool] = False
+    advice: ClassVar[str] = "Clean the trace (impossible steps), or allow such steps when the domain is built."
 
     def __init__(self, base: FiniteSpace, histories: ArrayLike, weights: ArrayLike) -> None:
         rows = as_codes(histories, len(base), "histories")
@@ -98,10 +99,6 @@ class Augmented(UnsnappedSpace):
         return ("place", *(f"place_{lag}" for lag in range(1, self.width)))
 
     @property
-    def width(self) -> int:
-        return self.lags + 1
-
-    @property
     def dimension(self) -> int:
         return self.lags + 1
 
@@ -136,14 +133,7 @@ class Augmented(UnsnappedSpace):
                 f"a history must be {self.width} codes, the current place first, got {rows.shape[1]}. "
                 "At the start of a trip repeat its first place (`Walks.histories` does)."
             )
-        good, codes = self.admit(rows)
-        if not good.all():
-            refuse(
-                good,
-                self.rule(),
-                "Clean the trace (impossible steps), or allow such steps when the domain is built.",
-            )
-        return codes
+        return np.asarray(super().encode(rows))
 
     def decode(self, secrets: ArrayLike, /) -> Integers:
         """Return the histories behind codes."""

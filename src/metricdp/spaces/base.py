@@ -6,6 +6,7 @@ logs. `space.why(row)` shows the value.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, TypeVar, runtime_checkable
 
@@ -157,10 +158,11 @@ def space_card(space: Space) -> str:
     return card(type(space).__name__, rows)
 
 
-class UnsnappedSpace:
+class UnsnappedSpace(ABC):
     """What spaces share that take every value as it is: no secret is nearest to another value."""
 
     same_ground: ClassVar[bool] = True
+    advice: ClassVar[str] = "Repair or drop the row."
 
     if TYPE_CHECKING:  # fields where they are stored: a property of the same name would be taken for a default
 
@@ -168,16 +170,18 @@ class UnsnappedSpace:
         def metric(self) -> Metric: ...
 
         @property
+        def dimension(self) -> int: ...
+
+        @property
         def finite(self) -> Space | None: ...
+
+        @property
+        def limits(self) -> tuple[Floats, Floats] | None: ...
 
         @property
         def network(self) -> ShortestPath | None: ...
     else:
-        finite = network = None
-
-    @property
-    def limits(self) -> tuple[Floats, Floats] | None:
-        return None
+        finite = limits = network = None
 
     @property
     def ground(self) -> Metric:
@@ -187,15 +191,34 @@ class UnsnappedSpace:
     def unit(self) -> str:
         return self.metric.unit
 
+    @property
+    def width(self) -> int:
+        return self.dimension
+
     _repr_html_ = space_card
 
     def charge(self, snap: float) -> float:
         """Return 0, or refuse to snap: no secret is nearest."""
         return refuse_snap(snap)
 
+    @abstractmethod
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Any]:
         """Return which rows are secrets, and the secrets."""
-        raise NotImplementedError
+
+    @abstractmethod
+    def rule(self, *, snap: float = 0.0) -> str:
+        """Say which rows are secrets."""
+
+    def encode(self, values: Any, /) -> Any:
+        """Return the secrets of rows, refusing rows that are none."""
+        good, found = self.admit(values)
+        if not good.all():
+            refuse(good, self.rule() + self.hint(found, ~good), self.advice)
+        return found
+
+    def hint(self, found: Any, bad: Booleans) -> str:
+        """Return what may explain bad rows, to be said after the rule."""
+        return ""
 
     def legal(self, rows: Any, /) -> Booleans:
         """Tell which rows are secrets."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,6 @@ from metricdp.spaces.base import (
     metric_rule,
     missing_number_text,
     number_rows,
-    refuse,
     refuse_snap,
 )
 
@@ -30,7 +29,7 @@ UNIT_WITHIN = 1e-3  # unit vectors stored in 16 bits have lengths within this of
 SHORTEST, LONGEST = 1e-100, 1e100  # beyond, squares leave the range of doubles
 
 
-class Coordinates(UnsnappedSpace, ABC):
+class Coordinates(UnsnappedSpace):
     """A space whose secrets are rows of numbers: a row is its own code.
 
     Subclasses say which rows are secrets (`_are_inside`, `rule`) and what to do about others.
@@ -39,21 +38,6 @@ class Coordinates(UnsnappedSpace, ABC):
     columns: ClassVar[tuple[str, ...]] = ()
     size: ClassVar[int | None] = None
     is_text: ClassVar[bool] = False
-    advice: ClassVar[str] = "Repair or drop the row."
-
-    if TYPE_CHECKING:  # a field where it is stored: a property of the same name would be taken for its default
-
-        @property
-        def dimension(self) -> int: ...
-
-    @property
-    @abstractmethod
-    def width(self) -> int:
-        """The number of columns."""
-
-    @abstractmethod
-    def rule(self, *, snap: float = 0.0) -> str:
-        """Say which rows are secrets."""
 
     @abstractmethod
     def _are_inside(self, values: Floats) -> Booleans:
@@ -62,10 +46,6 @@ class Coordinates(UnsnappedSpace, ABC):
     @abstractmethod
     def _outside_text(self, value: Floats) -> str:
         """Say of a row of finite numbers why it is no secret."""
-
-    def _hint(self, bad: Floats) -> str:
-        """Return what may explain bad rows, to be said after the rule."""
-        return ""
 
     def admit(self, rows: Any, /, *, snap: float = 0.0) -> tuple[Booleans, Floats]:
         """Return which rows are secrets, and the rows."""
@@ -78,11 +58,9 @@ class Coordinates(UnsnappedSpace, ABC):
         value = number_rows(np.atleast_2d(row), self.width)[0]
         if not np.isfinite(value).all():
             return f"{missing_number_text(value)}."
-        return (
-            f"{format_value(value)} is a secret of this space."
-            if self.legal(value[None])[0]
-            else self._outside_text(value)
-        )
+        if self.legal(value[None])[0]:
+            return f"{format_value(value)} is a secret of this space."
+        return self._outside_text(value)
 
     def encode(self, values: Any, /) -> Floats:
         """Return the values as checked coordinates."""
@@ -91,10 +69,7 @@ class Coordinates(UnsnappedSpace, ABC):
         rows = as_points(values, "values")
         if rows.dtype.kind == "U" or rows.shape[1:] != (self.width,):
             raise InvalidInput(f"values must have {self.width} columns of numbers, got shape {rows.shape}.")
-        good, found = self.admit(rows)
-        if not good.all():
-            refuse(good, self.rule() + self._hint(found[~good]), self.advice)
-        return found
+        return np.asarray(super().encode(rows))
 
     def decode(self, secrets: Any, /) -> Floats:
         """Return coordinates as they are."""
@@ -124,10 +99,6 @@ class Box(Coordinates):
         return len(self.lower)
 
     @property
-    def width(self) -> int:
-        return len(self.lower)
-
-    @property
     def limits(self) -> tuple[Floats, Floats]:
         return self.lower, self.upper
 
@@ -144,10 +115,9 @@ class Box(Coordinates):
 
     def _outside_text(self, value: Floats) -> str:
         nearest = np.clip(value, self.lower, self.upper)
+        corners = f"from {format_value(self.lower)} to {format_value(self.upper)}"
         return (
-            f"{format_value(value)} lies outside the box from {format_value(self.lower)} to "
-            f"{format_value(self.upper)}; "
-            f"the nearest legal point is {format_value(nearest)}."
+            f"{format_value(value)} lies outside the box {corners}; the nearest legal point is {format_value(nearest)}."
         )
 
 
@@ -157,10 +127,6 @@ class Unbounded(Coordinates):
 
     metric: Metric
     dimension: int
-
-    @property
-    def width(self) -> int:
-        return self.dimension
 
     def __repr__(self) -> str:
         return f"Unbounded({type(self.metric).__name__}, dimension {self.dimension})"
@@ -176,10 +142,11 @@ class Unbounded(Coordinates):
         nearest = ""
         if points_are(self.metric, "degrees"):
             nearest = f", the nearest is {format_value(np.clip(value, [-90.0, -360.0], [90.0, 360.0]))}"
-        return f"{format_value(value)} is not a secret: {self.rule()}{nearest}{self._hint(value[None]) or '.'}"
+        hint = exchange_hint(self.metric, value[None]) or "."
+        return f"{format_value(value)} is not a secret: {self.rule()}{nearest}{hint}"
 
-    def _hint(self, bad: Floats) -> str:
-        return exchange_hint(self.metric, bad)
+    def hint(self, found: Floats, bad: Booleans) -> str:
+        return exchange_hint(self.metric, found[bad])
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,10 +167,6 @@ class Sphere(Coordinates):
             raise InvalidInput(f"`dimension` must be at least 2: directions of a line are two, got {self.dimension}.")
         if self.lengths not in ("unit", "any"):
             raise InvalidInput(f"`lengths` must be 'unit' or 'any', got {self.lengths!r}.")
-
-    @property
-    def width(self) -> int:
-        return self.dimension
 
     def __repr__(self) -> str:
         return f"Sphere({type(self.metric).__name__}, dimension {self.dimension}, {self.lengths} lengths)"

@@ -11,7 +11,7 @@ import numpy as np
 from metricdp.arrays import Booleans, Points
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric
-from metricdp.spaces.base import Space, UnsnappedSpace, refuse, refuse_snap
+from metricdp.spaces.base import Space, UnsnappedSpace, refuse_snap
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +62,6 @@ class ProductSpace(UnsnappedSpace):
         """Say of every part whether the row is a secret of it; this shows the value."""
         parts = zip(self.parts, self._split([row]), strict=True)
         return " ".join(f"Part {number}: {part.why(own[0])}" for number, (part, own) in enumerate(parts))
-
-    def encode(self, values: Any, /) -> tuple[Any, ...]:
-        """Return the secrets of rows part by part, refusing rows that are none."""
-        good, found = self.admit(values)
-        if not good.all():
-            refuse(good, self.rule(), "Repair or drop the row.")
-        return found
 
     def decode(self, secrets: Sequence[Any], /) -> Points:
         """Return the rows behind secrets given part by part; words and numbers side by side are objects."""

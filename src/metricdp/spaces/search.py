@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +17,24 @@ GRID_ROWS = 4096  # fewer rows than this are not worth a grid
 UNKNOWN, SHARED, NO_PLACE = -2, -1, -1
 
 
-class NearestSearch(Protocol):
+class NearestSearch(ABC):
     """Finds the nearest of the places it was made from."""
 
+    def __init__(self, places: Points, metric: Metric) -> None:
+        self._places, self._metric = places, metric
+
+    @abstractmethod
     def nearest(self, rows: Points, /) -> Integers:
         """Return the code of the nearest place to every row."""
 
     def within(self, rows: Points, limit: float, /) -> tuple[Integers, Booleans]:
         """Return the nearest codes and whether they are at most `limit` away."""
+        codes = self.nearest(rows)
+        return codes, np.asarray(self._away(rows, codes) <= limit)
+
+    def _away(self, rows: Points, codes: Integers) -> Floats:
+        """Return the distance of every row to the place of its code."""
+        return np.asarray(self._metric(rows, self._places[codes]))
 
 
 def search_for(places: Points, metric: Metric) -> NearestSearch:
@@ -37,11 +48,8 @@ def search_for(places: Points, metric: Metric) -> NearestSearch:
     return PlainSearch(places, metric)
 
 
-class PlainSearch:
+class PlainSearch(NearestSearch):
     """All distances, block by block."""
-
-    def __init__(self, places: Points, metric: Metric) -> None:
-        self._places, self._metric = places, metric
 
     def nearest(self, rows: Points, /) -> Integers:
         codes = np.empty(len(rows), dtype=np.int64)
@@ -51,12 +59,8 @@ class PlainSearch:
             codes[part] = pairwise(self._metric, rows[part], self._places).argmin(axis=1)
         return codes
 
-    def within(self, rows: Points, limit: float, /) -> tuple[Integers, Booleans]:
-        codes = self.nearest(rows)
-        return codes, np.asarray(self._metric(rows, self._places[codes]) <= limit)
 
-
-class FactorSearch:
+class FactorSearch(NearestSearch):
     """A sum of metrics over separate columns: the nearest value in every group, where that combination exists.
 
     min over places of sum_i w_i d_i >= sum_i w_i min d_i, with equality where the nearest values of all groups belong
@@ -64,7 +68,7 @@ class FactorSearch:
     """
 
     def __init__(self, places: Points, metric: Metric) -> None:
-        self._places, self._metric = places, metric
+        super().__init__(places, metric)
         self._parts: list[tuple[list[int], NearestSearch, int]] = []
         keys = np.zeros(len(places), dtype=np.int64)
         for part, group, _ in sum_of(metric):
@@ -86,13 +90,9 @@ class FactorSearch:
             codes[missing] = PlainSearch(self._places, self._metric).nearest(rows[missing])
         return codes
 
-    def within(self, rows: Points, limit: float, /) -> tuple[Integers, Booleans]:
-        codes = self.nearest(rows)
-        return codes, np.asarray(self._metric(rows, self._places[codes]) <= limit)
 
-
-class TreeSearch:
-    """A k-d tree; in two dimensions a grid remembers which places can be nearest in a cell.
+class TreeSearch(NearestSearch):
+    """A k-d tree; in two dimensions a grid remembers which one or two places can be nearest in a cell.
 
     Every point of a cell lies within h of its centre c. If d(c, second) - d(c, first) > 2 h, then by the triangle
     inequality `first` is nearest to every point of the cell, and none is farther from it than d(c, first) + h. If
@@ -102,66 +102,44 @@ class TreeSearch:
     def __init__(self, places: Points, metric: Metric, near: Tree) -> None:
         from scipy.spatial import cKDTree
 
-        self._places, self._metric, self._near = np.asarray(places, float), metric, near
-        self._tree = cKDTree(near.rows(self._places))
-        self._grid = _Grid(self, self._places) if self._places.shape[1] == 2 and len(places) > 1 else None
+        super().__init__(np.asarray(places, float), metric)
+        self._near, self._tree = near, cKDTree(near.rows(self._places))
+        self._has_grid = self._places.shape[1] == 2 and len(places) > 1
+        if self._has_grid:
+            low, high = self._places.min(axis=0), self._places.max(axis=0)
+            margin = 0.05 * (high - low) + 1e-9 * (1.0 + np.abs(self._places).max())
+            self._low = low - margin
+            self._sides = (high + margin - self._low) / GRID_SIDE
+            # A little more than the bound, for the rounding of the cell number.
+            self._half = near.half_cell(self._sides) * (1.0 + 1e-6) + 1e-12
+            self._first = np.full(GRID_SIDE * GRID_SIDE, UNKNOWN, dtype=np.int32)
+            self._second = np.full(GRID_SIDE * GRID_SIDE, NO_PLACE, dtype=np.int32)
+            self._reach = np.full(GRID_SIDE * GRID_SIDE, np.inf)
 
     def nearest(self, rows: Points, /) -> Integers:
-        if self._grid is None or len(rows) < GRID_ROWS:
-            return self.query(rows)
-        return self._grid.nearest(rows)[0]
+        if self._has_grid and len(rows) >= GRID_ROWS:
+            return self._look_up(rows)[0]
+        return self._query(rows)
 
     def within(self, rows: Points, limit: float, /) -> tuple[Integers, Booleans]:
-        if self._grid is None or len(rows) < GRID_ROWS:
-            codes = self.query(rows)
-            return codes, np.asarray(self._metric(rows, self._places[codes]) <= limit)
-        codes, reach = self._grid.nearest(rows)
+        if not self._has_grid or len(rows) < GRID_ROWS:
+            return super().within(rows, limit)
+        codes, reach = self._look_up(rows)
         inside = reach <= limit
         if not inside.all():  # most values are either well inside a cell or exactly a place
             found = self._places[codes]
             inside |= (rows[:, 0] == found[:, 0]) & (rows[:, 1] == found[:, 1])
         open_rows = np.flatnonzero(~inside)
         if open_rows.size:
-            inside[open_rows] = self._metric(rows[open_rows], self._places[codes[open_rows]]) <= limit
+            inside[open_rows] = self._away(rows[open_rows], codes[open_rows]) <= limit
         return codes, inside
 
-    def three_nearest(self, rows: Points) -> tuple[Floats, Integers]:
-        """Return the distances to the three nearest places (infinite where there are fewer), and their codes."""
-        away, codes = self._tree.query(self._near.rows(rows), k=3, p=self._near.exponent)
-        known = np.isfinite(away)
-        away[known] = self._near.away(away[known])
-        return np.asarray(away), np.asarray(codes, dtype=np.int64)
-
-    def away(self, rows: Points, codes: Integers) -> Floats:
-        """Return the distance of every row to the place of its code."""
-        return np.asarray(self._metric(rows, self._places[codes]))
-
-    def query(self, rows: Points) -> Integers:
+    def _query(self, rows: Points) -> Integers:
         """Return the nearest codes by the tree alone."""
         return np.asarray(self._tree.query(self._near.rows(rows), p=self._near.exponent)[1], dtype=np.int64)
 
-    def half_cell(self, sides: Floats) -> float:
-        """Return a bound on the distance from the centre of a cell to any of its points."""
-        return self._near.half_cell(sides)
-
-
-class _Grid:
-    """Remembers for every cell that rows have fallen into which one or two places can be nearest there."""
-
-    def __init__(self, search: TreeSearch, places: Floats) -> None:
-        low, high = places.min(axis=0), places.max(axis=0)
-        margin = 0.05 * (high - low) + 1e-9 * (1.0 + np.abs(places).max())
-        self._search = search
-        self._low = low - margin
-        self._sides = (high + margin - self._low) / GRID_SIDE
-        # A little more than the bound, for the rounding of the cell number.
-        self._half = search.half_cell(self._sides) * (1.0 + 1e-6) + 1e-12
-        self._first = np.full(GRID_SIDE * GRID_SIDE, UNKNOWN, dtype=np.int32)
-        self._second = np.full(GRID_SIDE * GRID_SIDE, NO_PLACE, dtype=np.int32)
-        self._reach = np.full(GRID_SIDE * GRID_SIDE, np.inf)
-
-    def nearest(self, rows: Points) -> tuple[Integers, Floats]:
-        """Return the nearest codes, and a bound on how far they are (infinite where none is known)."""
+    def _look_up(self, rows: Points) -> tuple[Integers, Floats]:
+        """Return the nearest codes by the grid, and a bound on how far they are (infinite where none is known)."""
         cells, inside = self._cells(rows)
         first = self._first[cells]
         if (first == UNKNOWN).any():
@@ -172,12 +150,12 @@ class _Grid:
         pairs = np.flatnonzero((second >= 0) & (first >= 0))
         if pairs.size:
             there, other = rows[pairs], second[pairs].astype(np.int64)
-            one, two = self._search.away(there, codes[pairs]), self._search.away(there, other)
+            one, two = self._away(there, codes[pairs]), self._away(there, other)
             codes[pairs] = np.where(two < one, other, codes[pairs])
             reach[pairs] = np.minimum(one, two)
         unsure = np.flatnonzero((first < 0) | ~inside)
         if unsure.size:
-            codes[unsure] = self._search.query(np.ascontiguousarray(rows[unsure]))
+            codes[unsure] = self._query(np.ascontiguousarray(rows[unsure]))
             reach[unsure] = np.inf
         return codes, reach
 
@@ -192,10 +170,14 @@ class _Grid:
         return cells, inside
 
     def _learn(self, cells: Any) -> None:
+        """Note which one or two places can be nearest in some cells."""
         if not cells.size:
             return
         centres = self._low + (np.stack(np.divmod(cells, GRID_SIDE), axis=1) + 0.5) * self._sides
-        away, codes = self._search.three_nearest(centres)
+        # The three nearest places; they are infinitely far where there are fewer.
+        away, codes = self._tree.query(self._near.rows(centres), k=3, p=self._near.exponent)
+        known = np.isfinite(away)
+        away[known] = self._near.away(away[known])
         one = away[:, 1] - away[:, 0] > 2.0 * self._half
         two = away[:, 2] - away[:, 0] > 2.0 * self._half
         # The first place last: another thread that sees it may rely on the rest.

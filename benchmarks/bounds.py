@@ -36,7 +36,7 @@ from scipy.sparse.csgraph import shortest_path
 
 import metricdp as mdp
 from metricdp.arrays import Floats
-from metricdp.design.contextual import context_bound
+from metricdp.design import context_bound
 from metricdp.errors import Infeasible, InvalidInput, SolverFailure
 
 TOLERANCE = 1e-7  # relative, of HiGHS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -94,6 +94,14 @@ def as_positive(value: Any, name: str) -> float:
     if not (np.isfinite(number) and number > 0):
         raise InvalidInput(f"`{name}` must be a positive finite number, got {number:g}.")
     return number
+
+
+def as_choice(value: Any, name: str, choices: Sequence[str]) -> str:
+    """Return one of some words."""
+    if isinstance(value, str) and value in choices:
+        return value
+    *others, last = map(repr, choices)
+    raise InvalidInput(f"`{name}` must be {', '.join(others)} or {last}, got {value!r}.")
 
 
 def as_codes(value: ArrayLike, size: int, name: str = "secrets") -> Integers:

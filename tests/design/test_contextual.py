@@ -11,14 +11,7 @@ from scipy.sparse import csr_matrix, eye, kron
 
 import metricdp as mdp
 from metricdp.auditing import bottleneck_distance, current_place
-from metricdp.design.contextual import (
-    context_bound,
-    contextual,
-    near_closure,
-    near_stretch,
-    quotient_of,
-    refine_matrix,
-)
+from metricdp.design import context_bound, near_closure, near_stretch, quotient_of, refine_matrix
 from metricdp.errors import InvalidInput, OutOfDomain
 
 LINE = mdp.FiniteSpace(np.arange(4.0)[:, None], mdp.Lp(2))
@@ -74,7 +67,7 @@ def toy():
 
 @pytest.fixture(scope="module")
 def full(toy):
-    return contextual(toy, gap=1e-4)
+    return mdp.contextual(toy, gap=1e-4)
 
 
 def test_augmented_distance_is_the_weighted_sum(toy):
@@ -87,13 +80,13 @@ def test_full_program_matches_an_independent_solver():
     loss = np.abs((1.5 * pairs[:, 0] - 0.5 * pairs[:, 1])[:, None] - np.arange(3.0))
     problem = mdp.Problem(mdp.spaces.Augmented(line, pairs, [0.5]).space, 1.0, outputs=line, loss=loss)
     best = program_by_hand(loss / 9.0, distances_by_hand(pairs, [0.5]))
-    built = contextual(problem, gap=1e-4)
+    built = mdp.contextual(problem, gap=1e-4)
     assert built.certificate.lower_bound <= best * (1 + 1e-7)
     assert best * (1 - 1e-7) <= built.certificate.loss <= best * (1 + 2e-4)
 
 
 def test_one_program_over_classes_is_exactly_private_and_nearly_as_good(toy, full):
-    quotient = contextual(toy, classes=CLASSES, gap=1e-4)
+    quotient = mdp.contextual(toy, classes=CLASSES, gap=1e-4)
     assert len(np.unique(CLASSES, axis=0)) == 34
     report = mdp.audit(quotient)
     assert report.verdict == "holds"
@@ -103,7 +96,7 @@ def test_one_program_over_classes_is_exactly_private_and_nearly_as_good(toy, ful
 
 
 def test_members_of_a_class_share_one_row(toy):
-    quotient = contextual(toy, classes=CLASSES)
+    quotient = mdp.contextual(toy, classes=CLASSES)
     for kind in np.unique(CLASSES, axis=0):
         rows = quotient.matrix[(kind == CLASSES).all(axis=1)]
         assert np.array_equal(rows, np.broadcast_to(rows[0], rows.shape))
@@ -121,8 +114,8 @@ def test_class_distances_are_least_member_distances_closed_by_paths(toy):
 
 
 def test_context_never_hurts_and_reduced_is_an_upper_bound(toy, full):
-    free = contextual(toy, classes=CUBE[:, :1], gap=1e-4).certificate.loss
-    one_back = contextual(toy, classes=CUBE[:, :2], gap=1e-4).certificate.loss
+    free = mdp.contextual(toy, classes=CUBE[:, :1], gap=1e-4).certificate.loss
+    one_back = mdp.contextual(toy, classes=CUBE[:, :2], gap=1e-4).certificate.loss
     assert full.certificate.loss <= one_back * (1 + 1e-4) <= free * (1 + 2e-4)
 
 
@@ -132,7 +125,7 @@ def test_context_free_classes_give_the_context_free_program(toy):
     np.add.at(weights, CUBE[:, 0], toy.prior)
     np.add.at(costs, CUBE[:, 0], toy.cost)
     plain = mdp.Problem(LINE, 1.0, loss=costs / weights[:, None], prior=weights)
-    free = contextual(toy, classes=CUBE[:, 0], gap=1e-4).certificate.loss
+    free = mdp.contextual(toy, classes=CUBE[:, 0], gap=1e-4).certificate.loss
     assert free == pytest.approx(mdp.optimal(plain, gap=1e-4).certificate.loss, rel=3e-4)
 
 
@@ -154,17 +147,17 @@ def copied(agreement, epsilon=1.0):
 def test_reduced_is_exact_only_where_the_dropped_context_is_independent(agreement, epsilon, percent):
     problem, rows = copied(agreement, epsilon)
     best = program_by_hand(problem.cost, epsilon * distances_by_hand(rows, [0.5, 0.5]))
-    reduced = contextual(problem, classes=rows[:, :2], gap=1e-5)
+    reduced = mdp.contextual(problem, classes=rows[:, :2], gap=1e-5)
     assert 100.0 * (reduced.certificate.loss / best - 1.0) == pytest.approx(percent, abs=0.02)
     assert mdp.audit(reduced).verdict == "holds"
-    assert contextual(problem, gap=1e-5).certificate.loss == pytest.approx(best, rel=1e-4)
+    assert mdp.contextual(problem, gap=1e-5).certificate.loss == pytest.approx(best, rel=1e-4)
 
 
 def test_refined_lies_between_reduced_and_full_and_keeps_class_averages():
     problem, rows = copied(0.9)
     best = program_by_hand(problem.cost, distances_by_hand(rows, [0.5, 0.5]))
-    reduced = contextual(problem, classes=rows[:, :2], gap=1e-5)
-    refined = contextual(problem, classes=rows[:, :2], program="refined", gap=1e-5)
+    reduced = mdp.contextual(problem, classes=rows[:, :2], gap=1e-5)
+    refined = mdp.contextual(problem, classes=rows[:, :2], program="refined", gap=1e-5)
     assert mdp.audit(refined).verdict == "holds"
     assert best * (1 - 1e-6) <= refined.certificate.loss <= reduced.certificate.loss * (1 + 5e-4)
     for kind in np.unique(rows[:, :2], axis=0):
@@ -188,7 +181,7 @@ def test_any_classes_keep_the_promise_over_all_augmented_pairs(seed):
     augmented = mdp.spaces.Augmented(base, rows, [rng.uniform(0.2, 2.0)])
     loss = rng.uniform(size=(16, 4))
     problem = mdp.Problem(augmented.space, 1.3, outputs=base, loss=loss, prior=rng.dirichlet(np.ones(16)))
-    built = contextual(problem, classes=rng.integers(0, 6, 16))
+    built = mdp.contextual(problem, classes=rng.integers(0, 6, 16))
     metric = np.linalg.norm(points[:, None] - points[None], axis=-1)
     apart = metric[rows[:, None, 0], rows[None, :, 0]]
     apart = apart + augmented.weights[0] * metric[rows[:, None, 1], rows[None, :, 1]]
@@ -234,11 +227,11 @@ def test_strange_histories_are_refused():
 
 def test_wrong_requests_are_refused(toy):
     with pytest.raises(InvalidInput, match="needs `classes`"):
-        contextual(toy, program="reduced")
+        mdp.contextual(toy, program="reduced")
     with pytest.raises(InvalidInput, match="takes no"):
-        contextual(toy, classes=CLASSES, program="full")
+        mdp.contextual(toy, classes=CLASSES, program="full")
     with pytest.raises(InvalidInput, match="one label per secret"):
-        contextual(toy, classes=[0, 1])
+        mdp.contextual(toy, classes=[0, 1])
 
 
 def chained_by_hand(distances, radius):
@@ -254,12 +247,12 @@ def test_a_neighbour_radius_binds_far_pairs_by_chains_alone(toy):
     near = mdp.Problem(toy.inputs, 1.0, outputs=LINE, loss=toy.loss, prior=toy.prior, radius=1.0)
     chained = chained_by_hand(apart, 1.0)
     assert np.allclose(near_closure(near), chained, atol=1e-12)
-    built = contextual(near, classes=CLASSES, gap=1e-4)
+    built = mdp.contextual(near, classes=CLASSES, gap=1e-4)
     assert built.guarantee.radius == 1.0
     close = np.where(apart <= 1.0, apart, np.inf)
     assert leakage_by_hand(built.matrix, close) <= 1.0 + 1e-9
     best = program_by_hand(toy.cost, chained)
-    full = contextual(near, gap=1e-4)
+    full = mdp.contextual(near, gap=1e-4)
     assert full.certificate.lower_bound <= best * (1 + 1e-7)
     assert best * (1 - 1e-7) <= full.certificate.loss <= best * (1 + 2e-4)
 
@@ -276,7 +269,7 @@ def test_a_small_radius_leaves_pairs_unprotected_and_its_stretch_says_so():
     assert near_stretch(tied) == pytest.approx(longest.max())
     apart_parts = mdp.Problem(space, 1.0, outputs=base, loss=loss, radius=2.0)
     assert near_stretch(apart_parts) == np.inf
-    built = contextual(apart_parts, gap=1e-3)
+    built = mdp.contextual(apart_parts, gap=1e-3)
     assert built.matrix[3].max() == pytest.approx(1.0)  # nothing binds the far place: it is told
     assert mdp.audit(built.matrix, metric=space.metric, points=space.points, epsilon=1.0).verdict == "violated"
 
@@ -285,8 +278,8 @@ def test_refined_states_rare_classes_as_exactly_as_common_ones():
     problem, rows = copied(0.9)
     prior = np.where(rows[:, 0] == 2, 1e-13, problem.prior)
     rare = mdp.Problem(problem.inputs, 1.0, outputs=problem.outputs, loss=problem.loss, prior=prior / prior.sum())
-    refined = contextual(rare, classes=rows[:, :2], program="refined", gap=1e-5)
-    reduced = contextual(rare, classes=rows[:, :2], gap=1e-5)
+    refined = mdp.contextual(rare, classes=rows[:, :2], program="refined", gap=1e-5)
+    reduced = mdp.contextual(rare, classes=rows[:, :2], gap=1e-5)
     assert mdp.audit(refined).verdict == "holds"
     assert refined.certificate.loss <= reduced.certificate.loss * (1 + 5e-4)
 

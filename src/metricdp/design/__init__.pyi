@@ -17,7 +17,11 @@ from .comparison.trials import select_builders as select_builders
 from .components import build_by_component as build_by_component
 from .components import is_disconnected as is_disconnected
 from .constopt import PUBLISHED_PENALTIES as PUBLISHED_PENALTIES
+from .contextual import context_bound as context_bound
+from .contextual import near_closure as near_closure
 from .contextual import near_stretch as near_stretch
+from .contextual import quotient_of as quotient_of
+from .contextual import refine_matrix as refine_matrix
 from .decomposed import Neighbours as Neighbours
 from .interpolation.anchors import grid_edges as grid_edges
 from .optimal import exact_edges as exact_edges

@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from metricdp import deadlines
-from metricdp.arrays import Floats, Integers, as_positive
+from metricdp.arrays import Floats, Integers, as_choice, as_positive
 from metricdp.auditing.exact import float_leakage
 from metricdp.auditing.loss import packing_lower_bound
 from metricdp.design._certify import certify, safe_epsilon
 from metricdp.design.components import build_by_component, is_disconnected
-from metricdp.design.exponential import Budget
+from metricdp.design.exponential import BUDGETS, Budget
 from metricdp.design.time_limits import build_in_time
 from metricdp.errors import InvalidInput, TimeUp
 from metricdp.mechanisms import MatrixMechanism
@@ -70,8 +70,7 @@ def constopt(
         return build_by_component(problem, build, inside=True, seconds=seconds, **options)
     if not 1 <= nearest <= size:
         raise InvalidInput(f"`nearest` must be from 1 to {size}, got {nearest}.")
-    if budget not in ("certified", "half"):
-        raise InvalidInput(f"`budget` must be 'certified' or 'half', got {budget!r}.")
+    as_choice(budget, "budget", BUDGETS)
     several = [penalty] if isinstance(penalty, int | float) else penalty
     if several is not None and not len(several):
         raise InvalidInput("`penalty` must be a positive number or several, got none.")

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from metricdp import deadlines
-from metricdp.arrays import Floats, Integers
+from metricdp.arrays import Floats, Integers, as_choice
 from metricdp.design._certify import certify
 from metricdp.design.time_limits import build_in_time
 from metricdp.errors import InvalidInput, SolverFailure
@@ -75,26 +76,20 @@ def contextual(
     program costs.
     """
     started = time.perf_counter()
-    if program not in ("auto", "full", "reduced", "refined"):
-        raise InvalidInput(f"`program` must be 'auto', 'full', 'reduced' or 'refined', got {program!r}.")
+    as_choice(program, "program", ("auto", "full", "reduced", "refined"))
     chosen = program if program != "auto" else ("full" if classes is None else "reduced")
     if chosen == "refined" and problem.radius is not None:
         raise InvalidInput("the refined program protects all pairs; leave `radius` out of the problem.")
     if (classes is None) != (chosen == "full"):
         raise InvalidInput(f"the {chosen} program {'takes no' if chosen == 'full' else 'needs'} `classes`.")
     limit = None if seconds is None else SEARCHES * seconds  # the rest is for the audit
+    solve = partial(_solve_components, gap=gap, seconds=seconds, solver=solver)
     if chosen == "full":
 
         def build() -> MatrixMechanism:
-            solution = _solve_components(problem.cost, near_closure(problem), gap=gap, seconds=seconds, solver=solver)
-            return certify(
-                problem,
-                solution.matrix,
-                method=f"contextual, full program, {solution.method}",
-                started=started,
-                lower_bound=solution.lower_bound,
-                note=solution.note,
-            )
+            matrix, bound, how, note = solve(problem.cost, near_closure(problem))
+            method = f"contextual, full program, {how}"
+            return certify(problem, matrix, method=method, started=started, lower_bound=bound, note=note)
 
         if problem.radius is None:
             return build_in_time(problem, seconds, build)
@@ -103,25 +98,29 @@ def contextual(
     reduced = quotient_of(problem, classes)
     shrink = 1.0 - REFINE_MARGIN if chosen == "refined" else 1.0
     with deadlines.time_limit(limit):
-        solution = _solve_components(reduced.cost, reduced.log_ratios * shrink, gap=gap, seconds=seconds, solver=solver)
-    matrix, method = solution.matrix[reduced.labels], f"contextual, {len(reduced)} classes, {solution.method}"
+        rows, bound, how, note = solve(reduced.cost, reduced.log_ratios * shrink)
+    matrix, method = rows[reduced.labels], f"contextual, {len(reduced)} classes, {how}"
     if chosen == "refined":
         matrix = refine_matrix(problem, reduced, matrix)
         method = f"contextual, refined from {len(reduced)} classes"
-    note = f"upper bound of the full program; constant on classes at least {solution.lower_bound:.6g}. {solution.note}"
-    return certify(problem, matrix, method=method, started=started, note=note.strip())
+    note = f"upper bound of the full program; constant on classes at least {bound:.6g}. {note}".strip()
+    return certify(problem, matrix, method=method, started=started, note=note)
 
 
 def quotient_of(problem: Problem, classes: ArrayLike | None) -> Quotient:
     """Return the problem over classes: least log ratios between members closed by shortest paths, costs added up."""
-    if classes is None:
-        raise InvalidInput("`classes` must be one label per secret.")
-    names = np.asarray(classes)
-    if names.shape[:1] != (len(problem.inputs),) or names.ndim > 2:
-        raise InvalidInput(f"`classes` must be one label per secret, {len(problem.inputs)}, got shape {names.shape}.")
-    labels = np.unique(names, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
-    log_ratios, cost = quotient(problem.log_ratios, problem.cost, labels)
-    return Quotient(labels, log_ratios, cost)
+    labels = _labels_of(problem, classes, "classes")
+    return Quotient(labels, *quotient(problem.log_ratios, problem.cost, labels))
+
+
+def _labels_of(problem: Problem, names: ArrayLike | None, argument: str) -> Integers:
+    """Return the class of every secret by number."""
+    given = np.asarray(names)
+    if names is None or given.shape[:1] != (len(problem.inputs),) or given.ndim > 2:
+        raise InvalidInput(
+            f"`{argument}` must be one label per secret, {len(problem.inputs)}, got shape {given.shape}."
+        )
+    return np.unique(given, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
 
 
 def near_closure(problem: Problem) -> Floats:
@@ -145,33 +144,19 @@ def near_stretch(problem: Problem) -> float:
     return float(factors.max())
 
 
-@dataclass(frozen=True)
-class _QuotientSolution:
-    """The rows of all parts that log ratios join, with one bound for all of them."""
-
-    matrix: Floats
-    lower_bound: float
-    method: str
-    note: str
-
-
-def _solve_components(
-    cost: Floats, log_ratios: Floats, *, gap: float, seconds: float | None, solver: Solver | None = None
-) -> _QuotientSolution:
-    """Solve every part whose rows are at finite log ratios; those of different parts do not bind each other."""
+def _solve_components(cost: Floats, log_ratios: Floats, **options: Any) -> tuple[Floats, float, str, str]:
+    """Return matrix, bound, method and note; parts that only infinite log ratios join are solved on their own."""
     from scipy.sparse.csgraph import connected_components
 
     parts, labels = connected_components(np.isfinite(log_ratios), directed=False)
-    matrix, bound, methods, notes = np.empty(cost.shape), 0.0, [], []
+    matrix, answers = np.empty(cost.shape), []
     for part in range(parts):
         rows = np.flatnonzero(labels == part)
-        answer = solve_ratio(cost[rows], log_ratios[np.ix_(rows, rows)], gap=gap, seconds=seconds, solver=solver)
-        matrix[rows] = answer.matrix
-        bound += answer.lower_bound
-        methods.append(answer.method)
-        notes.append(answer.note)
-    method = methods[0] if parts == 1 else f"{methods[0]}, {parts} parts"
-    return _QuotientSolution(matrix, bound, method, " ".join(sorted({note for note in notes if note})))
+        answers.append(solve_ratio(cost[rows], log_ratios[np.ix_(rows, rows)], **options))
+        matrix[rows] = answers[-1].matrix
+    method = answers[0].method + ("" if parts == 1 else f", {parts} parts")
+    note = " ".join(sorted({answer.note for answer in answers} - {""}))
+    return matrix, float(sum(answer.lower_bound for answer in answers)), method, note
 
 
 def context_bound(problem: Problem, blocks: ArrayLike, *, gap: float = 1e-2) -> float:
@@ -180,10 +165,7 @@ def context_bound(problem: Problem, blocks: ArrayLike, *, gap: float = 1e-2) -> 
     Leaving out the pairs between blocks only relaxes. With one block per history it is the loss of mechanisms that
     may publish the history; larger blocks give better bounds.
     """
-    names = np.asarray(blocks)
-    if names.shape[:1] != (len(problem.inputs),):
-        raise InvalidInput(f"`blocks` must be one label per secret, {len(problem.inputs)}, got shape {names.shape}.")
-    labels = np.unique(names, axis=0, return_inverse=True)[1].ravel()
+    labels = _labels_of(problem, blocks, "blocks")
 
     def bound(members: Integers) -> float:
         inside = problem.inputs.distances[np.ix_(members, members)] * problem.epsilon

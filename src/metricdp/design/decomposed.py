@@ -14,7 +14,7 @@ import scipy.sparse as sparse
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from metricdp import deadlines
-from metricdp.arrays import Booleans, Floats, Integers, as_positive
+from metricdp.arrays import Booleans, Floats, Integers, as_choice, as_positive
 from metricdp.checkpoints import Checkpoint, open_checkpoint
 from metricdp.design._certify import certify
 from metricdp.design.optimal import exact_edges
@@ -48,7 +48,7 @@ class Neighbours:
     Ratios along edges bind every pair at the length of the shortest path between them. `stretch` is the largest
     path length / distance over the pairs that are to be protected: epsilon / stretch along the edges keeps epsilon
     for all of them. `log_ratios` are the log ratios of the edge program, closed by paths, `full` the same at the whole
-    epsilon, `promised` those of the problem. All are infinite between secrets that nothing joins.
+    epsilon, `guaranteed` those of the problem. All are infinite between secrets that nothing joins.
     """
 
     adjacency: Booleans
@@ -138,8 +138,7 @@ def decomposed(
         as_positive(seconds, "seconds")
     reach = None if neighbours is None else as_positive(neighbours, "neighbours")
     workers, place = _workers(executor), open_checkpoint(checkpoint, resume=resume)
-    if start not in ("engine", "kernels"):
-        raise InvalidInput(f"`start` must be 'engine' or 'kernels', got {start!r}.")
+    as_choice(start, "start", ("engine", "kernels"))
 
     def build() -> MatrixMechanism:
         seconds_left = deadlines.cap_seconds(seconds)

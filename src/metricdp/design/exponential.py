@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Floats, as_floats
+from metricdp.arrays import Floats, as_choice, as_floats
 from metricdp.auditing.exact import float_leakage
 from metricdp.design._certify import certify, safe_epsilon
 from metricdp.design.components import build_by_component, is_disconnected
@@ -20,6 +20,7 @@ from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
 Budget = Literal["certified", "half"]
+BUDGETS = ("certified", "half")
 Form = Literal["matrix", "kernel"] | None
 
 
@@ -111,7 +112,12 @@ def _softmax(
         name = f"truncated exponential, gamma {gamma:.6g}"
     logs = None if weights is None else np.log(weights)
     if is_kernel_requested(problem, form):
-        return kernel(problem, KernelSpec(logs, gamma, capped=beta is not None, half=_is_half(budget), name=name))
+        return kernel(
+            problem,
+            KernelSpec(
+                logs, gamma, capped=beta is not None, half=as_choice(budget, "budget", BUDGETS) == "half", name=name
+            ),
+        )
     apart = np.minimum(problem.inputs.distances_to(problem.outputs), gamma)
     within = np.minimum(problem.inputs.distances, gamma)
     matrix, inner = normalised_rows(apart, 0.0 if logs is None else logs, within, problem, budget)
@@ -226,7 +232,7 @@ def normalised_rows(
         kernel = np.exp(exponents)
         return np.asarray(kernel / kernel.sum(axis=1, keepdims=True))
 
-    if _is_half(budget):
+    if as_choice(budget, "budget", BUDGETS) == "half":
         return rows(goal / 2), epsilon / 2
     same = problem.outputs is problem.inputs
 
@@ -247,12 +253,6 @@ def normalised_rows(
         middle = (low + high) / 2
         low, high = (middle, high) if leaks(middle) <= goal else (low, middle)
     return rows(low), low
-
-
-def _is_half(budget: str) -> bool:
-    if budget not in ("certified", "half"):
-        raise InvalidInput(f"`budget` must be 'certified' or 'half', got {budget!r}.")
-    return budget == "half"
 
 
 def lipschitz(values: Floats, distances: Floats) -> float:

@@ -65,10 +65,6 @@ class KernelSpec:
     half: bool = False
     name: str = "exponential"
 
-    def distribution(self, problem: Problem, inner: float) -> KernelDistribution:
-        """Return the distribution with an inner budget; nothing of it is measured yet."""
-        return KernelDistribution(problem.inputs, inner, self.log_weights, self.cap)
-
 
 def is_kernel_requested(problem: Problem, form: str | None) -> bool:
     """Tell whether a mechanism is built as a kernel: by its size, or because that was asked for."""
@@ -138,7 +134,8 @@ class _BudgetSearch:
 
     @cached_property
     def _first(self) -> KernelDistribution:
-        return self.order.distribution(self.problem, self.problem.epsilon * (1.0 - MARGIN))
+        goal = self.problem.epsilon * (1.0 - MARGIN)
+        return KernelDistribution(self.problem.inputs, goal, self.order.log_weights, self.order.cap)
 
     def _distribution(self, inner: float) -> KernelDistribution:
         return self._first.at(inner)
@@ -176,8 +173,7 @@ class _BudgetSearch:
         self._measure(self._distribution(goal), rows)
         self.pairs = np.column_stack([rows[first], rows[second]])
         inner = self._largest_budget(goal)
-        distribution = self._distribution(inner)
-        shown = self._ratio_bounds(distribution)
+        shown = self._ratio_bounds(self._distribution(inner))
         self.pairs = self.pairs[np.argsort(-shown, kind="stable")[: 4 * NEW_PAIRS]]  # the others are audited later
         return inner
 

@@ -99,17 +99,17 @@ def laplace(
 
 def _spherical_noise(metric: Haversine, rate: float, dimension: int | None, pitch: float | None) -> SphericalLaplace:
     lattice = Lattice(min(1.0, tidy_pitch(1.0 / (100.0 * rate * metric.degree))) if pitch is None else pitch)
-    guarantee, note = Guarantee(rate, metric, basis="theorem"), exact_draw_note(cell_reach(metric, 2, lattice.pitch))
-    proof = _theorem(metric.radius * spherical_mean(rate * metric.radius), rate, "spherical Laplace", note)
-    return SphericalLaplace(Unbounded(metric, 2), rate, lattice, guarantee, proof)
+    note = exact_draw_note(cell_reach(metric, 2, lattice.pitch))
+    proven = _theorem(metric, metric.radius * spherical_mean(rate * metric.radius), rate, "spherical Laplace", note)
+    return SphericalLaplace(Unbounded(metric, 2), rate, lattice, *proven)
 
 
 def _vector_noise(metric: Metric, rate: float, dimension: int | None, pitch: float | None) -> VectorLaplace:
     norm, size = norm_of(metric) or EUCLID, size_of(metric, dimension)
     lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate * norm.stretch())) if pitch is None else pitch)
-    guarantee, note = Guarantee(rate, metric, basis="theorem"), exact_draw_note(cell_reach(metric, size, lattice.pitch))
-    proof = _theorem(size / rate, rate, f"l_{norm.exponent:g} Laplace", note)
-    return VectorLaplace(Unbounded(metric, size), rate, lattice, guarantee, proof)
+    note = exact_draw_note(cell_reach(metric, size, lattice.pitch))
+    proven = _theorem(metric, size / rate, rate, f"l_{norm.exponent:g} Laplace", note)
+    return VectorLaplace(Unbounded(metric, size), rate, lattice, *proven)
 
 
 def _hyperbolic_noise(metric: Hyperbolic, rate: float, dimension: int | None, pitch: float | None) -> HyperbolicLaplace:
@@ -118,11 +118,10 @@ def _hyperbolic_noise(metric: Hyperbolic, rate: float, dimension: int | None, pi
         raise InvalidInput(
             "`dimension` must say how many numbers a point of the ball has; the command takes it from --columns."
         )
-    blank = _theorem(0.0, rate, "hyperbolic Laplace")
     lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate)) if pitch is None else pitch)
-    guarantee = Guarantee(rate, metric, basis="theorem")
-    made = HyperbolicLaplace(Unbounded(metric, dimension), rate, lattice, guarantee, blank)
-    return replace(made, certificate=replace(blank, loss=made.mean, note=exact_draw_note(made.reach)))
+    blank = _theorem(metric, 0.0, rate, "hyperbolic Laplace")
+    made = HyperbolicLaplace(Unbounded(metric, dimension), rate, lattice, *blank)
+    return replace(made, certificate=replace(made.certificate, loss=made.mean, note=exact_draw_note(made.reach)))
 
 
 def _bag_noise(metric: Bags, rate: float, dimension: int | None, pitch: float | None) -> BagLaplace:
@@ -130,12 +129,7 @@ def _bag_noise(metric: Bags, rate: float, dimension: int | None, pitch: float | 
     if not METRICS.has("noise", metric.ground):
         raise InvalidInput("bags of vectors take noise under Lp, Mahalanobis, Hyperbolic or Haversine.")
     part: Any = laplace(metric.ground, rate, dimension=metric.dimension, pitch=pitch)
-    if dimension is None or dimension < metric.dimension or dimension % metric.dimension:
-        raise InvalidInput(
-            f"`dimension` must say how many numbers a bag has, a multiple of the {metric.dimension} of a vector, got "
-            f"{dimension}."
-        )
-    count = dimension // metric.dimension
+    count = _check_multiple(metric, dimension, "a bag", "a vector") // metric.dimension
     guarantee = Guarantee(part.epsilon, metric, basis="theorem")
     proof = replace(
         part.certificate,
@@ -145,22 +139,27 @@ def _bag_noise(metric: Bags, rate: float, dimension: int | None, pitch: float | 
         note=f"{part.certificate.note}; the loss is the mean total length of the noise of {count} vectors: pairing "
         "them anew can only be shorter",
     )
-    return BagLaplace(Unbounded(metric, dimension), part.epsilon, part.lattice, guarantee, proof)
+    return BagLaplace(Unbounded(metric, count * metric.dimension), part.epsilon, part.lattice, guarantee, proof)
 
 
 def _outline_noise(metric: Frechet, rate: float, dimension: int | None, pitch: float | None) -> OutlineLaplace:
     """Return noise on the outlines of curves of `dimension` numbers."""
-    if dimension is None or dimension < metric.dimension or dimension % metric.dimension:
-        raise InvalidInput(
-            f"`dimension` must say how many numbers a curve has, a multiple of the {metric.dimension} of a vertex, got "
-            f"{dimension}."
-        )
+    space = Unbounded(metric, _check_multiple(metric, dimension, "a curve", "a vertex"))
     size = 4 * metric.dimension
     lattice = Lattice(tidy_pitch(0.01 / rate) if pitch is None else pitch)
     note = f"the loss is the mean largest gap between the outline and its report, {size} numbers"
-    proof = _theorem(size / rate, rate, "l_inf Laplace on the outline of a curve", note)
-    guarantee = Guarantee(rate, metric, basis="theorem")
-    return OutlineLaplace(Unbounded(metric, int(dimension)), rate, lattice, guarantee, proof)
+    proven = _theorem(metric, size / rate, rate, "l_inf Laplace on the outline of a curve", note)
+    return OutlineLaplace(space, rate, lattice, *proven)
+
+
+def _check_multiple(metric: Bags | Frechet, dimension: int | None, whole: str, part: str) -> int:
+    """Return how many numbers a bag or a curve has."""
+    if dimension is None or dimension < metric.dimension or dimension % metric.dimension:
+        raise InvalidInput(
+            f"`dimension` must say how many numbers {whole} has, a multiple of the {metric.dimension} of {part}, got "
+            f"{dimension}."
+        )
+    return dimension
 
 
 def _projected_noise(
@@ -175,14 +174,15 @@ def _projected_noise(
     norm = norm_above(matrix)
     rate = epsilon / norm * (1.0 - 1e-11)  # a second bound of the norm is within 1e-12
     lattice = Lattice(tidy_pitch(1.0 / (100.0 * rate)) if pitch is None else pitch)
-    guarantee = Guarantee(epsilon, metric, basis="theorem")
     note = f"the loss is the mean distance from A x, in {len(matrix)} dimensions; the norm of A is below {norm:.9g}"
-    proof = _theorem(len(matrix) / rate, epsilon, "l_2 Laplace after a projection", note)
-    return ProjectedLaplace(Unbounded(metric, matrix.shape[1]), rate, lattice, guarantee, proof, matrix=matrix)
+    proven = _theorem(metric, len(matrix) / rate, epsilon, "l_2 Laplace after a projection", note)
+    return ProjectedLaplace(Unbounded(metric, matrix.shape[1]), rate, lattice, *proven, matrix=matrix)
 
 
-def _theorem(loss: float, epsilon: float, method: str, note: str = "") -> Certificate:
-    return Certificate(loss=loss, lower_bound=0.0, method=f"{method} (theorem)", epsilon=epsilon, note=note)
+def _theorem(metric: Metric, loss: float, epsilon: float, method: str, note: str = "") -> tuple[Guarantee, Certificate]:
+    """Return the guarantee that a theorem gives, and its certificate."""
+    proof = Certificate(loss=loss, lower_bound=0.0, method=f"{method} (theorem)", epsilon=epsilon, note=note)
+    return Guarantee(epsilon, metric, basis="theorem"), proof
 
 
 def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
@@ -200,8 +200,8 @@ def madlib(space: FiniteSpace, epsilon: float) -> NearestMechanism:
         raise InvalidInput(
             f"`madlib` needs word vectors under Lp, Mahalanobis or Hyperbolic, got {type(space.metric).__name__}."
         )
-    guarantee = Guarantee(rate, space.metric, basis="theorem")
-    proof = _theorem(nearest_loss(space, rate), rate, "Laplace noise and nearest word")
+    loss = nearest_loss(space, rate)
+    guarantee, proof = _theorem(space.metric, loss, rate, "Laplace noise and nearest word")
     return NearestMechanism(space, space, rate, guarantee, replace(proof, at_most=True))
 
 
@@ -245,14 +245,12 @@ def direction_noise(
     if dimension is None or dimension < least:
         raise InvalidInput(f"`dimension` must say how many numbers a vector has, at least {least}, got {dimension}.")
     space = Sphere(metric, dimension, "any" if normalise else "unit")
-    guarantee = Guarantee(rate, metric, basis="theorem")
-    name = "angular Laplace" if angular else "von Mises-Fisher"
-    blank = Certificate(loss=0.0, lower_bound=0.0, method=f"{name} (theorem)", epsilon=rate)
-    made = DirectionNoise(space, rate, Lattice(usual_pitch(metric, rate, space.dimension) if pitch is None else pitch),
-                          guarantee, blank)  # fmt: skip
+    lattice = Lattice(usual_pitch(metric, rate, space.dimension) if pitch is None else pitch)
+    blank = _theorem(metric, 0.0, rate, "angular Laplace" if angular else "von Mises-Fisher")
+    made = DirectionNoise(space, rate, lattice, *blank)
     distribution = angle_distribution(made.profile)
     loss = distribution.mean * (made.profile.rate / rate) if angular else distribution.mean_chord
-    return replace(made, certificate=replace(blank, loss=loss, note=exact_draw_note(made.reach)))
+    return replace(made, certificate=replace(made.certificate, loss=loss, note=exact_draw_note(made.reach)))
 
 
 def usual_pitch(metric: Metric, rate: float, dimension: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from metricdp import deadlines
-from metricdp.arrays import Floats
+from metricdp.arrays import Floats, as_choice
 from metricdp.deadlines import cap_seconds
 from metricdp.design._certify import certify
 from metricdp.design.balanced import has_separate_kernels, optimal_kernel
@@ -105,6 +105,7 @@ def _solve_dense(
     **options: Any,
 ) -> MatrixMechanism:
     """Build with all variables, rows times reports; `options` are gap and progress."""
+    as_choice(objective, "objective", ("expected", "worst"))
     options |= {"seconds": cap_seconds(seconds), "solver": solver}
     if objective == "worst":
         if problem.radius is not None:
@@ -114,8 +115,6 @@ def _solve_dense(
         if solver is not None and not isinstance(solver, Interior):
             raise InvalidInput(f"the worst loss is solved by mdp.solvers.Interior() only, got `solver` {solver!r}.")
         answer = solve_minimax(problem.loss, problem.log_ratios, **options)
-    elif objective != "expected":
-        raise InvalidInput(f"`objective` must be 'expected' or 'worst', got {objective!r}.")
     elif problem.radius is None:
         first = None if start is None else start.matrix
         answer = solve_ratio(problem.cost, problem.log_ratios, edges=exact_edges(problem), start=first, **options)

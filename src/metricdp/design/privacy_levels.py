@@ -39,11 +39,8 @@ class PrivacyLevel:
         An epsilon that is a number is one per `unit`.
         """
         if (epsilon is None) == (protect is None):
-            how = (
-                epsilon_hint(unit)
-                if unit
-                else "Write --epsilon 1.0, or --protect 2x@0.5 for a factor of two at distance 0.5."
-            )
+            plain = "Write --epsilon 1.0, or --protect 2x@0.5 for a factor of two at distance 0.5."
+            how = epsilon_hint(unit) if unit else plain
             raise InvalidInput(f"say how much may leak, with either --epsilon or --protect. {how}")
         if epsilon is None:
             return cls(parse_protection_target(str(protect), unit))
@@ -72,7 +69,7 @@ class ConcentratedLevel:
     """How much may leak where the guarantee is concentrated: a rho, or a wish with the delta it may be broken with."""
 
     rho: float
-    requested_guarantee: ProtectionTarget | None = None
+    asked: ProtectionTarget | None = None
     delta: float = 0.0
 
     @classmethod
@@ -82,25 +79,16 @@ class ConcentratedLevel:
             return cls(parse_rho(own["rho"], unit))
         if "rho" in own or protect is None or "delta" not in own:
             raise InvalidInput(NO_EPSILON)
-        requested_guarantee = parse_protection_target(protect, unit)
-        return cls(
-            rho_for(requested_guarantee.level, requested_guarantee.distance, own["delta"]),
-            requested_guarantee,
-            own["delta"],
-        )
+        asked, delta = parse_protection_target(protect, unit), own["delta"]
+        return cls(rho_for(asked.level, asked.distance, delta), asked, delta)
 
     def kept(self, guarantee: AnyGuarantee) -> list[str]:
         """Return the sentence that compares a guarantee with the wish, if there was one; raise if it is broken."""
-        if self.requested_guarantee is None:
+        if self.asked is None:
             return []
         if not isinstance(guarantee, ConcentratedGuarantee):
             raise InvalidInput("--set delta=... is for concentrated guarantees.")
-        if not guarantee.delta_at(
-            self.requested_guarantee.distance, math.log(self.requested_guarantee.level)
-        ) <= self.delta * (1.0 + 1e-9):
+        level, distance = self.asked.level, self.asked.distance
+        if not guarantee.delta_at(distance, math.log(level)) <= self.delta * (1.0 + 1e-9):
             raise NotPrivate(f"the guarantee does not keep what was asked for: {guarantee}. Nothing was written.")
-        return [
-            messages.requested_concentrated(
-                guarantee, self.requested_guarantee.level, self.requested_guarantee.distance, self.delta
-            )
-        ]
+        return [messages.requested_concentrated(guarantee, level, distance, self.delta)]

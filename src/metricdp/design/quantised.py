@@ -67,11 +67,9 @@ def quantised(mechanism: Any, /, *, bits: int | None = None, problem: Problem | 
     started = time.perf_counter()
     for candidate in AUTOMATIC_BITS if bits is None else (bits,):
         if _is_multiple(mechanism.matrix, candidate):
-            return (
-                mechanism
-                if problem is None
-                else _certify_rounded(mechanism, mechanism.matrix, 0.0, candidate, problem, started)
-            )
+            if problem is None:
+                return mechanism
+            return _certify_rounded(mechanism, mechanism.matrix, 0.0, candidate, problem, started)
         found = _search(mechanism, candidate, LITTLE if bits is None else MOST)
         if found is not None:
             return _certify_rounded(mechanism, *found, candidate, problem, started)
@@ -103,9 +101,9 @@ def _is_multiple(matrix: Floats, bits: int) -> bool:
 
 def _search(mechanism: Any, bits: int, most: float) -> tuple[Floats, float] | None:
     """Return the rounded distribution with the smallest share found that keeps the guarantee, and the share."""
-    best = _attempt(mechanism, bits, 0.0)
-    if best is not None:
-        return best, 0.0
+    plain = _attempt(mechanism, bits, 0.0)
+    if plain is not None:
+        return plain, 0.0
     high, low = most, most * 2.0**-40
     best = _attempt(mechanism, bits, high)
     if best is None:
@@ -124,14 +122,13 @@ def _attempt(mechanism: Any, bits: int, share: float) -> Floats | None:
     matrix = _round_matrix(mechanism.matrix, bits, share)
     if matrix is None:
         return None
-    guarantee = mechanism.guarantee
-    limit = guarantee.epsilon * (1.0 - MARGIN)
-    if MECHANISMS.has("rows", mechanism):
-        if guarantee.slack == 0:
-            apart = limit_radius(mechanism.inputs.distances, guarantee.radius)
-            return matrix if float_leakage(matrix, apart) <= limit else None
-        return matrix if audit(replace(mechanism, matrix=matrix)).epsilon <= limit else None
-    return matrix if verify_claim(replace(mechanism, matrix=matrix), Claim(math.inf)).epsilon <= limit else None
+    guarantee, has_rows = mechanism.guarantee, MECHANISMS.has("rows", mechanism)
+    if has_rows and guarantee.slack == 0:
+        epsilon = float_leakage(matrix, limit_radius(mechanism.inputs.distances, guarantee.radius))
+    else:
+        made = replace(mechanism, matrix=matrix)
+        epsilon = (audit(made) if has_rows else verify_claim(made, Claim(math.inf))).epsilon
+    return matrix if epsilon <= guarantee.epsilon * (1.0 - MARGIN) else None
 
 
 def _round_matrix(matrix: Floats, bits: int, share: float) -> Floats | None:
@@ -233,16 +230,12 @@ def _is_own_problem(mechanism: MatrixMechanism, problem: Problem) -> bool:
 def _too_few_bits_message(mechanism: Any, bits: int) -> str:
     used = int((mechanism.matrix > 0).any(axis=0).sum())
     text = f"{bits} bits are too few for {used} reports at epsilon {mechanism.guarantee.epsilon:g}"
+    advice = f"Ask for more bits, up to {MOST_BITS}."
     if MECHANISMS.has("rows", mechanism) and len(mechanism.inputs) > 1:
         apart = mechanism.inputs.distances
         nearest = float(apart[apart > 0].min())
         share = used / math.tanh(mechanism.guarantee.epsilon * nearest / 2.0)
         enough = math.ceil(math.log2(share / MOST))
         if bits < enough <= MOST_BITS:
-            return (
-                text + f": more than {MOST:.0%} of the distribution would have to be noise. {enough} bits are enough."
-            )
-    return (
-        text
-        + f": more than {MOST:.0%} of the distribution would have to be noise. Ask for more bits, up to {MOST_BITS}."
-    )
+            advice = f"{enough} bits are enough."
+    return f"{text}: more than {MOST:.0%} of the distribution would have to be noise. {advice}"

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from metricdp import deadlines
-from metricdp.arrays import as_positive
+from metricdp.arrays import as_choice, as_positive
 from metricdp.auditing.exact import limit_radius
 from metricdp.design._certify import certify
 from metricdp.design.components import build_by_component, is_disconnected
@@ -42,8 +42,7 @@ def spanner(
     References: Bordenabe, Chatzikokolakis and Palamidessi (2014); Imola et al. (2022), Appendix A.
     """
     started = time.perf_counter()
-    if objective not in ("expected", "worst"):
-        raise InvalidInput(f"`objective` must be 'expected' or 'worst', got {objective!r}.")
+    as_choice(objective, "objective", ("expected", "worst"))
     if is_disconnected(problem):
         options: dict[str, Any] = {"objective": objective, "stretch": stretch, "gap": gap, "progress": progress}
         return build_by_component(problem, spanner, seconds=seconds, **options)

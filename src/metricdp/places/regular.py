@@ -30,11 +30,8 @@ def grid(
     sides = (shape,) if isinstance(shape, int) else tuple(shape)
     if not sides or any(not isinstance(side, int | np.integer) or side < 1 for side in sides):
         raise InvalidInput(f"`shape` must be whole numbers of at least 1, such as (7, 7), got {shape!r}.")
-    steps = (
-        np.broadcast_to(as_floats(spacing, "spacing"), (len(sides),))
-        if np.ndim(spacing) == 0
-        else (as_floats(spacing, "spacing"))
-    )
+    steps = as_floats(spacing, "spacing")
+    steps = np.full(len(sides), steps) if steps.ndim == 0 else steps
     if steps.shape != (len(sides),) or np.any(steps <= 0):
         raise InvalidInput(f"`spacing` must be one or {len(sides)} positive numbers, got {spacing!r}.")
     measure: Metric = Lp(2) if metric is None else metric
@@ -104,14 +101,12 @@ def cell_radius(space: FiniteSpace, side: float) -> float:
     middles = np.asarray(space.coordinates, dtype=np.float64)
     steps = _steps(space.ground, side, (middles[:, 0].min() + middles[:, 0].max()) / 2)
     single = np.ptp(middles, axis=0) == 0  # one row or one column: another one beside it shows how wide cells are
-    found = None
     if single.any():
         found = FiniteSpace(np.concatenate([middles, middles + steps * single]), space.ground).cell_radius
-    if found is not None:
-        return found
+        if found is not None:
+            return found
     earth = earth_of(space.ground)
-    scale = 1.0 if earth is None else earth.degree
-    return float(scale * steps.sum() / 2.0)  # along one axis, then along the other
+    return float((1.0 if earth is None else earth.degree) * steps.sum() / 2.0)  # along one axis, then along the other
 
 
 def map_shape(space: FiniteSpace) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from metricdp.arrays import Booleans, Floats, Integers, as_floats, as_positive
+from metricdp.arrays import Booleans, Floats, Integers, as_choice, as_floats, as_positive
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Haversine, ShortestPath
 from metricdp.places.folders import BUNDLED_FOLDER, CENTERS, data_folder
@@ -75,8 +75,7 @@ def travel_time(
 
 def _selected_roads(source: RoadSource, center: tuple[float, float] | None, nodes: int | None, one_way: str) -> Roads:
     """Return the part of a network that is kept, its crossings numbered in their order."""
-    if one_way not in ("open", "longer"):
-        raise InvalidInput(f"`one_way` must be 'open' or 'longer', got {one_way!r}.")
+    as_choice(one_way, "one_way", ("open", "longer"))
     if nodes is not None and (not isinstance(nodes, int | np.integer) or nodes < 2):
         raise InvalidInput(f"`nodes` must be a whole number of at least 2, got {nodes!r}.")
     if center is None:

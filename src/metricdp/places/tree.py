@@ -20,6 +20,7 @@ from metricdp.metrics import Precomputed
 from metricdp.places.policy import policy
 from metricdp.places.policy_graphs import areas as within_areas
 from metricdp.problems import Problem
+from metricdp.solvers.repair.quotient import quotient
 from metricdp.spaces import FiniteSpace
 
 MOST_LEVELS = 30
@@ -89,19 +90,12 @@ class LocationTree:
         not told apart as if they were a whole area apart, as they are with distances between the middles. An area is
         reported as its middle place. `for_places` gives the mechanism to the places.
         """
-        from scipy.sparse.csgraph import shortest_path
-
         labels = self._level(level)
         if level == 0:
             return self.space
-        order = np.argsort(labels, kind="stable")
-        starts = np.searchsorted(labels[order], np.arange(int(labels.max()) + 1))
-        near = np.minimum.reduceat(self.space.distances[np.ix_(order, order)], starts, axis=0)
-        near = np.minimum.reduceat(near, starts, axis=1)
-        np.fill_diagonal(near, 0.0)
-        steps = shortest_path(near, method="FW", directed=False)
+        steps, _ = quotient(self.space.distances, np.zeros((len(labels), 1)), labels)
         metric = Precomputed(np.minimum(steps, steps.T), self.space.unit)
-        return replace(self.space.part(self.middles(level)), points=np.arange(len(starts)), metric=metric)
+        return replace(self.space.part(self.middles(level)), points=np.arange(len(steps)), metric=metric)
 
     def for_places(self, mechanism: FiniteMechanism, level: int, *, loss: ArrayLike | None = None) -> MatrixMechanism:
         """Return a mechanism on areas as one on the places, audited: each place has the distribution of its area."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from metricdp.arrays import Booleans, Floats, as_floats, as_points, frozen, set_fields
+from metricdp.arrays import Booleans, Floats, as_choice, as_floats, as_points, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.metrics import Lp, Metric, points_are
 from metricdp.spaces.base import (
@@ -165,8 +165,7 @@ class Sphere(Coordinates):
     def __post_init__(self) -> None:
         if self.dimension < 2:
             raise InvalidInput(f"`dimension` must be at least 2: directions of a line are two, got {self.dimension}.")
-        if self.lengths not in ("unit", "any"):
-            raise InvalidInput(f"`lengths` must be 'unit' or 'any', got {self.lengths!r}.")
+        as_choice(self.lengths, "lengths", ("unit", "any"))
 
     def __repr__(self) -> str:
         return f"Sphere({type(self.metric).__name__}, dimension {self.dimension}, {self.lengths} lengths)"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from metricdp.arrays import Integers, Points
+from metricdp.arrays import Points
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Metric, pairwise, points_are, tree_of
+from metricdp.metrics import Metric, points_are, tree_of, within
 
-BLOCK, PLAIN_BLOCK = 4096, 256  # secrets whose neighbours are looked for at a time, by a tree and by measuring
+BLOCK = 16_384  # secrets whose neighbours are looked for at a time
 PLAIN_LIMIT = 10_000  # secrets whose pairs are all measured where no tree can find the near ones
 EVEN = 1e-6  # by how much the steps of a grid may differ, relative to a step
 ROUNDING_UP = 1.0 + 1e-9  # pairs that lie at the limit count
@@ -23,10 +21,18 @@ def widest_distance(
 
     Two secrets that one place can be put on are both within h of it, so at most 2 h apart on the ground.
     """
+    if tree_of(ground) is None and len(points) > PLAIN_LIMIT:
+        raise InvalidInput(
+            f"what snapping costs is found by measuring all pairs of at most {PLAIN_LIMIT:,} secrets here, there are "
+            f"{len(points):,}. Put the values on the secrets first."
+        )
     largest = 0.0
-    for left, right in _near_pairs(coordinates, ground, near * ROUNDING_UP):
-        if left.size:
-            away = metric(points[left], points[right])
+    for start in range(0, len(points), BLOCK):
+        rows = within(ground, coordinates[start : start + BLOCK], coordinates, near * ROUNDING_UP)
+        left = start + np.repeat(np.arange(len(rows.starts) - 1), np.diff(rows.starts))
+        other = left < rows.codes  # every pair once, and none with itself
+        if other.any():
+            away = metric(points[left[other]], points[rows.codes[other]])
             largest = max(largest, float(away[away <= most].max(initial=0.0)))
     return largest
 
@@ -59,30 +65,3 @@ def grid_radius(places: Points, ground: Metric) -> float | None:
             corner[:, 0] = np.clip(corner[:, 0], -90.0, 90.0)
             corner[:, 1] = (corner[:, 1] + 180.0) % 360.0 - 180.0
     return max(float(np.asarray(ground(corner, places)).max()) for corner in corners) * ROUNDING_UP
-
-
-def _near_pairs(places: Points, ground: Metric, near: float) -> Iterator[tuple[Integers, Integers]]:
-    """Yield the pairs of secrets at most so far apart on the ground, block by block."""
-    by, tree, rows = tree_of(ground), None, places
-    if by is not None:
-        from scipy.spatial import cKDTree
-
-        rows, radius = by.rows(places), by.reach(near)
-        tree = cKDTree(rows)
-    elif len(places) > PLAIN_LIMIT:
-        raise InvalidInput(
-            f"what snapping costs is found by measuring all pairs of at most {PLAIN_LIMIT:,} secrets here, there are "
-            f"{len(places):,}. Put the values on the secrets first."
-        )
-    step = PLAIN_BLOCK if tree is None else BLOCK
-    for start in range(0, len(places), step):
-        block = slice(start, start + step)
-        if tree is None or by is None:
-            left, right = np.nonzero(pairwise(ground, places[block], places) <= near)
-        else:
-            found = tree.query_ball_point(rows[block], radius, p=by.exponent)
-            left = np.repeat(np.arange(len(found)), [len(row) for row in found])
-            right = np.concatenate([np.asarray(row, dtype=np.int64) for row in found])
-        left = left + start
-        other = left < right  # every pair once, and none with itself
-        yield left[other], right[other]

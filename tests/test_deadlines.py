@@ -335,7 +335,7 @@ def test_a_promise_for_near_pairs_has_a_first_answer(build, monkeypatch: pytest.
         "optimal._solve_dense",
         "spanner._build_on_edges",
         "decomposed._build_from_blocks",
-        "constopt._build_kernel_search",
+        "constopt._PenaltySearch.best_attempt",
     ):
         monkeypatch.setattr(f"metricdp.design.{name}", late)
     monkeypatch.setattr("metricdp.design.time_limits.pace", lambda: 0.0)

@@ -22,7 +22,7 @@ from counting import count_events
 from record import RESULTS, Recorder, arguments, recorder
 
 import metricdp as mdp
-from metricdp.design.builders import BUILDERS
+from metricdp.design import BUILDERS
 
 ASKED = {3.18: 300, 2.0: 1000, 1.5: 6000, 1.2: 30_000, 1.1: 250_000}
 PAIR = [(0.0, 0.0), (1.0, 0.0)]

@@ -12,7 +12,7 @@ import time
 from record import arguments, recorder
 
 import metricdp as mdp
-from metricdp.design.constopt import PUBLISHED_PENALTIES
+from metricdp.design import PUBLISHED_PENALTIES
 from metricdp_papers.constopt.vocabularies import words
 
 

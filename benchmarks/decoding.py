@@ -120,7 +120,7 @@ def new_york(side: float, shape: tuple[int, int]) -> tuple[mdp.FiniteSpace, np.n
     """Return cells of New York, the check-ins in them and the cell of each; None where the data is not at hand."""
     import pyarrow.parquet as parquet
 
-    from metricdp.places.folders import data_folder
+    from metricdp.places import data_folder
 
     file = data_folder() / "checkins_foursquare_nyc" / "checkins.parquet"
     if not file.is_file():
@@ -138,7 +138,7 @@ def new_york(side: float, shape: tuple[int, int]) -> tuple[mdp.FiniteSpace, np.n
 
 def drawn() -> None:
     """Draw the picture of the page: simulated trips in Porto and real check-ins, true, reported and estimated."""
-    from metricdp.places.bundled import bundled_trips
+    from metricdp.places import bundled_trips
     from metricdp.plots import interval_plot, masses_plot, palette
 
     table, earth, rng = bundled_trips(trips=1500), mdp.Haversine(), np.random.default_rng(12)

@@ -103,7 +103,7 @@ def read(folder: str, *names: str) -> list[np.ndarray] | None:
     """Return columns of a shared data set, or None where it is not at hand."""
     import pyarrow.parquet as parquet
 
-    from metricdp.places.folders import data_folder
+    from metricdp.places import data_folder
 
     file = data_folder() / f"{folder}.parquet"
     if not file.is_file():

@@ -40,7 +40,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import metricdp as mdp
-from metricdp.places.folders import data_folder
+from metricdp.places import data_folder
 
 GROUP, DRAWS = "recognition", 2  # protected reports of every public row that classifiers learn from
 Make = Callable[[float], Any]

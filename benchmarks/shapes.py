@@ -30,7 +30,7 @@ import numpy as np
 from record import PROGRESS, arguments, gone_through, recorder
 
 import metricdp as mdp
-from metricdp.places.folders import data_folder
+from metricdp.places import data_folder
 
 GROUP = "shapes"
 FAMILIES = ("ellipse", "regularised", "hyperbolic", "bags", "sphere")

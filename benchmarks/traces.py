@@ -45,8 +45,7 @@ from metricdp.mobility import (
     zones,
 )
 from metricdp.mobility.hidden_walks import smooth_posteriors
-from metricdp.places import bundled_roads, bundled_trips, spread_places
-from metricdp.places.folders import data_folder
+from metricdp.places import bundled_roads, bundled_trips, data_folder, spread_places
 
 PROJECT = Path(__file__).resolve().parents[1]
 METRIC = mdp.Haversine()

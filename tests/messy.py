@@ -14,8 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from metricdp.places import bundled_trips
-from metricdp.places.folders import data_folder
+from metricdp.places import bundled_trips, data_folder
 
 HEADER = ["Trip No", "Driver", "Started", "Lat", "Lon", "Remark", "Lat", "Lon"]
 BAD = {17: ("", None), 40: ("k.A.", None), 63: ("411,552660", None)}  # row -> what stands for latitude, longitude

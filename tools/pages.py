@@ -20,7 +20,7 @@ from typing import Any
 import metricdp as mdp
 from metricdp.artifacts.codecs import CERTIFICATE, CONCENTRATED_FIELDS, GUARANTEE_FIELDS, LATER
 from metricdp.cli import advice, app
-from metricdp.design.builders import BUILDERS
+from metricdp.design import BUILDERS
 from metricdp.design.local.build import FEW
 from metricdp.mechanisms import MECHANISMS
 from metricdp.metrics import METRICS

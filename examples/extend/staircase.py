@@ -10,7 +10,7 @@ import numpy as np
 
 import metricdp as mdp
 from metricdp.arrays import as_positive
-from metricdp.design.builders import BUILDERS, Builder
+from metricdp.design import BUILDERS, Builder
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import (
     MECHANISMS,

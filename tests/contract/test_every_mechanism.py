@@ -20,7 +20,7 @@ from metricdp.auditing import AuditReport, Claim, ConcentratedReport
 from metricdp.auditing.accuracy import radii_of
 from metricdp.auditing.distributions import distribution_of
 from metricdp.auditing.loss import figures_of
-from metricdp.design.rescaling import rescaler
+from metricdp.design import rescaler
 from metricdp.errors import InvalidInput, NotPrivate, NotPure
 from metricdp.mechanisms import (
     MECHANISMS,

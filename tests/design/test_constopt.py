@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 import metricdp as mdp
 from brute import euclid, grid, leakage
-from metricdp.design.constopt import PUBLISHED_PENALTIES
+from metricdp.design import PUBLISHED_PENALTIES
 from metricdp.errors import Infeasible, InvalidInput
 from metricdp.solvers.tied_program import TiedProgram, replacements
 

@@ -15,8 +15,9 @@ from scipy.optimize import linprog
 
 import metricdp as mdp
 from decompositions import bounds_of, decomposition, instance, undisturbed
+from metricdp import decomposed
 from metricdp.checkpoints import Arrays, Checkpoint
-from metricdp.design.decomposed import Neighbours, decomposed
+from metricdp.design import Neighbours
 from metricdp.errors import CorruptFile, InvalidInput
 from metricdp.solvers.benders.block import BlockAnswer, Subproblem
 from metricdp.solvers.benders.cuts import Multipliers, cut_from, proven_bound

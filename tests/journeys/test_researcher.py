@@ -26,7 +26,7 @@ SLOW = '''
 """A builder of one's own, which takes its time until a file called go is there."""
 import time
 from pathlib import Path
-from metricdp.design.builders import BUILDERS, Builder
+from metricdp.design import BUILDERS, Builder
 from metricdp.design.exponential import exponential
 
 def patient(space, epsilon, *, prior=None):

@@ -138,7 +138,7 @@ class TestRoadNetwork:
 
     @pytest.mark.parametrize("one_way", ["open", "longer"])
     def test_cut_to_size_stays_connected(self, one_way):
-        from metricdp.places.folders import BUNDLED_FOLDER
+        from metricdp.places import BUNDLED_FOLDER
 
         space = road_network(BUNDLED_FOLDER / "roads_porto", center=(41.1496, -8.6110), nodes=80, one_way=one_way)
         assert len(space) == 80 if one_way == "open" else 40 <= len(space) <= 80
@@ -173,7 +173,7 @@ class TestBundle:
         assert len(bundled_streets()) > 600
 
     def test_small_and_attributed(self):
-        from metricdp.places.folders import BUNDLED_FOLDER
+        from metricdp.places import BUNDLED_FOLDER
 
         assert sum(path.stat().st_size for path in BUNDLED_FOLDER.rglob("*.parquet")) < 150_000
         text = (BUNDLED_FOLDER / "ATTRIBUTION.md").read_text(encoding="utf-8")

@@ -32,4 +32,5 @@ from .post_processing import pruned_leakage as pruned_leakage
 from .post_processing import pruning_cost as pruning_cost
 from .privacy_levels import ConcentratedLevel as ConcentratedLevel
 from .privacy_levels import PrivacyLevel as PrivacyLevel
+from .rescaling import rescaler as rescaler
 from .time_limits import build_in_time as build_in_time

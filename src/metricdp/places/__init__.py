@@ -6,6 +6,7 @@ from metricdp.places.bundled import bundled_streets as bundled_streets
 from metricdp.places.bundled import bundled_trips as bundled_trips
 from metricdp.places.elastic import elastic as elastic
 from metricdp.places.elastic import scaled as scaled
+from metricdp.places.folders import BUNDLED_FOLDER as BUNDLED_FOLDER
 from metricdp.places.folders import CENTERS as CENTERS
 from metricdp.places.folders import data_folder as data_folder
 from metricdp.places.policy import policy as policy

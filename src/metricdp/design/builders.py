@@ -189,53 +189,53 @@ def builder_named(name: str, offered: tuple[str, ...] = ()) -> Builder:
     return found
 
 
+def _own(name: str, module: str, about: str, *rest: Any, **more: Any) -> Builder:
+    """Return a builder of the module that has a function of its name."""
+    return Builder(name, f"metricdp.design.{module}:{name}", about, *rest, **more)
+
+
 BUILDERS: NameRegistry[Builder] = NameRegistry("builder", [
-    Builder("laplace", "metricdp.design.laplace:laplace", "Laplace noise on the Earth, in the plane or in any "
-            "dimension, for unit vectors or in hyperbolic space, released on a lattice", "metric", ("dimension",)),
-    Builder("gaussian", "metricdp.design.gaussian:gaussian", "Gaussian noise on the Earth, in the plane or in any "
-            "dimension; its guarantee is concentrated (rho per squared distance), approximate and not pure",
-            "metric", ("dimension",), own={"rho": str, "delta": float, "pitch": float}, promise="concentrated"),
-    Builder("von_mises_fisher", "metricdp.design.laplace:von_mises_fisher", "noise for unit vectors that is "
-            "private in their l_2 distance", "metric", ("dimension",)),
-    Builder("exponential", "metricdp.design.exponential:exponential", "the exponential mechanism with the largest "
-            "inner budget that keeps the guarantee, proven", "space", LOSS_OPTIONS, own=FORM, dense=True, kernel=True),
-    Builder("weighted_exponential", "metricdp.design.exponential:weighted_exponential", "the same with a weight for "
-            "every report", "space", (*LOSS_OPTIONS, "weights"), own=FORM, dense=True, kernel=True),
-    Builder("truncated_exponential", "metricdp.design.exponential:truncated_exponential", "the exponential mechanism "
-            "of distances that are cut off far away", "space", LOSS_OPTIONS, own=FORM, dense=True, kernel=True),
-    Builder("masked", "metricdp.design.exponential:masked", "a geographic mask, a disk or a ring around the secret, "
-            "with tails that keep the guarantee", "space", (*LOSS_OPTIONS, "weights"),
-            own={"inner": float, "outer": float, **HALF}, dense=True),
-    Builder("tight_constraints", "metricdp.design.exponential:tight_constraints", "every pair uses its ratio up, where "
-            "such a mechanism exists", "space", LOSS_OPTIONS, dense=True),
-    Builder("remapped", "metricdp.design.post_processing:remapped", "a mechanism whose reports are replaced by the "
-            "best guess after seeing them", "mechanism", ("base", *LOSS_OPTIONS), dense=True),
-    Builder("madlib", "metricdp.design.laplace:madlib", "noise on the vector of a word, then the nearest word",
-            "space"),
-    Builder("optimal", "metricdp.design.optimal:optimal", "the least loss for these reports, with a proven gap",
-            "problem", (*SEARCH, "objective", "solver", "window", "reports"), progress=True),
-    Builder("dictionary", "metricdp.design.optimal:dictionary", "the best mixture of simple columns, in seconds",
-            "problem", (*LOSS_OPTIONS, "reports"), dense=True),
-    Builder("hierarchical", "metricdp.design.hierarchical:hierarchical", "several steps down a tree of places, whose "
-            "budgets add up", "problem", LOSS_OPTIONS, own={"branching": int, "growth": float}, dense=True),
-    Builder("spanner", "metricdp.design.spanner:spanner", "the optimum over the edges of a sparse graph, its detours "
-            "charged", "problem", (*SEARCH, "objective", "stretch", "reports"), dense=True, progress=True),
-    Builder("constopt", "metricdp.design.constopt:constopt", "an optimum whose far entries follow one kernel per "
-            "report; it counts the worst loss unless told otherwise", "problem",
-            (*LOSS_OPTIONS, "seconds", "nearest", "objective"), objective="worst", dense=True),
-    Builder("decomposed", "metricdp.design.decomposed:decomposed", "the optimum by blocks that are solved apart, in "
-            "threads, processes or on Ray, with checkpoints", "problem",
-            (*SEARCH, "blocks", "partition", "neighbours", "start", "executor", "checkpoint", "resume"),
-            dense=True, progress=True),
-    Builder("interpolated", "metricdp.design.interpolation.box:interpolated", "private at every point of a box, from "
-            "tables at the corners of a grid", "box", (*SEARCH, "anchors", "rule", "split", "budget", "box"),
-            progress=True),
-    Builder("contextual", "metricdp.design.contextual:contextual", "a mechanism that knows where somebody came from",
-            "other", elsewhere="metricdp trajectories --mechanism"),
-    Builder("product", "metricdp.design.product:product", "several mechanisms on separate parts of one secret",
-            "mechanisms", ("parts",)),
-    Builder("from_matrix", "metricdp.design.given:from_matrix", "one's own matrix: audited, then a mechanism like any "
-            "other", "matrix", ("matrix", *LOSS_OPTIONS), dense=True),
-    Builder("quantised", "metricdp.design.quantised:quantised", "a table in whole multiples of 1 / 2**bits, certified "
-            "as such", "other", elsewhere="metricdp export --storage quantised"),
+    _own("laplace", "laplace", "Laplace noise on the Earth, in the plane or in any dimension, for unit vectors or in "
+         "hyperbolic space, released on a lattice", "metric", ("dimension",)),
+    _own("gaussian", "gaussian", "Gaussian noise on the Earth, in the plane or in any dimension; its guarantee is "
+         "concentrated (rho per squared distance), approximate and not pure", "metric", ("dimension",),
+         own={"rho": str, "delta": float, "pitch": float}, promise="concentrated"),
+    _own("von_mises_fisher", "laplace", "noise for unit vectors that is private in their l_2 distance", "metric",
+         ("dimension",)),
+    _own("exponential", "exponential", "the exponential mechanism with the largest inner budget that keeps the "
+         "guarantee, proven", "space", LOSS_OPTIONS, own=FORM, dense=True, kernel=True),
+    _own("weighted_exponential", "exponential", "the same with a weight for every report", "space",
+         (*LOSS_OPTIONS, "weights"), own=FORM, dense=True, kernel=True),
+    _own("truncated_exponential", "exponential", "the exponential mechanism of distances that are cut off far away",
+         "space", LOSS_OPTIONS, own=FORM, dense=True, kernel=True),
+    _own("masked", "exponential", "a geographic mask, a disk or a ring around the secret, with tails that keep the "
+         "guarantee", "space", (*LOSS_OPTIONS, "weights"), own={"inner": float, "outer": float, **HALF}, dense=True),
+    _own("tight_constraints", "exponential", "every pair uses its ratio up, where such a mechanism exists", "space",
+         LOSS_OPTIONS, dense=True),
+    _own("remapped", "post_processing", "a mechanism whose reports are replaced by the best guess after seeing them",
+         "mechanism", ("base", *LOSS_OPTIONS), dense=True),
+    _own("madlib", "laplace", "noise on the vector of a word, then the nearest word", "space"),
+    _own("optimal", "optimal", "the least loss for these reports, with a proven gap", "problem", (*SEARCH, "objective",
+         "solver", "window", "reports"), progress=True),
+    _own("dictionary", "optimal", "the best mixture of simple columns, in seconds", "problem",
+         (*LOSS_OPTIONS, "reports"), dense=True),
+    _own("hierarchical", "hierarchical", "several steps down a tree of places, whose budgets add up", "problem",
+         LOSS_OPTIONS, own={"branching": int, "growth": float}, dense=True),
+    _own("spanner", "spanner", "the optimum over the edges of a sparse graph, its detours charged", "problem",
+         (*SEARCH, "objective", "stretch", "reports"), dense=True, progress=True),
+    _own("constopt", "constopt", "an optimum whose far entries follow one kernel per report; it counts the worst loss "
+         "unless told otherwise", "problem", (*LOSS_OPTIONS, "seconds", "nearest", "objective"), objective="worst",
+         dense=True),
+    _own("decomposed", "decomposed", "the optimum by blocks that are solved apart, in threads, processes or on Ray, "
+         "with checkpoints", "problem", (*SEARCH, "blocks", "partition", "neighbours", "start", "executor",
+         "checkpoint", "resume"), dense=True, progress=True),
+    _own("interpolated", "interpolation.box", "private at every point of a box, from tables at the corners of a grid",
+         "box", (*SEARCH, "anchors", "rule", "split", "budget", "box"), progress=True),
+    _own("contextual", "contextual", "a mechanism that knows where somebody came from", "other",
+         elsewhere="metricdp trajectories --mechanism"),
+    _own("product", "product", "several mechanisms on separate parts of one secret", "mechanisms", ("parts",)),
+    _own("from_matrix", "given", "one's own matrix: audited, then a mechanism like any other", "matrix",
+         ("matrix", *LOSS_OPTIONS), dense=True),
+    _own("quantised", "quantised", "a table in whole multiples of 1 / 2**bits, certified as such", "other",
+         elsewhere="metricdp export --storage quantised"),
 ])  # fmt: skip

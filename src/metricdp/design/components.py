@@ -102,16 +102,15 @@ def _components(problem: Problem, *, inside: bool) -> list[Component]:
         secrets = np.flatnonzero(parts == part)
         weight = float(problem.prior[secrets].sum())
         prior = None if weight <= 0.0 else problem.prior[secrets] / weight
-        space, reports = component_space(inputs, secrets), np.arange(len(outputs))
+        space, reports, goals = component_space(inputs, secrets), np.arange(len(outputs)), outputs
         if outputs is inputs and (inside or problem.loss_is_distance):
-            loss = None if problem.loss_is_distance else problem.loss[np.ix_(secrets, secrets)]
-            own, reports = Problem(space, problem.epsilon, loss=loss, prior=prior), secrets
+            reports, goals = secrets, space
         elif inside:
             reports = _reports_inside(metric, outputs, int(part))
-            loss = None if problem.loss_is_distance else problem.loss[np.ix_(secrets, reports)]
-            own = Problem(inputs.part(secrets), problem.epsilon, outputs=outputs.part(reports), loss=loss, prior=prior)
-        else:
-            own = Problem(space, problem.epsilon, outputs=outputs, loss=problem.loss[secrets], prior=prior)
+            space, goals = inputs.part(secrets), outputs.part(reports)
+        measured = problem.loss_is_distance and goals is not outputs  # in the part's own metric
+        loss = None if measured else problem.loss[np.ix_(secrets, reports)]
+        own = Problem(space, problem.epsilon, outputs=goals, loss=loss, prior=prior)
         shares.append(Component(own, secrets, reports, weight))
     return shares
 

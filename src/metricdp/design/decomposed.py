@@ -266,22 +266,18 @@ def _solve_blocks(
         and deadlines.has_deadline()
         and not deadlines.fits_deadline(float(log_ratios.size) * cost.shape[1])
     ):
-        late = BendersSolution(
-            memory.best, memory.upper * unit, memory.lower * unit, memory.proof, (), 0.0, Status.LIMIT
-        )
-        assert first.best is not None
-        return late, first.best
-    run = Benders(
-        program,
-        gap=options.gap,
-        seconds=0.0 if interrupted else options.seconds_left(),
-        stabilise=options.stabilise,
-        workers=options.workers,
-        memory=memory,
-        keep=None if place is None else memory_writer(place, program),
-        progress=None if options.progress is None else partial(_report_progress, options.progress, unit),
-    )
-    answer = run.solve()
+        answer = BendersSolution(memory.best, memory.upper, memory.lower, memory.proof, (), 0.0, Status.LIMIT)
+    else:
+        answer = Benders(
+            program,
+            gap=options.gap,
+            seconds=0.0 if interrupted else options.seconds_left(),
+            stabilise=options.stabilise,
+            workers=options.workers,
+            memory=memory,
+            keep=None if place is None else memory_writer(place, program),
+            progress=None if options.progress is None else partial(_report_progress, options.progress, unit),
+        ).solve()
     assert first.best is not None
     answer = replace(answer, objective=answer.objective * unit, lower_bound=answer.lower_bound * unit)
     return replace(answer, status=Status.INTERRUPTED) if interrupted else answer, first.best

@@ -12,7 +12,7 @@ from metricdp import messages
 from metricdp.arrays import Floats, Integers, as_matrix, frozen, set_fields
 from metricdp.errors import InvalidInput
 from metricdp.messages import Objective
-from metricdp.metrics import Metric
+from metricdp.problems import Problem
 from metricdp.spaces import FiniteSpace
 
 CONFIDENCE = 0.95
@@ -54,18 +54,11 @@ class Measure:
 
     def costs(self, space: FiniteSpace) -> Floats:
         """Return what every report costs every secret."""
-        if self.loss is None:
-            return space.distances
-        if callable(self.loss):
-            return np.asarray(self.loss(space.points[:, None], space.points[None]))
-        return np.asarray(self.loss)
+        return Problem(space, 1.0, loss=self.loss).loss
 
     def pairs(self, space: FiniteSpace, secrets: Integers, reports: Integers) -> Floats:
         """Return what single reports cost single secrets, without a matrix."""
-        if self.loss is None or callable(self.loss):
-            measure: Metric = space.metric if self.loss is None else self.loss
-            return np.asarray(measure(space.points[secrets], space.points[reports]), dtype=np.float64)
-        return np.asarray(self.loss[secrets, reports], dtype=np.float64)
+        return Problem(space, 1.0, loss=self.loss).losses(secrets, reports)
 
 
 @dataclass(frozen=True)

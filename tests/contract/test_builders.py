@@ -225,10 +225,10 @@ def test_no_matrix_leaves_without_its_audit(monkeypatch):
     from metricdp.design import exponential
 
     space = mdp.FiniteSpace(grid(3), mdp.Lp(2))
-    monkeypatch.setattr(exponential, "normalised_rows", lambda *_: (np.eye(9), 1.0))
+    monkeypatch.setattr(exponential, "softmax_rows", lambda *_: (np.eye(9), 1.0))
     with pytest.raises(NotPrivate, match="Nothing was returned"):
         mdp.exponential(space, 1.0)
-    monkeypatch.setattr(exponential, "normalised_rows", lambda *_: (softmax_rows(-1.01 * euclid(grid(3))), 1.0))
+    monkeypatch.setattr(exponential, "softmax_rows", lambda *_: (softmax_rows(-1.01 * euclid(grid(3))), 1.0))
     with pytest.raises(NotPrivate, match="claimed 1"):
         mdp.exponential(space, 1.0)
 

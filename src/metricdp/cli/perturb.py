@@ -236,7 +236,7 @@ def perturb(
             job=plain_record(Job, job, overwrite=job.overwrite and not many, progress=progress, watch=watch),
         )  # fmt: skip
     written = reports.write(summary, chosen, preview)  # before anything is printed: the reader may go away
-    asked = [] if wished is None else wished.kept(summary.guarantee)
+    asked = [] if wished is None else wished.check(summary.guarantee)
     with redirect_prints(output):
         if not verbose:
             terminal.say(*release_lines(summary, asked, written))
@@ -300,5 +300,5 @@ def _noise(
         metric, level.epsilon(), dimension=width_of(source, names, reading, metric), normalise=vectors.normalise,
         projection=None if vectors.projection is None else read_rows(vectors.projection),
     )  # fmt: skip
-    level.kept(noise.guarantee)  # raises before anything is read
+    level.check(noise.guarantee)  # raises before anything is read
     return level, noise

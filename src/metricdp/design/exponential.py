@@ -66,7 +66,7 @@ def weighted_exponential(
     """
     problem = Problem(space, epsilon, outputs=outputs, prior=prior, loss=loss)
     scale = None if weights is None else as_report_weights(weights, len(problem.outputs))
-    return _softmax(problem, weights=scale, budget=budget, form=form)
+    return _build_exponential(problem, weights=scale, budget=budget, form=form)
 
 
 def truncated_exponential(
@@ -90,10 +90,10 @@ def truncated_exponential(
     if not 0 < beta < 1:
         raise InvalidInput(f"`beta` must lie between 0 and 1, got {beta:g}.")
     problem = Problem(space, epsilon, outputs=outputs, prior=prior, loss=loss)
-    return _softmax(problem, beta=beta, budget=budget, form=form)
+    return _build_exponential(problem, beta=beta, budget=budget, form=form)
 
 
-def _softmax(
+def _build_exponential(
     problem: Problem,
     *,
     budget: Budget,
@@ -104,7 +104,7 @@ def _softmax(
     """Build w_k exp(-a min(d_ik, gamma)), normalised, as a table or a kernel."""
     started = time.perf_counter()
     if is_disconnected(problem):
-        return build_by_component(problem, _softmax, inside=True, weights=weights, beta=beta, budget=budget)
+        return build_by_component(problem, _build_exponential, inside=True, weights=weights, beta=beta, budget=budget)
     name, gamma = "exponential" if weights is None else "weighted exponential", np.inf
     if beta is not None:
         others = max(1, len(problem.outputs) - 1)
@@ -120,7 +120,7 @@ def _softmax(
         )
     apart = np.minimum(problem.inputs.distances_to(problem.outputs), gamma)
     within = np.minimum(problem.inputs.distances, gamma)
-    matrix, inner = normalised_rows(apart, 0.0 if logs is None else logs, within, problem, budget)
+    matrix, inner = softmax_rows(apart, 0.0 if logs is None else logs, within, problem, budget)
     method = f"{name}, inner budget {inner / problem.epsilon:.4f} epsilon"
     return certify(problem, matrix, method=method, started=started)
 
@@ -167,7 +167,7 @@ def masked(
     logs = 0.0 if weights is None else np.log(as_report_weights(weights, len(space)))
     apart = space.distances
     score = np.maximum(np.maximum(inner - apart, apart - reach), 0.0)
-    matrix, found = normalised_rows(score, logs, apart, problem, budget)
+    matrix, found = softmax_rows(score, logs, apart, problem, budget)
     shape = f"disk of {reach:g}" if inner == 0 else f"ring from {inner:g} to {reach:g}"
     method = f"mask, {shape}, inner budget {found / problem.epsilon:.4f} epsilon"
     return certify(problem, matrix, method=method, started=started)
@@ -213,7 +213,7 @@ def tight_constraints(
     return certify(problem, kernel * weights, method="tight constraints", started=started)
 
 
-def normalised_rows(
+def softmax_rows(
     apart: Floats, log_weights: Floats | float, distances: Floats, problem: Problem, budget: Budget
 ) -> tuple[Floats, float]:
     """Return softmax rows of log_weights - a * apart and the inner budget a.

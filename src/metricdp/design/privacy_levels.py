@@ -50,7 +50,7 @@ class PrivacyLevel:
         """Return the epsilon that was named, or the largest one that keeps the wish with such a slack."""
         return self.asked.epsilon(slack) if isinstance(self.asked, ProtectionTarget) else self.asked
 
-    def kept(self, stated: AnyGuarantee) -> list[str]:
+    def check(self, stated: AnyGuarantee) -> list[str]:
         """Return the sentence that compares a guarantee with the wish, if there was one; raise if it is broken."""
         if not isinstance(self.asked, ProtectionTarget):
             return []
@@ -82,7 +82,7 @@ class ConcentratedLevel:
         asked, delta = parse_protection_target(protect, unit), own["delta"]
         return cls(rho_for(asked.level, asked.distance, delta), asked, delta)
 
-    def kept(self, guarantee: AnyGuarantee) -> list[str]:
+    def check(self, guarantee: AnyGuarantee) -> list[str]:
         """Return the sentence that compares a guarantee with the wish, if there was one; raise if it is broken."""
         if self.asked is None:
             return []

@@ -233,7 +233,7 @@ def number_rows(values: Any, width: int) -> Floats:
     return np.asarray(array, dtype=np.float64)
 
 
-def measured_rows(metric: Metric, rows: Floats) -> Booleans:
+def are_measurable(metric: Metric, rows: Floats) -> Booleans:
     """Tell which rows are finite numbers that the metric can measure."""
     if points_are(metric, "degrees"):
         return measurable_rows(metric, rows)  # its limits leave out what is not finite

@@ -14,10 +14,10 @@ from metricdp.errors import InvalidInput
 from metricdp.metrics import Lp, Metric, points_are
 from metricdp.spaces.base import (
     UnsnappedSpace,
+    are_measurable,
     exchange_hint,
     format_value,
     is_checked,
-    measured_rows,
     metric_rule,
     missing_number_text,
     number_rows,
@@ -110,7 +110,7 @@ class Box(Coordinates):
         return f"secrets lie in the box from {format_value(self.lower)} to {format_value(self.upper)}"
 
     def _are_inside(self, values: Floats) -> Booleans:
-        good = measured_rows(self.metric, values)
+        good = are_measurable(self.metric, values)
         return np.asarray(good & ((values >= self.lower) & (values <= self.upper)).all(axis=1))
 
     def _outside_text(self, value: Floats) -> str:
@@ -136,7 +136,7 @@ class Unbounded(Coordinates):
         return metric_rule(self.metric)
 
     def _are_inside(self, values: Floats) -> Booleans:
-        return measured_rows(self.metric, values)
+        return are_measurable(self.metric, values)
 
     def _outside_text(self, value: Floats) -> str:
         nearest = ""

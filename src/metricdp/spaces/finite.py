@@ -28,19 +28,18 @@ from metricdp.errors import InvalidInput
 from metricdp.metrics import Metric, ShortestPath, earth_of, pairwise, protected_distance, roads_of, tree_of
 from metricdp.progress import report_task
 from metricdp.spaces.base import (
+    are_measurable,
     exchange_hint,
     format_value,
-    measured_rows,
     metric_rule,
     missing_number_text,
     number_rows,
     refuse,
     space_card,
 )
-from metricdp.spaces.candidates import finer_points
-from metricdp.spaces.near import Near, near_pairs
+from metricdp.spaces.grids import finer_points, grid_radius
+from metricdp.spaces.near import Near, near_pairs, nearest_pair, widest_distance
 from metricdp.spaces.search import NearestSearch, search_for
-from metricdp.spaces.snapping import grid_radius, nearest_pair, widest_distance
 
 ROUNDING = constants.ROUNDING  # a value this close to a secret, relative to the largest coordinate, is that secret
 
@@ -295,7 +294,7 @@ class FiniteSpace:
             codes = np.fromiter((self._lookup.get(tuple(row), -1) for row in rows), dtype=np.int64, count=len(rows))
             return codes >= 0, np.maximum(codes, 0)
         values = number_rows(rows, self.width)
-        good = measured_rows(self.ground, values)
+        good = are_measurable(self.ground, values)
         if good.all():
             found, near = self._search.within(values, self.tolerance(snap))
             return near, found
@@ -325,7 +324,7 @@ class FiniteSpace:
         value = number_rows(np.atleast_2d(row), self.width)
         if not np.isfinite(value).all():
             return f"{missing_number_text(value[0])}."
-        if not measured_rows(self.ground, value)[0]:
+        if not are_measurable(self.ground, value)[0]:
             hint = exchange_hint(self.ground, value) or "."
             return f"{format_value(value[0])} is not a secret: {metric_rule(self.ground)}{hint}"
         codes, away = self.nearest(value)

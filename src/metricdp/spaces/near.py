@@ -1,4 +1,4 @@
-"""Near pairs of a space, without the n x n matrix of all pairs."""
+"""Near pairs of a space, without the n x n matrix of all pairs, and what it costs to put values on the nearest."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from numpy.typing import NDArray
 
 from metricdp.arrays import Floats, Integers, Points, frozen
 from metricdp.errors import InvalidInput
-from metricdp.metrics import Metric, NeighbourRows, run_on_all_cores, within
+from metricdp.metrics import Metric, NeighbourRows, run_on_all_cores, tree_of, within
 
 MARGIN = 2.0**-30  # the two ways to sum up a pair differ by less, so both are found where one is near
 MOST_PAIRS = 1 << 30  # 12 bytes each
 WORTH_A_SAMPLE = 1 << 26  # possible pairs from which the number of near ones is estimated first
+BLOCK = 16_384  # secrets whose neighbours on the ground are looked for at a time
+PLAIN_LIMIT = 10_000  # secrets whose pairs are all measured where no tree can find the near ones
+ROUNDING_UP = 1.0 + 1e-9  # pairs that lie at the limit count
 WORTH_COMPILING = 1_000_000  # pairs from which loading numba pays
 
 
@@ -53,6 +56,39 @@ def near_pairs(metric: Metric, points: Points, others: Points, radius: float, *,
         rows = rows.limit_to(radius)
         _refuse_zero(rows)
     return Near(_read_only(rows.starts), _read_only(rows.codes), _read_only(rows.distances), float(radius))
+
+
+def widest_distance(
+    points: Points, metric: Metric, coordinates: Points, ground: Metric, near: float, *, most: float
+) -> float:
+    """Return max { d(s, s') <= most : ground(s, s') <= near }: how far apart secrets near on the ground can be.
+
+    Two secrets that one place can be put on are both within h of it, so at most 2 h apart on the ground.
+    """
+    if tree_of(ground) is None and len(points) > PLAIN_LIMIT:
+        raise InvalidInput(
+            f"what snapping costs is found by measuring all pairs of at most {PLAIN_LIMIT:,} secrets here, there are "
+            f"{len(points):,}. Put the values on the secrets first."
+        )
+    largest = 0.0
+    for start in range(0, len(points), BLOCK):
+        rows = within(ground, coordinates[start : start + BLOCK], coordinates, near * ROUNDING_UP)
+        left = start + np.repeat(np.arange(len(rows.starts) - 1), np.diff(rows.starts))
+        other = left < rows.codes  # every pair once, and none with itself
+        if other.any():
+            away = metric(points[left[other]], points[rows.codes[other]])
+            largest = max(largest, float(away[away <= most].max(initial=0.0)))
+    return largest
+
+
+def nearest_pair(points: Points, metric: Metric) -> float:
+    """Return the least distance between two points, found by a tree."""
+    from scipy.spatial import cKDTree
+
+    tree = tree_of(metric)
+    rows, exponent = (points, 2.0) if tree is None else (tree.rows(points), tree.exponent)
+    _, near = cKDTree(rows).query(rows, k=2, p=exponent)
+    return float(np.asarray(metric(points, points[near[:, 1]])).min())
 
 
 def _refuse_many(metric: Metric, points: Points, others: Points, radius: float) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from metricdp.arrays import Booleans, Floats, as_codes
 from metricdp.errors import InvalidInput, OutOfDomain
 from metricdp.metrics import ShortestPath, StreetPath, roads_of
-from metricdp.spaces.base import format_value, measured_rows
+from metricdp.spaces.base import are_measurable, format_value
 from metricdp.spaces.continuous import Coordinates
 
 
@@ -45,7 +45,7 @@ class Streets(Coordinates):
         return f"streets are numbered 0 to {len(self) - 1} and offsets run from 0 to the street's length"
 
     def _are_inside(self, values: Floats) -> Booleans:
-        return measured_rows(self.metric, values)
+        return are_measurable(self.metric, values)
 
     def _outside_text(self, value: Floats) -> str:
         street = int(np.clip(value[0], 0, len(self) - 1))

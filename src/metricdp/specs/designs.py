@@ -127,7 +127,7 @@ class DesignSpec:
         """
         if self.level is None:
             return []
-        return self.level.kept(position_guarantee(guarantee, self.space, snap=self.snap) if self.snap else guarantee)
+        return self.level.check(position_guarantee(guarantee, self.space, snap=self.snap) if self.snap else guarantee)
 
     def build(self, *, progress: Progress | None = None, outputs: FiniteSpace | None = None) -> Mechanism:
         """Call the builder; `outputs` are reports other than the secrets, for builders of problems."""

@@ -90,7 +90,7 @@ def families(task: ComparisonTask) -> tuple[dict[str, Build], dict[str, str]]:
 
 
 def _built(task: ComparisonTask, builder: Builder) -> FamilyResult:
-    made = task.question.made(builder, task.epsilon, task.measure)
+    made = task.question.build(builder, task.epsilon, task.measure)
     if builder.name == "madlib":
         return ReportSampler(lambda secrets, generator: made.sample(secrets, rng=generator))
     promise = made.guarantee

@@ -266,7 +266,7 @@ class Journal:
 
     def _read(self, path: Path) -> None:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        whole = [entry for line in lines if isinstance(entry := _parsed(line), dict)]
+        whole = [entry for line in lines if isinstance(entry := _parse_line(line), dict)]
         self.stale = not whole or whole[0].get("digest") != self._digest
         for entry in [] if self.stale else whole[1:]:
             try:
@@ -275,12 +275,12 @@ class Journal:
                 self.entries[str(builder), float(epsilon), str(measure), str(objective)] = known
             except (KeyError, TypeError, ValueError):
                 continue  # built again
-        if not self.stale and lines and _parsed(lines[-1]) is None:  # cut off: the rest is written afresh
+        if not self.stale and lines and _parse_line(lines[-1]) is None:  # cut off: the rest is written afresh
             kept = [json.dumps(entry) for entry in whole]
             path.write_text("\n".join(kept) + "\n", encoding="utf-8")
 
 
-def _parsed(line: str) -> Any:
+def _parse_line(line: str) -> Any:
     try:
         return json.loads(line)
     except ValueError:

@@ -88,7 +88,7 @@ class ComparisonSpec:
         if builder.start == "metric":
             return self._noise(builder, epsilon, measure)
         with deadlines.time_limit(self.seconds):  # also for builders that take no seconds themselves
-            mechanism = self.made(builder, epsilon, measure)
+            mechanism = self.build(builder, epsilon, measure)
         if not isinstance(mechanism, Mechanism):
             raise InvalidInput(f"it must return a mechanism, and returned {type(mechanism).__name__}.")
         if not self._holds(mechanism):
@@ -113,7 +113,7 @@ class ComparisonSpec:
         asked = {"builder": builder.name, "epsilon": epsilon, "measure": measure.name, "objective": measure.objective}
         return asked | asdict(figure) | {"note": "; ".join(part for part in (note, draws) if part)}
 
-    def made(self, builder: Builder, epsilon: float, measure: Measure) -> Mechanism:
+    def build(self, builder: Builder, epsilon: float, measure: Measure) -> Mechanism:
         """Build for this loss, prior and objective, as far as the builder takes them."""
         takes = builder.options
         wanted: dict[str, Any] = {}

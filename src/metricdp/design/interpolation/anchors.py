@@ -181,7 +181,7 @@ def solve_anchors(cost: Floats, edges: Edges, **options: Any) -> tuple[Floats, f
     return solution.matrix, solution.gap, solution.method, solution.status is Status.INTERRUPTED
 
 
-def unproven(epsilon: float, metric: Metric) -> tuple[Guarantee, Certificate]:
+def blank_certificate(epsilon: float, metric: Metric) -> tuple[Guarantee, Certificate]:
     """Return a guarantee, and the certificate of a mechanism whose proof comes later."""
     empty = Certificate(loss=0.0, lower_bound=0.0, method="not yet proven", epsilon=epsilon)
     return Guarantee(epsilon, metric, basis="certificate"), empty

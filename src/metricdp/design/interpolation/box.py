@@ -21,11 +21,11 @@ from metricdp.design.interpolation.anchors import (
     Split,
     anchor_axes,
     axis_budgets,
+    blank_certificate,
     certify_proof,
     grid_edges,
     grid_splits,
     solve_anchors,
-    unproven,
 )
 from metricdp.design.interpolation.direction import COARSE, direction_ratios, solve_direction
 from metricdp.design.interpolation.samples import WeightedSamples, bound_of, samples_of
@@ -217,7 +217,7 @@ class _Grid:
         self, matrix: Floats, ratios: tuple[Floats, ...], gap: float, method: str, weights: Floats | None = None
     ) -> _Candidate:
         task = self.task
-        blank = unproven(task.epsilon, task.box.metric)
+        blank = blank_certificate(task.epsilon, task.box.metric)
         mechanism = InterpolatedMechanism(task.box, task.outputs, self.axes, matrix, ratios, task.rule, *blank)
         return _Candidate(mechanism, self.samples.mean_loss(mechanism), gap, method, weights)
 

@@ -10,7 +10,7 @@ import numpy as np
 from metricdp.arrays import Floats, as_positive
 from metricdp.auditing.bounds import trivial_lower_bound
 from metricdp.auditing.lipschitz import prove_streets
-from metricdp.design.interpolation.anchors import MARGIN, certify_proof, solve_anchors, unproven
+from metricdp.design.interpolation.anchors import MARGIN, blank_certificate, certify_proof, solve_anchors
 from metricdp.design.interpolation.samples import WeightedSamples, integrate_samples, weigh_samples
 from metricdp.errors import InvalidInput
 from metricdp.mechanisms import StreetMechanism
@@ -55,7 +55,7 @@ def interpolate_streets(
             least = max(least, _lower_bound(streets, samples, rate, limits["seconds"]))
         except KeyboardInterrupt:
             stopped = True
-    mechanism = StreetMechanism(streets, outputs, cut.counts, matrix, ratios, *unproven(rate, streets.metric))
+    mechanism = StreetMechanism(streets, outputs, cut.counts, matrix, ratios, *blank_certificate(rate, streets.metric))
     with report_task(AUDITING):
         proof = prove_streets(mechanism)
     note = f"within {reached:.2g} of the best distributions at these anchors"

@@ -19,7 +19,7 @@ from metricdp.mechanisms.kinds.streets import Pieces, street_weights
 from metricdp.metrics import roads_of
 from metricdp.progress import AUDITING, report_task
 from metricdp.solvers import Edges, Status, solve_ratio
-from metricdp.spaces import FiniteSpace, Streets
+from metricdp.spaces import FiniteSpace, Streets, require_space
 
 GAUSS_NODES = 4  # in every half piece, where `loss` is a function
 UNIT = 2.0**-53
@@ -40,7 +40,7 @@ def interpolate_streets(
     seconds and progress of the program.
     """
     started = time.perf_counter()
-    streets = space if isinstance(space, Streets) else Streets(space.network)
+    streets = require_space(space, Streets, "box") if space.size is None else Streets(space.network)
     rate = as_positive(epsilon, "epsilon")
     cut = Pieces(streets, _counts(streets, pieces))
     samples = _samples(streets, cut, outputs, loss, prior)

@@ -319,9 +319,9 @@ def test_snapping_and_shares_of_a_budget_are_charged_row_by_row(tmp_path):
 def test_of_two_runs_of_a_job_the_second_one_to_end_releases_nothing(ledger):
     """Both saw that the job was new, and both have their output ready."""
     task = task_for(["person", "lat", "lon"], EARTH)
-    spending = spending_in([table()], PersonLimits("person"), table().column_names, task)
-    monday = Charging(ledger, job="monday")
-    assert "3 persons were charged for 6 rows" in charge_new(monday, spending)[0]
+    monday = PersonLimits("person", charging=Charging(ledger, job="monday"))
+    spending = spending_in([table()], monday, table().column_names, task)
+    assert "3 persons were charged for 6 rows" in charge_new(spending)[0]
     with pytest.raises(InvalidInput, match="released by another run meanwhile"):
-        charge_new(monday, spending)
+        charge_new(spending)
     assert spent(ledger, "anna", "ben", "cleo") == [30, 20, 10]

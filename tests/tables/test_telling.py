@@ -17,9 +17,8 @@ import pytest
 import metricdp as mdp
 from browsers import CHROMIUM_OPTIONS, chromium
 from metricdp.places import bundled_roads, bundled_trips
-from metricdp.tables import Disclosure
+from metricdp.tables import Disclosure, task_for
 from metricdp.tables.jobs.plan import job_from, plan, spec_of
-from metricdp.tables.plan import TableRequest
 from metricdp.tables.reporting import citation
 from scripts import main
 
@@ -213,7 +212,7 @@ def test_rows_without_a_report_have_no_accuracy(mechanisms, tmp_path):
 def test_the_column_travels_with_a_job_over_many_files(tmp_path):
     noise = mdp.laplace(mdp.Haversine(), 10.0)
     plain, asked = (
-        TableRequest(noise, care=Disclosure(accuracy_column=names)).task(["lat", "lon"]) for names in (None, "m")
+        task_for(["lat", "lon"], noise, disclosure=Disclosure(accuracy_column=names)) for names in (None, "m")
     )
     spec = spec_of(asked)
     assert spec.task(["lat", "lon"]).accuracy == asked.accuracy

@@ -154,13 +154,13 @@ class AllocationRequestLike(Protocol):
     """The fields read from the limits of a person's rows."""
 
     @property
-    def column(self) -> str: ...
+    def id(self) -> str: ...
     @property
     def budget(self) -> float | None: ...
     @property
-    def spread(self) -> str | None: ...
+    def allocation(self) -> str | None: ...
     @property
-    def at_most(self) -> int | None: ...
+    def max_rows(self) -> int | None: ...
     @property
     def which(self) -> str: ...
 
@@ -211,13 +211,13 @@ def spending_sentences(spending: SpendingLike, guarantee: GuaranteeLike | None) 
     persons = sum(level.persons for level in levels)
     most = max((level.rows for level in levels), default=0)
     lines = []
-    if row_limits.at_most is not None:
+    if row_limits.max_rows is not None:
         how = "the first in the table" if row_limits.which == "first" else "drawn at random"
         lines.append(
-            f"At most {row_limits.at_most:,} rows of every person stay, {how}. The choice does not depend on the "
+            f"At most {row_limits.max_rows:,} rows of every person stay, {how}. The choice does not depend on the "
             f"secrets. {spending.left_out:,} rows were left out."
         )
-    if guarantee is not None and row_limits.spread is not None and row_limits.budget is not None:
+    if guarantee is not None and row_limits.allocation is not None and row_limits.budget is not None:
         least, largest = (choose((level.amount for level in levels), default=0.0) for choose in (min, max))
         shares = _rate(largest, guarantee)
         if least < largest:
@@ -228,14 +228,14 @@ def spending_sentences(spending: SpendingLike, guarantee: GuaranteeLike | None) 
         )
     extra = slack_words(spending.slack)
     if guarantee is None:
-        lines.append(text_counts(persons, row_limits.column, most))
+        lines.append(text_counts(persons, row_limits.id, most))
     else:
         lines.append(
-            f"{persons:,} persons by {row_limits.column}, none with more than {most:,} rows in the output. All rows of "
+            f"{persons:,} persons by {row_limits.id}, none with more than {most:,} rows in the output. All rows of "
             f"any person together are protected at {_rate(spending.amount, guarantee)}{extra}."
         )
     lines.append(
-        f"The table shows how many rows each {row_limits.column} has: every row has one report, and nothing hides the "
+        f"The table shows how many rows each {row_limits.id} has: every row has one report, and nothing hides the "
         "counts."
     )
     return lines

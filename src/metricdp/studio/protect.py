@@ -34,9 +34,9 @@ from metricdp.tables import (
     is_text,
     open_table,
     perturb,
+    task_for,
 )
 from metricdp.tables import Job as Work
-from metricdp.tables import TableRequest as Wanted
 from metricdp.tables.formats import locate_table
 from metricdp.tables.reporting import Preview, distribution_record, page_of_table, record_of, write_record
 
@@ -281,7 +281,7 @@ def _inspect_file(job: Job) -> dict[str, Any]:
 
 def _warnings(first: Any, columns: list[str]) -> list[dict[str, Any]]:
     """Return what is found in the columns that would stay."""
-    task = Wanted(laplace(Haversine(), 1.0), columns, 0.0, "null", False).task(first.schema.names)
+    task = task_for(first.schema.names, laplace(Haversine(), 1.0), columns=columns, on_error="null")
     try:
         found = findings_in(first, task)
     except MetricdpError as error:

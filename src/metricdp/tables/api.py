@@ -19,7 +19,7 @@ from metricdp.mechanisms import Mechanism
 from metricdp.randomness import Randomness
 from metricdp.rendering import file_name
 from metricdp.tables.batch import is_simulated
-from metricdp.tables.charging import charge_at_end, grant, open_request, refuse_name
+from metricdp.tables.charging import charge_new, grant, open_request, refuse_name
 from metricdp.tables.engines import engine_of
 from metricdp.tables.engines.base import FOR_TEXTS, refuse_target
 from metricdp.tables.engines.duckdb import pair_of, table_from
@@ -29,7 +29,6 @@ from metricdp.tables.frames import perturb_frame
 from metricdp.tables.options import (
     WORDS,
     Call,
-    Charging,
     Disclosure,
     Files,
     Job,
@@ -170,8 +169,8 @@ def _protect_frame(frame: Any, call: Call) -> Any:
             frame = frame.collect(engine="streaming")  # once: the reports must not be drawn again
     with open_request(call) as request:
         if engine is not None and engine.perturb is not None:
-            return engine.perturb(frame, request, target=call.to, rng=call.rng)
-        return perturb_frame(frame, request, call.rng)
+            return engine.perturb(frame, request)
+        return perturb_frame(frame, request)
 
 
 def _deprecated_function(name: str, **usual: Any) -> Callable[..., Any]:
@@ -208,8 +207,8 @@ def _protect_file(source: str | os.PathLike[str], call: Call) -> Summary:
     reading, job, rng, target = call.reading, call.job, call.rng, call.to
     assert target is not None
     with open_request(call) as request, open_input(source) as name:
-        persons, charging = request.persons, request.charging
-        refuse_name(charging)
+        persons = request.persons
+        refuse_name(persons)
         origin = locate_table(name, reading.format)
         goal = target_location(target, reading.target_format, like=origin)
         if texts_of(request.mechanism) is not None:
@@ -218,25 +217,15 @@ def _protect_file(source: str | os.PathLike[str], call: Call) -> Summary:
         open_source = partial(open_for, request, origin, reading, checked=checked)
         with open_target(goal, origin, overwrite=job.overwrite) as made, open_source() as table:
             task = task_of(table, request)
-            counter = _counter(persons, open_source, table.schema.names, task, (charging, rng))
+            counter = _counter(persons, open_source, table.schema.names, task, rng)
             spending = counter.spending if isinstance(counter, Allotment) else None
             outlet = outlet_like(table, made, goal, point=_point(task))
-            with charge_at_end(charging, spending) as charge_lines:
-                tally = run_pipeline(
-                    table,
-                    outlet,
-                    task,
-                    rng,
-                    persons=counter,
-                    watch=job.watch,
-                    on_rows=row_progress(table, job.progress),
-                )
-                if tally.rows == 0:
-                    raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
-            notes = (
-                *link_notes([origin.path] if name == str(source) else []), *_notes_on(table, task, origin, goal),
-                    *charge_lines
-            )  # fmt: skip
+            progress = row_progress(table, job.progress)
+            tally = run_pipeline(table, outlet, task, rng, persons=counter, watch=job.watch, on_rows=progress)
+            if tally.rows == 0:
+                raise InvalidInput(f"{str(source)!r} has no rows: there is nothing to protect.")
+            links = link_notes([origin.path] if name == str(source) else [])
+            notes = (*links, *_notes_on(table, task, origin, goal), *charge_new(spending))
             names = table.schema.names
     shown = "standard output" if str(target) == STANDARD else str(target)
     passage = TablePair(str(source), shown, names, is_simulated(rng), notes)
@@ -249,20 +238,16 @@ def _counter(
     open_source: Callable[[], AbstractContextManager[OpenTable]],
     names: Sequence[str],
     task: TableTask,
-    more: tuple[Charging | None, Randomness],
+    rng: Randomness,
 ) -> PeopleCounter | Allotment | None:
     """Return who counts the rows of every person.
 
     With a budget or a ledger the table is read for that alone, before any draw.
     """
-    charging, rng = more
-    if persons is None:
-        return None
-    if not persons.needs_counts and charging is None:
-        return PeopleCounter(persons.column, names)
+    if persons is None or not persons.needs_counts:
+        return None if persons is None else PeopleCounter(persons.id, names)
     with open_source() as table:
-        spending = spending_in(read_batches(table), persons, names, task)
-    return Allotment(spending if charging is None else grant(charging, spending), rng)
+        return Allotment(grant(spending_in(read_batches(table), persons, names, task)), rng)
 
 
 def _point(task: TableTask) -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ import hashlib
 import logging
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -50,13 +50,9 @@ ID_NEEDED = "the ledger charges everybody for their own rows: name the column th
 @contextmanager
 def open_request(call: Call) -> Iterator[TableRequest]:
     """Return what a call asks to be done to the rows of a table, with its ledger open."""
-    reading, mechanism = call.reading, call.mechanism
     persons = person_limits(call.people, _row_guarantee(call))
     with open_charging(call, persons) as charging:
-        yield TableRequest(
-            mechanism, call.columns, reading.snap, reading.on_error, reading.show_values, call.disclosure, persons,
-            charging=charging,
-        )  # fmt: skip
+        yield TableRequest(**vars(call), persons=None if persons is None else replace(persons, charging=charging))
 
 
 def _row_guarantee(call: Call) -> AnyGuarantee:
@@ -140,8 +136,13 @@ def first_policy(budget: float, guarantee: AnyGuarantee, dimension: int | None =
     return ", ".join(limits)
 
 
-def grant(charging: Charging, spending: Spending) -> Spending:
-    """Return what everybody may spend of it now; raise where that is less and not welcome. Nobody is charged."""
+def grant(spending: Spending) -> Spending:
+    """Return what everybody may spend of it now; raise where that is less and not welcome. Nobody is charged.
+
+    Without a ledger it is all of it.
+    """
+    if (charging := spending.charging) is None:
+        return spending
     rows, costs = _costs(charging, spending)
     found = charging.ledger.granted(rows, **costs, partial=charging.refused == "report")
     names = {person: found.get(name_of(person), 0) for person in spending.counts}
@@ -162,8 +163,13 @@ def charge(
     return done, _charge_notes(spending, done)
 
 
-def charge_new(charging: Charging, spending: Spending) -> tuple[str, ...]:
-    """Charge for an output that is ready; where another run released the same job meanwhile, this one stays hidden."""
+def charge_new(spending: Spending | None) -> tuple[str, ...]:
+    """Charge for an output that is ready, where there is a ledger; say what was charged.
+
+    Where another run released the same job meanwhile, this one stays hidden.
+    """
+    if spending is None or (charging := spending.charging) is None:
+        return ()
     done, charge_notes = charge(charging, spending)
     if done.repeated:
         raise InvalidInput(
@@ -173,14 +179,21 @@ def charge_new(charging: Charging, spending: Spending) -> tuple[str, ...]:
     return charge_notes
 
 
-def charge_ready(charging: Charging, spending: Spending) -> None:
+def charge_ready(spending: Spending | None) -> None:
     """Charge for an output that is ready, and log what was charged."""
-    for line in charge_new(charging, spending):
+    log_notes(charge_new(spending))
+
+
+def log_notes(notes: Iterable[str]) -> None:
+    """Log what everybody spends, or was charged."""
+    for line in notes:
         logging.getLogger("metricdp").info("%s", line)
 
 
-def charge_job(charging: Charging, spending: Spending, request: str) -> tuple[str, ...]:
+def charge_job(spending: Spending, request: str) -> tuple[str, ...]:
     """Charge a job over files that may have been charged before; rows that its files have got since are charged too."""
+    charging = spending.charging
+    assert charging is not None
     done, charge_notes = charge(charging, spending, request)
     if done.repeated:
         more = {person: spending.rows(person) - done.granted.get(name_of(person), 0) for person in spending.counts}
@@ -192,12 +205,12 @@ def charge_job(charging: Charging, spending: Spending, request: str) -> tuple[st
     return charge_notes
 
 
-def answered(charging: Charging, spending: Spending) -> BatchReceipt | None:
+def answered(spending: Spending) -> BatchReceipt | None:
     """Return what a job of this name was charged and gave before; None where it is new, or has no name.
 
     One that was charged for other rows is refused.
     """
-    if charging.job is None:
+    if (charging := spending.charging) is None or charging.job is None:
         return None
     rows, costs = _costs(charging, spending)
     where = {name: costs[name] for name in ("metric", "dimension", "purpose")} | {"concentrated": "rho" in costs}
@@ -215,9 +228,9 @@ def other_rows_error(charging: Charging) -> InvalidInput:
     )
 
 
-def is_released_elsewhere(charging: Charging, spending: Spending, place: str, *, there: bool) -> bool:
+def is_released_elsewhere(spending: Spending, place: str, *, there: bool) -> bool:
     """Tell whether a job was charged before and lies in its place; one that was charged and is gone is refused."""
-    if answered(charging, spending) is None:
+    if (charging := spending.charging) is None or answered(spending) is None:
         return False
     if not there:
         raise InvalidInput(
@@ -227,22 +240,13 @@ def is_released_elsewhere(charging: Charging, spending: Spending, place: str, *,
     return True
 
 
-def refuse_name(charging: Charging | None) -> None:
+def refuse_name(persons: PersonLimits | None) -> None:
     """Refuse a name for the release of files, which have ways of their own to be released once."""
-    if charging is not None and charging.job is not None:
+    if persons is not None and persons.charging is not None and persons.charging.job is not None:
         raise InvalidInput(
             "`name` (`job` of a `Charging`) is for the release of a table in a program. A file is released when it "
             "appears; a job over many files goes on with resume=True (--resume) and is charged once."
         )
-
-
-@contextmanager
-def charge_at_end(charging: Charging | None, spending: Spending | None) -> Iterator[list[str]]:
-    """Charge for a table when the block ends well; the list then says what was charged."""
-    charge_notes: list[str] = []
-    yield charge_notes
-    if charging is not None and spending is not None:
-        charge_notes.extend(charge_new(charging, spending))
 
 
 def request_of(key: bytes) -> str:
@@ -252,9 +256,9 @@ def request_of(key: bytes) -> str:
 
 def _costs(charging: Charging, spending: Spending) -> tuple[dict[Any, int], dict[str, Any]]:
     """Return how many rows everybody has in the output, and what the ledger needs to know of them."""
-    if spending.row_limits.column in spending.levels[0].task.columns:  # the ledger would hold hashes of secrets
+    if spending.row_limits.id in spending.levels[0].task.columns:  # the ledger would hold hashes of secrets
         raise InvalidInput(
-            f"{spending.row_limits.column!r} is part of the secret and cannot say whose row it is: name another "
+            f"{spending.row_limits.id!r} is part of the secret and cannot say whose row it is: name another "
             "column with --id. Nobody was charged."
         )
     rows: dict[Any, int] = {}
@@ -265,7 +269,7 @@ def _costs(charging: Charging, spending: Spending) -> tuple[dict[Any, int], dict
             name = name_of(person)
             rows[name], amounts[name], slacks[name] = count, amount, slack
     if len(rows) < sum(1 for person in spending.counts if spending.rows(person)):
-        raise InvalidInput(f"two persons in {spending.row_limits.column!r} have one name: 7 and 7.0 are the same here.")
+        raise InvalidInput(f"two persons in {spending.row_limits.id!r} have one name: 7 and 7.0 are the same here.")
     guarantee = spending.levels[0].task.guarantee
     dimension = spending.levels[0].task.mechanism.inputs.dimension
     costs: dict[str, Any] = {"metric": guarantee.metric, "dimension": dimension, "purpose": charging.purpose}
@@ -337,19 +341,18 @@ class PersonRows:
         return cls(order, np.bincount(ranks[places], minlength=len(persons)), tuple(persons[n] for n in by_name))
 
 
-def charge_reports(
-    charging: Charging, spending: Spending, table: pa.Table, task: TableTask, draw: Draw, rng: Randomness
-) -> BatchReports:
+def charge_reports(spending: Spending, table: pa.Table, task: TableTask, draw: Draw, rng: Randomness) -> BatchReports:
     """Charge everybody for their rows of a table in memory; return its reports, or those that the ledger has kept."""
-    rows = PersonRows.of(table, spending.row_limits.column)
-    found = answered(charging, spending)
+    if (charging := spending.charging) is None:
+        return draw(Allotment(spending, rng).portion(table))
+    rows = PersonRows.of(table, spending.row_limits.id)
+    found = answered(spending)
     if found is None:
-        allowed = grant(charging, spending)
+        allowed = grant(spending)
         protected = draw(Allotment(allowed, rng).portion(table))
         kept = b"" if charging.job is None else _pack_reports(protected, rows, task)
         found, charge_notes = charge(charging, allowed, report=kept)
-        for line in charge_notes:
-            logging.getLogger("metricdp").info("%s", line)
+        log_notes(charge_notes)
         if not found.repeated:
             return protected
     return _unpack_reports(charging, found, rows, task)

@@ -27,7 +27,6 @@ from metricdp.tables.jobs.folder import begin_job, forget, order_key_of, publish
 from metricdp.tables.jobs.plan import JobPlan, TaskSpec, folder_keys, home_of, key_values, other_names, plan, spec_of
 from metricdp.tables.options import (
     Call,
-    Charging,
     Disclosure,
     Files,
     Job,
@@ -73,7 +72,7 @@ def perturb_files(sources: Files, call: Call) -> Summary:
     started = time.perf_counter()
     reading, job_options, rng, care, id_column = call.reading, call.job, call.rng, call.disclosure, call.people.id
     run, paths, place = _begin(sources, call)
-    request = TableRequest(call.mechanism, call.columns, reading.snap, reading.on_error, care=care)
+    request = TableRequest(call.mechanism, call.columns, reading=reading, disclosure=care)
     keys = folder_keys(paths)
     with open_for(request, _first_location(paths, keys, reading), reading) as table:
         names, notes, task = table.schema.names, table.layout.notes, task_of(table, request)
@@ -88,10 +87,10 @@ def perturb_files(sources: Files, call: Call) -> Summary:
         open_request(call) as charged_request,
         begin_job(planned, resume=job_options.resume, discard=job_options.discard, key=key) as job,
     ):
-        charging, persons = charged_request.charging, charged_request.persons
-        _refuse_parts(charging)
+        persons = charged_request.persons
+        _refuse_parts(persons)
         if not job.finished:
-            job_charge = None if charging is None or persons is None else _JobCharge(charging, job, spec, persons, task)
+            job_charge = None if persons is None or not persons.charging else _JobCharge(job, spec, persons, task)
             job = _run_job(job, run, call, job_charge)
             charge_lines += [] if job_charge is None else job_charge.charge_lines
         records = list(records_of(job).values())
@@ -217,18 +216,18 @@ def _key_lines(keys: Sequence[str], trim: Trim) -> list[str]:
 class _JobCharge:
     """What the people of a job are charged: looked at when it begins, charged when its output is ready."""
 
-    def __init__(self, charging: Charging, job: JobPlan, spec: TaskSpec, asked: PersonLimits, task: TableTask) -> None:
-        self._charging, self._job, self._spec, self._limits, self._task = charging, job, spec, asked, task
+    def __init__(self, job: JobPlan, spec: TaskSpec, asked: PersonLimits, task: TableTask) -> None:
+        self._job, self._spec, self._limits, self._task = job, spec, asked, task
         self.charge_lines: tuple[str, ...] = ()
 
     def check_charge(self) -> None:
         """Refuse a job that does not fit before it draws anything, unless it was charged before it was cut off."""
-        grant(self._charging, self._spending())
+        grant(self._spending())
 
     def charge(self) -> None:
         """Charge everybody, once for the job."""
         key = (Path(self._job.folder) / "key").read_bytes()
-        self.charge_lines = charge_job(self._charging, self._spending(), request_of(key))
+        self.charge_lines = charge_job(self._spending(), request_of(key))
 
     def _spending(self) -> Spending:
         def batches() -> Iterator[Any]:
@@ -236,12 +235,12 @@ class _JobCharge:
                 with self._spec.open_source(source.refuse_changes()) as table:
                     yield from read_batches(table)
 
-        return spending_in(batches(), self._limits, [self._limits.column], self._task)
+        return spending_in(batches(), self._limits, [self._limits.id], self._task)
 
 
-def _refuse_parts(charging: Charging | None) -> None:
-    refuse_name(charging)
-    if charging is not None and charging.refused != "fail":
+def _refuse_parts(persons: PersonLimits | None) -> None:
+    refuse_name(persons)
+    if persons is not None and persons.charging is not None and persons.charging.refused != "fail":
         raise InvalidInput(
             "a job over many files is charged whole or not at all: a person may have rows in many, which are protected "
             "side by side. Drop --refused report, or write them to one file first."

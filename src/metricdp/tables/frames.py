@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.randomness import Randomness
 from metricdp.tables.batch import (
     ALL,
     SIMULATED,
@@ -26,13 +25,13 @@ from metricdp.tables.batch import (
     report_type,
     secret_columns,
 )
-from metricdp.tables.charging import Draw, charge_reports
+from metricdp.tables.charging import Draw, charge_reports, log_notes
 from metricdp.tables.disclosure.checks import SanityCheck, check_sanity, inspect_table, log_findings
 from metricdp.tables.disclosure.findings import SAMPLED_FROM, Findings, inspected_rows, rows_sampled, sample_rows
 from metricdp.tables.disclosure.hidden_values import compact
 from metricdp.tables.disclosure.trim import trim_table
 from metricdp.tables.options import DEFAULT_DISCLOSURE, Trim, names_of
-from metricdp.tables.people import Allotment, PeopleCounter, spending_in
+from metricdp.tables.people import PeopleCounter, spending_in
 from metricdp.tables.pipeline import replace
 from metricdp.tables.plan import TableRequest, TableTask
 from metricdp.tables.results import composed
@@ -98,22 +97,22 @@ class FrameIndex:
         return frame
 
 
-def perturb_frame(frame: Any, request: TableRequest, rng: Randomness = None) -> Any:
+def perturb_frame(frame: Any, request: TableRequest) -> Any:
     """Protect a table in memory and give back the type that came."""
     if isinstance(frame, pa.Table | pa.RecordBatch):
-        return _perturb_arrow(frame, request, rng)
+        return _perturb_arrow(frame, request)
     if not _is_pandas(frame):
-        return _perturb_wrapped(frame, _wrap(frame), request, rng)
+        return _perturb_wrapped(frame, _wrap(frame), request)
     index = FrameIndex.of(frame)
     if index.columns:
         _wrap(frame)  # refuses names that repeat or are no texts
         if request.columns is None:  # the usual ones are columns of the frame
-            asked = dataclasses.replace(request, care=DEFAULT_DISCLOSURE)
+            asked = dataclasses.replace(request, disclosure=DEFAULT_DISCLOSURE)
             task = asked.task(list(frame.columns), lambda: _kinds(_wrap(frame)))
             request = dataclasses.replace(request, columns=task.columns)
         frame = index.to_columns(frame)
-    made = _perturb_wrapped(frame, _wrap(frame), request, rng)
-    return index.put_back(made, frozenset((*request.care.trim.touched, *names_of(request.columns))))
+    made = _perturb_wrapped(frame, _wrap(frame), request)
+    return index.put_back(made, frozenset((*request.disclosure.trim.touched, *names_of(request.columns))))
 
 
 def _is_pandas(frame: Any) -> bool:
@@ -121,29 +120,24 @@ def _is_pandas(frame: Any) -> bool:
 
 
 def _charged_reports(
-    request: TableRequest, task: TableTask, column: Callable[[str], Any], names: list[str], rng: Randomness, draw: Draw
+    request: TableRequest, task: TableTask, column: Callable[[str], Any], names: list[str], draw: Draw
 ) -> BatchReports:
     """Return the reports of a table in memory, charged where there is a ledger, and log what everybody spends."""
     persons = request.persons
     if persons is None:
         return draw(ALL)
-    counter = PeopleCounter(persons.column, names)
-    table = pa.table({persons.column: column(persons.column)})
-    logger = logging.getLogger("metricdp")
-    if not persons.needs_counts and request.charging is None:
+    counter = PeopleCounter(persons.id, names)
+    table = pa.table({persons.id: column(persons.id)})
+    if not persons.needs_counts:
         counter.add(table)
-        for line in composed(task.guarantee, counter.people, None, task.texts)[:1]:
-            logger.info("%s", line)
+        log_notes(composed(task.guarantee, counter.people, None, task.texts)[:1])
         return draw(ALL)
     spending = spending_in([table], persons, names, task)
-    for line in composed(task.guarantee, None, spending, task.texts):
-        logger.info("%s", line)
-    if request.charging is not None:
-        return charge_reports(request.charging, spending, table, task, draw, rng)
-    return draw(Allotment(spending, rng).portion(table))
+    log_notes(composed(task.guarantee, None, spending, task.texts))
+    return charge_reports(spending, table, task, draw, request.rng)
 
 
-def _perturb_arrow(frame: Any, request: TableRequest, rng: Randomness) -> Any:
+def _perturb_arrow(frame: Any, request: TableRequest) -> Any:
     task = request.task(frame.schema.names, lambda: frame.schema)
     _refuse_empty(frame.num_rows)
 
@@ -152,14 +146,14 @@ def _perturb_arrow(frame: Any, request: TableRequest, rng: Randomness) -> Any:
             frame.slice(0, inspected_rows(task.width)), task, person=_person_column(request), rows=frame
         )
         log_findings(found)
-        drawn = protect(secret_columns(frame, task), task, rng=rng, portion=portion)
+        drawn = protect(secret_columns(frame, task), task, rng=request.rng, portion=portion)
         check_sanity(sanity, drawn.contents, drawn.bad)
         return drawn
 
-    protected = _charged_reports(request, task, frame.column, frame.schema.names, rng, draw)
+    protected = _charged_reports(request, task, frame.column, frame.schema.names, draw)
     _log(protected, task, frame.num_rows)
     result = replace(frame, task, protected)
-    return mark_table(result) if is_simulated(rng) else result
+    return mark_table(result) if is_simulated(request.rng) else result
 
 
 def _wrap(frame: Any) -> Any:
@@ -185,9 +179,10 @@ def _wrap(frame: Any) -> Any:
     return wrapped
 
 
-def _perturb_wrapped(frame: Any, wrapped: Any, request: TableRequest, rng: Randomness) -> Any:
+def _perturb_wrapped(frame: Any, wrapped: Any, request: TableRequest) -> Any:
     import narwhals.stable.v2 as nw
 
+    rng = request.rng
     task = request.task(wrapped.columns, lambda: _kinds(wrapped))
     _refuse_empty(len(wrapped))
 
@@ -202,7 +197,7 @@ def _perturb_wrapped(frame: Any, wrapped: Any, request: TableRequest, rng: Rando
         check_sanity(sanity, drawn.contents, drawn.bad)
         return drawn
 
-    protected = _charged_reports(request, task, column, list(wrapped.columns), rng, draw)
+    protected = _charged_reports(request, task, column, list(wrapped.columns), draw)
     _log(protected, task, len(wrapped))
     reports = pa.table(dict(zip(task.reports, protected.columns, strict=True)))
     fresh = nw.from_arrow(reports, backend=wrapped.implementation)
@@ -247,7 +242,7 @@ def _vectors_like(given: Any, made: Any) -> Any:
 
 def _person_column(request: TableRequest) -> str | None:
     """Return the column of persons, which is known to be one."""
-    return None if request.persons is None else request.persons.column
+    return None if request.persons is None else request.persons.id
 
 
 def _kinds(wrapped: Any) -> pa.Schema:

@@ -358,7 +358,7 @@ class Call:
     job: Job = Job()
     rng: Randomness = None
 
-    @cached_property
+    @property
     def given(self) -> frozenset[str]:
         """The fields of the records that differ from their defaults."""
         return frozenset(word for word, record in WORDS.items() if _is_given(getattr(self, record), word))

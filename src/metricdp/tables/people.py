@@ -1,8 +1,8 @@
 """How many rows everybody has, what they cost together, and which of them are reported at which epsilon.
 
-A person with n rows in the output gets n reports. With a budget B for everybody, `spread` gives each of them
-min(epsilon, B / n), rounded down to millionths, so that n of them never exceed B; `at_most` keeps n small. Both look at
-whose rows there are, never at the secrets. The number of rows of every person is published with the table.
+A person with n rows in the output gets n reports. With a budget B for everybody, `allocation` gives each of them
+min(epsilon, B / n), rounded down to millionths, so that n of them never exceed B; `max_rows` keeps n small. Both look
+at whose rows there are, never at the secrets. The number of rows of every person is published with the table.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from metricdp.names import compose, count_near
 from metricdp.randomness import Randomness, open_uniform, source_of
 from metricdp.rendering import plural
 from metricdp.tables.batch import Portion
+from metricdp.tables.options import Charging
 from metricdp.tables.plan import PersonLimits, TableTask, accuracy_of, available_columns
 from metricdp.tables.values import is_text
 from metricdp.units import round_down
@@ -70,6 +71,11 @@ class Spending:
     counts: Mapping[Any, int]
     levels: tuple[BudgetLevel, ...]
     granted: Mapping[Any, int] | None = None
+
+    @property
+    def charging(self) -> Charging | None:
+        """The ledger that is charged, if any."""
+        return self.row_limits.charging
 
     @property
     def amount(self) -> float:
@@ -125,7 +131,7 @@ class Spending:
     @property
     def is_spread(self) -> bool:
         """Whether rows of different persons have different guarantees."""
-        return self.row_limits.spread is not None
+        return self.row_limits.allocation is not None
 
     def rows(self, person: Any) -> int:
         """Return how many rows of a person are in the output."""
@@ -133,7 +139,7 @@ class Spending:
 
     def asked_rows(self, person: Any) -> int:
         """Return how many rows of a person were to be in the output; what each costs goes by that."""
-        count, limit = self.counts[person], self.row_limits.at_most
+        count, limit = self.counts[person], self.row_limits.max_rows
         return count if limit is None else min(count, limit)
 
     @property
@@ -155,8 +161,8 @@ class Spending:
 def spending_of(row_limits: PersonLimits, counts: Counter[Any], task: TableTask) -> Spending:
     """Return what every person spends, or refuse what would exceed the budget."""
     if not counts:
-        raise InvalidInput(f"nobody is named in {row_limits.column!r}: there are no rows to protect.")
-    limit = max(counts.values()) if row_limits.at_most is None else row_limits.at_most
+        raise InvalidInput(f"nobody is named in {row_limits.id!r}: there are no rows to protect.")
+    limit = max(counts.values()) if row_limits.max_rows is None else row_limits.max_rows
     persons = Counter(min(count, limit) for count in counts.values())
     guarantee = task.guarantee
     full = guarantee.rho if isinstance(guarantee, ConcentratedGuarantee) else guarantee.epsilon
@@ -188,7 +194,7 @@ def _share(row_limits: PersonLimits, rows: int, epsilon: float, guarantee: AnyGu
     limit = floor(Fraction(row_limits.budget) * MICRO)
     if rows * ceil(Fraction(epsilon) * MICRO) <= limit:
         return epsilon
-    if row_limits.spread is None:
+    if row_limits.allocation is None:
         raise InvalidInput(_over_budget_text(row_limits, rows, epsilon, guarantee))
     share = limit // rows
     if share == 0:
@@ -207,14 +213,14 @@ def _over_budget_text(row_limits: PersonLimits, rows: int, epsilon: float, guara
     if isinstance(guarantee, Guarantee) and guarantee.parts and not guarantee.unit:  # said in the unit of its parts
         times = sum(part.epsilon for part in guarantee.parts) / guarantee.epsilon
         epsilon, budget = epsilon * times, budget * times
-    if row_limits.at_most is None:
+    if row_limits.max_rows is None:
         return (
             f"somebody has {rows:,} rows, which cost {rows:,} x {epsilon:g} together, more than the budget of "
             f"{budget:g}. Share it among the rows of a person with --allocation even, or keep fewer with "
             f"--max-rows {fits}."
         )
     return (
-        f"{row_limits.at_most:,} rows of one person cost {rows:,} x {epsilon:g} together, more than the budget of "
+        f"{row_limits.max_rows:,} rows of one person cost {rows:,} x {epsilon:g} together, more than the budget of "
         f"{budget:g}: lower --max-rows to {fits}, or share the budget among them with --allocation even."
     )
 
@@ -325,7 +331,7 @@ def _merge_spellings(persons: list[Any], places: Integers) -> tuple[list[Any], I
 
 def spending_in(batches: Iterable[Any], row_limits: PersonLimits, names: Sequence[str], task: TableTask) -> Spending:
     """Count the rows of every person in a table that is read for that alone, and say what everybody spends."""
-    counter = PeopleCounter(row_limits.column, names)
+    counter = PeopleCounter(row_limits.id, names)
     for batch in batches:
         counter.add(batch)
     return spending_by(counter, row_limits, task)
@@ -335,12 +341,12 @@ def spending_by(counter: PeopleCounter, row_limits: PersonLimits, task: TableTas
     """Say what everybody spends whose rows were counted; rows of nobody are refused."""
     if counter.without:
         raise InvalidInput(
-            f"{plural(counter.without, 'row has', 'rows have')} no {row_limits.column}: they may be anybody's, "
+            f"{plural(counter.without, 'row has', 'rows have')} no {row_limits.id}: they may be anybody's, "
             "and no total would hold. Give them one or leave them out."
         )
     near = count_near(counter.rows)
     if near:
-        logging.getLogger("metricdp").warning("%s", near_names(near, row_limits.column))
+        logging.getLogger("metricdp").warning("%s", near_names(near, row_limits.id))
     return spending_of(row_limits, counter.rows, task)
 
 
@@ -357,7 +363,7 @@ class Allotment:
 
     def __init__(self, spending: Spending, rng: Randomness = None) -> None:
         self.spending = spending
-        self.column = spending.row_limits.column
+        self.column = spending.row_limits.id
         self._tasks = tuple(level.task for level in spending.levels)
         self._level = {level.rows: number for number, level in enumerate(spending.levels)}
         self._seen: Counter[Any] = Counter()
@@ -367,7 +373,7 @@ class Allotment:
     def portion(self, batch: Any) -> Portion:
         """Return which rows of the next batch are reported and by which task."""
         spending = self.spending
-        persons, places = ids_of(batch, spending.row_limits.column)
+        persons, places = ids_of(batch, spending.row_limits.id)
         if (places < 0).any() or any(person not in spending.counts for person in persons):
             raise InvalidInput(CHANGED)
         before = np.array([self._seen[person] for person in persons], dtype=np.int64)
@@ -394,7 +400,7 @@ class Allotment:
     def _rows_kept(self, persons: list[Any], places: Integers, order: Integers) -> Booleans | None:
         """Return which rows stay: the first of a person, or some drawn at random; the secrets play no part."""
         row_limits = self.spending.row_limits
-        if row_limits.at_most is None and self.spending.granted is None:
+        if row_limits.max_rows is None and self.spending.granted is None:
             return None
         limits = np.array([self.spending.rows(person) for person in persons], dtype=np.int64)
         if row_limits.which == "first":

@@ -22,13 +22,13 @@ from metricdp.metrics import points_are, sum_of
 from metricdp.spaces import Space
 from metricdp.tables.options import (
     DEFAULT_DISCLOSURE,
-    Allocation,
+    Call,
     Charging,
     Disclosure,
     Names,
     OnError,
     People,
-    Which,
+    Reading,
     names_of,
 )
 from metricdp.tables.values import holds_text
@@ -146,39 +146,29 @@ def snapping_of(group: ColumnGroup) -> Snapping:
 
 
 @dataclass(frozen=True)
-class PersonLimits:
-    """What is asked about the rows of one person.
+class PersonLimits(People):
+    """What is asked about the rows of one person: the budget is a number, and the ledger that is charged is open."""
 
-    Attributes:
-        column: The column that says whose row it is.
-        budget: What all rows of one person may cost together, per unit of the metric.
-        spread: "even" shares the budget among the rows of a person.
-        at_most: How many rows of one person stay at most; the others are left out.
-        which: Which stay: the first in the table, or some drawn at random.
-    """
-
-    column: str
+    id: str = ""
     budget: float | None = None
-    spread: Allocation | None = None
-    at_most: int | None = None
-    which: Which = "first"
+    charging: Charging | None = None
 
     def __post_init__(self) -> None:
-        if self.spread not in (None, "even"):
-            raise InvalidInput(f"`allocation` must be 'even', got {self.spread!r}.")
+        if self.allocation not in (None, "even"):
+            raise InvalidInput(f"`allocation` must be 'even', got {self.allocation!r}.")
         if self.which not in ("first", "random"):
             raise InvalidInput(f"`which` must be 'first' or 'random', got {self.which!r}.")
-        if self.spread and self.budget is None:
+        if self.allocation and self.budget is None:
             raise InvalidInput("`allocation` shares a budget among the rows of a person: name it, as --budget 40/km.")
         if self.budget is not None and not 0 < self.budget < float("inf"):
             raise InvalidInput(f"`budget` must be a finite number above 0, got {self.budget!r}.")
-        if self.at_most is not None and (self.at_most != int(self.at_most) or self.at_most < 1):
-            raise InvalidInput(f"`max_rows` must be a whole number of at least 1, got {self.at_most!r}.")
+        if self.max_rows is not None and (self.max_rows != int(self.max_rows) or self.max_rows < 1):
+            raise InvalidInput(f"`max_rows` must be a whole number of at least 1, got {self.max_rows!r}.")
 
     @property
     def needs_counts(self) -> bool:
         """Whether rows must be counted before anything is drawn."""
-        return self.budget is not None or self.at_most is not None
+        return self.budget is not None or self.max_rows is not None or self.charging is not None
 
 
 def person_limits(people: People, guarantee: AnyGuarantee | None) -> PersonLimits | None:
@@ -189,7 +179,7 @@ def person_limits(people: People, guarantee: AnyGuarantee | None) -> PersonLimit
             raise InvalidInput("a budget is for all rows of a person: name the column of persons with --id.")
         return None
     amount = parse_amount(budget, guarantee) if isinstance(budget, str) else _sum_budget(budget, guarantee)
-    return PersonLimits(people.id, amount, people.allocation, people.max_rows, people.which)
+    return PersonLimits(**{**vars(people), "budget": amount})
 
 
 def parse_amount(budget: str, guarantee: AnyGuarantee | None) -> float:
@@ -289,19 +279,17 @@ class TableTask:
 
 
 @dataclass(frozen=True)
-class TableRequest:
+class TableRequest(Call):
     """What a caller asks to be done to a table, before its columns are known."""
 
-    mechanism: Mechanism
-    columns: Names | None = None
-    snap: float = 0.0
-    on_error: OnError = "fail"
-    show_values: bool = False
-    care: Disclosure = DEFAULT_DISCLOSURE
     persons: PersonLimits | None = None
     reads: str = "number"
-    charging: Charging | None = None  # who is charged: the people in `persons`
     shown: bool = True  # whether errors name columns: the first line of standard input may be a text
+
+    @property
+    def charging(self) -> Charging | None:
+        """The ledger that everybody in `persons` is charged to."""
+        return None if self.persons is None else self.persons.charging
 
     def task(self, names: Sequence[str], kinds: Kinds | None = None, stored: Sequence[str] | None = None) -> TableTask:
         """Check what was asked for against the columns there are.
@@ -309,7 +297,7 @@ class TableRequest:
         For texts the types of the columns are asked for; `stored` are the columns of a file that has others.
         """
         stored = names if stored is None else stored
-        mechanism, snap, on_error = self.mechanism, self.snap, self.on_error
+        mechanism, snap, on_error = self.mechanism, self.reading.snap, self.reading.on_error
         if not isinstance(mechanism, Mechanism):
             raise InvalidInput(
                 f"`mechanism` must be a mechanism such as mdp.laplace(...), got {type(mechanism).__name__}."
@@ -342,10 +330,11 @@ class TableRequest:
             start += len(own)
             far = float(snap) if number in snapping else 0.0
             groups.append(ColumnGroup(part, own, own if packed else _report_names(part, own), far, self.reads, packed))
-        task = TableTask(mechanism, tuple(groups), on_error, self.show_values, self.care, shown=self.shown)
+        shows, care = self.reading.show_values, self.disclosure
+        task = TableTask(mechanism, tuple(groups), on_error, shows, care, shown=self.shown)
         _check_names(names, task)
         _check_disclosure(names, task.columns, task.reports, task.care, shown=self.shown)
-        if added := names_of(self.care.accuracy_column):
+        if added := names_of(care.accuracy_column):
             task = replace(task, accuracy=_accuracies(names, task, added))
         _ = task.snapping  # refused before any row is read
         return task
@@ -364,9 +353,11 @@ def task_for(
     columns: Names | None = None,
     snap: float = 0.0,
     on_error: OnError = "fail",
+    disclosure: Disclosure = DEFAULT_DISCLOSURE,
 ) -> TableTask:
     """Return what is done to the batches of a table with these columns."""
-    return TableRequest(mechanism, columns, snap, on_error).task(names)
+    reading = Reading(snap=snap, on_error=on_error)
+    return TableRequest(mechanism, columns, disclosure=disclosure, reading=reading).task(names)
 
 
 def _has_nearest(space: Space) -> bool:

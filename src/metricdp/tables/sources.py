@@ -280,7 +280,7 @@ def open_for(
     request: TableRequest, location: Location, reading: Reading, *, checked: bool = False
 ) -> AbstractContextManager[OpenTable]:
     """Open a table as a request asks for; columns of texts are not found by the names of coordinates."""
-    texts, asked = texts_of(request.mechanism) is not None, replace(request, care=DEFAULT_DISCLOSURE)
+    texts, asked = texts_of(request.mechanism) is not None, replace(request, disclosure=DEFAULT_DISCLOSURE)
     return open_table(
         location, names_of(request.columns) or None, reading, geographic=is_geographic(request.mechanism.inputs),
         vectors=not texts, checked=checked, usual=None if texts else lambda names: asked.task(names).columns,

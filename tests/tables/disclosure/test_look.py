@@ -19,10 +19,8 @@ from hypothesis import strategies as st
 
 import metricdp as mdp
 from metricdp.errors import InvalidInput, NotPrivate
-from metricdp.tables import perturb, task_for
-from metricdp.tables.disclosure.checks import findings_in
+from metricdp.tables import Disclosure, findings_in, perturb, task_for
 from metricdp.tables.disclosure.findings import SecretSample, find_disclosures, kind_by_name, sample_rows
-from metricdp.tables.plan import TableRequest
 
 EARTH = mdp.laplace(mdp.Haversine(), 10.0)
 ROWS = 3000
@@ -43,9 +41,7 @@ def trips(seed: int = 0, rows: int = ROWS) -> tuple[np.ndarray, np.ndarray, np.n
 def found(extra: dict[str, object], seed: int = 0, **options: object) -> dict[str, tuple[str, str]]:
     lat, lon, _ = trips(seed)
     table = pa.table({"lat": lat, "lon": lon, **extra})
-    task = TableRequest(EARTH, care=options.pop("care", None) or task_for(["lat", "lon"], EARTH).care).task(
-        table.schema.names
-    )
+    task = task_for(table.schema.names, EARTH, disclosure=options.pop("care", Disclosure()))
     return {one.column: (one.kind, one.evidence) for one in findings_in(table, task, **options)}
 
 
@@ -287,13 +283,11 @@ def test_names_are_read_word_by_word(names: str, kind: str | None) -> None:
 
 
 def test_strict_refuses_and_kept_or_coarsened_columns_pass() -> None:
-    from metricdp.tables import Disclosure
-
     lat, lon, _ = trips()
     table = pa.table({"lat": lat, "lon": lon, "copy": lat, "t": pa.array(np.arange(ROWS) * 61, pa.timestamp("s"))})
 
     def find_disclosures(**asked: object) -> tuple[object, ...]:
-        return findings_in(table, TableRequest(EARTH, care=Disclosure(strict=True, **asked)).task(table.schema.names))
+        return findings_in(table, task_for(table.schema.names, EARTH, disclosure=Disclosure(strict=True, **asked)))
 
     with pytest.raises(NotPrivate, match=r"copy.*--drop copy --coarsen t=1h") as error:
         find_disclosures()

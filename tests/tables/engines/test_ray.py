@@ -12,12 +12,11 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain
 from metricdp.ledger import Ledger
-from metricdp.tables import Charging, Disclosure
+from metricdp.tables import Charging, Disclosure, task_for
 from metricdp.tables.batch import Draws
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.plan import spec_of
 from metricdp.tables.pipeline import protect_table
-from metricdp.tables.plan import TableRequest
 from restoring import as_it_was
 from scripts import main
 from tables.engines.killing import killing
@@ -59,7 +58,7 @@ def data_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     after = rows_of(result)
     check(before, after)
     assert rows_of(result).equals(after)  # looked at twice, drawn once
-    task = mdp.tables.task_for(before.column_names, MATRIX)
+    task = task_for(before.column_names, MATRIX)
     applied = spec_of(task).applied
     for number, part in enumerate(parts):  # the block that was run twice among them
         alone = protect_table(part, task, Draws(KEY, f"block {number}", 0, applied))
@@ -127,7 +126,7 @@ def texts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.column_names == ["id", "text"]
     assert made["id"].to_pylist() == [1, 2, 3, 4, 5] * 2
     # What Ray drew is what anybody draws who has the key, the place and the texts.
-    task = TableRequest(DRAWN, "text", care=Disclosure(drop="note")).task(WHOLE.schema.names)
+    task = task_for(WHOLE.schema.names, DRAWN, columns="text", disclosure=Disclosure(drop="note"))
     applied = spec_of(task).applied
     for block, start in ((0, 0), (1, 5)):
         alone = protect_table(WHOLE, task, Draws(KEY, f"block {block}", 0, applied))

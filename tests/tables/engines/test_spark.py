@@ -18,13 +18,12 @@ import pytest
 import metricdp as mdp
 from metricdp.errors import BudgetExceeded, InvalidInput, OutOfDomain, OutputProblem
 from metricdp.ledger import Ledger
-from metricdp.tables import Charging, Disclosure
+from metricdp.tables import Charging, Disclosure, task_for
 from metricdp.tables.batch import Draws, KeyedDraws
 from metricdp.tables.engines import spark
 from metricdp.tables.jobs import plan as jobs
 from metricdp.tables.jobs.plan import spec_of
 from metricdp.tables.pipeline import protect_table, protected
-from metricdp.tables.plan import TableRequest
 from restoring import as_it_was
 from scripts import main
 from tables.engines.killing import killing
@@ -106,7 +105,7 @@ def frames(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check(before, after)  # no row lost, none twice
     assert result.toArrow().sort_by("id").equals(after)  # drawn once: looking at it reads what was written
     # A partition that is run again gives the same reports, whoever runs it: here the kernel alone.
-    task = mdp.tables.task_for(before.column_names, MATRIX)
+    task = task_for(before.column_names, MATRIX)
     applied = spec_of(task).applied
     for partition, start in enumerate(int(part["id"][0].as_py()) for part in written):
         for batch, first in enumerate(range(start, start + ROWS, BATCH)):
@@ -201,9 +200,9 @@ def texts(session, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert [kind for _, kind in made.dtypes] == ["int", "string"]
     # What Spark drew is what anybody draws who has the key, the place and the texts.
-    task = TableRequest(DRAWN, "text").task(WHOLE.schema.names)
+    task = task_for(WHOLE.schema.names, DRAWN, columns="text")
     rows = pa.Table.from_pylist(WHOLE.to_pylist() * 2, WHOLE.schema).combine_chunks().to_batches()
-    dropped = TableRequest(DRAWN, "text", care=Disclosure(drop="note")).task(WHOLE.schema.names)
+    dropped = task_for(WHOLE.schema.names, DRAWN, columns="text", disclosure=Disclosure(drop="note"))
     applied = spec_of(dropped).applied
     (alone,) = protected(rows, task, KeyedDraws(KEY, "partition 0", applied))
     assert [row.text for row in made.collect()] == alone.result["text"].to_pylist()

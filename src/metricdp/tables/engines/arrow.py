@@ -10,45 +10,46 @@ import pyarrow as pa
 
 from metricdp.errors import InvalidInput
 from metricdp.files import check_target, lock_target, replace_file
-from metricdp.randomness import Randomness
 from metricdp.tables.charging import charge_ready, grant, is_released_elsewhere
 from metricdp.tables.disclosure.checks import log_findings
 from metricdp.tables.engines.base import Engine, refuse_parts, refuse_persons
 from metricdp.tables.formats import BATCH_ROWS, MEASURED_ROWS, Storage, batch_rows
 from metricdp.tables.options import Target
-from metricdp.tables.people import Allotment, PeopleCounter, Spending, spending_by, spending_in
+from metricdp.tables.people import Allotment, PeopleCounter, spending_by, spending_in
 from metricdp.tables.pipeline import run_pipeline
-from metricdp.tables.plan import TableRequest, TableTask
+from metricdp.tables.plan import TableRequest
 from metricdp.tables.sources import Outlet
 
 
-def perturb_stream(source: Any, request: TableRequest, /, *, target: Target, rng: Randomness) -> Any:
+def perturb_stream(source: Any, request: TableRequest, /) -> Any:
     """Write the protected batches to a Parquet file, whole or not at all; return a data set over it, or a reader."""
     from pyarrow import dataset
 
-    once, target = isinstance(source, pa.RecordBatchReader), _target_path(source, target)
-    task = request.task(source.schema.names, lambda: source.schema)
-    charging, persons, counter = request.charging, request.persons, None
+    once, target = isinstance(source, pa.RecordBatchReader), _target_path(source, request.to)
+    names, persons = source.schema.names, request.persons
+    task = request.task(names, lambda: source.schema)
     if once:
         _refuse_once(request)
-    spending = None if once else _spending(source, request, task)
-    if charging is not None and spending is not None:
-        if is_released_elsewhere(charging, spending, target, there=Path(target).exists()):
-            return dataset.dataset(target)
-        spending = grant(charging, spending)
-    if charging is not None and persons is not None and once:
-        counter = PeopleCounter(persons.column, source.schema.names)
-    allotment = None if spending is None else Allotment(spending, rng)
+    counter = spending = allotment = None
+    if persons is not None and persons.needs_counts:
+        counter = PeopleCounter(persons.id, names)
+        if not once:
+            spending = spending_in(source.to_batches(columns=[persons.id]), persons, names, task)
+            if is_released_elsewhere(spending, target, there=Path(target).exists()):
+                return dataset.dataset(target)
+            spending = grant(spending)
+            allotment = Allotment(spending, request.rng)
     with lock_target(target), replace_file(target) as partial:
-        stream = StreamReader(source, counter)
-        tally = run_pipeline(stream, Outlet(partial, stream.storage), task, rng, persons=allotment)
-        _refuse_empty(tally.rows)
-        if counter is not None and persons is not None:
+        stream = StreamReader(source, counter if once else None)
+        tally = run_pipeline(stream, Outlet(partial, stream.storage), task, request.rng, persons=allotment)
+        if tally.rows == 0:
+            raise InvalidInput("the data set has no rows: there is nothing to protect.")
+        if once and counter is not None and persons is not None:
             spending = spending_by(counter, persons, task)
-        if charging is not None and spending is not None:
-            charge_ready(charging, spending)
+        charge_ready(spending)
     log_findings(tally.findings)
-    return _reopen(target, once=once)
+    made = dataset.dataset(target)
+    return made.scanner().to_reader() if once else made
 
 
 def _target_path(source: Any, target: Target) -> str:
@@ -70,19 +71,6 @@ def _target_path(source: Any, target: Target) -> str:
     return str(target)
 
 
-def _reopen(target: str, *, once: bool) -> Any:
-    """Return a data set over a file, or a reader where one came."""
-    from pyarrow import dataset
-
-    made = dataset.dataset(target)
-    return made.scanner().to_reader() if once else made
-
-
-def _refuse_empty(rows: int) -> None:
-    if rows == 0:
-        raise InvalidInput("the data set has no rows: there is nothing to protect.")
-
-
 def _refuse_once(request: TableRequest) -> None:
     """Refuse what needs a second look at rows that can be read once."""
     what = "a reader, which is read once,"
@@ -90,16 +78,6 @@ def _refuse_once(request: TableRequest) -> None:
     refuse_parts(what, request)
     if request.charging is not None and request.charging.job is not None:
         raise InvalidInput(f"{what} cannot be repeated: drop `name`.")
-
-
-def _spending(source: Any, request: TableRequest, task: TableTask) -> Spending | None:
-    """Count the rows of everybody in a data set, where it has to be known before anything is drawn."""
-    persons = request.persons
-    if persons is None or not (persons.needs_counts or request.charging is not None):
-        return None
-    names = source.schema.names
-    PeopleCounter(persons.column, names)  # refuses a column that is not there
-    return spending_in(source.to_batches(columns=[persons.column]), persons, names, task)
 
 
 class StreamReader:

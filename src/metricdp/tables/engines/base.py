@@ -35,7 +35,7 @@ class JobRunner(Protocol):
 class TablePerturber(Protocol):
     """How an engine protects a table of its own: a table comes back whose reports were drawn once."""
 
-    def __call__(self, table: Any, request: TableRequest, /, *, target: Target, rng: Randomness) -> Any: ...
+    def __call__(self, table: Any, request: TableRequest, /) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def refuse_target(table: Any, target: Target) -> None:
 
 def refuse_persons(what: str, request: TableRequest) -> None:
     """Refuse a budget for all rows of a person where nobody sees them all before the first is drawn."""
-    if request.persons is not None and request.persons.needs_counts:
+    if request.persons is not None and (request.persons.budget is not None or request.persons.max_rows is not None):
         raise InvalidInput(
             f"a budget or a limit for all rows of a person cannot be kept for {what}: they are not all seen before the "
             "first is drawn. Write the table to one file and protect that, or count and share out the rows before."
@@ -92,10 +92,10 @@ def refuse_rng(engine: str, rng: Randomness) -> None:
         raise InvalidInput(f"`rng` cannot be given for {engine}: its workers draw from streams of their own.")
 
 
-def refuse_for_workers(engine: str, request: TableRequest, rng: Randomness) -> None:
+def refuse_for_workers(engine: str, request: TableRequest) -> None:
     """Refuse what cannot be done where workers draw the noise and write logs."""
     refuse_persons(engine, request)
     refuse_parts(f"a table of {engine}", request)
-    refuse_rng(engine, rng)
-    if request.show_values:
+    refuse_rng(engine, request.rng)
+    if request.reading.show_values:
         raise InvalidInput(f"`show_values` cannot be given for {engine}: its workers would write the values to logs.")

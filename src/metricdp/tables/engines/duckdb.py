@@ -24,9 +24,9 @@ from metricdp.tables.disclosure.trim import coarsen_column
 from metricdp.tables.engines.base import Engine, refuse_rng
 from metricdp.tables.formats.base import quote_name
 from metricdp.tables.jobs.errors import reword_error
-from metricdp.tables.options import Call, Charging, CoarseningStep, Disclosure, OnError, Trim
+from metricdp.tables.options import Call, CoarseningStep, Disclosure, OnError, Trim
 from metricdp.tables.people import Allotment, PeopleCounter, Spending, spending_in
-from metricdp.tables.plan import PersonLimits, TableRequest, TableTask, usual_names
+from metricdp.tables.plan import PersonLimits, TableRequest, TableTask, task_for, usual_names
 from metricdp.tables.values import is_list, is_text, whole
 
 
@@ -108,7 +108,7 @@ def table_from(source: tuple[Any, Any], call: Call) -> Any:
         )
     refuse_rng("DuckDB", call.rng)
     with _open_query(connection, query) as text, open_request(call) as request:
-        return _make_table(engine, connection, (text, call.to), request)
+        return _make_table(engine, connection, text, call.to, request)
 
 
 def pair_of(source: Any) -> tuple[Any, Any] | None:
@@ -144,10 +144,9 @@ def _open_query(connection: Any, query: Any) -> Iterator[str]:
         query.query(name, f"DROP VIEW {name}")
 
 
-def _make_table(engine: Any, connection: Any, where: tuple[str, str], request: TableRequest) -> Any:
+def _make_table(engine: Any, connection: Any, query: str, target: str, request: TableRequest) -> Any:
     """Make the table of a request."""
-    query, target = where
-    care, persons, charging = request.care, request.persons, request.charging
+    care, persons = request.disclosure, request.persons
     source = f"({query.strip().rstrip(';')})"
     problem = "DuckDB cannot run the query"
     empty = _call_duckdb(engine, lambda: connection.sql(f"FROM {source} LIMIT 0"), problem)
@@ -160,16 +159,17 @@ def _make_table(engine: Any, connection: Any, where: tuple[str, str], request: T
     if first.num_rows:
         _inspect_first(first, task)
     name = f"metricdp_{secrets.token_hex(6)}"
-    allotted, spending = None, None
-    if persons is not None and (persons.needs_counts or charging is not None):
+    allotted: tuple[TableTask, ...] = ()
+    spending = None
+    if persons is not None and persons.needs_counts:
         there = _exists(engine, connection, target)
-        allotted, spending = _allot_rows(connection, name, source, (persons, task), (charging, target, there))
+        allotted, spending = _allot_rows(connection, name, source, persons, task, target, there=there)
         if spending is None:
             return connection.table(quote_name(target))  # the job was charged before
         source = f"{name}_rows POSITIONAL JOIN {name}_portion"
     errors: list[MetricdpError] = []
     kind_of = [schema.field(c).type for c in task.columns]
-    register(engine, connection, name, task, kind_of, errors, tasks=() if allotted is None else allotted)
+    register(engine, connection, name, task, kind_of, errors, tasks=allotted)
     steps = _register_steps(connection, name, care.trim, kinds)
     drawn = ", ".join(quote_name(column) for column in task.columns) + (f", {name}_number" if allotted else "")
     made = dict(zip(task.reports, report_fields(schema, task), strict=True))
@@ -185,16 +185,17 @@ def _make_table(engine: Any, connection: Any, where: tuple[str, str], request: T
             outputs.append(_plain_column(column, kinds[column]))
     new = [quote_name(column) for column in task.reports if column not in schema.names]
     outputs += [f"q.{column} AS {column}" for column in new]
-    kept = " WHERE q IS NOT NULL" if request.on_error == "drop" else ""
+    kept = " WHERE q IS NOT NULL" if task.on_error == "drop" else ""
     source += f" WHERE {name}_kept" if allotted else ""
-    goal = f"TABLE {quote_name(target)}" if charging is None else f"TEMP TABLE {name}_made"  # hidden until charged
+    hidden = request.charging is not None  # until everybody is charged
+    goal = f"TEMP TABLE {name}_made" if hidden else f"TABLE {quote_name(target)}"
     rows = f"(SELECT *, {name}({drawn}) AS q FROM {source})"
     statement = f"CREATE {goal} AS SELECT {', '.join(outputs)} FROM {rows}{kept}"
     try:
         problem = f"DuckDB could not make the table {target!r}"
         _call_duckdb(engine, lambda: connection.execute(statement), problem, errors)
-        if charging is not None and spending is not None:
-            charge_ready(charging, spending)
+        if hidden:
+            charge_ready(spending)
             statement = f"CREATE TABLE {quote_name(target)} AS FROM {name}_made"
             _call_duckdb(engine, lambda: connection.execute(statement), problem)
     finally:
@@ -232,27 +233,28 @@ def _allot_rows(
     connection: Any,
     name: str,
     source: str,
-    of: tuple[PersonLimits, TableTask],
-    to: tuple[Charging | None, str, bool],
+    persons: PersonLimits,
+    task: TableTask,
+    target: str,
+    *,
+    there: bool,
 ) -> tuple[tuple[TableTask, ...], Spending | None]:
     """Put the rows of a query aside, count whose they are, and note beside them which are reported at which epsilon.
 
     Returns no spending where the same job was charged before and its table is there.
     """
-    (persons, task), (charging, target, there) = of, to
     connection.execute(f"CREATE TEMP TABLE {name}_rows AS SELECT * FROM {source}")
     try:
         names = connection.table(f"{name}_rows").columns
-        PeopleCounter(persons.column, names)  # refuses a column that is not there
-        ids = connection.sql(f"SELECT {quote_name(persons.column)} FROM {name}_rows ORDER BY rowid").to_arrow_table()
+        PeopleCounter(persons.id, names)  # refuses a column that is not there
+        ids = connection.sql(f"SELECT {quote_name(persons.id)} FROM {name}_rows ORDER BY rowid").to_arrow_table()
         spending = spending_in([ids], persons, names, task)
-        if charging is not None:
-            if is_released_elsewhere(charging, spending, target, there=there):
-                connection.execute(f"DROP TABLE {name}_rows")
-                return (), None
-            if there:
-                raise OutputProblem(f"DuckDB could not make the table {target!r}: it is there already.")
-            spending = grant(charging, spending)
+        if is_released_elsewhere(spending, target, there=there):
+            connection.execute(f"DROP TABLE {name}_rows")
+            return (), None
+        if persons.charging is not None and there:
+            raise OutputProblem(f"DuckDB could not make the table {target!r}: it is there already.")
+        spending = grant(spending)
         portion = Allotment(spending).portion(ids)
     except MetricdpError:
         connection.execute(f"DROP TABLE {name}_rows")
@@ -315,7 +317,7 @@ def duckdb_function(
     if on_error == "drop":
         raise InvalidInput('a function cannot drop rows: on_error="null", and leave out the rows that are NULL.')
     names = usual_names(mechanism)
-    task = TableRequest(mechanism, names, snap, on_error).task(names)
+    task = task_for(names, mechanism, columns=names, snap=snap, on_error=on_error)
     kinds = [pa.string() if group.mechanism.inputs.is_text else NUMBERS for group in task.groups for _ in group.columns]
     register(engine, connection, name, task, kinds)
 

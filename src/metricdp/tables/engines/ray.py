@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.plugins import inherited_plugins, load_inherited
-from metricdp.randomness import Randomness
 from metricdp.tables.batch import KEY_BYTES, Draws
 from metricdp.tables.charging import charge_ready, grant, is_released_elsewhere
 from metricdp.tables.disclosure.checks import inspect_names
@@ -26,10 +25,9 @@ from metricdp.tables.engines.base import Engine, refuse_for_workers, refuse_targ
 from metricdp.tables.jobs.errors import PackedError, is_ours, pack_error, reword_error, unpack_error
 from metricdp.tables.jobs.folder import run_partition
 from metricdp.tables.jobs.plan import JobPlan, TaskSpec, spec_of
-from metricdp.tables.options import Target
 from metricdp.tables.people import PeopleCounter, Spending, spending_by
 from metricdp.tables.pipeline import RowProgress, protect_table
-from metricdp.tables.plan import TableRequest, TableTask
+from metricdp.tables.plan import PersonLimits, TableRequest, TableTask
 
 RETRIES = 3
 
@@ -45,20 +43,20 @@ def start_ray() -> Any:
     return ray
 
 
-def perturb_dataset(dataset: Any, request: TableRequest, /, *, target: Target, rng: Randomness) -> Any:
+def perturb_dataset(dataset: Any, request: TableRequest, /) -> Any:
     """Return a materialised Ray data set with the secrets replaced by reports; blocks and rows keep their order."""
-    refuse_for_workers("ray", request, rng)
-    refuse_target(dataset, target)
+    refuse_for_workers("ray", request)
+    refuse_target(dataset, request.to)
     ray = start_ray()
     names = dataset.schema().names
     made_once = cache(partial(_blocks, dataset))
     task = request.task(names, lambda: _kinds(ray, dataset, made_once))
     inspect_names(names, task, "Ray")
     blocks = made_once()
-    spending = None if request.charging is None else _grant_blocks(ray, blocks, request, task, names)
+    persons = request.persons
+    spending = None if persons is None or not persons.charging else _grant_blocks(ray, blocks, persons, task, names)
     made = _protect_blocks(ray, blocks, spec_of(task))
-    if request.charging is not None and spending is not None:
-        charge_ready(request.charging, spending)
+    charge_ready(spending)
     return ray.data.from_arrow_refs(made)
 
 
@@ -101,22 +99,19 @@ def _wait_for_blocks(ray: Any, made: Sequence[tuple[Any, Any]]) -> None:
             raise reword_error(error, f"block {number} of the data set: {error}")
 
 
-def _grant_blocks(ray: Any, blocks: list[Any], request: TableRequest, task: TableTask, names: list[str]) -> Spending:
+def _grant_blocks(ray: Any, blocks: list[Any], persons: PersonLimits, task: TableTask, names: list[str]) -> Spending:
     """Count the rows of everybody by block, and check that the ledger grants them all, before anything is drawn."""
-    persons, charging = request.persons, request.charging
-    assert persons is not None
-    assert charging is not None
-    counter = PeopleCounter(persons.column, names)
+    counter = PeopleCounter(persons.id, names)
     work = ray.remote(num_returns=2, max_retries=RETRIES, retry_exceptions=False)(_count_people)
-    made = [work.remote(block, persons.column, inherited_plugins()) for block in blocks]
+    made = [work.remote(block, persons.id, inherited_plugins()) for block in blocks]
     _wait_for_blocks(ray, made)
     for counts, _ in made:
         found = ray.get(counts)
-        counter.add_counts(found.column(persons.column), found.column("count_all"))
+        counter.add_counts(found.column(persons.id), found.column("count_all"))
     spending = spending_by(counter, persons, task)
     # Blocks of an earlier run are gone with the program that drew them.
-    is_released_elsewhere(charging, spending, "a data set of Ray", there=False)
-    return grant(charging, spending)
+    is_released_elsewhere(spending, "a data set of Ray", there=False)
+    return grant(spending)
 
 
 def _count_people(table: Any, column: str, names: Sequence[str]) -> tuple[Any, PackedError | None]:

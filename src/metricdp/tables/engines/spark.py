@@ -20,7 +20,6 @@ import pyarrow as pa
 
 from metricdp.errors import InvalidInput, MetricdpError, OutputProblem, import_extra
 from metricdp.plugins import inherited_plugins, load_inherited
-from metricdp.randomness import Randomness
 from metricdp.tables.batch import KEY_BYTES, KeyedDraws, report_fields
 from metricdp.tables.charging import charge_ready, grant, is_released_elsewhere
 from metricdp.tables.disclosure.checks import inspect_names
@@ -39,19 +38,19 @@ from metricdp.tables.jobs.plan import JobPlan, spec_of
 from metricdp.tables.options import Target
 from metricdp.tables.people import CHANGED, PeopleCounter, spending_by
 from metricdp.tables.pipeline import RowProgress, protected
-from metricdp.tables.plan import TableRequest, TableTask
+from metricdp.tables.plan import PersonLimits, TableRequest, TableTask
 
 POLL_SECONDS = 1.0
 
 
-def perturb_frame(frame: Any, request: TableRequest, /, *, target: Target, rng: Randomness) -> Any:
+def perturb_frame(frame: Any, request: TableRequest, /) -> Any:
     """Write the protected frame to a folder of Parquet files and return the frame that reads it."""
     types = import_extra("pyspark.sql.pandas.types", "spark")
-    refuse_for_workers("pyspark", request, rng)
+    refuse_for_workers("pyspark", request)
     task = request.task(frame.columns, lambda: _arrow_schema(frame, types))
     inspect_names(frame.columns, task, "Spark")
-    place = _target_path(frame, target)
-    frame_charge = None if request.charging is None else _FrameCharge(frame.sparkSession, request, task, frame)
+    place, persons = _target_path(frame, request.to), request.persons
+    frame_charge = None if persons is None or not persons.charging else _FrameCharge(persons, task, frame)
     return _protect_frame(frame, task, types, place, frame_charge)
 
 
@@ -94,19 +93,15 @@ class _FrameCharge:
     rows the second time: so those that were written are counted too, and nobody may have more of them.
     """
 
-    def __init__(self, session: Any, request: TableRequest, task: TableTask, frame: Any) -> None:
-        persons, charging = request.persons, request.charging
-        assert persons is not None
-        assert charging is not None
-        self._session, self._charging, self._column = session, charging, persons.column
-        if persons.column in (*task.columns, *task.care.trim.touched):
+    def __init__(self, persons: PersonLimits, task: TableTask, frame: Any) -> None:
+        self._session, self._column = frame.sparkSession, persons.id
+        if persons.id in (*task.columns, *task.care.trim.touched):
             raise InvalidInput(
-                f"{persons.column!r} says whose rows they are and has to stay as it is until everybody is charged: "
+                f"{persons.id!r} says whose rows they are and has to stay as it is until everybody is charged: "
                 "drop or coarsen it afterwards."
             )
-        PeopleCounter(persons.column, frame.columns)  # refuses a column that is not there
-        counter = self._count_people(frame)
-        self._spending = spending_by(counter, persons, task)
+        PeopleCounter(persons.id, frame.columns)  # refuses a column that is not there
+        self._spending = spending_by(self._count_people(frame), persons, task)
 
     def _count_people(self, frame: Any) -> PeopleCounter:
         counter = PeopleCounter(self._column, [self._column])
@@ -122,9 +117,9 @@ class _FrameCharge:
         hadoop = context._jvm.org.apache.hadoop.fs
         place = hadoop.Path(target)
         there = place.getFileSystem(context._jsc.hadoopConfiguration()).exists(place)
-        if is_released_elsewhere(self._charging, self._spending, target, there=there):
+        if is_released_elsewhere(self._spending, target, there=there):
             return True
-        grant(self._charging, self._spending)
+        grant(self._spending)
         return False
 
     def charge(self, written: str) -> None:
@@ -132,7 +127,7 @@ class _FrameCharge:
         found = self._count_people(self._session.read.parquet(written)).rows
         if any(count > self._spending.counts.get(person, 0) for person, count in found.items()):
             raise InvalidInput(CHANGED)
-        charge_ready(self._charging, self._spending)
+        charge_ready(self._spending)
 
 
 def _write_frame(noisy: Any, context: Any, target: str, frame_charge: _FrameCharge | None = None) -> Exception | None:

@@ -194,7 +194,8 @@ class TaskSpec:
         """Return the task for a table with these columns, as `TableRequest.task` does."""
         care = replace(disclosure_from(self.care), accuracy_column=self.accuracy)
         mechanism = _load_mechanism(self.file, self.rules)
-        request = TableRequest(mechanism, self.columns, self.snap, self.on_error, care=care, reads=reads)
+        how = Reading(snap=self.snap, on_error=self.on_error)
+        request = TableRequest(mechanism, self.columns, disclosure=care, reading=how, reads=reads)
         return request.task(names, kinds, to_parts)
 
     def task_of(self, table: OpenTable) -> TableTask:

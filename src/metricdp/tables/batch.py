@@ -26,6 +26,7 @@ from metricdp.tables.options import OnError
 from metricdp.tables.plan import ColumnGroup, TableTask
 from metricdp.tables.values import (
     broken_list,
+    decode,
     holds_vectors,
     is_text,
     lists_of,
@@ -210,8 +211,7 @@ def _words(arrays: Sequence[pa.Array], group: ColumnGroup) -> Secrets:
     """Read words; every different one is looked up once."""
     text = []
     for array, name in zip(arrays, group.columns, strict=True):
-        held = plain(array)
-        held = held.dictionary_decode() if pa.types.is_dictionary(held.type) else held
+        held = decode(plain(array))
         if not is_text(held.type) and not pa.types.is_null(held.type):
             raise InvalidInput(f"the column {name!r} must hold words, it holds {array.type}.")
         text.append(held.cast(pa.string()))

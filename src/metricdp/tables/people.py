@@ -34,7 +34,7 @@ from metricdp.rendering import plural
 from metricdp.tables.batch import Portion
 from metricdp.tables.options import Charging
 from metricdp.tables.plan import PersonLimits, TableTask, accuracy_of, available_columns
-from metricdp.tables.values import is_text
+from metricdp.tables.values import codes_of, decode, is_text, whole
 from metricdp.units import round_down
 
 MICRO = 10**6
@@ -297,10 +297,7 @@ class PeopleCounter:
 
 def ids_of(batch: Any, column: str) -> tuple[list[Any], Integers]:
     """Return the different persons of a batch and which of them every row belongs to; -1 for nobody."""
-    array = batch.column(column)
-    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = decode(whole(batch.column(column)))
     if is_text(array.type):
         array = array.cast(pa.binary())  # the bytes will do, whatever their encoding
     try:
@@ -308,7 +305,7 @@ def ids_of(batch: Any, column: str) -> tuple[list[Any], Integers]:
         persons = encoded.dictionary.to_pylist()
     except pa.ArrowException as error:
         raise InvalidInput(f"persons cannot be counted by {column!r}: it holds {array.type}.") from error
-    places = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    places = codes_of(encoded)
     persons, places = _merge_spellings(persons, places)
     nobody = [person is None or person == b"" or person != person for person in persons]
     if any(nobody):

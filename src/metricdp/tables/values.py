@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metricdp.arrays import Booleans, Floats
+from metricdp.arrays import Booleans, Floats, Integers
 from metricdp.errors import InvalidInput
 
 
@@ -66,11 +67,7 @@ def _cast_values(column: Any, kind: pa.DataType) -> Any:
     if _is_tensor(column.type):
         return plain(column.storage)
     if is_view_of_lists(column.type):
-        large = pa.types.is_large_list(kind)
-        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-        offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int64() if large else pa.int32())
-        made = pa.LargeListArray if large else pa.ListArray
-        return made.from_arrays(offsets, plain(column.flatten()), type=kind, mask=column.is_null())
+        return join_lists(plain(column.flatten()), np.maximum(lengths_of(column), 0), kind, column.is_null())
     if any(is_view_of_lists(inner) for inner in (*_inner_types(column.type), kind, *_inner_types(kind))):
         return pa.array(column.to_pylist(), kind)
     return column.cast(kind)
@@ -78,10 +75,11 @@ def _cast_values(column: Any, kind: pa.DataType) -> Any:
 
 def _is_tensor(kind: pa.DataType) -> bool:
     """Tell whether a type is that of vectors or arrays of one shape, kept as lists."""
-    if not isinstance(kind, pa.BaseExtensionType):
-        return False
-    lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
-    return any(is_one(kind.storage_type) for is_one in lists)
+    return isinstance(kind, pa.BaseExtensionType) and _is_plain_list(kind.storage_type)
+
+
+def _is_plain_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def is_view_of_lists(kind: pa.DataType) -> bool:
@@ -97,32 +95,32 @@ def _inner_types(kind: pa.DataType) -> Iterator[pa.DataType]:
 
 def drop_views(table: Any) -> Any:
     """Return a record batch or table none of whose columns holds views."""
-    return _cast_columns(table, {place: plain_type(kind) for place, kind in enumerate(table.schema.types)})
+    return _cast_columns(table, [plain_type(kind) for kind in table.schema.types])
 
 
 def take_rows(table: Any, rows: pa.Array) -> Any:
     """Return rows of a record batch or table by their numbers, in the types it has."""
-    picked = _cast_columns(table, _types_to_pick(table.schema)).take(rows)
-    return _cast_columns(picked, dict(enumerate(table.schema.types)))
+    return _pick(table, lambda plain: plain.take(rows))
 
 
 def filter_rows(table: Any, kept: pa.Array) -> Any:
     """Return the rows of a record batch or table that are kept, in the types it has."""
-    picked = _cast_columns(table, _types_to_pick(table.schema)).filter(kept)
-    return _cast_columns(picked, dict(enumerate(table.schema.types)))
+    return _pick(table, lambda plain: plain.filter(kept))
 
 
-def _types_to_pick(schema: pa.Schema) -> dict[int, pa.DataType]:
-    """Return types whose rows Arrow picks; of lists that are views it does, and makes none of lists."""
+def _pick(table: Any, choose: Callable[[Any], Any]) -> Any:
+    """Return rows in types whose rows Arrow picks; of lists that are views it does, and makes none of lists."""
 
     def is_picked(kind: pa.DataType) -> bool:
         return _is_tensor(kind) or (is_view_of_lists(kind) and plain_type(kind.value_type) == kind.value_type)
 
-    return {place: kind if is_picked(kind) else plain_type(kind) for place, kind in enumerate(schema.types)}
+    kinds = table.schema.types
+    picked = choose(_cast_columns(table, [kind if is_picked(kind) else plain_type(kind) for kind in kinds]))
+    return _cast_columns(picked, kinds)
 
 
-def _cast_columns(table: Any, kinds: dict[int, pa.DataType]) -> Any:
-    for place, kind in kinds.items():
+def _cast_columns(table: Any, kinds: Sequence[pa.DataType]) -> Any:
+    for place, kind in enumerate(kinds):
         if table.schema.field(place).type != kind:
             field = table.schema.field(place).with_type(kind)
             table = table.set_column(place, field, _cast_values(table.column(place), kind))
@@ -134,16 +132,16 @@ WIDEST_PLACE = 3  # a list of up to three numbers is a place, whose coordinates 
 
 def is_list(kind: pa.DataType) -> bool:
     """Tell whether a column holds lists."""
-    kind = plain_type(kind)
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+    return _is_plain_list(plain_type(kind))
 
 
 def holds_vectors(kind: pa.DataType) -> bool:
     """Tell whether a column holds lists of numbers."""
-    return is_list(kind) and _holds_numbers(plain_type(kind).value_type)
+    return is_list(kind) and holds_numbers(plain_type(kind).value_type)
 
 
-def _holds_numbers(kind: pa.DataType) -> bool:
+def holds_numbers(kind: pa.DataType) -> bool:
+    """Tell whether a column holds numbers."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
@@ -157,13 +155,13 @@ def rows_of(array: pa.Array, width: int, name: str) -> Floats:
             f"holds {array.type}."
         )
     array = plain(array)
-    if not _holds_numbers(array.type.value_type):
+    if not holds_numbers(array.type.value_type):
         raise InvalidInput(f"the column {name!r} must hold lists of numbers, it holds {array.type}.")
     fits = lengths_of(array) == width
     if fits.all():
-        return _doubles(array.flatten()).reshape(len(array), width)
+        return doubles_of(array.flatten()).reshape(len(array), width)
     rows = np.full((len(array), width), np.nan)
-    rows[fits] = _doubles(array.filter(pa.array(fits)).flatten()).reshape(-1, width)
+    rows[fits] = doubles_of(array.filter(pa.array(fits)).flatten()).reshape(-1, width)
     return rows
 
 
@@ -172,9 +170,25 @@ def lengths_of(array: pa.Array) -> Any:
     return pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
 
 
-def _doubles(values: pa.Array) -> Floats:
+def doubles_of(values: pa.Array) -> Floats:
+    """Return numbers as doubles, NaN where there is none."""
     plain = values if pa.types.is_floating(values.type) else values.cast(pa.float64(), safe=False)
     return np.asarray(plain.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def codes_of(array: pa.Array) -> Integers:
+    """Return where in the dictionary of a column every value stands; -1 where there is none."""
+    return np.asarray(array.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def ticks_of(array: pa.Array) -> pa.Array:
+    """Return the whole numbers that times are kept as."""
+    return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+
+
+def decode(array: pa.Array) -> pa.Array:
+    """Return a column without a dictionary."""
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def report_kind(given: pa.DataType, width: int, item: pa.DataType) -> pa.DataType:
@@ -196,19 +210,23 @@ def lists_of(rows: Floats, kind: pa.DataType, good: Booleans | None) -> pa.Array
     """
     width = rows.shape[1]
     with np.errstate(over="ignore"):
-        flat = rows.astype(kind.value_type.to_pandas_dtype(), copy=False).ravel()
-    if pa.types.is_fixed_size_list(kind):
-        if good is None:
-            return pa.FixedSizeListArray.from_arrays(pa.array(flat), type=kind)
-        spread = np.zeros((len(good), width), dtype=flat.dtype)
-        spread[good] = flat.reshape(-1, width)
-        return pa.FixedSizeListArray.from_arrays(pa.array(spread.ravel()), type=kind, mask=pa.array(~good))
-    lengths = np.full(len(rows), width) if good is None else np.where(good, width, 0)
+        made = rows.astype(kind.value_type.to_pandas_dtype(), copy=False)
     mask = None if good is None else pa.array(~good)
+    if pa.types.is_fixed_size_list(kind):
+        if good is not None:
+            spread = np.zeros((len(good), width), dtype=made.dtype)
+            spread[good], made = made, spread
+        return pa.FixedSizeListArray.from_arrays(pa.array(made.ravel()), type=kind, mask=mask)
+    lengths = np.full(len(rows), width) if good is None else np.where(good, width, 0)
+    return join_lists(pa.array(made.ravel()), lengths, kind, mask)
+
+
+def join_lists(items: pa.Array, lengths: Any, kind: pa.DataType, mask: pa.Array | None) -> pa.Array:
+    """Return lists of such lengths, whose items lie one behind the other."""
     large = pa.types.is_large_list(kind)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int64() if large else pa.int32())
     made = pa.LargeListArray if large else pa.ListArray
-    return made.from_arrays(offsets, pa.array(flat), type=kind, mask=mask)
+    return made.from_arrays(offsets, items, type=kind, mask=mask)
 
 
 def broken_list(array: pa.Array, row: int, width: int, name: str) -> str | None:
@@ -219,7 +237,7 @@ def broken_list(array: pa.Array, row: int, width: int, name: str) -> str | None:
     items = array[row].values
     if len(items) != width:
         return f"{name} holds a list of another length than {width}"
-    missing = int(np.count_nonzero(~np.isfinite(_doubles(items))))
+    missing = int(np.count_nonzero(~np.isfinite(doubles_of(items))))
     return f"{name} holds a list with {missing} of {width} items that are no number" if missing else None
 
 
@@ -228,35 +246,21 @@ NUMBER = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 def numbers_of(array: pa.Array, name: str) -> Floats:
     """Return a column as doubles, NaN where it is null or, in text, where it is no number."""
-    array = plain(array)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = decode(plain(array))
     if is_text(array.type):
         array = _parse_numbers(array)
-    elif pa.types.is_null(array.type):
-        return np.full(len(array), np.nan)
-    elif not (pa.types.is_integer(array.type) or pa.types.is_floating(array.type) or pa.types.is_decimal(array.type)):
+    elif not (pa.types.is_null(array.type) or holds_numbers(array.type)):
         raise InvalidInput(f"the column {name!r} must hold numbers, it holds {array.type}.")
-    if array.type != pa.float64():
-        array = array.cast(pa.float64(), safe=False)
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return doubles_of(array)
 
 
 def _parse_numbers(array: pa.Array) -> pa.Array:
     """Return text as numbers, null where it is none; Arrow's own complaint would show the text."""
-    numbers = _cast(array)
-    if numbers is not None:
-        return numbers
+    with suppress(pa.ArrowInvalid):
+        return array.cast(pa.float64())
     proper = pc.match_substring_regex(array, NUMBER)
     kept = pc.if_else(proper, array, pa.scalar(None, array.type))
     return pc.utf8_trim_whitespace(kept).cast(pa.float64())
-
-
-def _cast(array: pa.Array) -> pa.Array | None:
-    try:
-        return array.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return None
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -266,8 +270,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 def texts_in(column: Any, name: str, first_row: int = 0, table: str = "") -> pa.Array:
     """Return a column of texts that are all UTF-8."""
-    column = plain(column)
-    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    column = decode(plain(column))
     row = first_non_utf8_row(column)
     if row is not None:
         raise InvalidInput(
@@ -279,11 +282,8 @@ def texts_in(column: Any, name: str, first_row: int = 0, table: str = "") -> pa.
 
 def first_non_utf8_row(column: pa.Array) -> int | None:
     """Return the first row of a column of text whose bytes are no UTF-8; None where all are."""
-    try:
+    with suppress(pa.ArrowInvalid):
         column.validate(full=True)
-    except pa.ArrowInvalid:
-        pass
-    else:
         return None
     raw = column.cast(pa.binary()).to_pylist()
     return next((number for number, cell in enumerate(raw) if cell is not None and not _is_utf8(cell)), 0)
@@ -307,8 +307,7 @@ def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def holds_text(kind: pa.DataType) -> bool:
     """Tell whether a column holds texts, be it by way of a dictionary."""
     kind = plain_type(kind)
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def replace_columns(
@@ -320,6 +319,13 @@ def replace_columns(
     columns = [*kept[:before], *new, *kept[before:]]
     schema = pa.schema([field for field, _ in columns], metadata=batch.schema.metadata)
     return pa.RecordBatch.from_arrays([column for _, column in columns], schema=schema)
+
+
+def put_numbers(batch: pa.RecordBatch, name: str, values: Floats) -> pa.RecordBatch:
+    """Return a batch with numbers in the place of a column, null where they are NaN."""
+    at = batch.schema.get_field_index(name)
+    made = pa.array(values, pa.float64(), mask=np.isnan(values))
+    return replace_columns(batch, [at], at, [(pa.field(name, pa.float64()), made)])
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:

@@ -38,7 +38,7 @@ from metricdp.tables.disclosure.findings import (
 from metricdp.tables.disclosure.shapes import names_place, text_kind
 from metricdp.tables.disclosure.trim import trim_table
 from metricdp.tables.plan import ColumnGroup, TableTask, available_columns, is_geographic
-from metricdp.tables.values import drop_views, whole
+from metricdp.tables.values import codes_of, drop_views, whole
 
 PROJECTED = "place of "  # how a group reads places of a named coordinate system
 FORCE_HINT = "If it is right, say so with force=True (--force)."
@@ -518,6 +518,5 @@ def _secret(sample: Any, task: TableTask) -> SecretSample:
     for group, secrets in read:
         if isinstance(secrets.content, np.ndarray):
             return SecretSample(columns, secrets.content, None, is_geographic(group.mechanism.inputs))
-    words = read[0][1].content.dictionary_encode().indices.fill_null(-1)
-    codes = np.asarray(words.to_numpy(zero_copy_only=False), dtype=np.int64)
+    codes = codes_of(read[0][1].content.dictionary_encode())
     return SecretSample(columns, None, codes, geographic=False)

@@ -33,7 +33,7 @@ from metricdp.tables.disclosure.shapes import (
 )
 from metricdp.tables.disclosure.trim import coarsen_column
 from metricdp.tables.options import CoarseningStep
-from metricdp.tables.values import take_rows, whole
+from metricdp.tables.values import codes_of, decode, take_rows, whole
 
 SAMPLED = 20_000  # rows, in blocks
 BLOCKS = 16
@@ -323,14 +323,12 @@ def _links(codes: Integers, different: int) -> bool:
 
 def _codes(array: pa.Array) -> Integers:
     """Return a number for every value, equal for equal ones and in their order for numbers; -1 where there is none."""
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+    array = decode(array)
     if pa.types.is_boolean(array.type) or not pa.types.is_primitive(array.type):
         kind = array.type
         if not (pa.types.is_boolean(kind) or pa.types.is_null(kind) or pa.types.is_decimal(kind)):
             array = pc.if_else(pc.greater(pc.binary_length(array), 0), array, pa.scalar(None, array.type))
-        encoded = array.dictionary_encode()
-        return np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+        return codes_of(array.dictionary_encode())
     filled = array.is_valid().to_numpy(zero_copy_only=False)
     values = np.asarray(array.drop_null().to_numpy(zero_copy_only=False))
     codes = np.full(len(array), -1, dtype=np.int64)

@@ -33,6 +33,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metricdp.arrays import Booleans, Floats, Integers
+from metricdp.tables.values import doubles_of, holds_numbers, is_list, is_text, lengths_of, ticks_of, whole
 
 PLACES = 4  # of a list: a point has two to four numbers
 PARSED = 0.99  # the share of a text column that must be numbers for it to be one
@@ -49,17 +50,15 @@ class Leaf:
     def numbers(self) -> Floats | None:
         """Return the values as doubles, NaN where there is none; None where they are no numbers."""
         kind = self.array.type
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            return _doubles(self.array)
+        if holds_numbers(kind):
+            return doubles_of(self.array)
         if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
-            whole = pa.int32() if kind.bit_width == 32 else pa.int64()
-            return _doubles(self.array.view(whole))
+            return doubles_of(ticks_of(self.array))
         return self._parse_numbers() if self.is_text else None
 
     @property
     def is_text(self) -> bool:
-        kind = self.array.type
-        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+        return is_text(self.array.type)
 
     def _parse_numbers(self) -> Floats | None:
         text = pc.utf8_trim_whitespace(self.array)
@@ -68,17 +67,17 @@ class Leaf:
         many = pc.sum(filled).as_py() or 0
         if not many or (pc.sum(proper).as_py() or 0) < PARSED * many:
             return None
-        return _doubles(pc.if_else(proper.fill_null(False), text, pa.scalar(None, text.type)).cast(pa.float64()))
+        return doubles_of(pc.if_else(proper.fill_null(False), text, pa.scalar(None, text.type)))
 
 
 def leaves(table: pa.Table | pa.RecordBatch, *, without: frozenset[str]) -> Iterator[Leaf]:
     """Yield the plain columns of a table but some; paths in `without` may lie inside structs."""
     for name, column in zip(table.schema.names, table.columns, strict=True):
         if name not in without:
-            whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-            if isinstance(whole, pa.ChunkedArray):  # too long for one piece
-                whole = whole.chunk(0)
-            yield from (leaf for leaf in _leaves_inside(name, name, whole) if leaf.path not in without)
+            held = whole(column)
+            if isinstance(held, pa.ChunkedArray):  # too long for one piece
+                held = held.chunk(0)
+            yield from (leaf for leaf in _leaves_inside(name, name, held) if leaf.path not in without)
 
 
 def _leaves_inside(column: str, path: str, array: Any) -> Iterator[Leaf]:
@@ -92,7 +91,7 @@ def _leaves_inside(column: str, path: str, array: Any) -> Iterator[Leaf]:
             yield from _leaves_inside(column, f"{path}.{kind.field(number).name}", pc.struct_field(array, [number]))
     elif pa.types.is_map(kind):
         yield Leaf(column, path, array)  # its name is all that is looked at
-    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    elif is_list(kind):
         for number, items in enumerate(_places(array)):
             yield from _leaves_inside(column, f"{path}[{number}]", items)
     else:
@@ -111,16 +110,12 @@ def _readable(array: Any) -> Any:
 
 def _places(array: Any) -> Iterator[Any]:
     """Yield the first items of all lists, the second, and so on, null where a list is shorter."""
-    lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
-    start = np.concatenate([[0], np.cumsum(lengths)[:-1]]) if len(lengths) else np.empty(0, dtype=np.int64)
+    lengths = np.maximum(lengths_of(array), 0)
+    start = np.cumsum(lengths) - lengths
     values = array.flatten()
     for number in range(min(PLACES, int(lengths.max(initial=0)))):
         there: Booleans = lengths > number
         yield values.take(pa.array(np.where(there, start + number, 0), pa.int64(), mask=~there))
-
-
-def _doubles(array: Any) -> Floats:
-    return np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 ROWS_INSPECTED = 400  # texts of a column, spread over the sample
@@ -410,8 +405,7 @@ def fineness(array: pa.Array) -> Fineness | None:
     if pa.types.is_date(kind):
         return "coarse"
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
-        whole = array.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-        return _fineness_of(_doubles(whole) / PER_SECOND[kind.unit])
+        return _fineness_of(doubles_of(ticks_of(array)) / PER_SECOND[kind.unit])
     leaf = Leaf("", "", array)
     if leaf.is_text and is_dated(array):
         return _clock(array)
@@ -448,7 +442,7 @@ def _clock(array: pa.Array) -> Fineness | None:
         return "coarse"  # dates alone
     minute, second = (pc.struct_field(parts, name) for name in ("minute", "second"))
     second = pc.if_else(pc.greater(pc.binary_length(second), 0), second, "0")
-    return _fineness_of(_doubles(minute.cast(pa.int32())) * 60.0 + _doubles(second.cast(pa.int32())))
+    return _fineness_of(doubles_of(minute) * 60.0 + doubles_of(second))
 
 
 MOST_FITTED = 20  # numbers of a secret, of which a column may be a sum

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from metricdp.errors import InvalidInput
 from metricdp.tables.options import DAY, CoarseningStep, Trim
+from metricdp.tables.values import doubles_of, holds_numbers, is_text, ticks_of
 
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 EARLIEST = 1e8  # seconds since 1970: March 1973
@@ -78,11 +79,11 @@ def coarsen_column(array: Any, name: str, step: CoarseningStep) -> Any:
     kind = array.type
     if pa.types.is_dictionary(kind):
         return coarsen_column(array.dictionary_decode(), name, step).dictionary_encode().cast(kind)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    if is_text(kind):
         return (_clock_texts if step.is_time else _number_texts)(array, name, step).cast(kind)
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind) or pa.types.is_date(kind):
         return _temporal(array, name, step)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if holds_numbers(kind):
         return _numbers(array, name, step)
     if pa.types.is_null(kind):
         return array
@@ -98,8 +99,7 @@ def _temporal(array: Any, name: str, step: CoarseningStep) -> Any:
         width = max(1, int(step.size) // DAY) * per_day
     else:
         width = int(step.size) * PER_SECOND[kind.unit]
-    whole = pa.int32() if kind.bit_width == 32 else pa.int64()
-    return _floor(array.view(whole), width).view(kind)
+    return _floor(ticks_of(array), width).view(kind)
 
 
 def _floor(whole: Any, width: int) -> Any:
@@ -111,9 +111,7 @@ def _floor(whole: Any, width: int) -> Any:
 def _numbers(array: Any, name: str, step: CoarseningStep) -> Any:
     kind = array.type
     if step.is_time:
-        values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
-        widths = float(step.size) * _per_second(values, name)
-        made = np.floor(values / widths) * widths
+        made = _floor_times(doubles_of(array), name, step)
     elif pa.types.is_integer(kind):
         if step.size.denominator != 1:
             raise InvalidInput(
@@ -122,8 +120,7 @@ def _numbers(array: Any, name: str, step: CoarseningStep) -> Any:
         limit = 2 ** (kind.bit_width - (0 if pa.types.is_unsigned_integer(kind) else 1))
         return _floor(array, int(step.size)) if step.size < limit else pc.multiply(array, pa.scalar(0, kind))
     else:
-        values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
-        made = _multiples(values, step)
+        made = _multiples(doubles_of(array), step)
     empty = array.is_null().to_numpy(zero_copy_only=False)
     return pa.array(np.where(empty, 0.0, made), mask=empty).cast(kind, safe=False)
 
@@ -135,29 +132,33 @@ def _multiples(values: Any, step: CoarseningStep) -> Any:
     return np.round(np.floor(values / size + 1e-9) * size, len(behind))
 
 
-def _per_second(values: Any, name: str) -> Any:
-    """Return in how many parts every number counts a second, by its size; numbers that are no times are refused."""
+def _floor_times(values: Any, name: str, step: CoarseningStep) -> Any:
+    """Return times since 1970 put down to a step; numbers that are no times are refused.
+
+    In how many parts a number counts a second is known by its size.
+    """
     size = np.abs(values)
     if np.any((size > 0) & (size < EARLIEST)):
         raise InvalidInput(
             f"the column {name!r} holds numbers that do not count from 1970, such as hours of a day: coarsen it to a "
             f"number in its own unit, such as {name}=6, or drop it."
         )
-    return np.select([size >= 1e17, size >= 1e14, size >= 1e11], [1e9, 1e6, 1e3], 1.0)
+    widths = float(step.size) * np.select([size >= 1e17, size >= 1e14, size >= 1e11], [1e9, 1e6, 1e3], 1.0)
+    return np.floor(values / widths) * widths
 
 
 def _number_texts(array: Any, name: str, step: CoarseningStep) -> Any:
-    made = _multiples(_doubles_of(array, name), step)
+    made = _multiples(_parse_numbers(array, name), step)
     return _number_strings(array, pa.array(np.where(np.isfinite(made), made, 0.0)))
 
 
-def _doubles_of(array: Any, name: str) -> Any:
+def _parse_numbers(array: Any, name: str) -> Any:
     filled = _fill_nulls(array)
     proper = pc.match_substring_regex(array, NUMBER).fill_null(False)
     if pc.any(pc.and_not(filled, proper)).as_py():
         raise InvalidInput(f"the column {name!r} holds texts that are no numbers and cannot be coarsened: drop it.")
     text = pc.if_else(proper, pc.utf8_trim_whitespace(array), pa.scalar(None, array.type))
-    return np.asarray(text.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    return doubles_of(text)
 
 
 def _number_strings(array: Any, numbers: Any) -> Any:
@@ -173,10 +174,8 @@ def _clock_texts(array: Any, name: str, step: CoarseningStep) -> Any:
     """Put clocks inside texts down: 2013-07-01T17:42:09Z becomes 2013-07-01T17:00:00Z."""
     filled = _fill_nulls(array)
     if not pc.any(pc.and_not(filled, pc.match_substring_regex(array, NUMBER).fill_null(False))).as_py():
-        values = _doubles_of(array, name)
-        widths = float(step.size) * _per_second(values, name)
-        whole = pa.array(np.where(np.isfinite(values), np.floor(values / widths) * widths, 0).astype(np.int64))
-        return _number_strings(array, whole)
+        values = _floor_times(_parse_numbers(array, name), name, step)
+        return _number_strings(array, pa.array(np.where(np.isfinite(values), values, 0).astype(np.int64)))
     if step.size > DAY:
         return _day_texts(array, name, step)
     parts = pc.extract_regex(array, CLOCK)
@@ -185,11 +184,10 @@ def _clock_texts(array: Any, name: str, step: CoarseningStep) -> Any:
     if pc.any(pc.and_not(filled, proper)).as_py():
         raise InvalidInput(f"the column {name!r} holds texts that are no times and cannot be coarsened: drop it.")
     get = {key: pc.struct_field(parts, key) for key in ("head", "hour", "minute", "second", "tail")}
-    clock = pc.if_else(parts.is_valid(), get["hour"], "0").cast(pa.int32())
-    seconds = _ints(clock) * 3600 + _ints(pc.if_else(parts.is_valid(), get["minute"], "0").cast(pa.int32())) * 60
     written = pc.replace_substring_regex(get["second"].fill_null(""), "^:", "")
     has_seconds = pc.greater(pc.binary_length(written), 0)
-    seconds += _ints(pc.if_else(has_seconds, written, "0").cast(pa.int32()))
+    seconds = _ints(get["hour"], parts.is_valid()) * 3600 + _ints(get["minute"], parts.is_valid()) * 60
+    seconds += _ints(written, has_seconds)
     seconds -= np.mod(seconds, int(step.size))
     made = pc.binary_join_element_wise(
         get["head"].cast(pa.string()), _two(seconds // 3600), ":", _two(seconds % 3600 // 60),
@@ -212,8 +210,9 @@ def _day_texts(array: Any, name: str, step: CoarseningStep) -> Any:
     return pc.if_else(parts.is_valid(), pc.strftime(floored, "%Y-%m-%d"), array.cast(pa.string()))
 
 
-def _ints(array: Any) -> Any:
-    return np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+def _ints(texts: Any, there: Any) -> Any:
+    """Return the numbers that texts hold, 0 where there are none."""
+    return np.asarray(pc.if_else(there, texts, "0").cast(pa.int64()).to_numpy(zero_copy_only=False))
 
 
 def _two(values: Any) -> Any:

@@ -14,7 +14,7 @@ from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput, import_extra
 from metricdp.tables.formats import Format
 from metricdp.tables.formats.parquet import KEY, geo_metadata, wkb_points
-from metricdp.tables.values import numbers_of, replace_columns
+from metricdp.tables.values import numbers_of, put_numbers, replace_columns
 
 DEGREES = ("OGC:CRS84", "EPSG:4326", "OGC:CRS83", "EPSG:4979")  # longitude and latitude, as they are
 
@@ -201,9 +201,7 @@ class Projection:
 
     def _put(self, batch: pa.RecordBatch, *values: Floats) -> pa.RecordBatch:
         for name, column in zip(self.columns, values, strict=True):
-            at = batch.schema.get_field_index(name)
-            made = pa.array(column, mask=np.isnan(column))
-            batch = replace_columns(batch, [at], at, [(pa.field(name, pa.float64()), made)])
+            batch = put_numbers(batch, name, column)
         return batch
 
 

@@ -29,8 +29,10 @@ from metricdp.tables.values import (
     holds_vectors,
     is_list,
     is_text,
+    join_lists,
     lengths_of,
     numbers_of,
+    put_numbers,
     replace_columns,
 )
 
@@ -182,7 +184,7 @@ class ListItems:
     def forward(self, batch: pa.RecordBatch, /) -> pa.RecordBatch:
         at = batch.schema.get_field_index(self.column)
         array = batch.column(at)
-        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+        lengths = np.maximum(lengths_of(array), 0).astype(np.int64)
         starts = np.cumsum(lengths) - lengths
         values = array.flatten()
         if pa.types.is_fixed_size_list(array.type) and array.null_count:
@@ -212,10 +214,8 @@ class ListItems:
         mask = pa.array(null) if null.any() else None
         if pa.types.is_fixed_size_list(self.kind):
             return pa.FixedSizeListArray.from_arrays(values, width, mask=mask)
-        offsets = np.arange(len(null) + 1) * width
-        if pa.types.is_large_list(self.kind):
-            return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values, mask=mask)
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=mask)
+        made = pa.large_list if pa.types.is_large_list(self.kind) else pa.list_
+        return join_lists(values, np.full(len(null), width), made(values.type), mask)
 
 
 COMMA_NUMBER = r"^\s*[+-]?([0-9]+,?[0-9]*|,[0-9]+)([eE][+-]?[0-9]+)?\s*$"
@@ -235,13 +235,10 @@ class NumberColumns:
 
     def forward(self, batch: pa.RecordBatch, /) -> pa.RecordBatch:
         for name in self.kinds:
-            at = batch.schema.get_field_index(name)
-            column = batch.column(at)
+            column = batch.column(name)
             if name in self.commas and is_text(column.type):
                 column = _decimal_points(column)
-            values = numbers_of(column, name) * self.scale
-            field = pa.field(name, pa.float64())
-            batch = replace_columns(batch, [at], at, [(field, pa.array(values, mask=np.isnan(values)))])
+            batch = put_numbers(batch, name, numbers_of(column, name) * self.scale)
         return batch
 
     def backward(self, batch: pa.RecordBatch, made: Format, /) -> pa.RecordBatch:

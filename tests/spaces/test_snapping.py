@@ -44,7 +44,9 @@ def test_two_fixes_side_by_side_keep_the_promise_that_is_stated() -> None:
 
 def test_the_summary_says_between_what_distances_are_meant() -> None:
     task = task_for(["lat", "lon"], mdp.exponential(river(), 1.0), snap=0.0105)
-    summary = Summary.of(TablePair("a", "b", ["lat", "lon"], False), task, RowTally(1, 0, ()), people=None, seconds=0.1)
+    pair = TablePair(source="a", target="b", names=["lat", "lon"], simulated=False)
+    tally = RowTally(rows=1, written=1, bad=0, bad_rows=())
+    summary = Summary.of(pair, task, tally, people=None, seconds=0.1)
     line = next(line for line in summary.lines() if "Snapping" in line)
     assert "one place to secrets 4 km apart" in line
     assert "1 x 4 = 4 to the slack" in line

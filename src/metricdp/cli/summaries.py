@@ -81,7 +81,7 @@ def audit_lines(report: AuditReport | ConcentratedReport) -> list[str]:
 def text_lines(summary: Summary, written: Sequence[str]) -> list[str]:
     """Return what was released of texts."""
     assert summary.texts is not None
-    guaranteed, *_ = summary.texts.mechanism.promise()
+    guaranteed, *_ = summary.texts.promise()
     first = summary.lines()[0]
     watch = [messages.simulated()] if summary.simulated else []
     watch += [messages.visible_in_texts(), *messages.found_columns(summary.findings), messages.texts_of_one_person()]

@@ -228,9 +228,9 @@ def _protect_file(source: str | os.PathLike[str], call: Call) -> Summary:
             notes = (*links, *_notes_on(table, task, origin, goal), *charge_new(spending))
             names = table.schema.names
     shown = "standard output" if str(target) == STANDARD else str(target)
-    passage = TablePair(str(source), shown, names, is_simulated(rng), notes)
+    pair = TablePair(source=str(source), target=shown, names=names, simulated=is_simulated(rng), notes=notes)
     people = None if counter is None else counter.people
-    return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started, spending=spending)
+    return Summary.of(pair, task, tally, people=people, seconds=time.perf_counter() - started, spending=spending)
 
 
 def _counter(

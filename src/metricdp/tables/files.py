@@ -95,18 +95,15 @@ def perturb_files(sources: Files, call: Call) -> Summary:
             charge_lines += [] if job_charge is None else job_charge.charge_lines
         records = list(records_of(job).values())
     named = [row for record in records for row in record.bad_rows] if len(paths) == 1 else []
+    totals = ("rows", "written", "bad", "empty", "masked", "looked")
     tally = RowTally(
-        sum(record.rows for record in records),
-        sum(record.bad for record in records),
-        tuple(named),
-        tuple(dict.fromkeys(name for record in records for name in record.dropped)),
-        _unique_findings([*shown, *(one for record in records for one in record.findings)], id_column),
-        empty=sum(record.empty for record in records),
-        masked=sum(record.masked for record in records),
-        looked=sum(record.looked for record in records),
+        bad_rows=tuple(named),
+        dropped=tuple(dict.fromkeys(name for record in records for name in record.dropped)),
+        findings=_unique_findings([*shown, *(one for record in records for one in record.findings)], id_column),
+        **{word: sum(getattr(record, word) for record in records) for word in totals},
     )
     files = () if task.texts is None else (f"{len(paths):,} files, each in its own format.",)
-    passage = TablePair(
+    pair = TablePair(
         source=str(sources) if isinstance(sources, str | os.PathLike) else f"{len(paths)} files",
         target=str(call.to),
         names=names,
@@ -116,7 +113,7 @@ def perturb_files(sources: Files, call: Call) -> Summary:
     if job_options.watch is not None:
         _replay_output(job, spec, task, job_options.watch)
     people = None if counter is None else _count_people(counter, job, spec, among_secrets=id_column in task.columns)
-    return Summary.of(passage, task, tally, people=people, seconds=time.perf_counter() - started)
+    return Summary.of(pair, task, tally, people=people, seconds=time.perf_counter() - started)
 
 
 def _begin(sources: Files, call: Call) -> tuple[JobRunner, list[Path], Path]:

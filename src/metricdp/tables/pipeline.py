@@ -187,7 +187,10 @@ def run_pipeline(
         allotment.finish()
     unused = [f"categories of {name!r} that no row holds" for name in sorted(shrunk)]
     dropped = (*harmless_schema(reader.schema)[1], *unused)
-    return RowTally(rows, bad, tuple(bad_rows), dropped, found, written, empty, masked, looked)
+    return RowTally(
+        rows=rows, written=written, bad=bad, bad_rows=tuple(bad_rows), dropped=dropped, findings=found, empty=empty,
+        masked=masked, looked=looked,
+    )  # fmt: skip
 
 
 def _first(batches: Iterator[pa.RecordBatch], task: TableTask, first_row: int, table: str) -> list[pa.RecordBatch]:

@@ -18,7 +18,6 @@ from metricdp import messages
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.files import check_target, is_ledger, lock_target, refuse_ledger, replace_file, resolve_target
 from metricdp.mechanisms import APPROXIMATE, AnyGuarantee, ConcentratedGuarantee, require_pure
-from metricdp.registry import load_function
 from metricdp.rendering import card, file_name, plain_record, plural, printable
 from metricdp.tables.disclosure.findings import SAMPLED, SAMPLED_FROM, Findings, rows_sampled
 from metricdp.tables.formats import INPUT_FILE, OPEN_FILES, STANDARD, Location
@@ -76,8 +75,8 @@ def _is_read(source: Location, goal: Location) -> bool:
     made = source.format
     if not goal.table or not made.tables or not source.path.samefile(goal.path):
         return False
-    name = choose_table(load_function(made.listing)(source.path), source)
-    return any(same_table(one, goal.table) for one in {name, *load_function(made.behind)(source.path, name)})
+    name = choose_table(made.call("tables_of", source.path), source)
+    return any(same_table(one, goal.table) for one in {name, *made.call("tables_behind", source.path, name)})
 
 
 def _write_standard_output() -> Iterator[Path]:
@@ -97,7 +96,7 @@ def _write_database(goal: Location, *, overwrite: bool) -> Iterator[Path]:
         raise OutputProblem(f"cannot write {goal.text!r}: you have no permission to change that file.")
     if not goal.table:
         raise InvalidInput(f"{goal.text!r} is a database: name the table to make, such as {goal.text}::protected.")
-    if not overwrite and any(same_table(goal.table, one) for one in load_function(goal.format.listing)(place)):
+    if not overwrite and any(same_table(goal.table, one) for one in goal.format.call("tables_of", place)):
         raise OutputProblem(
             f"cannot write {goal.text!r}: there is such a table. Choose another name, or replace it with "
             "overwrite=True (--overwrite)."
@@ -106,29 +105,29 @@ def _write_database(goal: Location, *, overwrite: bool) -> Iterator[Path]:
         made = Path(folder) / "table"
         made.touch(0o600)
         yield made
-        load_function(goal.format.insert)(made, place, goal.table)
+        goal.format.call("insert", made, place, goal.table)
 
 
 MOST_NAMED = 20  # columns that a summary names one by one
 NAMED_ROWS = 1000  # bad rows that a summary names
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RowTally:
     """What became of the rows of a table."""
 
     rows: int
+    written: int
     bad: int
     bad_rows: tuple[int, ...]  # the first of them
-    dropped: tuple[str, ...] = ()  # metadata that was not carried over
-    findings: Findings = ()  # columns that may give the secret away
-    written: int | None = None  # rows in the output, where some were left out on purpose
+    dropped: tuple[str, ...] = ()  # metadata that was not carried over, since it may hold values
+    findings: Findings = ()  # columns that stay and may give the secret away: for the owner's eyes
     empty: int = 0  # of texts: cells without one, masks in the output, rows that other columns were looked at in
     masked: int = 0
     looked: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TablePair:
     """Which table was protected into which."""
 
@@ -139,69 +138,27 @@ class TablePair:
     notes: tuple[str, ...] = ()  # sentences on what else should be known
 
 
-@dataclass(frozen=True)
-class TextCounts:
-    """What became of the cells of a table of texts; all of it can be counted in the output too."""
-
-    mechanism: TextMechanism
-    empty: int  # cells without a text
-    masked: int  # masks that stand in the output
-    looked: int  # rows at the beginning that other columns were looked at in
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the counts, the rules and the guarantee of whole texts as plain values for JSON."""
-        mechanism, rules = self.mechanism, self.mechanism.rules
-        return {
-            "cells_without_text": self.empty,
-            "masks": self.masked,
-            "guarantee": mechanism.words.guarantee.to_dict(),
-            "per": "distance of words, added up over a text",
-            "lower": [level.guarantee.epsilon for level in mechanism.lower],
-            "sentences": mechanism.promise(),
-            "rules": {
-                "unknown": rules.unknown,
-                "kept_words": len(rules.keep),
-                "case": rules.case,
-                "units": rules.units,
-                "budget": rules.budget,
-                "beyond": rules.beyond,
-                "sentences": rules.sentences(),
-            },
-            "vocabulary": mechanism.words.inputs.size,
-        }
-
-
-@dataclass(frozen=True)
-class Summary:
+@dataclass(frozen=True, kw_only=True)
+class Summary(TablePair, RowTally):
     """What `mdp.perturb` did to files and what it means."""
 
-    source: str
-    target: str
     columns: tuple[str, ...]
     kept_columns: tuple[str, ...]
-    rows: int
-    written: int
-    bad: int
     on_error: str
-    bad_rows: tuple[int, ...]  # the first of them
     guarantee: AnyGuarantee
     snapping: Snapping | None
     people: PeopleCount | None
-    simulated: bool
     seconds: float
-    notes: tuple[str, ...] = ()  # sentences on what else should be known
-    dropped: tuple[str, ...] = ()  # metadata that was not carried over, since it may hold values
     accuracy: tuple[AccuracyColumn, ...] = ()  # columns that state how far the truth may lie
-    findings: Findings = ()  # columns that stay and may give the secret away: for the owner's eyes
     care: Disclosure = DEFAULT_DISCLOSURE  # what was dropped, coarsened and kept on purpose
     spending: Spending | None = None  # what the rows of every person cost, where a budget or a limit was asked for
     sampled: int = rows_sampled(1)  # how many rows of a table were looked at, at most
-    texts: TextCounts | None = None  # where its secrets are texts
+    texts: TextMechanism | None = None  # where its secrets are texts
 
     @classmethod
     def of(
         cls,
-        passage: TablePair,
+        pair: TablePair,
         task: TableTask,
         tally: RowTally,
         *,
@@ -210,30 +167,21 @@ class Summary:
         spending: Spending | None = None,
     ) -> Summary:
         """Put together what was asked and what was done."""
-        dropped = tally.bad if task.on_error == "drop" else 0
         return cls(
-            source=passage.source,
-            target=passage.target,
+            **vars(pair),
+            **vars(tally),
             columns=task.columns,
-            kept_columns=tuple(name for name in passage.names if name not in (*task.columns, *task.care.trim.touched)),
-            rows=tally.rows,
-            written=tally.rows - dropped if tally.written is None else tally.written,
-            bad=tally.bad,
+            kept_columns=tuple(name for name in pair.names if name not in (*task.columns, *task.care.trim.touched)),
             on_error=task.on_error,
-            bad_rows=tally.bad_rows,
             guarantee=task.guarantee,
             snapping=task.snapping,
             people=people,
-            simulated=passage.simulated,
             seconds=seconds,
-            notes=passage.notes,
-            dropped=tally.dropped,
             accuracy=_largest_accuracies(task, spending),
-            findings=tally.findings,
             care=task.care,
             spending=spending,
             sampled=rows_sampled(task.width),
-            texts=None if task.texts is None else TextCounts(task.texts, tally.empty, tally.masked, tally.looked),
+            texts=task.texts,
         )
 
     @property
@@ -253,7 +201,7 @@ class Summary:
         None where nobody was counted, and for texts without a budget, which may have any length.
         """
         guarantee = require_pure(self.guarantee, "an epsilon for all rows of a person")
-        if self.texts is not None and self.texts.mechanism.rules.budget is None:
+        if self.texts is not None and self.texts.rules.budget is None:
             return None
         if self.spending is not None:
             return self.spending.epsilon
@@ -312,20 +260,18 @@ class Summary:
     def _text_lines(self) -> list[str]:
         """Return what texts are guaranteed, what happened to their words, and that texts of one person add up."""
         assert self.texts is not None
-        mechanism, empty = self.texts.mechanism, self.texts.empty
-        rules, lines = mechanism.rules, []
-        if empty:
-            cells = "1 cell held no text: it is" if empty == 1 else f"{empty:,} cells held no text: they are"
+        rules, lines = self.texts.rules, []
+        if self.empty:
+            cells = "1 cell held no text: it is" if self.empty == 1 else f"{self.empty:,} cells held no text: they are"
             lines.append(f"{cells} empty in the output too, so that this is not hidden.")
-        lines += [*mechanism.promise(), *rules.sentences()]
-        lines += messages.unknown_words(rules.unknown, rules.mask, self.texts.masked, self.on_error)
+        lines += [*self.texts.promise(), *rules.sentences()]
+        lines += messages.unknown_words(rules.unknown, rules.mask, self.masked, self.on_error)
         return [*lines, messages.texts_of_one_person()]
 
     def _inspected_text(self) -> str:
         if self.texts is None:
             return messages.inspected_rows(min(self.rows, self.sampled), self.rows)
-        looked = self.texts.looked
-        return messages.inspected_rows(min(looked, SAMPLED), min(looked, SAMPLED_FROM), first=True)
+        return messages.inspected_rows(min(self.looked, SAMPLED), min(self.looked, SAMPLED_FROM), first=True)
 
     def whole_history(self) -> list[str]:
         """Return what all rows of the person who has the most are worth, in distances; nothing where none were counted.
@@ -385,8 +331,7 @@ class Summary:
         """Return what the rows of one person add up to, one sentence a line."""
         if self.people is None and self.spending is None:
             return [messages.uncounted_rows()] if self.texts is None else []
-        texts = None if self.texts is None else self.texts.mechanism
-        return composed(self.guarantee, self.people, self.spending, texts)
+        return composed(self.guarantee, self.people, self.spending, self.texts)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as plain values for JSON; `metricdp.schema.json` describes every field.
@@ -430,7 +375,7 @@ class Summary:
                 if people is None
                 else vars(people) | self._rate(*self._person_cost(people.most_rows)) | {"shares": self._shares()},
                 "released_twice": self._rate(*self._second_cost()),
-                "texts": None if self.texts is None else self.texts.to_dict(),
+                "texts": None if self.texts is None else self._text_record(self.texts),
                 "left_behind": self.dropped,
                 "notes": self.notes,
                 "simulated": self.simulated,
@@ -438,6 +383,24 @@ class Summary:
                 "sentences": named.lines(),
             }
         )
+
+    def _text_record(self, mechanism: TextMechanism) -> dict[str, Any]:
+        """Return what became of the cells, the rules and the guarantee of whole texts as plain values.
+
+        All of the counts can be made in the output too.
+        """
+        rules = mechanism.rules
+        told = {name: getattr(rules, name) for name in ("case", "units", "budget", "beyond")}
+        return {
+            "cells_without_text": self.empty,
+            "masks": self.masked,
+            "guarantee": mechanism.words.guarantee.to_dict(),
+            "per": "distance of words, added up over a text",
+            "lower": [level.guarantee.epsilon for level in mechanism.lower],
+            "sentences": mechanism.promise(),
+            "rules": {"unknown": rules.unknown, "kept_words": len(rules.keep), **told, "sentences": rules.sentences()},
+            "vocabulary": mechanism.words.inputs.size,
+        }
 
     def _rate(self, amount: float | None, slack: float | None = 0.0) -> dict[str, Any]:
         """Return a cost as plain values: epsilon and slack, or the rho of a guarantee that is approximate."""

@@ -23,7 +23,6 @@ from metricdp.metrics import Lp, Metric, points_are
 from metricdp.spaces import Unbounded
 from metricdp.tables.formats import (
     FORMATS,
-    PACKINGS,
     STANDARD,
     FileReader,
     Location,
@@ -34,7 +33,7 @@ from metricdp.tables.formats import (
     open_writer,
     read_batches,
 )
-from metricdp.tables.formats.base import ChangingWriter
+from metricdp.tables.formats.base import ChangingWriter, formats_of
 from metricdp.tables.layouts import PLAIN, ColumnLayout, TableInfo, layout_for
 from metricdp.tables.options import DEFAULT_DISCLOSURE, DEFAULT_READING, Files, Job, Reading, names_of
 from metricdp.tables.plan import (
@@ -244,8 +243,7 @@ def sources_of(pattern: str | os.PathLike[str] | Sequence[str | os.PathLike[str]
 
 def _is_part(path: Path) -> bool:
     """Tell whether a file of a folder holds rows of a job: its name says that it is a table, and not a database."""
-    ends = [end.lower() for end in path.suffixes if end.lower() not in PACKINGS]
-    return bool(ends) and any(ends[-1] in one.suffixes for one in FORMATS if not one.tables) and path.is_file()
+    return any(not one.tables for one in formats_of(path)) and path.is_file()
 
 
 def _unique_paths(paths: list[Path]) -> list[Path]:

@@ -268,6 +268,11 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def is_binary(kind: pa.DataType) -> bool:
+    """Tell whether a column holds bytes."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
 def texts_in(column: Any, name: str, first_row: int = 0, table: str = "") -> pa.Array:
     """Return a column of texts that are all UTF-8."""
     column = decode(plain(column))

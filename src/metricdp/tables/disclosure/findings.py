@@ -33,7 +33,7 @@ from metricdp.tables.disclosure.shapes import (
 )
 from metricdp.tables.disclosure.trim import coarsen_column
 from metricdp.tables.options import CoarseningStep
-from metricdp.tables.values import codes_of, decode, take_rows, whole
+from metricdp.tables.values import codes_of, decode, is_binary, take_rows, whole
 
 SAMPLED = 20_000  # rows, in blocks
 BLOCKS = 16
@@ -242,7 +242,7 @@ def _value_kind(leaf: Leaf, secret: SecretSample, people: Integers | None) -> st
     array = leaf.array
     if pa.types.is_nested(array.type) or len(array) == array.null_count:
         return None
-    if _is_bytes(array.type):
+    if is_binary(array.type):
         shape = bytes_kind(array, secret.places if secret.geographic else None)
         if shape is not None:
             return shape
@@ -263,10 +263,6 @@ def _value_kind(leaf: Leaf, secret: SecretSample, people: Integers | None) -> st
     if fine in ("seconds", "minutes"):
         return fine
     return None if fine == "coarse" else _identifier_kind(codes, numbers, people)
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return any((pa.types.is_binary(kind), pa.types.is_large_binary(kind), pa.types.is_fixed_size_binary(kind)))
 
 
 def _relation(codes: Integers, numbers: Floats | None, secret: SecretSample) -> str | None:

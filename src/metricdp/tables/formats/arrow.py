@@ -8,19 +8,19 @@ from pathlib import Path
 import pyarrow as pa
 
 from metricdp.tables.disclosure.hidden_values import compact, plain_values
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows
+from metricdp.tables.formats.base import BATCH_ROWS, CountedReader, Format, Location, Storage, batch_rows
 from metricdp.tables.options import Reading
 
 FILE, STREAM = b"ARROW1", b"\xff\xff\xff\xff"
 
 
-class ArrowReader:
+class ArrowReader(CountedReader):
     """An Arrow file or stream, mapped into memory and cut into batches of one size."""
 
     def __init__(self, location: Location, reading: Reading) -> None:
         self.name = location.text
         self.storage = Storage("arrow")
-        self._map = pa.memory_map(str(location.path))
+        self._map = self._opened = pa.memory_map(str(location.path))
         self._size = max(1, self._map.size())
         beginning = self._map.read(len(FILE))
         self._map.seek(0)
@@ -41,9 +41,6 @@ class ArrowReader:
 
     def share(self, rows: int) -> float:
         return self._read / self._batches if self._batches else 0.0
-
-    def close(self) -> None:
-        self._map.close()
 
 
 class ArrowWriter:

@@ -23,6 +23,7 @@ from metricdp.files import existing_file
 from metricdp.registry import NameRegistry, load_function
 from metricdp.tables.batch import SIMULATED_COLUMN, is_marked
 from metricdp.tables.options import DEFAULT_READING, Reading
+from metricdp.tables.values import is_binary
 
 FilePath: TypeAlias = str | os.PathLike[str]
 Packing = Literal["", "gzip", "zstd"]
@@ -84,6 +85,20 @@ class FileReader(Reader, Protocol):
     def close(self) -> None: ...
 
 
+class CountedReader:
+    """A reader that knows how many rows its file has; `_opened` is closed at its end, where something is open."""
+
+    _rows = 1
+    _opened: Any = None
+
+    def share(self, rows: int) -> float:
+        return float(rows / max(1, self._rows))
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+
+
 class Writer(Protocol):
     """A file written in batches."""
 
@@ -115,10 +130,9 @@ class Format:
         repeats: Several columns may have one name.
         binary: Columns may hold bytes, and so geometries.
         earthly: A place in it is a longitude and a latitude, whatever the table held that it was made from.
-        tables: A file holds several tables, named `file::table`.
-        listing: For those, the function that names the tables of a file: (path) -> names.
-        behind: The function that names the tables that a table or view is read from: (path, table) -> names.
-        insert: And the one that puts the table of a new file into another, at once: (new, path, table) -> None.
+        tables: A file holds several tables, named `file::table`: the module with three functions. `tables_of(path)`
+            names them, `tables_behind(path, table)` those that a table or view is read from, and
+            `insert(new, path, table)` puts the table of a new file into another, at once.
         extra: The extra of metricdp that brings what it needs; empty where it needs nothing.
     """
 
@@ -139,10 +153,7 @@ class Format:
     repeats: bool = False
     binary: bool = False
     on_earth: bool = False
-    tables: bool = False
-    listing: str = ""
-    behind: str = ""
-    insert: str = ""
+    tables: str = ""
     extra: str = ""
 
     def matches_head(self, head: bytes) -> bool:
@@ -150,6 +161,10 @@ class Format:
         start = head.removeprefix(BOM).lstrip() if self.loose else head[self.skips :]
         begun = start.startswith(self.begins) if self.begins else self.head_test is not None
         return begun and (self.head_test is None or self.head_test(head))
+
+    def call(self, function: str, *arguments: Any) -> Any:
+        """Call one of the functions of a format of several tables."""
+        return load_function(f"{self.tables}:{function}")(*arguments)
 
 
 @dataclass(frozen=True)
@@ -232,12 +247,9 @@ def blocks(location: Location, size: int) -> Iterator[bytes]:
     with open_bytes(location) as stream:
         left = b""
         while piece := stream.read(size):
-            whole, line_end, rest = (left + piece).rpartition(b"\n")
+            whole, line_end, left = (left + piece).rpartition(b"\n")
             if line_end:
                 yield whole + line_end
-                left = rest
-            else:
-                left = rest
         if left.strip():
             yield left
 
@@ -265,13 +277,14 @@ def unpacked_head(path: Path, packing: Packing, size: int) -> bytes:
 def text_column(column: pa.Array) -> pa.Array:
     """Return a column as text; structs and lists as JSON, bytes in hexadecimal digits."""
     kind = column.type
-    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
-        return pa.array([None if value is None else dump_json(value) for value in column.to_pylist()], pa.string())
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return pa.array([None if value is None else value.hex() for value in column.to_pylist()], pa.string())
     if pa.types.is_dictionary(kind):
         return text_column(column.dictionary_decode())
-    return column.cast(pa.string())
+    write: Callable[[Any], str] | None = bytes.hex if is_binary(kind) else None
+    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
+        write = dump_json
+    if write is None:
+        return column.cast(pa.string())
+    return pa.array([None if value is None else write(value) for value in column.to_pylist()], pa.string())
 
 
 def dump_json(value: Any) -> str:
@@ -349,17 +362,14 @@ def locate_table(text: FilePath, format_name: str | None = None) -> Location:
         return _check_fit(Location(name, path, FORMATS.named(format_name), packing, table))
     named, _ = _format_by_name(path)
     alike = [one for one in FORMATS if one.matches_head(head)]
-    if named is not None and alike and named not in alike and not _is_shared_suffix(path):
+    shared = len(formats_of(path)) > 1
+    if named is not None and alike and named not in alike and not shared:
         raise InvalidInput(
             f"{name!r} is named as a {named.name} file and begins as a {alike[0].name} file does: rename it, or say "
             f"which it is with --from {alike[0].name}."
         )
     # What a file holds says more than its name where several formats share a name, or where the name is none of ours.
-    found = (
-        named
-        if named is not None and (named in alike or not (alike and _is_shared_suffix(path)))
-        else next(iter(alike), None)
-    )
+    found = named if named is not None and (named in alike or not (alike and shared)) else next(iter(alike), None)
     if found is None and nameless:
         found = FORMATS.named("csv")
     if found is None:
@@ -411,16 +421,15 @@ def _split_name(name: str) -> tuple[str, str]:
 
 def _format_by_name(path: Path) -> tuple[Format | None, Packing]:
     """Return the format and the packing that the end of a name stands for."""
+    packing: Packing = PACKINGS.get(path.suffix.lower(), "")
+    return next(iter(formats_of(path)), None), packing
+
+
+def formats_of(path: Path) -> list[Format]:
+    """Return the formats whose files end as a name does."""
     ends = [end.lower() for end in path.suffixes]
-    packing: Packing = PACKINGS.get(ends[-1], "") if ends else ""
-    end = "".join(ends[-2:-1] if packing else ends[-1:])
-    return next((one for one in FORMATS if end in one.suffixes), None), packing
-
-
-def _is_shared_suffix(path: Path) -> bool:
-    """Tell whether a name ends as files of several formats do."""
-    ends = [end.lower() for end in path.suffixes if end.lower() not in PACKINGS]
-    return sum(ends[-1:] != [] and ends[-1] in one.suffixes for one in FORMATS) > 1
+    end = "".join(ends[-2:-1] if ends and ends[-1] in PACKINGS else ends[-1:])
+    return [one for one in FORMATS if end in one.suffixes]
 
 
 def _check_fit(location: Location) -> Location:

@@ -18,7 +18,16 @@ from typing import Any
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput, OutputProblem, import_extra
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows, choose_table, quote_name
+from metricdp.tables.formats.base import (
+    BATCH_ROWS,
+    CountedReader,
+    Format,
+    Location,
+    Storage,
+    batch_rows,
+    choose_table,
+    quote_name,
+)
 from metricdp.tables.options import Reading
 
 CLOSED = {
@@ -45,14 +54,14 @@ TEXTS = """
 """  # a name may come several times: in several schemas, and with several forms of a macro
 
 
-class DuckdbReader:
+class DuckdbReader(CountedReader):
     """A table or view of a DuckDB database."""
 
     def __init__(self, location: Location, reading: Reading) -> None:
         self.name = location.text
         table = choose_table(tables_of(location.path), location)
         self.storage = Storage("duckdb", table=table)
-        self._base = _open_database(location.path)
+        self._base = self._opened = _open_database(location.path)
         self._table = quote_name(table)
         try:
             _refuse_machine(self._base, table)
@@ -86,12 +95,6 @@ class DuckdbReader:
                 return
             if batch.num_rows:
                 yield batch
-
-    def share(self, rows: int) -> float:
-        return float(rows / max(1, self._rows))
-
-    def close(self) -> None:
-        self._base.close()
 
 
 class DuckdbWriter:
@@ -215,9 +218,6 @@ FORMAT = Format(
     begins=(b"DUCK",),
     skips=8,
     binary=True,
-    tables=True,
-    listing="metricdp.tables.formats.duckdb:tables_of",
-    behind="metricdp.tables.formats.duckdb:tables_behind",
-    insert="metricdp.tables.formats.duckdb:insert",
+    tables="metricdp.tables.formats.duckdb",
     extra="duckdb",
 )

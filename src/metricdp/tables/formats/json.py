@@ -15,6 +15,7 @@ import pyarrow as pa
 from metricdp.errors import InvalidInput
 from metricdp.tables.formats.base import (
     BATCH_ROWS,
+    CountedReader,
     Format,
     Location,
     Storage,
@@ -34,7 +35,7 @@ UNNESTED = bytes(set(range(256)) - set(b'"[]{}'))
 COLLECTION = b'"FeatureCollection"'  # of GeoJSON, which is one object
 
 
-class LinesReader:
+class LinesReader(CountedReader):
     """Objects, one a line; the types of all lines are found in a first pass, and the rows read in a second."""
 
     def __init__(self, location: Location, reading: Reading) -> None:
@@ -49,12 +50,6 @@ class LinesReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         for block in self._blocks():
             yield from rows_of(block, self.schema)
-
-    def share(self, rows: int) -> float:
-        return rows / max(1, self._rows)
-
-    def close(self) -> None:
-        """Nothing is open between batches."""
 
 
 def infer_schema(pieces: Iterable[bytes], name: str) -> tuple[int, pa.Schema]:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats.base import BOM, Format, Location, Storage, blocks, open_output, text_column
+from metricdp.tables.formats.base import BOM, CountedReader, Format, Location, Storage, blocks, open_output, text_column
 from metricdp.tables.options import Reading
 
 BLOCK_BYTES = 4 << 20
 COLUMN = "text"
 
 
-class TextReader:
+class TextReader(CountedReader):
     """Lines as rows of one column; an empty line is a row, and bytes stay as they are."""
 
     def __init__(self, location: Location, reading: Reading) -> None:
@@ -41,9 +41,6 @@ class TextReader:
 
     def share(self, rows: int) -> float:
         return min(1.0, self._done / self._size)
-
-    def close(self) -> None:
-        """Nothing is open between batches."""
 
 
 class TextWriter:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from metricdp.errors import InvalidInput
-from metricdp.tables.formats.base import BATCH_ROWS, Format, Location, Storage, batch_rows
+from metricdp.tables.formats.base import BATCH_ROWS, CountedReader, Format, Location, Storage, batch_rows
 from metricdp.tables.options import Reading
 from metricdp.tables.values import holds_vectors
 
@@ -69,14 +69,14 @@ class StoredMatrix:
         return pa.FixedSizeListArray.from_arrays(pa.array(plain), self.width)
 
 
-class MatrixReader:
+class MatrixReader(CountedReader):
     """One matrix of a file, in batches; `stream` stands at its first number."""
 
     storage: Storage
 
     def __init__(self, location: Location, reading: Reading) -> None:
         self.name = location.text
-        self._closing = ExitStack()
+        self._closing = self._opened = ExitStack()
         try:
             self._stream, column, self._stored = self._open_stream(location.path)
         except InvalidInput:
@@ -88,6 +88,7 @@ class MatrixReader:
         except BaseException:
             self._closing.close()
             raise
+        self._rows = self._stored.rows
         self.storage = Storage(location.format.name, table=column)
         self.schema = pa.schema([pa.field(column, pa.list_(self._stored.item, self._stored.width))])
 
@@ -122,12 +123,6 @@ class MatrixReader:
                 self._refuse(f"ends before the {self._stored.rows:,} rows that it says it holds")
             left -= rows
             yield pa.RecordBatch.from_arrays([self._stored.lists(held)], schema=self.schema)
-
-    def share(self, rows: int) -> float:
-        return rows / max(1, self._stored.rows)
-
-    def close(self) -> None:
-        self._closing.close()
 
 
 class NumpyReader(MatrixReader):

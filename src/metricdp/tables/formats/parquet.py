@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from metricdp.arrays import Floats
 from metricdp.errors import InvalidInput, import_extra
-from metricdp.tables.formats.base import BATCH_ROWS, MEASURED_ROWS, Format, Location, Storage, batch_rows
+from metricdp.tables.formats.base import BATCH_ROWS, MEASURED_ROWS, CountedReader, Format, Location, Storage, batch_rows
 from metricdp.tables.options import Reading
 from metricdp.tables.values import numbers_of
 
@@ -54,7 +54,7 @@ LARGE_CHUNK = 1 << 26  # bytes of one column in one row group, beyond which they
 BUFFER = 1 << 20
 
 
-class ParquetReader:
+class ParquetReader(CountedReader):
     """A Parquet file."""
 
     def __init__(self, location: Location, reading: Reading, groups: Sequence[int] = ()) -> None:
@@ -71,25 +71,30 @@ class ParquetReader:
         )
         self._row_bytes = sum(one.total_byte_size for one in groups_of) / max(1, metadata.num_rows)
         self.schema: pa.Schema = self.file.schema_arrow
-        self._rows = max(1, self.file.metadata.num_rows)
+        self._rows, self._opened = metadata.num_rows, self.file
 
     @property
     def storage(self) -> Storage:
-        metadata = self.file.metadata
-        if not metadata.num_row_groups:
+        first = self._first_chunks()
+        if not first:
             return Storage("parquet")
-        first = [metadata.row_group(0).column(number) for number in range(metadata.num_columns)]
-        codec = first[0].compression.lower() if first else "snappy"
+        codec = first[0].compression.lower()
         return Storage(
             "parquet",
             codec="none" if codec == "uncompressed" else codec,
             dictionaries=tuple(column.path_in_schema for column in first if column.has_dictionary_page),
         )
 
+    def _first_chunks(self) -> list[Any]:
+        """Return what is known of the columns of the first row group."""
+        metadata = self.file.metadata
+        some = range(metadata.num_columns if metadata.num_row_groups else 0)
+        return [metadata.row_group(0).column(number) for number in some]
+
     def _widest(self) -> float:
         """Return how many bytes a row takes in memory; a dictionary of long texts hides it, and the first rows tell."""
-        first = [self.file.metadata.row_group(0).column(number) for number in range(self.file.metadata.num_columns)]
-        hidden = any(column.has_dictionary_page and column.physical_type == "BYTE_ARRAY" for column in first)
+        chunks = self._first_chunks()
+        hidden = any(column.has_dictionary_page and column.physical_type == "BYTE_ARRAY" for column in chunks)
         batches = self.file.iter_batches(batch_size=MEASURED_ROWS, row_groups=self._groups) if hidden else ()
         sizes = (batch.nbytes / max(1, batch.num_rows) for batch in itertools.islice(batches, 1))
         return float(max((self._row_bytes, *sizes)))
@@ -101,12 +106,6 @@ class ParquetReader:
         for batch in self.file.iter_batches(batch_size=rows, row_groups=self._groups):
             if batch.num_rows:
                 yield batch
-
-    def share(self, rows: int) -> float:
-        return float(rows / self._rows)
-
-    def close(self) -> None:
-        self.file.close()
 
 
 class ParquetWriter:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from metricdp.errors import InvalidInput, OutputProblem
 from metricdp.tables.formats.base import (
+    CountedReader,
     Format,
     Location,
     Storage,
@@ -31,12 +32,12 @@ MAGIC = b"SQLite format 3\x00"
 FETCHED = 20_000  # rows at a time, since they come as objects
 
 
-class SqliteReader:
+class SqliteReader(CountedReader):
     """A table or view of a SQLite database; the type of a column is one that holds all its values."""
 
     def __init__(self, location: Location, reading: Reading) -> None:
         self.name = location.text
-        self._base = _open_database(location.path)
+        self._base = self._opened = _open_database(location.path)
         try:
             table = choose_table(tables_of(location.path), location)
             _refuse_virtual(self._run, table)
@@ -92,12 +93,6 @@ class SqliteReader:
                 for cells, field in zip(zip(*rows, strict=True), self.schema, strict=True)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-    def share(self, rows: int) -> float:
-        return rows / max(1, self._rows)
-
-    def close(self) -> None:
-        self._base.close()
 
 
 class SqliteWriter:
@@ -230,8 +225,5 @@ FORMAT = Format(
     begins=(MAGIC,),
     nested=False,
     binary=True,
-    tables=True,
-    listing="metricdp.tables.formats.sqlite:tables_of",
-    behind="metricdp.tables.formats.sqlite:tables_behind",
-    insert="metricdp.tables.formats.sqlite:insert",
+    tables="metricdp.tables.formats.sqlite",
 )

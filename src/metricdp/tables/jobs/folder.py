@@ -41,7 +41,7 @@ from metricdp.tables.sources import source_outlet
 COSTS = "protecting the same rows again and releasing both costs their epsilon twice"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Record(RowTally):
     """What became of a partition that is ready; `size` is that of its file."""
 

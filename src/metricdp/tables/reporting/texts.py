@@ -19,7 +19,7 @@ from metricdp.plots import page, vector
 from metricdp.plots.page import Page
 from metricdp.rendering import file_name
 from metricdp.tables.reporting.pages import closing_sections, word_table
-from metricdp.tables.results import Summary, TextCounts
+from metricdp.tables.results import Summary
 from metricdp.text import TextMechanism
 from metricdp.text.bundled import sample_sentences
 from metricdp.text.word_evaluation import WordEvaluation, evaluate_words, unchanged, words_of
@@ -77,7 +77,7 @@ def distribution_lines(found: WordEvaluation, unit: str) -> list[str]:
 
 def record_of_texts(summary: Summary) -> dict[str, Any]:
     """Return what was done to a table of texts as plain values; `metricdp.schema.json` says what each is."""
-    found = _worth(counts_of(summary).mechanism.words)
+    found = _worth(mechanism_of(summary).words)
     record = summary.to_dict() | {"on_public_sentences": None if found is None else asdict(found)}
     texts = record["texts"]
     old = {name: texts[name] for name in ("cells_without_text", "masks", "rules", "vocabulary")}
@@ -85,8 +85,8 @@ def record_of_texts(summary: Summary) -> dict[str, Any]:
     return record | old | {"rows": summary.written, "promise": promise}
 
 
-def counts_of(summary: Summary) -> TextCounts:
-    """Return what is said of the texts of a table; a table of something else is refused."""
+def mechanism_of(summary: Summary) -> TextMechanism:
+    """Return what the texts of a table were protected with; a table of something else is refused."""
     if summary.texts is None:
         raise InvalidInput("this summary is of a table of points or words: its record is that of `metricdp perturb`.")
     return summary.texts
@@ -99,7 +99,7 @@ def page_of_texts(
     files: Sequence[tuple[str, str]] = (),
 ) -> Page:
     """Return the page of a table of protected texts: what it does not hide, the guarantee, examples and the loss."""
-    mechanism = counts_of(summary).mechanism
+    mechanism = mechanism_of(summary)
     words = mechanism.words
     found, guarantee = _worth(words), require_pure(words.guarantee, "a text")
     facts = [(messages.epsilon(guarantee.epsilon, guarantee.unit), "is epsilon, per distance between words")]
